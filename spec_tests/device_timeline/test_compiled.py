@@ -1,0 +1,248 @@
+"""A compiled graph of the numpy device: folding, views, outputs, and the memory of intermediates."""
+
+import numpy as np
+import pytest
+
+from spec_tests.support.buffers import constant, filled, zeroed
+from webnn_py import MLGraphBuilder
+
+X = np.arange(24, dtype=np.int32).reshape(2, 3, 4)
+
+
+class Drawn:
+    """A builder on a context, and the graph that comes of it, run on arrays."""
+
+    def __init__(self, context):
+        self.context = context
+        self.builder = MLGraphBuilder(context)
+
+    def input(self, name="x", array=X):
+        return self.builder.input(name, data_type=array.dtype.name, shape=array.shape)
+
+    async def build(self, **outputs):
+        self.graph = await self.builder.build(outputs)
+        return self
+
+    @property
+    def steps(self):
+        """The operators that run at each dispatch; None for a copy into an output."""
+        nodes = [step.node for step in self.graph._handle.compiled._steps]
+        return [None if node is None else node.operator.name for node in nodes]
+
+    @property
+    def byte_length(self):
+        return self.graph._handle.compiled.byte_length
+
+    async def run(self, **inputs):
+        """Dispatch with fresh buffers and read every output; also see that no input has changed."""
+        sources = {name: await filled(self.context, array, array.dtype.name) for name, array in inputs.items()}
+        targets = {
+            name: await zeroed(self.context, descriptor.shape, descriptor.data_type)
+            for name, descriptor in self.graph.output_descriptors.items()
+        }
+        self.context.dispatch(self.graph, sources, targets)
+        results = {name: await self.context.read_buffer(buffer) for name, buffer in targets.items()}
+        for name, array in inputs.items():
+            np.testing.assert_array_equal(await self.context.read_buffer(sources[name]), array, f"the input {name}")
+        return results
+
+
+@pytest.fixture
+def drawn(context):
+    return Drawn(context)
+
+
+VIEWS = {
+    "reshape": (lambda b, v: b.reshape(v, [4, 6]), lambda a: a.reshape(4, 6)),
+    "transpose": (lambda b, v: b.transpose(v, permutation=[2, 0, 1]), lambda a: a.transpose(2, 0, 1)),
+    "expand": (lambda b, v: b.expand(v, [5, 2, 3, 4]), lambda a: np.broadcast_to(a, (5, 2, 3, 4))),
+    "slice": (lambda b, v: b.slice(v, [0, 1, 0], [2, 2, 4], strides=[1, 1, 3]), lambda a: a[:, 1:3, ::3]),
+    "reverse": (lambda b, v: b.reverse(v, axes=[0, 2]), lambda a: a[::-1, :, ::-1]),
+    "view of a view": (
+        lambda b, v: b.reverse(b.slice(b.transpose(v), [0, 1, 0], [3, 2, 2])),
+        lambda a: a.T[0:3, 1:3, 0:2][::-1, ::-1, ::-1],
+    ),
+    "reshape of a transpose": (
+        lambda b, v: b.reshape(b.transpose(v), [24]),
+        lambda a: a.T.reshape(24),
+    ),
+    "view of a reshape of a transpose": (
+        lambda b, v: b.reverse(b.reshape(b.transpose(v), [4, 6])),
+        lambda a: a.T.reshape(4, 6)[::-1, ::-1],
+    ),
+    "reshape of an expansion": (
+        lambda b, v: b.reshape(b.expand(v, [2, 2, 3, 4]), [48]),
+        lambda a: np.broadcast_to(a, (2, 2, 3, 4)).reshape(48),
+    ),
+}
+
+each_view = pytest.mark.parametrize(("draw", "expected"), VIEWS.values(), ids=VIEWS)
+
+
+@each_view
+async def test_a_view_of_an_input_is_an_output(drawn, draw, expected):
+    await drawn.build(y=draw(drawn.builder, drawn.input()))
+    for factor in (1, 10):
+        np.testing.assert_array_equal((await drawn.run(x=X * factor))["y"], expected(X * factor))
+
+
+@each_view
+async def test_a_view_of_a_constant_is_an_output(drawn, draw, expected):
+    await drawn.build(y=draw(drawn.builder, drawn.builder.constant(X)))
+    assert drawn.steps == [None]
+    np.testing.assert_array_equal((await drawn.run())["y"], expected(X))
+
+
+@each_view
+async def test_a_view_of_an_intermediate_is_an_output(drawn, draw, expected):
+    x = drawn.input()
+    await drawn.build(y=draw(drawn.builder, drawn.builder.add(x, x)))
+    for factor in (1, 10):
+        np.testing.assert_array_equal((await drawn.run(x=X * factor))["y"], expected(2 * X * factor))
+
+
+@each_view
+async def test_a_view_of_an_output_is_another_output(drawn, draw, expected):
+    x = drawn.input()
+    total = drawn.builder.add(x, x)
+    await drawn.build(total=total, y=draw(drawn.builder, total))
+    for factor in (1, 10):
+        results = await drawn.run(x=X * factor)
+        np.testing.assert_array_equal(results["total"], 2 * X * factor)
+        np.testing.assert_array_equal(results["y"], expected(2 * X * factor))
+
+
+@each_view
+@pytest.mark.parametrize("base", ["input", "constant", "intermediate"])
+async def test_a_view_is_an_operand_like_any_other(drawn, draw, expected, base):
+    x = drawn.input()
+    bases = {"input": x, "constant": drawn.builder.constant(X), "intermediate": drawn.builder.sub(x, x)}
+    values = {"input": lambda x: x, "constant": lambda _: X, "intermediate": lambda x: x - x}
+    view = draw(drawn.builder, bases[base])
+    await drawn.build(y=drawn.builder.add(view, drawn.builder.reshape(drawn.builder.slice(x, [0] * 3, [1] * 3), [])))
+    for array in (X + 1, X + 10):
+        results = await drawn.run(x=array)
+        np.testing.assert_array_equal(results["y"], expected(values[base](array)) + array[0, 0, 0])
+
+
+async def test_a_view_that_is_an_output_does_not_share_the_inputs_memory(context, drawn):
+    await drawn.build(y=drawn.builder.transpose(drawn.input()))
+    source, target = await filled(context, X, "int32"), await zeroed(context, [4, 3, 2], "int32")
+    context.dispatch(drawn.graph, {"x": source}, {"y": target})
+    context.write_buffer(source, X * 0)
+    np.testing.assert_array_equal(await context.read_buffer(target), X.T)
+
+
+async def test_views_follow_the_buffers_of_each_dispatch(context, drawn):
+    x = drawn.input()
+    await drawn.build(y=drawn.builder.add(drawn.builder.reverse(x), x))
+    sources = [await filled(context, X * factor, "int32") for factor in (1, 10)]
+    targets = [await zeroed(context, X.shape, "int32") for _ in sources]
+    for source, target in zip(sources, targets, strict=True):
+        context.dispatch(drawn.graph, {"x": source}, {"y": target})
+    for factor, target in zip((1, 10), targets, strict=True):
+        expected = (X[::-1, ::-1, ::-1] + X) * factor
+        np.testing.assert_array_equal(await context.read_buffer(target), expected)
+
+
+async def test_views_take_no_step_and_no_memory(drawn):
+    x, b = drawn.input(), drawn.builder
+    await drawn.build(y=b.add(b.reverse(b.transpose(b.reshape(x, [2, 12]))), b.reshape(x, [12, 2])))
+    assert drawn.steps == ["add"]
+    assert drawn.byte_length == 0
+
+
+async def test_a_graph_of_constants_only_is_computed_at_build(drawn):
+    b = drawn.builder
+    total = b.mul(b.add(b.constant(X), b.constant(X)), b.constant(3, data_type="int32"))
+    await drawn.build(y=total, half=b.sub(total, b.constant(X)))
+    assert drawn.steps == [None, None]
+    assert drawn.byte_length == 2 * X.nbytes
+    assert drawn.graph.input_descriptors == {}
+    for _ in range(2):
+        results = await drawn.run()
+        np.testing.assert_array_equal(results["y"], 6 * X)
+        np.testing.assert_array_equal(results["half"], 5 * X)
+
+
+async def test_what_depends_on_no_input_is_no_step(drawn):
+    b = drawn.builder
+    factor = b.add(b.constant(X), b.transpose(b.constant(np.ascontiguousarray(X.T))))
+    await drawn.build(y=b.mul(drawn.input(), factor))
+    assert drawn.steps == ["mul"]
+    assert drawn.byte_length == X.nbytes, "only the folded constant stays"
+    np.testing.assert_array_equal((await drawn.run(x=X))["y"], X * 2 * X)
+
+
+async def test_what_a_constant_buffer_makes_is_computed_at_build_too(context, drawn):
+    weights = await constant(context, X, "int32")
+    b = drawn.builder
+    held = b.constant(weights)
+    await drawn.build(y=b.add(drawn.input(), b.add(held, held)))
+    weights.destroy()
+    assert drawn.steps == ["add"]
+    np.testing.assert_array_equal((await drawn.run(x=X))["y"], 3 * X)
+
+
+async def test_one_value_is_computed_once_under_many_names(drawn):
+    x = drawn.input()
+    total = drawn.builder.add(x, x)
+    await drawn.build(a=total, b=total, c=total)
+    assert drawn.steps == ["add", None, None]
+    for factor in (1, 10):
+        results = await drawn.run(x=X * factor)
+        assert results.keys() == {"a", "b", "c"}
+        for result in results.values():
+            np.testing.assert_array_equal(result, 2 * X * factor)
+
+
+async def test_an_output_that_other_nodes_read_is_right_for_both(drawn):
+    x, b = drawn.input(), drawn.builder
+    total = b.add(x, x)
+    await drawn.build(y=b.mul(total, total), total=total)
+    results = await drawn.run(x=X)
+    np.testing.assert_array_equal(results["total"], 2 * X)
+    np.testing.assert_array_equal(results["y"], 4 * X * X)
+
+
+@pytest.mark.parametrize("used", [[0], [1], [2], [0, 2], [0, 1, 2]], ids=str)
+async def test_a_node_with_several_outputs_may_be_used_in_part(drawn, used):
+    pieces = drawn.builder.split(drawn.input(), 3, axis=1)
+    doubled = {f"y{index}": drawn.builder.add(pieces[index], pieces[index]) for index in used}
+    await drawn.build(**doubled, piece=pieces[used[0]])
+    results = await drawn.run(x=X)
+    for index in used:
+        np.testing.assert_array_equal(results[f"y{index}"], 2 * X[:, index : index + 1])
+    np.testing.assert_array_equal(results["piece"], X[:, used[0] : used[0] + 1])
+
+
+async def test_the_intermediates_of_a_chain_share_the_memory_of_two(drawn):
+    x = drawn.input("x", np.zeros(1000, np.float32))
+    value = x
+    for _ in range(10):
+        value = drawn.builder.add(value, x)
+    await drawn.build(y=value)
+    aligned = 4032
+    assert drawn.byte_length == 2 * aligned, "nine intermediates of 4000 bytes, two of which live at a time"
+    array = np.arange(1000, dtype=np.float32)
+    np.testing.assert_array_equal((await drawn.run(x=array))["y"], 11 * array)
+
+
+async def test_an_intermediate_keeps_its_memory_until_its_last_reader(drawn):
+    x, b = drawn.input(), drawn.builder
+    early = b.add(x, x)
+    value = early
+    for _ in range(6):
+        value = b.add(value, x)
+    await drawn.build(y=b.sub(value, early))
+    np.testing.assert_array_equal((await drawn.run(x=X))["y"], 6 * X)
+
+
+async def test_a_released_graph_holds_no_arrays(context, drawn):
+    x = drawn.input()
+    await drawn.build(y=drawn.builder.add(drawn.builder.mul(x, drawn.builder.constant(X)), x))
+    compiled = drawn.graph._handle.compiled
+    drawn.graph.destroy()
+    await context.drain()
+    assert compiled._template == []
+    assert compiled._steps == []

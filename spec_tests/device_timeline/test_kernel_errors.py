@@ -1,0 +1,59 @@
+"""What a kernel of the numpy device raises is reported with operator, label and operands."""
+
+import numpy as np
+import pytest
+
+from spec_tests.support.buffers import filled, zeroed
+from webnn_py import MLGraphBuilder, OperationError, UnknownError
+from webnn_py.device.on_numpy import table
+from webnn_py.operators import arithmetic
+
+MESSAGE = r"add \[sum of rows\]\(float32 \[2, 3\], float32 \[2, 3\]\): matmul: .*mismatch"
+
+
+def raising(_node):
+    """Matrices that do not fit together: numpy itself refuses them."""
+    return np.matmul
+
+
+@pytest.fixture(params=[0.0, 1e12], ids=["inline", "in a worker thread"])
+def _broken_add(request, monkeypatch):
+    monkeypatch.setitem(table._TABLE, arithmetic.add, table.Entry(raising, None, lambda _node: request.param))
+
+
+def draw(context, *, constant):
+    builder = MLGraphBuilder(context)
+    x = builder.input("x", data_type="float32", shape=[2, 3])
+    a = builder.constant(np.ones((2, 3), np.float32))
+    return builder.build({"y": builder.mul(x, builder.add(a, a if constant else x, label="sum of rows"))})
+
+
+@pytest.mark.usefixtures("_broken_add")
+async def test_a_kernel_that_raises_is_named_by_the_read_of_what_it_should_have_computed(context):
+    graph = await draw(context, constant=False)
+    x, y = await filled(context, np.ones((2, 3))), await zeroed(context, [2, 3])
+
+    context.dispatch(graph, {"x": x}, {"y": y})
+
+    with pytest.raises(UnknownError, match=rf"read_buffer\(\).*dispatch\(\) failed: {MESSAGE}"):
+        await context.read_buffer(y)
+    np.testing.assert_array_equal(await context.read_buffer(x), np.ones((2, 3)))
+
+
+@pytest.mark.usefixtures("_broken_add")
+async def test_a_kernel_that_raises_on_constants_is_named_by_build(context):
+    with pytest.raises(OperationError, match=rf"build\(\).*{MESSAGE}") as caught:
+        await draw(context, constant=True)
+    assert isinstance(caught.value.__cause__.__cause__, ValueError)
+    await context.drain()
+    assert context.statistics().live_bytes == 0
+
+
+@pytest.mark.usefixtures("_broken_add")
+async def test_after_a_kernel_has_raised_the_device_goes_on(context):
+    graph = await draw(context, constant=False)
+    x, y = await filled(context, np.ones((2, 3))), await zeroed(context, [2, 3])
+    context.dispatch(graph, {"x": x}, {"y": y})
+    context.write_buffer(y, np.full((2, 3), 4, np.float32))
+    np.testing.assert_array_equal(await context.read_buffer(y), np.full((2, 3), 4))
+    assert context.lost.state == "pending"

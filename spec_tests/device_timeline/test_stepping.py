@@ -1,0 +1,269 @@
+"""Both timelines can be paused, stepped and resumed, and say at every stage what waits on them."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from spec_tests.support.buffers import zeroed
+from webnn_py.timelines.device_timeline import DeviceOperation, DeviceTimeline
+
+
+@pytest.fixture(params=["device timeline", "script timeline"])
+def timeline(request, ml, fake_context):
+    return fake_context.device_timeline if request.param == "device timeline" else ml.script_timeline
+
+
+def enqueue(timeline, work):
+    timeline.enqueue(DeviceOperation("test", work) if isinstance(timeline, DeviceTimeline) else work)
+
+
+def enqueue_names(timeline, log, names):
+    for name in names:
+        enqueue(timeline, partial(log.append, name))
+
+
+async def test_a_paused_timeline_runs_nothing(timeline):
+    log = []
+    timeline.pause()
+    enqueue_names(timeline, log, "abc")
+
+    await wait_all_tasks_blocked()
+
+    assert timeline.paused
+    assert log == []
+    assert timeline.statistics().queued_operations == 3
+
+
+@pytest.mark.parametrize(
+    ("queued", "count", "ran"),
+    [(3, 1, 1), (3, 2, 2), (3, 3, 3), (3, 5, 3), (0, 1, 0)],
+    ids=["the first", "the first two", "all", "more than there are", "none waits"],
+)
+async def test_a_step_runs_so_many_in_order_and_returns_how_many_ran(timeline, queued, count, ran):
+    log = []
+    timeline.pause()
+    enqueue_names(timeline, log, range(queued))
+
+    assert await timeline.step(count) == ran
+
+    assert log == list(range(ran))
+    assert timeline.statistics().queued_operations == queued - ran
+
+
+async def test_steps_follow_one_another(timeline):
+    log = []
+    timeline.pause()
+    enqueue_names(timeline, log, "abcde")
+
+    assert [await timeline.step(), await timeline.step(3), await timeline.step(3)] == [1, 3, 1]
+    assert log == list("abcde")
+
+
+async def test_a_step_runs_only_what_was_queued_when_it_began(timeline):
+    log = []
+    timeline.pause()
+    enqueue(timeline, lambda: enqueue_names(timeline, log, "b"))
+
+    assert await timeline.step(2) == 1
+    assert log == []
+    assert await timeline.step(2) == 1
+    assert log == ["b"]
+
+
+async def test_a_step_needs_a_paused_timeline(timeline):
+    with pytest.raises(RuntimeError, match=r"step\(\) needs a paused timeline: call pause\(\)"):
+        await timeline.step()
+
+
+@pytest.mark.parametrize("count", [0, -1])
+async def test_a_step_of_less_than_one_is_refused_and_runs_nothing(timeline, count):
+    log = []
+    timeline.pause()
+    enqueue_names(timeline, log, "a")
+
+    with pytest.raises(ValueError, match=f"count is {count}; it must be at least 1"):
+        await timeline.step(count)
+    await wait_all_tasks_blocked()
+
+    assert log == []
+    assert await timeline.step() == 1, "a refused step must not stand in the way of the next"
+
+
+async def test_resume_runs_what_waits_and_what_comes_later(timeline):
+    log = []
+    timeline.pause()
+    enqueue_names(timeline, log, "abc")
+    await timeline.step()
+    timeline.resume()
+    assert not timeline.paused
+
+    await wait_all_tasks_blocked()
+    assert log == list("abc")
+
+    enqueue_names(timeline, log, "d")
+    await wait_all_tasks_blocked()
+    assert log == list("abcd")
+
+
+async def test_pausing_and_resuming_twice_is_the_same_as_once(timeline):
+    log = []
+    timeline.pause()
+    timeline.pause()
+    enqueue_names(timeline, log, "ab")
+    assert await timeline.step() == 1
+    timeline.resume()
+    timeline.resume()
+    await wait_all_tasks_blocked()
+    assert log == list("ab")
+
+
+async def test_statistics_count_what_waits_and_what_is_done_at_every_stage(timeline):
+    def look():
+        statistics = timeline.statistics()
+        return statistics.queued_operations, statistics.done - before
+
+    before = timeline.statistics().done
+    timeline.pause()
+    stages = [look()]
+    enqueue_names(timeline, [], "abc")
+    stages.append(look())
+    await timeline.step(2)
+    stages.append(look())
+    enqueue_names(timeline, [], "d")
+    stages.append(look())
+    timeline.resume()
+    await wait_all_tasks_blocked()
+    stages.append(look())
+
+    assert stages == [(0, 0), (3, 0), (1, 2), (2, 2), (0, 4)]
+
+
+async def test_the_operation_that_runs_while_the_timeline_is_paused_finishes_and_no_other_begins(fake, fake_context):
+    buffer = await zeroed(fake_context, [2])
+    finish = fake.waiting["write"] = trio.Event()
+    fake_context.write_buffer(buffer, np.ones(2, np.float32))
+    promise = fake_context.read_buffer(buffer)
+    await wait_all_tasks_blocked()
+
+    fake_context.device_timeline.pause()
+    finish.set()
+    await wait_all_tasks_blocked()
+
+    assert fake.log == ["allocate", "write"]
+    assert promise.state == "pending"
+    fake_context.device_timeline.resume()
+    np.testing.assert_array_equal(await promise, [1, 1])
+
+
+async def test_a_step_waits_for_the_operation_that_runs_and_does_not_count_it(fake, fake_context):
+    buffer = await zeroed(fake_context, [2])
+    finish = fake.waiting["write"] = trio.Event()
+    fake_context.write_buffer(buffer, np.ones(2, np.float32))
+    await wait_all_tasks_blocked()
+    fake_context.device_timeline.pause()
+    promise = fake_context.read_buffer(buffer)
+    fake_context.write_buffer(buffer, np.zeros(2, np.float32))
+    ran = []
+
+    async def step():
+        ran.append(await fake_context.device_timeline.step())
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(step)
+        await wait_all_tasks_blocked()
+        assert ran == []
+        finish.set()
+
+    assert ran == [1]
+    assert promise.state == "fulfilled"
+    assert fake_context.statistics().queued_operations == 1
+
+
+@pytest.mark.parametrize("count", [1, 3], ids=["while its last operation runs", "while operations remain"])
+async def test_two_tasks_cannot_step_one_timeline(fake, fake_context, count):
+    buffer = await zeroed(fake_context, [2])
+    fake_context.device_timeline.pause()
+    finish = fake.waiting["write"] = trio.Event()
+    for _ in range(4):
+        fake_context.write_buffer(buffer, np.ones(2, np.float32))
+    ran = []
+
+    async def step():
+        ran.append(await fake_context.device_timeline.step(count))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(step)
+        await wait_all_tasks_blocked()
+        with pytest.raises(RuntimeError, match="another task is stepping the device timeline"):
+            await fake_context.device_timeline.step()
+        finish.set()
+
+    assert ran == [count]
+    assert await fake_context.device_timeline.step() == 1
+
+
+async def test_a_cancelled_step_leaves_the_rest_to_the_next_step(fake, fake_context):
+    buffer = await zeroed(fake_context, [2])
+    fake_context.device_timeline.pause()
+    finish = fake.waiting["write"] = trio.Event()
+    for _ in range(3):
+        fake_context.write_buffer(buffer, np.ones(2, np.float32))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(fake_context.device_timeline.step, 3)
+        await wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    finish.set()
+    await wait_all_tasks_blocked()
+
+    assert fake.log == ["allocate", "write"]
+    assert await fake_context.device_timeline.step(5) == 2
+
+
+async def test_after_a_step_the_promises_of_its_operations_are_settled(ml, fake_context):
+    buffer = await zeroed(fake_context, [2])
+    fake_context.device_timeline.pause()
+    promises = [fake_context.read_buffer(buffer) for _ in range(3)]
+
+    await fake_context.device_timeline.step(2)
+
+    assert [promise.state for promise in promises] == ["fulfilled", "fulfilled", "pending"]
+
+    ml.script_timeline.pause()
+    await fake_context.device_timeline.step()
+    assert promises[2].state == "pending", "a paused script timeline settles nothing by itself"
+    await ml.script_timeline.step()
+    assert promises[2].state == "fulfilled"
+
+
+async def test_queued_bytes_are_those_of_user_data_in_operations_that_have_not_finished(fake, fake_context):
+    def look():
+        statistics = fake_context.device_timeline.statistics()
+        whole = fake_context.statistics()
+        assert (whole.queued_operations, whole.queued_bytes) == (
+            statistics.queued_operations,
+            statistics.queued_bytes,
+        )
+        return statistics.queued_operations, statistics.queued_bytes, statistics.done - before
+
+    small, large = await zeroed(fake_context, [2]), await zeroed(fake_context, [100], "int64")
+    before = fake_context.device_timeline.statistics().done
+    fake_context.device_timeline.pause()
+    fake_context.write_buffer(small, np.zeros(2, np.float32))
+    fake_context.write_buffer(large, np.zeros(100, np.int64))
+    fake_context.read_buffer(large)
+    constant = fake_context.create_constant_buffer(np.zeros(3, np.uint8), data_type="uint8", shape=[3])
+    assert look() == (4, 8 + 800 + 3, 0)
+    await fake_context.device_timeline.step()
+    assert look() == (3, 800 + 3, 1)
+    finish = fake.waiting["write"] = trio.Event()
+    fake_context.device_timeline.resume()
+    await wait_all_tasks_blocked()
+    assert look() == (3, 800 + 3, 1), "an operation that runs still holds its bytes"
+    finish.set()
+    await wait_all_tasks_blocked()
+    assert look() == (0, 0, 4)
+    assert constant.state == "fulfilled"

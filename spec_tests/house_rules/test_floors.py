@@ -1,0 +1,114 @@
+"""The floor plan holds: layers, the same fourteen rooms on every floor, one door, no heavy imports."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import webnn_py
+from webnn_py.operators.registry import OPERATORS
+
+ROOT = Path(webnn_py.__file__).parent
+ROOMS = {
+    "arithmetic": "add sub mul div max min pow",
+    "logical": "equal notEqual greater greaterOrEqual lesser lesserOrEqual logicalNot logicalAnd logicalOr logicalXor"
+    " isNaN isInfinite where",
+    "unary": "abs ceil cos erf exp floor identity log neg reciprocal roundEven sin sign sqrt tan",
+    "activation": "clamp elu gelu hardSigmoid hardSwish leakyRelu linear prelu relu sigmoid softmax softplus softsign"
+    " tanh",
+    "conversion": "cast quantizeLinear dequantizeLinear",
+    "reduction": "argMin argMax cumulativeSum reduceL1 reduceL2 reduceLogSum reduceLogSumExp reduceMax reduceMean"
+    " reduceMin reduceProduct reduceSum reduceSumSquare",
+    "movement": "concat expand pad reshape reverse slice split tile transpose triangular",
+    "indexing": "gather gatherElements gatherND scatterElements scatterND",
+    "matrix": "gemm matmul",
+    "convolution": "conv2d convTranspose2d",
+    "pooling": "averagePool2d l2Pool2d maxPool2d",
+    "resampling": "resample2d",
+    "normalization": "batchNormalization instanceNormalization layerNormalization",
+    "recurrent": "gru gruCell lstm lstmCell",
+}
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_every_operator_is_declared_in_its_room_and_nowhere_else(room):
+    assert {operator.spec_name for operator in OPERATORS.values() if operator.room == room} == set(ROOMS[room].split())
+
+
+@pytest.mark.parametrize("floor", ["operators", "device/on_numpy/kernels"])
+def test_every_floor_has_the_fourteen_rooms(floor):
+    assert set(ROOMS) <= {path.stem for path in (ROOT / floor).glob("*.py")}
+
+
+def test_onnx_rules_stand_in_the_fourteen_rooms():
+    rooms = {path.stem for path in (ROOT / "onnx_models/rules").glob("*.py")} - {"__init__"}
+    assert rooms
+    assert rooms <= set(ROOMS)
+
+
+def test_every_operator_has_a_numpy_kernel_in_the_room_that_declares_it():
+    from webnn_py.device.on_numpy import backend  # noqa: F401, PLC0415 - fills the table
+    from webnn_py.device.on_numpy.table import find  # noqa: PLC0415 - after the table is filled
+
+    for operator in OPERATORS.values():
+        entry = find(operator)
+        assert entry is not None, operator.spec_name
+        make = entry.view or entry.make
+        assert make.__module__.rpartition(".")[2] == operator.room, operator.spec_name
+
+
+def test_layers_hold():
+    run = subprocess.run(
+        [sys.executable, "-c", "from importlinter.cli import lint_imports_command as run; run()"],
+        cwd=ROOT.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+@pytest.mark.parametrize("absent", ["wgpu", "onnx", "webnn_py.device.on_numpy.backend", "webnn_py.onnx_models"])
+def test_importing_the_package_does_not_import(absent):
+    program = f"import webnn_py, sys; sys.exit({absent!r} in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_kernels_know_neither_trio_nor_script():
+    for path in (ROOT / "device/on_numpy/kernels").glob("*.py"):
+        imported = {name for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) for name in _imported(node)}
+        assert not {name for name in imported if name.startswith(("trio", "webnn_py.script"))}, path
+
+
+def _imported(node):
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        return [node.module or ""]
+    return []
+
+
+@pytest.mark.parametrize("name", webnn_py.__all__)
+def test_public_names_are_documented_and_show_the_public_module(name):
+    thing = getattr(webnn_py, name)
+    if isinstance(thing, type):
+        assert thing.__doc__
+        assert thing.__module__ == "webnn_py"
+
+
+def test_no_public_name_is_missing_from_all():
+    public = {
+        name for name, thing in vars(webnn_py).items() if not name.startswith("_") and not isinstance(thing, type(sys))
+    }
+    assert public == set(webnn_py.__all__)
+
+
+def test_no_source_file_is_longer_than_450_lines():
+    long = {
+        str(path): lines
+        for path in [*ROOT.rglob("*.py"), *(ROOT.parent / "spec_tests").rglob("*.py")]
+        if (lines := len(path.read_text(encoding="utf-8").splitlines())) > 450
+    }
+    assert not long

@@ -1,0 +1,69 @@
+"""Type checkers see the builder's methods with their full signatures."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+GOOD = """
+from webnn_py import MLContext, MLGraphBuilder, MLOperand
+
+async def draw(context: MLContext) -> None:
+    builder = MLGraphBuilder(context)
+    x = builder.input("x", data_type="float32", shape=[1, 2, 3, 4])
+    y: MLOperand = builder.conv2d(x, x, strides=[1, 1], input_layout="nhwc", label="conv")
+    outputs: list[MLOperand] = builder.lstm(x, x, x, 1, 2, direction="both")
+    pieces: list[MLOperand] = builder.split(y, 2, axis=1)
+    builder.concat([*outputs, *pieces], 0)
+    builder.clamp(y, min_value=0, max_value=6.5)
+    builder.resample2d(y, sizes=[8, 8], mode="linear")
+    builder.constant(5, data_type="int32")
+    graph = await builder.build({"y": y})
+    data = await context.read_buffer(await context.create_buffer(data_type="int8", shape=[2], readable=True))
+    print(graph.input_descriptors, data.dtype)
+"""
+BAD = {
+    "operand": "builder.add(x, 1)",
+    "option": "builder.conv2d(x, x, stride=[1, 1])",
+    "enumeration": 'builder.conv2d(x, x, input_layout="nhcw")',
+    "result": "y: int = builder.relu(x)",
+    "sequence": "builder.relu(builder.split(x, 2))",
+    "missing": "builder.softmax(x)",
+    "positional": "builder.linear(x, 2.0)",
+    "data type": 'builder.cast(x, "float64")',
+}
+PREFIX = """
+from webnn_py import MLGraphBuilder, MLOperand
+
+def draw(builder: MLGraphBuilder, x: MLOperand) -> None:
+"""
+
+
+@pytest.fixture(scope="module", params=["mypy", "pyright"])
+def complaints(request, tmp_path_factory):
+    """What a type checker says of each program, by its name."""
+    folder = tmp_path_factory.mktemp(request.param)
+    (folder / "good.py").write_text(GOOD, encoding="utf-8")
+    for name, line in BAD.items():
+        (folder / f"bad_{name.replace(' ', '_')}.py").write_text(f"{PREFIX}    {line}\n", encoding="utf-8")
+    strict = ["--strict", "--no-incremental"] if request.param == "mypy" else ["--pythonpath", sys.executable]
+    run = subprocess.run(
+        [sys.executable, "-m", request.param, *strict, *map(str, sorted(folder.glob("*.py")))],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 1, run.stdout + run.stderr
+    return [line for line in run.stdout.splitlines() if " error: " in line or " - error: " in line]
+
+
+def test_a_right_program_is_accepted(complaints):
+    assert not [line for line in complaints if "good.py" in line]
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_wrong_program_is_refused(complaints, name):
+    assert [line for line in complaints if f"bad_{name.replace(' ', '_')}.py" in line]

@@ -1,0 +1,163 @@
+"""No drift: every declaration says what the specification says, and every difference is listed with its reason."""
+
+import json
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from webnn_py.descriptors import DATA_TYPES
+from webnn_py.operators import idl, limits
+from webnn_py.operators.declaration import SPEC_NAMES, Operator
+from webnn_py.operators.limits import RankRange
+from webnn_py.operators.registry import OPERATORS
+
+FACTS = json.loads(Path(__file__).with_name("spec_facts.json").read_text(encoding="utf-8"))
+BY_SPEC_NAME = {operator.spec_name: operator for operator in OPERATORS.values()}
+PYTHON_NAMES = {spec: python for python, spec in SPEC_NAMES.items()}
+
+DIFFERENCES = {
+    ("isNaN", "a", "allowed_types"): "The table says any; the algorithm refuses all but float32 and float16.",
+    ("isInfinite", "a", "allowed_types"): "The table says any; the algorithm refuses all but float32 and float16.",
+    ("cumulativeSum", "axis", "type"): "The text lacks [EnforceRange]; a wrapped axis is never meant.",
+    ("gather", "output", "allowed_ranks"): "The table says 1 to N; one index of a vector gathers a scalar.",
+    ("tile", "repetitions", "type"): "The text lacks [EnforceRange]; a wrapped repetition is never meant.",
+}
+"""(operator, parameter or operand, column) → why the declaration says something else. An unused entry is an error."""
+
+CONVERTERS = {
+    "MLOperand": idl.operand,
+    "sequence<MLOperand>": idl.operands,
+    "enforced unsigned long": idl.unsigned_long,
+    "enforced long": idl.long,
+    "sequence<enforced unsigned long>": idl.unsigned_longs,
+    "double": idl.double,
+    "MLNumber": idl.ml_number,
+    "sequence<float>": idl.floats,
+    "boolean": idl.boolean,
+    "USVString": idl.usv_string,
+}
+
+
+def expected_enumeration(kind):
+    """The values of an enumeration, or of a sequence of it."""
+    return FACTS["enumerations"].get(kind.removeprefix("sequence<").removesuffix(">"))
+
+
+def annotated_values(operator, name):
+    """The values that an argument's Literal annotation allows."""
+    return [value for value in _flatten(operator.hints[name]) if isinstance(value, str)]
+
+
+def _flatten(annotation):
+    for item in get_args(annotation):
+        yield from _flatten(item) if get_args(item) else [item]
+
+
+def types_of(cell):
+    return DATA_TYPES if cell == "any" else tuple(cell.split(", "))
+
+
+def ranks_of(cell):
+    low, _, high = cell.partition(" to ")
+    if cell == "N":
+        return RankRange(0, limits.MAX_RANK)
+    return RankRange(int(low), limits.MAX_RANK if high == "N" else int(high or low))
+
+
+LIMITS_ROWS = [
+    pytest.param(name, row, id=f"{name}-{row['operand'].replace(' ', '_')}")
+    for names, rows in FACTS["limits"].items()
+    for name in names.split(", ")
+    for row in rows
+]
+
+
+def row_name(operand):
+    """The Python name of a limits row: ``outputs[1] if returnSequence is true`` is ``output1``."""
+    if operand.startswith("outputs["):
+        return "output" + operand[len("outputs[")]
+    return PYTHON_NAMES.get(operand, operand)
+
+
+def test_all_operators_are_declared_and_no_others():
+    assert set(BY_SPEC_NAME) == set(FACTS["operators"])
+
+
+@pytest.mark.parametrize("name", FACTS["operators"])
+def test_parameters_have_the_specs_names_order_and_kind(name):
+    operator: Operator = BY_SPEC_NAME[name]
+    expected = FACTS["operators"][name]["parameters"]
+    required = [PYTHON_NAMES.get(key, key) for key, value in expected.items() if not value["option"]]
+    options = {PYTHON_NAMES.get(key, key) for key, value in expected.items() if value["option"]}
+    declared = list(operator.signature.parameters.values())
+    assert [p.name for p in declared if p.kind is not p.KEYWORD_ONLY] == required
+    assert {p.name for p in declared if p.kind is p.KEYWORD_ONLY} == options
+    assert operator.returns_sequence == (FACTS["operators"][name]["returns"] == "sequence<MLOperand>")
+
+
+@pytest.mark.parametrize("name", FACTS["operators"])
+def test_options_have_the_specs_defaults(name):
+    operator = BY_SPEC_NAME[name]
+    for key, value in FACTS["operators"][name]["parameters"].items():
+        parameter = operator.parameters[PYTHON_NAMES.get(key, key)]
+        assert parameter.spec_name == key
+        assert parameter.required == value["required"], key
+        assert parameter.default == value["default"], key
+        assert type(parameter.default) is type(value["default"]) or isinstance(parameter.default, float), key
+
+
+@pytest.mark.parametrize("name", FACTS["operators"])
+def test_arguments_are_converted_as_the_idl_types_say(name):
+    operator = BY_SPEC_NAME[name]
+    for key, value in FACTS["operators"][name]["parameters"].items():
+        parameter = operator.parameters[PYTHON_NAMES.get(key, key)]
+        kind = value["type"]
+        if (name, key, "type") in DIFFERENCES:
+            kind = kind.replace("unsigned long", "enforced unsigned long")
+        enumeration = expected_enumeration(kind)
+        if enumeration is not None:
+            assert annotated_values(operator, parameter.name) == enumeration, key
+        elif kind.startswith("("):
+            assert (parameter.convert(3), parameter.convert([1, 2])) == (3, (1, 2)), key
+        else:
+            assert parameter.convert is CONVERTERS[kind], key
+
+
+@pytest.mark.parametrize(("name", "row"), LIMITS_ROWS)
+def test_limits_rows_say_what_the_specs_tables_say(name, row):
+    operator = BY_SPEC_NAME[name]
+    declared = operator.limits[row_name(row["operand"])]
+    differs = {column for operator, operand, column in DIFFERENCES if (operator, operand) == (name, row["operand"])}
+    if row["allowed_types"].startswith("same as"):
+        source = row["allowed_types"].removeprefix("same as ")
+        if source in FACTS["operators"][name]["parameters"] and row_name(row["operand"]) in operator.parameters:
+            assert declared.type_of == PYTHON_NAMES.get(source, source)
+        assert declared.data_types == operator.limits[PYTHON_NAMES.get(source, source)].data_types
+    elif "allowed_types" in differs:
+        assert set(declared.data_types) < set(types_of(row["allowed_types"])), "the difference is gone: delete it"
+    else:
+        assert set(declared.data_types) == set(types_of(row["allowed_types"]))
+    assert set(declared.required) == set(types_of(row["required_types"]))
+    if row["allowed_ranks"].startswith("same as"):
+        source = row["allowed_ranks"].removeprefix("same as ")
+        if row_name(row["operand"]) in operator.parameters:
+            assert declared.rank_of == PYTHON_NAMES.get(source, source)
+        assert declared.ranks == operator.limits[PYTHON_NAMES.get(source, source)].ranks
+    elif "allowed_ranks" in differs:
+        assert ranks_of(row["allowed_ranks"]).min > declared.ranks.min, "the difference is gone: delete it"
+    else:
+        assert declared.ranks == ranks_of(row["allowed_ranks"])
+        assert declared.rank_of is None
+    assert declared.required_ranks == ranks_of(row["required_ranks"])
+
+
+@pytest.mark.parametrize("name", FACTS["operators"])
+def test_limits_have_no_rows_that_the_spec_lacks(name):
+    rows = next(rows for names, rows in FACTS["limits"].items() if name in names.split(", "))
+    assert set(BY_SPEC_NAME[name].limits) == {row_name(row["operand"]) for row in rows}
+
+
+def test_every_listed_difference_is_a_real_parameter_or_operand():
+    for name, key, _column in DIFFERENCES:
+        assert key in {*FACTS["operators"][name]["parameters"], *BY_SPEC_NAME[name].limits}

@@ -1,0 +1,90 @@
+"""The interfaces, enumerations and support limits of the IDL, member by member, under Python's names."""
+
+import inspect
+import json
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+import webnn_py
+from webnn_py.operators.declaration import SPEC_NAMES
+from webnn_py.operators.registry import OPERATORS
+
+FACTS = json.loads(Path(__file__).with_name("spec_facts.json").read_text(encoding="utf-8"))
+
+MEMBERS = {
+    "ML": {"createContext": "create_context"},
+    "MLContext": {
+        "accelerated": "accelerated",
+        "lost": "lost",
+        "dispatch": "dispatch",
+        "createTensor": "create_tensor",
+        "createConstantTensor": "create_constant_tensor",
+        "readTensor": "read_tensor",
+        "writeTensor": "write_tensor",
+        "opSupportLimits": "op_support_limits",
+        "destroy": "destroy",
+    },
+    "MLGraph": {"destroy": "destroy"},
+    "MLOperand": {"dataType": "data_type", "shape": "shape"},
+    "MLTensor": {
+        "dataType": "data_type",
+        "shape": "shape",
+        "readable": "readable",
+        "writable": "writable",
+        "constant": "constant",
+        "destroy": "destroy",
+    },
+}
+
+
+@pytest.mark.parametrize("interface", MEMBERS)
+def test_every_member_of_the_interface_is_there_and_documented(interface):
+    assert set(MEMBERS[interface]) == set(FACTS["interfaces"][interface])
+    for member in MEMBERS[interface].values():
+        assert inspect.getdoc(getattr(getattr(webnn_py, interface), member)), member
+
+
+def test_the_builder_has_every_method_of_the_interface():
+    names = {operator.spec_name: name for name, operator in OPERATORS.items()}
+    for member in set(FACTS["interfaces"]["MLGraphBuilder"]) - {"constructor"}:
+        method = getattr(webnn_py.MLGraphBuilder, names.get(member, member))
+        assert inspect.getdoc(method), member
+        assert "self" in inspect.signature(method).parameters, member
+
+
+def test_both_names_of_the_buffer_are_one_object():
+    assert webnn_py.MLTensor is webnn_py.MLBuffer
+    for name in ("create", "create_constant", "read", "write"):
+        assert getattr(webnn_py.MLContext, f"{name}_tensor") is getattr(webnn_py.MLContext, f"{name}_buffer")
+
+
+@pytest.mark.parametrize(
+    ("enumeration", "alias"),
+    [("MLPowerPreference", webnn_py.MLPowerPreference), ("MLOperandDataType", webnn_py.MLOperandDataType)],
+)
+def test_enumerations_have_the_specs_values(enumeration, alias):
+    assert list(get_args(alias)) == FACTS["enumerations"][enumeration]
+
+
+async def test_support_limits_have_a_member_for_every_operator_and_operand(context):
+    limits = context.op_support_limits()
+    expected = FACTS["support_limits"]["MLOpSupportLimits"]
+    python_names = {operator.spec_name: name for name, operator in OPERATORS.items()}
+    top = {
+        "preferredInputLayout": "preferred_input_layout",
+        "maxTensorByteLength": "max_tensor_byte_length",
+        "input": "input",
+        "constant": "constant",
+        "output": "output",
+    }
+    assert {python_names.get(name) or top[name] for name in expected} == set(limits)
+    for name, operator in OPERATORS.items():
+        members = set(limits[name])
+        assert {SPEC_NAMES.get(member, member) for member in members} in [
+            set(entry) for entry in FACTS["support_limits"].values()
+        ], operator.spec_name
+        for operand in limits[name].values():
+            assert set(operand) == {"data_types", "rank_range"}
+            assert set(operand["rank_range"]) == {"min", "max"}

@@ -1,0 +1,173 @@
+"""Models of a single node, run through the importer on the numpy device and through an independent runtime."""
+
+from collections.abc import Iterable
+
+import attrs
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import defs, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+from webnn_py import MLGraphBuilder
+from webnn_py.onnx_models import OnnxModel
+
+OLDEST_OPSET = 7  # that onnxruntime runs; versions of operators before it are those of this opset
+OPTIONS = onnxruntime.SessionOptions()
+OPTIONS.log_severity_level = 4  # what it says of old models is no concern here
+
+
+@attrs.frozen(kw_only=True)
+class Case:
+    """A node with its inputs.
+
+    Attributes:
+        operator: the ONNX operator.
+        inputs: its inputs; None for absent ones.
+        known: the indices of the inputs that are initializers, not inputs of the model.
+        attributes: its attributes.
+        version: the version of the operator.
+        outputs: how many outputs it has.
+        wanted: the indices of the outputs that are outputs of the model.
+        oracle: "onnxruntime", or where that lacks the operator, "reference" or an older version of equal meaning.
+        relative: the relative tolerance.
+        absolute: the absolute tolerance.
+    """
+
+    operator: str
+    inputs: tuple
+    known: tuple = ()
+    attributes: dict
+    version: int
+    outputs: int = 1
+    wanted: tuple = (0,)
+    oracle: str = "onnxruntime"
+    relative: float = 1e-5
+    absolute: float = 1e-6
+
+    def __str__(self):
+        shapes = ",".join("-" if item is None else f"{item.dtype}{list(item.shape)}" for item in self.inputs)
+        known = "".join(f" {self.inputs[index].tolist()}" for index in self.known if self.inputs[index].size < 9)
+        attributes = "".join(f" {name}={value}" for name, value in self.attributes.items())
+        return f"{self.operator}-{self.version} {shapes}{known}{attributes}".replace("\n", "")
+
+    def model(self):
+        names = [f"x{index}" if item is not None else "" for index, item in enumerate(self.inputs)]
+        outputs = [f"y{index}" for index in range(self.outputs)]
+        node = helper.make_node(self.operator, names, outputs, name="the node", **self.attributes)
+        arrays = {name: item for name, item in zip(names, self.inputs, strict=True) if name}
+        initializers = {names[index]: self.inputs[index] for index in self.known}
+        return make_model([node], arrays, [outputs[index] for index in self.wanted], initializers, opset=self.opset)
+
+    @property
+    def opset(self):
+        opset = max(self.version, OLDEST_OPSET)
+        assert defs.get_schema(self.operator, opset, "").since_version == self.version
+        return opset
+
+    @property
+    def feeds(self):
+        return {
+            f"x{index}": item for index, item in enumerate(self.inputs) if item is not None and index not in self.known
+        }
+
+
+def make_model(nodes, inputs, outputs, initializers=None, *, opset):
+    """A model in bytes; shapes and types of outputs are left to whoever runs it."""
+    initializers = initializers or {}
+    graph = helper.make_graph(
+        list(nodes),
+        "graph",
+        [
+            helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(item.dtype), item.shape)
+            for name, item in inputs.items()
+            if name not in initializers
+        ],
+        [onnx.ValueInfoProto(name=name) for name in outputs],
+        [numpy_helper.from_array(item, name) for name, item in initializers.items()],
+    )
+    opsets = [helper.make_opsetid("", opset)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=helper.find_min_ir_version_for(opsets))
+    return model.SerializeToString()
+
+
+def expected(case):
+    """What the oracle says."""
+    if case.oracle == "reference":
+        return ReferenceEvaluator(onnx.load_model_from_string(case.model())).run(None, case.feeds)
+    version = case.version if case.oracle == "onnxruntime" else case.oracle
+    return run_onnxruntime(attrs.evolve(case, version=version).model(), case.feeds)
+
+
+def run_onnxruntime(model, feeds):
+    session = onnxruntime.InferenceSession(model, OPTIONS, providers=["CPUExecutionProvider"])
+    return session.run(None, feeds)
+
+
+async def run(context, model, feeds, **options):
+    """Import a model, run it, and return its outputs in order; the context ends with it."""
+    loaded = OnnxModel.load(model)
+    builder = MLGraphBuilder(context)
+    try:
+        graph = await builder.build(loaded.draw(builder, **options))
+        inputs = {}
+        for name, descriptor in graph.input_descriptors.items():
+            inputs[name] = await context.create_buffer(
+                data_type=descriptor.data_type, shape=descriptor.shape, writable=True
+            )
+            context.write_buffer(inputs[name], feeds[name].astype(descriptor.data_type))
+        outputs = {
+            name: await context.create_buffer(data_type=descriptor.data_type, shape=descriptor.shape, readable=True)
+            for name, descriptor in graph.output_descriptors.items()
+        }
+        context.dispatch(graph, inputs, outputs)
+        return [await context.read_buffer(outputs[name]) for name in loaded.outputs]
+    finally:
+        context.destroy()
+
+
+def assert_same(actual, wanted, *, relative=1e-5, absolute=1e-6):
+    """Shapes and types are the same, booleans being uint8; floats are close, integers equal."""
+    assert len(actual) == len(wanted)
+    plain = [item.astype(np.uint8) if item.dtype == np.bool_ else item for item in wanted]
+    for ours, theirs in zip(actual, plain, strict=True):
+        assert ours.shape == theirs.shape
+        assert ours.dtype == theirs.dtype
+        if theirs.dtype.kind == "f":
+            with np.errstate(all="ignore"):
+                np.testing.assert_allclose(ours, theirs, rtol=relative, atol=absolute)
+        else:
+            np.testing.assert_array_equal(ours, theirs)
+
+
+async def check(context, case):
+    """Run a case both ways and compare."""
+    actual = await run(context, case.model(), case.feeds)
+    assert_same(actual, expected(case), relative=case.relative, absolute=case.absolute)
+
+
+def node(operator, versions, *inputs, known=(), outputs=1, wanted=(0,), oracle="onnxruntime", **attributes):
+    """Cases of one node, one for each version of its operator; tolerances stand among the attributes."""
+    tolerances = {name: attributes.pop(name) for name in ("relative", "absolute") if name in attributes}
+    versions = [versions] if isinstance(versions, int) else versions
+    return [
+        Case(
+            operator=operator,
+            inputs=inputs,
+            known=tuple(known),
+            attributes=attributes,
+            version=version,
+            outputs=outputs,
+            wanted=tuple(wanted),
+            oracle=oracle,
+            **tolerances,
+        )
+        for version in versions
+    ]
+
+
+def each(*groups: Iterable[Case]):
+    """Parametrize a test with all cases of the groups."""
+    cases = [case for group in groups for case in group]
+    return pytest.mark.parametrize("case", cases, ids=[str(case) for case in cases])

@@ -1,0 +1,62 @@
+import numpy as np
+from onnx import TensorProto
+
+from spec_tests.onnx_models.single_node import check, each, node
+
+X = np.array([[-2.5, -1, -0.0], [0.5, 1, 300]], np.float32)
+SMALL = np.array([[-2.5, -1, -0.0], [0.5, 1, 100]], np.float32)
+TRUTHS = np.array([[True, False, True]])
+BYTES = np.array([[0, 1, 200]], np.uint8)
+TYPES = ("FLOAT", "FLOAT16", "INT8", "INT32", "INT64")
+
+
+@each(
+    *(node("Cast", [6, 9, 13, 19, 21, 23], SMALL, to=getattr(TensorProto, name)) for name in TYPES),
+    node("Cast", [24, 25], SMALL, to=TensorProto.INT32),
+    node("Cast", [6, 9, 13, 19, 21, 23], X, to=TensorProto.BOOL),
+    node("Cast", [13, 19], BYTES, to=TensorProto.BOOL),
+    node("Cast", [13, 19], TRUTHS, to=TensorProto.BOOL),
+    *(node("Cast", [13, 19], TRUTHS, to=getattr(TensorProto, name)) for name in (*TYPES, "UINT8")),
+    node("Cast", 13, np.array([-1, 2**31, 2**40 + 5], np.int64), to=TensorProto.INT32),
+    node("Cast", [19, 21, 23], SMALL, to=TensorProto.INT32, saturate=0, oracle="reference"),
+    node("CastLike", [15, 19, 21, 23], SMALL, np.array([1], np.int64)),
+    node("CastLike", [15, 19, 21, 23], X, np.array([True]), known=(1,)),
+    node("CastLike", [15, 19], SMALL, np.array([1], np.float16), known=(1,)),
+)
+async def test_casts(context, case):
+    await check(context, case)
+
+
+def scale(*values):
+    return np.array(values, np.float32)
+
+
+QUANTIZED = np.arange(24, dtype=np.int8).reshape(2, 3, 4) - 9
+UNQUANTIZED = np.linspace(-20, 20, 24, dtype=np.float32).reshape(2, 3, 4)
+POINTS = np.array([1, -2, 3], np.int8)
+
+
+@each(
+    node(
+        "DequantizeLinear", [10, 13, 19, 21, 23], QUANTIZED, np.array(0.5, np.float32), np.array(3, np.int8), known=(1,)
+    ),
+    node("DequantizeLinear", [10, 13, 19, 21, 23], QUANTIZED.astype(np.int32), np.array(0.5, np.float32), known=(1,)),
+    node("DequantizeLinear", [13, 19, 21, 23], QUANTIZED, scale(0.5, 1, 2), POINTS, known=(1, 2)),
+    node("DequantizeLinear", [13, 19, 21, 23], QUANTIZED, scale(0.5, 2), axis=0),
+    node("DequantizeLinear", [13, 19, 21, 23], QUANTIZED, scale(0.5, 1, 2, 4), axis=-1),
+    node("DequantizeLinear", [21, 23], QUANTIZED, UNQUANTIZED[:, :, :2].copy(), known=(1,), axis=2, block_size=2),
+    node(
+        "QuantizeLinear",
+        [10, 13, 19, 21, 23],
+        UNQUANTIZED,
+        np.array(0.5, np.float32),
+        np.array(3, np.int8),
+        known=(1, 2),
+    ),
+    node("QuantizeLinear", [10, 13, 19, 21, 23], UNQUANTIZED, np.array(0.5, np.float32), known=(1,)),
+    node("QuantizeLinear", [13, 19, 21, 23], UNQUANTIZED, scale(0.5, 1, 2), POINTS, known=(1, 2)),
+    node("QuantizeLinear", [13, 19, 21, 23], UNQUANTIZED, scale(0.5, 2), axis=0),
+    node("QuantizeLinear", [21, 23], UNQUANTIZED, np.abs(UNQUANTIZED[:, :, :2]), known=(1,), axis=2, block_size=2),
+)
+async def test_quantization(context, case):
+    await check(context, case)

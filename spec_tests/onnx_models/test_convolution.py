@@ -1,0 +1,83 @@
+import numpy as np
+import pytest
+
+from spec_tests.onnx_models.single_node import assert_same, check, each, expected, node, run
+
+rng = np.random.default_rng(8)
+
+
+def floats(*shape):
+    return rng.uniform(-1, 1, shape).astype(np.float32)
+
+
+IMAGE, SEQUENCE = floats(2, 4, 9, 8), floats(2, 4, 11)
+VERSIONS = [1, 11, 22]
+
+
+@each(
+    node("Conv", VERSIONS, IMAGE, floats(6, 4, 3, 2)),
+    node("Conv", VERSIONS, IMAGE, floats(6, 4, 3, 2), floats(6), kernel_shape=[3, 2]),
+    node("Conv", VERSIONS, IMAGE, floats(6, 4, 3, 3), floats(6), known=(1, 2), pads=[1, 0, 2, 1]),
+    node("Conv", VERSIONS, IMAGE, floats(6, 4, 3, 2), strides=[2, 3], dilations=[2, 1]),
+    node("Conv", VERSIONS, IMAGE, floats(6, 2, 3, 3), group=2, pads=[1, 1, 1, 1]),
+    node("Conv", VERSIONS, IMAGE, floats(4, 1, 3, 3), floats(4), group=4, strides=[2, 2]),
+    *(
+        node("Conv", VERSIONS, IMAGE, floats(3, 4, *kernel), auto_pad=auto_pad, strides=strides)
+        for auto_pad in ("VALID", "SAME_UPPER", "SAME_LOWER")
+        for kernel, strides in (([3, 2], [1, 1]), ([4, 3], [2, 3]), ([1, 1], [3, 2]))
+    ),
+)
+async def test_conv_over_two_axes(context, case):
+    await check(context, case)
+
+
+@each(
+    node("Conv", VERSIONS, SEQUENCE, floats(6, 4, 3)),
+    node("Conv", VERSIONS, SEQUENCE, floats(6, 2, 3), floats(6), known=(1, 2), pads=[2, 1], strides=[2], group=2),
+)
+async def test_conv_over_one_axis(context, case):
+    await check(context, case)
+
+
+@each(
+    node("ConvTranspose", VERSIONS, IMAGE, floats(4, 3, 3, 2)),
+    node("ConvTranspose", VERSIONS, IMAGE, floats(4, 3, 3, 2), floats(3), strides=[2, 3], pads=[1, 0, 0, 1]),
+    node("ConvTranspose", VERSIONS, IMAGE, floats(4, 3, 3, 2), strides=[2, 3], output_padding=[1, 2]),
+    node("ConvTranspose", VERSIONS, IMAGE, floats(4, 3, 3, 3), floats(6), known=(1, 2), group=2, dilations=[2, 1]),
+    node("ConvTranspose", VERSIONS, IMAGE, floats(4, 3, 3, 2), auto_pad="VALID", strides=[2, 2]),
+    *(
+        node("ConvTranspose", VERSIONS, IMAGE, floats(4, 3, 4, 3), auto_pad=auto_pad, strides=strides)
+        for auto_pad in ("SAME_UPPER", "SAME_LOWER")
+        for strides in ([1, 1], [2, 2], [2, 3])
+    ),
+    node("ConvTranspose", VERSIONS, IMAGE, floats(4, 3, 3, 3), strides=[2, 2], output_shape=[18, 16]),
+    node("ConvTranspose", VERSIONS, IMAGE, floats(4, 3, 4, 4), strides=[2, 2], output_shape=[17, 17]),
+    node(
+        "ConvTranspose",
+        VERSIONS,
+        IMAGE,
+        floats(4, 3, 4, 4),
+        strides=[2, 2],
+        output_shape=[17, 17],
+        auto_pad="SAME_UPPER",
+    ),
+)
+async def test_conv_transpose_over_two_axes(context, case):
+    await check(context, case)
+
+
+@each(
+    node("ConvTranspose", VERSIONS, SEQUENCE, floats(4, 3, 3)),
+    node("ConvTranspose", VERSIONS, SEQUENCE, floats(4, 3, 3), floats(3), strides=[2], output_padding=[1], pads=[1, 0]),
+)
+async def test_conv_transpose_over_one_axis(context, case):
+    await check(context, case)
+
+
+@pytest.mark.parametrize(("auto_pad", "pads"), [("SAME_UPPER", [2, 1, 2, 2]), ("SAME_LOWER", [2, 2, 2, 1])])
+async def test_same_padding_counts_dilations(context, auto_pad, pads):
+    """Onnxruntime refuses this, so what is expected has its padding spelt out."""
+    w = floats(3, 4, 3, 2)
+    (case,) = node("Conv", 11, IMAGE, w, auto_pad=auto_pad, dilations=[2, 3])
+    (spelt_out,) = node("Conv", 11, IMAGE, w, pads=pads, dilations=[2, 3])
+    assert_same(await run(context, case.model(), case.feeds), expected(spelt_out))

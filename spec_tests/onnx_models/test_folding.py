@@ -1,0 +1,171 @@
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+
+from spec_tests.onnx_models.single_node import assert_same, make_model, run, run_onnxruntime
+from webnn_py import MLGraphBuilder
+from webnn_py.device.plan import split_constant
+from webnn_py.graph import Constant, Graph
+from webnn_py.onnx_models import OnnxModel, UnsupportedModelError
+
+X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+
+
+def make(*nodes, outputs=("y",), opset=15, **initializers):
+    return make_model(
+        [
+            helper.make_node(operator, inputs.split(), results.split(), **attributes)
+            for operator, inputs, results, attributes in nodes
+        ],
+        {"x": X, **initializers},
+        outputs,
+        initializers,
+        opset=opset,
+    )
+
+
+def drawn(context, model, **options):
+    """The graph that the model becomes."""
+    builder = MLGraphBuilder(context)
+    outputs = OnnxModel.load(model).draw(builder, **options)
+    return Graph.reaching({name: builder._values[operand] for name, operand in outputs.items()})
+
+
+def integers(*values):
+    return np.array(values, np.int64)
+
+
+SHAPE_CHAIN = make(
+    ("Shape", "x", "s", {}),
+    ("Cast", "s", "s32", {"to": 6}),
+    ("Slice", "s32 zero one zero", "batch", {}),
+    ("Gather", "s32 two", "last", {"axis": 0}),
+    ("Unsqueeze", "last zero", "last1", {}),
+    ("Concat", "batch minus1 last1", "wanted32", {"axis": 0}),
+    ("Cast", "wanted32", "wanted", {"to": 7}),
+    ("Transpose", "x", "t", {"perm": [0, 2, 1]}),
+    ("Reshape", "t wanted", "y", {}),
+    zero=integers(0),
+    one=integers(1),
+    two=np.array(2),
+    minus1=np.array([-1], np.int32),
+)
+
+
+async def test_of_a_chain_of_shapes_nothing_is_left(context):
+    graph = drawn(context, SHAPE_CHAIN)
+    assert [node.operator.name for node in graph.nodes] == ["transpose", "reshape"]
+    assert not any(isinstance(value, Constant) for node in graph.nodes for value in node.inputs)
+    assert_same(await run(context, SHAPE_CHAIN, {"x": X}), run_onnxruntime(SHAPE_CHAIN, {"x": X}))
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        [("Constant", "", "c", {"value": numpy_helper.from_array(X[0, 0])})],
+        [("Constant", "", "c", {"value_floats": [1.0, 2.0, 3.0, 4.0]})],
+        [("Size", "x", "n", {}), ("Cast", "n", "c", {"to": 1})],
+        [("ConstantOfShape", "four", "c", {"value": numpy_helper.from_array(X[0, 0, 3:])})],
+        [("Range", "zero24 step24 step6", "r", {}), ("Cast", "r", "c", {"to": 1})],
+        [("Mul", "w w", "m", {}), ("Sqrt", "m", "c", {})],
+        [("ReduceMax", "w", "c", {})],
+        [("Where", "t w minus", "c", {})],
+        [("Softmax", "w", "c", {})],
+        [("MatMul", "w eye", "c", {})],
+    ],
+    ids=lambda nodes: "+".join(node[0] for node in nodes),
+)
+async def test_what_depends_on_known_values_only_is_known(context, nodes):
+    model = make(
+        *nodes,
+        ("Add", "x c", "y", {}),
+        four=integers(4),
+        zero24=np.array(0),
+        step24=np.array(24),
+        step6=np.array(6),
+        w=X[0, 0] + 1,
+        minus=-X[0, 0],
+        t=np.array([True, False, True, False]),
+        eye=np.eye(4, dtype=np.float32),
+    )
+    _, live = split_constant(drawn(context, model))  # the device computes the others once, before any run
+    assert [node.operator.name for node in live] == ["add"]
+    assert_same(await run(context, model, {"x": X}), run_onnxruntime(model, {"x": X}))
+
+
+async def test_each_initializer_becomes_one_constant(context):
+    model = make(
+        ("Add", "x w", "a", {}), ("Mul", "a w", "b", {}), ("Sub", "w b", "c", {}), ("Identity", "c", "y", {}), w=X[0, 0]
+    )
+    graph = drawn(context, model)
+    assert len({value for node in graph.nodes for value in node.inputs if isinstance(value, Constant)}) == 1
+
+
+async def test_nodes_that_no_output_needs_are_not_drawn(context):
+    model = make(("Relu", "x", "y", {}), ("NonZero", "x", "unneeded", {}), ("Loop", "unneeded", "too", {}))
+    assert [node.operator.name for node in drawn(context, model).nodes] == ["relu"]
+
+
+async def test_types_that_webnn_lacks_are_allowed_where_they_are_known(context):
+    model = make(("Cast", "w", "c", {"to": 1}), ("Add", "x c", "y", {}), w=np.array(2.0))
+    assert [node.operator.name for node in drawn(context, model).nodes] == ["add"]
+
+
+async def test_what_is_drawn_has_the_node_s_name(context):
+    nodes = [
+        helper.make_node("Relu", ["x"], ["a"], name="first"),
+        helper.make_node("Gelu", ["a"], ["y"], approximate="tanh"),
+    ]
+    labels = [node.label for node in drawn(context, make_model(nodes, {"x": X}, ["y"], opset=20)).nodes]
+    assert labels[0] == "first"
+    assert set(labels[1:]) == {"Gelu of y"}
+
+
+@pytest.mark.parametrize("opset", [11, 13])
+async def test_what_is_known_is_computed_by_the_opset_s_version(context, opset):
+    by_attribute = {"axes": [0]} if opset < 13 else {}
+    axes = "" if opset < 13 else " zero"
+    nodes = (
+        ("Unsqueeze", f"w{axes}", "u", by_attribute),
+        ("Squeeze", f"u{axes}", "s", by_attribute),
+        ("Unsqueeze", f"s{axes}", "v", by_attribute),
+        ("ReduceSum", f"v{axes}", "c", {**by_attribute, "keepdims": 0}),
+        ("Add", "x c", "y", {}),
+    )
+    model = make(*nodes, opset=opset, w=X[0, 0], zero=integers(0))
+    assert [node.operator.name for node in drawn(context, model).nodes] == ["add"]
+    assert_same(await run(context, model, {"x": X}), run_onnxruntime(model, {"x": X}))
+
+
+async def test_of_several_known_outputs_some_may_be_unnamed(context):
+    model = make(("Split", "w", " c", {"axis": 0}), ("Add", "x c", "y", {}), w=np.arange(8, dtype=np.float32), opset=12)
+    proto = onnx.load_model_from_string(model)
+    proto.graph.node[0].output[:] = ["", "c"]
+    assert_same(await run(context, proto.SerializeToString(), {"x": X}), [X + np.arange(4, 8, dtype=np.float32)])
+
+
+async def test_random_numbers_are_not_constants(context):
+    model = make(("RandomNormal", "", "r", {"shape": [4]}), ("Add", "x r", "y", {}))
+    with pytest.raises(UnsupportedModelError, match=r"node 'RandomNormal of r' \(RandomNormal, opset 15\)"):
+        drawn(context, model)
+
+
+async def test_what_cannot_be_computed_while_drawing_says_why(context):
+    model = make(("Reshape", "w five", "c", {}), ("Add", "x c", "y", {}), w=X, five=integers(5))
+    with pytest.raises(
+        UnsupportedModelError, match=r"\(Reshape, opset 15\): it cannot be computed while drawing: .*24"
+    ):
+        drawn(context, model)
+
+
+async def test_sequences_are_refused(context):
+    model = make(
+        ("SequenceConstruct", "w w", "s", {}),
+        ("SequenceAt", "s i", "c", {}),
+        ("Add", "x c", "y", {}),
+        w=X,
+        i=np.array(0),
+    )
+    with pytest.raises(UnsupportedModelError, match=r"SequenceConstruct.*something other than tensors"):
+        drawn(context, model)

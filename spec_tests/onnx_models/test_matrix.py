@@ -1,0 +1,40 @@
+import numpy as np
+
+from spec_tests.onnx_models.single_node import check, each, node
+
+rng = np.random.default_rng(6)
+
+
+def floats(*shape):
+    return rng.uniform(-1, 1, shape).astype(np.float32)
+
+
+SHAPES = [
+    ([3, 4], [4, 5]),
+    ([2, 3, 4], [4, 5]),
+    ([2, 1, 3, 4], [5, 4, 2]),
+    ([4], [4, 5]),
+    ([3, 4], [4]),
+    ([4], [4]),
+    ([4], [2, 4, 5]),
+    ([2, 3, 4], [4]),
+]
+
+
+@each(
+    *(node("MatMul", [1, 9, 13], floats(*a), floats(*b)) for a, b in SHAPES),
+    node("MatMul", 13, floats(3, 4), floats(4, 5), known=(1,)),
+)
+async def test_matmul(context, case):
+    await check(context, case)
+
+
+@each(
+    node("Gemm", [7, 9, 11, 13], floats(3, 4), floats(4, 5), floats(5)),
+    node("Gemm", [7, 9, 11, 13], floats(4, 3), floats(5, 4), floats(3, 5), transA=1, transB=1),
+    node("Gemm", [7, 9, 11, 13], floats(3, 4), floats(4, 5), floats(3, 1), alpha=0.5, beta=2.0),
+    node("Gemm", [11, 13], floats(3, 4), floats(4, 5), alpha=0.5),
+    node("Gemm", 13, floats(3, 4), floats(4, 5), floats(), known=(1, 2)),
+)
+async def test_gemm(context, case):
+    await check(context, case)

@@ -1,0 +1,94 @@
+import numpy as np
+
+from spec_tests.onnx_models.single_node import check, each, node
+
+rng = np.random.default_rng(9)
+IMAGE = rng.uniform(-1, 1, [2, 3, 9, 8]).astype(np.float32)
+SEQUENCE = rng.uniform(-1, 1, [2, 3, 11]).astype(np.float32)
+ANY_RANK = rng.uniform(-1, 1, [2, 3, 2, 3, 4]).astype(np.float32)
+ALL = (("MaxPool", [1, 8, 10, 11, 12, 22]), ("AveragePool", [7, 10, 11, 19, 22]), ("LpPool", [2, 11, 18, 22]))
+
+
+@each(
+    *(
+        node(operator, versions, IMAGE, **attributes)
+        for operator, versions in ALL
+        for attributes in (
+            {"kernel_shape": [3, 2]},
+            {"kernel_shape": [3, 2], "strides": [2, 3]},
+            {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 0, 2, 1]},
+            *(
+                {"kernel_shape": [3, 2], "strides": strides, "auto_pad": auto_pad}
+                for auto_pad in ("VALID", "SAME_UPPER", "SAME_LOWER")
+                for strides in ([1, 1], [2, 3])
+            ),
+        )
+    ),
+)
+async def test_windows_over_two_axes(context, case):
+    await check(context, case)
+
+
+@each(
+    *(node(operator, versions, SEQUENCE, kernel_shape=[3], strides=[2], pads=[1, 0]) for operator, versions in ALL),
+    *(node(operator, versions[-2:], SEQUENCE, kernel_shape=[4], auto_pad="SAME_UPPER") for operator, versions in ALL),
+)
+async def test_windows_over_one_axis(context, case):
+    await check(context, case)
+
+
+@each(
+    node("MaxPool", [10, 11, 12, 22], IMAGE, kernel_shape=[3, 2], dilations=[2, 3]),
+    node("MaxPool", [10, 11, 12, 22], IMAGE, kernel_shape=[3, 2], dilations=[2, 1], pads=[2, 0, 1, 1]),
+    node("AveragePool", [19, 22], IMAGE, kernel_shape=[3, 2], dilations=[2, 3]),
+    node("AveragePool", [19, 22], IMAGE, kernel_shape=[3, 3], dilations=[2, 2], pads=[1, 1, 1, 1], count_include_pad=1),
+    node("LpPool", [18, 22], IMAGE, kernel_shape=[3, 2], dilations=[2, 3]),
+    node("MaxPool", [12, 22], (IMAGE * 100).astype(np.int8), kernel_shape=[3, 2]),
+    node("MaxPool", [8, 12], IMAGE, kernel_shape=[2, 2], storage_order=0, outputs=2),
+)
+async def test_dilations_and_types(context, case):
+    await check(context, case)
+
+
+ROUNDED = (
+    {"kernel_shape": [2, 2], "strides": [2, 2]},
+    {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]},
+    {"kernel_shape": [2, 3], "strides": [3, 3], "pads": [0, 1, 1, 0]},
+    {"kernel_shape": [1, 1], "strides": [2, 3]},
+    {"kernel_shape": [2, 2], "strides": [4, 4], "pads": [1, 1, 1, 1]},
+)
+
+
+@each(
+    *(node("MaxPool", [10, 11, 12, 22], IMAGE, ceil_mode=1, **attributes) for attributes in ROUNDED),
+    *(
+        node("AveragePool", [10, 11, 19, 22], IMAGE, ceil_mode=1, count_include_pad=counted, **attributes)
+        for attributes in ROUNDED
+        for counted in (0, 1)
+    ),
+    *(node("LpPool", [18, 22], IMAGE, ceil_mode=1, **attributes) for attributes in ROUNDED),
+)
+async def test_output_sizes_rounded_up(context, case):
+    await check(context, case)
+
+
+@each(
+    node("AveragePool", [7, 10, 11, 19, 22], IMAGE, kernel_shape=[3, 3], pads=[1, 2, 0, 1], count_include_pad=1),
+    node("AveragePool", [7, 11], SEQUENCE, kernel_shape=[3], pads=[1, 2], count_include_pad=1),
+    node("AveragePool", [7, 11, 19], IMAGE, kernel_shape=[3, 3], auto_pad="SAME_UPPER", count_include_pad=1),
+)
+async def test_padding_that_counts(context, case):
+    await check(context, case)
+
+
+@each(
+    *(
+        node(operator, [1, 22], data)
+        for operator in ("GlobalAveragePool", "GlobalMaxPool")
+        for data in (SEQUENCE, IMAGE, ANY_RANK)
+    ),
+    *(node("GlobalLpPool", 2, IMAGE, p=p) for p in (1, 2)),
+    *(node("GlobalLpPool", 22, IMAGE, p=p, oracle=2) for p in (1, 2)),
+)
+async def test_all_spatial_axes(context, case):
+    await check(context, case)

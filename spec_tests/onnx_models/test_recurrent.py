@@ -1,0 +1,99 @@
+import numpy as np
+
+from spec_tests.onnx_models.single_node import check, each, node
+
+rng = np.random.default_rng(11)
+STEPS, BATCH, FEATURES, HIDDEN = 5, 2, 3, 4
+X = rng.uniform(-1, 1, [STEPS, BATCH, FEATURES]).astype(np.float32)
+VERSIONS = [7, 14, 22]
+LENGTHS = np.full(BATCH, STEPS, np.int32)
+
+
+def floats(*shape):
+    return rng.uniform(-0.7, 0.7, shape).astype(np.float32)
+
+
+def parameters(gates, directions=1):
+    return (
+        floats(directions, gates * HIDDEN, FEATURES),
+        floats(directions, gates * HIDDEN, HIDDEN),
+        floats(directions, 2 * gates * HIDDEN),
+    )
+
+
+def state(directions=1):
+    return floats(directions, BATCH, HIDDEN)
+
+
+@each(
+    node("LSTM", VERSIONS, X, *parameters(4)[:2], hidden_size=HIDDEN, outputs=3, wanted=(0, 1, 2)),
+    node("LSTM", VERSIONS, X, *parameters(4), known=(1, 2, 3), hidden_size=HIDDEN, outputs=3, wanted=(1,)),
+    node(
+        "LSTM",
+        VERSIONS,
+        X,
+        *parameters(4),
+        LENGTHS,
+        state(),
+        state(),
+        known=(1, 2, 3, 4),
+        hidden_size=HIDDEN,
+        direction="reverse",
+        outputs=3,
+        wanted=(0, 1, 2),
+    ),
+    node(
+        "LSTM",
+        VERSIONS,
+        X,
+        *parameters(4, 2),
+        None,
+        state(2),
+        state(2),
+        np.zeros([2, 3 * HIDDEN], np.float32),
+        known=(1, 2, 3, 7),
+        hidden_size=HIDDEN,
+        direction="bidirectional",
+        outputs=3,
+        wanted=(0, 2),
+    ),
+    node("LSTM", 14, X, *parameters(4), hidden_size=HIDDEN, activations=["Sigmoid", "Relu", "Tanh"], outputs=1),
+)
+async def test_lstm(context, case):
+    await check(context, case)
+
+
+@each(
+    *(
+        node(
+            "GRU",
+            VERSIONS,
+            X,
+            *parameters(3, 2 if direction == "bidirectional" else 1),
+            LENGTHS,
+            state(2 if direction == "bidirectional" else 1),
+            known=(1, 2, 3, 4),
+            hidden_size=HIDDEN,
+            direction=direction,
+            linear_before_reset=linear_before_reset,
+            outputs=2,
+            wanted=(0, 1),
+        )
+        for direction in ("forward", "reverse", "bidirectional")
+        for linear_before_reset in (0, 1)
+    ),
+    node("GRU", VERSIONS, X, *parameters(3)[:2], hidden_size=HIDDEN, outputs=2, wanted=(1,)),
+    node(
+        "GRU",
+        14,
+        X,
+        *parameters(3, 2),
+        hidden_size=HIDDEN,
+        direction="bidirectional",
+        activations=["Sigmoid", "Relu"] * 2,
+        outputs=2,
+        wanted=(0, 1),
+    ),
+)
+async def test_gru(context, case):
+    await check(context, case)

@@ -1,0 +1,84 @@
+import numpy as np
+
+from spec_tests.onnx_models.single_node import check, each, node
+
+rng = np.random.default_rng(5)
+X = rng.uniform(0.5, 2, [2, 3, 4]).astype(np.float32)
+INTEGERS = rng.integers(-5, 5, [2, 3, 4]).astype(np.int32)
+AT_13 = ("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean", "ReduceProd", "ReduceSumSquare")
+EXTREMES = ("ReduceMax", "ReduceMin")
+BY_ATTRIBUTE = {
+    **dict.fromkeys(AT_13, (1, 11, 13)),
+    **dict.fromkeys(EXTREMES, (1, 11, 12, 13)),
+    "ReduceSum": (1, 11),
+}
+BY_INPUT = {**dict.fromkeys(AT_13, (18,)), **dict.fromkeys(EXTREMES, (18, 20)), "ReduceSum": (13,)}
+NOTHING = np.array([], np.int64)
+
+
+def axes(*values):
+    return np.array(values, np.int64)
+
+
+@each(
+    *(
+        node(operator, versions, X, **attributes)
+        for operator, versions in BY_ATTRIBUTE.items()
+        for attributes in ({}, {"keepdims": 0}, {"axes": [1], "keepdims": 0}, {"axes": [0, 2]})
+    ),
+    *(node(operator, versions[1:], X, axes=[-1]) for operator, versions in BY_ATTRIBUTE.items()),
+)
+async def test_axes_as_an_attribute(context, case):
+    await check(context, case)
+
+
+@each(
+    *(node(operator, versions, X, keepdims=0) for operator, versions in BY_INPUT.items()),
+    *(
+        node(operator, versions, X, given, known=(1,), keepdims=keepdims)
+        for operator, versions in BY_INPUT.items()
+        for given, keepdims in ((axes(1), 0), (axes(0, -1), 1), (NOTHING, 1))
+    ),
+    *(
+        node(operator, BY_INPUT[operator], X, NOTHING, known=(1,), noop_with_empty_axes=1)
+        for operator in ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd")
+    ),
+    node("ReduceSum", 13, X, axes(1), known=(1,), noop_with_empty_axes=1),
+    *(node(operator, 18, INTEGERS, axes(1), known=(1,)) for operator in (*EXTREMES, "ReduceProd")),
+    *(node(operator, 20, INTEGERS > 0, axes(1), known=(1,)) for operator in EXTREMES),
+    node("ReduceSum", 13, INTEGERS.astype(np.int64), axes(1), known=(1,)),
+)
+async def test_axes_as_an_input(context, case):
+    await check(context, case)
+
+
+TIES = np.array([[1, 3, 3, 0], [5, 5, 0, 0]], np.float32)
+
+
+@each(
+    *(
+        node(operator, versions, TIES, **attributes)
+        for operator in ("ArgMax", "ArgMin")
+        for versions, attributes in (
+            ([1, 11, 12, 13], {}),
+            ([1, 11, 12, 13], {"axis": 1, "keepdims": 0}),
+            ([11, 12, 13], {"axis": -1}),
+            ([12, 13], {"axis": 1, "select_last_index": 1}),
+            ([12, 13], {"axis": 0, "keepdims": 0, "select_last_index": 1}),
+        )
+    ),
+)
+async def test_index_of_an_extreme(context, case):
+    await check(context, case)
+
+
+@each(
+    *(
+        node("CumSum", [11, 14], data, np.array(axis, np.int64), known=(1,), exclusive=exclusive, reverse=reverse)
+        for data, axis in ((X, 0), (X, -1), (INTEGERS, 1))
+        for exclusive in (0, 1)
+        for reverse in (0, 1)
+    ),
+)
+async def test_cumulative_sum(context, case):
+    await check(context, case)

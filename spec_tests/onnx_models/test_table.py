@@ -1,0 +1,73 @@
+import importlib
+from pathlib import Path
+
+import pytest
+from onnx import defs
+
+from spec_tests.onnx_models.single_node import Case
+from webnn_py.onnx_models.draw import Draw
+from webnn_py.onnx_models.registry import RULES
+from webnn_py.onnx_models.table import TABLE, Rule, rule
+from webnn_py.operators.operand import MLOperand
+
+ROOMS = sorted(path.stem for path in (Path(__file__).parents[2] / "webnn_py/onnx_models/rules").glob("[!_]*.py"))
+REGISTERED = {(operator, version) for operator, versions in RULES.items() for version in versions}
+
+
+def cases_of(room):
+    """The cases that the tests of a room are parametrized with."""
+    module = importlib.import_module(f"spec_tests.onnx_models.test_{room}")
+    marks = [mark for thing in vars(module).values() for mark in getattr(thing, "pytestmark", ())]
+    return [case for mark in marks for case in mark.args[1] if isinstance(case, Case)]
+
+
+def test_every_rule_is_compared_in_each_of_its_versions():
+    assert {(case.operator, case.version) for room in ROOMS for case in cases_of(room)} == REGISTERED
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_operators_are_compared_in_the_room_of_their_rule(room):
+    assert {RULES[case.operator][case.version].room for case in cases_of(room)} == {room}
+
+
+@pytest.mark.parametrize(("operator", "version"), sorted(REGISTERED))
+def test_rules_take_what_onnx_declares(operator, version):
+    schema = defs.get_schema(operator, version, "")
+    declared = RULES[operator][version]
+    assert schema.since_version == version
+    assert len(declared.inputs) <= schema.max_input
+    assert (declared.variadic is not None) == (schema.max_input > 100)
+    for name, default in declared.attributes.items():
+        newer = defs.get_schema(operator).attributes
+        assert name in schema.attributes or (name in newer and default is not None) or default is None, name
+
+
+def test_a_version_has_one_rule():
+    def example(draw: Draw, x: MLOperand) -> MLOperand: ...
+
+    with pytest.raises(RuntimeError, match="version 14 of Add has two rules"):
+        rule("Add", 14)(example)
+
+
+def test_a_signature_says_what_a_rule_takes():
+    def example(draw: Draw, x: MLOperand, w: MLOperand | None = None, *, axis: int, alpha: float = 2.0) -> MLOperand:
+        return x
+
+    declared = Rule.declared_by(example)
+    assert [(item.name, item.kind, item.required) for item in declared.inputs] == [
+        ("x", "operand", True),
+        ("w", "operand", False),
+    ]
+    assert list(declared.attributes) == ["axis", "alpha"]
+    assert declared.variadic is None
+
+
+def test_an_annotation_that_means_nothing_is_refused():
+    def example(draw: Draw, x: int) -> MLOperand: ...
+
+    with pytest.raises(NotImplementedError, match="no kind of input is known for the annotation <class 'int'>"):
+        Rule.declared_by(example)
+
+
+def test_the_register_is_the_table():
+    assert RULES is TABLE

@@ -1,0 +1,34 @@
+import numpy as np
+
+from spec_tests.onnx_models.single_node import check, each, node
+
+rng = np.random.default_rng(2)
+X = rng.uniform(-3, 3, [2, 5]).astype(np.float32)
+POSITIVE = np.abs(X) + np.float32(0.1)
+HALVES = np.array([-2.5, -1.5, -0.5, -0.0, 0.5, 1.5, 2.5], np.float32)
+INTEGERS = np.array([-3, 0, 4], np.int32)
+
+
+@each(
+    *(node(operator, [6, 13], X) for operator in ("Abs", "Ceil", "Exp", "Floor", "Neg", "Reciprocal")),
+    *(node(operator, [6, 13], POSITIVE) for operator in ("Log", "Sqrt")),
+    *(node(operator, [7, 22], X) for operator in ("Cos", "Sin", "Tan")),
+    *(node(operator, [9, 13], X) for operator in ("Erf", "Sign")),
+    node("Round", [11, 22], HALVES),
+    *(node(operator, 13, INTEGERS) for operator in ("Abs", "Neg", "Sign")),
+    node("Abs", 13, np.array([0, 200], np.uint8)),
+    node("Exp", 13, X.astype(np.float16), relative=2e-3),
+)
+async def test_element_by_element(context, case):
+    await check(context, case)
+
+
+@each(
+    node("Identity", [1, 13, 14, 16, 19, 21, 23, 24, 25], X),
+    node("Dropout", [7, 10], X, ratio=0.3),
+    node("Dropout", [12, 13, 22], X),
+    node("Dropout", [12, 13, 22], X, np.array(0.3, np.float32), known=(1,)),
+    node("Dropout", [12, 13, 22], X, np.array(0.3, np.float32), np.array(False), known=(1, 2), seed=3),
+)
+async def test_what_passes_its_operand_on(context, case):
+    await check(context, case)

@@ -1,0 +1,204 @@
+"""``build()``: what becomes of the drawing: names, outputs, inputs that nothing needs, and constants."""
+
+import types
+
+import numpy as np
+import pytest
+
+from spec_tests.support.buffers import constant, filled, zeroed
+from spec_tests.support.drawing import build_add_one, run
+from spec_tests.support.scene import ONES, assert_refused
+from webnn_py import DestroyedBufferError, MLGraphBuilder, MLOperandDescriptor
+
+F32 = {"data_type": "float32", "shape": [2]}
+
+
+@pytest.fixture
+async def builder(context):
+    return MLGraphBuilder(context)
+
+
+# --- what is refused, after which the builder is as it was -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("outputs", "words"),
+    [
+        (lambda _: None, "outputs is None; it must be a mapping"),
+        (lambda d: [("y", d.y)], "outputs is .*; it must be a mapping"),
+        (lambda d: d.y, "outputs is <MLOperand.*; it must be a mapping"),
+        (lambda _: {}, "outputs is empty"),
+        (lambda d: {"": d.y}, "an output's name is empty"),
+        (lambda d: {"y": d.y, "": d.y}, "an output's name is empty"),
+        (lambda d: {1: d.y}, r"outputs\[1\] is <MLOperand"),
+        (lambda _: {"y": None}, r"outputs\['y'\] is None; it must be an MLOperand"),
+        (lambda d: {"y": [d.y]}, r"outputs\['y'\] is \[<MLOperand.*must be an MLOperand"),
+        (lambda d: {"y": d.y, "x": d.x}, r"outputs\['x'\] is an input; use identity\(\)"),
+        (lambda d: {"c": d.builder.constant(ONES)}, r"outputs\['c'\] is a constant; use identity\(\)"),
+        (lambda d: {"c": d.builder.constant(1, data_type="int8")}, r"outputs\['c'\] is a constant"),
+    ],
+)
+async def test_outputs_are_refused_and_the_builder_stays_usable(context, builder, outputs, words):
+    x = builder.input("x", **F32)
+    drawn = types.SimpleNamespace(builder=builder, x=x, y=builder.add(x, x))
+    await assert_refused("build", lambda: builder.build(outputs(drawn)), TypeError, rf"^build\(\): {words}")
+    assert await run(context, await builder.build({"z": builder.add(drawn.y, x)}), x=[1, 2]) == {"z": [3, 6]}
+
+
+@pytest.mark.parametrize("depth", [1, 5], ids=["next to the output", "five operators away"])
+async def test_a_destroyed_constant_buffer_is_found_wherever_the_output_needs_it(context, builder, depth):
+    buffer, x = await constant(context, [1, 2]), builder.input("x", **F32)
+    y = builder.constant(buffer)
+    for _ in range(depth):
+        y = builder.add(y, x)
+    buffer.destroy()
+    await assert_refused("build", lambda: builder.build({"y": y}), DestroyedBufferError, r"^build\(\).*destroyed")
+    assert await run(context, await builder.build({"z": builder.add(x, x)}), x=[1, 2]) == {"z": [2, 4]}
+
+
+# --- inputs ----------------------------------------------------------------------------------------------------------
+
+
+async def test_an_input_that_no_output_needs_is_not_an_input_of_the_graph(context, builder):
+    x, unused = builder.input("x", **F32), builder.input("unused", **F32)
+    builder.add(x, unused)
+    graph = await builder.build({"y": builder.add(x, x)})
+    assert list(graph.input_descriptors) == ["x"]
+    buffers = [await filled(context, [1, 2]) for _ in range(3)]
+    with pytest.raises(TypeError, match=r"inputs are \['unused', 'x'\]; the graph's are \['x'\]"):
+        context.dispatch(graph, {"x": buffers[0], "unused": buffers[1]}, {"y": buffers[2]})
+    assert await run(context, graph, x=[1, 2]) == {"y": [2, 4]}
+
+
+async def test_a_graph_without_inputs_computes_its_constants(context, builder):
+    graph = await builder.build({"y": builder.add(builder.constant(ONES), builder.constant(2 * ONES))})
+    assert dict(graph.input_descriptors) == {}
+    assert await run(context, graph) == {"y": [3, 3]}
+
+
+async def test_an_input_may_be_needed_by_many_operators_and_outputs(context, builder):
+    x = builder.input("x", **F32)
+    graph = await builder.build({"s": builder.add(x, x), "d": builder.sub(x, x), "p": builder.mul(x, x)})
+    assert await run(context, graph, x=[3, 4]) == {"s": [6, 8], "d": [0, 0], "p": [9, 16]}
+
+
+# --- outputs ---------------------------------------------------------------------------------------------------------
+
+
+async def test_descriptors_tell_each_inputs_and_outputs_data_type_and_shape(builder):
+    x = builder.input("x", data_type="float16", shape=[2, 3])
+    y = builder.reduce_sum(x, axes=[1], keep_dimensions=False)
+    graph = await builder.build({"z": builder.add(x, x), "y": y})
+    assert dict(graph.input_descriptors) == {"x": MLOperandDescriptor("float16", (2, 3))}
+    assert list(graph.output_descriptors) == ["z", "y"]
+    assert graph.output_descriptors["y"] == MLOperandDescriptor("float16", (2,))
+    assert isinstance(graph.output_descriptors, types.MappingProxyType)
+    assert repr(graph) == "<MLGraph ('x': float16 [2, 3]) -> ('z': float16 [2, 3], 'y': float16 [2])>"
+
+
+async def test_one_operand_may_be_two_outputs(context, builder):
+    x = builder.input("x", **F32)
+    y = builder.add(x, x)
+    graph = await builder.build({"first": y, "second": y, "third": builder.add(y, x)})
+    assert await run(context, graph, x=[1, 2]) == {"first": [2, 4], "second": [2, 4], "third": [3, 6]}
+
+
+async def test_two_outputs_of_one_operand_are_buffers_of_their_own(context, builder):
+    x = builder.input("x", **F32)
+    y = builder.add(x, x)
+    graph = await builder.build({"first": y, "second": y})
+    source, first, second = [await filled(context, [1, 2]) for _ in range(3)]
+    context.dispatch(graph, {"x": source}, {"first": first, "second": second})
+    context.write_buffer(first, 9 * ONES)
+    np.testing.assert_array_equal(await context.read_buffer(second), [2, 4])
+
+
+async def test_an_output_may_have_the_name_of_an_input(context, builder):
+    x = builder.input("x", **F32)
+    graph = await builder.build({"x": builder.add(x, x)})
+    assert list(graph.input_descriptors) == list(graph.output_descriptors) == ["x"]
+    assert await run(context, graph, x=[1, 2]) == {"x": [2, 4]}
+
+
+async def test_one_of_several_results_may_be_an_output_alone(context, builder):
+    x = builder.input("x", data_type="float32", shape=[6])
+    parts = builder.split(x, 3)
+    graph = await builder.build({"middle": parts[1]})
+    assert await run(context, graph, x=[1, 2, 3, 4, 5, 6]) == {"middle": [3, 4]}
+
+
+@pytest.mark.parametrize("what", ["an input", "a constant"])
+async def test_identity_makes_an_output_of(context, builder, what):
+    x = builder.input("x", **F32)
+    source = x if what == "an input" else builder.constant(5 * ONES)
+    graph = await builder.build({"y": builder.identity(source), "z": builder.add(x, x)})
+    assert await run(context, graph, x=[1, 2]) == {"y": [1, 2] if what == "an input" else [5, 5], "z": [2, 4]}
+
+
+async def test_an_output_may_itself_be_read_by_other_operators(context, builder):
+    x = builder.input("x", **F32)
+    y = builder.add(x, x)
+    z = builder.reshape(builder.mul(y, y), [2, 1])
+    graph = await builder.build({"z": z, "y": y})
+    assert await run(context, graph, x=[1, 2]) == {"z": [[4], [16]], "y": [2, 4]}
+
+
+async def test_a_mapping_changed_after_the_call_changes_nothing(context, builder):
+    x = builder.input("x", **F32)
+    outputs = {"y": builder.add(x, x)}
+    building = builder.build(outputs)
+    outputs.clear()
+    assert await run(context, await building, x=[1, 2]) == {"y": [2, 4]}
+
+
+async def test_a_mapping_of_buffers_changed_after_the_dispatch_changes_nothing(context):
+    graph = await build_add_one(context, [2])
+    source, target, other = await filled(context, [1, 2]), await zeroed(context, [2]), await zeroed(context, [2])
+    inputs, outputs = {"x": source}, {"y": target}
+    context.device_timeline.pause()
+    context.dispatch(graph, types.MappingProxyType(inputs), outputs)
+    inputs["x"], outputs["y"] = other, other
+    context.device_timeline.resume()
+    np.testing.assert_array_equal(await context.read_buffer(target), [2, 3])
+    np.testing.assert_array_equal(await context.read_buffer(other), [0, 0])
+
+
+@pytest.mark.parametrize(
+    ("inputs", "words"),
+    [
+        (lambda _: None, "inputs is None; it must be a mapping of names to buffers"),
+        (lambda x: [("x", x)], "inputs is .*; it must be a mapping"),
+        (lambda _: {"x": None}, r"inputs\['x'\] is None; it must be an MLBuffer"),
+        (lambda _: {"x": np.zeros(2, np.float32)}, r"inputs\['x'\] is array.*; it must be an MLBuffer"),
+        (lambda x: {b"x": x}, r"inputs\[b'x'\] is"),
+    ],
+)
+async def test_a_dispatch_takes_a_mapping_of_names_to_buffers(context, inputs, words):
+    graph, x, y = await build_add_one(context, [2]), await filled(context, [1, 2]), await zeroed(context, [2])
+    with pytest.raises(TypeError, match=rf"^dispatch\(\): {words}"):
+        context.dispatch(graph, inputs(x), {"y": y})
+
+
+# --- constants and size ----------------------------------------------------------------------------------------------
+
+
+async def test_a_large_graph_is_built_and_run(context, builder):
+    y = x = builder.input("x", data_type="int32", shape=[1])
+    one = builder.constant(1, data_type="int32")
+    for _ in range(2000):
+        y = builder.add(y, one)
+    assert await run(context, await builder.build({"y": y}), x=[7]) == {"y": [2007]}
+    assert x.shape == (1,)
+
+
+async def test_a_diamond_of_shared_operands_is_computed_once_each(context, builder):
+    y = builder.input("x", data_type="int64", shape=[1])
+    for _ in range(60):
+        y = builder.add(y, y)
+    assert await run(context, await builder.build({"y": y}), x=[1]) == {"y": [2**60]}
+
+
+async def test_one_graph_may_be_dispatched_many_times_with_different_buffers(context):
+    graph = await build_add_one(context, [2])
+    results = [await run(context, graph, x=[value, value]) for value in range(5)]
+    assert results == [{"y": [value + 1] * 2} for value in range(5)]

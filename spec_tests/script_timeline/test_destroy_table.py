@@ -1,0 +1,263 @@
+"""``destroy()`` of a buffer, a graph or a context, while something is in flight: on the device and for the script."""
+
+import numpy as np
+import pytest
+from trio.testing import wait_all_tasks_blocked
+
+from spec_tests.support.buffers import constant, filled, zeroed
+from spec_tests.support.drawing import build_add_buffer, build_add_number, build_add_one, build_sum_and_difference
+from spec_tests.support.in_flight import RUNNING, SAID, STAGES, WAITING, InFlight, stages
+from spec_tests.support.scene import ONES
+from webnn_py import DestroyedBufferError, InvalidStateError
+
+F32 = {"data_type": "float32", "shape": [2]}
+
+
+@pytest.fixture
+async def flight(ml, fake_context, fake, stage):
+    return InFlight(ml, fake_context, fake, stage)
+
+
+def assert_nothing_lives(context):
+    statistics = context.statistics()
+    assert (statistics.live_buffers, statistics.live_bytes, statistics.queued_operations) == (0, 0, 0)
+
+
+# --- a read in flight ------------------------------------------------------------------------------------------------
+
+
+@stages(*STAGES)
+@pytest.mark.parametrize("into", [False, True], ids=["a fresh array", "into out"])
+async def test_a_read_is_rejected_at_once_by_destroying_its_buffer(flight, fake_context, fake, into):
+    buffer, out = await filled(fake_context, [1, 2]), np.full(2, -1, np.float32)
+    options = {"out": out} if into else {}
+    read = await flight.start("read", lambda: fake_context.read_buffer(buffer, **options))
+
+    buffer.destroy()
+
+    assert read.state == "rejected"
+    with pytest.raises(InvalidStateError, match=r"read_buffer\(\): destroy\(\) was called on the buffer") as caught:
+        await read
+    assert caught.type is InvalidStateError
+    await flight.land()
+    assert fake.log == ["read", "free"], "the copy on the device runs, then the memory is released"
+    np.testing.assert_array_equal(out, [-1, -1])
+    assert_nothing_lives(fake_context)
+
+
+@stages(*STAGES)
+async def test_a_read_is_not_touched_by_destroying_a_graph(flight, fake_context, fake):
+    graph, buffer = await build_add_one(fake_context, [2]), await filled(fake_context, [1, 2])
+    read = await flight.start("read", lambda: fake_context.read_buffer(buffer))
+
+    graph.destroy()
+
+    assert read.state == "pending"
+    await flight.land()
+    np.testing.assert_array_equal(await read, [1, 2])
+    assert fake.log == ["read", "release_graph"]
+
+
+@stages(*STAGES)
+@pytest.mark.parametrize("into", [False, True], ids=["a fresh array", "into out"])
+async def test_a_read_is_rejected_at_once_by_destroying_its_context(flight, fake_context, fake, into):
+    buffer, out = await filled(fake_context, [1, 2]), np.full(2, -1, np.float32)
+    options = {"out": out} if into else {}
+    read = await flight.start("read", lambda: fake_context.read_buffer(buffer, **options))
+
+    fake_context.destroy()
+
+    assert read.state == "rejected"
+    with pytest.raises(InvalidStateError, match=r"read_buffer\(\): the context is lost: destroy\(\) was called"):
+        await read
+    await flight.land()
+    began = [] if flight.stage == WAITING else ["read"]
+    assert [step for step in fake.log if step not in ("stop", "close")] == [*began, "free"]
+    np.testing.assert_array_equal(out, [-1, -1])
+    assert_nothing_lives(fake_context)
+
+
+# --- a write in flight -----------------------------------------------------------------------------------------------
+
+
+@stages(WAITING, RUNNING)
+async def test_a_write_runs_before_its_destroyed_buffer_is_released(flight, fake_context, fake):
+    buffer = await zeroed(fake_context, [2])
+    await flight.start("write", lambda: fake_context.write_buffer(buffer, ONES))
+
+    buffer.destroy()
+    await flight.land()
+
+    assert fake.log == ["write", "free"]
+    assert_nothing_lives(fake_context)
+
+
+@stages(WAITING, RUNNING)
+async def test_a_write_is_not_touched_by_destroying_a_graph(flight, fake_context, fake):
+    graph, buffer = await build_add_one(fake_context, [2]), await zeroed(fake_context, [2])
+    await flight.start("write", lambda: fake_context.write_buffer(buffer, ONES))
+
+    graph.destroy()
+    await flight.land()
+
+    np.testing.assert_array_equal(await fake_context.read_buffer(buffer), [1, 1])
+    assert fake.log == ["write", "release_graph", "read"]
+
+
+@stages(WAITING, RUNNING)
+async def test_a_write_that_has_not_begun_is_dropped_by_destroying_the_context(flight, fake_context, fake):
+    buffer = await zeroed(fake_context, [2])
+    await flight.start("write", lambda: fake_context.write_buffer(buffer, ONES))
+    assert fake_context.statistics().queued_bytes == 8
+
+    fake_context.destroy()
+    await flight.land()
+
+    began = [] if flight.stage == WAITING else ["write"]
+    assert [step for step in fake.log if step != "stop"] == [*began, "free", "close"]
+    assert fake_context.statistics().queued_bytes == 0
+    assert_nothing_lives(fake_context)
+
+
+# --- a dispatch in flight --------------------------------------------------------------------------------------------
+
+
+@stages(WAITING, RUNNING)
+@pytest.mark.parametrize("destroyed", [["a"], ["d"], ["a", "b", "d"]], ids="-".join)
+async def test_a_dispatch_runs_to_its_end_before_a_destroyed_buffer_is_released(flight, fake_context, fake, destroyed):
+    graph = await build_sum_and_difference(fake_context, [2])
+    inputs = {"a": await filled(fake_context, [5, 6]), "b": await filled(fake_context, [1, 2])}
+    outputs = {"s": await zeroed(fake_context, [2]), "d": await zeroed(fake_context, [2])}
+    await flight.start("dispatch", lambda: fake_context.dispatch(graph, inputs, outputs))
+
+    for name in destroyed:
+        (inputs | outputs)[name].destroy()
+    read = fake_context.read_buffer(outputs["s"])
+    assert read.state == "pending"
+    await flight.land()
+
+    np.testing.assert_array_equal(await read, [6, 8])
+    assert fake.log == ["dispatch", *["free"] * len(destroyed), "read"]
+    assert fake_context.statistics().live_buffers == 4 - len(destroyed)
+
+
+@stages(WAITING, RUNNING)
+async def test_a_dispatch_runs_to_its_end_before_its_destroyed_graph_is_released(flight, fake_context, fake):
+    graph, buffers = await build_add_one(fake_context, [2]), [await zeroed(fake_context, [2]) for _ in "xy"]
+    await flight.start("dispatch", lambda: fake_context.dispatch(graph, {"x": buffers[0]}, {"y": buffers[1]}))
+
+    graph.destroy()
+    await flight.land()
+
+    assert fake.log == ["dispatch", "release_graph"]
+    np.testing.assert_array_equal(await fake_context.read_buffer(buffers[1]), [1, 1])
+
+
+@stages(WAITING, RUNNING)
+async def test_a_dispatch_is_dropped_or_told_to_stop_by_destroying_the_context(flight, fake_context, fake):
+    graph, buffers = await build_add_one(fake_context, [2]), [await zeroed(fake_context, [2]) for _ in "xy"]
+    await flight.start("dispatch", lambda: fake_context.dispatch(graph, {"x": buffers[0]}, {"y": buffers[1]}))
+
+    fake_context.destroy()
+
+    began = [] if flight.stage == WAITING else ["dispatch"]
+    assert fake.log == [*began, "stop"], "nothing may be released under a dispatch that runs"
+    await flight.land()
+    assert sorted(fake.log[len(began) + 1 : -1]) == ["free", "free", "release_graph"]
+    assert fake.log[-1] == "close"
+    assert_nothing_lives(fake_context)
+
+
+# --- a creation in flight --------------------------------------------------------------------------------------------
+
+CREATIONS = {
+    "create_buffer": lambda context: context.create_buffer(**F32),
+    "create_constant_buffer": lambda context: context.create_constant_buffer(ONES, **F32),
+}
+
+
+@stages(WAITING, RUNNING)
+@pytest.mark.parametrize("method", CREATIONS)
+async def test_a_creation_is_rejected_from_the_device_timeline_by_destroying_the_context(
+    ml, fake_context, fake, stage, method
+):
+    flight = InFlight(ml, fake_context, fake, stage)
+    creation = await flight.start("allocate", lambda: CREATIONS[method](fake_context))
+
+    fake_context.destroy()
+
+    assert creation.state == "pending", "unlike a read, a creation is rejected when its turn comes"
+    await flight.land()
+    assert creation.state == "rejected"
+    with pytest.raises(InvalidStateError, match=rf"^{method}\(\): the context is lost: destroy\(\)") as caught:
+        await creation
+    assert caught.type is InvalidStateError
+    assert fake.log.count("allocate") == fake.log.count("free") == (0 if stage == WAITING else 1)
+    assert_nothing_lives(fake_context)
+
+
+@pytest.mark.parametrize("method", CREATIONS)
+async def test_a_creation_that_was_said_to_have_succeeded_gives_a_destroyed_buffer(ml, fake_context, fake, method):
+    ml.script_timeline.pause()
+    creation = CREATIONS[method](fake_context)
+    await wait_all_tasks_blocked()
+    assert (creation.state, fake.log[0]) == ("pending", "allocate")
+
+    fake_context.destroy()
+    await wait_all_tasks_blocked()
+    assert_nothing_lives(fake_context)
+    ml.script_timeline.resume()
+
+    buffer = await creation
+    assert (buffer.data_type, buffer.shape) == ("float32", (2,))
+    with pytest.raises(DestroyedBufferError, match="context is lost"):
+        fake_context.write_buffer(buffer, ONES)
+
+
+# --- a build in flight -----------------------------------------------------------------------------------------------
+
+
+@stages(*STAGES)
+async def test_a_build_keeps_the_constant_buffer_that_is_destroyed_after_it(flight, fake_context, fake):
+    held = await constant(fake_context, [10, 20])
+    building = await flight.start("compile", lambda: build_add_buffer(fake_context, held))
+
+    held.destroy()
+    await flight.land()
+
+    graph, x, y = await building, await filled(fake_context, [1, 2]), await zeroed(fake_context, [2])
+    fake_context.dispatch(graph, {"x": x}, {"y": y})
+    np.testing.assert_array_equal(await fake_context.read_buffer(y), [11, 22])
+    assert "free" not in fake.log, "the graph holds the memory"
+    graph.destroy()
+    await fake_context.drain()
+    assert fake.log.count("free") == 1, "with the graph the memory goes"
+
+
+@stages(WAITING, RUNNING)
+async def test_a_build_is_rejected_from_the_device_timeline_by_destroying_the_context(flight, fake_context, fake):
+    building = await flight.start("compile", lambda: build_add_number(fake_context, 1, [2]))
+
+    fake_context.destroy()
+
+    assert building.state == "pending", "unlike a read, a build is rejected when its turn comes"
+    await flight.land()
+    with pytest.raises(InvalidStateError, match=r"^build\(\): the context is lost: destroy\(\)") as caught:
+        await building
+    assert caught.type is InvalidStateError
+    assert fake.log.count("compile") == fake.log.count("release_graph") == (0 if flight.stage == WAITING else 1)
+    assert_nothing_lives(fake_context)
+
+
+@stages(SAID)
+async def test_a_build_that_was_said_to_have_succeeded_gives_a_destroyed_graph(flight, fake_context, fake):
+    building = await flight.start("compile", lambda: build_add_number(fake_context, 1, [2]))
+
+    fake_context.destroy()
+    await flight.land()
+
+    graph = await building
+    assert list(graph.input_descriptors) == ["x"]
+    with pytest.raises(InvalidStateError, match=r"dispatch\(\): the graph is destroyed: the context is lost"):
+        fake_context.dispatch(graph, {}, {})
+    assert_nothing_lives(fake_context)

@@ -1,0 +1,206 @@
+"""Buffers and graphs that are dropped and never destroyed: their memory comes back, with a warning, in order."""
+
+import gc
+import threading
+import warnings
+import weakref
+
+import numpy as np
+import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from spec_tests.support.buffers import constant, filled, zeroed
+from spec_tests.support.drawing import build_add_buffer, build_add_number, build_add_one
+from spec_tests.support.scene import ONES
+from webnn_py import MLGraphBuilder, open_ml
+
+F32 = {"data_type": "float32", "shape": [2]}
+
+
+def dropped(kind="MLBuffer"):
+    """Expects the warning about a thing that was never destroyed."""
+    return pytest.warns(ResourceWarning, match=rf"<{kind} .*> was never destroyed")
+
+
+async def released(context):
+    """Wait until what was collected has been released."""
+    gc.collect()
+    await wait_all_tasks_blocked()
+    await context.drain()
+    return context.statistics()
+
+
+async def test_a_dropped_buffer_is_released_and_told(fake_context, fake):
+    buffer = await zeroed(fake_context, [2])
+    with dropped():
+        del buffer
+        statistics = await released(fake_context)
+    assert (statistics.live_buffers, statistics.live_bytes, fake.log[-1]) == (0, 0, "free")
+
+
+async def test_a_dropped_constant_buffer_is_released_and_told(fake_context, fake):
+    buffer = await constant(fake_context, [1, 2])
+    with dropped():
+        del buffer
+        statistics = await released(fake_context)
+    assert (statistics.live_buffers, statistics.live_bytes, fake.log[-1]) == (0, 0, "free")
+
+
+async def test_a_dropped_graph_is_released_and_told(fake_context, fake):
+    graph = await build_add_buffer(fake_context, held := await constant(fake_context, [1, 2]))
+    held.destroy()
+    await fake_context.drain()
+    assert fake_context.statistics().live_bytes == 8
+    with dropped("MLGraph"):
+        del graph
+        statistics = await released(fake_context)
+    assert (statistics.live_bytes, fake.log[-2:]) == (0, ["release_graph", "free"])
+
+
+async def test_what_was_destroyed_is_dropped_without_a_word(fake_context, fake):
+    buffer, graph = await zeroed(fake_context, [2]), await build_add_one(fake_context, [2])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        buffer.destroy()
+        graph.destroy()
+        del buffer, graph
+        await released(fake_context)
+    assert fake.log.count("free") == fake.log.count("release_graph") == 1
+
+
+async def test_what_outlives_its_context_is_dropped_without_a_word():
+    async with open_ml() as ml:
+        context = await ml.create_context(backend="numpy")
+        things = [await zeroed(context, [2]), await build_add_one(context, [2])]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        things.clear()
+        gc.collect()
+
+
+async def test_a_promise_that_nobody_took_gives_the_memory_back(fake_context):
+    with dropped():
+        fake_context.create_buffer(**F32)
+        await fake_context.drain()
+        statistics = await released(fake_context)
+    assert statistics.live_buffers == 0
+
+
+async def test_a_build_that_nobody_took_gives_the_memory_back(fake_context):
+    with dropped("MLGraph"):
+        build_add_number(fake_context, 1, [2])
+        await fake_context.drain()
+        statistics = await released(fake_context)
+    assert statistics.live_bytes == 0
+
+
+async def test_a_pending_read_keeps_its_buffer(fake_context, fake):
+    buffer = await filled(fake_context, [1, 2])
+    await fake_context.drain()
+    alive = weakref.ref(buffer)
+    fake_context.device_timeline.pause()
+    read = fake_context.read_buffer(buffer)
+    del buffer
+    gc.collect()
+    assert alive() is not None
+    with dropped():
+        fake_context.device_timeline.resume()
+        np.testing.assert_array_equal(await read, [1, 2])
+        await released(fake_context)
+    assert alive() is None
+    assert fake.log[-2:] == ["read", "free"]
+
+
+async def test_what_is_enqueued_runs_before_a_dropped_buffer_or_graph_is_released(fake_context, fake):
+    graph = await build_add_one(fake_context, [2])
+    x, y = await zeroed(fake_context, [2]), await zeroed(fake_context, [2])
+    fake.log.clear()
+    fake_context.device_timeline.pause()
+    fake_context.write_buffer(x, ONES)
+    fake_context.dispatch(graph, {"x": x}, {"y": y})
+    with dropped("ML(Buffer|Graph)"):
+        del x, graph
+        gc.collect()
+        await wait_all_tasks_blocked()
+    read = fake_context.read_buffer(y)
+    fake_context.device_timeline.resume()
+    np.testing.assert_array_equal(await read, [2, 2])
+    assert fake.log[:2] == ["write", "dispatch"]
+    assert sorted(fake.log[2:]) == ["free", "read", "release_graph"]
+
+
+async def test_a_builder_keeps_its_constant_buffer_and_a_graph_keeps_its_memory(fake_context, fake):
+    builder = MLGraphBuilder(fake_context)
+    x = builder.input("x", **F32)
+    y = builder.add(x, builder.constant(await constant(fake_context, [1, 2])))
+    await released(fake_context)
+    assert "free" not in fake.log
+    with dropped():
+        graph = await builder.build({"y": y})
+        await released(fake_context)
+    assert "free" not in fake.log
+    assert fake_context.statistics().live_bytes == 8
+    source, target = await filled(fake_context, [10, 20]), await zeroed(fake_context, [2])
+    fake_context.dispatch(graph, {"x": source}, {"y": target})
+    np.testing.assert_array_equal(await fake_context.read_buffer(target), [11, 22])
+
+
+async def test_a_dropped_builder_lets_its_constant_buffer_go(fake_context, fake):
+    builder = MLGraphBuilder(fake_context)
+    y = builder.add(builder.input("x", **F32), builder.constant(await constant(fake_context, [1, 2])))
+    with dropped():
+        del builder, y
+        await released(fake_context)
+    assert fake.log[-1] == "free"
+
+
+async def test_a_destroyed_builder_lets_its_constants_go(context):
+    builder, buffer = MLGraphBuilder(context), await constant(context, [1, 2])
+    alive = weakref.ref(buffer)
+    builder.constant(buffer)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        del buffer
+        gc.collect()
+        assert alive() is not None
+        builder.destroy()
+        gc.collect()
+    assert alive() is None
+    assert (await released(context)).live_bytes == 0
+
+
+async def test_a_buffer_may_be_collected_by_any_thread(fake_context, fake):
+    things, freed_by = [await zeroed(fake_context, [2])], []
+    fake.free = lambda _data: freed_by.append(threading.current_thread())
+    with dropped():
+        await trio.to_thread.run_sync(things.clear)
+        statistics = await released(fake_context)
+    assert statistics.live_buffers == 0
+    assert freed_by == [threading.current_thread()], "the device timeline releases, whoever collects"
+
+
+async def test_what_was_dropped_just_before_the_end_is_released_with_the_rest():
+    with dropped():
+        async with open_ml() as ml:
+            context = await ml.create_context(backend="numpy")
+            buffer = await zeroed(context, [2])
+            await context.drain()
+            del buffer
+            gc.collect()
+    assert (context.statistics().live_buffers, context.statistics().live_bytes) == (0, 0)
+
+
+async def test_the_timelines_hold_nothing_of_what_they_have_done(context):
+    buffer, graph = await filled(context, [1, 2]), await build_add_one(context, [2])
+    output = await zeroed(context, [2])
+    context.dispatch(graph, {"x": buffer}, {"y": output})
+    await context.read_buffer(output)
+    await context.drain()
+    alive = [weakref.ref(thing) for thing in (buffer, graph, output)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a recorded warning would hold its source
+        del buffer, graph, output
+        gc.collect()
+    assert [thing() for thing in alive] == [None] * 3
+    assert (await released(context)).live_bytes == 0

@@ -1,0 +1,81 @@
+"""``op_support_limits()``: a plain structure, fresh at every call, that says exactly what validation enforces."""
+
+import copy
+import json
+
+import pytest
+
+from webnn_py import MLGraphBuilder
+from webnn_py.descriptors import DATA_TYPES
+from webnn_py.operators.registry import OPERATORS
+
+
+@pytest.fixture
+async def limits(context):
+    return context.op_support_limits()
+
+
+async def test_the_top_level_tells_what_holds_for_the_whole_context(limits):
+    assert limits["preferred_input_layout"] in {"nchw", "nhwc"}
+    assert limits["max_tensor_byte_length"] == 2**31 - 1
+    for name in ("input", "constant", "output"):
+        assert limits[name] == {"data_types": list(DATA_TYPES), "rank_range": {"min": 0, "max": 8}}
+
+
+async def test_every_operator_is_there_and_nothing_else(limits):
+    whole = {"preferred_input_layout", "max_tensor_byte_length", "input", "constant", "output"}
+    assert limits.keys() == whole | OPERATORS.keys()
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+async def test_every_operand_and_output_of_an_operator_has_its_limits(limits, name):
+    operator = OPERATORS[name]
+    operands = {parameter.name for parameter in operator.parameters.values() if parameter.is_operand}
+    assert limits[name].keys() == operands | set(operator.output_limits)
+    assert operator.output_limits
+    for row in limits[name].values():
+        assert row.keys() == {"data_types", "rank_range"}
+        assert row["data_types"]
+        assert set(row["data_types"]) <= set(DATA_TYPES)
+        assert len(set(row["data_types"])) == len(row["data_types"])
+        assert 0 <= row["rank_range"]["min"] <= row["rank_range"]["max"] <= 8
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+async def test_at_least_what_the_specification_requires_is_there(limits, name):
+    for operand, row in OPERATORS[name].limits.items():
+        given = limits[name][operand]
+        assert set(row.required) <= set(given["data_types"])
+        assert given["rank_range"]["min"] <= row.required_ranks.min
+        assert given["rank_range"]["max"] >= row.required_ranks.max
+
+
+async def test_the_structure_is_plain(limits):
+    assert json.loads(json.dumps(limits)) == limits
+
+
+async def test_each_call_gives_a_structure_of_its_own(context, limits):
+    before = copy.deepcopy(limits)
+    limits["add"]["a"]["data_types"].clear()
+    limits["input"]["rank_range"]["max"] = 0
+    del limits["matmul"]
+    assert context.op_support_limits() == before
+
+
+async def test_the_limits_are_there_after_the_loss(context, limits):
+    context.destroy()
+    await context.drain()
+    assert context.op_support_limits() == limits
+
+
+async def test_an_operand_within_the_limits_is_taken_and_one_outside_is_not(context, limits):
+    builder = MLGraphBuilder(context)
+    for data_type in DATA_TYPES:
+        x = builder.input(data_type, data_type=data_type, shape=[2])
+        if data_type in limits["sqrt"]["input"]["data_types"]:
+            assert builder.sqrt(x).data_type == data_type
+        else:
+            with pytest.raises(
+                TypeError, match=rf"^sqrt\(\): the data type of input is {data_type}; it must be float32"
+            ):
+                builder.sqrt(x)

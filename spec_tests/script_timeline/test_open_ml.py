@@ -1,0 +1,369 @@
+"""``open_ml()``: the block owns the timelines; however it is left, nothing is left behind."""
+
+import gc
+import threading
+
+import numpy as np
+import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from spec_tests.support.buffers import constant, filled, zeroed
+from spec_tests.support.drawing import build_add_buffer, build_add_number
+from spec_tests.support.fake_device import FakeDevice
+from spec_tests.support.scene import ONES, assert_refused
+from webnn_py import DestroyedBufferError, InvalidStateError, NotSupportedError, open_ml
+
+
+class OwnError(Exception):
+    """What leaves a block in these tests."""
+
+
+async def furnish(ml, **options):
+    """A context with a buffer, a constant buffer, and a graph that holds constants and intermediates."""
+    context = await ml.create_context(backend="numpy", **options)
+    x, y = await filled(context, [1, 2]), await zeroed(context, [2])
+    graph = await build_add_buffer(context, await constant(context, [1, 1]))
+    context.dispatch(graph, {"x": x}, {"y": y})
+    assert (await context.read_buffer(y)).tolist() == [2, 3]
+    assert context.statistics().live_bytes > 0
+    return context, (x, y, graph)
+
+
+def assert_nothing_is_left(context):
+    statistics = context.statistics()
+    assert (statistics.live_buffers, statistics.live_bytes, statistics.queued_operations) == (0, 0, 0)
+    assert context.device_timeline.ended
+    assert context.lost.state == "fulfilled"
+
+
+# --- leaving ---------------------------------------------------------------------------------------------------------
+
+
+async def test_leaving_destroys_contexts_that_nobody_destroyed():
+    async with open_ml() as ml:
+        furnished = [await furnish(ml) for _ in range(3)]
+    for context, (x, _, graph) in furnished:
+        assert_nothing_is_left(context)
+        assert (await context.lost).message == "the open_ml() block has been left"
+        with pytest.raises(DestroyedBufferError, match="block has been left"):
+            context.write_buffer(x, ONES)
+        with pytest.raises(InvalidStateError, match="block has been left"):
+            context.dispatch(graph, {}, {})
+    assert ml.script_timeline.ended
+
+
+async def test_leaving_after_everything_was_destroyed_does_nothing_more():
+    async with open_ml() as ml:
+        context, things = await furnish(ml)
+        for thing in things:
+            thing.destroy()
+        context.destroy()
+    assert_nothing_is_left(context)
+    assert "destroy()" in (await context.lost).message
+
+
+async def test_leaving_an_unused_block():
+    async with open_ml() as ml:
+        pass
+    assert ml.script_timeline.ended
+
+
+@pytest.mark.parametrize(
+    "error",
+    [OwnError("own"), ExceptionGroup("own group", [OwnError("own")]), KeyboardInterrupt("own"), SystemExit("own")],
+    ids=["an exception", "a group", "an interrupt", "an exit"],
+)
+async def test_an_exception_comes_out_of_the_block_as_it_is(error):
+    context = caught = None
+    try:
+        async with open_ml() as ml:
+            context, _things = await furnish(ml)
+            raise error
+    except BaseException as out:  # noqa: BLE001 - whatever comes out is looked at
+        caught = out
+    assert caught is error
+    assert caught.__cause__ is None
+    assert_nothing_is_left(context)
+
+
+async def test_an_exception_does_not_wait_for_a_paused_timeline():
+    context = None
+
+    async def leave():
+        nonlocal context
+        async with open_ml() as ml:
+            context, _things = await furnish(ml)
+            context.device_timeline.pause()
+            ml.script_timeline.pause()
+            raise OwnError
+
+    with pytest.raises(OwnError):
+        await leave()
+    assert_nothing_is_left(context)
+
+
+async def test_a_cancellation_leaves_the_block_and_still_releases_everything(autojump_clock):
+    with trio.move_on_after(1) as scope:
+        async with open_ml() as ml:
+            context, _things = await furnish(ml)
+            promise = context.create_buffer(data_type="int8", shape=[1])
+            await trio.sleep_forever()
+    assert scope.cancelled_caught
+    assert promise.state == "fulfilled"
+    assert_nothing_is_left(context)
+
+
+async def test_a_cancellation_from_within_is_caught_by_its_own_scope_alone():
+    outer_went_on = False
+    with trio.CancelScope() as outer:
+        async with open_ml() as ml:
+            context, _things = await furnish(ml)
+            with trio.CancelScope() as inner:
+                inner.cancel()
+                await context.read_buffer(await zeroed(context, [2]))
+        outer_went_on = True
+    assert inner.cancelled_caught
+    assert not outer.cancelled_caught
+    assert outer_went_on
+    assert_nothing_is_left(context)
+
+
+async def test_an_await_that_is_cut_by_a_cancellation_settles_while_the_block_is_left(autojump_clock):
+    fake = FakeDevice()
+    with trio.move_on_after(1) as scope:
+        async with open_ml() as ml:
+            context = await ml._create_context(fake)
+            buffer = await zeroed(context, [2])
+            context.device_timeline.pause()
+            read = context.read_buffer(buffer)
+            await read
+    assert scope.cancelled_caught
+    assert read.state == "rejected"
+    assert fake.log[-2:] == ["free", "close"]
+    assert_nothing_is_left(context)
+
+
+@pytest.mark.parametrize("paused", ["neither", "device", "script", "both"])
+async def test_leaving_settles_every_promise(paused):
+    async with open_ml() as ml:
+        context, (x, *_things) = await furnish(ml)
+        if paused in {"device", "both"}:
+            context.device_timeline.pause()
+        if paused in {"script", "both"}:
+            ml.script_timeline.pause()
+        promises = {
+            "read": context.read_buffer(x),
+            "creation": context.create_buffer(data_type="int8", shape=[1]),
+            "constant": context.create_constant_buffer(ONES, data_type="float32", shape=[2]),
+            "build": build_add_number(context, 1, [2]),
+            "context": ml.create_context(backend="numpy"),
+        }
+        if paused == "script":
+            await wait_all_tasks_blocked()
+        assert {promise.state for promise in promises.values()} == {"pending"}
+
+    settled = {name: promise.state for name, promise in promises.items()}
+    done = "fulfilled" if paused == "script" else "rejected"
+    assert settled == {"read": "rejected", "creation": done, "constant": done, "build": done, "context": "fulfilled"}
+    for name in ("creation", "constant", "build") if done == "rejected" else ("read",):
+        with pytest.raises(InvalidStateError, match="context is lost: the open_ml"):
+            await promises[name]
+    assert_nothing_is_left(context)
+    assert_nothing_is_left(await promises["context"])
+
+
+async def test_leaving_waits_for_the_step_that_is_running(autojump_clock):
+    fake, ready, order = FakeDevice(), trio.Event(), []
+
+    async def let_it_finish():
+        await trio.sleep(1)
+        order.append("finish")
+        ready.set()
+
+    async with trio.open_nursery() as nursery:
+        async with open_ml() as ml:
+            context = await ml._create_context(fake)
+            buffer = await zeroed(context, [2])
+            fake.waiting["write"] = ready
+            context.write_buffer(buffer, ONES)
+            nursery.start_soon(let_it_finish)
+            await wait_all_tasks_blocked()
+        order.append("left")
+    assert order == ["finish", "left"]
+    assert fake.log == ["allocate", "write", "stop", "free", "close"]
+
+
+async def test_a_release_that_fails_is_never_silent(autojump_clock):
+    fake = FakeDevice()
+    fake.failing["free"] = error = OSError("cannot free")
+
+    async def destroy_and_wait():
+        async with open_ml() as ml:
+            other = await furnish(ml)
+            context = await ml._create_context(fake)
+            doomed, bystander = await zeroed(context, [2]), await zeroed(context, [2])
+            doomed.destroy()
+            await trio.sleep(3600)
+            raise AssertionError((other, bystander, "the block must be cancelled"))
+
+    with pytest.raises(ExceptionGroup) as caught:
+        await destroy_and_wait()
+    assert caught.value.exceptions == (error,)
+
+
+async def test_a_release_that_fails_while_the_block_is_left_is_never_silent():
+    fake = FakeDevice()
+    fake.failing["free"] = error = OSError("cannot free")
+
+    async def leave():
+        async with open_ml() as ml:
+            context, _things = await furnish(ml)
+            return context, await zeroed(await ml._create_context(fake), [2])
+
+    with pytest.raises(ExceptionGroup) as caught:
+        await leave()
+    assert caught.value.exceptions == (error,)
+
+
+async def test_blocks_nest_and_do_not_touch_each_other():
+    async with open_ml() as outer:
+        outer_context, (x, y, graph) = await furnish(outer)
+        async with open_ml() as inner:
+            inner_context, _things = await furnish(inner)
+            with pytest.raises(TypeError, match="another context"):
+                await inner_context.read_buffer(x)
+        assert_nothing_is_left(inner_context)
+        outer_context.dispatch(graph, {"x": x}, {"y": y})
+        np.testing.assert_array_equal(await outer_context.read_buffer(y), [2, 3])
+    assert_nothing_is_left(outer_context)
+
+
+async def test_a_promise_may_be_awaited_after_its_block():
+    async with open_ml() as ml:
+        context, (x, *_things) = await furnish(ml)
+        read = context.read_buffer(x)
+        await context.drain()
+        context.device_timeline.pause()
+        late = context.read_buffer(x)
+    np.testing.assert_array_equal(await read, [1, 2])
+    with pytest.raises(InvalidStateError, match="block has been left"):
+        await late
+
+
+async def test_no_context_is_made_after_the_block_has_been_left():
+    async with open_ml() as ml:
+        pass
+    await assert_refused(
+        "create_context", lambda: ml.create_context(backend="numpy"), InvalidStateError, r"create_context\(\).*left"
+    )
+
+
+async def test_no_context_is_made_while_the_block_is_being_left(autojump_clock):
+    fake, seen = FakeDevice(), []
+
+    async def try_meanwhile(ml):
+        await context.lost
+        seen.append(ml.create_context(backend="numpy"))
+        ready.set()
+
+    async with trio.open_nursery() as nursery, open_ml() as ml:
+        context = await ml._create_context(fake)
+        buffer = await zeroed(context, [2])
+        fake.waiting["write"] = ready = trio.Event()
+        context.write_buffer(buffer, ONES)
+        nursery.start_soon(try_meanwhile, ml)
+        await wait_all_tasks_blocked()
+    with pytest.raises(InvalidStateError, match=r"create_context\(\).*has been left"):
+        await seen[0]
+
+
+async def test_no_thread_and_no_task_stays_behind():
+    statistics = trio.lowlevel.current_statistics
+    tasks, threads = statistics().tasks_living, {thread.ident for thread in threading.enumerate()}
+    async with open_ml() as ml:
+        await furnish(ml)
+        await furnish(ml)
+        assert statistics().tasks_living > tasks
+    assert statistics().tasks_living == tasks
+    assert {t.ident for t in threading.enumerate() if not t.name.startswith(("Trio thread", "webnn-numpy"))} <= threads
+
+
+async def test_a_block_left_a_hundred_times_leaves_nothing():
+    for _ in range(100):
+        async with open_ml() as ml:
+            context, _things = await furnish(ml)
+        assert_nothing_is_left(context)
+    gc.collect()
+
+
+# --- options of create_context() -------------------------------------------------------------------------------------
+
+BAD_OPTIONS = {
+    "power_preference, a word": ({"power_preference": "max"}, "power_preference is 'max'; it must be one of default,"),
+    "power_preference, None": ({"power_preference": None}, "power_preference is None"),
+    "power_preference, no word": ({"power_preference": ["default"]}, r"power_preference is \['default'\]"),
+    "accelerated, a number": ({"accelerated": 1}, "accelerated is 1; it must be True or False"),
+    "accelerated, None": ({"accelerated": None}, "accelerated is None; it must be True or False"),
+    "backend, a word": ({"backend": "cuda"}, "backend is 'cuda'; it must be one of numpy, wgpu, or None"),
+    "backend, a number": ({"backend": 1}, "backend is 1"),
+    "max_queued_bytes, negative": ({"max_queued_bytes": -1}, "max_queued_bytes is -1; it must be from 0"),
+    "max_queued_bytes, a float": ({"max_queued_bytes": 1e6}, "max_queued_bytes is 1000000.0; it must be an integer"),
+    "max_queued_bytes, a bool": ({"max_queued_bytes": True}, "max_queued_bytes is True; it must be an integer"),
+}
+
+
+@pytest.mark.parametrize("what", BAD_OPTIONS)
+async def test_an_option_is_refused(ml, what):
+    options, words = BAD_OPTIONS[what]
+    await assert_refused(
+        "create_context", lambda: ml.create_context(**options), TypeError, rf"^create_context\(\): {words}"
+    )
+    assert await ml.create_context(backend="numpy")
+
+
+@pytest.mark.parametrize("power_preference", ["default", "high-performance", "low-power"])
+@pytest.mark.parametrize("accelerated", [True, False])
+async def test_hints_never_fail_and_accelerated_is_echoed(ml, power_preference, accelerated):
+    context = await ml.create_context(power_preference=power_preference, accelerated=accelerated, backend="numpy")
+    assert context.accelerated is accelerated
+    assert context.backend.name == "numpy"
+
+
+async def test_accelerated_is_true_by_default(context):
+    assert context.accelerated is True
+
+
+async def test_the_backend_tells_where_the_context_really_runs(context):
+    assert context.backend.name == "numpy"
+    assert context.backend.driver == f"numpy {np.__version__}"
+    assert context.backend.adapter
+    assert str(context.backend) == f"numpy ({context.backend.adapter}, numpy {np.__version__})"
+    assert str(context.backend) in repr(context)
+
+
+@pytest.mark.parametrize("options", [{"backend": "wgpu"}, {"gpu_device": object()}], ids=["backend", "gpu_device"])
+async def test_a_webgpu_device_is_not_supported_yet(ml, options):
+    await assert_refused(
+        "create_context",
+        lambda: ml.create_context(**options),
+        NotSupportedError,
+        r"create_context\(\).*no WebGPU device",
+    )
+
+
+async def test_each_context_is_another(ml):
+    first, second = await ml.create_context(backend="numpy"), await ml.create_context(backend="numpy")
+    assert first is not second
+    assert first.device_timeline is not second.device_timeline
+    assert first.lost is first.lost
+    assert first.lost is not second.lost
+
+
+async def test_the_policy_is_asked_anew_each_time_and_hears_of_nothing_else():
+    asked = []
+    async with open_ml(policy=lambda: asked.append(None) is None) as ml:
+        context, _things = await furnish(ml)
+        assert len(asked) == 2, "once for the context, once for the builder"
+        await zeroed(context, [2])
+        assert len(asked) == 2

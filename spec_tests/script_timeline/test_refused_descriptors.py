@@ -1,0 +1,106 @@
+"""Data types, shapes and sizes that no buffer, input or constant may have, and the greatest that they may."""
+
+import numpy as np
+import pytest
+
+from spec_tests.support.scene import assert_refused, assert_works, set_scene
+from webnn_py import MLGraphBuilder
+
+BAD = {
+    "a dimension of zero": ("float32", [2, 0], r"\[2, 0\]; dimension 1 must be from 1 to 2147483647"),
+    "only a dimension of zero": ("int8", [0], r"dimension 0 must be from 1"),
+    "a negative dimension": ("float32", [-1], r"shape\[0\] is -1; it must be from 0 to 4294967295"),
+    "a dimension beyond long": ("int8", [2**31], r"dimension 0 must be from 1 to 2147483647"),
+    "a dimension beyond unsigned long": ("int8", [2**32 + 1], r"shape\[0\] is 4294967297"),
+    "too high a rank": ("float32", [1] * 9, "rank is 9; it must be at most 8"),
+    "too many elements": ("int8", [65536, 32768], "2147483648 elements; it must have at most 2147483647"),
+    "too many bytes": ("float32", [2**29], "2147483648 bytes; it must take at most 2147483647"),
+    "too many bytes in int64": ("int64", [2, 2**27], "2147483648 bytes; it must take at most 2147483647"),
+    "a data type of numpy only": ("float64", [2], "data type is 'float64'; it must be one of float32, float16"),
+    "a data type with a dash": ("float-32", [2], "data type is 'float-32'"),
+    "a data type in capitals": ("Float32", [2], "data type is 'Float32'"),
+    "a numpy data type": (np.float32, [2], "data type is <class 'numpy.float32'>"),
+    "a data type that cannot be hashed": (["float32"], [2], r"data type is \['float32'\]"),
+    "no data type": (None, [2], "data.type is (None|missing)"),
+    "a number for a shape": ("float32", 2, "shape is 2; it must be a sequence of integers"),
+    "a string for a shape": ("float32", "2", "shape is '2'; it must be a sequence of integers"),
+    "bytes for a shape": ("float32", b"2", "shape is b'2'; it must be a sequence of integers"),
+    "a mapping for a shape": ("float32", {2: 2}, r"shape is \{2: 2\}; it must be a sequence of integers"),
+    "a float in a shape": ("float32", [2, 2.0], r"shape\[1\] is 2.0; it must be an integer"),
+    "a string in a shape": ("float32", ["2"], r"shape\[0\] is '2'; it must be an integer"),
+    "a bool in a shape": ("float32", [True], r"shape\[0\] is True; it must be an integer, not a bool"),
+    "None in a shape": ("float32", [None], r"shape\[0\] is None; it must be an integer"),
+}
+
+METHODS = {
+    "create_buffer": lambda s, d: s.context.create_buffer(**d),
+    "create_constant_buffer": lambda s, d: s.context.create_constant_buffer(b"", **d),
+    "input": lambda s, d: s.builder.input("z", **d),
+    "constant": lambda s, d: s.builder.constant(b"", **d),
+}
+
+
+@pytest.fixture
+async def scene(ml):
+    return await set_scene(ml)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("what", BAD)
+async def test_a_descriptor_is_refused_for(scene, method, what):
+    data_type, shape, words = BAD[what]
+    descriptor = {"data_type": data_type, "shape": shape}
+
+    await assert_refused(method, lambda: METHODS[method](scene, descriptor), TypeError, rf"{method}\(\).*{words}")
+
+    assert scene.context.statistics().queued_operations == 0, "a refused call must enqueue nothing"
+    await assert_works(method, scene)
+
+
+@pytest.mark.parametrize(
+    ("data_type", "words"),
+    [("float64", "'float64'; it must be one of"), (np.int8, "numpy.int8"), (None, "data_type is missing")],
+    ids=["of numpy only", "of numpy", "missing"],
+)
+async def test_a_number_is_refused_for_a_data_type(scene, data_type, words):
+    call = lambda: scene.builder.constant(1, data_type=data_type)  # noqa: E731
+    await assert_refused("constant", call, TypeError, rf"constant\(\).*{words}")
+    await assert_works("constant", scene)
+
+
+@pytest.mark.parametrize("flag", ["readable", "writable"])
+@pytest.mark.parametrize("value", [1, 0, None, "true", np.True_], ids=repr)
+async def test_a_flag_is_refused_unless_it_is_true_or_false(scene, flag, value):
+    call = lambda: scene.context.create_buffer(data_type="int8", shape=[1], **{flag: value})  # noqa: E731
+    await assert_refused("create_buffer", call, TypeError, rf"create_buffer\(\).*{flag} is .*True or False")
+    await assert_works("create_buffer", scene)
+
+
+@pytest.mark.parametrize("shape", [(2,), [2], range(2, 3), np.array([2]), iter([2]), [np.int64(2)]], ids=repr)
+async def test_a_shape_is_any_sequence_of_integers(context, shape):
+    buffer = await context.create_buffer(data_type="float32", shape=shape)
+    assert buffer.shape == (2,)
+    assert type(buffer.shape[0]) is int
+
+
+async def test_the_highest_rank_is_eight(context):
+    buffer = await context.create_buffer(data_type="float32", shape=[1] * 8, readable=True)
+    assert (await context.read_buffer(buffer)).shape == (1,) * 8
+    assert MLGraphBuilder(context).input("x", data_type="float32", shape=[1] * 8).rank == 8
+
+
+@pytest.mark.parametrize(
+    ("data_type", "shape"),
+    [("int8", [2**31 - 1]), ("float32", [2**29 - 1]), ("float16", [1, 2**30 - 1]), ("int64", [2**28 - 1])],
+)
+async def test_the_greatest_operand_is_one_byte_less_than_two_gibibytes(context, data_type, shape):
+    operand = MLGraphBuilder(context).input("x", data_type=data_type, shape=shape)
+    assert (operand.data_type, operand.shape) == (data_type, tuple(shape))
+
+
+async def test_an_operators_output_is_refused_for_its_size(context):
+    builder = MLGraphBuilder(context)
+    tall = builder.input("tall", data_type="float32", shape=[32768, 1])
+    wide = builder.input("wide", data_type="float32", shape=[1, 32768])
+    with pytest.raises(TypeError, match=r"add\(\).*4294967296 bytes; it must take at most 2147483647"):
+        builder.add(tall, wide)

@@ -1,0 +1,39 @@
+"""Small graphs that many tests use."""
+
+from spec_tests.support.buffers import filled, zeroed
+from webnn_py import MLBuffer, MLContext, MLGraph, MLGraphBuilder, MLPromise
+
+
+async def build_add_one(context: MLContext, shape, data_type="float32") -> MLGraph:
+    """y = x + 1."""
+    return await build_add_number(context, 1, shape, data_type)
+
+
+def build_add_number(context: MLContext, number, shape, data_type="float32") -> MLPromise[MLGraph]:
+    """y = x + number; built, but not awaited."""
+    builder = MLGraphBuilder(context)
+    x = builder.input("x", data_type=data_type, shape=shape)
+    return builder.build({"y": builder.add(x, builder.constant(number, data_type=data_type))})
+
+
+def build_add_buffer(context: MLContext, buffer: MLBuffer) -> MLPromise[MLGraph]:
+    """y = x + a constant buffer; built, but not awaited."""
+    builder = MLGraphBuilder(context)
+    x = builder.input("x", data_type=buffer.data_type, shape=buffer.shape)
+    return builder.build({"y": builder.add(x, builder.constant(buffer))})
+
+
+def build_sum_and_difference(context: MLContext, shape, data_type="float32") -> MLPromise[MLGraph]:
+    """s = a + b, d = a - b; built, but not awaited."""
+    builder = MLGraphBuilder(context)
+    a, b = (builder.input(name, data_type=data_type, shape=shape) for name in "ab")
+    return builder.build({"s": builder.add(a, b), "d": builder.sub(a, b)})
+
+
+async def run(context: MLContext, graph: MLGraph, **inputs) -> dict[str, list]:
+    """Dispatch once, with these values for the inputs, and give what each output then holds."""
+    descriptors = graph.input_descriptors
+    buffers = {name: await filled(context, values, descriptors[name].data_type) for name, values in inputs.items()}
+    outputs = {name: await zeroed(context, d.shape, d.data_type) for name, d in graph.output_descriptors.items()}
+    context.dispatch(graph, buffers, outputs)
+    return {name: (await context.read_buffer(buffer)).tolist() for name, buffer in outputs.items()}

@@ -1,0 +1,114 @@
+"""Every conformance case of web-platform-tests computes what it expects, within its own tolerance."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+import trio
+
+import webnn_py
+from spec_tests.operators.cases import difference
+from spec_tests.operators.running import BACKENDS
+from spec_tests.support.computing import compute
+from spec_tests.wpt.exceptions import assert_known, expected_failures, judge
+from spec_tests.wpt.option import vectors_folder
+from spec_tests.wpt.vectors import Vector, draw, expected, read
+from webnn_py import MLContext, MLGraphBuilder
+
+LISTED = expected_failures("vectors")
+CASES = 1734
+METRICS = {"ULP": "ulp", "ATOL": "absolute"}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "vector" in metafunc.fixturenames:
+        vectors = read(vectors_folder(metafunc.config))
+        metafunc.parametrize("vector", [pytest.param(vector, id=vector.id) for vector in vectors])
+
+
+@pytest.fixture(scope="module", params=BACKENDS)
+def backend(request) -> str:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def vectors(pytestconfig) -> list[Vector]:
+    return read(vectors_folder(pytestconfig))
+
+
+@pytest.fixture(scope="module")
+def verdict_of(backend, vectors):
+    """What is wrong with each case of a file, None where nothing is; computed once."""
+    judged: dict[str, dict[str, str | None]] = {}
+
+    def look_up(vector: Vector) -> str | None:
+        if vector.file not in judged:
+            of_file = [other for other in vectors if other.file == vector.file]
+            judged[vector.file] = trio.run(partial(_judge_all, backend, of_file))
+        return judged[vector.file][vector.id]
+
+    return look_up
+
+
+async def _judge_all(backend: str, vectors: list[Vector]) -> dict[str, str | None]:
+    verdicts: dict[str, str | None] = {}
+    async with webnn_py.open_ml() as ml:
+        context = await ml.create_context(backend=backend)
+        for vector in vectors:
+            try:
+                outputs = await _run(context, vector)
+            except Exception as error:  # noqa: BLE001 - judged in the case's own test
+                verdicts[vector.id] = f"{type(error).__name__}: {error}"
+            else:
+                verdicts[vector.id] = wrong(outputs, vector)
+    return verdicts
+
+
+async def _run(context: MLContext, vector: Vector) -> dict[str, np.ndarray]:
+    builder = MLGraphBuilder(context)
+    inputs, operands = draw(builder, vector.raw)
+    outputs = {name: operands[name] for name in vector.raw["expectedOutputs"]}
+    return await compute(context, builder, inputs, outputs)
+
+
+def wrong(outputs: dict[str, np.ndarray], vector: Vector) -> str | None:
+    """What is wrong with the outputs of a case; None when nothing is."""
+    tolerance = {METRICS[vector.raw["tolerance"]["metricType"]]: vector.raw["tolerance"]["value"]}
+    for name, tensor in vector.raw["expectedOutputs"].items():
+        output, wanted = outputs[name], expected(tensor)
+        if output.shape != tuple(tensor["shape"]):
+            return f"{name}: the shape is {list(output.shape)}, expected {tensor['shape']}"
+        words = difference(output.ravel()[: wanted.size], wanted.ravel(), tolerance)
+        if words:
+            return f"{name}: {words}"
+    return None
+
+
+def test_a_case_computes_what_it_expects(verdict_of, vector):
+    judge(vector.id, verdict_of(vector), LISTED)
+
+
+def test_all_cases_are_there(vectors):
+    assert len(vectors) == CASES
+    assert len({vector.id for vector in vectors}) == CASES
+
+
+def test_only_known_cases_are_expected_to_fail(vectors):
+    assert_known(LISTED, [vector.id for vector in vectors])
+    assert len(LISTED) <= 20
+
+
+def test_a_shifted_expectation_is_reported(backend, vectors):
+    """The runner can fail: on the first case of every file that computes anything."""
+    first = {vector.file: vector for vector in reversed(vectors) if vector.id not in LISTED}
+
+    async def run_all() -> dict[str, dict[str, np.ndarray]]:
+        async with webnn_py.open_ml() as ml:
+            context = await ml.create_context(backend=backend)
+            return {file: await _run(context, vector) for file, vector in first.items()}
+
+    for file, outputs in trio.run(run_all).items():
+        assert wrong(outputs, first[file]) is None
+        with np.errstate(all="ignore"):
+            shifted = {name: (array + array.dtype.type(1)) * array.dtype.type(3) for name, array in outputs.items()}
+        assert wrong(shifted, first[file]), f"{file}: wrong outputs were not reported"

@@ -1,0 +1,73 @@
+"""The W3C Web Neural Network API in Python, on two explicit timelines.
+
+The floors, each of which uses only those below it::
+
+    onnx_models      ONNX files into MLGraphBuilder                       (extra: onnx)
+    script           what runs in your task: check, copy, enqueue, hand out a promise
+    timelines        the script timeline and the device timeline, and MLPromise
+    device           backends: plans, kernels, memory
+    graph            the drawing that the builder makes
+    operators        what the 95 operators are: declarations, limits, shape rules
+    descriptors, errors
+
+Begin with :func:`open_ml`.
+"""
+
+from webnn_py.descriptors import MLBufferDescriptor, MLOperandDataType, MLOperandDescriptor
+from webnn_py.device.backend import BackendInfo
+from webnn_py.errors import (
+    DestroyedBufferError,
+    DOMException,
+    InvalidStateError,
+    NotSupportedError,
+    OperationError,
+    SecurityError,
+    UnknownError,
+)
+from webnn_py.operators.idl import MLNumber
+from webnn_py.operators.operand import MLOperand
+from webnn_py.script.buffer import MLBuffer, MLTensor
+from webnn_py.script.builder import MLGraphBuilder
+from webnn_py.script.context import MLContext
+from webnn_py.script.graph import MLGraph
+from webnn_py.script.ml import ML, open_ml
+from webnn_py.script.records import ContextStatistics, MLContextLostInfo, MLPowerPreference
+from webnn_py.timelines.promise import MLPromise, PromiseState
+from webnn_py.timelines.timeline import TimelineStatistics
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ML",
+    "BackendInfo",
+    "ContextStatistics",
+    "DOMException",
+    "DestroyedBufferError",
+    "InvalidStateError",
+    "MLBuffer",
+    "MLBufferDescriptor",
+    "MLContext",
+    "MLContextLostInfo",
+    "MLGraph",
+    "MLGraphBuilder",
+    "MLNumber",
+    "MLOperand",
+    "MLOperandDataType",
+    "MLOperandDescriptor",
+    "MLPowerPreference",
+    "MLPromise",
+    "MLTensor",
+    "NotSupportedError",
+    "OperationError",
+    "PromiseState",
+    "SecurityError",
+    "TimelineStatistics",
+    "UnknownError",
+    "open_ml",
+]
+
+for _name in __all__:
+    _thing = globals()[_name]
+    if isinstance(_thing, type):
+        _thing.__module__ = __name__  # messages and reprs show the public name
+del _name, _thing

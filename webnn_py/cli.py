@@ -1,0 +1,52 @@
+"""The ``webnn-py`` command."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+import trio
+
+import webnn_py
+from webnn_py.errors import NotSupportedError
+from webnn_py.javascript.arguments import add_parsers
+from webnn_py.script.ml import open_ml
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="webnn-py", description="The Web Neural Network API in Python.")
+    parser.add_argument("--version", action="version", version=f"webnn_py {webnn_py.__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands.add_parser("devices", help="list the devices that contexts can run on")
+    add_parsers(commands)
+    return parser
+
+
+async def _devices() -> None:
+    rows = [("backend", "adapter", "driver", "features")]
+    async with open_ml() as ml:
+        for name in ("numpy", "wgpu"):
+            try:
+                context = await ml.create_context(backend=name)
+            except NotSupportedError as error:
+                rows.append((name, "none", error.message, ""))
+                continue
+            info = context.backend
+            rows.append((info.name, info.adapter, info.driver, ", ".join(info.features)))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())  # noqa: T201
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status."""
+    options = _parser().parse_args(arguments)
+    if options.command == "devices":
+        trio.run(_devices)
+        return 0
+    from webnn_py.javascript import commands  # noqa: PLC0415 - what these two need is heavy
+
+    return commands.run(options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,147 @@
+"""Data types and descriptors of operands and buffers, their byte length, and "check dimensions"."""
+
+import math
+import operator
+from collections.abc import Iterable, Mapping
+from typing import Final, Literal, cast, get_args
+
+import attrs
+
+MLOperandDataType = Literal["float32", "float16", "int32", "uint32", "int64", "uint64", "int8", "uint8"]
+"""The eight data types of the specification, by their names there."""
+
+DATA_TYPES: Final[tuple[MLOperandDataType, ...]] = get_args(MLOperandDataType)
+
+BYTES_PER_ELEMENT: Final[Mapping[MLOperandDataType, int]] = {
+    "float32": 4,
+    "float16": 2,
+    "int32": 4,
+    "uint32": 4,
+    "int64": 8,
+    "uint64": 8,
+    "int8": 1,
+    "uint8": 1,
+}
+
+MAX_DIMENSION: Final = 2**31 - 1
+"""A valid dimension, and a valid number of elements, is 1 to this (the range of ``long``)."""
+
+MAX_UNSIGNED_LONG: Final = 2**32 - 1
+
+
+def _shape(values: Iterable[int]) -> tuple[int, ...]:
+    return tuple(operator.index(value) for value in values)
+
+
+@attrs.frozen
+class MLOperandDescriptor:
+    """The data type and the shape of an operand (section "MLOperandDescriptor dictionary")."""
+
+    data_type: MLOperandDataType
+    shape: tuple[int, ...] = attrs.field(converter=_shape)
+
+    @property
+    def rank(self) -> int:
+        """The number of dimensions; 0 for a scalar."""
+        return len(self.shape)
+
+    @property
+    def element_count(self) -> int:
+        """The product of the dimensions; 1 for a scalar."""
+        return math.prod(self.shape)
+
+    @property
+    def byte_length(self) -> int:
+        """The number of bytes that the elements take, without padding."""
+        return math.prod(self.shape) * BYTES_PER_ELEMENT[self.data_type]
+
+    def __str__(self) -> str:
+        return f"{self.data_type} {list(self.shape)}"
+
+
+@attrs.frozen
+class MLBufferDescriptor(MLOperandDescriptor):
+    """A buffer's data type and shape, and what a script may do with it.
+
+    The text calls it ``MLTensorDescriptor``.
+    """
+
+    readable: bool = False
+    writable: bool = False
+    constant: bool = False
+
+
+def operand_data_type(value: object) -> MLOperandDataType:
+    """Convert ``value`` to an ``MLOperandDataType``, as Web IDL converts an enumeration.
+
+    Raises:
+        TypeError: it is not one of the eight names.
+    """
+    if isinstance(value, str) and value in BYTES_PER_ELEMENT:
+        return cast("MLOperandDataType", value)
+    raise TypeError(f"data type is {value!r}; it must be one of {', '.join(DATA_TYPES)}")
+
+
+def unsigned_long(value: object) -> int:
+    """Convert ``value`` to Web IDL's ``[EnforceRange] unsigned long``: an integer, 0 to 2³²-1.
+
+    Stricter than Web IDL, which truncates 2.7 and parses "2": here only integers are integers.
+
+    Raises:
+        TypeError: it is no integer, or out of range.
+    """
+    if isinstance(value, bool):
+        raise TypeError(f"is {value!r}; it must be an integer, not a bool")
+    try:
+        number = operator.index(cast("int", value))
+    except TypeError:
+        raise TypeError(f"is {value!r}; it must be an integer") from None
+    if not 0 <= number <= MAX_UNSIGNED_LONG:
+        raise TypeError(f"is {number}; it must be from 0 to {MAX_UNSIGNED_LONG}")
+    return number
+
+
+def unsigned_longs(values: object) -> tuple[int, ...]:
+    """Convert ``values`` to ``sequence<[EnforceRange] unsigned long>``.
+
+    Raises:
+        TypeError: it is no sequence, or one of its items is no such integer.
+    """
+    if isinstance(values, (str, bytes, bytearray, memoryview, Mapping)) or not isinstance(values, Iterable):
+        raise TypeError(f"is {values!r}; it must be a sequence of integers")
+    numbers = []
+    for index, value in enumerate(values):
+        try:
+            numbers.append(unsigned_long(value))
+        except TypeError as error:
+            raise TypeError(f"[{index}] {error}") from None
+    return tuple(numbers)
+
+
+def operand_descriptor(data_type: object, shape: object) -> MLOperandDescriptor:
+    """Convert the two members of a descriptor, as Web IDL does, without checking dimensions.
+
+    Raises:
+        TypeError: a member has the wrong type.
+    """
+    converted = operand_data_type(data_type)
+    try:
+        return MLOperandDescriptor(converted, unsigned_longs(shape))
+    except TypeError as error:
+        separator = "" if str(error).startswith("[") else " "
+        raise TypeError(f"shape{separator}{error}") from None
+
+
+def check_dimensions(descriptor: MLOperandDescriptor, *, max_rank: int, max_byte_length: int) -> str | None:
+    """The spec's "check dimensions": what is wrong with ``descriptor``, or None."""
+    shape = list(descriptor.shape)
+    if len(shape) > max_rank:
+        return f"rank is {len(shape)}; it must be at most {max_rank}"
+    for axis, size in enumerate(shape):
+        if not 1 <= size <= MAX_DIMENSION:
+            return f"shape is {shape}; dimension {axis} must be from 1 to {MAX_DIMENSION}"
+    if descriptor.element_count > MAX_DIMENSION:
+        return f"shape {shape} has {descriptor.element_count} elements; it must have at most {MAX_DIMENSION}"
+    if descriptor.byte_length > max_byte_length:
+        return f"{descriptor} takes {descriptor.byte_length} bytes; it must take at most {max_byte_length}"
+    return None

@@ -1,0 +1,1 @@
+"""What runs behind the seam: devices, their plans and their kernels."""

@@ -1,0 +1,145 @@
+"""What a device must offer: the ``Backend`` protocol, and the records that cross it."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Literal, Protocol
+
+import attrs
+import numpy.typing as npt
+
+from webnn_py.descriptors import DATA_TYPES, MAX_DIMENSION, MLOperandDataType, MLOperandDescriptor
+from webnn_py.graph import Graph
+from webnn_py.operators.declaration import Operator
+from webnn_py.operators.limits import MAX_RANK
+
+HostArray = npt.NDArray[Any]
+"""Bytes on the host's side, C-contiguous, of a descriptor's data type and shape."""
+
+BackendName = Literal["numpy", "wgpu"]
+
+
+@attrs.frozen
+class BackendInfo:
+    """Where a context really runs.
+
+    Attributes:
+        name: ``"numpy"`` or ``"wgpu"``.
+        adapter: the processor, as its driver or the system calls it.
+        driver: the library or driver that runs it, with its version.
+        features: optional abilities of the adapter.
+    """
+
+    name: str
+    adapter: str
+    driver: str
+    features: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.adapter}, {self.driver})"
+
+
+@attrs.frozen(eq=False)
+class Capabilities:
+    """What a backend can do, for ``op_support_limits()`` and for validation, which are the same.
+
+    Attributes:
+        supports: the data types in which an operator can run; none when it cannot.
+        data_types: the data types of inputs, constants and outputs.
+        max_rank: the highest rank.
+        max_byte_length: the most bytes that one operand or buffer may take.
+        preferred_input_layout: the layout of images that runs fastest.
+    """
+
+    supports: Callable[[Operator[..., Any]], tuple[MLOperandDataType, ...]]
+    data_types: tuple[MLOperandDataType, ...] = DATA_TYPES
+    max_rank: int = MAX_RANK
+    max_byte_length: int = MAX_DIMENSION
+    preferred_input_layout: Literal["nchw", "nhwc"] = "nchw"
+
+
+class Memory:
+    """A piece of a device's memory and how many hold it; it is freed when the last lets go."""
+
+    __slots__ = ("byte_length", "data", "holders")
+
+    def __init__(self, data: Any, byte_length: int) -> None:
+        self.data = data
+        self.byte_length = byte_length
+        self.holders = 0
+
+
+class Storage:
+    """What stands behind an ``MLBuffer`` on the device.
+
+    Attributes:
+        descriptor: data type and shape.
+        memory: the memory, once allocated and until released.
+        failure: why the last step that should have written it did not; None when its data are good.
+    """
+
+    __slots__ = ("descriptor", "failure", "memory")
+
+    def __init__(self, descriptor: MLOperandDescriptor) -> None:
+        self.descriptor = descriptor
+        self.memory: Memory | None = None
+        self.failure: str | None = None
+
+    @property
+    def data(self) -> Any:
+        """The backend's own handle of the memory.
+
+        Raises:
+            MemoryError: nothing is allocated.
+        """
+        if self.memory is None:
+            raise MemoryError("the buffer has no memory on the device")
+        return self.memory.data
+
+
+class CompiledGraph(Protocol):
+    """A graph made ready for a device; ``byte_length`` is the memory that is its own."""
+
+    @property
+    def byte_length(self) -> int:
+        """Bytes of constants and intermediates that live as long as the graph."""
+
+
+class Backend(Protocol):
+    """A device, seen from the device timeline.
+
+    Every method is called by the device timeline only, one at a time, and either returns its result or an awaitable
+    of it. Whatever it raises is told to the promise, or marks the buffers that it should have written.
+    """
+
+    info: BackendInfo
+    capabilities: Capabilities
+    lost: Callable[[str], None]
+    """Set by the owner; the backend calls it, in the trio thread, when it notices that the device is gone."""
+
+    def allocate(self, descriptor: MLOperandDescriptor) -> Any | Awaitable[Any]:
+        """Allocate memory with all bytes zero and return the handle."""
+
+    def write(self, storage: Storage, data: HostArray) -> Awaitable[None] | None:
+        """Make ``data``, which is the device's to keep, the contents of ``storage``."""
+
+    def read(self, storage: Storage) -> HostArray | Awaitable[HostArray]:
+        """Copy the contents to a fresh array."""
+
+    def free(self, data: Any) -> None:
+        """Give the memory of a handle back."""
+
+    def compile(self, graph: Graph) -> CompiledGraph | Awaitable[CompiledGraph]:
+        """Make a graph ready; constants that are ``Storage`` may be released afterwards."""
+
+    def dispatch(
+        self, compiled: Any, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]
+    ) -> Awaitable[None] | None:
+        """Run a graph: read ``inputs``, write all of ``outputs``."""
+
+    def release_graph(self, compiled: Any) -> None:
+        """Give the memory of a graph back."""
+
+    def stop(self) -> None:
+        """The context is lost: a dispatch that is running may end before its next kernel."""
+
+    def close(self) -> None:
+        """The last release has run."""

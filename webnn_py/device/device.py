@@ -1,0 +1,244 @@
+"""``Device``: a backend, and the bookkeeping that is the same for every backend.
+
+It counts what lives on the device, and it carries failures: a write or dispatch that fails marks the buffers that it
+should have written, a dispatch that reads a marked buffer marks its outputs, a read of a marked buffer raises, and a
+successful full overwrite clears the mark.
+"""
+
+from collections.abc import Awaitable, Iterable, Mapping
+from inspect import isawaitable
+from typing import Any
+
+import attrs
+
+from webnn_py.device.backend import Backend, CompiledGraph, HostArray, Memory, Storage
+from webnn_py.errors import UnknownError
+from webnn_py.graph import Constant, Graph
+
+
+@attrs.frozen
+class DeviceStatistics:
+    """What lives on a device.
+
+    Attributes:
+        live_buffers: buffers allocated and not released yet.
+        live_bytes: bytes of buffers, of graphs' constants and intermediates, and of reads in flight.
+        host_copies: how often bytes were copied between host and device.
+    """
+
+    live_buffers: int
+    live_bytes: int
+    host_copies: int
+
+
+class Staging:
+    """Where a read leaves the bytes for the script; it counts as live until it is taken or dropped."""
+
+    __slots__ = ("_device", "data")
+
+    def __init__(self, device: "Device") -> None:
+        self._device = device
+        self.data: HostArray | None = None
+
+    def put(self, data: HostArray) -> None:
+        """The bytes have arrived."""
+        self.data = data
+        self._device.live_bytes += data.nbytes
+
+    def take(self) -> HostArray | None:
+        """Hand the bytes over, or drop them: they no longer count."""
+        data = self.data
+        if data is not None:
+            self._device.live_bytes -= data.nbytes
+            self.data = None
+        return data
+
+
+class GraphHandle:
+    """A graph on the device: empty until compiled, and again once released."""
+
+    __slots__ = ("captured", "compiled")
+
+    def __init__(self) -> None:
+        self.compiled: CompiledGraph | None = None
+        self.captured: list[Memory] = []
+
+
+class Device:
+    """A backend with its books; called by the device timeline only, one step at a time.
+
+    Steps return None when they are done, else an awaitable that finishes them.
+    """
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+        self.live_buffers = 0
+        self.live_bytes = 0
+        self.host_copies = 0
+
+    def statistics(self) -> DeviceStatistics:
+        """A frozen look at the books."""
+        return DeviceStatistics(self.live_buffers, self.live_bytes, self.host_copies)
+
+    # --- buffers ---------------------------------------------------------------------------------------------
+
+    def allocate(self, storage: Storage) -> Awaitable[None] | None:
+        """Give ``storage`` zeroed memory."""
+        data = self.backend.allocate(storage.descriptor)
+        if isawaitable(data):
+            return self._finish_allocate(storage, data)
+        self._enter(storage, data)
+        return None
+
+    async def _finish_allocate(self, storage: Storage, data: Awaitable[Any]) -> None:
+        self._enter(storage, await data)
+
+    def _enter(self, storage: Storage, data: Any) -> None:
+        storage.memory = Memory(data, storage.descriptor.byte_length)
+        self.live_buffers += 1
+        self._hold(storage.memory)
+
+    def allocate_constant(self, storage: Storage, data: HostArray) -> Awaitable[None] | None:
+        """Give ``storage`` memory with the bytes of ``data``, once and for all."""
+        pending = self.allocate(storage)
+        if pending is not None:
+            return self._finish_allocate_constant(storage, data, pending)
+        self.host_copies += 1
+        return self.backend.write(storage, data)
+
+    async def _finish_allocate_constant(self, storage: Storage, data: HostArray, pending: Awaitable[None]) -> None:
+        await pending
+        self.host_copies += 1
+        writing = self.backend.write(storage, data)
+        if writing is not None:
+            await writing
+
+    def write(self, storage: Storage, data: HostArray) -> Awaitable[None] | None:
+        """Store ``data``; a failure marks ``storage``."""
+        self.host_copies += 1
+        try:
+            pending = self.backend.write(storage, data)
+        except Exception as error:  # noqa: BLE001 - whatever it is, a later read tells it
+            _mark([storage], f"write_buffer() failed: {_text(error)}")
+            return None
+        if pending is None:
+            storage.failure = None
+            return None
+        return _finish([storage], pending, "write_buffer()")
+
+    def read(self, storage: Storage, staging: Staging) -> Awaitable[None] | None:
+        """Copy the contents of ``storage`` into ``staging``.
+
+        Raises:
+            UnknownError: the contents were never written as they should have been.
+        """
+        if storage.failure is not None:
+            raise UnknownError(f"read_buffer(): the buffer holds no data, because {storage.failure}")
+        self.host_copies += 1
+        data = self.backend.read(storage)
+        if isawaitable(data):
+            return self._finish_read(data, staging)
+        staging.put(data)
+        return None
+
+    async def _finish_read(self, data: Awaitable[HostArray], staging: Staging) -> None:
+        staging.put(await data)
+
+    def release(self, storage: Storage) -> None:
+        """Let go of the memory of ``storage``, if it has any."""
+        if storage.memory is not None:
+            self.live_buffers -= 1
+            self._let_go(storage.memory)
+            storage.memory = None
+
+    # --- graphs ----------------------------------------------------------------------------------------------
+
+    def compile(self, graph: Graph, handle: GraphHandle) -> Awaitable[None] | None:
+        """Make ``graph`` ready and put it into ``handle``."""
+        compiled = self.backend.compile(graph)
+        if isawaitable(compiled):
+            return self._finish_compile(graph, compiled, handle)
+        self._keep(graph, compiled, handle)
+        return None
+
+    async def _finish_compile(self, graph: Graph, compiled: Awaitable[CompiledGraph], handle: GraphHandle) -> None:
+        self._keep(graph, await compiled, handle)
+
+    def _keep(self, graph: Graph, compiled: CompiledGraph, handle: GraphHandle) -> None:
+        handle.compiled = compiled
+        self.live_bytes += compiled.byte_length
+        for storage in captured_storages(graph):
+            if storage.memory is not None:
+                self._hold(storage.memory)
+                handle.captured.append(storage.memory)
+
+    def dispatch(
+        self, handle: GraphHandle, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]
+    ) -> Awaitable[None] | None:
+        """Run a graph; a failure, or an input that is marked, marks all ``outputs``."""
+        for name, storage in inputs.items():
+            if storage.failure is not None:
+                _mark(outputs.values(), f"the input {name!r} of a dispatch() holds no data, because {storage.failure}")
+                return None
+        try:
+            pending = self.backend.dispatch(handle.compiled, inputs, outputs)
+        except Exception as error:  # noqa: BLE001 - whatever it is, a later read tells it
+            _mark(outputs.values(), f"dispatch() failed: {_text(error)}")
+            return None
+        if pending is None:
+            for storage in outputs.values():
+                storage.failure = None
+            return None
+        return _finish(outputs.values(), pending, "dispatch()")
+
+    def release_graph(self, handle: GraphHandle) -> None:
+        """Let go of a graph's memory, if it was compiled."""
+        if handle.compiled is not None:
+            self.live_bytes -= handle.compiled.byte_length
+            self.backend.release_graph(handle.compiled)
+            handle.compiled = None
+        for memory in handle.captured:
+            self._let_go(memory)
+        handle.captured = []
+
+    # --- the books -------------------------------------------------------------------------------------------
+
+    def _hold(self, memory: Memory) -> None:
+        memory.holders += 1
+        if memory.holders == 1:
+            self.live_bytes += memory.byte_length
+
+    def _let_go(self, memory: Memory) -> None:
+        memory.holders -= 1
+        if memory.holders == 0:
+            self.live_bytes -= memory.byte_length
+            self.backend.free(memory.data)
+            memory.data = None
+
+
+def captured_storages(graph: Graph) -> list[Storage]:
+    """The constant buffers that a graph reads, each once."""
+    storages: dict[Storage, None] = {}
+    for value in [*(value for node in graph.nodes for value in node.inputs), *graph.outputs.values()]:
+        if isinstance(value, Constant) and isinstance(value.data, Storage):
+            storages[value.data] = None
+    return list(storages)
+
+
+async def _finish(storages: Iterable[Storage], pending: Awaitable[None], method: str) -> None:
+    try:
+        await pending
+    except Exception as error:  # noqa: BLE001 - whatever it is, a later read tells it
+        _mark(storages, f"{method} failed: {_text(error)}")
+    else:
+        for storage in storages:
+            storage.failure = None
+
+
+def _mark(storages: Iterable[Storage], failure: str) -> None:
+    for storage in storages:
+        storage.failure = failure
+
+
+def _text(error: Exception) -> str:
+    return str(error) or type(error).__name__

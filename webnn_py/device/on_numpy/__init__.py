@@ -1,0 +1,1 @@
+"""The numpy device: the reference that every other device is compared with."""

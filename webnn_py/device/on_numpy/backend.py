@@ -1,0 +1,118 @@
+"""The numpy backend: buffers are arrays, a graph is a list of calls."""
+
+import platform
+from collections.abc import Callable, Coroutine, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import trio
+
+from webnn_py.descriptors import BYTES_PER_ELEMENT, MLOperandDataType, MLOperandDescriptor
+from webnn_py.device.backend import BackendInfo, Capabilities, HostArray, Storage
+from webnn_py.device.on_numpy import kernels  # noqa: F401 - enters every kernel into the table
+from webnn_py.device.on_numpy.compiled import NumpyGraph
+from webnn_py.device.on_numpy.table import find
+from webnn_py.graph import Graph
+from webnn_py.operators.declaration import Operator
+
+T = TypeVar("T")
+
+THREAD_SECONDS = 0.0005
+"""Steps expected to take longer run in a worker thread: the hand-over costs about a fifth of this."""
+
+COPY_BYTES_PER_SECOND = 4e9
+"""How fast a copy into fresh memory is, cautiously."""
+
+
+def _supports(operator: Operator[..., Any]) -> tuple[MLOperandDataType, ...]:
+    return tuple(BYTES_PER_ELEMENT) if find(operator) is not None else ()
+
+
+CAPABILITIES = Capabilities(_supports)
+
+
+@cache
+def _processor() -> str:
+    """The processor's name, where the system tells it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+class NumpyBackend:
+    """Runs graphs with numpy, short ones inline and long ones in a worker thread."""
+
+    capabilities = CAPABILITIES
+
+    def __init__(self) -> None:
+        self.info = BackendInfo("numpy", _processor(), f"numpy {np.__version__}")
+        self.lost: Callable[[str], None] = lambda _message: None
+        # Its own limiter: threads of the user's must not keep a device from finishing.
+        self._limiter = trio.CapacityLimiter(1)
+        self._running: NumpyGraph | None = None
+
+    def allocate(self, descriptor: MLOperandDescriptor) -> HostArray:
+        """Allocate zeros; the system hands the pages out when they are first touched."""
+        return np.zeros(descriptor.shape, descriptor.data_type)
+
+    def write(self, storage: Storage, data: HostArray) -> None:
+        """Take ``data`` for the contents: it is the device's to keep, so nothing is copied again."""
+        if storage.memory is None:
+            raise MemoryError("the buffer has no memory on the device")
+        storage.memory.data = data
+
+    def read(self, storage: Storage) -> HostArray | Coroutine[Any, Any, HostArray]:
+        """Copy the contents."""
+        array: HostArray = storage.data
+        if array.nbytes > THREAD_SECONDS * COPY_BYTES_PER_SECOND:
+            return self._in_thread(array.copy)
+        return array.copy()
+
+    def free(self, data: HostArray) -> None:
+        """Nothing to do: the array goes with its last reference."""
+
+    def compile(self, graph: Graph) -> NumpyGraph | Coroutine[Any, Any, NumpyGraph]:
+        """Make the list of calls, computing what is constant."""
+        if NumpyGraph.compile_seconds(graph) > THREAD_SECONDS:
+            return self._in_thread(lambda: NumpyGraph(graph))
+        return NumpyGraph(graph)
+
+    def dispatch(
+        self, compiled: NumpyGraph, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]
+    ) -> Coroutine[Any, Any, None] | None:
+        """Replay the list of calls."""
+        arrays_in = {name: storage.data for name, storage in inputs.items()}
+        arrays_out = {name: storage.data for name, storage in outputs.items()}
+        if compiled.expected_seconds > THREAD_SECONDS:
+            return self._dispatch_in_thread(compiled, arrays_in, arrays_out)
+        compiled.run(arrays_in, arrays_out)
+        return None
+
+    async def _dispatch_in_thread(
+        self, compiled: NumpyGraph, inputs: Mapping[str, HostArray], outputs: Mapping[str, HostArray]
+    ) -> None:
+        self._running = compiled
+        try:
+            await self._in_thread(lambda: compiled.run(inputs, outputs))
+        finally:
+            self._running = None
+
+    def release_graph(self, compiled: NumpyGraph) -> None:
+        """Drop the arrays, whoever still holds the graph."""
+        compiled.release()
+
+    def stop(self) -> None:
+        """End a dispatch that is running before its next kernel."""
+        if self._running is not None:
+            self._running.stopped = True
+
+    def close(self) -> None:
+        """Nothing is left to close."""
+
+    async def _in_thread(self, call: Callable[[], T]) -> T:
+        return await trio.to_thread.run_sync(call, limiter=self._limiter)

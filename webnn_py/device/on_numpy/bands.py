@@ -1,0 +1,182 @@
+"""Bands: padded copies of a few rows of images, laid out so that windows become long runs of memory."""
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from math import gcd, prod
+
+import attrs
+import numpy as np
+
+from webnn_py.device.on_numpy.table import Array
+from webnn_py.operators.windows import Slide
+
+Slices = tuple[slice, ...]
+
+
+def tile_size(total: int, most: float) -> int:
+    """The size of equal tiles of at most ``most`` (but at least 1) that cover ``total``; the last may overlap."""
+    tiles = -(-total // max(1, min(total, int(most))))
+    return -(-total // tiles)
+
+
+def tile_starts(total: int, size: int) -> list[int]:
+    """Where tiles of exactly ``size`` start; the last is moved back so that it ends at ``total``.
+
+    What two tiles share is computed twice, for views of scratch memory that are made once.
+    """
+    return [*range(0, total - size, size), total - size]
+
+
+def inside(first: int, step: int, count: int, size: int) -> tuple[int, int]:
+    """The range of i in 0 … count-1 for which first + i · step lies in 0 … size-1."""
+    begin = min(max(-(first // step), 0), count)
+    end = min(max(-((first - size) // step), begin), count)
+    return begin, end
+
+
+def steps_of(first: int, step: int, begin: int, end: int) -> slice:
+    """The positions first + i · step for i from ``begin`` to ``end``."""
+    return slice(first + begin * step, first + (end - 1) * step + 1, step)
+
+
+@attrs.define(eq=False)
+class Band:
+    """The rows of some images that ``output_sizes[0]`` rows of windows need, padded.
+
+    Elements are dealt out to planes: plane (i, j) has every row y with y % stride = i, of them every column x likewise
+    with x % stride = j. So the same element of successive windows, a *tap*, is a run of successive elements of a
+    plane, whatever the stride. Runs go on from row to row; so they have ``pitch`` columns where the output has fewer,
+    and what is computed from the columns in excess is to be thrown away.
+
+    Images have the axes (lead..., height, width, inner...).
+
+    Attributes:
+        lead: the axes before height.
+        inner: the axes after width.
+        slides: how windows slide along height and width.
+        output_sizes: the rows of windows that the band is for, and the windows of a row.
+        row_starts: the first rows of windows that it will be filled for.
+        data_type: the copy's.
+        padding: the value of padding.
+        pitch: the columns of a plane.
+    """
+
+    lead: tuple[int, ...]
+    inner: tuple[int, ...]
+    slides: tuple[Slide, Slide]
+    output_sizes: tuple[int, int]
+    row_starts: Sequence[int]
+    data_type: str = "float32"
+    padding: float = 0
+    pitch: int = attrs.field(init=False)
+    _shape: tuple[int, ...] = attrs.field(init=False)
+    _offsets: dict[tuple[int, int], int] = attrs.field(init=False)
+    _memory: Array = attrs.field(init=False)
+    _moves: dict[int, tuple[list[tuple[Array, Slices]], list[Array]]] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        (row_phases, rows), (column_phases, self.pitch) = (
+            _phases(slide, count) for slide, count in zip(self.slides, self.output_sizes, strict=True)
+        )
+        self._shape = (*self.lead, rows, self.pitch, *self.inner)
+        phases = list(product(row_phases, column_phases))
+        self._offsets = {phase: index * prod(self._shape) for index, phase in enumerate(phases)}
+        overrun = (self.pitch - self.output_sizes[1]) * prod(self.inner)
+        self._memory = np.full(prod(self._shape) * len(phases) + overrun, self.padding, self.data_type)
+        self._moves = {start: self._moves_for(start) for start in self.row_starts}
+
+    def plane(self, phase: tuple[int, int]) -> Array:
+        """One plane: (lead..., rows, pitch, inner...)."""
+        begin = self._offsets[phase]
+        return self._memory[begin : begin + prod(self._shape)].reshape(self._shape)
+
+    def rows(self, i: int, column_phase: int) -> Array:
+        """Row i of every window, all columns of one phase: (lead..., rows, pitch, inner...)."""
+        row, row_phase = divmod(i * self.slides[0].dilation, self.slides[0].stride)
+        return self.plane((row_phase, column_phase))[self._at(slice(row, row + self.output_sizes[0]))]
+
+    def tap(self, i: int, j: int) -> Array:
+        """Element (i, j) of every window, with the columns in excess: (lead..., rows, pitch, inner...)."""
+        return self._view(i, j, (), (), self.pitch)
+
+    def taps(self, columns: int) -> Iterator[tuple[slice, slice, Array]]:
+        """Every element of the windows, with the first ``columns``, which may be in excess.
+
+        Yields:
+            Which rows and columns of the window, and a view of them
+            (lead..., rows of the window, columns of the window, rows, columns, inner...); as few as strides allow.
+        """
+        vertical, horizontal = self.slides
+        down, right = (slide.stride // gcd(slide.stride, slide.dilation) for slide in self.slides)
+        plane = self.plane((0, 0))
+        to_row, to_column = plane.strides[len(self.lead) : len(self.lead) + 2]
+        steps = (
+            down * vertical.dilation // vertical.stride * to_row,
+            right * horizontal.dilation // horizontal.stride * to_column,
+        )
+        for i, j in product(range(min(down, vertical.window)), range(min(right, horizontal.window))):
+            counts = (len(range(i, vertical.window, down)), len(range(j, horizontal.window, right)))
+            view = self._view(i, j, counts, steps, columns)
+            yield slice(i, vertical.window, down), slice(j, horizontal.window, right), view
+
+    def _view(self, i: int, j: int, counts: tuple[int, ...], steps: tuple[int, ...], columns: int) -> Array:
+        """A view of the memory from element (i, j) of the first window on: (lead..., counts..., rows, columns...)."""
+        vertical, horizontal = self.slides
+        row, row_phase = divmod(i * vertical.dilation, vertical.stride)
+        column, column_phase = divmod(j * horizontal.dilation, horizontal.stride)
+        strides = self.plane((0, 0)).strides
+        axis = len(self.lead)
+        offset = self._offsets[row_phase, column_phase] * self._memory.itemsize
+        return np.ndarray(
+            (*self.lead, *counts, self.output_sizes[0], columns, *self.inner),
+            self._memory.dtype,
+            self._memory,
+            offset + row * strides[axis] + column * strides[axis + 1],
+            (*strides[:axis], *steps, *strides[axis:]),
+        )
+
+    def fill(self, images: Array, row_start: int, prepare: np.ufunc | None = None) -> None:
+        """Copy what the windows of the rows from ``row_start`` need.
+
+        Args:
+            images: (lead..., height, width, inner...).
+            row_start: one of the row starts announced.
+            prepare: what to do with each element on the way.
+        """
+        moves, blanks = self._moves[row_start]
+        for blank in blanks:
+            blank.fill(self.padding)
+        for target, source in moves:
+            if prepare is None:
+                np.copyto(target, images[source])
+            else:
+                prepare(images[source], out=target, dtype=target.dtype)
+
+    def _moves_for(self, row_start: int) -> tuple[list[tuple[Array, Slices]], list[Array]]:
+        """What to copy where, and what to blank because the rows of another start may be there."""
+        vertical, horizontal = self.slides
+        moves = []
+        blanks = []
+        for i, j in self._offsets:
+            plane = self.plane((i, j))
+            top, left = row_start * vertical.stride + i - vertical.begin, j - horizontal.begin
+            rows = inside(top, vertical.stride, self._shape[len(self.lead)], vertical.size)
+            columns = inside(left, horizontal.stride, self.pitch, horizontal.size)
+            if len(self.row_starts) > 1:
+                edges = (plane[self._at(slice(rows[0]))], plane[self._at(slice(rows[1], None))])
+                blanks += [edge for edge in edges if edge.size]
+            target = plane[self._at(slice(*rows), slice(*columns))]
+            if target.size:
+                source = self._at(steps_of(top, vertical.stride, *rows), steps_of(left, horizontal.stride, *columns))
+                moves.append((target, source))
+        return moves, blanks
+
+    def _at(self, *parts: slice) -> Slices:
+        """The index of parts of height and width."""
+        return (*(slice(None),) * len(self.lead), *parts)
+
+
+def _phases(slide: Slide, count: int) -> tuple[list[int], int]:
+    """The phases of the elements of a window, and the length of a plane that has ``count`` windows."""
+    offsets = [i * slide.dilation for i in range(slide.window)]
+    return sorted({offset % slide.stride for offset in offsets}), count + offsets[-1] // slide.stride

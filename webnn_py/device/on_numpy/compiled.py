@@ -1,0 +1,241 @@
+"""A graph compiled for numpy: a flat list of calls on numbered slots.
+
+``build()`` decides everything once: order, constants, which arrays are views of which, where intermediates lie in one
+arena, and one callable per node. A dispatch puts the buffers' arrays into their slots, makes the views that depend on
+them, and calls down the list.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from operator import itemgetter
+from time import perf_counter
+
+import attrs
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.device.backend import HostArray, Storage
+from webnn_py.device.on_numpy.table import Array, Entry, Kernel, View, find, run_node
+from webnn_py.device.plan import lay_out, lifetimes, split_constant
+from webnn_py.graph import Constant, Graph, Node, Output, Value
+
+SECONDS_PER_OPERATION = 1e-9
+"""A guess at the time of one elementary operation, until a dispatch has been measured."""
+
+SECONDS_PER_NODE = 2e-5
+"""About what compiling one node takes."""
+
+
+class DispatchError(RuntimeError):
+    """A kernel raised; the text names operator, label and operands."""
+
+
+@attrs.frozen
+class Step:
+    """One call: ``kernel(*pick(slots))``."""
+
+    kernel: Kernel
+    pick: Callable[[list[Array | None]], tuple[Array, ...]]
+    node: Node | None
+
+
+@attrs.frozen
+class Binding:
+    """A view to be made at each dispatch, because the array it looks at comes with the dispatch."""
+
+    slot: int
+    base: int
+    view: View
+
+
+class NumpyGraph:
+    """A compiled graph; run by one thread at a time."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.byte_length = 0
+        self.stopped = False
+        self._slots: dict[Value, int] = {}
+        self._template: list[Array | None] = []
+        self._bindings: list[Binding] = []
+        self._steps: list[Step] = []
+        folded, live = split_constant(graph)
+        self._input_slots = {name: self._new_slot(value, None) for name, value in graph.inputs.items()}
+        self._output_slots: dict[str, int] = {}
+        views = _views(live)
+        constants = self._fold(graph, folded, live)
+        written = self._place_outputs(graph, constants, views)
+        self._place_intermediates(live, graph.outputs.values(), written, views)
+        self._copy_outputs(graph, written)
+        work = sum(_work(node) for node in live if node not in views)
+        self.expected_seconds = work * SECONDS_PER_OPERATION
+
+    @staticmethod
+    def compile_seconds(graph: Graph) -> float:
+        """About how long compiling takes: for choosing inline or thread."""
+        folded, live = split_constant(graph)
+        return len(live) * SECONDS_PER_NODE + sum(SECONDS_PER_NODE + _work(node) * 1e-9 for node in folded)
+
+    # --- building --------------------------------------------------------------------------------------------
+
+    def _new_slot(self, value: Value | None, array: Array | None) -> int:
+        slot = len(self._template)
+        self._template.append(array)
+        if value is not None:
+            self._slots[value] = slot
+        return slot
+
+    def _fold(self, graph: Graph, folded: list[Node], live: list[Node]) -> set[Value]:
+        """Compute what depends on no input; keep only what live nodes or outputs read. Returns what is constant."""
+        arrays: dict[Value, Array] = {}
+
+        def array_of(value: Value) -> Array:
+            if value not in arrays and isinstance(value, Constant):
+                arrays[value] = _constant_array(value.data)
+            return arrays[value]
+
+        for node in folded:
+            operands = [array_of(value) for value in node.inputs]
+            try:
+                arrays.update(zip(node.results, run_node(node, operands), strict=True))
+            except Exception as error:
+                raise _dispatch_error(node, error) from error
+        needed = {value: None for node in live for value in node.inputs} | dict.fromkeys(graph.outputs.values())
+        constants = {value for value in needed if isinstance(value, Constant) or value in arrays}
+        for value in constants:
+            self._new_slot(value, array_of(value))
+            # Memory of a constant buffer is counted where it is held.
+            if not (isinstance(value, Constant) and isinstance(value.data, Storage)):
+                self.byte_length += array_of(value).nbytes
+        return constants
+
+    def _place_outputs(self, graph: Graph, constants: set[Value], views: Mapping[Node, View]) -> set[Value]:
+        """Give each output a slot; a node writes straight into it, unless its value is a view or constant."""
+        written: set[Value] = set()
+        for name, value in graph.outputs.items():
+            computed = isinstance(value, Output) and value not in constants and value.node not in views
+            direct = computed and value not in written
+            self._output_slots[name] = self._new_slot(value if direct else None, None)
+            if direct:
+                written.add(value)
+        return written
+
+    def _place_intermediates(
+        self, live: list[Node], outputs: Iterable[Value], written: set[Value], views: Mapping[Node, View]
+    ) -> None:
+        """Lay intermediates out in the arena and make the list of calls."""
+        bases: dict[Value, Value] = {node.results[0]: next(iter(node.inputs)) for node in views}
+        arena = lay_out(lifetimes(live, bases, outputs, lambda value: value in written))
+        memory = np.empty(arena.byte_length, np.uint8)
+        self.byte_length += arena.byte_length
+        for value, offset in arena.offsets.items():
+            d = value.descriptor
+            self._new_slot(value, np.ndarray(d.shape, d.data_type, memory, offset))
+        for node in live:
+            if node in views:
+                self._place_view(node, views[node])
+            else:
+                slots = [self._slots[value] for value in (*node.inputs, *node.results)]
+                self._steps.append(Step(_entry(node).make(node), itemgetter(*slots), node))
+
+    def _place_view(self, node: Node, view: View) -> None:
+        base = self._slots[next(iter(node.inputs))]
+        array = self._template[base]
+        slot = self._new_slot(node.results[0], None if array is None else view(array))
+        if array is None:
+            self._bindings.append(Binding(slot, base, view))
+
+    def _copy_outputs(self, graph: Graph, written: set[Value]) -> None:
+        """Copy what no node wrote straight into its output: views, constants, one value under two names."""
+        for name, value in graph.outputs.items():
+            slot = self._output_slots[name]
+            if value not in written or self._slots[value] != slot:
+                self._steps.append(Step(_copy, itemgetter(self._slots[value], slot), None))
+
+    # --- running ---------------------------------------------------------------------------------------------
+
+    def run(self, inputs: Mapping[str, HostArray], outputs: Mapping[str, HostArray]) -> None:
+        """Compute ``outputs`` from ``inputs``.
+
+        Raises:
+            DispatchError: a kernel raised.
+        """
+        started = perf_counter()
+        slots = self._template.copy()
+        for name, slot in self._input_slots.items():
+            slots[slot] = inputs[name]
+        for name, slot in self._output_slots.items():
+            slots[slot] = outputs[name]
+        for binding in self._bindings:
+            base = slots[binding.base]
+            assert base is not None  # noqa: S101 - bindings are in the order of their bases
+            slots[binding.slot] = binding.view(base)
+        with np.errstate(all="ignore"):
+            for step in self._steps:
+                try:
+                    step.kernel(*step.pick(slots))
+                except Exception as error:
+                    raise _dispatch_error(step.node, error) from error
+                if self.stopped:
+                    break
+        self.expected_seconds = perf_counter() - started
+
+    def release(self) -> None:
+        """Drop every array."""
+        self._template = []
+        self._steps = []
+        self._bindings = []
+
+
+def _dispatch_error(node: Node | None, error: Exception) -> DispatchError:
+    return DispatchError(f"{node}: {str(error) or type(error).__name__}")
+
+
+def _copy(source: Array, output: Array) -> None:
+    np.copyto(output, source)
+
+
+def _constant_array(data: object) -> Array:
+    array = data.data if isinstance(data, Storage) else data
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"a constant of {type(array).__name__}")
+    return array
+
+
+def _views(nodes: list[Node]) -> dict[Node, View]:
+    """The nodes that only look at their operand in another way, where its strides allow it.
+
+    Tried on arrays that have the right shapes and strides and one element of memory: views never look at values.
+    """
+    layouts: dict[Value, Array] = {}
+    views: dict[Node, View] = {}
+    for node in nodes:
+        make = _entry(node).view
+        if make is None:
+            continue
+        base = next(iter(node.inputs))
+        view = make(node)
+        try:
+            layouts[node.results[0]] = view(layouts.get(base, _dense(base.descriptor)))
+        except ValueError:
+            continue
+        views[node] = view
+    return views
+
+
+def _dense(descriptor: MLOperandDescriptor) -> Array:
+    """An array of a contiguous layout whose elements are not there."""
+    memory = np.empty(1, descriptor.data_type)
+    strides = [memory.itemsize * math.prod(descriptor.shape[axis + 1 :]) for axis in range(descriptor.rank)]
+    return as_strided(memory, descriptor.shape, strides)
+
+
+def _entry(node: Node) -> Entry:
+    entry = find(node.operator)
+    if entry is None:
+        raise NotImplementedError(f"{node} has no numpy kernel")  # validation lets no such operator through
+    return entry
+
+
+def _work(node: Node) -> float:
+    return _entry(node).work(node)

@@ -1,0 +1,129 @@
+"""Element-wise work in blocks that stay in cache.
+
+A formula takes numpy several passes. Over a block that the cache holds, all but the first run at the cache's speed;
+over a whole large array, each would go to memory, and each intermediate would be as large as the array.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from webnn_py.device.on_numpy.kernels._float16 import in_float32, narrow
+from webnn_py.device.on_numpy.table import Array, Kernel, Work, elements, product
+from webnn_py.graph import Node
+
+Shape = tuple[int, ...]
+Index = tuple[slice, ...]
+
+Step = Callable[..., object]
+"""Takes a block of each operand, the block of the output to fill, then scratch arrays of the output block's shape.
+
+Blocks of operands broadcast to the output's; they must not be written.
+"""
+
+BLOCK_BYTES = 512 * 1024
+"""What one block's operands, output and scratch may take together: half of a usual second-level cache."""
+
+
+def float_ufunc(node: Node, function: np.ufunc) -> Kernel:
+    """Make a kernel that is a numpy function, for float16 by way of float32."""
+    return function if node.outputs[0].data_type == "float32" else float_blocks(node, function)
+
+
+def float_blocks(node: Node, step: Step, *scratch: npt.DTypeLike) -> Kernel:
+    """Make a kernel that runs ``step`` on blocks of float32, to and from which it converts float16.
+
+    Args:
+        node: its operands are floats and broadcast to its only output.
+        step: see :data:`Step`.
+        scratch: the data types of the scratch arrays that the step takes.
+    """
+    if node.outputs[0].data_type == "float32":
+        return in_blocks(node, step, *scratch)
+    count = len(node.operands)
+
+    def in_float16(*arrays: Array) -> None:
+        output, result, *temporaries = arrays[count:]
+        step(*map(in_float32, arrays[:count]), result, *temporaries)
+        narrow(result, output)
+
+    return in_blocks(node, in_float16, np.float32, *scratch)
+
+
+def in_blocks(node: Node, step: Step, *scratch: npt.DTypeLike) -> Kernel:
+    """Make a kernel that runs ``step`` on blocks of the output and what of the operands belongs to them."""
+    shapes = [value.descriptor.shape for value in node.inputs]
+    return reshaped_in_blocks(node, shapes, node.outputs[0].shape, step, *scratch)
+
+
+def reshaped_in_blocks(
+    node: Node, operands: Sequence[Shape], output: Shape, step: Step, *scratch: npt.DTypeLike
+) -> Kernel:
+    """Make the same with operands and output in other shapes of as many elements, which broadcast."""
+    collapsed = collapse(*operands, output)
+    arrays = [*(value.descriptor for value in node.inputs), node.outputs[0]]
+    item_bytes = sum(np.dtype(item).itemsize for item in (*(array.data_type for array in arrays), *scratch))
+    limit = min(BLOCK_BYTES // item_bytes, product(output))
+    temporaries = [np.empty(limit, data_type) for data_type in scratch]
+    plan: list[tuple[list[Index], list[Array]]] = []
+    for tile in tiles(collapsed[-1], limit):
+        shape = tuple(len(range(size)[part]) for part, size in zip(tile, collapsed[-1], strict=True))
+        scratch_views = [array[: product(shape)].reshape(shape) for array in temporaries]
+        plan.append(([part_of(whole, tile) for whole in collapsed], scratch_views))
+
+    def kernel(*arrays: Array) -> None:
+        whole = [array.reshape(shape) for array, shape in zip(arrays, collapsed, strict=True)]
+        for indices, scratch_views in plan:
+            step(*[array[index] for array, index in zip(whole, indices, strict=True)], *scratch_views)
+
+    return kernel
+
+
+def collapse(*shapes: Shape) -> list[Shape]:
+    """Shapes that broadcast to the last of them, with as few axes as will do.
+
+    Neighbouring axes merge where the same shapes broadcast along both; axes of size 1 go. One axis at least is left.
+    """
+    output = shapes[-1]
+    padded = [(1,) * (len(output) - len(shape)) + shape for shape in shapes]
+    merged: list[list[int]] = [[] for _ in shapes]
+    previous: list[bool] = []
+    for axis, size in enumerate(output):
+        if size == 1:
+            continue
+        spans = [shape[axis] != 1 for shape in padded]
+        for sizes, spanned in zip(merged, spans, strict=True):
+            if spans == previous:
+                sizes[-1] *= size if spanned else 1
+            else:
+                sizes.append(size if spanned else 1)
+        previous = spans
+    return [tuple(sizes) or (1,) for sizes in merged]
+
+
+def tiles(shape: Shape, limit: int) -> Iterator[Index]:
+    """Cut a shape into blocks of at most ``limit`` elements, in row-major order, contiguous where it can be."""
+    axis, inner = len(shape) - 1, 1
+    while axis > 0 and inner * shape[axis] <= limit:
+        inner *= shape[axis]
+        axis -= 1
+    length = max(1, limit // inner)
+    count = -(-shape[axis] // length)
+    length = -(-shape[axis] // count)
+    outer = [[slice(i, i + 1) for i in range(size)] for size in shape[:axis]]
+    cut = [slice(i, min(i + length, shape[axis])) for i in range(0, shape[axis], length)]
+    rest = (slice(None),) * (len(shape) - axis - 1)
+    for index in itertools.product(*outer, cut):
+        yield *index, *rest
+
+
+def part_of(shape: Shape, tile: Index) -> Index:
+    """What of an operand belongs to a block of the output: all of it along axes where it broadcasts."""
+    return tuple(slice(None) if size == 1 else part for size, part in zip(shape, tile, strict=True))
+
+
+def passes(count: int) -> Work:
+    """The work of an operator that takes about ``count`` operations for each element."""
+    return lambda node: count * elements(node)

@@ -1,0 +1,77 @@
+"""Conversion between float32 and float16 in a few vectorized passes.
+
+numpy converts one element at a time and, where a result is subnormal or overflows, raises the processor's exception
+flags, which makes it a hundred times slower: for the small numbers that softmax is full of, for instance.
+"""
+
+import numpy as np
+
+from webnn_py.device.on_numpy.table import Array, scalar
+
+INFINITY_BITS = 0x7C00
+MAGNITUDE_BITS = scalar(0x7FFF, "int16")
+
+WITHOUT_SIGN_COPIES = scalar(-0x70000001, "int32")
+EXPONENT_BITS = scalar(0x7F800000, "int32")
+SIGN_BIT = scalar(-0x8000, "int32")
+MANTISSA_SHIFT = scalar(13, "int32")
+SIGN_SHIFT = scalar(16, "int32")
+
+BIAS = scalar(2.0**112, "float32")
+"""Between float32's exponents and float16's."""
+
+ZERO = scalar(0, "float32")
+OVERFLOW = scalar(2.0**16, "float32")
+UNIT = scalar(2.0**13, "float32")
+SUBNORMAL_UNIT = scalar(0.5, "float32")
+INFINITY = scalar(np.inf, "float32")
+UNIT_BIAS = scalar(126 << 10, "int32")
+
+
+def widen(x: Array, y: Array) -> None:
+    """Fill float32 ``y`` with float16 ``x``: put the bits in their places, and let a product correct the exponent."""
+    bits = x.view(np.int16)
+    if np.bitwise_and(bits, MAGNITUDE_BITS).max() >= INFINITY_BITS:
+        np.copyto(y, x)
+        return
+    wide = y.view(np.int32)
+    np.copyto(wide, bits)
+    np.left_shift(wide, MANTISSA_SHIFT, out=wide)
+    np.bitwise_and(wide, WITHOUT_SIGN_COPIES, out=wide)
+    np.multiply(y, BIAS, out=y)
+
+
+def in_float32(x: Array) -> Array:
+    """Numbers of any type as float32; a float32 array is returned as it is."""
+    if x.dtype != np.float16:
+        return x.astype(np.float32, copy=False)
+    y = np.empty(x.shape, np.float32)
+    widen(x, y)
+    return y
+
+
+def narrow(x: Array, y: Array) -> None:
+    """Fill float16 ``y`` with float32 ``x``, rounded to the nearest, ties to even.
+
+    Adding the power of two whose last place is float16's last place at |x| makes the processor round, and leaves the
+    significand in the sum's low bits. The power's own bits hold the exponent.
+    """
+    magnitude = np.abs(x)
+    magnitude.clip(ZERO, OVERFLOW, out=magnitude)
+    unordered = np.isnan(magnitude.max())
+    bits = magnitude.view(np.int32)
+    power_bits = np.bitwise_and(bits, EXPONENT_BITS)
+    power = power_bits.view(np.float32)
+    np.multiply(power, UNIT, out=power)
+    power.clip(SUBNORMAL_UNIT, INFINITY, out=power)
+    np.add(magnitude, power, out=magnitude)
+    np.subtract(bits, power_bits, out=bits)
+    np.right_shift(power_bits, MANTISSA_SHIFT, out=power_bits)
+    np.subtract(power_bits, UNIT_BIAS, out=power_bits)
+    np.add(bits, power_bits, out=bits)
+    sign = np.right_shift(x.view(np.int32), SIGN_SHIFT, out=power_bits)
+    np.bitwise_and(sign, SIGN_BIT, out=sign)
+    np.bitwise_or(bits, sign, out=bits)
+    np.copyto(y.view(np.int16), bits, casting="unsafe")
+    if unordered:
+        np.copyto(y, np.float16(np.nan), where=np.isnan(x))

@@ -1,0 +1,68 @@
+"""Element-wise binary operators on arrays."""
+
+import numpy as np
+
+from webnn_py.device.on_numpy.table import Array, Kernel, kernel
+from webnn_py.graph import Node
+from webnn_py.operators import arithmetic
+
+
+@kernel(arithmetic.add)
+def add(_node: Node) -> Kernel:
+    return np.add
+
+
+@kernel(arithmetic.sub)
+def sub(_node: Node) -> Kernel:
+    return np.subtract
+
+
+@kernel(arithmetic.mul)
+def mul(_node: Node) -> Kernel:
+    return np.multiply
+
+
+@kernel(arithmetic.div)
+def div(node: Node) -> Kernel:
+    if node.outputs[0].data_type in ("float32", "float16"):
+        return np.divide
+    return truncated_division
+
+
+def truncated_division(a: Array, b: Array, output: Array) -> None:
+    """Divide integers toward zero; x / 0 is 0, and the lowest integer / -1 wraps to itself.
+
+    numpy's floor_divide gives 0 for x / 0 and wraps, but rounds down: where there is a remainder and the signs
+    differ, its quotient is one too low.
+    """
+    np.floor_divide(a, b, out=output)
+    if output.dtype.kind == "i":
+        too_low = (np.remainder(a, b) != 0) & ((a < 0) != (b < 0))
+        np.add(output, too_low, out=output, casting="unsafe")
+
+
+@kernel(arithmetic.max_)
+def max_(_node: Node) -> Kernel:
+    return lambda a, b, output: np.maximum(a, b, out=output)  # the only ufuncs that want it by name
+
+
+@kernel(arithmetic.min_)
+def min_(_node: Node) -> Kernel:
+    return lambda a, b, output: np.minimum(a, b, out=output)
+
+
+@kernel(arithmetic.pow_)
+def pow_(node: Node) -> Kernel:
+    if node.outputs[0].data_type in ("float32", "float16", "uint32", "uint64", "uint8"):
+        return np.power
+    return integer_power
+
+
+def integer_power(a: Array, b: Array, output: Array) -> None:
+    """Raise signed integers, wrapping; a negative exponent truncates toward zero, with 0 to it being 0."""
+    np.power(a, np.maximum(b, 0), out=output)
+    negative = b < 0
+    if negative.any():
+        odd = (b & 1).astype(bool)
+        truncated = np.where(a == 1, 1, np.where(a == -1, np.where(odd, -1, 1), 0))
+        np.copyto(output, truncated, where=negative, casting="unsafe")

@@ -1,0 +1,86 @@
+"""Conversion between data types on arrays."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from webnn_py.descriptors import BYTES_PER_ELEMENT, MLOperandDataType
+from webnn_py.device.on_numpy.kernels._blocks import in_blocks, passes, reshaped_in_blocks
+from webnn_py.device.on_numpy.kernels._float16 import in_float32, narrow, widen
+from webnn_py.device.on_numpy.table import Array, Kernel, kernel, scalar
+from webnn_py.graph import Node
+from webnn_py.operators import conversion
+from webnn_py.operators.casting import INTEGER_RANGES
+from webnn_py.operators.conversion import blockwise_shapes
+from webnn_py.operators.limits import FLOATS
+
+
+@kernel(conversion.cast)
+def cast(node: Node) -> Kernel:
+    source, target = node.operand("input").data_type, node.outputs[0].data_type
+    if source == target:
+        return copy
+    if target == "float16":
+        return in_blocks(node, lambda x, y: narrow(in_float32(x), y))
+    if source == "float16" and target == "float32":
+        return in_blocks(node, widen)
+    if source in FLOATS and target not in FLOATS:
+        saturate = saturation(target, "float32")
+        return in_blocks(node, lambda x, y: saturate(in_float32(x), y))
+    return copy
+
+
+def copy(x: Array, y: Array) -> None:
+    np.copyto(y, x, casting="unsafe")
+
+
+def saturation(target: MLOperandDataType, source: str) -> Callable[[Array, Array], None]:
+    """Make a function that fills integers with floats: truncated, beyond the range saturated, 0 for NaN."""
+    bounds = INTEGER_RANGES[target]
+    lowest, highest = (scalar(bound, source) for bound in bounds)
+    if int(highest) > bounds[1]:
+        highest = np.nextafter(highest, lowest)
+
+    def saturate(x: Array, y: Array) -> None:
+        np.copyto(y, x.clip(lowest, highest), casting="unsafe")
+        if not x.max() <= highest:  # NaN, too
+            np.copyto(y, bounds[1], where=x > highest)
+            np.copyto(y, 0, where=np.isnan(x))
+
+    return saturate
+
+
+@kernel(conversion.quantize_linear, work=passes(3))
+def quantize_linear(node: Node) -> Kernel:
+    target = node.outputs[0].data_type
+    precision = exact_float(target)
+    saturate = saturation(target, precision)
+
+    def step(x: Array, scale: Array, zero_point: Array, y: Array, quotient: Array) -> None:
+        np.divide(in_float32(x), in_float32(scale), out=quotient, dtype=precision)
+        np.rint(quotient, out=quotient)
+        np.add(quotient, zero_point.astype(precision), out=quotient)
+        saturate(quotient, y)
+
+    blocks, ones = blockwise_shapes(node.outputs[0].shape, node.operand("scale").shape)
+    return reshaped_in_blocks(node, (blocks, ones, ones), blocks, step, precision)
+
+
+@kernel(conversion.dequantize_linear, work=passes(2))
+def dequantize_linear(node: Node) -> Kernel:
+    precision = exact_float(node.operand("input").data_type)
+    round_once = narrow if (precision, node.outputs[0].data_type) == ("float32", "float16") else copy
+
+    def step(x: Array, scale: Array, zero_point: Array, y: Array, difference: Array) -> None:
+        np.copyto(difference, x)
+        np.subtract(difference, zero_point.astype(precision), out=difference)
+        np.multiply(difference, in_float32(scale), out=difference)
+        round_once(difference, y)
+
+    blocks, ones = blockwise_shapes(node.outputs[0].shape, node.operand("scale").shape)
+    return reshaped_in_blocks(node, (blocks, ones, ones), blocks, step, precision)
+
+
+def exact_float(integers: MLOperandDataType) -> str:
+    """The smallest float type, from float32 up, that holds every value of an integer type of up to 32 bits."""
+    return "float64" if BYTES_PER_ELEMENT[integers] > 2 else "float32"

@@ -1,0 +1,97 @@
+"""Element-wise logical operators on arrays."""
+
+import numpy as np
+
+from webnn_py.device.on_numpy.kernels._blocks import in_blocks
+from webnn_py.device.on_numpy.table import Array, Kernel, kernel, scalar
+from webnn_py.graph import Node
+from webnn_py.operators import logical
+
+ZERO = scalar(0, "uint8")
+ONE = scalar(1, "int8")
+
+
+def to_uint8(test: np.ufunc) -> Kernel:
+    """A ufunc whose results are bools, filling uint8: both are one byte, 0 or 1."""
+
+    def fill(*arrays: Array) -> None:
+        test(*arrays[:-1], out=arrays[-1].view(np.bool_))
+
+    return fill
+
+
+@kernel(logical.equal)
+def equal(_node: Node) -> Kernel:
+    return to_uint8(np.equal)
+
+
+@kernel(logical.not_equal)
+def not_equal(_node: Node) -> Kernel:
+    return to_uint8(np.not_equal)
+
+
+@kernel(logical.greater)
+def greater(_node: Node) -> Kernel:
+    return to_uint8(np.greater)
+
+
+@kernel(logical.greater_or_equal)
+def greater_or_equal(_node: Node) -> Kernel:
+    return to_uint8(np.greater_equal)
+
+
+@kernel(logical.lesser)
+def lesser(_node: Node) -> Kernel:
+    return to_uint8(np.less)
+
+
+@kernel(logical.lesser_or_equal)
+def lesser_or_equal(_node: Node) -> Kernel:
+    return to_uint8(np.less_equal)
+
+
+@kernel(logical.logical_not)
+def logical_not(_node: Node) -> Kernel:
+    return to_uint8(np.logical_not)
+
+
+@kernel(logical.logical_and)
+def logical_and(_node: Node) -> Kernel:
+    return to_uint8(np.logical_and)
+
+
+@kernel(logical.logical_or)
+def logical_or(_node: Node) -> Kernel:
+    return to_uint8(np.logical_or)
+
+
+@kernel(logical.logical_xor)
+def logical_xor(_node: Node) -> Kernel:
+    return to_uint8(np.logical_xor)
+
+
+@kernel(logical.is_nan)
+def is_nan(_node: Node) -> Kernel:
+    return to_uint8(np.isnan)
+
+
+@kernel(logical.is_infinite)
+def is_infinite(_node: Node) -> Kernel:
+    return to_uint8(np.isinf)
+
+
+@kernel(logical.where)
+def where(node: Node) -> Kernel:
+    bits = np.dtype(f"int{8 * np.dtype(node.outputs[0].data_type).itemsize}")
+
+    def choose(condition: Array, true_value: Array, false_value: Array, output: Array, mask: Array) -> None:
+        """Blend bits, false ^ ((true ^ false) & mask): numpy's masked copies branch at each element."""
+        test = np.equal(condition, ZERO).view(np.int8)
+        np.subtract(test, ONE, out=test)
+        np.copyto(mask, test)
+        chosen, other = output.view(bits), false_value.view(bits)
+        np.bitwise_xor(true_value.view(bits), other, out=chosen)
+        np.bitwise_and(chosen, mask, out=chosen)
+        np.bitwise_xor(chosen, other, out=chosen)
+
+    return in_blocks(node, choose, bits)

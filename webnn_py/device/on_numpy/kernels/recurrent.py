@@ -1,0 +1,261 @@
+"""Recurrent networks and their cells on arrays.
+
+A network is its cell, step after step. What the gates take from the input is one matrix product for many time steps;
+each step adds what they take from the hidden state, and computes in place on scratch arrays. All of it is float32;
+float16 is rounded once, at the end. A cell is a network of one step in one direction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import attrs
+import numpy as np
+
+from webnn_py.device.on_numpy.kernels._float16 import in_float32
+from webnn_py.device.on_numpy.table import Array, Kernel, kernel
+from webnn_py.graph import Node
+from webnn_py.operators import recurrent
+from webnn_py.operators.recurrent import GRU_ACTIVATIONS, LSTM_ACTIVATIONS, PEEPHOLE_GATES
+
+PROJECTED = 2**18
+"""The elements of the gates' share of the input that are computed at a time, about."""
+
+STATES: Mapping[str, str] = {"hidden_state": "initial_hidden_state", "cell_state": "initial_cell_state"}
+"""What a network calls the states that a cell takes."""
+
+
+@attrs.frozen
+class Sizes:
+    """The sizes of a network, or of a cell as a network of one step; see the operators.
+
+    Attributes:
+        backward: for each direction, whether it takes the steps from the last to the first.
+    """
+
+    steps: int
+    batch: int
+    features: int
+    hidden: int
+    backward: tuple[bool, ...]
+
+    @classmethod
+    def of(cls, node: Node) -> Sizes:
+        """The sizes of the node."""
+        steps, batch, features = (1, *node.operand("input").shape)[-3:]
+        direction = node.options.get("direction", "forward")
+        backward = {"forward": (False,), "backward": (True,), "both": (False, True)}[direction]
+        return cls(steps, batch, features, node.options["hidden_size"], backward)
+
+
+@attrs.frozen
+class Parameters:
+    """What a cell multiplies and adds in one direction, in float32 and gate by gate.
+
+    Attributes:
+        weight: [gates, input size, hidden size].
+        recurrent_weight: [gates, hidden size, hidden size].
+        bias: [gates, 1, hidden size], if given.
+        recurrent_bias: [gates, 1, hidden size], if given.
+        peepholes: [3, hidden size], if given.
+    """
+
+    weight: Array
+    recurrent_weight: Array
+    bias: Array | None
+    recurrent_bias: Array | None
+    peepholes: Array | None
+
+    @classmethod
+    def of(cls, given: Mapping[str, Array], direction: int, size: int) -> Parameters:
+        """The parameters of a direction of a network with hidden states of ``size``."""
+
+        def by_gate(name: str) -> Array:
+            array = in_float32(given[name][direction])
+            return array.reshape(-1, size, *array.shape[1:])
+
+        return cls(
+            by_gate("weight").transpose(0, 2, 1),
+            by_gate("recurrent_weight").transpose(0, 2, 1),
+            by_gate("bias")[:, np.newaxis] if "bias" in given else None,
+            by_gate("recurrent_bias")[:, np.newaxis] if "recurrent_bias" in given else None,
+            by_gate("peephole_weight") if "peephole_weight" in given else None,
+        )
+
+
+Step = Callable[[Array, Parameters, Sequence[Array]], None]
+"""Takes the gates' share of the input, the parameters, and the states, which it brings forward by one step."""
+
+
+def _work(node: Node) -> float:
+    sizes = Sizes.of(node)
+    weights = node.operand("weight").element_count + node.operand("recurrent_weight").element_count
+    return float(sizes.steps * sizes.batch * weights)
+
+
+class Network:
+    """Runs the cell of a node over the time steps and the directions.
+
+    Called with a network's arrays, or with a cell's, which it takes for those of one step in one direction.
+    """
+
+    def __init__(
+        self, node: Node, gate_count: int, make_step: Callable[[Node, Sizes], Step], states: Sequence[str]
+    ) -> None:
+        """Prepare scratch arrays.
+
+        Args:
+            node: the network or the cell.
+            gate_count: the number of gates.
+            make_step: makes what brings the cell forward.
+            states: the states before the first step, the hidden state first; as many outputs receive the last ones.
+        """
+        self._sizes = sizes = Sizes.of(node)
+        self._is_cell = "steps" not in node.options
+        self._names = [STATES.get(name, name) for name in node.operands]
+        self._initial = states
+        self._states = [np.empty((sizes.batch, sizes.hidden), np.float32) for _ in states]
+        self._step = make_step(node, sizes)
+        self._span = min(sizes.steps, max(1, PROJECTED // (gate_count * sizes.batch * sizes.hidden)))
+        self._shares = np.empty((gate_count, self._span * sizes.batch, sizes.hidden), np.float32)
+
+    def __call__(self, *arrays: Array) -> None:
+        """Run the network on the operands that are there, into the outputs."""
+        if self._is_cell:
+            arrays = tuple(array[np.newaxis] for array in arrays)
+        given = dict(zip(self._names, arrays, strict=False))
+        outputs = arrays[len(self._names) :]
+        last, sequences = outputs[: len(self._states)], outputs[len(self._states) :]
+        for direction, backward in enumerate(self._sizes.backward):
+            for state, name in zip(self._states, self._initial, strict=True):
+                np.copyto(state, given[name][direction] if name in given else 0)
+            parameters = Parameters.of(given, direction, self._sizes.hidden)
+            for time, share in self._project(given["input"], parameters, backward=backward):
+                self._step(share, parameters, self._states)
+                for sequence in sequences:
+                    np.copyto(sequence[time, direction], self._states[0], casting="same_kind")
+            for output, state in zip(last, self._states, strict=True):
+                np.copyto(output[direction], state, casting="same_kind")
+
+    def _project(self, input: Array, parameters: Parameters, *, backward: bool) -> Iterator[tuple[int, Array]]:
+        """The time steps in the order of their processing, each with the gates' share of its input."""
+        steps, batch = self._sizes.steps, self._sizes.batch
+        order = range(steps)[::-1] if backward else range(steps)
+        for start in range(0, steps, self._span):
+            span = order[start : start + self._span]
+            first = min(span[0], span[-1])
+            x = in_float32(input[first : first + len(span)]).reshape(-1, self._sizes.features)
+            shares = np.matmul(x, parameters.weight, out=self._shares[:, : len(x)])
+            if parameters.bias is not None:
+                np.add(shares, parameters.bias, out=shares)
+            for time in span:
+                row = (time - first) * batch
+                yield time, shares[:, row : row + batch]
+
+
+@kernel(recurrent.gru, work=_work)
+@kernel(recurrent.gru_cell, work=_work)
+def gru(node: Node) -> Kernel:
+    return Network(node, 3, _gru_step, ["initial_hidden_state"])
+
+
+@kernel(recurrent.lstm, work=_work)
+@kernel(recurrent.lstm_cell, work=_work)
+def lstm(node: Node) -> Kernel:
+    return Network(node, 4, _lstm_step, ["initial_hidden_state", "initial_cell_state"])
+
+
+def _gru_step(node: Node, sizes: Sizes) -> Step:
+    layout = node.options["layout"]
+    activate_both, activate_new = (ACTIVATIONS[name] for name in node.options["activations"] or GRU_ACTIVATIONS)
+    gates = np.empty((3, sizes.batch, sizes.hidden), np.float32)
+    update, reset = gates[layout.index("z")], gates[layout.index("r")]
+    both, new = gates[:2], gates[2]  # the new gate comes last in either layout
+    kept = np.empty((sizes.batch, sizes.hidden), np.float32)
+
+    def reset_after(share: Array, parameters: Parameters, states: Sequence[Array]) -> None:
+        hidden = states[0]
+        np.matmul(hidden, parameters.recurrent_weight, out=gates)
+        if parameters.recurrent_bias is not None:
+            np.add(gates, parameters.recurrent_bias, out=gates)
+        np.add(both, share[:2], out=both)
+        activate_both(both)
+        np.multiply(new, reset, out=new)
+        blend(share, hidden)
+
+    def reset_before(share: Array, parameters: Parameters, states: Sequence[Array]) -> None:
+        hidden, weight, bias = states[0], parameters.recurrent_weight, parameters.recurrent_bias
+        np.matmul(hidden, weight[:2], out=both)
+        if bias is not None:
+            np.add(both, bias[:2], out=both)
+        np.add(both, share[:2], out=both)
+        activate_both(both)
+        np.matmul(np.multiply(hidden, reset, out=kept), weight[2], out=new)
+        if bias is not None:
+            np.add(new, bias[2], out=new)
+        blend(share, hidden)
+
+    def blend(share: Array, hidden: Array) -> None:
+        np.add(new, share[2], out=new)
+        activate_new(new)
+        np.multiply(hidden, update, out=hidden)
+        np.multiply(new, np.subtract(1, update, out=update), out=new)
+        np.add(hidden, new, out=hidden)
+
+    return reset_after if node.options["reset_after"] else reset_before
+
+
+def _lstm_step(node: Node, sizes: Sizes) -> Step:
+    layout = node.options["layout"]
+    gate_activation, cell_activation, state_activation = node.options["activations"] or LSTM_ACTIVATIONS
+    gates = np.empty((4, sizes.batch, sizes.hidden), np.float32)
+    by_name = {name: gates[index] for index, name in enumerate(layout)}
+    activated = _runs(gates, [cell_activation if name == "g" else gate_activation for name in layout])
+    activate_state = ACTIVATIONS[state_activation]
+    product = np.empty((sizes.batch, sizes.hidden), np.float32)
+
+    def step(share: Array, parameters: Parameters, states: Sequence[Array]) -> None:
+        hidden, cell = states
+        np.matmul(hidden, parameters.recurrent_weight, out=gates)
+        if parameters.recurrent_bias is not None:
+            np.add(gates, parameters.recurrent_bias, out=gates)
+        np.add(gates, share, out=gates)
+        if parameters.peepholes is not None:
+            for name, peephole in zip(PEEPHOLE_GATES, parameters.peepholes, strict=True):
+                np.add(by_name[name], np.multiply(cell, peephole, out=product), out=by_name[name])
+        for activate, run in activated:
+            activate(run)
+        np.multiply(cell, by_name["f"], out=cell)
+        np.add(cell, np.multiply(by_name["i"], by_name["g"], out=product), out=cell)
+        np.copyto(hidden, cell)
+        activate_state(hidden)
+        np.multiply(hidden, by_name["o"], out=hidden)
+
+    return step
+
+
+def _runs(gates: Array, names: Sequence[str]) -> list[tuple[Callable[[Array], object], Array]]:
+    """The activations, each with the gates one behind the other that share it."""
+    runs, first = [], 0
+    for end in range(1, len(names) + 1):
+        if end == len(names) or names[end] != names[first]:
+            runs.append((ACTIVATIONS[names[first]], gates[first:end]))
+            first = end
+    return runs
+
+
+def _relu(x: Array) -> None:
+    np.maximum(x, 0, out=x)
+
+
+def _sigmoid(x: Array) -> None:
+    np.exp(np.negative(x, out=x), out=x)  # may overflow to infinity, whose reciprocal is right: 0
+    np.reciprocal(np.add(x, 1, out=x), out=x)
+
+
+def _tanh(x: Array) -> None:
+    np.tanh(x, out=x)
+
+
+ACTIVATIONS: Mapping[str, Callable[[Array], object]] = {"relu": _relu, "sigmoid": _sigmoid, "tanh": _tanh}
+"""The activations, in place."""

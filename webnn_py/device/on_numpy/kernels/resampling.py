@@ -1,0 +1,210 @@
+"""Resampling on arrays, one axis after the other, in tiles that stay in cache."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import prod
+from typing import Any, Final
+
+import attrs
+import numpy as np
+
+from webnn_py.device.on_numpy.bands import tile_size, tile_starts
+from webnn_py.device.on_numpy.table import Array, Kernel, elements, kernel
+from webnn_py.graph import Node
+from webnn_py.operators import resampling
+
+TILE: Final = 2**16
+"""The elements of a tile of the output."""
+
+SCATTERED: Final = 4
+"""How much longer numpy takes for single elements than for runs of them."""
+
+Places = slice | Array
+"""Indices along an axis; a slice where they are evenly spaced, which saves a copy."""
+
+Step = Callable[[Array, Array], None]
+"""Fills its second argument with its first, one axis resampled."""
+
+
+@attrs.frozen
+class Stretch:
+    """An axis that is stretched or shrunk.
+
+    Attributes:
+        axis: which one.
+        size: its length before.
+        new_size: its length after.
+        linear: whether to interpolate.
+    """
+
+    axis: int
+    size: int
+    new_size: int
+    linear: bool
+
+    def whole(self) -> Step:
+        """How to resample the whole axis."""
+        if self.new_size % self.size == 0:
+            return partial(interleave if self.linear else repeat, self.axis, self.new_size // self.size)
+        needed, step = self.part(0, self.new_size)
+        return lambda source, target: step(source[at(self.axis, needed)], target)
+
+    def part(self, begin: int, end: int) -> tuple[slice, Step]:
+        """How to get the new elements from ``begin`` to ``end``, and from which old ones."""
+        # In units of 1 / (2 · new size): where the middle of each new element lies between the middles of the old.
+        unit = 2 * self.new_size
+        places = (2 * np.arange(begin, end) + 1) * self.size - self.new_size
+        places = np.clip(places, 0, (self.size - 1) * unit)
+        if not self.linear:
+            nearest = -((self.new_size - places) // unit)
+            return slice(nearest[0], nearest[-1] + 1), partial(pick, self.axis, spaced(nearest - nearest[0]))
+        below, rest = np.divmod(places, unit)
+        above = below + (rest > 0)
+        # An element's own place is halfway between itself and itself: infinity times 0 would be NaN.
+        weight = np.where(rest == 0, 0.5, rest / unit).astype(np.float32)
+        neighbors = (spaced(below - below[0]), spaced(above - below[0]), weight)
+        return slice(below[0], above[-1] + 1), partial(mix, self.axis, neighbors)
+
+
+def spaced(places: Array) -> Places:
+    """Indices as a slice if they are evenly spaced."""
+    first, last = int(places[0]), int(places[-1])
+    step = int(places[1]) - first if len(places) > 1 else 1
+    if step > 0 and np.array_equal(places, np.arange(first, last + 1, step)):
+        return slice(first, last + 1, step)
+    return places
+
+
+@kernel(resampling.resample2d, work=lambda node: 4 * elements(node))
+def resample2d(node: Node) -> Kernel:
+    options: Any = node.options
+    shape, new_shape = node.operand("input").shape, node.outputs[0].shape
+    first, second = sorted(options["axes"] or (2, 3))
+    linear = options["mode"] == "linear"
+    before, after = (
+        (prod(sizes[:first]), sizes[first], prod(sizes[first + 1 : second]), sizes[second], prod(sizes[second + 1 :]))
+        for sizes in (shape, new_shape)
+    )
+    stretches = [Stretch(axis, before[axis], after[axis], linear) for axis in (1, 3) if before[axis] != after[axis]]
+    if len(stretches) == 2 and columns_first(stretches[0], stretches[1], SCATTERED if after[4] == 1 else 1):
+        stretches.reverse()
+    rounded = bool(stretches) and linear and node.outputs[0].data_type in ("int8", "uint8")
+    rows = tile_size(after[1], TILE / prod(after[2:]))
+    tiles = [
+        (old_rows, slice(row, row + rows), chain(steps, linear=linear, rounded=rounded))
+        for row in tile_starts(after[1], rows)
+        for old_rows, steps in [rows_of(stretches, row, row + rows, after[1])]
+    ]
+    planes = tile_size(after[0], TILE / prod(after[1:]))
+
+    def run(images: Array, output: Array) -> None:
+        images, output = images.reshape(before), output.reshape(after)
+        for start in tile_starts(after[0], planes):
+            here = slice(start, start + planes)
+            for old_rows, new_rows, resample in tiles:
+                resample(images[here, old_rows], output[here, new_rows])
+
+    return run
+
+
+def columns_first(rows: Stretch, columns: Stretch, cost: float) -> bool:
+    """Whether to resample columns before rows, when an element of a column costs ``cost`` times that of a row."""
+    if_first = cost * rows.size * columns.new_size + rows.new_size * columns.new_size
+    return if_first < rows.new_size * columns.size + cost * rows.new_size * columns.new_size
+
+
+def rows_of(
+    stretches: Sequence[Stretch], begin: int, end: int, height: int
+) -> tuple[slice, list[tuple[int, int, Step]]]:
+    """How to get some rows of the output.
+
+    Returns:
+        The rows of the input that they need; and each step's axis, the length that it makes of it, and the step.
+    """
+    if end - begin == height:
+        return slice(None), [(stretch.axis, stretch.new_size, stretch.whole()) for stretch in stretches]
+    old_rows = slice(begin, end)
+    steps = []
+    for stretch in stretches:
+        if stretch.axis == 1:
+            old_rows, step = stretch.part(begin, end)
+            steps.append((1, end - begin, step))
+        else:
+            steps.append((stretch.axis, stretch.new_size, stretch.whole()))
+    return old_rows, steps
+
+
+def chain(steps: Sequence[tuple[int, int, Step]], *, linear: bool, rounded: bool) -> Step:
+    """Resample one axis after the other.
+
+    Args:
+        steps: each step's axis, the length that it makes of it, and the step.
+        linear: whether the steps interpolate.
+        rounded: whether the interpolated values have to be integers.
+    """
+
+    def resample(source: Array, output: Array) -> None:
+        for index, (axis, size, step) in enumerate(steps):
+            target = output
+            if rounded or index < len(steps) - 1:
+                shape = (*source.shape[:axis], size, *source.shape[axis + 1 :])
+                target = np.empty(shape, np.float32 if linear else source.dtype)
+            step(source, target)
+            source = target
+        if source is output:
+            return
+        if rounded:
+            np.rint(source, out=source)
+        np.copyto(output, source, casting="unsafe")
+
+    return resample
+
+
+def at(axis: int, part: Places | int) -> tuple[Places | int, ...]:
+    """The index of a part of an axis."""
+    return (*(slice(None),) * axis, part)
+
+
+def take(source: Array, axis: int, places: Places) -> Array:
+    """The elements at some places of an axis."""
+    if isinstance(places, slice):
+        return source[at(axis, places)]
+    return np.take(source, places, axis, mode="clip")
+
+
+def pick(axis: int, places: Places, source: Array, target: Array) -> None:
+    """Take the nearest elements."""
+    np.copyto(target, take(source, axis, places))
+
+
+def mix(axis: int, neighbors: tuple[Places, Places, Array], source: Array, target: Array) -> None:
+    """Interpolate between the elements below and above each position, given the weight of the one above."""
+    below, above, weight = neighbors
+    weight = weight.reshape(-1, *(1,) * (source.ndim - 1 - axis))
+    low = np.multiply(take(source, axis, below), 1 - weight, dtype=np.float32)
+    high = np.multiply(take(source, axis, above), weight, dtype=np.float32)
+    np.add(low, high, out=target)
+
+
+def repeat(axis: int, factor: int, source: Array, target: Array) -> None:
+    """Repeat each element a whole number of times."""
+    for phase in range(factor):
+        target[at(axis, slice(phase, None, factor))] = source
+
+
+def interleave(axis: int, factor: int, source: Array, target: Array) -> None:
+    """Interpolate a whole number of elements for each old one: those at one phase have the same weights."""
+    low, high = at(axis, slice(None, -1)), at(axis, slice(1, None))
+    for phase in range(factor):
+        weight = np.float32((2 * phase + 1) / (2 * factor) - 0.5)
+        if weight == 0:
+            target[at(axis, slice(phase, None, factor))] = source
+            continue
+        here = np.multiply(source, 1 - abs(weight), dtype=np.float32)
+        there = np.multiply(source, abs(weight), dtype=np.float32)
+        if weight < 0:
+            np.add(here[high], there[low], out=target[at(axis, slice(phase + factor, None, factor))])
+            target[at(axis, phase)] = source[at(axis, 0)]
+        else:
+            np.add(here[low], there[high], out=target[at(axis, slice(phase, -factor, factor))])
+            target[at(axis, phase - factor)] = source[at(axis, -1)]

@@ -1,0 +1,134 @@
+"""The table of numpy kernels.
+
+A kernel is made once per node, at build, from what the node knows: options, data types, shapes. What is made is a
+function of arrays: the operands in declaration order (those that are there, sequences laid flat), then one array
+per output to fill. Arrays have exactly the descriptors' data types and shapes. Operands may be views of any layout
+and must not be written; outputs are C-contiguous, hold garbage at first, and never overlap an operand.
+
+Kernels run under ``np.errstate(all="ignore")``, possibly in a worker thread, and keep no state between calls but
+scratch arrays that are theirs.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from webnn_py.graph import Node
+from webnn_py.operators.declaration import Operator
+
+Array = npt.NDArray[Any]
+Kernel = Callable[..., object]
+"""Takes operand arrays, then output arrays, positionally; what it returns is ignored."""
+
+View = Callable[[Array], Array]
+"""Takes the first operand and returns the only output as a view of it, without copying and without looking at values.
+
+Raises ``ValueError`` where the operand's strides do not allow it; the operator's kernel then copies.
+"""
+
+Work = Callable[[Node], float]
+"""How many elementary operations (multiply-adds, say) the node takes: for choosing inline or thread."""
+
+
+@attrs.frozen
+class Entry:
+    """How the numpy device runs one operator: ``view`` where it has one and the strides allow it, else ``make``."""
+
+    make: Callable[[Node], Kernel]
+    view: Callable[[Node], View] | None
+    work: Work
+
+
+_TABLE: dict[Operator[..., Any], Entry] = {}
+
+
+def elements(node: Node) -> float:
+    """The elements that the node reads and writes: the work of an operator that touches each once."""
+    read = sum(value.descriptor.element_count for value in node.inputs)
+    return read + sum(descriptor.element_count for descriptor in node.outputs)
+
+
+def kernel(
+    operator: Operator[..., Any], *, work: Work = elements
+) -> Callable[[Callable[[Node], Kernel]], Callable[[Node], Kernel]]:
+    """Register the maker of an operator's kernel."""
+
+    def register(make: Callable[[Node], Kernel]) -> Callable[[Node], Kernel]:
+        _enter(operator, Entry(make, None, work))
+        return make
+
+    return register
+
+
+def view(
+    operator: Operator[..., Any], *, otherwise: Callable[[Node], Kernel] | None = None
+) -> Callable[[Callable[[Node], View]], Callable[[Node], View]]:
+    """Register the maker of a view: the operator only looks at its operand in another way.
+
+    ``otherwise`` makes the kernel that copies; without it, the view's elements are copied one by one.
+    """
+
+    def register(make: Callable[[Node], View]) -> Callable[[Node], View]:
+        _enter(operator, Entry(otherwise or _copying(make), make, elements))
+        return make
+
+    return register
+
+
+def _copying(make: Callable[[Node], View]) -> Callable[[Node], Kernel]:
+    def make_copy(node: Node) -> Kernel:
+        look = make(node)
+        return lambda operand, output: np.copyto(output, look(operand))
+
+    return make_copy
+
+
+def _enter(operator: Operator[..., Any], entry: Entry) -> None:
+    if operator in _TABLE:
+        raise RuntimeError(f"{operator.spec_name} already has a numpy kernel")
+    _TABLE[operator] = entry
+
+
+def find(operator: Operator[..., Any]) -> Entry | None:
+    """The operator's entry, or None when this device cannot run it."""
+    return _TABLE.get(operator)
+
+
+def run_node(node: Node, operands: list[Array]) -> list[Array]:
+    """Run one node by itself on arrays, allocating its outputs."""
+    outputs = [np.empty(d.shape, d.data_type) for d in node.outputs]
+    with np.errstate(all="ignore"):
+        _TABLE[node.operator].make(node)(*operands, *outputs)
+    return outputs
+
+
+def scalar(value: float, data_type: str) -> Array:
+    """A number as a 0-d array of a data type, so that ufuncs need not convert it at each call."""
+    return np.array(value, data_type)
+
+
+def product(shape: tuple[int, ...]) -> int:
+    """The number of elements of a shape."""
+    return math.prod(shape)
+
+
+@contextmanager
+def unbuffered(length: int) -> Iterator[None]:
+    """While entered, let ufuncs loop over rows of ``length`` elements without copying them first.
+
+    Where rows are shorter than its buffer, numpy copies the operands that broadcast into it, so that the inner loop
+    runs over several rows at once. From some hundred elements on, those copies take longer than the loops they save.
+    """
+    if not 512 <= length < 8192:
+        yield
+        return
+    size = np.setbufsize(512)
+    try:
+        yield
+    finally:
+        np.setbufsize(size)

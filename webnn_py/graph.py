@@ -1,0 +1,117 @@
+"""The drawing of a graph: what the builder makes and a device reads. Frozen, without arrays' values or handles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import attrs
+
+from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.operators.declaration import Operator
+
+
+@attrs.frozen(eq=False)
+class Value:
+    """An edge of the drawing: the data of one operand."""
+
+    descriptor: MLOperandDescriptor
+
+
+@attrs.frozen(eq=False)
+class Input(Value):
+    """A graph input: its data come with each dispatch."""
+
+    name: str
+
+
+@attrs.frozen(eq=False)
+class Constant(Value):
+    """A constant; ``data`` is the host's copy of its bytes, or the device's storage of a constant buffer."""
+
+    data: object
+
+
+@attrs.frozen(eq=False)
+class Output(Value):
+    """The ``index``-th output of a node."""
+
+    node: Node
+    index: int
+
+
+@attrs.frozen(eq=False)
+class Node:
+    """One operator at work.
+
+    Attributes:
+        operator: the declaration.
+        operands: the operands that are there, by parameter; a tuple for a sequence of operands.
+        options: every other argument, by parameter; absent ones as None.
+        outputs: the descriptors of the outputs.
+        label: the label that the script gave, or "".
+        results: the values that come out, one for each output.
+    """
+
+    operator: Operator[..., Any]
+    operands: Mapping[str, Value | tuple[Value, ...]]
+    options: Mapping[str, Any]
+    outputs: tuple[MLOperandDescriptor, ...]
+    label: str = ""
+    results: tuple[Output, ...] = attrs.field(init=False)
+
+    @results.default
+    def _results(self) -> tuple[Output, ...]:
+        return tuple(Output(descriptor, self, index) for index, descriptor in enumerate(self.outputs))
+
+    @property
+    def inputs(self) -> Iterator[Value]:
+        """The operands in declaration order, sequences laid flat."""
+        for operand in self.operands.values():
+            if isinstance(operand, tuple):
+                yield from operand
+            else:
+                yield operand
+
+    def operand(self, name: str) -> MLOperandDescriptor:
+        """The descriptor of the operand called ``name``, which is there and no sequence."""
+        value = self.operands[name]
+        assert isinstance(value, Value)  # noqa: S101 - for type checkers
+        return value.descriptor
+
+    def __str__(self) -> str:
+        types = ", ".join(str(value.descriptor) for value in self.inputs)
+        label = f" [{self.label}]" if self.label else ""
+        return f"{self.operator.spec_name}{label}({types})"
+
+
+@attrs.frozen(eq=False)
+class Graph:
+    """A whole drawing: nodes in an order in which they can run, and only those that the outputs need."""
+
+    inputs: Mapping[str, Input]
+    outputs: Mapping[str, Value]
+    nodes: tuple[Node, ...]
+
+    @classmethod
+    def reaching(cls, outputs: Mapping[str, Value]) -> Graph:
+        """Walk back from ``outputs`` and keep what they need."""
+        inputs: dict[str, Input] = {}
+        nodes: dict[Node, None] = {}
+        visited: set[Value] = set()
+        stack: list[tuple[Value, bool]] = [(value, False) for value in reversed(list(outputs.values()))]
+        while stack:
+            value, operands_done = stack.pop()
+            if operands_done:
+                assert isinstance(value, Output)  # noqa: S101 - for type checkers
+                nodes[value.node] = None
+                continue
+            if value in visited:
+                continue
+            visited.add(value)
+            if isinstance(value, Input):
+                inputs[value.name] = value
+            elif isinstance(value, Output):
+                stack.append((value, True))
+                stack.extend((operand, False) for operand in reversed(list(value.node.inputs)))
+        return cls(inputs, dict(outputs), tuple(nodes))

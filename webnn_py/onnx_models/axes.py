@@ -1,0 +1,64 @@
+"""Axes and other lists of integers, as ONNX writes them."""
+
+from collections.abc import Iterable
+
+from webnn_py.onnx_models.draw import Known
+from webnn_py.operators.rules import refuse
+
+
+def integers(name: str, value: Known) -> tuple[int, ...]:
+    """A known list of integers, or a single one.
+
+    Raises:
+        Refused: it is something else.
+    """
+    if value.ndim > 1 or value.dtype.kind not in "iu":
+        refuse(name, f"{value.dtype.name} {list(value.shape)}", "a list of integers")
+    return tuple(int(item) for item in value.reshape(-1))
+
+
+def numbers(name: str, value: Known) -> tuple[float, ...]:
+    """A known list of floats.
+
+    Raises:
+        Refused: it is something else.
+    """
+    if value.ndim != 1 or value.dtype.kind != "f":
+        refuse(name, f"{value.dtype.name} {list(value.shape)}", "a list of numbers")
+    return tuple(float(item) for item in value)
+
+
+def scalar(name: str, value: Known) -> int | float:
+    """A known single number.
+
+    Raises:
+        Refused: it is something else.
+    """
+    if value.size != 1 or value.dtype.kind not in "biuf":
+        refuse(name, f"{value.dtype.name} {list(value.shape)}", "a single number")
+    number: int | float = value.item()
+    return number
+
+
+def counted(axis: int, rank: int, name: str = "axis") -> int:
+    """An axis counted from the first; ONNX counts negative ones from the last.
+
+    Raises:
+        Refused: there is no such axis.
+    """
+    if not -rank <= axis < rank:
+        refuse(name, axis, f"from {-rank} to {rank - 1}")
+    return axis % rank
+
+
+def counted_all(axes: Iterable[int], rank: int) -> tuple[int, ...]:
+    """Axes counted from the first.
+
+    Raises:
+        Refused: one is not there, or is given twice.
+    """
+    given = tuple(axes)
+    result = tuple(counted(axis, rank, f"axes {list(given)}: {axis}") for axis in given)
+    if len(set(result)) != len(result):
+        refuse("axes", given, "without duplicates")
+    return result

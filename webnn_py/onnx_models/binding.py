@@ -1,0 +1,108 @@
+"""Calling a rule: a node's inputs and attributes become the arguments that the rule's signature asks for."""
+
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+from onnx import AttributeProto, NodeProto, defs, helper
+
+from webnn_py.onnx_models.draw import Draw, Value
+from webnn_py.onnx_models.table import InputParameter, Rule
+from webnn_py.operators.operand import MLOperand
+from webnn_py.operators.rules import Refused, refuse
+
+
+def call(
+    rule: Rule,
+    schema: defs.OpSchema,
+    node: NodeProto,
+    values: Sequence[Value | None],
+    draw: Draw,
+) -> list[Value | None]:
+    """Draw a node by its rule.
+
+    Args:
+        rule: how.
+        schema: what ONNX says of the node's operator.
+        node: the node.
+        values: its inputs, None for absent ones.
+        draw: what the rule draws with.
+
+    Returns:
+        As many results as the node has outputs; None for those that nobody wants.
+
+    Raises:
+        Refused: the rule refuses, or the node has what the rule does not name.
+    """
+    inputs = list(_inputs(rule, schema, values, draw))
+    attributes = _attributes(rule, schema, node)
+    result = rule.function(draw, *inputs, **attributes)
+    results = [result] if isinstance(result, (MLOperand, np.ndarray)) else list(result)
+    results += [None] * (len(node.output) - len(results))
+    for name, wanted, drawn in zip(node.output, draw.wanted, results, strict=False):
+        if wanted and drawn is None:
+            raise Refused(f"its output {name!r} is used; this output of the operator is not supported")
+    return results[: len(node.output)]
+
+
+def _inputs(rule: Rule, schema: defs.OpSchema, values: Sequence[Value | None], draw: Draw) -> Iterator[Value | None]:
+    names = [formal.name for formal in schema.inputs]
+    for index in range(max(len(values), len(rule.inputs))):
+        subject = f"input {names[min(index, len(names) - 1)]}"
+        value = values[index] if index < len(values) else None
+        parameter = rule.inputs[index] if index < len(rule.inputs) else rule.variadic
+        if parameter is not None:
+            yield _argument(subject, parameter, value, draw)
+        elif value is not None:
+            raise Refused(f"{subject} is given; it is not supported")
+
+
+def _argument(subject: str, parameter: InputParameter, value: Value | None, draw: Draw) -> Value | None:
+    if value is None:
+        if parameter.required:
+            raise Refused(f"{subject} is missing; it is needed")
+        return None
+    if parameter.kind == "operand":
+        return draw.operand(value)
+    if parameter.kind == "known" and not isinstance(value, np.ndarray):
+        refuse(subject, "computed when the graph runs", "known while drawing")
+    return value
+
+
+def _attributes(rule: Rule, schema: defs.OpSchema, node: NodeProto) -> dict[str, object]:
+    """The attributes that the rule names; the others are refused where they are not their defaults.
+
+    Raises:
+        Refused: an attribute is not supported, or missing.
+    """
+    given = {item.name: _attribute_value(item) for item in node.attribute}
+    defaults = dict(_defaults(schema.attributes))
+    for name, value in given.items():
+        if name not in schema.attributes:
+            raise Refused(f"attribute {name} is {value!r}; the operator has no such attribute")
+        if name not in rule.attributes and (name not in defaults or value != defaults[name]):
+            only = f"only its default, {defaults[name]!r}, is" if name in defaults else "it is not"
+            raise Refused(f"attribute {name} is {value!r}; {only} supported")
+    arguments = {**rule.attributes, **{name: defaults[name] for name in rule.attributes if name in defaults}}
+    arguments.update((name, given[name]) for name in rule.attributes if name in given)
+    for name, value in arguments.items():
+        if value is inspect.Parameter.empty:
+            raise Refused(f"attribute {name} is missing; it is needed")
+    return arguments
+
+
+def _defaults(attributes: Mapping[str, defs.OpSchema.Attribute]) -> Iterator[tuple[str, object]]:
+    for name, attribute in attributes.items():
+        if attribute.default_value.type != AttributeProto.UNDEFINED:
+            yield name, _attribute_value(attribute.default_value)
+
+
+def _attribute_value(attribute: AttributeProto) -> object:
+    if attribute.ref_attr_name:
+        raise Refused(f"attribute {attribute.name} refers to an attribute of a function, which is not supported here")
+    value = helper.get_attribute_value(attribute)
+    if isinstance(value, bytes):
+        return value.decode()
+    if attribute.type in (AttributeProto.INTS, AttributeProto.FLOATS, AttributeProto.STRINGS):
+        return tuple(item.decode() if isinstance(item, bytes) else item for item in value)
+    return value

@@ -1,0 +1,81 @@
+"""``Draw``: what a rule draws with."""
+
+from collections.abc import Sequence
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.operators.declaration import Operator
+from webnn_py.operators.operand import MLOperand
+from webnn_py.operators.rules import Refused
+from webnn_py.script.builder import MLGraphBuilder
+from webnn_py.script.operator_methods import OperatorMethods
+
+Known = NDArray[Any]
+"""A value that is known while drawing."""
+
+Value = MLOperand | Known
+"""Any value of a model."""
+
+Result = Value | Sequence[Value | None]
+"""What a rule returns: its output, or its outputs; None for one that nobody wants."""
+
+
+Constants = dict[int, tuple[Known, MLOperand]]
+"""Known values that became constants, by identity."""
+
+
+@final
+class Draw(OperatorMethods):
+    """The builder's operators, labelled with the name of the node that is drawn.
+
+    Whatever the builder refuses is a refusal of the node.
+
+    Args:
+        builder: what to draw with.
+        label: the node's name.
+        wanted: for each output of the node, whether somebody uses it.
+        constants: what :meth:`operand` made so far in this drawing.
+    """
+
+    def __init__(self, builder: MLGraphBuilder, label: str, wanted: Sequence[bool], constants: Constants) -> None:
+        self._builder = builder
+        self._label = label
+        self._constants = constants
+        self.wanted = tuple(wanted)
+
+    def _append(self, operator: Operator[..., Any], args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
+        try:
+            return self._builder._append(operator, args, {**kwargs, "label": self._label})
+        except TypeError as error:
+            raise Refused(str(error)) from error
+
+    def apply(self, operator: Operator[..., MLOperandDescriptor], *args: object, **options: object) -> MLOperand:
+        """Draw an operator of one output that is given as a value."""
+        drawn: MLOperand = self._append(operator, args, options)
+        return drawn
+
+    def operand(self, value: Value) -> MLOperand:
+        """A value of the model as an operand; each known one becomes a constant only once."""
+        if isinstance(value, MLOperand):
+            return value
+        if id(value) not in self._constants:
+            self._constants[id(value)] = (value, self.constant(value))
+        return self._constants[id(value)][1]
+
+    def constant(self, value: Known) -> MLOperand:
+        """A constant; booleans become ``uint8``."""
+        if value.dtype == np.bool_:
+            value = value.astype(np.uint8)
+        if value.size == 0:
+            raise Refused(f"a value of the shape {list(value.shape)} is needed as a tensor; WebNN has no empty ones")
+        try:
+            return self._builder.constant(value)
+        except TypeError as error:
+            raise Refused(str(error)) from error
+
+    def number(self, value: float, like: MLOperand) -> MLOperand:
+        """A scalar constant of the data type of ``like``."""
+        return self._builder.constant(value, data_type=like.data_type)

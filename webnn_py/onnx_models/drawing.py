@@ -1,0 +1,215 @@
+"""Drawing a model: node by node, each value known or drawn."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
+from typing import Final, Literal
+
+import numpy as np
+from onnx import AttributeProto, GraphProto, NodeProto, defs, helper, numpy_helper
+
+from webnn_py.graph import Output
+from webnn_py.onnx_models.binding import call
+from webnn_py.onnx_models.draw import Constants, Draw, Known, Value
+from webnn_py.onnx_models.element_types import webnn_data_type
+from webnn_py.onnx_models.folding import DEVICE_ROOMS, NOT_CONSTANT, fold
+from webnn_py.onnx_models.problems import Problem, UnsupportedModelError
+from webnn_py.onnx_models.registry import RULES
+from webnn_py.operators.operand import MLOperand
+from webnn_py.operators.rules import Refused
+from webnn_py.script.builder import MLGraphBuilder
+
+OWN_DOMAINS: Final = ("", "ai.onnx")
+"""The names of ONNX's own domain of operators."""
+
+
+class _Missing(Enum):
+    MISSING = "missing"
+
+
+MISSING: Final = _Missing.MISSING
+"""A value that could not be drawn: its node is among the problems, or needs another missing value."""
+
+Drawn = Value | Literal[_Missing.MISSING]
+Scope = ChainMap[str, Drawn]
+
+
+class Drawing:
+    """One drawing of a model in progress.
+
+    Args:
+        builder: what to draw with.
+        opsets: the version of each operator set, by domain.
+    """
+
+    def __init__(self, builder: MLGraphBuilder, opsets: Mapping[str, int]) -> None:
+        self._builder = builder
+        self._opsets = {"" if domain in OWN_DOMAINS else domain: version for domain, version in opsets.items()}
+        self._problems: list[Problem] = []
+        self._scope: Scope = ChainMap()
+        self._constants: Constants = {}
+
+    def freeze(self, name: str, value: Known) -> None:
+        """Give an input of the model a value."""
+        self._scope[name] = value
+
+    def add_input(self, name: str, element_type: int, shape: tuple[int, ...]) -> None:
+        """Draw an input of the model."""
+        try:
+            data_type = webnn_data_type("the data type", element_type)
+        except Refused as refused:
+            self._problems.append(Problem(f"input {name!r}", str(refused)))
+            self._scope[name] = MISSING
+        else:
+            self._scope[name] = self._builder.input(name, data_type=data_type, shape=shape)
+
+    def outputs_of(self, graph: GraphProto) -> dict[str, MLOperand]:
+        """Draw the model's graph.
+
+        Raises:
+            UnsupportedModelError: with all that cannot be drawn.
+        """
+        self._draw_graph(graph, self._scope)
+        outputs: dict[str, MLOperand] = {}
+        for item in graph.output:
+            value = _looked_up(self._scope, item.name, "the model")
+            if value is MISSING:
+                continue
+            draw = Draw(self._builder, item.name, [True], self._constants)
+            try:
+                operand = draw.operand(value)
+            except Refused as refused:
+                self._problems.append(Problem(f"output {item.name!r}", str(refused)))
+                continue
+            computed = isinstance(self._builder._values[operand], Output)
+            outputs[item.name] = operand if computed else draw.identity(operand)
+        if self._problems:
+            raise UnsupportedModelError(self._problems)
+        return outputs
+
+    def _draw_graph(self, graph: GraphProto, scope: Scope) -> None:
+        nodes, used = live(graph)
+        for item in graph.initializer:
+            if item.name in used:
+                scope[item.name] = numpy_helper.to_array(item)
+        for name in used.intersection(item.values.name for item in graph.sparse_initializer):
+            self._problems.append(Problem(f"initializer {name!r}", "it is sparse; only dense ones are supported"))
+            scope[name] = MISSING
+        for node in nodes:
+            wanted = [bool(name) and name in used for name in node.output]
+            for name, result in zip(node.output, self._results(node, scope, wanted), strict=True):
+                if name:
+                    scope[name] = result
+
+    def _results(self, node: NodeProto, scope: Scope, wanted: Sequence[bool]) -> Sequence[Drawn]:
+        """What a node gives; missing values when it cannot be drawn, which is then noted."""
+        label = node.name or f"{node.op_type} of {next(filter(None, node.output), '')}"
+        values = [_looked_up(scope, name, f"node {label!r}") if name else None for name in node.input]
+        present: list[Value | None] = [value for value in values if value is not MISSING]
+        try:
+            if len(present) < len(values):
+                self._check_operator(node)
+                return [MISSING] * len(node.output)
+            if node.op_type == "If" and node.domain in OWN_DOMAINS:
+                return self._branch_results(node, scope, present[0])
+            return self._node_results(node, present, Draw(self._builder, label, wanted, self._constants))
+        except Refused as refused:
+            own = node.domain in OWN_DOMAINS
+            operator = node.op_type if own else f"{node.domain}.{node.op_type}"
+            opset = self._opsets.get("" if own else node.domain, "not said")
+            subject = f"node {label!r} ({operator}, opset {opset})"
+            self._problems.append(Problem(subject, str(refused), operator))
+            return [MISSING] * len(node.output)
+
+    def _check_operator(self, node: NodeProto) -> None:
+        """Refuse a node for its operator alone, its inputs being missing.
+
+        Raises:
+            Refused: there is no rule.
+        """
+        if node.op_type != "If":
+            schema = self._schema(node)
+            if schema.since_version not in RULES.get(node.op_type, {}):
+                raise Refused(_no_rule(schema))
+
+    def _node_results(self, node: NodeProto, values: Sequence[Value | None], draw: Draw) -> Sequence[Drawn]:
+        """Compute the node now if everything is known, else draw it by its rule."""
+        schema = self._schema(node)
+        rule = RULES.get(node.op_type, {}).get(schema.since_version)
+        known = [value for value in values if value is None or isinstance(value, np.ndarray)]
+        foldable = len(known) == len(values) and node.op_type not in NOT_CONSTANT
+        results: Sequence[Value | None]
+        if foldable and (rule is None or rule.room not in DEVICE_ROOMS):
+            results = fold(node, known, self._opsets)
+        elif rule is None:
+            raise Refused(_no_rule(schema))
+        else:
+            results = call(rule, schema, node, values, draw)
+        return [MISSING if result is None else result for result in results]
+
+    def _branch_results(self, node: NodeProto, scope: Scope, condition: Value | None) -> Sequence[Drawn]:
+        """Draw the branch that a known condition chooses, in place of the node."""
+        if not isinstance(condition, np.ndarray):
+            raise Refused("its condition is computed when the graph runs; it must be known while drawing")
+        chosen = "then_branch" if condition.item() else "else_branch"
+        branch = next(attribute.g for attribute in node.attribute if attribute.name == chosen)
+        inner = scope.new_child()
+        self._draw_graph(branch, inner)
+        return [_looked_up(inner, item.name, f"the {chosen} of {node.name!r}") for item in branch.output]
+
+    def _schema(self, node: NodeProto) -> defs.OpSchema:
+        """What ONNX says of the node's operator in the model's opset.
+
+        Raises:
+            Refused: it says nothing, or what it says may be out of date.
+        """
+        if node.domain not in OWN_DOMAINS:
+            raise Refused(f"operators of the domain {node.domain!r} are not supported")
+        opset, newest = self._opsets.get("", 0), defs.onnx_opset_version()
+        if opset > newest:
+            raise Refused(f"the installed onnx package knows opsets up to {newest}")
+        try:
+            return defs.get_schema(node.op_type, opset, "")
+        except defs.SchemaError as error:
+            raise Refused(f"ONNX has no such operator in opset {opset}") from error
+
+
+def _no_rule(schema: defs.OpSchema) -> str:
+    versions = sorted(RULES.get(schema.name, {}))
+    if not versions:
+        return "the operator is not supported, unless all its inputs are known while drawing"
+    return (
+        f"version {schema.since_version} of the operator is not supported; "
+        f"only those of opset {', '.join(map(str, versions))} are"
+    )
+
+
+def _looked_up(scope: Scope, name: str, user: str) -> Drawn:
+    try:
+        return scope[name]
+    except KeyError:
+        raise ValueError(f"the model is broken: {user} uses {name!r}, which nothing before it computes") from None
+
+
+def live(graph: GraphProto) -> tuple[list[NodeProto], set[str]]:
+    """The nodes that the graph's outputs need, in their order, and the names that these nodes and outputs use."""
+    used = {item.name for item in graph.output}
+    nodes: list[NodeProto] = []
+    for node in reversed(graph.node):
+        if not used.isdisjoint(node.output):
+            used.update(filter(None, _used_by(node)))
+            nodes.append(node)
+    return nodes[::-1], used
+
+
+def _used_by(node: NodeProto) -> Iterator[str]:
+    """The names that a node uses, also those that its inner graphs may take from outside."""
+    yield from node.input
+    for attribute in node.attribute:
+        if attribute.type == AttributeProto.GRAPH:
+            inner: GraphProto = helper.get_attribute_value(attribute)
+            yield from (item.name for item in inner.output)
+            for inner_node in inner.node:
+                yield from _used_by(inner_node)

@@ -1,0 +1,45 @@
+"""Folding: nodes whose inputs are all known are computed while drawing, by ONNX's own reference implementation."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+from onnx import NodeProto, ValueInfoProto, helper
+from onnx.reference import ReferenceEvaluator
+
+from webnn_py.onnx_models.draw import Known
+from webnn_py.operators.rules import Refused
+
+NOT_CONSTANT: Final = frozenset(
+    {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
+)
+"""Operators that give something else each time."""
+
+DEVICE_ROOMS: Final = frozenset(
+    {"activation", "matrix", "convolution", "pooling", "resampling", "normalization", "recurrent"}
+)
+"""Rooms whose operators never compute shapes: the device folds them, as it would run them."""
+
+
+def fold(node: NodeProto, inputs: Sequence[Known | None], opsets: Mapping[str, int]) -> list[Known | None]:
+    """Compute a node.
+
+    Returns:
+        Its outputs; None for those without a name.
+
+    Raises:
+        Refused: the reference implementation cannot compute it.
+    """
+    # Of a graph, unlike of a node, the implementation honours the opset.
+    used = [ValueInfoProto(name=name) for name in dict.fromkeys(node.input) if name]
+    graph = helper.make_graph([node], "folded", used, [ValueInfoProto(name=name) for name in node.output if name])
+    named = {name: value for name, value in zip(node.input, inputs, strict=True) if value is not None}
+    try:
+        with np.errstate(all="ignore"):
+            results = ReferenceEvaluator(graph, opsets=dict(opsets)).run(None, named)
+    except Exception as error:
+        raise Refused(f"it cannot be computed while drawing: {error or type(error).__name__}") from error
+    if not all(isinstance(result, (np.ndarray, np.generic)) for result in results):
+        raise Refused("it gives something other than tensors, which is not supported")
+    given = iter(results)
+    return [np.asarray(next(given)) if name else None for name in node.output]

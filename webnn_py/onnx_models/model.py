@@ -1,0 +1,174 @@
+"""``OnnxModel``: an ONNX model, loaded and ready to be drawn."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Self, final
+
+import attrs
+import numpy as np
+import onnx
+from onnx import inliner
+
+from webnn_py.onnx_models.draw import Known
+from webnn_py.onnx_models.drawing import Drawing, live
+from webnn_py.onnx_models.element_types import data_type_name, type_name
+from webnn_py.operators.operand import MLOperand
+from webnn_py.script.builder import MLGraphBuilder
+
+
+@attrs.frozen
+class TensorInfo:
+    """What a model says of one of its inputs or outputs.
+
+    Attributes:
+        data_type: the WebNN data type, ``uint8`` for booleans; of a type that WebNN lacks, the name.
+        shape: the dimensions; a string is symbolic, "?" one without a name. None when not even the rank is said.
+    """
+
+    data_type: str
+    shape: tuple[int | str, ...] | None
+
+    def __str__(self) -> str:
+        return f"{self.data_type} {'of any shape' if self.shape is None else list(self.shape)}"
+
+
+@final
+class OnnxModel:
+    """An ONNX model; made by :meth:`load`.
+
+    Attributes:
+        inputs: what the model says of its inputs, by name. Those with a value of their own (initializers) are not
+            among them.
+        outputs: likewise of its outputs.
+    """
+
+    _proto: onnx.ModelProto
+    inputs: Mapping[str, TensorInfo]
+    outputs: Mapping[str, TensorInfo]
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        raise TypeError("OnnxModel has no public constructor; use OnnxModel.load()")
+
+    @classmethod
+    def load(cls, source: str | os.PathLike[str] | bytes) -> Self:
+        """Load a model.
+
+        Args:
+            source: the path of a file, external data beside it; or the bytes of a file that has all its data inside.
+
+        Raises:
+            ValueError: that is no ONNX model.
+            OSError: the file cannot be read.
+        """
+        shown = f"the {len(source)} bytes given" if isinstance(source, bytes) else os.fspath(source)
+        try:
+            proto = onnx.load_model_from_string(source) if isinstance(source, bytes) else onnx.load(source)
+        except OSError:
+            raise
+        except Exception as error:
+            raise ValueError(f"{shown} cannot be read as an ONNX model: {error}") from error
+        # Almost any bytes can be parsed, none at all too; what no model can do without tells models apart.
+        if not proto.opset_import or not proto.graph.output:
+            raise ValueError(f"{shown} is no ONNX model: it has no operator set or no outputs")
+        if isinstance(source, bytes) and any(item.external_data for item in proto.graph.initializer):
+            raise ValueError(f"{shown} refer to data in other files; load the model by its path")
+        self = cls.__new__(cls)
+        self._proto = inliner.inline_local_functions(proto) if proto.functions else proto
+        graph = proto.graph
+        own_value = {item.name for item in graph.initializer}
+        self.inputs = _tensor_infos(item for item in graph.input if item.name not in own_value)
+        self.outputs = _tensor_infos(graph.output)
+        return self
+
+    def draw(
+        self,
+        builder: MLGraphBuilder,
+        input_shapes: Mapping[str, Sequence[int]] | None = None,
+        input_values: Mapping[str, Known] | None = None,
+    ) -> dict[str, MLOperand]:
+        """Draw the model.
+
+        Args:
+            builder: what to draw with; it then has those of the model's inputs that the outputs need.
+            input_shapes: the shapes of inputs, by name; needed for those that the model leaves open and uses.
+            input_values: inputs to freeze: they become constants, and no inputs of the graph.
+
+        Returns:
+            The model's outputs by name, ready for :meth:`MLGraphBuilder.build`.
+
+        Raises:
+            UnsupportedModelError: WebNN, or this importer, cannot do something that the model asks for.
+            ValueError: the shapes or values do not fit the model's inputs.
+        """
+        shapes, values = dict(input_shapes or {}), dict(input_values or {})
+        self._check_names("input_shapes", shapes)
+        self._check_names("input_values", values)
+        graph = self._proto.graph
+        drawing = Drawing(builder, {item.domain: item.version for item in self._proto.opset_import})
+        _, used = live(graph)
+        for item in graph.input:
+            name, element_type = item.name, item.type.tensor_type.elem_type
+            if name not in self.inputs or name not in used:
+                continue
+            if name in values:
+                drawing.freeze(name, self._checked_value(name, values[name], element_type))
+            else:
+                drawing.add_input(name, element_type, self._checked_shape(name, shapes.get(name)))
+        return drawing.outputs_of(graph)
+
+    def _check_names(self, argument: str, given: Mapping[str, object]) -> None:
+        unknown = given.keys() - self.inputs.keys()
+        if unknown:
+            raise ValueError(f"{argument} names {sorted(unknown)}; the model's inputs are {list(self.inputs)}")
+
+    def _checked_shape(self, name: str, given: Sequence[int] | None) -> tuple[int, ...]:
+        declared = self.inputs[name].shape
+        if given is None:
+            fixed = tuple(size for size in declared or () if isinstance(size, int))
+            if declared is None or len(fixed) != len(declared):
+                raise ValueError(f"input {name!r} is {self.inputs[name]}; give its shape in input_shapes")
+            return fixed
+        self._check_fits(name, given)
+        return tuple(given)
+
+    def _checked_value(self, name: str, given: Known, element_type: int) -> Known:
+        value = np.asarray(given)
+        if value.dtype.name != type_name(element_type):
+            raise ValueError(f"the value of input {name!r} is {value.dtype.name}; it must be {type_name(element_type)}")
+        self._check_fits(name, value.shape)
+        return value.copy()
+
+    def _check_fits(self, name: str, given: Sequence[int]) -> None:
+        declared = self.inputs[name].shape
+        if declared is not None and (
+            len(given) != len(declared)
+            or any(isinstance(size, int) and size != own for own, size in zip(given, declared, strict=True))
+        ):
+            raise ValueError(f"the shape of input {name!r} is {list(given)}; it must fit {list(declared)}")
+
+    def __repr__(self) -> str:
+        inputs = ", ".join(f"{name}: {info}" for name, info in self.inputs.items())
+        outputs = ", ".join(f"{name}: {info}" for name, info in self.outputs.items())
+        return f"<OnnxModel ({inputs}) -> ({outputs})>"
+
+
+def _tensor_infos(items: Iterable[onnx.ValueInfoProto]) -> Mapping[str, TensorInfo]:
+    return MappingProxyType({item.name: _tensor_info(item.type) for item in items})
+
+
+def _tensor_info(declared: onnx.TypeProto) -> TensorInfo:
+    kind = declared.WhichOneof("value")
+    if kind != "tensor_type":
+        return TensorInfo((kind or "unknown_type").removesuffix("_type"), None)
+    tensor = declared.tensor_type
+    shape = tuple(_dimension(item) for item in tensor.shape.dim) if tensor.HasField("shape") else None
+    return TensorInfo(data_type_name(tensor.elem_type), shape)
+
+
+def _dimension(dimension: Any) -> int | str:
+    if dimension.HasField("dim_value") and dimension.dim_value > 0:
+        return int(dimension.dim_value)
+    return str(dimension.dim_param) or "?"  # some exporters write -1 or 0 for a dimension that is open

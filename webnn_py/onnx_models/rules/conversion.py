@@ -1,0 +1,124 @@
+"""Conversions between data types, and quantization."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from onnx import TensorProto, helper
+
+from webnn_py.onnx_models.axes import counted
+from webnn_py.onnx_models.draw import Draw, Value
+from webnn_py.onnx_models.element_types import webnn_data_type
+from webnn_py.onnx_models.table import rule
+from webnn_py.operators.operand import MLOperand
+from webnn_py.operators.rules import refuse
+
+
+@rule("Cast", 6, 9, 13)
+def cast(draw: Draw, x: MLOperand, *, to: int) -> MLOperand:
+    """Convert to another type; a boolean is 1 where the element is not 0."""
+    data_type = webnn_data_type("attribute to", to)
+    if to == TensorProto.BOOL:
+        return draw.not_equal(x, draw.number(0, x))
+    return x if x.data_type == data_type else draw.cast(x, data_type)
+
+
+@rule("Cast", 19, 21, 23)
+def cast_saturating(draw: Draw, x: MLOperand, *, to: int, saturate: int) -> MLOperand:
+    """Likewise; ``saturate`` speaks of 8-bit floats only, which WebNN lacks."""
+    return cast(draw, x, to=to)
+
+
+@rule("Cast", 24, 25)
+def cast_rounding(draw: Draw, x: MLOperand, *, to: int, saturate: int, round_mode: str) -> MLOperand:
+    """Likewise; ``round_mode``, too, speaks of 8-bit floats only."""
+    return cast(draw, x, to=to)
+
+
+@rule("CastLike", 15)
+def cast_like(draw: Draw, x: MLOperand, target_type: Value) -> MLOperand:
+    """Convert to another tensor's type."""
+    if isinstance(target_type, np.ndarray):
+        return cast(draw, x, to=helper.np_dtype_to_tensor_dtype(target_type.dtype))
+    if target_type.data_type == "uint8":
+        refuse("input target_type", "uint8 or bool, which look alike here", "of another type, or known while drawing")
+    return draw.cast(x, target_type.data_type)
+
+
+@rule("CastLike", 19, 21, 23)
+def cast_like_saturating(draw: Draw, x: MLOperand, target_type: Value, *, saturate: int) -> MLOperand:
+    """Likewise; ``saturate`` speaks of 8-bit floats only."""
+    return cast_like(draw, x, target_type)
+
+
+@rule("DequantizeLinear", 10, 13, 19, 21, 23)
+def dequantize(
+    draw: Draw,
+    x: MLOperand,
+    scale: MLOperand,
+    zero_point: MLOperand | None = None,
+    *,
+    axis: int = 1,
+    block_size: int = 0,
+) -> MLOperand:
+    """(x - zero point) · scale, for the whole tensor, along an axis, or by blocks."""
+    shape = _scale_shape(x, scale, axis, block_size)
+    if zero_point is None:
+        zero_point = draw.constant(np.zeros(shape, x.data_type))
+    return draw.dequantize_linear(x, draw.reshape(scale, shape), draw.reshape(zero_point, shape))
+
+
+@rule("QuantizeLinear", 10, 13)
+def quantize(
+    draw: Draw, x: MLOperand, scale: MLOperand, zero_point: MLOperand | None = None, *, axis: int = 1
+) -> MLOperand:
+    """X / scale, rounded half to even, plus the zero point, for the whole tensor or along an axis."""
+    return _quantized(draw, x, scale, zero_point, _scale_shape(x, scale, axis, 0))
+
+
+@rule("QuantizeLinear", 19)
+def quantize_saturating(
+    draw: Draw, x: MLOperand, scale: MLOperand, zero_point: MLOperand | None = None, *, axis: int, saturate: int
+) -> MLOperand:
+    """Likewise; ``saturate`` speaks of 8-bit floats only."""
+    return quantize(draw, x, scale, zero_point, axis=axis)
+
+
+@rule("QuantizeLinear", 21, 23)
+def quantize_blocks(
+    draw: Draw,
+    x: MLOperand,
+    scale: MLOperand,
+    zero_point: MLOperand | None = None,
+    *,
+    axis: int,
+    block_size: int,
+    saturate: int,
+) -> MLOperand:
+    """Likewise, also by blocks."""
+    return _quantized(draw, x, scale, zero_point, _scale_shape(x, scale, axis, block_size))
+
+
+def _quantized(
+    draw: Draw, x: MLOperand, scale: MLOperand, zero_point: MLOperand | None, shape: Sequence[int]
+) -> MLOperand:
+    if zero_point is None:
+        zero_point = draw.constant(np.zeros(shape, np.uint8))
+    return draw.quantize_linear(x, draw.reshape(scale, shape), draw.reshape(zero_point, shape))
+
+
+def _scale_shape(x: MLOperand, scale: MLOperand, axis: int, block_size: int) -> tuple[int, ...]:
+    """The shape in which WebNN takes the scale: of the tensor's rank, each dimension a number of blocks."""
+    if block_size:
+        axis = counted(axis, x.rank)
+        if scale.rank != x.rank or scale.shape[axis] * block_size != x.shape[axis]:
+            refuse("attribute block_size", block_size, f"such that blocks of it fill axis {axis} of {list(x.shape)}")
+        return scale.shape
+    if math.prod(scale.shape) == 1:
+        return (1,) * x.rank
+    if scale.rank != 1:
+        refuse("the shape of the scale", scale.shape, "a single number or a list")
+    axis = counted(axis, x.rank)
+    if scale.shape[0] != x.shape[axis]:
+        refuse("the length of the scale", scale.shape[0], f"{x.shape[axis]}, as axis {axis} of {list(x.shape)}")
+    return tuple(size if index == axis else 1 for index, size in enumerate(x.shape))

@@ -1,0 +1,44 @@
+"""Gathering and scattering. ONNX forbids indices out of range, which WebNN clamps."""
+
+from webnn_py.onnx_models.axes import counted
+from webnn_py.onnx_models.draw import Draw
+from webnn_py.onnx_models.table import rule
+from webnn_py.operators.operand import MLOperand
+
+
+@rule("Gather", 1, 11, 13)
+def gather(draw: Draw, data: MLOperand, indices: MLOperand, *, axis: int) -> MLOperand:
+    """Take slices of the input, across an axis, where the indices say."""
+    return draw.gather(data, indices, axis=counted(axis, data.rank))
+
+
+@rule("GatherElements", 11, 13)
+def gather_elements(draw: Draw, data: MLOperand, indices: MLOperand, *, axis: int) -> MLOperand:
+    """Take single elements; what lies beyond the indices, along the other axes, is not looked at."""
+    axis = counted(axis, data.rank)
+    if indices.rank == data.rank:
+        sizes = [
+            data.shape[index] if index == axis else min(size, data.shape[index])
+            for index, size in enumerate(indices.shape)
+        ]
+        if tuple(sizes) != data.shape:
+            data = draw.slice(data, [0] * data.rank, sizes)
+    return draw.gather_elements(data, indices, axis=axis)
+
+
+@rule("GatherND", 11, 12, 13)
+def gather_nd(draw: Draw, data: MLOperand, indices: MLOperand) -> MLOperand:
+    """Take slices of the input where coordinates say."""
+    return draw.gather_nd(data, indices)
+
+
+@rule("ScatterElements", 11, 13, 16, 18)
+def scatter_elements(draw: Draw, data: MLOperand, indices: MLOperand, updates: MLOperand, *, axis: int) -> MLOperand:
+    """Put single elements where the indices say."""
+    return draw.scatter_elements(data, indices, updates, axis=counted(axis, data.rank))
+
+
+@rule("ScatterND", 11, 13, 16, 18)
+def scatter_nd(draw: Draw, data: MLOperand, indices: MLOperand, updates: MLOperand) -> MLOperand:
+    """Put slices where coordinates say."""
+    return draw.scatter_nd(data, indices, updates)

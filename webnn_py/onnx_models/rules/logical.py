@@ -1,0 +1,35 @@
+"""Comparisons, logic and choice. Booleans are ``uint8``, 0 or 1."""
+
+import math
+
+from webnn_py.onnx_models.draw import Draw
+from webnn_py.onnx_models.table import one_to_one, rule
+from webnn_py.operators import logical
+from webnn_py.operators.operand import MLOperand
+
+one_to_one("Equal", logical.equal, 7, 11, 13, 19, module=__name__)
+one_to_one("Greater", logical.greater, 7, 9, 13, module=__name__)
+one_to_one("GreaterOrEqual", logical.greater_or_equal, 12, 16, module=__name__)
+one_to_one("Less", logical.lesser, 7, 9, 13, module=__name__)
+one_to_one("LessOrEqual", logical.lesser_or_equal, 12, 16, module=__name__)
+one_to_one("Not", logical.logical_not, 1, module=__name__)
+one_to_one("And", logical.logical_and, 7, module=__name__)
+one_to_one("Or", logical.logical_or, 7, module=__name__)
+one_to_one("Xor", logical.logical_xor, 7, module=__name__)
+one_to_one("IsNaN", logical.is_nan, 9, 13, 20, module=__name__)
+
+
+@rule("IsInf", 10, 20)
+def is_inf(draw: Draw, x: MLOperand, *, detect_negative: int, detect_positive: int) -> MLOperand:
+    """1 where the element is infinite, of either sign or of one."""
+    if detect_negative and detect_positive:
+        return draw.is_infinite(x)
+    if detect_negative or detect_positive:
+        return draw.equal(x, draw.number(math.inf if detect_positive else -math.inf, x))
+    return draw.logical_and(draw.is_infinite(x), draw.is_nan(x))  # neither: nowhere
+
+
+@rule("Where", 9, 16)
+def where(draw: Draw, condition: MLOperand, x: MLOperand, y: MLOperand) -> MLOperand:
+    """Choose element by element."""
+    return draw.where(condition, x, y)

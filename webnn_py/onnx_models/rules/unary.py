@@ -1,0 +1,57 @@
+"""Element-wise functions of one operand, and what passes its operand on."""
+
+from webnn_py.descriptors import MLOperandDataType
+from webnn_py.onnx_models.draw import Draw, Known
+from webnn_py.onnx_models.table import one_to_one, rule
+from webnn_py.operators import unary
+from webnn_py.operators.operand import MLOperand
+from webnn_py.operators.rules import refuse
+
+UNSIGNED: tuple[MLOperandDataType, ...] = ("uint8", "uint32", "uint64")
+
+one_to_one("Ceil", unary.ceil, 6, 13, module=__name__)
+one_to_one("Cos", unary.cos, 7, 22, module=__name__)
+one_to_one("Erf", unary.erf, 9, 13, module=__name__)
+one_to_one("Exp", unary.exp, 6, 13, module=__name__)
+one_to_one("Floor", unary.floor, 6, 13, module=__name__)
+one_to_one("Log", unary.log, 6, 13, module=__name__)
+one_to_one("Neg", unary.neg, 6, 13, module=__name__)
+one_to_one("Reciprocal", unary.reciprocal, 6, 13, module=__name__)
+one_to_one("Round", unary.round_even, 11, 22, module=__name__)
+one_to_one("Sign", unary.sign, 9, 13, module=__name__)
+one_to_one("Sin", unary.sin, 7, 22, module=__name__)
+one_to_one("Sqrt", unary.sqrt, 6, 13, module=__name__)
+one_to_one("Tan", unary.tan, 7, 22, module=__name__)
+
+
+@rule("Abs", 6, 13)
+def absolute(draw: Draw, x: MLOperand) -> MLOperand:
+    """The absolute value, which unsigned integers are themselves."""
+    return x if x.data_type in UNSIGNED else draw.abs(x)
+
+
+@rule("Identity", 1, 13, 14, 16, 19, 21, 23, 24, 25)
+def identity(draw: Draw, data: MLOperand) -> MLOperand:
+    """The operand itself."""
+    return data
+
+
+@rule("Dropout", 7, 10)
+def dropout(draw: Draw, data: MLOperand, *, ratio: float) -> MLOperand:
+    """The operand itself: nothing is dropped outside training."""
+    return data
+
+
+@rule("Dropout", 12, 13, 22)
+def dropout_unless_training(
+    draw: Draw,
+    data: MLOperand,
+    ratio: MLOperand | None = None,
+    training_mode: Known | None = None,
+    *,
+    seed: int | None = None,
+) -> MLOperand:
+    """The operand itself, outside training."""
+    if training_mode is not None and training_mode.any():
+        refuse("input training_mode", True, "False")
+    return data

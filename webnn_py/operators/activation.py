@@ -1,0 +1,159 @@
+"""Activation functions: clamp, softmax, and element-wise functions (sections "clamp" to "tanh").
+
+Options that are numbers are cast to the operand's data type before use. Floats are computed in float32 and rounded
+once. NaN stays NaN; an infinite element gives the function's limit.
+"""
+
+import math
+
+from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
+from webnn_py.operators.casting import cast_number
+from webnn_py.operators.declaration import operator
+from webnn_py.operators.idl import MLNumber
+from webnn_py.operators.limits import ANY, FLOATS, MAX_RANK, SIGNED, LimitsRow, limit
+from webnn_py.operators.operand import MLOperand
+from webnn_py.operators.rules import broadcast, check_axis, output, refuse, same
+
+CLAMP: LimitsRow = {
+    "input": limit(ANY, required=FLOATS),
+    "output": limit(ANY, required=FLOATS, type_of="input", rank_of="input"),
+}
+OF_FLOATS: LimitsRow = {
+    "input": limit(FLOATS),
+    "output": limit(FLOATS, type_of="input", rank_of="input"),
+}
+PRELU: LimitsRow = {
+    "input": limit(SIGNED, required=FLOATS),
+    "slope": limit(SIGNED, required=FLOATS, type_of="input"),
+    "output": limit(SIGNED, required=FLOATS, type_of="input"),
+}
+RELU: LimitsRow = {
+    "input": limit(SIGNED, required=FLOATS),
+    "output": limit(SIGNED, required=FLOATS, type_of="input", rank_of="input"),
+}
+SOFTMAX: LimitsRow = {
+    "input": limit(FLOATS, rank=(1, MAX_RANK)),
+    "output": limit(FLOATS, rank=(1, MAX_RANK), type_of="input", rank_of="input"),
+}
+
+
+def clamp_bounds(
+    data_type: MLOperandDataType, min_value: float | None, max_value: float | None
+) -> tuple[int | float, int | float]:
+    """The bounds of ``clamp`` as numbers of the data type: a bound that is absent, or NaN, bounds nothing."""
+    lowest = -math.inf if min_value is None or min_value != min_value else min_value  # noqa: PLR0124 - NaN
+    highest = math.inf if max_value is None or max_value != max_value else max_value  # noqa: PLR0124 - NaN
+    return cast_number(lowest, data_type), cast_number(highest, data_type)
+
+
+@operator("clamp", CLAMP)
+def clamp(
+    input: MLOperand,
+    *,
+    min_value: MLNumber | None = None,
+    max_value: MLNumber | None = None,
+    label: str = "",
+) -> MLOperandDescriptor:
+    """Limit elements to the range from ``min_value`` to ``max_value``.
+
+    Args:
+        input: any data type.
+        min_value: the lower bound; none when absent or NaN.
+        max_value: the upper bound; none when absent or NaN. At least ``min_value``, both cast to the data type.
+        label: the operator's name in messages.
+    """
+    lowest, highest = clamp_bounds(input.data_type, min_value, max_value)
+    if lowest > highest:
+        refuse(f"min_value, as {input.data_type},", lowest, f"at most max_value, {highest}")
+    return same(input)
+
+
+@operator("elu", OF_FLOATS)
+def elu(input: MLOperand, *, alpha: float = 1.0, label: str = "") -> MLOperandDescriptor:
+    """The exponential linear unit: max(0, x) + alpha · (exp(min(0, x)) - 1)."""
+    return same(input)
+
+
+@operator("gelu", OF_FLOATS)
+def gelu(input: MLOperand, *, label: str = "") -> MLOperandDescriptor:
+    """The Gaussian error linear unit: 0.5 · x · (1 + erf(x / √2)), without approximation by tanh."""
+    return same(input)
+
+
+@operator("hardSigmoid", OF_FLOATS)
+def hard_sigmoid(input: MLOperand, *, alpha: float = 0.2, beta: float = 0.5, label: str = "") -> MLOperandDescriptor:
+    """A sigmoid made of three straight lines: max(0, min(1, alpha · x + beta))."""
+    return same(input)
+
+
+@operator("hardSwish", OF_FLOATS)
+def hard_swish(input: MLOperand, *, label: str = "") -> MLOperandDescriptor:
+    """The element times a hard sigmoid: x · max(0, min(6, x + 3)) / 6."""
+    return same(input)
+
+
+@operator("leakyRelu", OF_FLOATS)
+def leaky_relu(input: MLOperand, *, alpha: float = 0.01, label: str = "") -> MLOperandDescriptor:
+    """A rectifier that lets a little through: max(0, x) + alpha · min(0, x)."""
+    return same(input)
+
+
+@operator("linear", OF_FLOATS)
+def linear(input: MLOperand, *, alpha: float = 1.0, beta: float = 0.0, label: str = "") -> MLOperandDescriptor:
+    """A straight line: alpha · x + beta."""
+    return same(input)
+
+
+@operator("prelu", PRELU)
+def prelu(input: MLOperand, slope: MLOperand, *, label: str = "") -> MLOperandDescriptor:
+    """A rectifier with a slope for each element: max(0, x) + slope · min(0, x). Integers wrap around.
+
+    Args:
+        input: a float or signed integer operand.
+        slope: of the same data type; the two shapes broadcast to each other.
+        label: the operator's name in messages.
+    """
+    return output(input.data_type, broadcast(input.shape, slope.shape, ("input", "slope")))
+
+
+@operator("relu", RELU)
+def relu(input: MLOperand, *, label: str = "") -> MLOperandDescriptor:
+    """The rectifier: max(0, x)."""
+    return same(input)
+
+
+@operator("sigmoid", OF_FLOATS)
+def sigmoid(input: MLOperand, *, label: str = "") -> MLOperandDescriptor:
+    """The logistic function: 1 / (1 + exp(-x))."""
+    return same(input)
+
+
+@operator("softmax", SOFTMAX)
+def softmax(input: MLOperand, axis: int, *, label: str = "") -> MLOperandDescriptor:
+    """Exponentials divided by their sum along an axis, computed so that none overflows.
+
+    Args:
+        input: a float operand of rank 1 or more.
+        axis: the dimension along which the outputs add up to 1.
+        label: the operator's name in messages.
+    """
+    check_axis(axis, input)
+    return same(input)
+
+
+@operator("softplus", OF_FLOATS)
+def softplus(input: MLOperand, *, label: str = "") -> MLOperandDescriptor:
+    """A smooth rectifier: ln(1 + exp(x)), computed so that it does not overflow."""
+    return same(input)
+
+
+@operator("softsign", OF_FLOATS)
+def softsign(input: MLOperand, *, label: str = "") -> MLOperandDescriptor:
+    """A slowly saturating sign: x / (1 + |x|)."""
+    return same(input)
+
+
+@operator("tanh", OF_FLOATS)
+def tanh(input: MLOperand, *, label: str = "") -> MLOperandDescriptor:
+    """The hyperbolic tangent."""
+    return same(input)

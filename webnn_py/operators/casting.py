@@ -1,0 +1,62 @@
+"""The spec's "cast" of a number to a data type: how options and scalar constants take their operand's data type.
+
+This is not the operator ``cast``, which wraps integers around and truncates floats; a number saturates and rounds.
+"""
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Final
+
+from webnn_py.descriptors import MLOperandDataType
+
+INTEGER_RANGES: Final[Mapping[MLOperandDataType, tuple[int, int]]] = {
+    "int32": (-(2**31), 2**31 - 1),
+    "uint32": (0, 2**32 - 1),
+    "int64": (-(2**63), 2**63 - 1),
+    "uint64": (0, 2**64 - 1),
+    "int8": (-(2**7), 2**7 - 1),
+    "uint8": (0, 2**8 - 1),
+}
+"""The lowest and the highest value of each integer data type."""
+
+
+def cast_number(value: float, data_type: MLOperandDataType) -> int | float:
+    """The number of ``data_type`` nearest to ``value``, ties to even.
+
+    Args:
+        value: an int of any size, which is taken exactly, or a float, which may be NaN or infinite.
+        data_type: what the number is for.
+
+    Returns:
+        For an integer data type an int: values beyond its range saturate, NaN is 0. For a float data type a float:
+        values beyond its range are infinite, and what rounds to zero keeps its sign.
+    """
+    if data_type == "float32":
+        return _nearest_float(value, precision=24, lowest_unit=-149, end=128)
+    if data_type == "float16":
+        return _nearest_float(value, precision=11, lowest_unit=-24, end=16)
+    if isinstance(value, float) and math.isnan(value):
+        return 0
+    lowest, highest = INTEGER_RANGES[data_type]
+    return round(min(max(value, lowest), highest))
+
+
+def _nearest_float(value: float, *, precision: int, lowest_unit: int, end: int) -> float:
+    """Round to a binary format in one step: by way of binary64, large ints would round twice.
+
+    Args:
+        value: what to round.
+        precision: the significant bits of the format.
+        lowest_unit: the exponent of the format's lowest positive number.
+        end: the exponent of the lowest power of two beyond its range.
+    """
+    if value == 0 or (isinstance(value, float) and not math.isfinite(value)):
+        return float(value)
+    exponent = value.bit_length() if isinstance(value, int) else math.frexp(value)[1]
+    sign = -1.0 if value < 0 else 1.0
+    if exponent > end:
+        return sign * math.inf
+    unit = max(exponent - precision, lowest_unit)
+    units = round(abs(Fraction(value)) / Fraction(2) ** unit)
+    return sign * (math.ldexp(units, unit) if units < 2 ** (end - unit) else math.inf)

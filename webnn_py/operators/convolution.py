@@ -1,0 +1,183 @@
+"""Convolutions (sections "conv2d" and "convTranspose2d")."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.operators.declaration import operator
+from webnn_py.operators.limits import FLOATS, LimitsRow, limit
+from webnn_py.operators.operand import MLOperand
+from webnn_py.operators.rules import check_length, check_shape, floor_or_refuse, output, refuse
+from webnn_py.operators.windows import (
+    InputLayout,
+    check_padding,
+    check_steps,
+    image_shape,
+    laid_out,
+    slides,
+)
+
+Conv2dFilterLayout = Literal["oihw", "hwio", "ohwi", "ihwo"]
+"""The order of a filter's axes: output channels, input channels of a group, height, width."""
+
+ConvTranspose2dFilterLayout = Literal["iohw", "hwoi", "ohwi"]
+"""The order of a filter's axes: input channels, output channels of a group, height, width."""
+
+CONV: LimitsRow = {
+    "input": limit(FLOATS, rank=4),
+    "filter": limit(FLOATS, rank=4, type_of="input"),
+    "bias": limit(FLOATS, rank=1, type_of="input"),
+    "output": limit(FLOATS, rank=4, type_of="input"),
+}
+
+
+def filter_shape(shape: Sequence[int], layout: str) -> tuple[int, int, int, int]:
+    """A filter's output channels, input channels, height and width."""
+    o, i, h, w = (shape[layout.index(axis)] for axis in "oihw")
+    return o, i, h, w
+
+
+@operator("conv2d", CONV)
+def conv2d(
+    input: MLOperand,
+    filter: MLOperand,
+    *,
+    padding: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None,
+    groups: int = 1,
+    input_layout: InputLayout = "nchw",
+    filter_layout: Conv2dFilterLayout = "oihw",
+    bias: MLOperand | None = None,
+    label: str = "",
+) -> MLOperandDescriptor:
+    """Convolve images with a filter.
+
+    Each output element is the sum of a window's elements times the filter's, over the channels of the group,
+    plus the bias. float16 is computed in float32 and rounded once.
+
+    Args:
+        input: images, laid out as ``input_layout`` says; so is the output.
+        filter: laid out as ``filter_layout`` says; its input channels are those of one group.
+        padding: zeros around the images: before and after the height, before and after the width; none when absent.
+        strides: from one window to the next along height and width; [1, 1] when absent.
+        dilations: from one element of a window to the next along height and width; [1, 1] when absent.
+        groups: how many groups the channels are cut into, each convolved on its own. A depthwise convolution has
+            as many groups as channels.
+        input_layout: "nchw" or "nhwc".
+        filter_layout: "oihw", "hwio", "ohwi" or "ihwo".
+        bias: [output channels], added to the output.
+        label: shown in messages about this operator.
+    """
+    check_padding(padding)
+    check_steps("strides", strides)
+    check_steps("dilations", dilations)
+    check_groups(groups)
+    batch, input_channels, *sizes = image_shape(input.shape, input_layout)
+    output_channels, group_channels, *window = filter_shape(filter.shape, filter_layout)
+    if input_channels % groups:
+        refuse("the number of groups", groups, f"a divisor of the number of input channels, {input_channels}")
+    if input_channels // groups != group_channels:
+        allowed = f"the input's {input_channels} / {groups} groups = {input_channels // groups}"
+        refuse("the number of input channels of the filter", group_channels, allowed)
+    if output_channels % groups:
+        refuse("the number of groups", groups, f"a divisor of the number of output channels, {output_channels}")
+    if bias is not None:
+        check_shape("bias", bias, (output_channels,))
+    rows, columns = slides(sizes, window, padding, strides, dilations)
+    height = floor_or_refuse("the output's height", rows.output_size)
+    width = floor_or_refuse("the output's width", columns.output_size)
+    return output(input.data_type, laid_out(batch, output_channels, height, width, input_layout))
+
+
+@operator("convTranspose2d", CONV)
+def conv_transpose2d(
+    input: MLOperand,
+    filter: MLOperand,
+    *,
+    padding: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None,
+    output_padding: Sequence[int] | None = None,
+    output_sizes: Sequence[int] | None = None,
+    groups: int = 1,
+    input_layout: InputLayout = "nchw",
+    filter_layout: ConvTranspose2dFilterLayout = "iohw",
+    bias: MLOperand | None = None,
+    label: str = "",
+) -> MLOperandDescriptor:
+    """Spread every element of the images over a window: the transpose of a convolution.
+
+    Each input element, times the filter, is added to the window of the output that it belongs to; then the bias
+    is added. float16 is computed in float32 and rounded once.
+
+    Args:
+        input: images, laid out as ``input_layout`` says; so is the output.
+        filter: laid out as ``filter_layout`` says; its output channels are those of one group.
+        padding: what to cut from the output: before and after the height, before and after the width; nothing
+            when absent.
+        strides: from one window to the next along height and width; [1, 1] when absent.
+        dilations: from one element of a window to the next along height and width; [1, 1] when absent.
+        output_padding: rows and columns to append to the output, fewer than the strides; none when absent.
+        output_sizes: the height and width of the output, in place of ``output_padding``; less than a stride above
+            the sizes that the other arguments give.
+        groups: how many groups the channels are cut into, each convolved on its own. The specification does not
+            ask that they divide the input channels; a device may.
+        input_layout: "nchw" or "nhwc".
+        filter_layout: "iohw", "hwoi" or "ohwi".
+        bias: [output channels], added to the output.
+        label: shown in messages about this operator.
+    """
+    check_padding(padding)
+    check_steps("strides", strides)
+    check_steps("dilations", dilations)
+    if output_padding is not None:
+        check_length("output_padding", output_padding, 2)
+    if output_sizes is not None:
+        check_length("output_sizes", output_sizes, 2)
+    elif output_padding is not None:
+        check_below_strides(output_padding, strides or (1, 1))
+    check_groups(groups)
+    batch, input_channels, *sizes = image_shape(input.shape, input_layout)
+    group_channels, filter_channels, *window = filter_shape(filter.shape, filter_layout)
+    if input_channels != filter_channels:
+        refuse("the number of input channels of the filter", filter_channels, f"the input's, {input_channels}")
+    output_channels = group_channels * groups
+    if bias is not None:
+        check_shape("bias", bias, (output_channels,))
+    height, width = (
+        transposed_size(
+            name,
+            slide.transposed_size,
+            slide.stride,
+            output_padding[axis] if output_padding else 0,
+            output_sizes[axis] if output_sizes else None,
+        )
+        for axis, (name, slide) in enumerate(
+            zip(("height", "width"), slides(sizes, window, padding, strides, dilations), strict=True)
+        )
+    )
+    return output(input.data_type, laid_out(batch, output_channels, height, width, input_layout))
+
+
+def check_groups(groups: int) -> None:
+    """Refuse no groups."""
+    if groups == 0:
+        refuse("the number of groups", groups, "at least 1")
+
+
+def check_below_strides(output_padding: Sequence[int], strides: Sequence[int]) -> None:
+    """Refuse output padding that another window would fill."""
+    if any(padding >= stride for padding, stride in zip(output_padding, strides, strict=True)):
+        refuse("output_padding", tuple(output_padding), f"less than the strides {list(strides)}")
+
+
+def transposed_size(name: str, size: int, stride: int, appended: int, wanted: int | None) -> int:
+    """One size of the output of a transposed convolution: ``wanted`` where given, else with what is appended."""
+    if wanted is None:
+        wanted = size + appended
+    elif not size <= wanted < size + stride:
+        refuse(f"the {name} in output_sizes", wanted, f"from {size} to {size + stride - 1}")
+    if wanted < 1:
+        refuse(f"the output's {name}", wanted, "at least 1")
+    return wanted

@@ -1,0 +1,238 @@
+"""How an operator is declared: once, as a typed function.
+
+Positional parameters are the operator's operands and arguments, keyword parameters its options with the defaults
+of the IDL, the docstring its documentation, and the body its shape rule: it returns the descriptor of the output,
+or a list of descriptors where the IDL returns a sequence. The decorator adds what a signature cannot say: the
+spec's name and its limits row. The builder's method, its checks, ``op_support_limits()``, kernels and documentation
+all hang off the :class:`Operator` that results.
+
+``label`` and the data types and ranks of the limits row are checked before the body runs; the body raises
+:class:`~webnn_py.operators.rules.Refused` through the helpers of ``rules``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from typing import Any, Generic, ParamSpec, TypeVar, cast, get_type_hints
+
+import attrs
+
+from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.operators.idl import Converter, converter
+from webnn_py.operators.limits import LimitsRow
+from webnn_py.operators.operand import MLOperand
+
+P = ParamSpec("P")
+OutputT = TypeVar("OutputT", MLOperandDescriptor, list[MLOperandDescriptor])
+
+SPEC_NAMES: Mapping[str, str] = {
+    "a_transpose": "aTranspose",
+    "b_transpose": "bTranspose",
+    "beginning_padding": "beginningPadding",
+    "cell_state": "cellState",
+    "data_type": "dataType",
+    "ending_padding": "endingPadding",
+    "false_value": "falseValue",
+    "filter_layout": "filterLayout",
+    "hidden_size": "hiddenSize",
+    "hidden_state": "hiddenState",
+    "initial_cell_state": "initialCellState",
+    "initial_hidden_state": "initialHiddenState",
+    "input_layout": "inputLayout",
+    "keep_dimensions": "keepDimensions",
+    "max_value": "maxValue",
+    "min_value": "minValue",
+    "new_shape": "newShape",
+    "output_data_type": "outputDataType",
+    "output_padding": "outputPadding",
+    "output_shape_rounding": "outputShapeRounding",
+    "output_sizes": "outputSizes",
+    "peephole_weight": "peepholeWeight",
+    "recurrent_bias": "recurrentBias",
+    "recurrent_weight": "recurrentWeight",
+    "reset_after": "resetAfter",
+    "return_sequence": "returnSequence",
+    "true_value": "trueValue",
+    "window_dimensions": "windowDimensions",
+    "zero_point": "zeroPoint",
+}
+"""The IDL's names of parameters and operands where Python's differ."""
+
+
+@attrs.frozen
+class Parameter:
+    """One parameter of an operator's method."""
+
+    name: str
+    spec_name: str
+    convert: Converter
+    optional: bool
+    required: bool
+    default: object
+    is_operand: bool
+
+
+@attrs.frozen
+class Arguments:
+    """The converted arguments of one call.
+
+    Attributes:
+        values: every parameter but ``label``, in declaration order, absent ones as None.
+        operands: the operands that are there, by parameter; a tuple for a sequence of operands.
+        label: the call's label, "" when absent.
+    """
+
+    values: dict[str, object]
+    operands: dict[str, MLOperand | tuple[MLOperand, ...]]
+    label: str
+
+    def each_operand(self) -> Iterator[tuple[str, str, MLOperand]]:
+        """Every operand, as (parameter, the name to show, operand)."""
+        for name, operand in self.operands.items():
+            if isinstance(operand, tuple):
+                for index, item in enumerate(operand):
+                    yield name, f"{name}[{index}]", item
+            else:
+                yield name, name, operand
+
+    def operand(self, name: str) -> MLOperand:
+        """The operand called ``name``, which is there and no sequence."""
+        return cast("MLOperand", self.operands[name])
+
+    def options(self) -> dict[str, object]:
+        """The arguments that are no operands: numbers, lists, enumerations, flags."""
+        return {name: value for name, value in self.values.items() if name not in self.operands}
+
+
+class Operator(Generic[P, OutputT]):
+    """One operator: its declaration, and the builder's method that follows from it.
+
+    Attributes:
+        name: the Python name, which is the method's.
+        spec_name: the name in the specification.
+        room: the module that declares it.
+        limits: the limits row.
+        function: the declared function; its body is the shape rule.
+    """
+
+    def __init__(self, function: Callable[P, OutputT], spec_name: str, limits: LimitsRow) -> None:
+        self.function: Callable[P, OutputT] = function
+        self.name = function.__name__.rstrip("_")
+        self.spec_name = spec_name
+        self.room = function.__module__.rpartition(".")[2]
+        self.limits = limits
+        self.__doc__ = function.__doc__
+        self.__wrapped__: Callable[P, OutputT] = function
+
+    def __repr__(self) -> str:
+        return f"<operator {self.spec_name}>"
+
+    @cached_property
+    def signature(self) -> inspect.Signature:
+        """The method's signature, without ``self``."""
+        return inspect.signature(self.function)
+
+    @cached_property
+    def hints(self) -> Mapping[str, Any]:
+        """The annotations, resolved."""
+        return get_type_hints(self.function, include_extras=True)
+
+    @cached_property
+    def parameters(self) -> Mapping[str, Parameter]:
+        """The parameters by name, ``label`` last."""
+        hints = self.hints
+        parameters = {}
+        for name, declared in self.signature.parameters.items():
+            convert, optional = converter(hints[name])
+            required = declared.default is inspect.Parameter.empty
+            parameters[name] = Parameter(
+                name=name,
+                spec_name=SPEC_NAMES.get(name, name),
+                convert=convert,
+                optional=optional,
+                required=required,
+                default=None if required else declared.default,
+                is_operand="MLOperand" in str(hints[name]),
+            )
+        return parameters
+
+    @cached_property
+    def _positional(self) -> tuple[str, ...]:
+        kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        return tuple(p.name for p in self.signature.parameters.values() if p.kind in kinds)
+
+    @cached_property
+    def output_limits(self) -> tuple[str, ...]:
+        """The rows of the limits that speak of outputs."""
+        return tuple(name for name in self.limits if name not in self.parameters)
+
+    def bind(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> Arguments:
+        """Bind and convert the arguments of a call, as Web IDL would.
+
+        Raises:
+            TypeError: an argument is missing, unknown, or of the wrong type; the text does not name the operator.
+        """
+        given = self._gather(args, kwargs)
+        values: dict[str, object] = {}
+        operands: dict[str, MLOperand | tuple[MLOperand, ...]] = {}
+        for name, parameter in self.parameters.items():
+            value = given.get(name, parameter.default)
+            if name not in given or (value is None and parameter.optional):
+                values[name] = None if name in given else parameter.default
+                continue
+            try:
+                values[name] = parameter.convert(value)
+            except TypeError as error:
+                separator = "" if str(error).startswith("[") else " "
+                raise TypeError(f"{name}{separator}{error}") from None
+            if parameter.is_operand:
+                operands[name] = cast("MLOperand | tuple[MLOperand, ...]", values[name])
+        label = cast("str", values.pop("label"))
+        return Arguments(values, operands, label)
+
+    def _gather(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> Mapping[str, object]:
+        """Name the positional arguments; ``inspect`` words the refusals, being too slow for the rest."""
+        given = dict(zip(self._positional, args, strict=False))
+        irregular = len(args) > len(self._positional) or not given.keys().isdisjoint(kwargs)
+        given.update(kwargs)
+        if (
+            irregular
+            or not self.parameters.keys() >= given.keys()
+            or any(name not in given for name, parameter in self.parameters.items() if parameter.required)
+        ):
+            self.signature.bind(*args, **kwargs)
+        return given
+
+    def infer(self, arguments: Arguments) -> list[MLOperandDescriptor]:
+        """Run the shape rule.
+
+        Raises:
+            Refused: the arguments do not fit together.
+        """
+        function = cast("Callable[..., MLOperandDescriptor | list[MLOperandDescriptor]]", self.function)
+        result = function(**arguments.values)
+        return result if isinstance(result, list) else [result]
+
+    @cached_property
+    def returns_sequence(self) -> bool:
+        """Whether the IDL returns ``sequence<MLOperand>``."""
+        return bool(self.hints["return"] == list[MLOperandDescriptor])
+
+
+DECLARED: dict[str, Operator[..., Any]] = {}
+"""What has been declared so far, by Python name; ``registry`` has it complete."""
+
+
+def operator(spec_name: str, limits: LimitsRow) -> Callable[[Callable[P, OutputT]], Operator[P, OutputT]]:
+    """Declare an operator; see the module's docstring."""
+
+    def declare(function: Callable[P, OutputT]) -> Operator[P, OutputT]:
+        declared = Operator(function, spec_name, limits)
+        if declared.name in DECLARED:
+            raise RuntimeError(f"{declared.name} is declared twice")
+        DECLARED[declared.name] = declared
+        return declared
+
+    return declare

@@ -1,0 +1,176 @@
+"""Web IDL conversions: an argument of an operator's method, converted as its annotation says.
+
+The annotation of a parameter names its IDL type:
+
+=============================================  ==================================
+``MLOperand``, ``Sequence[MLOperand]``          the same
+``int``, ``Sequence[int]``                      ``[EnforceRange] unsigned long``, a sequence of it
+``Long``                                        ``[EnforceRange] long``
+``float``                                       ``double`` (finite)
+``Sequence[float]``                             ``sequence<float>`` (finite, rounded to binary32)
+``MLNumber``                                    ``(bigint or unrestricted double)``
+``bool``, ``str``, ``Literal[...]``             ``boolean``, ``USVString``, an enumeration
+=============================================  ==================================
+
+``... | None`` with the default None is a member that may be absent. Every refusal is a ``TypeError`` whose text
+begins with what the argument "is"; the caller puts operator, label and parameter name in front.
+"""
+
+import math
+import numbers
+import operator
+import struct
+import types
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+
+from webnn_py.descriptors import unsigned_long, unsigned_longs
+from webnn_py.operators.operand import MLOperand
+
+Long = Annotated[int, "[EnforceRange] long"]
+"""A signed 32-bit integer."""
+
+MLNumber = Annotated[int | float, "(bigint or unrestricted double)"]
+"""A number of any size: integers are exact, floats may be NaN or infinite."""
+
+Converter = Callable[[object], object]
+
+_T = TypeVar("_T")
+
+
+def long(value: object) -> int:
+    """``[EnforceRange] long``."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"is {value!r}; it must be an integer")
+    number = operator.index(value)
+    if not -(2**31) <= number < 2**31:
+        raise TypeError(f"is {number}; it must be from {-(2**31)} to {2**31 - 1}")
+    return number
+
+
+def double(value: object) -> float:
+    """``double``: finite."""
+    number = _nearest_double(ml_number(value))
+    if not math.isfinite(number):
+        raise TypeError(f"is {value!r}; it must be finite")
+    return number
+
+
+def _nearest_double(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # an int or a fraction
+        return math.inf if value > 0 else -math.inf
+
+
+def ml_number(value: object) -> int | float:
+    """``MLNumber``: an integer of any size, or a float that may be NaN or infinite."""
+    if isinstance(value, bool):
+        raise TypeError(f"is {value!r}; it must be a number, not a bool")
+    if isinstance(value, numbers.Integral):
+        return operator.index(value)
+    if isinstance(value, numbers.Real):
+        return _nearest_double(value)
+    raise TypeError(f"is {value!r}; it must be a number")
+
+
+def boolean(value: object) -> bool:
+    """``boolean``; unlike Web IDL, nothing else is taken for true or false."""
+    if isinstance(value, bool):
+        return value
+    raise TypeError(f"is {value!r}; it must be True or False")
+
+
+def usv_string(value: object) -> str:
+    """``USVString``: lone surrogates become U+FFFD."""
+    if not isinstance(value, str):
+        raise TypeError(f"is {value!r}; it must be a string")
+    if value.isascii():
+        return value
+    return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def operand(value: object) -> MLOperand:
+    """An ``MLOperand``; whose it is, is checked later."""
+    if not isinstance(value, MLOperand):
+        raise TypeError(f"is {value!r}; it must be an MLOperand")
+    return value
+
+
+def operands(values: object) -> tuple[MLOperand, ...]:
+    """``sequence<MLOperand>``."""
+    return _sequence(values, operand, "MLOperands")
+
+
+def floats(values: object) -> tuple[float, ...]:
+    """``sequence<float>``: finite, each rounded to binary32."""
+    return _sequence(values, _binary32, "numbers")
+
+
+def _binary32(value: object) -> float:
+    number = double(value)
+    try:
+        return float(struct.unpack("<f", struct.pack("<f", number))[0])
+    except OverflowError:
+        raise TypeError(f"is {value!r}; it must fit into 32 bits") from None
+
+
+def _sequence(values: object, convert: Callable[[object], _T], noun: str) -> tuple[_T, ...]:
+    if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
+        raise TypeError(f"is {values!r}; it must be a sequence of {noun}")
+    converted = []
+    for index, value in enumerate(values):
+        try:
+            converted.append(convert(value))
+        except TypeError as error:
+            raise TypeError(f"[{index}] {error}") from None
+    return tuple(converted)
+
+
+def _enumeration(allowed: tuple[str, ...]) -> Converter:
+    def convert(value: object) -> str:
+        if isinstance(value, str) and value in allowed:
+            return value
+        raise TypeError(f"is {value!r}; it must be one of {', '.join(allowed)}")
+
+    return convert
+
+
+def _enumerations(allowed: tuple[str, ...]) -> Converter:
+    convert_one = _enumeration(allowed)
+    return lambda values: _sequence(values, convert_one, f"{', '.join(allowed)}")
+
+
+def _count_or_list(value: object) -> int | tuple[int, ...]:
+    return unsigned_longs(value) if isinstance(value, Iterable) else unsigned_long(value)
+
+
+_CONVERTERS: dict[object, Converter] = {
+    MLOperand: operand,
+    Sequence[MLOperand]: operands,
+    int: unsigned_long,
+    Long: long,
+    Sequence[int]: unsigned_longs,
+    int | Sequence[int]: _count_or_list,
+    float: double,
+    MLNumber: ml_number,
+    Sequence[float]: floats,
+    bool: boolean,
+    str: usv_string,
+}
+
+
+def converter(annotation: object) -> tuple[Converter, bool]:
+    """The conversion that ``annotation`` names, and whether the argument may be absent (None)."""
+    optional = False
+    if get_origin(annotation) in (Union, types.UnionType) and type(None) in get_args(annotation):
+        optional = True
+        present = [item for item in get_args(annotation) if item is not type(None)]
+        annotation = Union[tuple(present)]  # noqa: UP007 - rebuilt from a tuple
+    if annotation in _CONVERTERS:
+        return _CONVERTERS[annotation], optional
+    if get_origin(annotation) is Literal:
+        return _enumeration(get_args(annotation)), optional
+    if get_origin(annotation) is Sequence and get_origin(get_args(annotation)[0]) is Literal:
+        return _enumerations(get_args(get_args(annotation)[0])), optional
+    raise NotImplementedError(f"no Web IDL type is known for the annotation {annotation!r}")

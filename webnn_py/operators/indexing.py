@@ -1,0 +1,132 @@
+"""Operators that read or write where a tensor of indices says: the gather and scatter families.
+
+An index counts from 0, or, if negative, from the end; one that is out of range is clamped to the nearest in range.
+"""
+
+from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.operators.declaration import operator
+from webnn_py.operators.limits import ANY, BYTES_TOO, COMMON, INDICES, MAX_RANK, LimitsRow, limit
+from webnn_py.operators.operand import MLOperand
+from webnn_py.operators.rules import check_axis, check_shape, output, refuse, same
+
+GATHER: LimitsRow = {
+    "input": limit(ANY, required=BYTES_TOO, rank=(1, MAX_RANK)),
+    "indices": limit(INDICES, required=("int32",)),
+    # The table says 1 for the lowest rank, but the steps make a scalar of scalar indices into a vector.
+    "output": limit(ANY, required=BYTES_TOO, type_of="input", required_rank=(1, 5)),
+}
+GATHER_ELEMENTS: LimitsRow = {
+    "input": limit(ANY, required=COMMON, rank=(1, MAX_RANK)),
+    "indices": limit(INDICES, required=("int32",), rank=(1, MAX_RANK), rank_of="input"),
+    "output": limit(ANY, required=COMMON, rank=(1, MAX_RANK), type_of="input", rank_of="input"),
+}
+GATHER_ND: LimitsRow = {
+    "input": limit(ANY, required=BYTES_TOO, rank=(1, MAX_RANK)),
+    "indices": limit(INDICES, required=("int32",), rank=(1, MAX_RANK)),
+    "output": limit(ANY, required=BYTES_TOO, type_of="input"),
+}
+SCATTER_ELEMENTS: LimitsRow = {
+    "input": limit(ANY, required=COMMON, rank=(1, MAX_RANK)),
+    "indices": limit(INDICES, required=("int32",), rank=(1, MAX_RANK), rank_of="input"),
+    "updates": limit(ANY, required=COMMON, rank=(1, MAX_RANK), type_of="input", rank_of="input"),
+    "output": limit(ANY, required=COMMON, rank=(1, MAX_RANK), type_of="input", rank_of="input"),
+}
+SCATTER_ND: LimitsRow = {
+    "input": limit(ANY, required=COMMON, rank=(1, MAX_RANK)),
+    "indices": limit(INDICES, required=("int32",), rank=(1, MAX_RANK)),
+    "updates": limit(ANY, required=COMMON, type_of="input"),
+    "output": limit(ANY, required=COMMON, rank=(1, MAX_RANK), type_of="input"),
+}
+
+
+@operator("gather", GATHER)
+def gather(input: MLOperand, indices: MLOperand, *, axis: int = 0, label: str = "") -> MLOperandDescriptor:
+    """Take slices of the input, across an axis, where the indices say.
+
+    Args:
+        input: the tensor to take from.
+        indices: positions along ``axis``, in any shape, which takes the place of the axis in the output's.
+        axis: the axis that the indices count along.
+        label: the operator's name in messages.
+    """
+    check_axis(axis, input)
+    return output(input.data_type, (*input.shape[:axis], *indices.shape, *input.shape[axis + 1 :]))
+
+
+@operator("gatherElements", GATHER_ELEMENTS)
+def gather_elements(input: MLOperand, indices: MLOperand, *, axis: int = 0, label: str = "") -> MLOperandDescriptor:
+    """Take single elements: each from the place of its index, but along an axis from where the index says.
+
+    Args:
+        input: the tensor to take from.
+        indices: positions along ``axis``; of the input's shape but for the size of ``axis``. The output's shape.
+        axis: the axis that the indices count along.
+        label: the operator's name in messages.
+    """
+    _check_element_indices(input, indices, axis)
+    return output(input.data_type, indices.shape)
+
+
+def _check_element_indices(input: MLOperand, indices: MLOperand, axis: int) -> None:
+    """Refuse indices whose shape is not the input's, but for the size of ``axis``."""
+    check_axis(axis, input)
+    before, after = input.shape[:axis], input.shape[axis + 1 :]
+    check_shape("indices", indices, (*before, indices.shape[axis], *after))
+
+
+@operator("gatherND", GATHER_ND)
+def gather_nd(input: MLOperand, indices: MLOperand, *, label: str = "") -> MLOperandDescriptor:
+    """Take slices of the input where coordinates say.
+
+    Args:
+        input: the tensor to take from.
+        indices: coordinates in the last axis, into as many leading axes of the input as they are long.
+        label: the operator's name in messages.
+    """
+    return output(input.data_type, _slices_shape(input, indices))
+
+
+def _slices_shape(input: MLOperand, indices: MLOperand) -> tuple[int, ...]:
+    """The shape of the slices that coordinates select, laid out as the coordinates are."""
+    length = indices.shape[-1]
+    if length > input.rank:
+        refuse(
+            f"the last dimension of indices {list(indices.shape)}", length, f"at most the input's rank, {input.rank}"
+        )
+    return (*indices.shape[:-1], *input.shape[length:])
+
+
+@operator("scatterElements", SCATTER_ELEMENTS)
+def scatter_elements(
+    input: MLOperand, indices: MLOperand, updates: MLOperand, *, axis: int = 0, label: str = ""
+) -> MLOperandDescriptor:
+    """Copy the input, and put single elements: each in its own place, but along an axis where its index says.
+
+    Where two go to one place, the one that comes later in row-major order stays.
+
+    Args:
+        input: the tensor to copy.
+        indices: positions along ``axis``; of the input's shape but for the size of ``axis``.
+        updates: the elements to put, in the shape of ``indices``.
+        axis: the axis that the indices count along.
+        label: the operator's name in messages.
+    """
+    _check_element_indices(input, indices, axis)
+    check_shape("updates", updates, indices.shape)
+    return same(input)
+
+
+@operator("scatterND", SCATTER_ND)
+def scatter_nd(input: MLOperand, indices: MLOperand, updates: MLOperand, *, label: str = "") -> MLOperandDescriptor:
+    """Copy the input, and put slices where coordinates say.
+
+    Where two go to one place, the one that comes later in row-major order stays.
+
+    Args:
+        input: the tensor to copy.
+        indices: coordinates in the last axis, into as many leading axes of the input as they are long.
+        updates: the slices to put, laid out as the coordinates are.
+        label: the operator's name in messages.
+    """
+    check_shape("updates", updates, _slices_shape(input, indices))
+    return same(input)

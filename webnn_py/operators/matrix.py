@@ -1,0 +1,76 @@
+"""Matrix products (sections "gemm" and "matmul")."""
+
+from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.operators.declaration import operator
+from webnn_py.operators.limits import FLOATS, MAX_RANK, LimitsRow, limit
+from webnn_py.operators.operand import MLOperand
+from webnn_py.operators.rules import broadcast, check_broadcast_to, output, refuse
+
+GEMM: LimitsRow = {
+    "a": limit(FLOATS, rank=2),
+    "b": limit(FLOATS, rank=2, type_of="a"),
+    "c": limit(FLOATS, rank=(0, 2), type_of="a"),
+    "output": limit(FLOATS, rank=2, type_of="a"),
+}
+
+MATMUL: LimitsRow = {
+    "a": limit(FLOATS, rank=(2, MAX_RANK)),
+    "b": limit(FLOATS, rank=(2, MAX_RANK), type_of="a"),
+    "output": limit(FLOATS, rank=(2, MAX_RANK), type_of="a"),
+}
+
+
+@operator("gemm", GEMM)
+def gemm(
+    a: MLOperand,
+    b: MLOperand,
+    *,
+    c: MLOperand | None = None,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    a_transpose: bool = False,
+    b_transpose: bool = False,
+    label: str = "",
+) -> MLOperandDescriptor:
+    """Multiply two matrices and add a third: alpha · A · B + beta · C.
+
+    float16 is computed in float32 and rounded once.
+
+    Args:
+        a: [M, K], or [K, M] with ``a_transpose``.
+        b: [K, N], or [N, K] with ``b_transpose``.
+        c: broadcastable to [M, N]; nothing is added when it is absent.
+        alpha: factor of the product.
+        beta: factor of ``c``.
+        a_transpose: whether to transpose ``a`` first.
+        b_transpose: whether to transpose ``b`` first.
+        label: shown in messages about this operator.
+    """
+    rows, inner = reversed(a.shape) if a_transpose else a.shape
+    inner_b, columns = reversed(b.shape) if b_transpose else b.shape
+    check_inner(inner, inner_b)
+    if c is not None:
+        check_broadcast_to("c", c.shape, (rows, columns))
+    return output(a.data_type, (rows, columns))
+
+
+@operator("matmul", MATMUL)
+def matmul(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
+    """Multiply matrices: the last two dimensions of a and b; the dimensions before them broadcast.
+
+    float16 is computed in float32 and rounded once.
+
+    Args:
+        a: [..., M, K].
+        b: [..., K, N].
+        label: shown in messages about this operator.
+    """
+    check_inner(a.shape[-1], b.shape[-2])
+    batch = broadcast(a.shape[:-2], b.shape[:-2], ("the batch of a", "the batch of b"))
+    return output(a.data_type, (*batch, a.shape[-2], b.shape[-1]))
+
+
+def check_inner(columns: int, rows: int) -> None:
+    """Refuse two matrices that cannot be multiplied."""
+    if columns != rows:
+        refuse("the number of rows of b", rows, f"that of columns of a, {columns}")

@@ -1,0 +1,295 @@
+"""Operators that move elements without computing: they join, cut, repeat, reorder or mask tensors.
+
+Every data type is allowed, and every element that is kept keeps its bits.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from webnn_py.descriptors import MAX_DIMENSION, MLOperandDescriptor
+from webnn_py.operators.declaration import operator
+from webnn_py.operators.idl import Long, MLNumber
+from webnn_py.operators.limits import ANY, BYTES_TOO, COMMON, FLOATS, MAX_RANK, LimitsRow, limit
+from webnn_py.operators.operand import MLOperand
+from webnn_py.operators.rules import (
+    check_axes,
+    check_axis,
+    check_broadcast_to,
+    check_length,
+    check_positive,
+    output,
+    refuse,
+    same,
+)
+
+PaddingMode = Literal["constant", "edge", "reflection"]
+"""``MLPaddingMode``."""
+
+MAX_TENSOR_COUNT = 8192
+"""A valid tensor count is 1 to this."""
+
+ANY_RANK: LimitsRow = {
+    "input": limit(ANY, required=COMMON),
+    "output": limit(ANY, required=COMMON, type_of="input", rank_of="input"),
+}
+CONCAT: LimitsRow = {
+    "inputs": limit(ANY, required=COMMON, rank=(1, MAX_RANK)),
+    "output": limit(ANY, required=COMMON, rank=(1, MAX_RANK), type_of="inputs", rank_of="inputs"),
+}
+EXPAND: LimitsRow = {
+    "input": limit(ANY, required=COMMON),
+    "output": limit(ANY, required=COMMON, type_of="input"),
+}
+PAD: LimitsRow = {
+    "input": limit(ANY, required=FLOATS),
+    "output": limit(ANY, required=FLOATS, type_of="input", rank_of="input"),
+}
+RESHAPE: LimitsRow = {
+    "input": limit(ANY, required=BYTES_TOO),
+    "output": limit(ANY, required=BYTES_TOO, type_of="input"),
+}
+SLICE: LimitsRow = {
+    "input": limit(ANY, required=BYTES_TOO),
+    "output": limit(ANY, required=BYTES_TOO, type_of="input", rank_of="input"),
+}
+SPLIT: LimitsRow = {
+    "input": limit(ANY, required=COMMON, rank=(1, MAX_RANK)),
+    "outputs": limit(ANY, required=COMMON, rank=(1, MAX_RANK), type_of="input", rank_of="input"),
+}
+TRIANGULAR: LimitsRow = {
+    "input": limit(ANY, required=FLOATS, rank=(2, MAX_RANK)),
+    "output": limit(ANY, required=FLOATS, rank=(2, MAX_RANK), type_of="input", rank_of="input"),
+}
+
+
+@operator("concat", CONCAT)
+def concat(inputs: Sequence[MLOperand], axis: int, *, label: str = "") -> MLOperandDescriptor:
+    """Join tensors one after the other along an axis.
+
+    Args:
+        inputs: 1 to 8192 tensors of one data type, and of one shape but for the size of ``axis``.
+        axis: the axis along which to join.
+        label: the operator's name in messages.
+    """
+    _check_tensor_count("the number of inputs", len(inputs))
+    first = inputs[0]
+    check_axis(axis, first)
+    size = first.shape[axis]
+    for index, item in enumerate(inputs[1:], start=1):
+        _check_joins(first, item, axis, f"inputs[{index}]")
+        size += item.shape[axis]
+        if size > MAX_DIMENSION:
+            refuse(f"the size of axis {axis} up to inputs[{index}]", size, f"at most {MAX_DIMENSION}")
+    return output(first.data_type, (*first.shape[:axis], size, *first.shape[axis + 1 :]))
+
+
+def _check_joins(first: MLOperand, item: MLOperand, axis: int, name: str) -> None:
+    """Refuse an operand that cannot be joined to ``first`` along ``axis``."""
+    if item.data_type != first.data_type:
+        refuse(f"the data type of {name}", item.data_type, f"that of inputs[0], {first.data_type}")
+    if item.rank != first.rank:
+        refuse(f"the rank of {name}", item.rank, f"that of inputs[0], {first.rank}")
+    for dimension, (size, wanted) in enumerate(zip(item.shape, first.shape, strict=True)):
+        if dimension != axis and size != wanted:
+            shapes = f"{list(first.shape)} everywhere but at axis {axis}, as inputs[0] is"
+            refuse(f"the shape of {name}", item.shape, shapes)
+
+
+def _check_tensor_count(subject: str, count: int) -> None:
+    if not 1 <= count <= MAX_TENSOR_COUNT:
+        refuse(subject, count, f"from 1 to {MAX_TENSOR_COUNT}")
+
+
+@operator("expand", EXPAND)
+def expand(input: MLOperand, new_shape: Sequence[int], *, label: str = "") -> MLOperandDescriptor:
+    """Repeat the input along axes of size 1, and along new leading axes, until it has the new shape.
+
+    Args:
+        input: the tensor to repeat.
+        new_shape: the output's shape, to which the input's must broadcast.
+        label: the operator's name in messages.
+    """
+    check_broadcast_to("input", input.shape, new_shape)
+    _check_output_rank("new_shape", new_shape)
+    return output(input.data_type, new_shape)
+
+
+def _check_output_rank(name: str, shape: Sequence[int]) -> None:
+    if len(shape) > MAX_RANK:
+        refuse(f"the rank of {name} {list(shape)}", len(shape), f"at most {MAX_RANK}")
+
+
+@operator("pad", PAD)
+def pad(
+    input: MLOperand,
+    beginning_padding: Sequence[int],
+    ending_padding: Sequence[int],
+    *,
+    mode: PaddingMode = "constant",
+    value: MLNumber = 0,
+    label: str = "",
+) -> MLOperandDescriptor:
+    """Add elements before and after those of each axis.
+
+    Args:
+        input: the tensor to pad.
+        beginning_padding: how many elements to add before those of each axis.
+        ending_padding: how many elements to add after those of each axis.
+        mode: what to add: "constant" adds ``value``, "edge" repeats the outermost elements, "reflection" mirrors
+            the elements at the outermost ones, which are not repeated: less padding than the axis has elements.
+        value: the constant, cast to the input's data type: integers round half to even and saturate.
+        label: the operator's name in messages.
+    """
+    check_length("beginning_padding", beginning_padding, input.rank)
+    check_length("ending_padding", ending_padding, input.rank)
+    if mode == "reflection":
+        _check_reflection("beginning_padding", beginning_padding, input.shape)
+        _check_reflection("ending_padding", ending_padding, input.shape)
+    sizes = zip(beginning_padding, input.shape, ending_padding, strict=True)
+    shape = tuple(begin + size + end for begin, size, end in sizes)
+    if any(size > MAX_DIMENSION for size in shape):
+        refuse("the padded shape", shape, f"at most {MAX_DIMENSION} everywhere")
+    return output(input.data_type, shape)
+
+
+def _check_reflection(name: str, padding: Sequence[int], shape: Sequence[int]) -> None:
+    """Refuse to mirror more elements than there are beyond the outermost."""
+    if any(count >= size for count, size in zip(padding, shape, strict=True)):
+        refuse(name, tuple(padding), f"less than the shape {list(shape)} everywhere, to be a reflection")
+
+
+@operator("reshape", RESHAPE)
+def reshape(input: MLOperand, new_shape: Sequence[int], *, label: str = "") -> MLOperandDescriptor:
+    """Give the elements, in their row-major order, another shape.
+
+    Args:
+        input: the tensor to reshape.
+        new_shape: the output's shape, of as many elements as the input has; no dimension is inferred.
+        label: the operator's name in messages.
+    """
+    _check_output_rank("new_shape", new_shape)
+    if any(not 1 <= size <= MAX_DIMENSION for size in new_shape):
+        refuse("new_shape", tuple(new_shape), f"from 1 to {MAX_DIMENSION} everywhere")
+    reshaped = output(input.data_type, new_shape)
+    count = same(input).element_count
+    if reshaped.element_count != count:
+        shapes = f"as many as the input {list(input.shape)} has, {count}"
+        refuse(f"the number of elements of new_shape {list(new_shape)}", reshaped.element_count, shapes)
+    return reshaped
+
+
+@operator("reverse", ANY_RANK)
+def reverse(input: MLOperand, *, axes: Sequence[int] | None = None, label: str = "") -> MLOperandDescriptor:
+    """Reverse the order of the elements along axes.
+
+    Args:
+        input: the tensor to reverse.
+        axes: the axes, each at most once; absent: all of them, empty: none.
+        label: the operator's name in messages.
+    """
+    if axes is not None:
+        check_axes(axes, input)
+    return same(input)
+
+
+@operator("slice", SLICE)
+def slice_(
+    input: MLOperand,
+    starts: Sequence[int],
+    sizes: Sequence[int],
+    *,
+    strides: Sequence[int] | None = None,
+    label: str = "",
+) -> MLOperandDescriptor:
+    """Cut a window out of the input.
+
+    Args:
+        input: the tensor to cut.
+        starts: the window's first element along each axis.
+        sizes: the window's size along each axis, before striding: at least 1, and within the input.
+        strides: the step from one element taken to the next, along each axis; absent: 1 everywhere.
+        label: the operator's name in messages.
+    """
+    check_positive("sizes", sizes)
+    check_length("starts", starts, input.rank)
+    check_length("sizes", sizes, input.rank)
+    if strides is None:
+        strides = (1,) * input.rank
+    check_length("strides", strides, input.rank)
+    check_positive("strides", strides)
+    for axis, (start, size, available) in enumerate(zip(starts, sizes, input.shape, strict=True)):
+        if start + size > available:
+            subject = f"the end of the window, starts[{axis}] + sizes[{axis}]"
+            refuse(subject, start + size, f"at most {available}, the input's dimension")
+    return output(input.data_type, (-(-size // stride) for size, stride in zip(sizes, strides, strict=True)))
+
+
+@operator("split", SPLIT)
+def split(
+    input: MLOperand, splits: int | Sequence[int], *, axis: int = 0, label: str = ""
+) -> list[MLOperandDescriptor]:
+    """Cut the input into pieces along an axis.
+
+    Args:
+        input: the tensor to cut.
+        splits: the number of pieces, of one size; or the size of each piece. 1 to 8192 pieces.
+        axis: the axis along which to cut.
+        label: the operator's name in messages.
+    """
+    check_axis(axis, input)
+    size = input.shape[axis]
+    if isinstance(splits, int):
+        _check_tensor_count("splits", splits)
+        if size % splits:
+            refuse("splits", splits, f"a divisor of {size}, the size of axis {axis}")
+        splits = (size // splits,) * splits
+    else:
+        _check_tensor_count("the number of splits", len(splits))
+        check_positive("splits", splits)
+        if sum(splits) != size:
+            refuse(f"the sum of splits {list(splits)}", sum(splits), f"{size}, the size of axis {axis}")
+    before, after = input.shape[:axis], input.shape[axis + 1 :]
+    return [output(input.data_type, (*before, piece, *after)) for piece in splits]
+
+
+@operator("tile", ANY_RANK)
+def tile(input: MLOperand, repetitions: Sequence[int], *, label: str = "") -> MLOperandDescriptor:
+    """Lay copies of the whole input side by side.
+
+    Args:
+        input: the tensor to repeat.
+        repetitions: the number of copies along each axis, at least 1.
+        label: the operator's name in messages.
+    """
+    check_length("repetitions", repetitions, input.rank)
+    check_positive("repetitions", repetitions)
+    return output(input.data_type, (size * count for size, count in zip(input.shape, repetitions, strict=True)))
+
+
+@operator("transpose", ANY_RANK)
+def transpose(input: MLOperand, *, permutation: Sequence[int] | None = None, label: str = "") -> MLOperandDescriptor:
+    """Reorder the axes.
+
+    Args:
+        input: the tensor to transpose.
+        permutation: for each axis of the output, the axis of the input that it is; absent: all in reverse order.
+        label: the operator's name in messages.
+    """
+    if permutation is None:
+        return output(input.data_type, reversed(input.shape))
+    check_length("permutation", permutation, input.rank)
+    check_axes(permutation, input, "permutation")
+    return output(input.data_type, (input.shape[axis] for axis in permutation))
+
+
+@operator("triangular", TRIANGULAR)
+def triangular(input: MLOperand, *, upper: bool = True, diagonal: Long = 0, label: str = "") -> MLOperandDescriptor:
+    """Keep the upper or the lower triangle of each matrix, and put zeros elsewhere.
+
+    Args:
+        input: a matrix, or a batch of matrices in the last two axes.
+        upper: whether to keep the elements on and above the diagonal, or those on and below it.
+        diagonal: which diagonal: 0 is the main one, 1 the one above it, -1 the one below it, and so on.
+        label: the operator's name in messages.
+    """
+    return same(input)

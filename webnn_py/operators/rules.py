@@ -1,0 +1,104 @@
+"""Shape rules and checks that several operators share."""
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import NoReturn
+
+from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
+from webnn_py.operators.operand import MLOperand
+
+
+class Refused(Exception):  # noqa: N818 - not an error of its own: the builder turns it into a TypeError
+    """A rule's refusal, in words; the builder puts the operator and the label in front."""
+
+
+def refuse(subject: str, given: object, allowed: str) -> NoReturn:
+    """Refuse an argument: ``subject`` is ``given``, and must be ``allowed``."""
+    shown = list(given) if isinstance(given, tuple) else given
+    raise Refused(f"{subject} is {shown}; it must be {allowed}")
+
+
+def same(operand: MLOperand) -> MLOperandDescriptor:
+    """An output of the operand's own data type and shape."""
+    return MLOperandDescriptor(operand.data_type, operand.shape)
+
+
+def output(data_type: MLOperandDataType, shape: Iterable[int]) -> MLOperandDescriptor:
+    """An output of the given data type and shape."""
+    return MLOperandDescriptor(data_type, tuple(shape))
+
+
+def check_axis(axis: int, operand: MLOperand, name: str = "axis") -> None:
+    """Refuse an axis that the operand has not."""
+    if axis >= operand.rank:
+        refuse(name, axis, f"less than the rank, {operand.rank}, of the shape {list(operand.shape)}")
+
+
+def check_axes(axes: Sequence[int], operand: MLOperand, name: str = "axes") -> None:
+    """Refuse axes that the operand has not, and axes given twice."""
+    for axis in axes:
+        check_axis(axis, operand, f"{name} {list(axes)}: {axis}")
+    if len(set(axes)) != len(axes):
+        refuse(name, tuple(axes), "without duplicates")
+
+
+def check_shape(name: str, operand: MLOperand, expected: Sequence[int]) -> None:
+    """Refuse an operand that has not exactly the expected shape."""
+    if operand.shape != tuple(expected):
+        refuse(f"the shape of {name}", operand.shape, str(list(expected)))
+
+
+def check_length(name: str, values: Sequence[object], length: int) -> None:
+    """Refuse a sequence that has not exactly ``length`` items."""
+    if len(values) != length:
+        refuse(f"the length of {name} {list(values)}", len(values), str(length))
+
+
+def check_positive(name: str, values: Sequence[int]) -> None:
+    """Refuse a sequence that contains a zero."""
+    if 0 in values:
+        refuse(name, tuple(values), "at least 1 everywhere")
+
+
+def broadcast(a: Sequence[int], b: Sequence[int], names: tuple[str, str] = ("a", "b")) -> tuple[int, ...]:
+    """Bidirectional broadcast of two shapes."""
+    rank = max(len(a), len(b))
+    left = (1,) * (rank - len(a)) + tuple(a)
+    right = (1,) * (rank - len(b)) + tuple(b)
+    if any(x != y and x != 1 and y != 1 for x, y in zip(left, right, strict=True)):
+        raise Refused(
+            f"the shapes of {names[0]} and {names[1]} are {list(a)} and {list(b)}; "
+            "they must broadcast: each pair of dimensions equal, or one of them 1"
+        )
+    return tuple(y if x == 1 else x for x, y in zip(left, right, strict=True))
+
+
+def check_broadcast_to(name: str, shape: Sequence[int], target: Sequence[int]) -> None:
+    """Refuse a shape that does not broadcast, unidirectionally, to ``target``."""
+    padded = (1,) * (len(target) - len(shape)) + tuple(shape)
+    if len(shape) > len(target) or any(size not in (1, wanted) for size, wanted in zip(padded, target, strict=True)):
+        refuse(f"the shape of {name}", tuple(shape), f"broadcastable to {list(target)}")
+
+
+def reduced_shape(operand: MLOperand, axes: Sequence[int] | None, *, keep_dimensions: bool) -> tuple[int, ...]:
+    """The spec's "calculate reduction output shape"."""
+    if axes is None:
+        axes = range(operand.rank)
+    check_axes(axes, operand)
+    if keep_dimensions:
+        return tuple(1 if axis in axes else size for axis, size in enumerate(operand.shape))
+    return tuple(size for axis, size in enumerate(operand.shape) if axis not in axes)
+
+
+def conv_output_size(size: int, window: int, begin: int, end: int, stride: int, dilation: int) -> float:
+    """The spec's "calculate conv output size", not yet rounded."""
+    effective = (window - 1) * dilation + 1
+    return (size - effective + begin + end) / stride + 1
+
+
+def floor_or_refuse(name: str, size: float) -> int:
+    """An output size rounded down; refused when nothing is left."""
+    rounded = math.floor(size)
+    if rounded < 1:
+        refuse(name, rounded, "at least 1")
+    return rounded

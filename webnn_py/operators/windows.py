@@ -1,0 +1,99 @@
+"""Windows that slide over images: what convolution and pooling share.
+
+A Slide says how a window moves along one spatial axis; shape rules and devices compute with it alike.
+"""
+
+from collections.abc import Sequence
+from typing import Final, Literal
+
+import attrs
+
+from webnn_py.operators.rules import check_length, check_positive, conv_output_size
+
+InputLayout = Literal["nchw", "nhwc"]
+"""The order of an image's axes: batch, channels, height, width; or channels last."""
+
+PER_SIDE: Final = 4
+PER_AXIS: Final = 2
+
+
+@attrs.frozen
+class Slide:
+    """How a window slides along one spatial axis.
+
+    Attributes:
+        size: the length of the axis.
+        window: how many elements a window has.
+        begin: the padding before the axis.
+        end: the padding after it.
+        stride: from one window to the next.
+        dilation: from one element of a window to the next.
+    """
+
+    size: int
+    window: int
+    begin: int
+    end: int
+    stride: int
+    dilation: int
+
+    @property
+    def reach(self) -> int:
+        """What a window spans."""
+        return (self.window - 1) * self.dilation + 1
+
+    @property
+    def output_size(self) -> float:
+        """How many windows there are, not yet rounded."""
+        return conv_output_size(self.size, self.window, self.begin, self.end, self.stride, self.dilation)
+
+    @property
+    def transposed_size(self) -> int:
+        """How long the axis becomes when every element spreads over a window."""
+        return (self.size - 1) * self.stride + self.reach - self.begin - self.end
+
+
+def slides(
+    sizes: Sequence[int],
+    window: Sequence[int],
+    padding: Sequence[int] | None,
+    strides: Sequence[int] | None,
+    dilations: Sequence[int] | None,
+) -> tuple[Slide, Slide]:
+    """The slides along height and width; what is absent has the specification's default."""
+    begin_height, end_height, begin_width, end_width = padding or (0,) * PER_SIDE
+    strides = strides or (1,) * PER_AXIS
+    dilations = dilations or (1,) * PER_AXIS
+    return (
+        Slide(sizes[0], window[0], begin_height, end_height, strides[0], dilations[0]),
+        Slide(sizes[1], window[1], begin_width, end_width, strides[1], dilations[1]),
+    )
+
+
+def image_axes(layout: InputLayout) -> tuple[int, int, int, int]:
+    """Where a layout has batch, channels, height and width."""
+    return (0, 1, 2, 3) if layout == "nchw" else (0, 3, 1, 2)
+
+
+def image_shape(shape: Sequence[int], layout: InputLayout) -> tuple[int, int, int, int]:
+    """The batch, channels, height and width of a 4-D shape."""
+    batch, channels, height, width = (shape[axis] for axis in image_axes(layout))
+    return batch, channels, height, width
+
+
+def laid_out(batch: int, channels: int, height: int, width: int, layout: InputLayout) -> tuple[int, int, int, int]:
+    """The 4-D shape of images in a layout."""
+    return (batch, channels, height, width) if layout == "nchw" else (batch, height, width, channels)
+
+
+def check_padding(padding: Sequence[int] | None) -> None:
+    """Refuse padding that is not the beginnings and endings of height and width."""
+    if padding is not None:
+        check_length("padding", padding, PER_SIDE)
+
+
+def check_steps(name: str, values: Sequence[int] | None) -> None:
+    """Refuse strides, dilations or window dimensions that are not two positive numbers."""
+    if values is not None:
+        check_length(name, values, PER_AXIS)
+        check_positive(name, values)

@@ -1,0 +1,104 @@
+"""``MLBuffer``: a tensor on the device, seen from the script timeline."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Self, final
+
+from webnn_py.descriptors import MLBufferDescriptor, MLOperandDataType
+from webnn_py.device.backend import HostArray, Storage
+from webnn_py.errors import DestroyedBufferError, InvalidStateError
+from webnn_py.timelines.promise import MLPromise
+
+if TYPE_CHECKING:
+    from webnn_py.script.context import MLContext
+
+
+@final
+class MLBuffer:
+    """A tensor that lives on a context's device (the text's ``MLTensor``; both names are this class).
+
+    Made by :meth:`MLContext.create_buffer` and :meth:`MLContext.create_constant_buffer`. The getters work forever,
+    after :meth:`destroy` and after the loss of the context too.
+    """
+
+    __slots__ = ("__weakref__", "_context", "_descriptor", "_destroyed", "_pending_reads", "_storage")
+    _context: MLContext
+    _descriptor: MLBufferDescriptor
+    _storage: Storage
+    _destroyed: bool
+    _pending_reads: dict[MLPromise[HostArray] | MLPromise[None], None]
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        raise TypeError("MLBuffer has no public constructor; use MLContext.create_buffer()")
+
+    @classmethod
+    def _create(cls, context: MLContext, descriptor: MLBufferDescriptor) -> Self:
+        self = cls.__new__(cls)
+        self._context = context
+        self._descriptor = descriptor
+        self._storage = Storage(descriptor)
+        self._destroyed = False
+        self._pending_reads = {}
+        return self
+
+    @property
+    def data_type(self) -> MLOperandDataType:
+        """The data type of the elements."""
+        return self._descriptor.data_type
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The dimensions; empty for a scalar."""
+        return self._descriptor.shape
+
+    @property
+    def readable(self) -> bool:
+        """Whether :meth:`MLContext.read_buffer` may read it."""
+        return self._descriptor.readable
+
+    @property
+    def writable(self) -> bool:
+        """Whether :meth:`MLContext.write_buffer` may write it."""
+        return self._descriptor.writable
+
+    @property
+    def constant(self) -> bool:
+        """Whether it is a constant, to be used by :meth:`MLGraphBuilder.constant` only."""
+        return self._descriptor.constant
+
+    def destroy(self) -> None:
+        """Reject pending reads at once, then enqueue the release on the device timeline.
+
+        Dispatches in flight finish first, and their other outputs stay readable. The second call does nothing.
+        """
+        if self._destroyed:
+            return
+        self._destroyed = True
+        pending, self._pending_reads = self._pending_reads, {}
+        if pending:
+            error = InvalidStateError(f"read_buffer(): {self._why_destroyed()} while the read was pending")
+            for promise in pending:
+                promise._reject(error)
+        self._context._release(self._storage)
+
+    def _check_alive(self, method: str, name: str) -> None:
+        if self._destroyed:
+            raise DestroyedBufferError(f"{method}(): {name} is destroyed: {self._why_destroyed()}")
+
+    def _why_destroyed(self) -> str:
+        lost = self._context._lost_message
+        return "destroy() was called on the buffer" if lost is None else f"the context is lost: {lost}"
+
+    def __del__(self) -> None:
+        if not getattr(self, "_destroyed", True):
+            warnings.warn(f"{self!r} was never destroyed", ResourceWarning, source=self, stacklevel=1)
+            self._context._release_from_anywhere(self._storage)
+
+    def __repr__(self) -> str:
+        flags = [name for name in ("readable", "writable", "constant") if getattr(self, name)]
+        state = " destroyed" if self._destroyed else ""
+        return f"<MLBuffer {' '.join([str(self._descriptor), *flags])}{state}>"
+
+
+MLTensor = MLBuffer

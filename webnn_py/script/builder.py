@@ -1,0 +1,335 @@
+"""``MLGraphBuilder``: draws a graph, one operator at a time, and checks each as it is drawn."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, final, overload
+
+import numpy as np
+
+from webnn_py.descriptors import (
+    DATA_TYPES,
+    MLOperandDataType,
+    MLOperandDescriptor,
+    check_dimensions,
+    operand_data_type,
+    operand_descriptor,
+)
+from webnn_py.errors import InvalidStateError, OperationError, SecurityError
+from webnn_py.graph import Constant, Graph, Input, Node, Output, Value
+from webnn_py.operators.casting import cast_number
+from webnn_py.operators.declaration import Operator
+from webnn_py.operators.idl import MLNumber, ml_number, usv_string
+from webnn_py.operators.operand import MLOperand
+from webnn_py.operators.rules import Refused
+from webnn_py.script.buffer import MLBuffer
+from webnn_py.script.context import MLContext
+from webnn_py.script.graph import MLGraph
+from webnn_py.script.limits import check_operands, check_outputs
+from webnn_py.script.operator_methods import OperatorMethods
+from webnn_py.script.sources import host_copy
+from webnn_py.timelines.device_timeline import DeviceOperation
+from webnn_py.timelines.promise import MLPromise
+
+
+@final
+class MLGraphBuilder(OperatorMethods):
+    """Draws one graph (section "MLGraphBuilder interface").
+
+    Every operator is a method that takes operands and returns one, or a list of them. What does not fit is refused
+    at once with ``TypeError``; nothing is computed before :meth:`build`, which ends the builder's work.
+
+    Args:
+        context: where the graph will run.
+
+    Raises:
+        TypeError: ``context`` is no ``MLContext``.
+        SecurityError: the policy denies the use of the API.
+        InvalidStateError: the context is lost.
+    """
+
+    def __init__(self, context: MLContext) -> None:
+        if not isinstance(context, MLContext):
+            raise TypeError(f"MLGraphBuilder(): context is {context!r}; it must be an MLContext")
+        if not context._ml._allowed():
+            raise SecurityError("MLGraphBuilder(): the policy denies the use of the Web Neural Network API")
+        if context._lost_message is not None:
+            raise context._lost_error("MLGraphBuilder")
+        self._context = context
+        self._capabilities = context._device.backend.capabilities
+        self._has_built = False
+        self._destroyed = False
+        self._values: dict[MLOperand, Value] = {}
+        self._input_names: set[str] = set()
+        self._constant_buffers: dict[Value, MLBuffer] = {}
+
+    # --- inputs and constants --------------------------------------------------------------------------------
+
+    def input(self, name: str, *, data_type: MLOperandDataType, shape: Any) -> MLOperand:
+        """A graph input, whose data come with each dispatch.
+
+        Args:
+            name: not empty, and not used by another input of this builder.
+            data_type: one of the eight data types.
+            shape: the dimensions, each at least 1; empty for a scalar.
+
+        Raises:
+            TypeError: the name or the descriptor is refused.
+            InvalidStateError: the builder has built, or the context is lost.
+        """
+        try:
+            converted = usv_string(name)
+        except TypeError as error:
+            raise TypeError(f"input(): name {error}") from None
+        descriptor = self._descriptor("input", data_type, shape)
+        self._check_can_build("input")
+        if not converted:
+            raise TypeError("input(): name is empty; it must not be")
+        if converted in self._input_names:
+            raise TypeError(f"input(): name is {converted!r}; another input of this builder has it")
+        self._check_dimensions("input", descriptor)
+        self._input_names.add(converted)
+        return self._operand(Input(descriptor, converted))
+
+    @overload
+    def constant(self, value: MLBuffer) -> MLOperand: ...
+    @overload
+    def constant(self, value: MLNumber, *, data_type: MLOperandDataType) -> MLOperand: ...
+    @overload
+    def constant(self, value: np.ndarray[Any, Any]) -> MLOperand: ...
+    @overload
+    def constant(self, value: object, *, data_type: MLOperandDataType, shape: Any) -> MLOperand: ...
+    def constant(self, value: object, *, data_type: object = None, shape: Any = None) -> MLOperand:
+        """A constant, in four forms.
+
+        * ``constant(array)``: a numpy array of one of the eight data types.
+        * ``constant(data, data_type=…, shape=…)``: any bytes; see :meth:`MLContext.write_buffer`.
+        * ``constant(number, data_type=…)``: a scalar; the number is clamped and rounded to the data type.
+        * ``constant(buffer)``: a constant buffer of this context.
+
+        Bytes are copied now: what happens to ``value`` later has no effect.
+
+        Raises:
+            TypeError: the value or the descriptor is refused.
+            InvalidStateError: the builder has built, or the context is lost.
+        """
+        if isinstance(value, MLBuffer):
+            return self._constant_of_buffer(value, data_type, shape)
+        if data_type is None and isinstance(value, (np.ndarray, np.generic)):
+            name = value.dtype.newbyteorder("=").name
+            if name not in DATA_TYPES:
+                raise TypeError(
+                    f"constant(): the array's data type is {name}; it must be one of {', '.join(DATA_TYPES)}"
+                )
+            data_type = name
+            shape = value.shape if shape is None else shape
+        if data_type is None:
+            raise TypeError("constant(): data_type is missing; only numpy arrays and constant buffers know their own")
+        if shape is None and not isinstance(value, np.ndarray):
+            return self._constant_of_number(value, data_type)
+        if shape is None and isinstance(value, np.ndarray):
+            shape = value.shape
+        return self._constant_of_bytes(value, data_type, shape)
+
+    def _constant_of_bytes(self, value: object, data_type: object, shape: Any) -> MLOperand:
+        descriptor = self._descriptor("constant", data_type, shape)
+        self._check_can_build("constant")
+        self._check_dimensions("constant", descriptor)
+        try:
+            copied = host_copy(value, descriptor)
+        except TypeError as error:
+            raise TypeError(f"constant(): {error}") from None
+        return self._operand(Constant(descriptor, copied))
+
+    def _constant_of_number(self, value: object, data_type: object) -> MLOperand:
+        try:
+            number, converted = ml_number(value), operand_data_type(data_type)
+        except TypeError as error:
+            raise TypeError(f"constant(): the value {error}") from None
+        self._check_can_build("constant")
+        self._check_data_type("constant", converted)
+        data = np.array(cast_number(number, converted), converted)
+        return self._operand(Constant(MLOperandDescriptor(converted, ()), data))
+
+    def _constant_of_buffer(self, buffer: MLBuffer, data_type: object, shape: Any) -> MLOperand:
+        if data_type is not None or shape is not None:
+            raise TypeError("constant(): a constant buffer has its own data type and shape; give neither")
+        if buffer._context is not self._context:
+            raise TypeError(f"constant(): {buffer!r} belongs to another context")
+        buffer._check_alive("constant", repr(buffer))
+        if not buffer.constant:
+            raise TypeError(f"constant(): {buffer!r} is not constant; create_constant_buffer() makes constant ones")
+        self._check_can_build("constant")
+        descriptor = MLOperandDescriptor(buffer.data_type, buffer.shape)
+        value = Constant(descriptor, buffer._storage)
+        self._constant_buffers[value] = buffer
+        return self._operand(value)
+
+    # --- operators -------------------------------------------------------------------------------------------
+
+    def _append(self, operator: Operator[..., Any], args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
+        """Draw one operator: convert, check in the spec's order, infer, and return the new operands."""
+        name = f"{operator.name}()"
+        try:
+            arguments = operator.bind(args, kwargs)
+        except TypeError as error:
+            raise TypeError(f"{name}{_shown(kwargs.get('label'))}: {error}") from None
+        name = f"{name}{_shown(arguments.label)}"
+        self._check_can_build(operator.name)
+        for _, shown, operand in arguments.each_operand():
+            if operand not in self._values:
+                raise TypeError(f"{name}: {shown} belongs to another builder")
+        try:
+            check_operands(operator, arguments, self._capabilities)
+            descriptors = operator.infer(arguments)
+            check_outputs(operator, descriptors, self._capabilities)
+            for descriptor in descriptors:
+                self._check_size(descriptor)
+        except Refused as refused:
+            raise TypeError(f"{name}: {refused}") from None
+        values = {
+            parameter: tuple(self._values[item] for item in operand)
+            if isinstance(operand, tuple)
+            else self._values[operand]
+            for parameter, operand in arguments.operands.items()
+        }
+        node = Node(operator, values, arguments.options(), tuple(descriptors), arguments.label)
+        operands = [self._operand(value) for value in node.results]
+        return operands if operator.returns_sequence else operands[0]
+
+    # --- build -----------------------------------------------------------------------------------------------
+
+    def build(self, outputs: Mapping[str, MLOperand]) -> MLPromise[MLGraph]:
+        """Compile the drawing for the context's device; the builder can then draw no more.
+
+        Args:
+            outputs: the operands to compute, by name. Inputs and constants themselves cannot be outputs: use
+                ``identity()``. Inputs that no output needs are left out of the graph.
+
+        Returns:
+            A promise of the graph, rejected with ``TypeError`` for outputs that are refused (the builder stays
+            usable), ``InvalidStateError`` when the builder has built or the context is lost, ``OperationError``
+            when the device cannot compile the graph.
+        """
+        try:
+            named = self._check_outputs(outputs)
+            drawing = Graph.reaching({name: self._values[operand] for name, operand in named.items()})
+            self._check_constant_buffers(drawing)
+        except (TypeError, InvalidStateError) as error:
+            return MLPromise._rejected(error)
+        graph = MLGraph._create(self._context, drawing)
+        self._has_built = True
+        self._forget()
+        return self._enqueue_build(graph, drawing)
+
+    def _check_outputs(self, outputs: object) -> dict[str, MLOperand]:
+        if not isinstance(outputs, Mapping):
+            raise TypeError(f"build(): outputs is {outputs!r}; it must be a mapping of names to operands")
+        named = {}
+        for name, operand in outputs.items():
+            if not isinstance(name, str) or not isinstance(operand, MLOperand):
+                raise TypeError(f"build(): outputs[{name!r}] is {operand!r}; it must be an MLOperand")
+            named[usv_string(name)] = operand
+        self._check_can_build("build")
+        if not named:
+            raise TypeError("build(): outputs is empty; a graph needs at least one")
+        for name, operand in named.items():
+            if not name:
+                raise TypeError("build(): an output's name is empty; it must not be")
+            if operand not in self._values:
+                raise TypeError(f"build(): outputs[{name!r}] belongs to another builder")
+            if not isinstance(self._values[operand], Output):
+                kind = "an input" if isinstance(self._values[operand], Input) else "a constant"
+                raise TypeError(f"build(): outputs[{name!r}] is {kind}; use identity() of it instead")
+        return named
+
+    def _check_constant_buffers(self, drawing: Graph) -> None:
+        for value in (value for node in drawing.nodes for value in node.inputs):
+            buffer = self._constant_buffers.get(value)
+            if buffer is not None:
+                buffer._check_alive("build", repr(buffer))
+
+    def _enqueue_build(self, graph: MLGraph, drawing: Graph) -> MLPromise[MLGraph]:
+        promise: MLPromise[MLGraph] = MLPromise._create()
+        context = self._context
+        context._graphs[graph] = None
+
+        def settled(error: Exception | None) -> None:
+            if error is None:
+                promise._resolve(graph)
+                return
+            graph.destroy()
+            refusal = OperationError(f"build(): the graph cannot be compiled: {str(error) or type(error).__name__}")
+            refusal.__cause__ = error
+            promise._reject(refusal)
+
+        work = partial(context._device.compile, drawing, graph._handle)
+        aborted = partial(context._abort, promise, "build")
+        context._timeline.enqueue(DeviceOperation("build", work, settled, aborted=aborted))
+        return promise
+
+    def destroy(self) -> None:
+        """Drop the drawing and its constants without building it; not in the specification. Idempotent."""
+        self._destroyed = True
+        self._forget()
+
+    def _forget(self) -> None:
+        self._values = {}
+        self._constant_buffers = {}
+
+    # --- checks ----------------------------------------------------------------------------------------------
+
+    def _operand(self, value: Value) -> MLOperand:
+        operand = MLOperand._create(value.descriptor)
+        self._values[operand] = value
+        return operand
+
+    def _check_can_build(self, method: str) -> None:
+        """The spec's "can not build"."""
+        if self._has_built:
+            raise InvalidStateError(f"{method}(): the builder has built its graph; make another builder")
+        if self._destroyed:
+            raise InvalidStateError(f"{method}(): destroy() was called on the builder")
+        self._context._check_not_lost(method)
+
+    def _descriptor(self, method: str, data_type: object, shape: object) -> MLOperandDescriptor:
+        try:
+            return operand_descriptor(data_type, shape)
+        except TypeError as error:
+            raise TypeError(f"{method}(): {error}") from None
+
+    def _check_dimensions(self, method: str, descriptor: MLOperandDescriptor) -> None:
+        self._check_data_type(method, descriptor.data_type)
+        try:
+            self._check_size(descriptor)
+        except Refused as refused:
+            raise TypeError(f"{method}(): {refused}") from None
+
+    def _check_data_type(self, method: str, data_type: MLOperandDataType) -> None:
+        if data_type not in self._capabilities.data_types:
+            allowed = ", ".join(self._capabilities.data_types)
+            raise TypeError(f"{method}(): data type is {data_type}; this device has {allowed}")
+
+    def _check_size(self, descriptor: MLOperandDescriptor) -> None:
+        problem = check_dimensions(
+            descriptor, max_rank=self._capabilities.max_rank, max_byte_length=self._capabilities.max_byte_length
+        )
+        if problem is not None:
+            raise Refused(problem)
+
+    def __repr__(self) -> str:
+        state = "has built" if self._has_built else f"{len(self._values)} operands"
+        return f"<MLGraphBuilder {state}>"
+
+
+def _shown(label: object) -> str:
+    """A label for a message: control and direction-changing characters are shown as their codes."""
+    if not isinstance(label, str) or not label:
+        return ""
+    safe = "".join(
+        f"\\u{ord(character):04x}" if unicodedata.category(character) in ("Cc", "Cf") else character
+        for character in label
+    )
+    return f" [{safe}]"

@@ -1,0 +1,66 @@
+"""Checks and conversions that a context's methods share."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.device.backend import Storage
+from webnn_py.errors import UnknownError
+from webnn_py.operators.idl import boolean, usv_string
+from webnn_py.script.buffer import MLBuffer
+from webnn_py.timelines.promise import MLPromise
+
+
+def rejected(method: str, error: Exception) -> MLPromise[Any]:
+    """A promise rejected from the start; the error's text gets the method's name in front, if it lacks it."""
+    if not str(error).startswith(f"{method}()"):
+        error = type(error)(f"{method}(): {error}")
+    return MLPromise._rejected(error)
+
+
+def unknown(method: str, error: Exception) -> UnknownError:
+    """The ``UnknownError`` that says that ``method`` failed on the device, and why."""
+    if isinstance(error, UnknownError):
+        return error
+    unknown = UnknownError(f"{method}() failed on the device: {str(error) or type(error).__name__}")
+    unknown.__cause__ = error
+    return unknown
+
+
+def flag(name: str, value: object) -> bool:
+    """Convert a flag of a descriptor."""
+    try:
+        return boolean(value)
+    except TypeError as error:
+        raise TypeError(f"{name} {error}") from None
+
+
+def named_buffers(name: str, buffers: object) -> Mapping[str, MLBuffer]:
+    """Web IDL's ``MLNamedTensors``: a snapshot of names and buffers."""
+    if not isinstance(buffers, Mapping):
+        raise TypeError(f"dispatch(): {name} is {buffers!r}; it must be a mapping of names to buffers")
+    snapshot = {}
+    for key, buffer in buffers.items():
+        if not isinstance(key, str) or not isinstance(buffer, MLBuffer):
+            raise TypeError(f"dispatch(): {name}[{key!r}] is {buffer!r}; it must be an MLBuffer")
+        snapshot[usv_string(key)] = buffer
+    return snapshot
+
+
+def storages(
+    what: str, buffers: Mapping[str, MLBuffer], descriptors: Mapping[str, MLOperandDescriptor]
+) -> dict[str, Storage]:
+    """The spec's "validate tensors with descriptors"."""
+    if buffers.keys() != descriptors.keys():
+        raise TypeError(f"dispatch(): {what} are {sorted(buffers)}; the graph's are {sorted(descriptors)}")
+    storages = {}
+    for name, buffer in buffers.items():
+        given, wanted = buffer._descriptor, descriptors[name]
+        if given.constant:
+            raise TypeError(f"dispatch(): {what}[{name!r}] is a constant buffer; it must not be constant")
+        if given.data_type != wanted.data_type or given.shape != wanted.shape:
+            raise TypeError(
+                f"dispatch(): {what}[{name!r}] is {given.data_type} {list(given.shape)}; it must be {wanted}"
+            )
+        storages[name] = buffer._storage
+    return storages

@@ -1,0 +1,441 @@
+"""``MLContext``: a device, and the script's side of everything that happens on it."""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self, final, overload
+
+import trio
+
+from webnn_py.descriptors import MLBufferDescriptor, MLOperandDescriptor, check_dimensions, operand_descriptor
+from webnn_py.device.backend import Backend, BackendInfo, HostArray, Storage
+from webnn_py.device.device import Device, GraphHandle, Staging
+from webnn_py.errors import InvalidStateError
+from webnn_py.script.buffer import MLBuffer
+from webnn_py.script.checks import flag, named_buffers, rejected, storages, unknown
+from webnn_py.script.graph import MLGraph
+from webnn_py.script.limits import op_support_limits
+from webnn_py.script.records import ContextStatistics, MLContextLostInfo, MLPowerPreference
+from webnn_py.script.sources import check_target, host_copy
+from webnn_py.timelines.device_timeline import DeviceOperation, DeviceTimeline
+from webnn_py.timelines.promise import MLPromise
+
+if TYPE_CHECKING:
+    from webnn_py.script.ml import ML
+
+
+@final
+class MLContext:
+    """A device and its timeline (section "MLContext interface"); made by :meth:`ML.create_context`.
+
+    Methods that the IDL types ``Promise`` act when they are called: what they ask for is enqueued on the device
+    timeline before they return. Awaiting the promise only waits.
+    """
+
+    _ml: ML
+    _device: Device
+    _timeline: DeviceTimeline
+    _accelerated: bool
+    _power_preference: MLPowerPreference
+    _max_queued_bytes: int | None
+    _lost: MLPromise[MLContextLostInfo]
+    _lost_message: str | None
+    _buffers: weakref.WeakKeyDictionary[MLBuffer, None]  # in order: the end of a context is the same each time
+    _graphs: weakref.WeakKeyDictionary[MLGraph, None]
+    _token: trio.lowlevel.TrioToken
+    _collected: deque[Storage | GraphHandle]
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        raise TypeError("MLContext has no public constructor; use ML.create_context()")
+
+    @classmethod
+    def _create(
+        cls,
+        ml: ML,
+        backend: Backend,
+        *,
+        power_preference: MLPowerPreference = "default",
+        accelerated: bool = True,
+        max_queued_bytes: int | None = None,
+    ) -> Self:
+        self = cls.__new__(cls)
+        self._ml = ml
+        self._device = Device(backend)
+        self._timeline = DeviceTimeline(ml.script_timeline)
+        self._accelerated = accelerated
+        self._power_preference = power_preference
+        self._max_queued_bytes = max_queued_bytes
+        self._lost = MLPromise._create()
+        self._lost_message = None
+        self._buffers = weakref.WeakKeyDictionary()
+        self._graphs = weakref.WeakKeyDictionary()
+        self._token = trio.lowlevel.current_trio_token()
+        self._collected = deque()
+        backend.lost = lambda message: ml.script_timeline.enqueue(partial(self._lose, message))
+        return self
+
+    # --- what it is ------------------------------------------------------------------------------------------
+
+    @property
+    def accelerated(self) -> bool:
+        """The option that the context was created with; :attr:`backend` tells what really runs."""
+        return self._accelerated
+
+    @property
+    def backend(self) -> BackendInfo:
+        """Where the context really runs: backend, adapter, driver, features."""
+        return self._device.backend.info
+
+    @property
+    def lost(self) -> MLPromise[MLContextLostInfo]:
+        """A promise, always the same, fulfilled when the context is lost or destroyed; never rejected."""
+        return self._lost
+
+    @property
+    def device_timeline(self) -> DeviceTimeline:
+        """The queue of device operations; tests and teaching pause and step it."""
+        return self._timeline
+
+    def op_support_limits(self) -> dict[str, Any]:
+        """The data types and ranks that every operator accepts here, which is what validation enforces.
+
+        A fresh plain structure: ``limits["conv2d"]["input"]["data_types"]``, ``…["rank_range"]["max"]``.
+        """
+        return op_support_limits(self._device.backend.capabilities)
+
+    def statistics(self) -> ContextStatistics:
+        """A frozen look at what lives on the device and what waits for it."""
+        device, timeline = self._device.statistics(), self._timeline.statistics()
+        return ContextStatistics(
+            device.live_buffers,
+            device.live_bytes,
+            timeline.queued_operations,
+            timeline.queued_bytes,
+            device.host_copies,
+        )
+
+    async def drain(self) -> None:
+        """Wait until every operation enqueued so far has finished and its promise is settled."""
+        await self._timeline.drain()
+
+    async def room(self) -> None:
+        """Wait until queued operations hold at most ``max_queued_bytes``; at once when none was given.
+
+        Nothing that the API enqueues can wait, so a producer that outruns the device awaits this in between.
+        """
+        limit = self._max_queued_bytes
+        if limit is None:
+            await trio.lowlevel.checkpoint()
+        else:
+            await self._timeline.wait_until(lambda: self._timeline.queued_bytes <= limit)
+
+    # --- buffers ---------------------------------------------------------------------------------------------
+
+    def create_buffer(
+        self, *, data_type: str, shape: Any, readable: bool = False, writable: bool = False
+    ) -> MLPromise[MLBuffer]:
+        """Create a buffer with all bytes zero.
+
+        Args:
+            data_type: one of the eight data types.
+            shape: the dimensions, each at least 1; empty for a scalar.
+            readable: whether ``read_buffer()`` may read it.
+            writable: whether ``write_buffer()`` may write it.
+
+        Returns:
+            A promise of the buffer, rejected with ``TypeError`` for a bad descriptor, ``InvalidStateError`` when the
+            context is lost, ``UnknownError`` when the device cannot allocate it.
+        """
+        try:
+            operand = operand_descriptor(data_type, shape)
+            descriptor = MLBufferDescriptor(
+                operand.data_type, operand.shape, flag("readable", readable), flag("writable", writable)
+            )
+            self._check_not_lost("create_buffer")
+            self._check_descriptor(descriptor)
+        except (TypeError, InvalidStateError) as error:
+            return rejected("create_buffer", error)
+        buffer = MLBuffer._create(self, descriptor)
+        work = partial(self._device.allocate, buffer._storage)
+        return self._enqueue_creation("create_buffer", buffer, work)
+
+    def create_constant_buffer(self, data: object, *, data_type: str, shape: Any) -> MLPromise[MLBuffer]:
+        """Create a constant buffer from bytes, which are copied now.
+
+        It can be given to :meth:`MLGraphBuilder.constant` and to nothing else.
+
+        Args:
+            data: exactly the bytes of the descriptor; see :meth:`write_buffer` for what is accepted.
+            data_type: one of the eight data types.
+            shape: the dimensions, each at least 1; empty for a scalar.
+
+        Returns:
+            A promise of the buffer, rejected as ``create_buffer()``'s is, and with ``TypeError`` for data that do
+            not fit.
+        """
+        try:
+            operand = operand_descriptor(data_type, shape)
+            descriptor = MLBufferDescriptor(operand.data_type, operand.shape, constant=True)
+            self._check_not_lost("create_constant_buffer")
+            self._check_descriptor(descriptor)
+            copied = host_copy(data, descriptor)
+        except (TypeError, InvalidStateError) as error:
+            return rejected("create_constant_buffer", error)
+        buffer = MLBuffer._create(self, descriptor)
+        work = partial(self._device.allocate_constant, buffer._storage, copied)
+        return self._enqueue_creation("create_constant_buffer", buffer, work, copied.nbytes)
+
+    def _enqueue_creation(
+        self, method: str, buffer: MLBuffer, work: Callable[[], Any], byte_length: int = 0
+    ) -> MLPromise[MLBuffer]:
+        promise: MLPromise[MLBuffer] = MLPromise._create()
+        self._buffers[buffer] = None
+
+        def settled(error: Exception | None) -> None:
+            if error is None:
+                promise._resolve(buffer)
+            else:
+                buffer.destroy()
+                promise._reject(unknown(method, error))
+
+        self._timeline.enqueue(
+            DeviceOperation(
+                method, work, settled, aborted=partial(self._abort, promise, method), byte_length=byte_length
+            )
+        )
+        return promise
+
+    def write_buffer(self, buffer: MLBuffer, data: object) -> None:
+        """Write a whole buffer. The bytes are copied now; what happens to ``data`` later has no effect.
+
+        Args:
+            buffer: a writable buffer of this context.
+            data: exactly the buffer's bytes: a numpy array or another typed buffer of its data type, or plain bytes.
+
+        Raises:
+            TypeError: the buffer is another context's, destroyed, or not writable, or the data do not fit.
+
+        A failure on the device is told by the next ``read_buffer()``.
+        """
+        self._check_buffer("write_buffer", buffer)
+        if not buffer._descriptor.writable:
+            raise TypeError(f"write_buffer(): {buffer!r} is not writable")
+        try:
+            copied = host_copy(data, buffer._descriptor)
+        except TypeError as error:
+            raise TypeError(f"write_buffer(): {error}") from None
+        self._timeline.enqueue(
+            DeviceOperation(
+                "write_buffer",
+                partial(self._device.write, buffer._storage, copied),
+                byte_length=copied.nbytes,
+            )
+        )
+
+    @overload
+    def read_buffer(self, buffer: MLBuffer) -> MLPromise[HostArray]: ...
+    @overload
+    def read_buffer(self, buffer: MLBuffer, *, out: object) -> MLPromise[None]: ...
+    def read_buffer(self, buffer: MLBuffer, *, out: object = None) -> MLPromise[HostArray] | MLPromise[None]:
+        """Read a whole buffer, as it is when everything enqueued before has run.
+
+        Args:
+            buffer: a readable buffer of this context.
+            out: a writable, C-contiguous buffer of exactly the same bytes to be filled instead; it is written when
+                the promise is fulfilled, and not at all when it is rejected.
+
+        Returns:
+            A promise of a fresh numpy array of the buffer's data type and shape, owned by the caller, or of None
+            with ``out``. Rejected with ``TypeError`` for a buffer of another context, destroyed or not readable, or
+            an ``out`` that does not fit; with ``InvalidStateError``, at once, when the buffer is destroyed while the
+            read is pending; with ``UnknownError`` when the step that should have written the buffer had failed.
+        """
+        try:
+            self._check_buffer("read_buffer", buffer)
+            descriptor = buffer._descriptor
+            if not descriptor.readable:
+                raise TypeError(f"{buffer!r} is not readable")
+            if out is not None:
+                check_target(out, descriptor)
+        except TypeError as error:
+            return rejected("read_buffer", error)
+        promise: MLPromise[Any] = MLPromise._create()
+        buffer._pending_reads[promise] = None
+        staging = Staging(self._device)
+        self._timeline.enqueue(
+            DeviceOperation(
+                "read_buffer",
+                partial(self._device.read, buffer._storage, staging),
+                partial(self._settle_read, promise, buffer, staging, out),
+                aborted=partial(self._abort_read, promise, staging),
+            )
+        )
+        return promise
+
+    def _settle_read(
+        self, promise: MLPromise[Any], buffer: MLBuffer, staging: Staging, out: object, error: Exception | None
+    ) -> None:
+        data = staging.take()
+        if promise.state != "pending":
+            return  # destroy() was faster; out must not be written
+        del buffer._pending_reads[promise]
+        if error is not None:
+            promise._reject(unknown("read_buffer", error))
+        elif out is None:
+            promise._resolve(data)
+        else:
+            try:
+                target = check_target(out, buffer._descriptor)
+            except TypeError as gone:
+                refusal = TypeError(f"read_buffer(): out changed while the read was pending: {gone}")
+                promise._reject(refusal)
+                return
+            target[...] = data
+            promise._resolve(None)
+
+    def _abort_read(self, promise: MLPromise[Any], staging: Staging) -> None:
+        staging.take()
+        self._abort(promise, "read_buffer")
+
+    create_tensor = create_buffer
+    create_constant_tensor = create_constant_buffer
+    write_tensor = write_buffer
+    read_tensor = read_buffer
+
+    # --- dispatch --------------------------------------------------------------------------------------------
+
+    def dispatch(self, graph: MLGraph, inputs: Mapping[str, MLBuffer], outputs: Mapping[str, MLBuffer]) -> None:
+        """Run a graph when everything enqueued before has run.
+
+        Args:
+            graph: a graph of this context.
+            inputs: a buffer for each of the graph's inputs, by name; never modified.
+            outputs: a buffer for each of the graph's outputs, by name; wholly overwritten.
+
+        Raises:
+            InvalidStateError: the graph is destroyed.
+            TypeError: an object is another context's, a buffer is destroyed, constant or given twice, or the names,
+                data types or shapes are not the graph's.
+
+        A failure on the device is told by the next ``read_buffer()`` of an output.
+        """
+        if not isinstance(graph, MLGraph):
+            raise TypeError(f"dispatch(): graph is {graph!r}; it must be an MLGraph")
+        named_inputs = named_buffers("inputs", inputs)
+        named_outputs = named_buffers("outputs", outputs)
+        if graph._context is not self:
+            raise TypeError("dispatch(): the graph belongs to another context")
+        if graph._destroyed:
+            lost = self._lost_message
+            why = "destroy() was called on it" if lost is None else f"the context is lost: {lost}"
+            raise InvalidStateError(f"dispatch(): the graph is destroyed: {why}")
+        if len({*named_inputs.values(), *named_outputs.values()}) != len(named_inputs) + len(named_outputs):
+            raise TypeError("dispatch(): a buffer is given twice; each name needs a buffer of its own")
+        for buffer in (*named_inputs.values(), *named_outputs.values()):
+            self._check_buffer("dispatch", buffer)
+        self._timeline.enqueue(
+            DeviceOperation(
+                "dispatch",
+                partial(
+                    self._device.dispatch,
+                    graph._handle,
+                    storages("inputs", named_inputs, graph.input_descriptors),
+                    storages("outputs", named_outputs, graph.output_descriptors),
+                ),
+            )
+        )
+
+    # --- the end ---------------------------------------------------------------------------------------------
+
+    def destroy(self) -> None:
+        """Lose the context: fulfil ``lost``, destroy every graph and buffer, reject what is pending.
+
+        Operations that have not begun are dropped, releases still run. The second call does nothing.
+        """
+        self._lose("destroy() was called on the context")
+
+    def _lose(self, message: str) -> None:
+        if self._lost_message is not None:
+            return
+        self._lost_message = message
+        self._lost._resolve(MLContextLostInfo(message))
+        for graph in list(self._graphs):
+            graph.destroy()
+        for buffer in list(self._buffers):
+            buffer.destroy()
+        self._release_collected()
+        self._device.backend.stop()
+        self._timeline.lose()
+
+    async def _run(self) -> None:
+        """Drain the device timeline until the context is lost and every release has run."""
+        await self._timeline.run()
+        self._device.backend.lost = _nobody_listens
+        self._device.backend.close()
+
+    def _abort(self, promise: MLPromise[Any], method: str) -> None:
+        promise._reject(self._lost_error(method))
+
+    def _release(self, thing: Storage | GraphHandle) -> None:
+        work: Callable[[], None]
+        if isinstance(thing, Storage):
+            work = partial(self._device.release, thing)
+        else:
+            work = partial(self._device.release_graph, thing)
+        self._timeline.enqueue(DeviceOperation("release", work, abortable=False))
+
+    def _release_from_anywhere(self, thing: Storage | GraphHandle) -> None:
+        """Release what was collected as garbage: a finaliser may run in any thread at any time."""
+        self._collected.append(thing)
+        with suppress(trio.RunFinishedError):  # the run is over and took the memory with it
+            self._token.run_sync_soon(self._release_collected)
+
+    def _release_collected(self) -> None:
+        while self._collected:
+            thing = self._collected.popleft()
+            if not self._timeline.ended:
+                self._release(thing)
+            elif isinstance(thing, Storage):
+                self._device.release(thing)
+            else:
+                self._device.release_graph(thing)
+
+    # --- checks ----------------------------------------------------------------------------------------------
+
+    def _lost_error(self, method: str) -> InvalidStateError:
+        return InvalidStateError(f"{method}(): the context is lost: {self._lost_message}")
+
+    def _check_not_lost(self, method: str) -> None:
+        if self._lost_message is not None:
+            raise self._lost_error(method)
+
+    def _check_descriptor(self, descriptor: MLOperandDescriptor) -> None:
+        capabilities = self._device.backend.capabilities
+        if descriptor.data_type not in capabilities.data_types:
+            allowed = ", ".join(capabilities.data_types)
+            raise TypeError(f"data type is {descriptor.data_type}; this device has {allowed}")
+        problem = check_dimensions(
+            descriptor, max_rank=capabilities.max_rank, max_byte_length=capabilities.max_byte_length
+        )
+        if problem is not None:
+            raise TypeError(problem)
+
+    def _check_buffer(self, method: str, buffer: MLBuffer) -> None:
+        if not isinstance(buffer, MLBuffer):
+            raise TypeError(f"{method}(): {buffer!r} given; it must be an MLBuffer")
+        if buffer._context is not self:
+            raise TypeError(f"{method}(): {buffer!r} belongs to another context")
+        if buffer._destroyed:
+            buffer._check_alive(method, repr(buffer))
+
+    def __repr__(self) -> str:
+        lost = "" if self._lost_message is None else f" lost: {self._lost_message}"
+        return f"<MLContext on {self.backend}{lost}>"
+
+
+def _nobody_listens(_message: str) -> None:
+    """What a backend may still call once its context has ended."""

@@ -1,0 +1,64 @@
+"""``MLGraph``: a compiled graph, seen from the script timeline."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Self, final
+
+from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.device.device import GraphHandle
+from webnn_py.graph import Graph
+
+if TYPE_CHECKING:
+    from webnn_py.script.context import MLContext
+
+
+@final
+class MLGraph:
+    """A graph compiled for a context, ready for :meth:`MLContext.dispatch`.
+
+    Made by :meth:`MLGraphBuilder.build`.
+
+    Attributes:
+        input_descriptors: data type and shape of every input that a dispatch must give, by name.
+        output_descriptors: data type and shape of every output, by name.
+    """
+
+    __slots__ = ("__weakref__", "_context", "_destroyed", "_handle", "input_descriptors", "output_descriptors")
+    _context: MLContext
+    _destroyed: bool
+    _handle: GraphHandle
+    input_descriptors: Mapping[str, MLOperandDescriptor]
+    output_descriptors: Mapping[str, MLOperandDescriptor]
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        raise TypeError("MLGraph has no public constructor; use MLGraphBuilder.build()")
+
+    @classmethod
+    def _create(cls, context: MLContext, drawing: Graph) -> Self:
+        self = cls.__new__(cls)
+        self._context = context
+        self._destroyed = False
+        self._handle = GraphHandle()
+        self.input_descriptors = MappingProxyType({n: v.descriptor for n, v in drawing.inputs.items()})
+        self.output_descriptors = MappingProxyType({n: v.descriptor for n, v in drawing.outputs.items()})
+        return self
+
+    def destroy(self) -> None:
+        """Enqueue the release of the graph's memory; dispatches in flight finish first. Idempotent."""
+        if not self._destroyed:
+            self._destroyed = True
+            self._context._release(self._handle)
+
+    def __del__(self) -> None:
+        if not getattr(self, "_destroyed", True):
+            warnings.warn(f"{self!r} was never destroyed", ResourceWarning, source=self, stacklevel=1)
+            self._context._release_from_anywhere(self._handle)
+
+    def __repr__(self) -> str:
+        inputs = ", ".join(f"{name!r}: {descriptor}" for name, descriptor in self.input_descriptors.items())
+        outputs = ", ".join(f"{name!r}: {descriptor}" for name, descriptor in self.output_descriptors.items())
+        state = " destroyed" if self._destroyed else ""
+        return f"<MLGraph ({inputs}) -> ({outputs}){state}>"

@@ -1,0 +1,105 @@
+"""What an operator may be given in a context: its declaration's limits, cut down to what the backend can do."""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import attrs
+
+from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
+from webnn_py.device.backend import Capabilities
+from webnn_py.operators.declaration import Arguments, Operator
+from webnn_py.operators.limits import RankRange
+from webnn_py.operators.operand import MLOperand
+from webnn_py.operators.registry import OPERATORS
+from webnn_py.operators.rules import refuse
+
+
+@attrs.frozen
+class OperandLimits:
+    """The limits of one operand in a context: exactly what validation enforces."""
+
+    data_types: tuple[MLOperandDataType, ...]
+    ranks: RankRange
+    type_of: str | None
+    rank_of: str | None
+
+    def as_plain(self) -> dict[str, Any]:
+        """The spec's ``MLTensorLimits``."""
+        return {
+            "data_types": list(self.data_types),
+            "rank_range": {"min": self.ranks.min, "max": self.ranks.max},
+        }
+
+
+@cache
+def limits_of(operator: Operator[..., Any], capabilities: Capabilities) -> Mapping[str, OperandLimits]:
+    """The operator's limits row, cut down to the backend."""
+    can = capabilities.supports(operator)
+    return {
+        name: OperandLimits(
+            tuple(data_type for data_type in row.data_types if data_type in can),
+            RankRange(row.ranks.min, min(row.ranks.max, capabilities.max_rank)),
+            row.type_of,
+            row.rank_of,
+        )
+        for name, row in operator.limits.items()
+    }
+
+
+def check_operands(operator: Operator[..., Any], arguments: Arguments, capabilities: Capabilities) -> None:
+    """Refuse an operand whose data type or rank is outside the limits.
+
+    Raises:
+        Refused: with the operand, what it is, and what is allowed.
+    """
+    rows = limits_of(operator, capabilities)
+    for name, shown, operand in arguments.each_operand():
+        _check_operand(shown, operand, rows[name], arguments)
+
+
+def _check_operand(shown: str, operand: MLOperand, row: OperandLimits, arguments: Arguments) -> None:
+    if operand.data_type not in row.data_types:
+        refuse(f"the data type of {shown}", operand.data_type, " or ".join(row.data_types) or "unused: not supported")
+    if operand.rank not in row.ranks:
+        refuse(f"the rank of {shown} {list(operand.shape)}", operand.rank, str(row.ranks))
+    if row.type_of is not None:
+        other = arguments.operand(row.type_of)
+        if operand.data_type != other.data_type:
+            refuse(f"the data type of {shown}", operand.data_type, f"{other.data_type}, that of {row.type_of}")
+    if row.rank_of is not None:
+        other = arguments.operand(row.rank_of)
+        if operand.rank != other.rank:
+            refuse(f"the rank of {shown} {list(operand.shape)}", operand.rank, f"{other.rank}, that of {row.rank_of}")
+
+
+def check_outputs(operator: Operator[..., Any], outputs: list[MLOperandDescriptor], capabilities: Capabilities) -> None:
+    """Refuse outputs outside the limits; their dimensions are checked by the caller.
+
+    Raises:
+        Refused: with the output, what it would be, and what is allowed.
+    """
+    rows = limits_of(operator, capabilities)
+    names = operator.output_limits
+    for index, descriptor in enumerate(outputs):
+        row = rows[names[index] if len(names) > 1 else names[0]]
+        if descriptor.data_type not in row.data_types:
+            refuse("the data type of the output", descriptor.data_type, " or ".join(row.data_types))
+        if descriptor.rank not in row.ranks:
+            refuse(f"the rank of the output {list(descriptor.shape)}", descriptor.rank, str(row.ranks))
+
+
+def op_support_limits(capabilities: Capabilities) -> dict[str, Any]:
+    """The spec's ``MLOpSupportLimits``, with Python's names: a fresh plain structure at every call."""
+    everywhere = OperandLimits(capabilities.data_types, RankRange(0, capabilities.max_rank), None, None)
+    limits: dict[str, Any] = {
+        "preferred_input_layout": capabilities.preferred_input_layout,
+        "max_tensor_byte_length": capabilities.max_byte_length,
+        "input": everywhere.as_plain(),
+        "constant": everywhere.as_plain(),
+        "output": everywhere.as_plain(),
+    }
+    for name, operator in OPERATORS.items():
+        rows = limits_of(operator, capabilities)
+        limits[name] = {operand: row.as_plain() for operand, row in rows.items()}
+    return limits

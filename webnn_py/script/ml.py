@@ -1,0 +1,191 @@
+"""``open_ml()`` and ``ML``: the door to contexts, and the owner of the timelines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from types import TracebackType
+from typing import Any, Self, final, get_args
+
+import trio
+
+from webnn_py.descriptors import unsigned_long
+from webnn_py.device.backend import Backend, BackendName
+from webnn_py.errors import InvalidStateError, NotSupportedError, SecurityError
+from webnn_py.operators.idl import boolean
+from webnn_py.script.context import MLContext
+from webnn_py.script.records import MLPowerPreference
+from webnn_py.timelines.promise import MLPromise
+from webnn_py.timelines.script_timeline import ScriptTimeline
+
+Policy = Callable[[], bool]
+"""Says whether the API may be used; asked by ``create_context()`` and ``MLGraphBuilder()``."""
+
+
+@final
+class ML:
+    """Makes contexts (section "ML interface"); made by :func:`open_ml`."""
+
+    _nursery: trio.Nursery
+    _policy: Policy
+    _contexts: dict[MLContext, None]
+    _closed: bool
+    script_timeline: ScriptTimeline
+    """The queue of tasks that settle promises; tests and teaching pause and step it."""
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        raise TypeError("ML has no public constructor; use open_ml()")
+
+    @classmethod
+    def _create(cls, nursery: trio.Nursery, policy: Policy) -> Self:
+        self = cls.__new__(cls)
+        self._nursery = nursery
+        self._policy = policy
+        self._contexts = {}
+        self._closed = False
+        self.script_timeline = ScriptTimeline()
+        nursery.start_soon(self.script_timeline.run)
+        return self
+
+    def create_context(
+        self,
+        *,
+        power_preference: MLPowerPreference = "default",
+        accelerated: bool = True,
+        gpu_device: object = None,
+        backend: BackendName | None = None,
+        max_queued_bytes: int | None = None,
+    ) -> MLPromise[MLContext]:
+        """Make a context: a device with a timeline of its own.
+
+        Args:
+            power_preference: a hint: ``"default"``, ``"high-performance"`` or ``"low-power"``.
+            accelerated: a hint: whether a GPU or another accelerator is wanted.
+            gpu_device: a ``wgpu.GPUDevice`` to run on.
+            backend: ``"numpy"`` or ``"wgpu"`` and no other, or None to choose. Not in the specification.
+            max_queued_bytes: what :meth:`MLContext.room` waits for. Not in the specification.
+
+        Returns:
+            A promise of the context, rejected with ``TypeError`` for a bad argument, ``SecurityError`` when the
+            policy denies it, ``NotSupportedError`` when there is no such device, ``InvalidStateError`` when the
+            ``open_ml()`` block has been left.
+        """
+        try:
+            if power_preference not in get_args(MLPowerPreference):
+                allowed = ", ".join(get_args(MLPowerPreference))
+                raise TypeError(f"power_preference is {power_preference!r}; it must be one of {allowed}")
+            accelerated = _converted("accelerated", boolean, accelerated)
+            if max_queued_bytes is not None:
+                max_queued_bytes = _converted("max_queued_bytes", unsigned_long, max_queued_bytes)
+            if backend is not None and backend not in get_args(BackendName):
+                raise TypeError(
+                    f"backend is {backend!r}; it must be one of {', '.join(get_args(BackendName))}, or None"
+                )
+            if not self._allowed():
+                raise SecurityError("the policy denies the use of the Web Neural Network API")
+            chosen = _choose_backend(backend, gpu_device)
+        except (TypeError, SecurityError, NotSupportedError) as error:
+            return MLPromise._rejected(type(error)(f"create_context(): {error}"))
+        return self._create_context(
+            chosen,
+            power_preference=power_preference,
+            accelerated=accelerated,
+            max_queued_bytes=max_queued_bytes,
+        )
+
+    def _create_context(self, backend: Backend, **options: Any) -> MLPromise[MLContext]:
+        """Make a context on a backend that is there."""
+        if self._closed:
+            return MLPromise._rejected(InvalidStateError("create_context(): the open_ml() block has been left"))
+        promise: MLPromise[MLContext] = MLPromise._create()
+        context = MLContext._create(self, backend, **options)
+        self._contexts[context] = None
+        self._nursery.start_soon(self._run_context, context)
+        self.script_timeline.enqueue(partial(_resolve, promise, context))
+        return promise
+
+    async def _run_context(self, context: MLContext) -> None:
+        await context._run()
+        del self._contexts[context]
+
+    def _allowed(self) -> bool:
+        return self._policy()
+
+    async def _close(self) -> None:
+        """Destroy every context, let every release run and every promise settle, end the timelines."""
+        self._closed = True
+        contexts = list(self._contexts)
+        for context in contexts:
+            if not context.device_timeline.ended:  # else a crash has ended it
+                context._lose("the open_ml() block has been left")
+                context.device_timeline.resume()
+        self.script_timeline.resume()
+        for context in contexts:
+            await context.device_timeline.wait_ended()
+        # What finalisers of collected buffers still have to say was posted before this, and runs before it.
+        collected = trio.Event()
+        trio.lowlevel.current_trio_token().run_sync_soon(collected.set)
+        await collected.wait()
+        self.script_timeline.close()
+        await self.script_timeline.wait_ended()
+
+    def __repr__(self) -> str:
+        return f"<ML with {len(self._contexts)} contexts{' closed' if self._closed else ''}>"
+
+
+@final
+class open_ml:  # noqa: N801 - used like a function
+    """Open the API: ``async with open_ml() as ml``.
+
+    The block owns the timelines. Leaving it, also by an exception or a cancellation, destroys every context, settles
+    every promise and runs every release, so that nothing is left on any device. An exception of the block comes out
+    of it as it is.
+
+    Args:
+        policy: says whether the API may be used; by default it may.
+    """
+
+    def __init__(self, *, policy: Policy = lambda: True) -> None:
+        self._policy = policy
+
+    async def __aenter__(self) -> ML:
+        self._manager = trio.open_nursery()
+        nursery = await self._manager.__aenter__()
+        self._ml = ML._create(nursery, self._policy)
+        return self._ml
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        with trio.CancelScope(shield=True):
+            await self._ml._close()
+        if self._ml._nursery.cancel_scope.cancel_called:  # a timeline crashed, which the nursery tells
+            return await self._manager.__aexit__(kind, error, traceback)
+        await self._manager.__aexit__(None, None, None)
+        return False  # the block's own exception comes out as it is, which a nursery would wrap into a group
+
+
+def _choose_backend(name: BackendName | None, gpu_device: object) -> Backend:
+    """The one place that chooses a device.
+
+    Raises:
+        NotSupportedError: there is no such device.
+    """
+    if gpu_device is not None:
+        raise NotSupportedError(f"gpu_device is {gpu_device!r}, but this version has no WebGPU device yet")
+    if name == "wgpu":
+        raise NotSupportedError("backend is 'wgpu', but this version has no WebGPU device yet; 'numpy' runs anywhere")
+    from webnn_py.device.on_numpy.backend import NumpyBackend  # noqa: PLC0415 - kernels load when they are needed
+
+    return NumpyBackend()
+
+
+def _converted(name: str, convert: Callable[[object], Any], value: object) -> Any:
+    try:
+        return convert(value)
+    except TypeError as error:
+        raise TypeError(f"{name} {error}") from None
+
+
+def _resolve(promise: MLPromise[MLContext], context: MLContext) -> None:
+    promise._resolve(context)

@@ -1,0 +1,33 @@
+"""Small frozen records that contexts hand out."""
+
+from typing import Literal
+
+import attrs
+
+MLPowerPreference = Literal["default", "high-performance", "low-power"]
+
+
+@attrs.frozen
+class MLContextLostInfo:
+    """Why a context was lost."""
+
+    message: str
+
+
+@attrs.frozen
+class ContextStatistics:
+    """A look at a context; works after its loss too.
+
+    Attributes:
+        live_buffers: buffers that have memory on the device.
+        live_bytes: bytes on the device: buffers, graphs' constants and intermediates, reads in flight.
+        queued_operations: device operations that wait or run.
+        queued_bytes: bytes of user data that those hold.
+        host_copies: how often bytes were copied between host and device.
+    """
+
+    live_buffers: int
+    live_bytes: int
+    queued_operations: int
+    queued_bytes: int
+    host_copies: int

@@ -1,0 +1,112 @@
+"""``MLPromise``: the answer of a method that the IDL types ``Promise``."""
+
+import copy
+from collections.abc import Callable, Generator
+from typing import Any, Generic, Literal, NoReturn, Self, TypeVar, cast, final
+
+import trio
+
+T = TypeVar("T")
+
+PromiseState = Literal["pending", "fulfilled", "rejected"]
+
+
+@final
+class MLPromise(Generic[T]):
+    """An answer that comes later; its work was enqueued by the call that returned it.
+
+    A promise is settled once. It may be awaited any number of times by any number of tasks, and a rejection that
+    nobody awaits is silent. Cancelling a task that awaits it ends that wait and nothing else: the device goes on,
+    and others still get the answer.
+    """
+
+    __slots__ = ("__weakref__", "_outcome", "_state", "_waiters")
+    _state: PromiseState
+    _outcome: object
+    _waiters: dict[trio.lowlevel.Task | Callable[[], None], None] | None
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        raise TypeError("MLPromise has no public constructor; methods of the API return promises")
+
+    @classmethod
+    def _create(cls) -> Self:
+        self = cls.__new__(cls)
+        self._state = "pending"
+        self._outcome = None
+        self._waiters = None
+        return self
+
+    @classmethod
+    def _rejected(cls, error: Exception) -> Self:
+        """A promise that is rejected from the start."""
+        self = cls.__new__(cls)
+        self._state = "rejected"
+        self._outcome = error
+        self._waiters = None
+        return self
+
+    @property
+    def state(self) -> PromiseState:
+        """``"pending"``, ``"fulfilled"`` or ``"rejected"``: for looking without waiting."""
+        return self._state
+
+    def _resolve(self, value: T) -> bool:
+        """Fulfil the promise; False when it was settled before."""
+        return self._settle("fulfilled", value)
+
+    def _reject(self, error: Exception) -> bool:
+        """Reject the promise; False when it was settled before."""
+        return self._settle("rejected", error)
+
+    def _settle(self, state: PromiseState, outcome: object) -> bool:
+        if self._state != "pending":
+            return False
+        self._state = state
+        self._outcome = outcome
+        if self._waiters is not None:
+            waiters, self._waiters = self._waiters, None
+            for waiter in waiters:
+                if isinstance(waiter, trio.lowlevel.Task):
+                    trio.lowlevel.reschedule(waiter)
+                else:
+                    waiter()
+        return True
+
+    def _on_settled(self, callback: Callable[[], None]) -> None:
+        """Have ``callback`` called when the promise settles, within the task that settles it; now, if it has."""
+        if self._state != "pending":
+            callback()
+            return
+        if self._waiters is None:
+            self._waiters = {}
+        self._waiters[callback] = None
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        if self._state == "pending":
+            yield from self._wait().__await__()
+        else:
+            yield from trio.lowlevel.checkpoint().__await__()  # noqa: ASYNC105 - awaited, by hand
+        if self._state == "fulfilled":
+            return cast("T", self._outcome)
+        # A copy for each awaiter: one exception raised in two tasks would mix their tracebacks.
+        error = cast("Exception", self._outcome)
+        raise copy.copy(error) from error.__cause__
+
+    async def _wait(self) -> None:
+        task = trio.lowlevel.current_task()
+        if self._waiters is None:
+            self._waiters = {}
+        self._waiters[task] = None
+
+        def forget(_raise_cancel: object) -> trio.lowlevel.Abort:
+            if self._waiters is not None:
+                self._waiters.pop(task, None)
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        await trio.lowlevel.wait_task_rescheduled(forget)
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError("an MLPromise is neither true nor false; await it, or look at its state")
+
+    def __repr__(self) -> str:
+        return f"<MLPromise {self._state}>"

@@ -1,0 +1,18 @@
+"""The script timeline: the queue of tasks that settle promises (the spec's "queue an ML task")."""
+
+from collections.abc import Callable
+
+from webnn_py.timelines.timeline import Timeline
+
+
+class ScriptTimeline(Timeline[Callable[[], None]]):
+    """Runs what devices have to say to scripts, in the order in which they said it."""
+
+    def __init__(self) -> None:
+        super().__init__("script timeline")
+
+    def _run_entry(self, entry: Callable[[], None]) -> None:
+        entry()
+
+    def _byte_length(self, entry: Callable[[], None]) -> int:
+        return 0

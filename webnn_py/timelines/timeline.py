@@ -1,0 +1,214 @@
+"""What the two timelines have in common: a first-in, first-out queue, drained by one task, that can be stepped."""
+
+from collections import deque
+from collections.abc import Awaitable, Callable
+from time import perf_counter
+from typing import Generic, TypeVar
+
+import attrs
+import trio
+
+EntryT = TypeVar("EntryT")
+
+INLINE_SECONDS = 0.002
+"""After so long without a pause the draining task lets other tasks run."""
+
+
+@attrs.frozen
+class TimelineStatistics:
+    """A look at a timeline.
+
+    Attributes:
+        queued_operations: entries that wait or run.
+        queued_bytes: bytes of user data that those entries hold.
+        done: entries finished since the timeline began.
+    """
+
+    queued_operations: int
+    queued_bytes: int
+    done: int
+
+
+class Timeline(Generic[EntryT]):
+    """A queue of entries and the one task that runs them in order.
+
+    A timeline runs by itself until :meth:`pause`; then entries run only by :meth:`step`, until :meth:`resume`.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._queue: deque[EntryT] = deque()
+        self._queued_bytes = 0
+        self._done = 0
+        self._running = False
+        self._permits: int | None = None
+        self._stepping = False
+        self._closing = False
+        self._end = trio.Event()
+        self._parked: trio.lowlevel.Task | None = None
+        self._waiters: dict[Callable[[], bool], trio.Event] = {}
+
+    # --- what entries are, said by the two kinds of timeline -------------------------------------------------
+
+    def _run_entry(self, entry: EntryT) -> Awaitable[None] | None:
+        """Run one entry, or begin to; what is returned is awaited."""
+        raise NotImplementedError
+
+    def _byte_length(self, entry: EntryT) -> int:
+        """The bytes of user data that the entry holds."""
+        raise NotImplementedError
+
+    # --- the queue -------------------------------------------------------------------------------------------
+
+    def enqueue(self, entry: EntryT) -> None:
+        """Put an entry behind all others. Never blocks."""
+        if self._end.is_set():
+            raise RuntimeError(f"the {self._name} has ended")
+        if self._parked is not None and self._permits != 0:
+            trio.lowlevel.reschedule(self._parked)
+            self._parked = None
+        self._queue.append(entry)
+        self._queued_bytes += self._byte_length(entry)
+
+    @property
+    def queued_bytes(self) -> int:
+        """Bytes of user data in entries that have not finished."""
+        return self._queued_bytes
+
+    @property
+    def queued_operations(self) -> int:
+        """Entries that have not finished."""
+        return len(self._queue) + self._running
+
+    def statistics(self) -> TimelineStatistics:
+        """A frozen look at the queue; costs nothing and changes nothing."""
+        return TimelineStatistics(self.queued_operations, self._queued_bytes, self._done)
+
+    async def run(self) -> None:
+        """Drain the queue until :meth:`close`; the body of the timeline's one task.
+
+        Shielded: releases must run even when the surrounding scope is cancelled. It ends because
+        :meth:`close` is always called.
+        """
+        try:
+            with trio.CancelScope(shield=True):
+                await self._run()
+        finally:
+            self._end.set()
+
+    async def _run(self) -> None:
+        since = perf_counter()
+        while not (self._closing and not self._queue):
+            if not self._queue or self._permits == 0:
+                self._parked = trio.lowlevel.current_task()
+                await trio.lowlevel.wait_task_rescheduled(_never_cancelled)
+                since = perf_counter()
+                continue
+            if self._permits is not None:
+                self._permits -= 1
+            entry = self._queue.popleft()
+            self._running = True
+            pending = self._run_entry(entry)
+            if pending is not None:
+                await pending
+            self._running = False
+            self._queued_bytes -= self._byte_length(entry)
+            self._done += 1
+            if self._waiters:
+                self._wake_waiters()
+            if pending is not None:
+                since = perf_counter()
+            elif perf_counter() - since > INLINE_SECONDS:
+                await trio.lowlevel.checkpoint()
+                since = perf_counter()
+            del entry, pending  # while the task is parked it must not keep what an entry refers to
+
+    def close(self) -> None:
+        """Let the task end once the queue is empty. Entries that come later still run before it does."""
+        self._closing = True
+        self._unpark()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the task that drains it has ended."""
+        return self._end.is_set()
+
+    async def wait_ended(self) -> None:
+        """Wait until the task that drains it has ended."""
+        await self._end.wait()
+
+    # --- stepping --------------------------------------------------------------------------------------------
+
+    @property
+    def paused(self) -> bool:
+        """Whether entries run only by :meth:`step`."""
+        return self._permits is not None
+
+    def pause(self) -> None:
+        """Run no further entry; one that is running finishes."""
+        if self._permits is None:
+            self._permits = 0
+
+    def resume(self) -> None:
+        """Run by itself again."""
+        self._permits = None
+        self._unpark()
+
+    async def step(self, count: int = 1) -> int:
+        """Run the next ``count`` entries of a paused timeline and return how many ran: fewer, if fewer wait.
+
+        Raises:
+            RuntimeError: the timeline is not paused, or another task is stepping it.
+            ValueError: ``count`` is less than 1.
+        """
+        if self._permits is None:
+            raise RuntimeError(f"step() needs a paused timeline: call pause() on the {self._name} first")
+        if self._stepping:
+            raise RuntimeError(f"another task is stepping the {self._name}")
+        if count < 1:
+            raise ValueError(f"count is {count}; it must be at least 1")
+        before = self._done + self._running
+        self._stepping = True
+        self._permits = min(count, len(self._queue))
+        self._unpark()
+        try:
+            await self.wait_until(lambda: not self._permits and not self._running)
+        finally:
+            self._stepping = False
+            if self._permits:  # cancelled: what has not begun waits for the next step
+                self._permits = 0
+        return self._done - before
+
+    # --- waiting ---------------------------------------------------------------------------------------------
+
+    async def wait_until(self, condition: Callable[[], bool]) -> None:
+        """Wait until ``condition``, looked at after each entry, is true."""
+        if condition():
+            await trio.lowlevel.checkpoint()
+            return
+        # A function of its own per call, so that two waits for the same condition are two entries.
+        key = lambda: condition()  # noqa: E731, PLW0108 - a fresh object is the point
+        event = self._waiters[key] = trio.Event()
+        try:
+            await event.wait()
+        finally:
+            self._waiters.pop(key, None)
+
+    async def drain(self) -> None:
+        """Wait until every entry that is queued now has finished."""
+        target = self._done + self.queued_operations
+        await self.wait_until(lambda: self._done >= target)
+
+    def _wake_waiters(self) -> None:
+        for condition in [condition for condition in self._waiters if condition()]:
+            self._waiters.pop(condition).set()
+
+    def _unpark(self) -> None:
+        if self._parked is not None:
+            trio.lowlevel.reschedule(self._parked)
+            self._parked = None
+
+
+def _never_cancelled(_raise_cancel: object) -> trio.lowlevel.Abort:
+    # Only reached if the shield were gone; succeeding then keeps the wake-up from being lost.
+    return trio.lowlevel.Abort.SUCCEEDED
