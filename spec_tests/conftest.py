@@ -33,9 +33,11 @@ async def context(ml):
 
 
 @pytest.fixture
-def fake():
+async def fake():
     """A fake device; ``fake_context`` is the context that runs on it."""
-    return FakeDevice()
+    device = FakeDevice()
+    yield device
+    device.let_go()
 
 
 @pytest.fixture

@@ -82,6 +82,14 @@ def operand_data_type(value: object) -> MLOperandDataType:
     raise TypeError(f"data type is {value!r}; it must be one of {', '.join(DATA_TYPES)}")
 
 
+def shown(value: object) -> str:
+    """A value for a message; Python refuses to write integers of thousands of digits."""
+    try:
+        return repr(value)
+    except ValueError:
+        return "an integer of thousands of digits"
+
+
 def unsigned_long(value: object) -> int:
     """Convert ``value`` to Web IDL's ``[EnforceRange] unsigned long``: an integer, 0 to 2³²-1.
 
@@ -97,7 +105,7 @@ def unsigned_long(value: object) -> int:
     except TypeError:
         raise TypeError(f"is {value!r}; it must be an integer") from None
     if not 0 <= number <= MAX_UNSIGNED_LONG:
-        raise TypeError(f"is {number}; it must be from 0 to {MAX_UNSIGNED_LONG}")
+        raise TypeError(f"is {shown(number)}; it must be from 0 to {MAX_UNSIGNED_LONG}")
     return number
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import trio
 
 import webnn_py
-from spec_tests.benchmarks import timelines
+from spec_tests.benchmarks import operators, timelines
 from spec_tests.benchmarks.measure import Result, table
 
-BENCHMARKS = {benchmark.__name__: benchmark for benchmark in timelines.BENCHMARKS}
+BENCHMARKS = {benchmark.__name__: benchmark for benchmark in (*timelines.BENCHMARKS, *operators.BENCHMARKS)}
 
 
 def _pywebnn(interpreter: str) -> dict[str, float]:
@@ -29,6 +29,7 @@ async def _run(names: list[str]) -> list[Result]:
         for name in names:
             print(f"{name} …", file=sys.stderr)
             results.append(await BENCHMARKS[name](ml))
+        await operators.peak_memory(ml)
     return results
 
 

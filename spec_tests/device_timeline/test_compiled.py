@@ -238,6 +238,28 @@ async def test_an_intermediate_keeps_its_memory_until_its_last_reader(drawn):
     np.testing.assert_array_equal((await drawn.run(x=X))["y"], 6 * X)
 
 
+async def test_an_intermediate_that_is_only_seen_through_a_view_keeps_its_memory(drawn):
+    x, b = drawn.input(), drawn.builder
+    view = b.reverse(b.transpose(b.add(x, x)))
+    value = x
+    for _ in range(4):
+        value = b.sub(value, x)
+    await drawn.build(y=b.add(b.transpose(view), value))
+    np.testing.assert_array_equal((await drawn.run(x=X))["y"], 2 * X[::-1, ::-1, ::-1] - 3 * X)
+
+
+async def test_an_intermediate_that_is_an_output_through_a_view_keeps_its_memory_to_the_end(drawn):
+    x, b = drawn.input(), drawn.builder
+    view = b.transpose(b.add(x, x))
+    value = b.transpose(view)
+    for _ in range(4):
+        value = b.sub(value, x)
+    await drawn.build(view=view, y=value)
+    results = await drawn.run(x=X)
+    np.testing.assert_array_equal(results["view"], 2 * X.T)
+    np.testing.assert_array_equal(results["y"], -2 * X)
+
+
 async def test_a_released_graph_holds_no_arrays(context, drawn):
     x = drawn.input()
     await drawn.build(y=drawn.builder.add(drawn.builder.mul(x, drawn.builder.constant(X)), x))

@@ -106,7 +106,9 @@ def test_two_are_needed_together_if_one_step_needs_both(one, other, together):
 
 
 def lifetimes_of(nodes, *, bases=None, outputs=(), elsewhere=()):
-    found = lifetimes(nodes, bases or {}, outputs, lambda value: value in elsewhere)
+    """First and last step of every intermediate; nodes that stand in a tuple run together, the others one by one."""
+    steps = [node if isinstance(node, tuple) else (node,) for node in nodes]
+    found = lifetimes(steps, bases or {}, outputs, lambda value: value in elsewhere)
     return {value: (interval.first, interval.last) for value, interval in found.items()}
 
 
@@ -121,6 +123,16 @@ def test_an_intermediate_is_needed_from_the_step_that_writes_it_to_the_last_that
         second.results[0]: (1, 2),
         third.results[0]: (2, 3),
     }
+
+
+def test_what_lies_between_nodes_that_run_together_is_needed_in_their_step_only():
+    x, c = x_and_constant()
+    first = add(x, c)
+    second = add(first.results[0], c)
+    third = add(second.results[0], first.results[0])
+    last = add(third.results[0], c)
+    found = lifetimes_of([first, (second, third), last], elsewhere=last.results)
+    assert found == {first.results[0]: (0, 1), second.results[0]: (1, 1), third.results[0]: (1, 2)}
 
 
 def test_an_output_is_needed_after_the_last_step():
@@ -177,7 +189,7 @@ def test_an_unused_output_of_a_node_is_needed_while_the_node_runs():
 def test_the_size_of_an_interval_is_that_of_the_value():
     x, c = x_and_constant()
     first = add(x, c)
-    assert lifetimes([first], {}, [], lambda _: False)[first.results[0]].byte_length == 40
+    assert lifetimes([[first]], {}, [], lambda _: False)[first.results[0]].byte_length == 40
 
 
 def test_a_node_is_constant_if_all_it_reads_is():
@@ -225,7 +237,7 @@ def test_nodes_are_constant_exactly_if_no_path_leads_to_them_from_an_input(graph
 def test_an_intermediate_lives_at_every_step_that_touches_it(graph):
     _, live = split_constant(graph)
     outputs = [value for value in graph.outputs.values() if value.node in live]
-    found = lifetimes(live, {}, outputs, lambda _: False)
+    found = lifetimes([[node] for node in live], {}, outputs, lambda _: False)
     for step, node in enumerate(live):
         for value in (*node.results, *node.inputs):
             if value in found:

@@ -112,3 +112,9 @@ def test_no_source_file_is_longer_than_450_lines():
         if (lines := len(path.read_text(encoding="utf-8").splitlines())) > 450
     }
     assert not long
+
+
+def test_operator_pages_say_what_the_declarations_say():
+    script = ROOT.parent / "docs" / "make_operator_pages.py"
+    run = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr

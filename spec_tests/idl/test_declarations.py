@@ -6,6 +6,7 @@ from typing import get_args
 
 import pytest
 
+from spec_tests.idl.differences import DIFFERENCES, rendered
 from webnn_py.descriptors import DATA_TYPES
 from webnn_py.operators import idl, limits
 from webnn_py.operators.declaration import SPEC_NAMES, Operator
@@ -15,15 +16,6 @@ from webnn_py.operators.registry import OPERATORS
 FACTS = json.loads(Path(__file__).with_name("spec_facts.json").read_text(encoding="utf-8"))
 BY_SPEC_NAME = {operator.spec_name: operator for operator in OPERATORS.values()}
 PYTHON_NAMES = {spec: python for python, spec in SPEC_NAMES.items()}
-
-DIFFERENCES = {
-    ("isNaN", "a", "allowed_types"): "The table says any; the algorithm refuses all but float32 and float16.",
-    ("isInfinite", "a", "allowed_types"): "The table says any; the algorithm refuses all but float32 and float16.",
-    ("cumulativeSum", "axis", "type"): "The text lacks [EnforceRange]; a wrapped axis is never meant.",
-    ("gather", "output", "allowed_ranks"): "The table says 1 to N; one index of a vector gathers a scalar.",
-    ("tile", "repetitions", "type"): "The text lacks [EnforceRange]; a wrapped repetition is never meant.",
-}
-"""(operator, parameter or operand, column) → why the declaration says something else. An unused entry is an error."""
 
 CONVERTERS = {
     "MLOperand": idl.operand,
@@ -161,3 +153,8 @@ def test_limits_have_no_rows_that_the_spec_lacks(name):
 def test_every_listed_difference_is_a_real_parameter_or_operand():
     for name, key, _column in DIFFERENCES:
         assert key in {*FACTS["operators"][name]["parameters"], *BY_SPEC_NAME[name].limits}
+
+
+def test_every_listed_difference_stands_in_the_document():
+    document = Path(__file__).parents[2] / "docs" / "differences.md"
+    assert rendered() in document.read_text(encoding="utf-8")

@@ -160,7 +160,7 @@ def write(make_cases: str, operator: str, oracle: str, cases: Iterable[dict[str,
     twice = {name for name in names if names.count(name) > 1}
     if twice:
         raise ValueError(f"{operator}: two cases have one name: {sorted(twice)}")
-    lines = ",\n".join(json.dumps(case, allow_nan=False, separators=(", ", ": ")) for case in cases)
+    lines = ",\n".join(json.dumps(case, allow_nan=False, separators=(",", ":")) for case in cases)
     head = f'{{"operator": {json.dumps(operator)}, "oracle": {json.dumps(oracle)}, "cases": [\n'
     path = Path(make_cases).with_name(f"{operator}.json")
     path.write_text(f"{head}{lines}\n]}}\n", encoding="utf-8")

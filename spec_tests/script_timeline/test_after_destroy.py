@@ -23,7 +23,8 @@ def lose(request, fake_context, fake):
             fake_context.destroy()
         else:
             fake.lost(GONE)
-        await fake_context.lost
+            await wait_all_tasks_blocked()
+        assert fake_context.lost.state == "fulfilled"
         await fake_context.drain()
 
     return lose
@@ -237,6 +238,7 @@ async def test_until_the_script_is_told_of_the_loss_the_context_is_not_lost(ml, 
     assert [failed.state, created.state] == ["pending", "pending"]
     await ml.script_timeline.step()
     assert (await fake_context.lost).message == GONE
+    assert failed.state == "rejected"
     with pytest.raises(InvalidStateError, match=GONE):
         await failed
     await ml.script_timeline.step(2)

@@ -69,6 +69,17 @@ async def test_what_was_destroyed_is_dropped_without_a_word(fake_context, fake):
     assert fake.log.count("free") == fake.log.count("release_graph") == 1
 
 
+async def test_what_the_device_refused_is_dropped_without_a_word(fake_context, fake):
+    fake.failing = {"allocate": OSError("no room"), "compile": OSError("no such instruction")}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        promises = [fake_context.create_buffer(**F32), build_add_number(fake_context, 1, [2])]
+        await released(fake_context)
+        assert [promise.state for promise in promises] == ["rejected"] * 2
+        promises.clear()  # their exceptions hold what failed
+        await released(fake_context)
+
+
 async def test_what_outlives_its_context_is_dropped_without_a_word():
     async with open_ml() as ml:
         context = await ml.create_context(backend="numpy")
@@ -110,6 +121,17 @@ async def test_a_pending_read_keeps_its_buffer(fake_context, fake):
         await released(fake_context)
     assert alive() is None
     assert fake.log[-2:] == ["read", "free"]
+
+
+async def test_a_buffer_holds_nothing_of_a_finished_read(context):
+    buffer = await filled(context, [1, 2])
+    read = context.read_buffer(buffer)
+    await read
+    alive = weakref.ref(read)
+    del read
+    gc.collect()
+    assert alive() is None
+    assert buffer.readable
 
 
 async def test_what_is_enqueued_runs_before_a_dropped_buffer_or_graph_is_released(fake_context, fake):

@@ -22,11 +22,13 @@ class FakeDevice(NumpyBackend):
         self.log: list[str] = []
         self.failing: dict[str, Exception] = {}
         self.waiting: dict[str, trio.Event] = {}
+        self._held: list[trio.Event] = []
 
     def _step(self, name: str, step: Callable):
         self.log.append(name)
         event = self.waiting.pop(name, None)
         if event is not None:
+            self._held.append(event)
             return self._later(name, event, step)
         self._fail(name)
         return step()
@@ -40,6 +42,11 @@ class FakeDevice(NumpyBackend):
         error = self.failing.pop(name, None)
         if error is not None:
             raise error
+
+    def let_go(self) -> None:
+        """End every wait: a test is over, perhaps by a failure, and must not hang."""
+        for event in (*self.waiting.values(), *self._held):
+            event.set()
 
     def allocate(self, descriptor):
         return self._step("allocate", lambda: super(FakeDevice, self).allocate(descriptor))

@@ -1,10 +1,11 @@
 """What a device must offer: the ``Backend`` protocol, and the records that cross it."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import attrs
 import numpy.typing as npt
+import trio
 
 from webnn_py.descriptors import DATA_TYPES, MAX_DIMENSION, MLOperandDataType, MLOperandDescriptor
 from webnn_py.graph import Graph
@@ -26,12 +27,14 @@ class BackendInfo:
         adapter: the processor, as its driver or the system calls it.
         driver: the library or driver that runs it, with its version.
         features: optional abilities of the adapter.
+        limits: its limits, by WebGPU's names; bytes or counts.
     """
 
     name: str
     adapter: str
     driver: str
     features: tuple[str, ...] = ()
+    limits: Mapping[str, int] = attrs.field(factory=dict)
 
     def __str__(self) -> str:
         return f"{self.name} ({self.adapter}, {self.driver})"
@@ -57,14 +60,15 @@ class Capabilities:
 
 
 class Memory:
-    """A piece of a device's memory and how many hold it; it is freed when the last lets go."""
+    """A piece of a device's memory and how many hold it; it is freed when the last lets go, unless it is borrowed."""
 
-    __slots__ = ("byte_length", "data", "holders")
+    __slots__ = ("borrowed", "byte_length", "data", "holders")
 
-    def __init__(self, data: Any, byte_length: int) -> None:
+    def __init__(self, data: Any, byte_length: int, *, borrowed: bool = False) -> None:
         self.data = data
         self.byte_length = byte_length
         self.holders = 0
+        self.borrowed = borrowed
 
 
 class Storage:
@@ -74,14 +78,16 @@ class Storage:
         descriptor: data type and shape.
         memory: the memory, once allocated and until released.
         failure: why the last step that should have written it did not; None when its data are good.
+        lent: while the memory is lent to somebody else, the event that is set when it comes back.
     """
 
-    __slots__ = ("descriptor", "failure", "memory")
+    __slots__ = ("descriptor", "failure", "lent", "memory")
 
     def __init__(self, descriptor: MLOperandDescriptor) -> None:
         self.descriptor = descriptor
         self.memory: Memory | None = None
         self.failure: str | None = None
+        self.lent: trio.Event | None = None
 
     @property
     def data(self) -> Any:
@@ -112,6 +118,8 @@ class Backend(Protocol):
 
     info: BackendInfo
     capabilities: Capabilities
+    overlapping: bool
+    """Whether any of the methods returns ``Begun``: the device keeps the order of what was begun itself."""
     lost: Callable[[str], None]
     """Set by the owner; the backend calls it, in the trio thread, when it notices that the device is gone."""
 
@@ -124,8 +132,8 @@ class Backend(Protocol):
     def read(self, storage: Storage) -> HostArray | Awaitable[HostArray]:
         """Copy the contents to a fresh array."""
 
-    def free(self, data: Any) -> None:
-        """Give the memory of a handle back."""
+    def free(self, data: Any) -> Awaitable[None] | None:
+        """Give the memory of a handle back, once everything that was begun before has finished."""
 
     def compile(self, graph: Graph) -> CompiledGraph | Awaitable[CompiledGraph]:
         """Make a graph ready; constants that are ``Storage`` may be released afterwards."""
@@ -135,11 +143,28 @@ class Backend(Protocol):
     ) -> Awaitable[None] | None:
         """Run a graph: read ``inputs``, write all of ``outputs``."""
 
-    def release_graph(self, compiled: Any) -> None:
-        """Give the memory of a graph back."""
+    def release_graph(self, compiled: Any) -> Awaitable[None] | None:
+        """Give the memory of a graph back, once everything that was begun before has finished."""
+
+    def finish(self) -> Awaitable[None] | None:
+        """Wait until everything that was begun has finished."""
+
+    def flush(self) -> None:
+        """Nothing more is queued for now: begin what was only collected."""
 
     def stop(self) -> None:
         """The context is lost: a dispatch that is running may end before its next kernel."""
 
     def close(self) -> None:
         """The last release has run."""
+
+
+@runtime_checkable
+class Lends(Protocol):
+    """A backend whose memory can be shared with a user's own GPU work."""
+
+    def check_foreign(self, value: object, descriptor: MLOperandDescriptor) -> Any:
+        """A user's buffer as memory for ``descriptor``; ``TypeError`` when it cannot be."""
+
+    def lend(self, storage: Storage, come_back: Callable[[], None]) -> Any:
+        """The memory of ``storage`` for a user; ``come_back`` is called when it is given back."""

@@ -5,13 +5,15 @@ should have written, a dispatch that reads a marked buffer marks its outputs, a 
 successful full overwrite clears the mark.
 """
 
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from inspect import isawaitable
 from typing import Any
 
 import attrs
+import trio
 
-from webnn_py.device.backend import Backend, CompiledGraph, HostArray, Memory, Storage
+from webnn_py.begun import Begun
+from webnn_py.device.backend import Backend, CompiledGraph, HostArray, Lends, Memory, Storage
 from webnn_py.errors import UnknownError
 from webnn_py.graph import Constant, Graph
 
@@ -75,6 +77,7 @@ class Device:
         self.live_buffers = 0
         self.live_bytes = 0
         self.host_copies = 0
+        self._lent: dict[Storage, None] = {}
 
     def statistics(self) -> DeviceStatistics:
         """A frozen look at the books."""
@@ -115,6 +118,8 @@ class Device:
 
     def write(self, storage: Storage, data: HostArray) -> Awaitable[None] | None:
         """Store ``data``; a failure marks ``storage``."""
+        if storage.lent is not None:
+            return _when_back([storage], lambda: self.write(storage, data))
         self.host_copies += 1
         try:
             pending = self.backend.write(storage, data)
@@ -132,24 +137,73 @@ class Device:
         Raises:
             UnknownError: the contents were never written as they should have been.
         """
+        if storage.lent is not None:
+            return _when_back([storage], lambda: self.read(storage, staging))
         if storage.failure is not None:
             raise UnknownError(f"read_buffer(): the buffer holds no data, because {storage.failure}")
         self.host_copies += 1
         data = self.backend.read(storage)
         if isawaitable(data):
-            return self._finish_read(data, staging)
+            return _like(data, self._finish_read(data, staging))
         staging.put(data)
         return None
 
     async def _finish_read(self, data: Awaitable[HostArray], staging: Staging) -> None:
         staging.put(await data)
 
-    def release(self, storage: Storage) -> None:
+    def release(self, storage: Storage) -> Awaitable[None] | None:
         """Let go of the memory of ``storage``, if it has any."""
-        if storage.memory is not None:
-            self.live_buffers -= 1
-            self._let_go(storage.memory)
-            storage.memory = None
+        if storage.lent is not None:
+            return _when_back([storage], lambda: self.release(storage))
+        memory, storage.memory = storage.memory, None
+        if memory is None:
+            return None
+        pending = self._let_go(memory)
+        if pending is not None:
+            return _like(pending, self._finish_release(pending))
+        self.live_buffers -= 1
+        return None
+
+    async def _finish_release(self, pending: Awaitable[None]) -> None:
+        await pending
+        self.live_buffers -= 1
+
+    # --- buffers that cross the border -----------------------------------------------------------------------
+
+    def adopt(self, storage: Storage, data: Any) -> None:
+        """Put a user's memory under ``storage``; it is not counted, and never freed."""
+        storage.memory = Memory(data, 0, borrowed=True)
+        self.live_buffers += 1
+        self._hold(storage.memory)
+
+    def lend(self, storage: Storage, give: Callable[[Any], None]) -> Awaitable[None] | None:
+        """Lend the memory of ``storage`` out through ``give``; steps that need it wait until it has come back."""
+        if storage.lent is not None:
+            return _when_back([storage], lambda: self.lend(storage, give))
+        backend = self.backend
+        assert isinstance(backend, Lends)  # noqa: S101 - the script asks only those that do
+        back = storage.lent = trio.Event()
+        self._lent[storage] = None
+
+        def come_back() -> None:
+            self._lent.pop(storage, None)
+            storage.lent = None
+            back.set()
+
+        try:
+            give(backend.lend(storage, come_back))
+        except BaseException:
+            come_back()
+            raise
+        return None
+
+    def call_in(self) -> None:
+        """The context is lost: nothing waits for lent memory any more."""
+        for storage in list(self._lent):
+            lent, storage.lent = storage.lent, None
+            if lent is not None:
+                lent.set()
+        self._lent.clear()
 
     # --- graphs ----------------------------------------------------------------------------------------------
 
@@ -176,6 +230,9 @@ class Device:
         self, handle: GraphHandle, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]
     ) -> Awaitable[None] | None:
         """Run a graph; a failure, or an input that is marked, marks all ``outputs``."""
+        lent = [storage for storage in (*inputs.values(), *outputs.values()) if storage.lent is not None]
+        if lent:
+            return _when_back(lent, lambda: self.dispatch(handle, inputs, outputs))
         for name, storage in inputs.items():
             if storage.failure is not None:
                 _mark(outputs.values(), f"the input {name!r} of a dispatch() holds no data, because {storage.failure}")
@@ -191,15 +248,23 @@ class Device:
             return None
         return _finish(outputs.values(), pending, "dispatch()")
 
-    def release_graph(self, handle: GraphHandle) -> None:
+    def release_graph(self, handle: GraphHandle) -> Awaitable[None] | None:
         """Let go of a graph's memory, if it was compiled."""
-        if handle.compiled is not None:
-            self.live_bytes -= handle.compiled.byte_length
-            self.backend.release_graph(handle.compiled)
-            handle.compiled = None
-        for memory in handle.captured:
-            self._let_go(memory)
-        handle.captured = []
+        compiled, handle.compiled = handle.compiled, None
+        captured, handle.captured = handle.captured, []
+        byte_length = 0 if compiled is None else compiled.byte_length
+        steps = [] if compiled is None else [self.backend.release_graph(compiled)]
+        steps += [self._let_go(memory) for memory in captured]
+        pending = [step for step in steps if step is not None]
+        if pending:
+            return _like(pending[-1], self._finish_release_graph(pending, byte_length))
+        self.live_bytes -= byte_length
+        return None
+
+    async def _finish_release_graph(self, pending: list[Awaitable[None]], byte_length: int) -> None:
+        for step in pending:
+            await step
+        self.live_bytes -= byte_length
 
     # --- the books -------------------------------------------------------------------------------------------
 
@@ -208,12 +273,35 @@ class Device:
         if memory.holders == 1:
             self.live_bytes += memory.byte_length
 
-    def _let_go(self, memory: Memory) -> None:
+    def _let_go(self, memory: Memory) -> Awaitable[None] | None:
         memory.holders -= 1
-        if memory.holders == 0:
-            self.live_bytes -= memory.byte_length
-            self.backend.free(memory.data)
-            memory.data = None
+        if memory.holders:
+            return None
+        data, memory.data = memory.data, None
+        pending = None if memory.borrowed else self.backend.free(data)
+        if pending is not None:
+            return _like(pending, self._finish_let_go(memory, pending))
+        self.live_bytes -= memory.byte_length
+        return None
+
+    async def _finish_let_go(self, memory: Memory, pending: Awaitable[None]) -> None:
+        await pending
+        self.live_bytes -= memory.byte_length
+
+
+def _like(pending: Awaitable[object], rest: Awaitable[None]) -> Awaitable[None]:
+    """``rest``, as something that has begun where ``pending``, which it awaits, has."""
+    return Begun(rest) if isinstance(pending, Begun) else rest
+
+
+async def _when_back(storages: Iterable[Storage], step: Callable[[], Awaitable[None] | None]) -> None:
+    """Wait until memory that is lent out has come back, then take the step."""
+    for storage in storages:
+        if storage.lent is not None:
+            await storage.lent.wait()
+    pending = step()
+    if pending is not None:
+        await pending
 
 
 def captured_storages(graph: Graph) -> list[Storage]:

@@ -1,16 +1,21 @@
 """From a drawing to an order of work: what can be computed at build, and which intermediates share memory.
 
-Shared by the backends; knows neither arrays nor GPU buffers.
+Shared by the backends; what memory it is that they share, it does not know.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import attrs
+import numpy as np
+import numpy.typing as npt
 
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 
 ALIGNMENT = 64
 """Intermediates start at multiples of this many bytes: a cache line, and more than any SIMD load asks for."""
+
+Places = npt.NDArray[np.int64]
+"""Places in memory, in bytes from its start."""
 
 
 def split_constant(graph: Graph) -> tuple[list[Node], list[Node]]:
@@ -53,34 +58,34 @@ class Arena:
 
 
 def lifetimes(
-    nodes: Sequence[Node],
+    steps: Sequence[Sequence[Node]],
     bases: Mapping[Value, Value],
     outputs: Iterable[Value],
     kept_elsewhere: Callable[[Value], bool],
 ) -> dict[Value, Interval]:
-    """The interval of every intermediate of ``nodes``, which run in this order.
+    """The interval of every intermediate.
 
     Args:
-        nodes: the steps.
-        bases: for a value that is a view of another, that other; a view keeps its base alive.
+        steps: the nodes that run together, in the order in which they run.
+        bases: for a value that is a view of another, that other; a view keeps its base alive. In the order of the
+            nodes.
         outputs: values that are read once more, after the last step.
         kept_elsewhere: values that need no memory here, because a step writes them straight into a buffer.
     """
-
-    def base_of(value: Value) -> Value:
-        while value in bases:
-            value = bases[value]
-        return value
-
+    roots: dict[Value, Value] = {}
+    for value, base in bases.items():  # a base comes before the views of it
+        roots[value] = roots.get(base, base)
     first: dict[Value, int] = {}
     last: dict[Value, int] = {}
-    for step, node in enumerate(nodes):
-        for result in node.results:
-            first[result] = last[result] = step
-        for value in node.inputs:
-            last[base_of(value)] = step
+    for step, nodes in enumerate(steps):
+        for node in nodes:
+            for result in node.results:
+                first[result] = last[result] = step
+        for node in nodes:
+            for value in node.inputs:
+                last[roots.get(value, value)] = step
     for value in outputs:
-        last[base_of(value)] = len(nodes)
+        last[roots.get(value, value)] = len(steps)
     return {
         value: Interval(start, last[value], value.descriptor.byte_length)
         for value, start in first.items()
@@ -91,17 +96,25 @@ def lifetimes(
 def lay_out(intervals: Mapping[Value, Interval]) -> Arena:
     """Place intermediates so that those needed at the same time never overlap: largest first, lowest gap first."""
     offsets: dict[Value, int] = {}
-    placed: list[tuple[int, int, Interval]] = []
+    # What is placed already, by ascending start. Each has to be compared with all of them, so numpy does it.
+    first, last, starts, ends = columns = np.empty((4, len(intervals)), np.int64)
     total = 0
-    for value, interval in sorted(intervals.items(), key=lambda item: -item[1].byte_length):
+    for count, (value, interval) in enumerate(sorted(intervals.items(), key=lambda item: -item[1].byte_length)):
         size = -(-interval.byte_length // ALIGNMENT) * ALIGNMENT
-        offset = 0
-        for start, end, other in sorted(placed, key=lambda item: item[0]):
-            if interval.overlaps(other):
-                if start - offset >= size:
-                    break
-                offset = max(offset, end)
+        together = (first[:count] <= interval.last) & (last[:count] >= interval.first)
+        offset = lowest_gap(starts[:count][together], ends[:count][together], size)
+        place = starts[:count].searchsorted(offset)
+        columns[:, place + 1 : count + 1] = columns[:, place:count]
+        columns[:, place] = interval.first, interval.last, offset, offset + size
         offsets[value] = offset
-        placed.append((offset, offset + size, interval))
         total = max(total, offset + size)
     return Arena(offsets, total)
+
+
+def lowest_gap(starts: Places, ends: Places, size: int) -> int:
+    """Where the lowest ``size`` bytes begin that none of some ranges covers; they are in ascending order."""
+    if not len(starts) or starts[0] >= size:
+        return 0
+    covered = np.maximum.accumulate(ends)
+    fitting = np.flatnonzero(starts[1:] - covered[:-1] >= size)
+    return int(covered[fitting[0] if len(fitting) else -1])

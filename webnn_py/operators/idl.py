@@ -24,7 +24,7 @@ import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
-from webnn_py.descriptors import unsigned_long, unsigned_longs
+from webnn_py.descriptors import shown, unsigned_long, unsigned_longs
 from webnn_py.operators.operand import MLOperand
 
 Long = Annotated[int, "[EnforceRange] long"]
@@ -41,10 +41,10 @@ _T = TypeVar("_T")
 def long(value: object) -> int:
     """``[EnforceRange] long``."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise TypeError(f"is {value!r}; it must be an integer")
+        raise TypeError(f"is {shown(value)}; it must be an integer")
     number = operator.index(value)
     if not -(2**31) <= number < 2**31:
-        raise TypeError(f"is {number}; it must be from {-(2**31)} to {2**31 - 1}")
+        raise TypeError(f"is {shown(number)}; it must be from {-(2**31)} to {2**31 - 1}")
     return number
 
 
@@ -52,7 +52,7 @@ def double(value: object) -> float:
     """``double``: finite."""
     number = _nearest_double(ml_number(value))
     if not math.isfinite(number):
-        raise TypeError(f"is {value!r}; it must be finite")
+        raise TypeError(f"is {shown(value)}; it must be finite")
     return number
 
 
@@ -112,7 +112,7 @@ def _binary32(value: object) -> float:
     try:
         return float(struct.unpack("<f", struct.pack("<f", number))[0])
     except OverflowError:
-        raise TypeError(f"is {value!r}; it must fit into 32 bits") from None
+        raise TypeError(f"is {shown(value)}; it must fit into 32 bits") from None
 
 
 def _sequence(values: object, convert: Callable[[object], _T], noun: str) -> tuple[_T, ...]:

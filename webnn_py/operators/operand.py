@@ -3,20 +3,20 @@
 from typing import Self, final
 
 from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
+from webnn_py.handle import Handle
 
 
 @final
-class MLOperand:
+class MLOperand(Handle):
     """A value in a graph under construction: a graph input, a constant, or an operator's output.
 
     Operands are made by :class:`MLGraphBuilder` only and belong to it (section "MLOperand interface").
     """
 
+    _made_by = "MLGraphBuilder's methods"
+
     __slots__ = ("__weakref__", "_descriptor")
     _descriptor: MLOperandDescriptor
-
-    def __init__(self, *args: object, **kwargs: object) -> None:
-        raise TypeError("MLOperand has no public constructor; MLGraphBuilder's methods return operands")
 
     @classmethod
     def _create(cls, descriptor: MLOperandDescriptor) -> Self:

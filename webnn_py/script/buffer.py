@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self, final
 from webnn_py.descriptors import MLBufferDescriptor, MLOperandDataType
 from webnn_py.device.backend import HostArray, Storage
 from webnn_py.errors import DestroyedBufferError, InvalidStateError
+from webnn_py.handle import Handle
 from webnn_py.timelines.promise import MLPromise
 
 if TYPE_CHECKING:
@@ -15,12 +16,14 @@ if TYPE_CHECKING:
 
 
 @final
-class MLBuffer:
+class MLBuffer(Handle):
     """A tensor that lives on a context's device (the text's ``MLTensor``; both names are this class).
 
     Made by :meth:`MLContext.create_buffer` and :meth:`MLContext.create_constant_buffer`. The getters work forever,
     after :meth:`destroy` and after the loss of the context too.
     """
+
+    _made_by = "MLContext.create_buffer()"
 
     __slots__ = ("__weakref__", "_context", "_descriptor", "_destroyed", "_pending_reads", "_storage")
     _context: MLContext
@@ -28,9 +31,6 @@ class MLBuffer:
     _storage: Storage
     _destroyed: bool
     _pending_reads: dict[MLPromise[HostArray] | MLPromise[None], None]
-
-    def __init__(self, *args: object, **kwargs: object) -> None:
-        raise TypeError("MLBuffer has no public constructor; use MLContext.create_buffer()")
 
     @classmethod
     def _create(cls, context: MLContext, descriptor: MLBufferDescriptor) -> Self:

@@ -15,13 +15,14 @@ from webnn_py.descriptors import MLBufferDescriptor, MLOperandDescriptor, check_
 from webnn_py.device.backend import Backend, BackendInfo, HostArray, Storage
 from webnn_py.device.device import Device, GraphHandle, Staging
 from webnn_py.errors import InvalidStateError
+from webnn_py.handle import Handle
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.script.checks import flag, named_buffers, rejected, storages, unknown
 from webnn_py.script.graph import MLGraph
 from webnn_py.script.limits import op_support_limits
 from webnn_py.script.records import ContextStatistics, MLContextLostInfo, MLPowerPreference
 from webnn_py.script.sources import check_target, host_copy
-from webnn_py.timelines.device_timeline import DeviceOperation, DeviceTimeline
+from webnn_py.timelines.device_timeline import DeviceOperation, DeviceTimeline, Work
 from webnn_py.timelines.promise import MLPromise
 
 if TYPE_CHECKING:
@@ -29,12 +30,14 @@ if TYPE_CHECKING:
 
 
 @final
-class MLContext:
+class MLContext(Handle):
     """A device and its timeline (section "MLContext interface"); made by :meth:`ML.create_context`.
 
     Methods that the IDL types ``Promise`` act when they are called: what they ask for is enqueued on the device
     timeline before they return. Awaiting the promise only waits.
     """
+
+    _made_by = "ML.create_context()"
 
     _ml: ML
     _device: Device
@@ -49,9 +52,6 @@ class MLContext:
     _token: trio.lowlevel.TrioToken
     _collected: deque[Storage | GraphHandle]
 
-    def __init__(self, *args: object, **kwargs: object) -> None:
-        raise TypeError("MLContext has no public constructor; use ML.create_context()")
-
     @classmethod
     def _create(
         cls,
@@ -65,7 +65,7 @@ class MLContext:
         self = cls.__new__(cls)
         self._ml = ml
         self._device = Device(backend)
-        self._timeline = DeviceTimeline(ml.script_timeline)
+        self._timeline = DeviceTimeline(ml.script_timeline, overlapping=backend.overlapping, rest=backend.flush)
         self._accelerated = accelerated
         self._power_preference = power_preference
         self._max_queued_bytes = max_queued_bytes
@@ -121,6 +121,9 @@ class MLContext:
     async def drain(self) -> None:
         """Wait until every operation enqueued so far has finished and its promise is settled."""
         await self._timeline.drain()
+        pending = self._device.backend.finish()
+        if pending is not None:
+            await pending
 
     async def room(self) -> None:
         """Wait until queued operations hold at most ``max_queued_bytes``; at once when none was given.
@@ -381,7 +384,7 @@ class MLContext:
         promise._reject(self._lost_error(method))
 
     def _release(self, thing: Storage | GraphHandle) -> None:
-        work: Callable[[], None]
+        work: Work
         if isinstance(thing, Storage):
             work = partial(self._device.release, thing)
         else:

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Self, final
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.device import GraphHandle
 from webnn_py.graph import Graph
+from webnn_py.handle import Handle
 
 if TYPE_CHECKING:
     from webnn_py.script.context import MLContext
 
 
 @final
-class MLGraph:
+class MLGraph(Handle):
     """A graph compiled for a context, ready for :meth:`MLContext.dispatch`.
 
     Made by :meth:`MLGraphBuilder.build`.
@@ -26,15 +27,14 @@ class MLGraph:
         output_descriptors: data type and shape of every output, by name.
     """
 
+    _made_by = "MLGraphBuilder.build()"
+
     __slots__ = ("__weakref__", "_context", "_destroyed", "_handle", "input_descriptors", "output_descriptors")
     _context: MLContext
     _destroyed: bool
     _handle: GraphHandle
     input_descriptors: Mapping[str, MLOperandDescriptor]
     output_descriptors: Mapping[str, MLOperandDescriptor]
-
-    def __init__(self, *args: object, **kwargs: object) -> None:
-        raise TypeError("MLGraph has no public constructor; use MLGraphBuilder.build()")
 
     @classmethod
     def _create(cls, context: MLContext, drawing: Graph) -> Self:

@@ -12,6 +12,7 @@ import trio
 from webnn_py.descriptors import unsigned_long
 from webnn_py.device.backend import Backend, BackendName
 from webnn_py.errors import InvalidStateError, NotSupportedError, SecurityError
+from webnn_py.handle import Handle
 from webnn_py.operators.idl import boolean
 from webnn_py.script.context import MLContext
 from webnn_py.script.records import MLPowerPreference
@@ -23,8 +24,10 @@ Policy = Callable[[], bool]
 
 
 @final
-class ML:
+class ML(Handle):
     """Makes contexts (section "ML interface"); made by :func:`open_ml`."""
+
+    _made_by = "open_ml()"
 
     _nursery: trio.Nursery
     _policy: Policy
@@ -32,9 +35,6 @@ class ML:
     _closed: bool
     script_timeline: ScriptTimeline
     """The queue of tasks that settle promises; tests and teaching pause and step it."""
-
-    def __init__(self, *args: object, **kwargs: object) -> None:
-        raise TypeError("ML has no public constructor; use open_ml()")
 
     @classmethod
     def _create(cls, nursery: trio.Nursery, policy: Policy) -> Self:

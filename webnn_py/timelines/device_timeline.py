@@ -1,15 +1,21 @@
 """The device timeline: every operation on a context's device, in the order of the calls that asked for it."""
 
+from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
 
 import attrs
+import trio
 
+from webnn_py.begun import Begun
 from webnn_py.timelines.script_timeline import ScriptTimeline
-from webnn_py.timelines.timeline import Timeline
+from webnn_py.timelines.timeline import Timeline, never_cancelled
 
 Work = Callable[[], Awaitable[None] | None]
-"""A device step: done when it returns None, else when what it returns has been awaited."""
+"""A device step: done when it returns None, else when what it returns has been awaited.
+
+The next one begins when it is done; with ``Begun``, it begins at once, and only the answers wait for each other.
+"""
 
 
 @attrs.define(eq=False)
@@ -39,40 +45,96 @@ class DeviceTimeline(Timeline[DeviceOperation]):
     It outlives the loss of its context: releases are ordinary entries and always run.
     """
 
-    def __init__(self, script: ScriptTimeline) -> None:
+    def __init__(
+        self, script: ScriptTimeline, *, overlapping: bool = False, rest: Callable[[], None] = lambda: None
+    ) -> None:
         super().__init__("device timeline")
+        self._overlapping = overlapping
+        self._on_rest = rest
         self._script = script
         self._lost = False
+        self._answers: deque[tuple[DeviceOperation, Awaitable[None]]] = deque()
+        self._answering: trio.lowlevel.Task | None = None
+        self._no_more_answers = False
 
     def lose(self) -> None:
         """The context is lost: drop operations that can be dropped, run releases, then end."""
         self._lost = True
         self.close()
 
+    async def _drain_queue(self) -> None:
+        if not self._overlapping:
+            await super()._drain_queue()
+            return
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._give_answers)
+            await super()._drain_queue()
+            self._no_more_answers = True
+            self._wake_answers()
+
+    async def _give_answers(self) -> None:
+        """Await, in order, what operations that overlap have begun."""
+        while self._answers or not self._no_more_answers:
+            if not self._answers:
+                self._answering = trio.lowlevel.current_task()
+                await trio.lowlevel.wait_task_rescheduled(never_cancelled)
+                continue
+            entry, pending = self._answers.popleft()
+            await pending
+            self._in_flight -= 1
+            self._finished(entry)
+            del entry, pending  # while the task is parked it must not keep what an entry refers to
+
+    def _wake_answers(self) -> None:
+        if self._answering is not None:
+            trio.lowlevel.reschedule(self._answering)
+            self._answering = None
+
+    def _rest(self) -> None:
+        self._on_rest()
+
+    def _set_aside(self, entry: DeviceOperation, pending: Awaitable[None]) -> bool:
+        if not isinstance(pending, Begun):
+            return False
+        self._answers.append((entry, pending))
+        self._wake_answers()
+        return True
+
     def _byte_length(self, entry: DeviceOperation) -> int:
         return entry.byte_length
 
     def _run_entry(self, entry: DeviceOperation) -> Awaitable[None] | None:
         if self._lost and entry.abortable:
-            self._say_aborted(entry)
-            return None
+            return self._answer(entry, None)
         try:
             pending = entry.work()
         except Exception as error:  # noqa: BLE001 - whatever a device raises goes to the promise
-            self._say_settled(entry, error)
-            return None
+            return self._answer(entry, error)
         if pending is None:
-            self._say_settled(entry, None)
-            return None
+            return self._answer(entry, None)
+        if isinstance(pending, Begun):
+            return Begun(self._finish(entry, pending))
         return self._finish(entry, pending)
 
+    def _answer(self, entry: DeviceOperation, error: Exception | None) -> Begun[None] | None:
+        """Say what became of an entry that is done: now, or after all that has begun before it."""
+        if self._in_flight:
+            return Begun(self._answer_later(entry, error))
+        self._say_settled(entry, error)
+        return None
+
+    async def _answer_later(self, entry: DeviceOperation, error: Exception | None) -> None:
+        self._say_settled(entry, error)
+
     async def _finish(self, entry: DeviceOperation, pending: Awaitable[None]) -> None:
+        error: Exception | None = None
         try:
             await pending
-        except Exception as error:  # noqa: BLE001 - whatever a device raises goes to the promise
-            self._say_settled(entry, error)
-        else:
-            self._say_settled(entry, None)
+        except Exception as raised:  # noqa: BLE001 - whatever a device raises goes to the promise
+            error = raised
+        if self._in_flight and not isinstance(pending, Begun):
+            await self.wait_until(lambda: not self._in_flight)
+        self._say_settled(entry, error)
 
     def _say_settled(self, entry: DeviceOperation, error: Exception | None) -> None:
         if self._lost and entry.abortable:

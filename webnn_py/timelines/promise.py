@@ -6,13 +6,15 @@ from typing import Any, Generic, Literal, NoReturn, Self, TypeVar, cast, final
 
 import trio
 
+from webnn_py.handle import Handle
+
 T = TypeVar("T")
 
 PromiseState = Literal["pending", "fulfilled", "rejected"]
 
 
 @final
-class MLPromise(Generic[T]):
+class MLPromise(Handle, Generic[T]):
     """An answer that comes later; its work was enqueued by the call that returned it.
 
     A promise is settled once. It may be awaited any number of times by any number of tasks, and a rejection that
@@ -20,13 +22,12 @@ class MLPromise(Generic[T]):
     and others still get the answer.
     """
 
+    _made_by = "the API's methods"
+
     __slots__ = ("__weakref__", "_outcome", "_state", "_waiters")
     _state: PromiseState
     _outcome: object
     _waiters: dict[trio.lowlevel.Task | Callable[[], None], None] | None
-
-    def __init__(self, *args: object, **kwargs: object) -> None:
-        raise TypeError("MLPromise has no public constructor; methods of the API return promises")
 
     @classmethod
     def _create(cls) -> Self:

@@ -10,9 +10,13 @@ class ScriptTimeline(Timeline[Callable[[], None]]):
 
     def __init__(self) -> None:
         super().__init__("script timeline")
+        self.after_task: Callable[[], None] | None = None
+        """Called after each task: where an embedder runs what its platform runs there, such as microtasks."""
 
     def _run_entry(self, entry: Callable[[], None]) -> None:
         entry()
+        if self.after_task is not None:
+            self.after_task()
 
     def _byte_length(self, entry: Callable[[], None]) -> int:
         return 0

@@ -41,6 +41,7 @@ class Timeline(Generic[EntryT]):
         self._queued_bytes = 0
         self._done = 0
         self._running = False
+        self._in_flight = 0
         self._permits: int | None = None
         self._stepping = False
         self._closing = False
@@ -57,6 +58,13 @@ class Timeline(Generic[EntryT]):
     def _byte_length(self, entry: EntryT) -> int:
         """The bytes of user data that the entry holds."""
         raise NotImplementedError
+
+    def _rest(self) -> None:
+        """Nothing is to be run for now."""
+
+    def _set_aside(self, entry: EntryT, pending: Awaitable[None]) -> bool:
+        """Let the next entry begin while ``pending`` is awaited elsewhere; False when it must be awaited first."""
+        return False
 
     # --- the queue -------------------------------------------------------------------------------------------
 
@@ -78,7 +86,7 @@ class Timeline(Generic[EntryT]):
     @property
     def queued_operations(self) -> int:
         """Entries that have not finished."""
-        return len(self._queue) + self._running
+        return len(self._queue) + self._running + self._in_flight
 
     def statistics(self) -> TimelineStatistics:
         """A frozen look at the queue; costs nothing and changes nothing."""
@@ -92,16 +100,17 @@ class Timeline(Generic[EntryT]):
         """
         try:
             with trio.CancelScope(shield=True):
-                await self._run()
+                await self._drain_queue()
         finally:
             self._end.set()
 
-    async def _run(self) -> None:
+    async def _drain_queue(self) -> None:
         since = perf_counter()
         while not (self._closing and not self._queue):
             if not self._queue or self._permits == 0:
+                self._rest()
                 self._parked = trio.lowlevel.current_task()
-                await trio.lowlevel.wait_task_rescheduled(_never_cancelled)
+                await trio.lowlevel.wait_task_rescheduled(never_cancelled)
                 since = perf_counter()
                 continue
             if self._permits is not None:
@@ -109,19 +118,26 @@ class Timeline(Generic[EntryT]):
             entry = self._queue.popleft()
             self._running = True
             pending = self._run_entry(entry)
-            if pending is not None:
-                await pending
-            self._running = False
-            self._queued_bytes -= self._byte_length(entry)
-            self._done += 1
-            if self._waiters:
-                self._wake_waiters()
+            if pending is not None and self._set_aside(entry, pending):
+                self._in_flight += 1
+                self._running = False
+            else:
+                if pending is not None:
+                    await pending
+                self._running = False
+                self._finished(entry)
             if pending is not None:
                 since = perf_counter()
             elif perf_counter() - since > INLINE_SECONDS:
                 await trio.lowlevel.checkpoint()
                 since = perf_counter()
             del entry, pending  # while the task is parked it must not keep what an entry refers to
+
+    def _finished(self, entry: EntryT) -> None:
+        self._queued_bytes -= self._byte_length(entry)
+        self._done += 1
+        if self._waiters:
+            self._wake_waiters()
 
     def close(self) -> None:
         """Let the task end once the queue is empty. Entries that come later still run before it does."""
@@ -167,12 +183,12 @@ class Timeline(Generic[EntryT]):
             raise RuntimeError(f"another task is stepping the {self._name}")
         if count < 1:
             raise ValueError(f"count is {count}; it must be at least 1")
-        before = self._done + self._running
+        before = self._done + self._running + self._in_flight
         self._stepping = True
         self._permits = min(count, len(self._queue))
         self._unpark()
         try:
-            await self.wait_until(lambda: not self._permits and not self._running)
+            await self.wait_until(lambda: not self._permits and not self._running and not self._in_flight)
         finally:
             self._stepping = False
             if self._permits:  # cancelled: what has not begun waits for the next step
@@ -209,6 +225,6 @@ class Timeline(Generic[EntryT]):
             self._parked = None
 
 
-def _never_cancelled(_raise_cancel: object) -> trio.lowlevel.Abort:
-    # Only reached if the shield were gone; succeeding then keeps the wake-up from being lost.
+def never_cancelled(_raise_cancel: object) -> trio.lowlevel.Abort:
+    """What to do about the cancellation of a task that is shielded: never asked, unless the shield were gone."""
     return trio.lowlevel.Abort.SUCCEEDED

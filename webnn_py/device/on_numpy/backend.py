@@ -48,6 +48,7 @@ class NumpyBackend:
     """Runs graphs with numpy, short ones inline and long ones in a worker thread."""
 
     capabilities = CAPABILITIES
+    overlapping = False
 
     def __init__(self) -> None:
         self.info = BackendInfo("numpy", _processor(), f"numpy {np.__version__}")
@@ -105,6 +106,12 @@ class NumpyBackend:
     def release_graph(self, compiled: NumpyGraph) -> None:
         """Drop the arrays, whoever still holds the graph."""
         compiled.release()
+
+    def finish(self) -> None:
+        """Nothing goes on behind the device timeline."""
+
+    def flush(self) -> None:
+        """Nothing is collected: every step runs at once."""
 
     def stop(self) -> None:
         """End a dispatch that is running before its next kernel."""

@@ -1,22 +1,23 @@
 """A graph compiled for numpy: a flat list of calls on numbered slots.
 
 ``build()`` decides everything once: order, constants, which arrays are views of which, where intermediates lie in one
-arena, and one callable per node. A dispatch puts the buffers' arrays into their slots, makes the views that depend on
-them, and calls down the list.
+arena, and one callable per node; what the callables compute on the way lies in scratch that they share. A dispatch puts
+the buffers' arrays into their slots, makes the views that depend on them, and calls down the list.
 """
 
-import math
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from operator import itemgetter
 from time import perf_counter
 
 import attrs
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
-from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.backend import HostArray, Storage
-from webnn_py.device.on_numpy.table import Array, Entry, Kernel, View, find, run_node
+from webnn_py.device.on_numpy.chains import Chain, Together, chain_kernel, nodes_of, steps_of
+from webnn_py.device.on_numpy.scratch import Pool
+from webnn_py.device.on_numpy.table import Array, DispatchError, Kernel, View, entry_of, run_node
+from webnn_py.device.on_numpy.views import Views, find_views
 from webnn_py.device.plan import lay_out, lifetimes, split_constant
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 
@@ -25,10 +26,6 @@ SECONDS_PER_OPERATION = 1e-9
 
 SECONDS_PER_NODE = 2e-5
 """About what compiling one node takes."""
-
-
-class DispatchError(RuntimeError):
-    """A kernel raised; the text names operator, label and operands."""
 
 
 @attrs.frozen
@@ -62,19 +59,23 @@ class NumpyGraph:
         folded, live = split_constant(graph)
         self._input_slots = {name: self._new_slot(value, None) for name, value in graph.inputs.items()}
         self._output_slots: dict[str, int] = {}
-        views = _views(live)
+        views = find_views(live)
         constants = self._fold(graph, folded, live)
-        written = self._place_outputs(graph, constants, views)
-        self._place_intermediates(live, graph.outputs.values(), written, views)
+        written = self._place_outputs(graph, constants, views.views)
+        steps = steps_of(live, list(graph.outputs.values()), views.is_dense)
+        work = {node: entry_of(node).work(node) for node in live if node not in views.views}
+        kernels = self._make_kernels([step for step in steps if nodes_of(step)[0] in work], work)
+        self._place_intermediates(steps, kernels, graph.outputs.values(), written, views)
         self._copy_outputs(graph, written)
-        work = sum(_work(node) for node in live if node not in views)
-        self.expected_seconds = work * SECONDS_PER_OPERATION
+        self.expected_seconds = sum(work.values()) * SECONDS_PER_OPERATION
 
     @staticmethod
     def compile_seconds(graph: Graph) -> float:
         """About how long compiling takes: for choosing inline or thread."""
         folded, live = split_constant(graph)
-        return len(live) * SECONDS_PER_NODE + sum(SECONDS_PER_NODE + _work(node) * 1e-9 for node in folded)
+        return len(live) * SECONDS_PER_NODE + sum(
+            SECONDS_PER_NODE + entry_of(node).work(node) * 1e-9 for node in folded
+        )
 
     # --- building --------------------------------------------------------------------------------------------
 
@@ -99,7 +100,7 @@ class NumpyGraph:
             try:
                 arrays.update(zip(node.results, run_node(node, operands), strict=True))
             except Exception as error:
-                raise _dispatch_error(node, error) from error
+                raise DispatchError.of(node, error) from error
         needed = {value: None for node in live for value in node.inputs} | dict.fromkeys(graph.outputs.values())
         constants = {value for value in needed if isinstance(value, Constant) or value in arrays}
         for value in constants:
@@ -121,22 +122,45 @@ class NumpyGraph:
         return written
 
     def _place_intermediates(
-        self, live: list[Node], outputs: Iterable[Value], written: set[Value], views: Mapping[Node, View]
+        self,
+        steps: list[Together],
+        kernels: Mapping[Together, Kernel],
+        outputs: Iterable[Value],
+        written: set[Value],
+        views: Views,
     ) -> None:
         """Lay intermediates out in the arena and make the list of calls."""
-        bases: dict[Value, Value] = {node.results[0]: next(iter(node.inputs)) for node in views}
-        arena = lay_out(lifetimes(live, bases, outputs, lambda value: value in written))
+        bases: dict[Value, Value] = {node.results[0]: next(iter(node.inputs)) for node in views.views}
+        inner = {value for chain in steps if isinstance(chain, Chain) for value in chain.between()}
+        together = [nodes_of(step) for step in steps]
+        arena = lay_out(lifetimes(together, bases, outputs, lambda value: value in written or value in inner))
         memory = np.empty(arena.byte_length, np.uint8)
         self.byte_length += arena.byte_length
         for value, offset in arena.offsets.items():
             d = value.descriptor
             self._new_slot(value, np.ndarray(d.shape, d.data_type, memory, offset))
-        for node in live:
-            if node in views:
-                self._place_view(node, views[node])
-            else:
-                slots = [self._slots[value] for value in (*node.inputs, *node.results)]
-                self._steps.append(Step(_entry(node).make(node), itemgetter(*slots), node))
+        for step in steps:
+            if step in kernels:
+                self._add_step(step, kernels[step])
+            elif isinstance(step, tuple):
+                self._place_view(step[0], views.views[step[0]])
+
+    def _make_kernels(self, steps: list[Together], work: Mapping[Node, float]) -> dict[Together, Kernel]:
+        """Make the kernels, which share their scratch; where there is most work, most is needed, as a rule."""
+        total = {step: sum(work[node] for node in nodes_of(step)) for step in steps}
+        pool = Pool()
+        makers: dict[Together, Callable[[], Kernel]] = {
+            step: partial(chain_kernel, step) if isinstance(step, Chain) else partial(entry_of(step[0]).make, step[0])
+            for step in sorted(steps, key=lambda step: -total[step])
+        }
+        kernels = pool.make(makers)
+        self.byte_length += pool.memory.nbytes
+        return kernels
+
+    def _add_step(self, step: Together, kernel: Kernel) -> None:
+        last = nodes_of(step)[-1]
+        values = (*step.operands, *step.results) if isinstance(step, Chain) else (*last.inputs, *last.results)
+        self._steps.append(Step(kernel, itemgetter(*(self._slots[value] for value in values)), last))
 
     def _place_view(self, node: Node, view: View) -> None:
         base = self._slots[next(iter(node.inputs))]
@@ -174,8 +198,10 @@ class NumpyGraph:
             for step in self._steps:
                 try:
                     step.kernel(*step.pick(slots))
+                except DispatchError:
+                    raise
                 except Exception as error:
-                    raise _dispatch_error(step.node, error) from error
+                    raise DispatchError.of(step.node, error) from error
                 if self.stopped:
                     break
         self.expected_seconds = perf_counter() - started
@@ -187,10 +213,6 @@ class NumpyGraph:
         self._bindings = []
 
 
-def _dispatch_error(node: Node | None, error: Exception) -> DispatchError:
-    return DispatchError(f"{node}: {str(error) or type(error).__name__}")
-
-
 def _copy(source: Array, output: Array) -> None:
     np.copyto(output, source)
 
@@ -200,42 +222,3 @@ def _constant_array(data: object) -> Array:
     if not isinstance(array, np.ndarray):
         raise TypeError(f"a constant of {type(array).__name__}")
     return array
-
-
-def _views(nodes: list[Node]) -> dict[Node, View]:
-    """The nodes that only look at their operand in another way, where its strides allow it.
-
-    Tried on arrays that have the right shapes and strides and one element of memory: views never look at values.
-    """
-    layouts: dict[Value, Array] = {}
-    views: dict[Node, View] = {}
-    for node in nodes:
-        make = _entry(node).view
-        if make is None:
-            continue
-        base = next(iter(node.inputs))
-        view = make(node)
-        try:
-            layouts[node.results[0]] = view(layouts.get(base, _dense(base.descriptor)))
-        except ValueError:
-            continue
-        views[node] = view
-    return views
-
-
-def _dense(descriptor: MLOperandDescriptor) -> Array:
-    """An array of a contiguous layout whose elements are not there."""
-    memory = np.empty(1, descriptor.data_type)
-    strides = [memory.itemsize * math.prod(descriptor.shape[axis + 1 :]) for axis in range(descriptor.rank)]
-    return as_strided(memory, descriptor.shape, strides)
-
-
-def _entry(node: Node) -> Entry:
-    entry = find(node.operator)
-    if entry is None:
-        raise NotImplementedError(f"{node} has no numpy kernel")  # validation lets no such operator through
-    return entry
-
-
-def _work(node: Node) -> float:
-    return _entry(node).work(node)

@@ -44,6 +44,15 @@ class Entry:
     work: Work
 
 
+class DispatchError(RuntimeError):
+    """A kernel raised; the text names operator, label and operands."""
+
+    @classmethod
+    def of(cls, node: Node | None, error: Exception) -> "DispatchError":
+        """What ``error``, raised by the kernel of ``node``, is told as."""
+        return cls(f"{node}: {str(error) or type(error).__name__}")
+
+
 _TABLE: dict[Operator[..., Any], Entry] = {}
 
 
@@ -97,6 +106,18 @@ def _enter(operator: Operator[..., Any], entry: Entry) -> None:
 def find(operator: Operator[..., Any]) -> Entry | None:
     """The operator's entry, or None when this device cannot run it."""
     return _TABLE.get(operator)
+
+
+def entry_of(node: Node) -> Entry:
+    """The entry of a node's operator.
+
+    Raises:
+        NotImplementedError: there is none; validation lets no such operator through.
+    """
+    entry = _TABLE.get(node.operator)
+    if entry is None:
+        raise NotImplementedError(f"{node} has no numpy kernel")
+    return entry
 
 
 def run_node(node: Node, operands: list[Array]) -> list[Array]:

@@ -22,6 +22,9 @@ MINUS_INFINITY = scalar(-np.inf, "float32")
 LARGEST = scalar(float(np.finfo(np.float32).max), "float32")
 LOWEST = scalar(float(np.finfo(np.float32).min), "float32")
 
+LOWEST_POWER = scalar(-88, "float32")
+"""Below it exp(-x) overflows soon, and exp(x) is the sigmoid of x."""
+
 SIGN = scalar(15, "int16")
 
 
@@ -164,6 +167,8 @@ def sigmoid(node: Node) -> Kernel:
         np.exp(y, out=y)
         np.add(y, ONE, out=y)
         np.reciprocal(y, out=y)
+        if not x.min() >= LOWEST_POWER:
+            np.exp(x, out=y, where=x < LOWEST_POWER)
 
     return float_blocks(node, step)
 

@@ -1,0 +1,177 @@
+"""Write the pages of ``docs/operators`` from the declarations: ``python docs/make_operator_pages.py [--check]``.
+
+With ``--check``, write nothing and exit with 1 when a page is not what it should be.
+"""
+
+import ast
+import inspect
+import sys
+import textwrap
+from pathlib import Path
+
+from webnn_py.device.on_numpy import backend as numpy_backend
+from webnn_py.operators.declaration import Operator
+from webnn_py.operators.limits import MAX_RANK, RankRange, TensorLimits
+from webnn_py.operators.registry import OPERATORS
+
+FOLDER = Path(__file__).with_name("operators")
+SPECIFICATION = "https://www.w3.org/TR/webnn/"
+ROOMS = list(dict.fromkeys(operator.room for operator in OPERATORS.values()))
+
+
+def signature(operator: Operator) -> str:
+    """The method's signature on lines that fit."""
+    parameters = []
+    keyword_only = False
+    for parameter in operator.signature.parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and not keyword_only:
+            keyword_only = True
+            parameters.append("*")
+        parameters.append(parameter_text(parameter))
+    returns = "list[MLOperand]" if operator.returns_sequence else "MLOperand"
+    one_line = f"builder.{operator.name}({', '.join(parameters)}) -> {returns}"
+    if len(one_line) <= 100:
+        return one_line
+    return f"builder.{operator.name}(\n" + "".join(f"    {text},\n" for text in parameters) + f") -> {returns}"
+
+
+def parameter_text(parameter: inspect.Parameter) -> str:
+    """One parameter as it is declared, with short names of types."""
+    annotation = parameter.annotation
+    text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    for prefix in ("webnn_py.operators.operand.", "webnn_py.descriptors.", "webnn_py.", "collections.abc.", "typing."):
+        text = text.replace(prefix, "")
+    text = text.replace("Annotated[int, '[EnforceRange] long']", "int")
+    text = text.replace("Annotated[int | float, '(bigint or unrestricted double)']", "MLNumber")
+    text = text.replace("Optional[MLNumber]", "MLNumber | None")
+    default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
+    return f"{parameter.name}: {text}{default}"
+
+
+def limits_table(operator: Operator) -> str:
+    """The operator's limits, allowed and required."""
+    lines = [
+        "| operand | data types | required | ranks | required |",
+        "|---|---|---|---|---|",
+        *(limits_line(name, row) for name, row in operator.limits.items()),
+    ]
+    return "\n".join(lines)
+
+
+def limits_line(name: str, row: TensorLimits) -> str:
+    """One row of the table."""
+    allowed = f"that of `{row.type_of}`" if row.type_of else ", ".join(row.data_types)
+    if len(row.data_types) == 8 and not row.type_of:
+        allowed = "any"
+    ranks = f"that of `{row.rank_of}`" if row.rank_of else ranks_text(row.ranks)
+    return f"| `{name}` | {allowed} | {', '.join(row.required)} | {ranks} | {row.required_ranks} |"
+
+
+def ranks_text(ranks: RankRange) -> str:
+    """A range of ranks; the highest that any operand may have is left out."""
+    if ranks == RankRange(0, MAX_RANK):
+        return "any"
+    return f"{ranks.min} and more" if ranks.max == MAX_RANK else str(ranks)
+
+
+def description(operator: Operator) -> str:
+    """The docstring, its arguments as a list."""
+    text = inspect.cleandoc(operator.__doc__ or "")
+    before, _, arguments = text.partition("\nArgs:\n")
+    lines = [before.strip()]
+    if arguments:
+        entries: list[str] = []
+        for line in textwrap.dedent(arguments).splitlines():
+            if line.startswith(" ") and entries:
+                entries[-1] += " " + line.strip()
+            elif line.strip():
+                name, _, meaning = line.partition(": ")
+                entries.append(f"* `{name}`: {meaning}")
+        lines += ["", *(entry for entry in entries if not entry.startswith("* `label`"))]
+    return "\n".join(lines).strip()
+
+
+def shape_rule(operator: Operator) -> str:
+    """The body of the declared function, which is the shape rule."""
+    source = textwrap.dedent(inspect.getsource(operator.function))
+    function = ast.parse(source).body[0]
+    assert isinstance(function, ast.FunctionDef)
+    first = function.body[1] if ast.get_docstring(function) is not None else function.body[0]
+    return textwrap.dedent("\n".join(source.splitlines()[first.lineno - 1 :]))
+
+
+def devices(operator: Operator) -> str:
+    """Which devices run the operator."""
+    return "numpy" if numpy_backend.CAPABILITIES.supports(operator) else "none"
+
+
+def section(operator: Operator) -> str:
+    """What a page says of one operator."""
+    anchor = operator.spec_name.lower()
+    return "\n".join(
+        [
+            f"## `{operator.name}`",
+            "",
+            f"In the specification: [`{operator.spec_name}()`]({SPECIFICATION}#dom-mlgraphbuilder-{anchor}).",
+            f"Runs on: {devices(operator)}.",
+            "",
+            "```python",
+            signature(operator),
+            "```",
+            "",
+            description(operator),
+            "",
+            limits_table(operator),
+            "",
+            "Shape rule:",
+            "",
+            "```python",
+            shape_rule(operator),
+            "```",
+        ]
+    )
+
+
+def pages() -> dict[str, str]:
+    """Every page by its file name."""
+    found = {}
+    links = []
+    for room in ROOMS:
+        operators = [operator for operator in OPERATORS.values() if operator.room == room]
+        module = sys.modules[operators[0].function.__module__]
+        head = [f"# {room.capitalize()}", "", inspect.cleandoc(module.__doc__ or ""), ""]
+        found[f"{room}.md"] = "\n".join(head) + "\n" + "\n\n".join(map(section, operators)) + "\n"
+        names = ", ".join(f"[{operator.name}]({room}.md#{operator.name})" for operator in operators)
+        links.append(f"| [{room}]({room}.md) | {names} |")
+    found["README.md"] = "\n".join(
+        [
+            "# Operators",
+            "",
+            f"All {len(OPERATORS)} operators, by room. Written by `docs/make_operator_pages.py` from the declarations.",
+            "",
+            "| room | operators |",
+            "|---|---|",
+            *links,
+            "",
+        ]
+    )
+    return found
+
+
+def main(arguments: list[str]) -> int:
+    """Write the pages, or check them."""
+    wrong = []
+    for name, text in pages().items():
+        path = FOLDER / name
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            wrong.append(name)
+            if "--check" not in arguments:
+                path.write_text(text, encoding="utf-8")
+    if "--check" in arguments and wrong:
+        print(f"not what the declarations say: {', '.join(wrong)}; run python docs/make_operator_pages.py")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,18 @@
+"""Where the declarations say something else than the specification, and why; rendered into ``docs/differences.md``."""
+
+DIFFERENCES = {
+    ("isNaN", "a", "allowed_types"): "The table says any; the algorithm refuses all but float32 and float16.",
+    ("isInfinite", "a", "allowed_types"): "The table says any; the algorithm refuses all but float32 and float16.",
+    ("cumulativeSum", "axis", "type"): "The text lacks [EnforceRange]; a wrapped axis is never meant.",
+    ("gather", "output", "allowed_ranks"): "The table says 1 to N; one index of a vector gathers a scalar.",
+    ("tile", "repetitions", "type"): "The text lacks [EnforceRange]; a wrapped repetition is never meant.",
+}
+"""(operator, parameter or operand, column) → the reason. An entry that is no difference is an error."""
+
+
+def rendered() -> str:
+    """The table of ``docs/differences.md``."""
+    lines = ["| operator | of | what | reason |", "|---|---|---|---|"]
+    for (operator, name, column), reason in DIFFERENCES.items():
+        lines.append(f"| `{operator}` | `{name}` | {column.replace('_', ' ')} | {reason} |")
+    return "\n".join(lines)

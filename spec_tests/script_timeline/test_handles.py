@@ -1,0 +1,35 @@
+"""Handles are made by the library only, and stand for one thing each."""
+
+import copy
+import pickle
+
+import pytest
+
+import webnn_py
+from spec_tests.support.drawing import build_add_one
+from webnn_py import MLGraphBuilder
+
+
+@pytest.fixture
+async def handles(ml, context):
+    """One handle of each class, by the class's name."""
+    buffer = await context.create_buffer(data_type="int8", shape=[1])
+    found = [ml, context, buffer, await build_add_one(context, [1]), context.lost]
+    found.append(MLGraphBuilder(context).input("x", data_type="int8", shape=[1]))
+    return {type(handle).__name__: handle for handle in found}
+
+
+NAMES = ("ML", "MLContext", "MLBuffer", "MLGraph", "MLPromise", "MLOperand")
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps], ids=["copy", "deepcopy", "pickle"])
+async def test_a_handle_cannot_be_copied(handles, name, duplicate):
+    with pytest.raises(TypeError, match=rf"^{name} can be neither copied nor pickled"):
+        duplicate(handles[name])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_handle_has_no_public_constructor(name):
+    with pytest.raises(TypeError, match=rf"^{name} has no public constructor; use \S+"):
+        getattr(webnn_py, name)()

@@ -1,0 +1,115 @@
+"""Scratch: memory for what kernels compute on the way, shared by the nodes of a graph, which run one by one.
+
+Makers ask for scratch as they make their kernels. While a graph is built, what they get lies in one piece of memory
+that is the graph's, and every node gets it from the start: it holds garbage whenever a kernel is called. Outside of
+a build there is nobody to share with, so each piece is allocated by itself.
+"""
+
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from math import prod
+from typing import Final, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from webnn_py.device.on_numpy.table import Array, Kernel
+from webnn_py.device.plan import ALIGNMENT
+from webnn_py.graph import Node
+
+K = TypeVar("K", bound=Hashable)
+
+SHARE: Final = 1 / 4
+"""How much scratch a node may have at most, beside what it reads and writes."""
+
+
+def allowance(node: Node) -> int:
+    """The bytes of scratch that a node may have, unless it is too little to compute efficiently in the cache."""
+    operands = {id(value): value.descriptor for value in node.inputs}
+    return int(SHARE * sum(descriptor.byte_length for descriptor in (*operands.values(), *node.outputs)))
+
+
+class Pool:
+    """The scratch of a graph: as much as the node that needs most.
+
+    Attributes:
+        memory: the memory.
+    """
+
+    def __init__(self) -> None:
+        self.memory = np.empty(0, np.uint8)
+        self._taken = 0
+        self._needed = 0
+
+    def take(self, shape: tuple[int, ...], data_type: npt.DTypeLike) -> Array:
+        """The next piece of the memory; where that is too small, a piece of its own for the time being."""
+        data_type = np.dtype(data_type)
+        start = self._taken
+        self._taken += -(-data_type.itemsize * prod(shape) // ALIGNMENT) * ALIGNMENT
+        self._needed = max(self._needed, self._taken)
+        if self._taken > self.memory.size:
+            return np.empty(shape, data_type)
+        return np.ndarray(shape, data_type, self.memory, start)
+
+    @contextmanager
+    def in_turn(self) -> Iterator[None]:
+        """What is taken while entered may be taken again afterwards."""
+        before = self._taken
+        try:
+            yield
+        finally:
+            self._taken = before
+
+    def make(self, makers: Mapping[K, Callable[[], Kernel]]) -> dict[K, Kernel]:
+        """Make kernels that share the memory, in the order given: best the one that needs most scratch first.
+
+        The memory has to be there before a kernel is made. When a later one needs more, those before it are made
+        once more with what is there then.
+        """
+        kernels: dict[K, Kernel] = {}
+        made_with: dict[K, Array] = {}
+        outdated = list(makers)
+        while outdated:
+            for key in outdated:
+                kernels[key], uses_scratch = self._make(makers[key])
+                if uses_scratch:
+                    made_with[key] = self.memory
+            outdated = [key for key, memory in made_with.items() if memory is not self.memory]
+        return kernels
+
+    def _make(self, maker: Callable[[], Kernel]) -> tuple[Kernel, bool]:
+        """Make one kernel, and tell whether it uses scratch."""
+        while True:
+            self._needed = 0
+            token = _POOL.set(self)
+            try:
+                with self.in_turn():
+                    kernel = maker()
+            finally:
+                _POOL.reset(token)
+            if self._needed <= self.memory.size:
+                return kernel, self._needed > 0
+            del kernel  # and what scratch it was given, before there is more
+            self.memory = np.empty(self._needed, np.uint8)
+
+
+_POOL: ContextVar[Pool | None] = ContextVar("_POOL", default=None)
+
+
+def scratch(shape: int | tuple[int, ...], data_type: npt.DTypeLike = np.float32) -> Array:
+    """An array for a kernel that is being made; whenever the kernel is called, it holds garbage."""
+    pool = _POOL.get()
+    shape = (shape,) if isinstance(shape, int) else shape
+    return np.empty(shape, data_type) if pool is None else pool.take(shape, data_type)
+
+
+@contextmanager
+def in_turn() -> Iterator[None]:
+    """While entered, make a kernel that runs before or after those made likewise: they all get the same scratch."""
+    pool = _POOL.get()
+    if pool is None:
+        yield
+        return
+    with pool.in_turn():
+        yield
