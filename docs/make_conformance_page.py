@@ -1,0 +1,95 @@
+"""Write the tables of ``docs/conformance.md``: ``python docs/make_conformance_page.py REPORT.json…``.
+
+The reports are those of ``webnn-py wpt CHECKOUT --report REPORT.json``, one for each engine and backend. What stands
+above the mark in the page is written by hand and stays.
+"""
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from webnn_py.javascript.matrix import OTHER, operator_of
+from webnn_py.operators.registry import OPERATORS
+
+PAGE = Path(__file__).with_name("conformance.md")
+MARK = "<!-- everything below is written by docs/make_conformance_page.py -->\n"
+
+Report = dict[str, Any]
+
+
+def name_of(report: Report) -> str:
+    """Backend and engine."""
+    return f"{report['facts']['backend']}, {report['facts']['engine']}"
+
+
+def each_subtest(report: Report) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every sub-test with its file."""
+    for file in report["files"]:
+        for test in file["subtests"]:
+            yield file["id"], test
+
+
+def totals(reports: list[Report]) -> Iterator[str]:
+    """One line a report."""
+    yield "| backend, engine | files | sub-tests | passed | expected failures | unexpected |"
+    yield "|---|---|---|---|---|---|"
+    for report in reports:
+        numbers = report["totals"]
+        unexpected = numbers["unexpected_failures"] + numbers["unexpected_passes"]
+        yield (
+            f"| {name_of(report)} | {numbers['files']} | {numbers['subtests']:,} | {numbers['passed']:,} "
+            f"| {numbers['expected_failures']} | {unexpected} |"
+        )
+
+
+def by_operator(reports: list[Report]) -> Iterator[str]:
+    """Passed and all sub-tests of every operator, one column a report."""
+    counted = []
+    for report in reports:
+        counts: Counter[tuple[str, bool]] = Counter()
+        for file, test in each_subtest(report):
+            counts[operator_of(file, test["name"]), test["status"] == "PASS"] += 1
+        counted.append(counts)
+    yield "| operator | " + " | ".join(name_of(report) for report in reports) + " |"
+    yield "|---" * (len(reports) + 1) + "|"
+    for operator in [*(operator.spec_name for operator in OPERATORS.values()), OTHER]:
+        cells = []
+        for counts in counted:
+            passed, failed = counts[operator, True], counts[operator, False]
+            cells.append(f"{passed} of {passed + failed}" if passed + failed else "no sub-tests")
+        yield f"| {operator} | " + " | ".join(cells) + " |"
+
+
+def expected(report: Report) -> Iterator[str]:
+    """What fails, and why that is expected."""
+    yield "| file | sub-tests | reason |"
+    yield "|---|---|---|"
+    groups: dict[tuple[str, str], list[str]] = {}
+    for file, test in each_subtest(report):
+        if test["verdict"] == "expected failure":
+            short = file.removeprefix("webnn/").partition("?")[0]
+            groups.setdefault((short, test["reason"]), []).append(test["name"])
+    for (file, reason), names in groups.items():
+        yield f"| `{file}` | {'<br>'.join(names)} | {reason} |"
+
+
+def main(paths: list[str]) -> None:
+    """Rewrite the page below the mark."""
+    reports: list[Report] = [json.loads(Path(path).read_text(encoding="utf-8")) for path in paths]
+    above, _, _ = PAGE.read_text(encoding="utf-8").partition(MARK)
+    sections = [
+        ("Totals", totals(reports)),
+        ("Expected failures", expected(reports[0])),
+        ("By operator", by_operator(reports)),
+    ]
+    text = above + MARK
+    for title, lines in sections:
+        text += f"\n## {title}\n\n" + "\n".join(lines) + "\n"
+    PAGE.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

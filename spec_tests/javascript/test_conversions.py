@@ -1,0 +1,137 @@
+"""Web IDL conversions as a script meets them, in both engines."""
+
+import json
+
+import pytest
+
+from spec_tests.support.scripts import both_engines, lines_of
+
+SCENE = """
+const f32 = (shape) => ({dataType: 'float32', shape});
+const told = (error) => `${error.name}`;
+async function run(body) {
+  const context = await navigator.ml.createContext();
+  const builder = new MLGraphBuilder(context);
+  let result;
+  try {
+    result = await body(builder, context, builder.input('x', f32([4, 4])));
+  } catch (error) {
+    result = told(error);
+  }
+  console.log(JSON.stringify(result));
+}
+"""
+
+
+async def outcome(body, engine):
+    (line,) = await lines_of(f"{SCENE}\nrun(async (builder, context, x) => {{ {body} }});", engine)
+    return json.loads(line)
+
+
+ACCEPTED = {
+    "a fraction is cut off": ("return builder.input('y', f32([2.9])).shape", [2]),
+    "a numeric string is a number": ("return builder.input('y', f32(['3'])).shape", [3]),
+    "any iterable is a sequence": ("return builder.input('y', f32(new Set([2, 3]))).shape", [2, 3]),
+    "unknown members are ignored": ("return builder.input('y', {...f32([1]), colour: 'red'}).shape", [1]),
+    "null is an empty dictionary": ("return builder.softmax(x, 1, null).shape", [4, 4]),
+    "undefined takes the default": ("return builder.softmax(x, 1, undefined).shape", [4, 4]),
+    "anything is a boolean": ("return builder.reduceSum(x, {axes: [0], keepDimensions: 'no'}).shape", [1, 4]),
+    "an axis without EnforceRange wraps": ("return builder.cumulativeSum(x, 2 ** 32 + 1).shape", [4, 4]),
+    "NaN wraps to zero": ("return builder.cumulativeSum(x, NaN).shape", [4, 4]),
+    "minus zero is zero": ("return builder.softmax(x, -0).shape", [4, 4]),
+    "an infinite MLNumber is accepted": ("return builder.clamp(x, {maxValue: Infinity}).shape", [4, 4]),
+    "a BigInt is an MLNumber": ("return builder.constant('uint64', 2n ** 64n - 1n).dataType", "uint64"),
+    "a union of a number and a sequence": (
+        "return [builder.split(x, 2).length, builder.split(x, [1, 3]).map((part) => part.shape)]",
+        [2, [[1, 4], [3, 4]]],
+    ),
+    "a typed array of 16-bit floats": (
+        "return builder.constant({dataType: 'float16', shape: [2]}, Float16Array.of(1, 2)).shape",
+        [2],
+    ),
+    "a part of a buffer": (
+        "return builder.constant(f32([1]), new Float32Array(new ArrayBuffer(12), 4, 1)).shape",
+        [1],
+    ),
+    "a resizable buffer": (
+        "return builder.constant(f32([1]), new ArrayBuffer(4, {maxByteLength: 8})).shape",
+        [1],
+    ),
+    "names may hold NUL and lone surrogates": (
+        (
+            "const y = builder.input('a\\0\\ud800', f32([1])); await builder.build({'b\\0\\udfff': builder.neg(y)});"
+            "return 'built'"
+        ),
+        "built",
+    ),
+}
+
+REFUSED = {
+    "a negative dimension": "builder.input('y', f32([-1]))",
+    "a dimension that is too large": "builder.input('y', f32([2 ** 32]))",
+    "NaN with EnforceRange": "builder.softmax(x, NaN)",
+    "a BigInt for an integer": "builder.softmax(x, 1n)",
+    "a symbol for a string": "builder.input(Symbol(), f32([1]))",
+    "a string for a sequence": "builder.input('y', f32('12'))",
+    "an unknown enumeration value": "builder.cast(x, 'float64')",
+    "an infinite double": "builder.elu(x, {alpha: Infinity})",
+    "a scale that overflows a float": "builder.resample2d(builder.reshape(x, [1, 1, 4, 4]), {scales: [1e39, 1]})",
+    "a plain object for an operand": "builder.relu({})",
+    "an operand's prototype for an operand": "builder.relu(Object.create(MLOperand.prototype))",
+    "a number for a dictionary": "builder.softmax(x, 1, 5)",
+    "a missing required member": "builder.input('y', {dataType: 'float32'})",
+    "too few arguments": "builder.add(x)",
+    "undefined in a record": "await builder.build({y: undefined})",
+    "a view of the wrong type": "builder.constant(f32([1]), new Int32Array(1))",
+    "a DataView, which has no data type": "builder.constant(f32([1]), new DataView(new ArrayBuffer(4)))",
+    "a detached buffer": "const b = new ArrayBuffer(4); b.transfer(); builder.constant(f32([1]), b)",
+    "an array for a buffer": "builder.constant(f32([1]), [1])",
+    "a getter of the wrong object": "Object.getOwnPropertyDescriptor(MLOperand.prototype, 'shape').get.call(builder)",
+    "a GPUDevice that is none": "await navigator.ml.createContext(7)",
+}
+
+
+@both_engines
+@pytest.mark.parametrize(("body", "expected"), ACCEPTED.values(), ids=ACCEPTED)
+async def test_accepted(body, expected, engine):
+    assert await outcome(body, engine) == expected
+
+
+@both_engines
+@pytest.mark.parametrize("body", REFUSED.values(), ids=REFUSED)
+async def test_refused_with_a_type_error(body, engine):
+    assert await outcome(body, engine) == "TypeError"
+
+
+@both_engines
+async def test_members_of_dictionaries_are_read_in_the_order_of_web_idl(engine):
+    body = """
+      const order = [];
+      const spy = (target) => new Proxy(target, {get: (object, key) => (order.push(key), object[key])});
+      await context.createTensor(spy({dataType: 'float32', shape: [1]}));
+      return order;
+    """
+    assert await outcome(body, engine) == ["dataType", "shape", "readable", "writable"]
+
+
+@both_engines
+async def test_numbers_keep_every_bit_on_their_way(engine):
+    body = """
+      const values = [-0, NaN, -Infinity, 1.1, 5e-324, 2 ** 53];
+      const results = [];
+      const tensor = await context.createTensor({...f32([1]), readable: true});
+      const own = new MLGraphBuilder(context);
+      const given = values.map((value) => own.identity(own.constant('float32', value)));
+      const graph = await own.build(Object.fromEntries(given.map((operand, index) => [`v${index}`, operand])));
+      const outputs = {};
+      for (const index of values.keys()) {
+        outputs[`v${index}`] = await context.createTensor({...f32([]), readable: true});
+      }
+      context.dispatch(graph, {}, outputs);
+      for (const [index, value] of values.entries()) {
+        const [result] = new Float32Array(await context.readTensor(outputs[`v${index}`]));
+        results.push(Object.is(result, Math.fround(value)));
+      }
+      return results;
+    """
+    assert await outcome(body, engine) == [True] * 6

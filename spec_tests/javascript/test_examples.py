@@ -1,0 +1,33 @@
+"""The examples run as their first lines say, and the graph in two languages gives equal bits."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def output(*arguments):
+    run = subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    return run.stdout
+
+
+@pytest.mark.parametrize("engine", ["quickjs", "node"])
+def test_one_graph_in_both_languages_gives_equal_bits(engine):
+    from_javascript = output("-m", "webnn_py.cli", "js", EXAMPLES / "same_bits.js", "--engine", engine)
+    assert from_javascript == output(EXAMPLES / "same_bits.py")
+    words = from_javascript.split()
+    assert len(words) == 12
+    assert len(set(words)) == 12
+
+
+@pytest.mark.parametrize("engine", ["quickjs", "node"])
+def test_two_products(engine):
+    assert output("-m", "webnn_py.cli", "js", EXAMPLES / "two_products.js", "--engine", engine).splitlines() == [
+        "y = Float32Array(4) [2, 3, 4, 5]",
+        "y = Float32Array(4) [11, 12, 13, 14]",
+        "InvalidStateError",
+    ]

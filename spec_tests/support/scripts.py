@@ -1,0 +1,71 @@
+"""Scripts in tests: the engines, files of web-platform-tests' kind, and what a program prints."""
+
+from pathlib import Path
+
+import attrs
+import pytest
+
+from webnn_py.javascript import checkout, declared
+from webnn_py.javascript.compatibility import NONE
+from webnn_py.javascript.engine import ENGINES
+from webnn_py.javascript.session import open_session
+from webnn_py.javascript.wpt_run import Settings, run_file
+
+FILES = Path(__file__).parents[1] / "wpt" / "files"
+"""Test files of our own, laid out like a checkout."""
+
+both_engines = pytest.mark.parametrize("engine", ENGINES)
+
+
+def settings(engine="quickjs", **changes):
+    """Settings for the files of our own."""
+    plain = Settings(FILES, declared.describe(), "", engine, "numpy", NONE)
+    return attrs.evolve(plain, **changes)
+
+
+def test_file(name):
+    """The one variant of a file of our own that is meant for the CPU."""
+    (found,) = checkout.find(FILES, [name], "cpu")
+    return found
+
+
+test_file.__test__ = False
+
+
+async def run(name, engine="quickjs", **changes):
+    """Run a file of our own."""
+    return await run_file(settings(engine, **changes), test_file(name))
+
+
+def statuses(result):
+    """The status of every sub-test by its name."""
+    return {test.name: test.status for test in result.subtests}
+
+
+class Notes:
+    """A world that keeps what scripts say."""
+
+    def __init__(self, files=None):
+        self.lines = []
+        self.uncaught = []
+        self._files = files or {}
+
+    def log(self, level, text):
+        (self.uncaught if level in {"uncaught", "unhandled"} else self.lines).append(text)
+
+    def fetch(self, url):
+        return self._files.get(url)
+
+    def serve(self, message):
+        raise ValueError(message)
+
+
+async def lines_of(source, engine="quickjs", *, module=False, compatibility=NONE, files=None):
+    """Run a program to its end and return what it logged; nothing may be left uncaught."""
+    notes = Notes(files)
+    description = compatibility.adapted(declared.describe())
+    async with open_session(engine, notes, description, compatibility=compatibility, backend="numpy") as session:
+        evaluate = session.evaluate_module if module else session.evaluate
+        await session.run(lambda: evaluate(source, "program.js"))
+    assert not notes.uncaught
+    return notes.lines

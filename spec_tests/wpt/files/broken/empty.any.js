@@ -1,0 +1,2 @@
+// META: title=a file without a test
+'use strict';

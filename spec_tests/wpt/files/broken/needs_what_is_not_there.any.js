@@ -1,0 +1,1 @@
+// META: script=nowhere.js

@@ -1,0 +1,3 @@
+'use strict';
+promise_test(async () => {}, 'one that ends');
+promise_test(() => new Promise(() => {}), 'one that never ends');

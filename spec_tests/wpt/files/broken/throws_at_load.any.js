@@ -1,0 +1,3 @@
+'use strict';
+test(() => {}, 'a test before the exception');
+nobodyDefinedThis();

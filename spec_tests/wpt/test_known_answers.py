@@ -1,0 +1,105 @@
+"""The runner shows red when something is wrong: a green run of it means something."""
+
+import pytest
+import trio
+
+from spec_tests.support.fake_device import FakeDevice
+from spec_tests.support.scripts import both_engines, run, statuses
+from webnn_py.device.on_numpy.backend import NumpyBackend
+from webnn_py.javascript.expectations import judge
+from webnn_py.operators import activation
+from webnn_py.script import context as script_context
+
+
+def unexpected(result):
+    return {one.name for one in judge(result, {}) if one.verdict == "unexpected failure"}
+
+
+@both_engines
+async def test_a_device_that_returns_shifted_values_is_red(engine, monkeypatch):
+    read = NumpyBackend.read
+
+    def shifted(self, storage):
+        data = read(self, storage)
+        return data + 1 if data.dtype.kind == "f" else data
+
+    monkeypatch.setattr(NumpyBackend, "read", shifted)
+    result = await run("graphs.any.js", engine)
+    assert result.harness == "OK"
+    wrong = {name for name, status in statuses(result).items() if status == "FAIL"}
+    assert wrong == {name for name in statuses(result) if "float32" in name}
+    assert unexpected(result) == wrong
+
+
+@both_engines
+async def test_a_builder_that_forgets_one_validation_is_red(engine, monkeypatch):
+    monkeypatch.setattr(activation.softmax, "function", lambda **arguments: arguments["input"]._descriptor)
+    result = await run("validation.any.js", engine)
+    assert unexpected(result) == {"[softmax] a refusal says the label"}
+
+
+@both_engines
+async def test_a_promise_that_never_settles_with_nothing_to_wait_for_is_a_time_out_at_once(engine, mock_clock):
+    result = await run("broken/never_settles.any.js", engine)  # time stands still: no limit can be reached
+    assert result.harness == "TIMEOUT"
+    assert "never settled" in result.message
+    assert statuses(result) == {"one that ends": "PASS", "one that never ends": "TIMEOUT"}
+    assert unexpected(result) == {"one that never ends", "(harness)"}
+
+
+@both_engines
+async def test_a_device_that_never_answers_is_a_time_out_after_the_limit(engine, monkeypatch, autojump_clock):
+    device = FakeDevice()
+    answer = trio.Event()
+    device.waiting["compile"] = answer
+    monkeypatch.setattr("webnn_py.script.ml._choose_backend", lambda *_arguments: device)
+    lose = script_context.MLContext._lose
+
+    def lose_and_answer(self, message):
+        answer.set()  # the device comes to its end when the page does
+        lose(self, message)
+
+    monkeypatch.setattr(script_context.MLContext, "_lose", lose_and_answer)
+    result = await run("graphs.any.js", engine)
+    assert result.harness == "TIMEOUT"
+    assert "60 s" in result.message
+    assert "TIMEOUT" in statuses(result).values()
+
+
+@both_engines
+async def test_a_file_that_throws_at_load_is_red(engine):
+    result = await run("broken/throws_at_load.any.js", engine)
+    assert result.harness == "ERROR"
+    assert "nobodyDefinedThis" in result.message
+    assert statuses(result) == {"a test before the exception": "PASS"}
+    assert unexpected(result) == {"(harness)"}
+
+
+@both_engines
+async def test_a_file_that_does_not_parse_is_red(engine):
+    result = await run("broken/does_not_parse.any.js", engine)
+    assert result.harness == "ERROR"
+    assert "SyntaxError" in result.message
+
+
+@both_engines
+async def test_an_empty_file_is_red(engine):
+    result = await run("broken/empty.any.js", engine)
+    assert (result.harness, result.subtests) == ("ERROR", [])
+    assert "no tests" in result.message
+    assert unexpected(result) == {"(harness)"}
+
+
+@both_engines
+async def test_a_sub_test_that_fails_says_why(engine):
+    result = await run("broken/fails.any.js", engine)
+    assert result.harness == "OK"
+    (failed,) = (test for test in result.subtests if test.status != "PASS")
+    assert (failed.name, failed.status) == ("fails", "FAIL")
+    assert "one and two" in failed.message
+
+
+async def test_a_script_that_is_missing_is_no_result_but_an_error():
+    with pytest.raises(BaseExceptionGroup) as caught:
+        await run("broken/needs_what_is_not_there.any.js")
+    assert caught.group_contains(FileNotFoundError)

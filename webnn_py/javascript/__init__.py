@@ -1,0 +1,14 @@
+"""The API in a JavaScript engine, as ``navigator.ml``: programs, and the unmodified web-platform-tests.
+
+::
+
+    commands         the commands ``wpt`` and ``js``
+    checkout …       web-platform-tests: which files, in processes of their own, expected failures, reports
+    session          script tasks, microtasks and timers, all on the script timeline of one ``open_ml()``
+    host, api        what a script asks for, said in Python; objects by handle, promises by number
+    descriptions     what the API is, as data: from IDL that is given, or from the operators' declarations
+    engine           the protocol of the two engines: quickjs-ng in this process, Node in another
+    js/*.js          the same in both: Web IDL conversions, classes, and the rest of a script's world
+
+Needs the extra ``javascript``.
+"""

@@ -1,0 +1,224 @@
+"""What the interfaces of the API do when a script calls them: the same calls in Python.
+
+Each function takes converted arguments in the order of the IDL and returns what a script gets: nothing, an object,
+a list of objects, plain data, or a promise. They raise what Python's API raises.
+"""
+
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+import numpy as np
+
+from webnn_py.descriptors import MLOperandDataType
+from webnn_py.device.backend import BackendName
+from webnn_py.javascript.compatibility import OPTION_NAMES, Compatibility
+from webnn_py.javascript.values import BufferSource
+from webnn_py.operators.declaration import SPEC_NAMES, Operator, Parameter
+from webnn_py.operators.operand import MLOperand
+from webnn_py.operators.registry import OPERATORS
+from webnn_py.script.buffer import MLBuffer
+from webnn_py.script.builder import MLGraphBuilder
+from webnn_py.script.context import MLContext
+from webnn_py.script.graph import MLGraph
+from webnn_py.script.ml import ML
+from webnn_py.timelines.promise import MLPromise
+
+BY_SPEC_NAME: Mapping[str, Operator[..., Any]] = {operator.spec_name: operator for operator in OPERATORS.values()}
+
+_TOP_LIMITS = {
+    "preferred_input_layout": "preferredInputLayout",
+    "max_tensor_byte_length": "maxTensorByteLength",
+    "input": "input",
+    "constant": "constant",
+    "output": "output",
+}
+
+Names = dict[str, str]
+"""A script's names of inputs by those that Python's builder knows them by, or the other way round."""
+
+
+class API:
+    """The calls, for one ``ML`` and one compatibility mode."""
+
+    def __init__(self, ml: ML, compatibility: Compatibility, backend: BackendName | None) -> None:
+        self._ml = ml
+        self._mode = compatibility
+        self._backend = backend
+        self._names: weakref.WeakKeyDictionary[MLGraphBuilder, Names] = weakref.WeakKeyDictionary()
+        self._graph_names: weakref.WeakKeyDictionary[MLGraph, Names] = weakref.WeakKeyDictionary()
+        self._calls: dict[tuple[str, str], Callable[..., Any]] = {
+            ("ML", "createContext"): self._create_context,
+            ("MLContext", "createTensor"): self._create_tensor,
+            ("MLContext", "createConstantTensor"): self._create_constant_tensor,
+            ("MLContext", "readTensor"): self._read_tensor,
+            ("MLContext", "writeTensor"): self._write_tensor,
+            ("MLContext", "dispatch"): self._dispatch,
+            ("MLContext", "opSupportLimits"): self._op_support_limits,
+            ("MLContext", "destroy"): MLContext.destroy,
+            ("MLGraph", "destroy"): MLGraph.destroy,
+            ("MLTensor", "destroy"): MLBuffer.destroy,
+            ("MLGraphBuilder", "constructor"): MLGraphBuilder,
+            ("MLGraphBuilder", "input"): self._input,
+            ("MLGraphBuilder", "constant"): self._constant,
+            ("MLGraphBuilder", "build"): self._build,
+        }
+
+    def call(self, interface: str, member: str, this: object, arguments: list[Any]) -> Any:
+        """Do what a script asked for."""
+        function = self._calls.get((interface, member))
+        if function is None:
+            return self._operator(this, member, arguments)
+        return function(*arguments) if member == "constructor" else function(this, *arguments)
+
+    # --- ML and MLContext --------------------------------------------------------------------------------------
+
+    def _create_context(self, _ml: object, options: Mapping[str, Any]) -> MLPromise[MLContext]:
+        names = {"powerPreference": "power_preference", "accelerated": "accelerated"}
+        return self._ml.create_context(
+            backend=self._backend, **{names[name]: value for name, value in options.items() if name in names}
+        )
+
+    def _create_tensor(self, context: MLContext, descriptor: Mapping[str, Any]) -> MLPromise[MLBuffer]:
+        return context.create_buffer(
+            data_type=descriptor["dataType"],
+            shape=descriptor["shape"],
+            readable=descriptor["readable"],
+            writable=descriptor["writable"],
+        )
+
+    def _create_constant_tensor(
+        self, context: MLContext, descriptor: Mapping[str, Any], source: BufferSource
+    ) -> MLPromise[MLBuffer]:
+        data_type, shape = descriptor["dataType"], descriptor["shape"]
+        return context.create_constant_buffer(source.array(), data_type=data_type, shape=shape)
+
+    def _read_tensor(self, context: MLContext, buffer: MLBuffer, target: BufferSource | None = None) -> Any:
+        """The script's own buffer is filled by its bindings; here another of its kind is checked, and read over."""
+        if target is None:
+            return context.read_buffer(buffer)
+        try:
+            out = self._array(target, buffer.data_type)
+        except TypeError as error:
+            return MLPromise._rejected(TypeError(f"readTensor(): {error}"))
+        length = buffer._descriptor.byte_length
+        if self._mode.larger_output and out.nbytes > length:
+            out = out.view(np.uint8)[:length]
+        promise = context.read_buffer(buffer, out=out)
+        return Filled(promise, out)
+
+    def _write_tensor(self, context: MLContext, buffer: MLBuffer, source: BufferSource) -> None:
+        context.write_buffer(buffer, self._array(source, buffer.data_type))
+
+    def _array(self, source: BufferSource, data_type: str) -> Any:
+        return source.array(any_view=self._mode.unsigned_view and (source.view, data_type) == ("Uint32Array", "int32"))
+
+    def _dispatch(
+        self, context: MLContext, graph: MLGraph, inputs: Mapping[str, MLBuffer], outputs: Mapping[str, MLBuffer]
+    ) -> None:
+        names = self._graph_names.get(graph, {})
+        context.dispatch(graph, {names.get(name, name): buffer for name, buffer in inputs.items()}, outputs)
+
+    def _op_support_limits(self, context: MLContext) -> dict[str, Any]:
+        limits = {}
+        for name, value in context.op_support_limits().items():
+            if name in _TOP_LIMITS:
+                limits[_TOP_LIMITS[name]] = _limits(value) if isinstance(value, dict) else value
+                continue
+            operator = OPERATORS[name]
+            members = {SPEC_NAMES.get(member, member): _limits(row) for member, row in value.items()}
+            if self._mode.outputs_limits and "output0" in members:
+                members["outputs"] = members["output0"]
+            limits[operator.spec_name] = members
+        return limits
+
+    # --- MLGraphBuilder ----------------------------------------------------------------------------------------
+
+    def _input(self, builder: MLGraphBuilder, name: str, descriptor: Mapping[str, Any]) -> MLOperand:
+        known = self._names.setdefault(builder, {})
+        repeated = self._mode.repeated_input_names and name in known
+        own = f"{name}\0{len(known)}" if repeated else name
+        operand = builder.input(own, data_type=descriptor["dataType"], shape=descriptor["shape"])
+        known[own] = name
+        return operand
+
+    def _constant(self, builder: MLGraphBuilder, first: Any, second: Any = None) -> MLOperand:
+        if isinstance(first, MLBuffer):
+            return builder.constant(first)
+        if isinstance(first, str):
+            return builder.constant(second, data_type=cast("MLOperandDataType", first))
+        data_type, shape = first["dataType"], first["shape"]
+        return builder.constant(second.array(), data_type=data_type, shape=shape)
+
+    def _build(self, builder: MLGraphBuilder, outputs: Mapping[str, MLOperand]) -> Any:
+        promise = builder.build(outputs)
+        names = self._names.get(builder, {})
+        if any(own != name for own, name in names.items()):
+            promise._on_settled(lambda: self._remember(promise, names))
+        return promise
+
+    def _remember(self, promise: MLPromise[MLGraph], names: Names) -> None:
+        if promise.state == "fulfilled":
+            graph = cast("MLGraph", promise._outcome)
+            self._graph_names[graph] = {names[own]: own for own in graph.input_descriptors}
+
+    def _operator(self, builder: object, member: str, arguments: list[Any]) -> Any:
+        operator = BY_SPEC_NAME[member]
+        *given, options = arguments
+        required = [parameter for parameter in operator.parameters.values() if parameter.required]
+        values = {parameter.name: value for parameter, value in zip(required, given, strict=False)}
+        if self._mode.scale_of_lower_rank and member.endswith("antizeLinear"):
+            _align(builder, values)
+        if self._mode.symmetric_padding and member == "pad" and options.get("mode") == "symmetric":
+            return _pad_symmetrically(builder, **values, label=options["label"])
+        self._refuse_more(member, values, options)
+        if "axis" not in values and member == "softmax":
+            values["axis"] = 1
+        by_name = {parameter.spec_name: parameter for parameter in operator.parameters.values()}
+        for name, value in options.items():
+            parameter: Parameter = by_name[OPTION_NAMES.get(name, name)]
+            values[parameter.name] = value
+        return getattr(builder, operator.name)(**values)
+
+    def _refuse_more(self, member: str, values: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+        """What the compatibility mode refuses although the text allows it."""
+        start = f"{member}() [{options['label']}]"
+        if self._mode.scalar_padding_refused and member == "pad" and values["input"].rank == 0:
+            raise TypeError(f"{start}: the input is a scalar; it must have a dimension to pad")
+        if self._mode.infinite_minimum_refused and member == "clamp" and options.get("minValue") == -np.inf:
+            raise TypeError(f"{start}: minValue is -Infinity; it must be finite")
+        if member == "softmax" and "axis" not in values and values["input"].rank != 2:
+            raise TypeError(f"{start}: without axis the input must have two dimensions")
+
+
+class Filled:
+    """A read into a buffer: the promise of nothing, and the bytes that it brought."""
+
+    def __init__(self, promise: MLPromise[None], out: Any) -> None:
+        self.promise = promise
+        self.out = out
+
+
+def _limits(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {"dataTypes": row["data_types"], "rankRange": row["rank_range"]}
+
+
+def _align(builder: Any, values: dict[str, Any]) -> None:
+    """Give ``scale`` and ``zero_point`` the input's rank, by dimensions of 1 in front."""
+    rank = values["input"].rank
+    for name in ("scale", "zero_point"):
+        operand = values[name]
+        if operand.rank < rank:
+            values[name] = builder.reshape(operand, [1] * (rank - operand.rank) + list(operand.shape))
+
+
+def _pad_symmetrically(
+    builder: Any, input: MLOperand, beginning_padding: list[int], ending_padding: list[int], label: str
+) -> MLOperand:
+    """Repeat the elements at the edges in reverse order, the edge included: one gather an axis."""
+    result = input
+    for axis, (before, after) in enumerate(zip(beginning_padding, ending_padding, strict=True)):
+        size = input.shape[axis]
+        indices = np.pad(np.arange(size, dtype=np.int32), (before, after), mode="symmetric")
+        result = builder.gather(result, builder.constant(indices), axis=axis, label=label)
+    return result

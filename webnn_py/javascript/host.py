@@ -1,0 +1,157 @@
+"""The host of scripts: answers their messages, keeps the objects that they hold, settles their promises."""
+
+import json
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any, Protocol, cast
+
+from webnn_py.errors import DestroyedBufferError, DOMException
+from webnn_py.javascript.api import API, Filled
+from webnn_py.javascript.compatibility import Compatibility
+from webnn_py.javascript.values import data_of, decode
+from webnn_py.operators.operand import MLOperand
+from webnn_py.script.buffer import MLBuffer
+from webnn_py.script.builder import MLGraphBuilder
+from webnn_py.script.context import MLContext
+from webnn_py.script.graph import MLGraph
+from webnn_py.script.records import MLContextLostInfo
+from webnn_py.timelines.promise import MLPromise
+
+Settle = Callable[[dict[str, Any], "memoryview | None"], None]
+
+
+class Services(Protocol):
+    """What the world of a script does besides the API."""
+
+    def serve(self, message: dict[str, Any], payload: memoryview | None) -> tuple[Any, memoryview | None]:
+        """Answer a message that is no call of the API; raises ValueError for one it does not know."""
+        ...
+
+
+class Host:
+    """Takes the messages of one realm.
+
+    Args:
+        api: what calls mean.
+        services: what other messages mean.
+        settle: tells the realm that a promise is settled, outside of a call.
+    """
+
+    def __init__(self, api: API, compatibility: Compatibility, services: Services, settle: Settle) -> None:
+        self._api = api
+        self._mode = compatibility
+        self._services = services
+        self._settle = settle
+        self._objects: dict[int, object] = {0: None}
+        self._last = 0
+        self._promises: dict[int, bool] = {}
+        self._meanwhile: list[dict[str, Any]] | None = None
+
+    @property
+    def pending(self) -> int:
+        """Promises that will be settled by themselves: all but those of lost contexts."""
+        return sum(self._promises.values())
+
+    def handle(self, text: str, payload: memoryview | None) -> tuple[str, memoryview | None]:
+        """Answer one message; never raises."""
+        message = json.loads(text)
+        for handle in message.get("collected", ()):
+            self._objects.pop(handle, None)
+        self._meanwhile = []
+        answer: dict[str, Any] = {}
+        data = None
+        try:
+            if "call" in message:
+                answer, data = self._call(message, payload)
+            else:
+                value, data = self._services.serve(message, payload)
+                answer = {"value": value}
+        except Exception as error:  # noqa: BLE001 - becomes the script's exception
+            answer = {"error": self._error(error)}
+        if self._meanwhile:
+            answer["settled"] = self._meanwhile
+        self._meanwhile = None
+        return json.dumps(answer), data
+
+    def _call(self, message: dict[str, Any], payload: memoryview | None) -> tuple[dict[str, Any], memoryview | None]:
+        arguments = decode(message["args"], self._find, payload)
+        this = self._objects[message.get("this", 0)]
+        result = self._api.call(message["interface"], message["call"], this, arguments)
+        if isinstance(result, Filled):
+            return {"promise": self._promise(result.promise, result.out)}, None
+        if isinstance(result, MLPromise):
+            return {"promise": self._promise(result)}, None
+        value, data = self._encode(result)
+        return {"value": value}, data
+
+    # --- objects -----------------------------------------------------------------------------------------------
+
+    def _find(self, handle: int) -> object:
+        return self._objects[handle]
+
+    def _encode(self, value: Any) -> tuple[Any, memoryview | None]:
+        """A result for the script: JSON, and bytes for what is an ``ArrayBuffer`` there."""
+        if hasattr(value, "dtype"):
+            return None, data_of(value)
+        if isinstance(value, list):
+            return [self._describe(item) for item in value], None
+        return self._describe(value), None
+
+    def _describe(self, value: Any) -> Any:
+        """An object of the API by its handle and attributes; anything else as it is."""
+        attributes: dict[str, Any] = {}
+        match value:
+            case MLOperand() | MLBuffer():
+                attributes = {"dataType": value.data_type, "shape": value.shape}
+                if isinstance(value, MLBuffer):
+                    attributes |= {name: getattr(value, name) for name in ("readable", "writable", "constant")}
+            case MLContext():
+                lost = self._promise(value.lost, counted=False)
+                attributes = {"accelerated": value.accelerated, "lost": lost}
+            case MLContextLostInfo():
+                return {"message": value.message}
+            case MLGraph() | MLGraphBuilder():
+                pass
+            case _:
+                return value
+        self._last += 1
+        self._objects[self._last] = value
+        return {"handle": self._last, "attributes": attributes}
+
+    # --- promises ----------------------------------------------------------------------------------------------
+
+    def _promise(self, promise: MLPromise[Any], out: Any = None, *, counted: bool = True) -> int:
+        self._last += 1
+        number = self._last
+        self._promises[number] = counted
+        promise._on_settled(lambda: self._settled(number, promise, out))
+        return number
+
+    def _settled(self, number: int, promise: MLPromise[Any], out: Any) -> None:
+        del self._promises[number]
+        settlement: dict[str, Any] = {"promise": number}
+        data = None
+        if promise.state == "rejected":
+            settlement["error"] = self._error(cast("Exception", promise._outcome))
+        else:
+            settlement["value"], data = self._encode(promise._outcome if out is None else out)
+        if self._meanwhile is None:
+            self._settle(settlement, data)
+        elif data is None:
+            self._meanwhile.append(settlement)
+        else:
+            raise AssertionError("bytes come from the device timeline, never within a call")
+
+    # --- errors ------------------------------------------------------------------------------------------------
+
+    def _error(self, error: Exception) -> dict[str, str]:
+        if isinstance(error, DestroyedBufferError) and not self._mode.destroyed_is_invalid_state:
+            return {"name": "TypeError", "message": str(error)}
+        if isinstance(error, DOMException):
+            return {"name": error.name, "message": error.message}
+        if isinstance(error, TypeError):
+            return {"name": "TypeError", "message": str(error)}
+        # No other exception is part of the API: it is a defect, and must not pass for an answer.
+        traceback.print_exception(error, file=sys.stderr)
+        return {"name": "UnknownError", "message": f"{type(error).__name__}: {error}"}

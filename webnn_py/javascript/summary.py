@@ -1,0 +1,75 @@
+"""A finished run: its results, what they are worth, its totals."""
+
+from collections import Counter
+from typing import Any
+
+import attrs
+
+from webnn_py.javascript.expectations import Judged, Verdict, is_as_expected
+from webnn_py.javascript.results import HARNESS, FileResult
+
+
+@attrs.define
+class Run:
+    """Everything that reports show.
+
+    Attributes:
+        facts: what ran, where and how, as words.
+        files: the results, in the order of their names.
+        judged: what each sub-test is worth, by file.
+        seconds: wall time of the whole.
+    """
+
+    facts: dict[str, str]
+    files: list[FileResult]
+    judged: dict[str, list[Judged]]
+    seconds: float
+
+    def every(self) -> list[Judged]:
+        """All judgements."""
+        return [one for judged in self.judged.values() for one in judged]
+
+    def counts(self) -> Counter[Verdict]:
+        """How many sub-tests, and files that ended badly, are worth what."""
+        return Counter(one.verdict for one in self.every())
+
+    def subtests(self) -> int:
+        """How many sub-tests ran."""
+        return sum(len(result.subtests) for result in self.files)
+
+    def passed(self) -> int:
+        """How many sub-tests passed."""
+        return sum(test.status == "PASS" for result in self.files for test in result.subtests)
+
+    def unexpected(self) -> list[Judged]:
+        """What nobody expected: failures, and passes as loudly."""
+        return [one for one in self.every() if one.verdict.startswith("unexpected")]
+
+    @property
+    def as_expected(self) -> bool:
+        """Whether the command may end with status 0."""
+        return bool(self.files) and is_as_expected(self.every())
+
+    def totals(self) -> dict[str, Any]:
+        """The totals as plain data."""
+        counts = self.counts()
+        return {
+            "files": len(self.files),
+            "files_not_ok": sum(one.name == HARNESS for one in self.every()),
+            "subtests": self.subtests(),
+            "passed": self.passed(),
+            "expected_failures": counts["expected failure"],
+            "unexpected_failures": counts["unexpected failure"],
+            "unexpected_passes": counts["unexpected pass"],
+            "seconds": round(self.seconds, 2),
+        }
+
+
+def line(run: Run) -> str:
+    """The totals as one line."""
+    totals = run.totals()
+    return (
+        f"{totals['passed']:,} of {totals['subtests']:,} sub-tests passed in {totals['files']} files, "
+        f"{totals['seconds']:.1f} s; {totals['expected_failures']} expected failures, "
+        f"{totals['unexpected_failures']} unexpected failures, {totals['unexpected_passes']} unexpected passes"
+    )

@@ -1,0 +1,161 @@
+"""Runs one test file of web-platform-tests in this process."""
+
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import attrs
+import trio
+
+from webnn_py.device.backend import BackendName
+from webnn_py.javascript.checkout import TestFile, resolve
+from webnn_py.javascript.compatibility import Compatibility
+from webnn_py.javascript.engine import EngineName
+from webnn_py.javascript.results import FileResult, HarnessStatus, SubTest
+from webnn_py.javascript.session import Session, open_session
+
+HARNESS_SCRIPT = "resources/testharness.js"
+IDL_FILE = "interfaces/webnn.idl"
+
+
+@attrs.frozen
+class Settings:
+    """How files are run.
+
+    Attributes:
+        root: the checkout, or any folder with the files and ``resources/testharness.js``.
+        description: the API, for the bindings.
+        idl: the IDL itself, given to scripts that fetch ``/interfaces/webnn.idl``.
+        engine: the engine.
+        backend: the device of contexts.
+        compatibility: what the bindings do otherwise.
+        timeout_multiplier: stretches every time limit.
+    """
+
+    root: Path
+    description: dict[str, Any]
+    idl: str
+    engine: EngineName
+    backend: BackendName
+    compatibility: Compatibility
+    timeout_multiplier: float = 1.0
+
+
+class WindowWorld:
+    """The world of a test file: a window of a page of the checkout, and its results."""
+
+    def __init__(self, settings: Settings, test: TestFile) -> None:
+        self._settings = settings
+        self._test = test
+        self._begun: dict[str, SubTest] = {}
+        self._counts: dict[str, int] = {}
+        self.result = FileResult(test.id, "ERROR", "the file ended without a result")
+        self.complete = trio.Event()
+
+    def log(self, level: str, text: str) -> None:
+        """Keep what was said; an exception outside of tests makes the file an error, as the harness itself says."""
+        self.result.log.append(f"{level}: {text}")
+
+    def fetch(self, url: str) -> memoryview | None:
+        """A file of the checkout."""
+        path = resolve(self._test.path, url)
+        if path == IDL_FILE:
+            return memoryview(self._settings.idl.encode())
+        file = self._settings.root / path
+        return memoryview(file.read_bytes()) if file.is_file() else None
+
+    def serve(self, message: dict[str, Any]) -> None:
+        """Take the results that ``js/wpt.js`` sends."""
+        match message:
+            case {"begun": name}:
+                self._begun.setdefault(name, SubTest(name, "NOTRUN"))
+            case {"ended": name, "status": status, "message": text}:
+                self._begun.pop(name, None)
+                self.result.subtests.append(SubTest(self._unique(name), status, text))
+            case {"harness": status, "message": text}:
+                self.result.harness, self.result.message = status, text
+                self.complete.set()
+            case _:
+                raise ValueError(f"unknown message {message}")
+
+    def _unique(self, name: str) -> str:
+        count = self._counts[name] = self._counts.get(name, 0) + 1
+        return name if count == 1 else f"{name} #{count}"
+
+    def end(self, status: HarnessStatus, message: str) -> None:
+        """The file did not complete by itself: what had begun has timed out."""
+        self.result.harness, self.result.message = status, message
+        for test in self._begun.values():
+            self.result.subtests.append(attrs.evolve(test, status="TIMEOUT", message=message))
+        self._begun.clear()
+
+
+async def run_file(settings: Settings, test: TestFile) -> FileResult:
+    """Run one file and return its result; raises only what is a defect of this package or of the engine."""
+    world = WindowWorld(settings, test)
+    since = time.perf_counter()
+    seconds = test.seconds * settings.timeout_multiplier
+    async with open_session(
+        settings.engine,
+        world,
+        settings.description,
+        compatibility=settings.compatibility,
+        backend=settings.backend,
+    ) as session:
+        session.load("wpt.js")
+        session.call("openWindow", _window(test))
+        with trio.move_on_after(seconds if math.isfinite(seconds) else math.inf) as scope:
+            await _evaluate(session, settings.root, test)
+            await _complete(session, world)
+        if scope.cancelled_caught:
+            world.end("TIMEOUT", f"not complete after {seconds:g} s")
+    if world.result.harness == "OK" and not world.result.subtests:
+        world.end("ERROR", "the file has no tests")
+    world.result.seconds = time.perf_counter() - since
+    return world.result
+
+
+def _window(test: TestFile) -> dict[str, Any]:
+    page = f"https://web-platform.test/{test.path}"
+    location = {
+        "href": page + test.variant,
+        "origin": "https://web-platform.test",
+        "protocol": "https:",
+        "host": "web-platform.test",
+        "hostname": "web-platform.test",
+        "pathname": f"/{test.path}",
+        "search": test.variant,
+        "hash": "",
+    }
+    return {"location": location, "isolated": test.isolated}
+
+
+async def _evaluate(session: Session, root: Path, test: TestFile) -> None:
+    """Run the scripts in one task: between those of a page, no promise of the harness may be settled."""
+    done = trio.Event()
+
+    def task() -> None:
+        for path in (HARNESS_SCRIPT, *test.scripts, test.path):
+            session.evaluate((root / path).read_text(encoding="utf-8"), f"/{path}")
+            if path == HARNESS_SCRIPT:
+                session.call("watchTests", None)
+        done.set()
+
+    session.enqueue(task)
+    await done.wait()
+
+
+async def _complete(session: Session, world: WindowWorld) -> None:
+    """Wait until the harness says that it is complete, or until nothing is left that could make it so."""
+    async with trio.open_nursery() as nursery:
+
+        async def idle() -> None:
+            await session.idle()
+            if not world.complete.is_set():
+                world.end("TIMEOUT", "not complete, and nothing waits: a promise that is never settled")
+            world.complete.set()
+
+        nursery.start_soon(idle)
+        await world.complete.wait()
+        nursery.cancel_scope.cancel()
