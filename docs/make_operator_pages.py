@@ -10,6 +10,7 @@ import textwrap
 from pathlib import Path
 
 from webnn_py.device.on_numpy import backend as numpy_backend
+from webnn_py.device.on_wgpu import kernels, table  # noqa: F401 - the kernels fill the table
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.limits import MAX_RANK, RankRange, TensorLimits
 from webnn_py.operators.registry import OPERATORS
@@ -102,7 +103,8 @@ def shape_rule(operator: Operator) -> str:
 
 def devices(operator: Operator) -> str:
     """Which devices run the operator."""
-    return "numpy" if numpy_backend.CAPABILITIES.supports(operator) else "none"
+    found = {"numpy": numpy_backend.CAPABILITIES.supports(operator), "WebGPU": table.find(operator)}
+    return ", ".join(name for name, there in found.items() if there) or "nothing"
 
 
 def section(operator: Operator) -> str:

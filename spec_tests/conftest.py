@@ -43,3 +43,11 @@ async def fake():
 @pytest.fixture
 async def fake_context(ml, fake):
     return await ml._create_context(fake)
+
+
+@pytest.fixture
+def no_adapters(monkeypatch):
+    """A machine without any driver for WebGPU."""
+    from webnn_py.device.on_wgpu import adapters  # noqa: PLC0415 - imports wgpu
+
+    monkeypatch.setattr(adapters, "adapters", lambda: ())

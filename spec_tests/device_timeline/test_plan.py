@@ -86,10 +86,11 @@ def test_intermediates_that_follow_one_another_share_the_memory_of_the_largest(s
 def test_a_gap_between_two_that_live_on_is_used_again():
     left, gone, right, late = (Value(SHAPE) for _ in range(4))
     arena = lay_out(
-        {left: Interval(0, 9, 300), gone: Interval(0, 1, 200), right: Interval(0, 9, 100), late: Interval(5, 9, 150)}
+        {left: Interval(0, 9, 300), gone: Interval(0, 1, 250), right: Interval(0, 9, 200), late: Interval(5, 9, 150)}
     )
+    assert arena.offsets[left] < arena.offsets[gone] < arena.offsets[right]
     assert arena.offsets[late] == arena.offsets[gone]
-    assert arena.byte_length == aligned(300) + aligned(200) + aligned(100)
+    assert arena.byte_length == aligned(300) + aligned(250) + aligned(200)
 
 
 def test_without_intermediates_the_arena_takes_nothing():

@@ -12,9 +12,6 @@ from spec_tests.operators.cases import Case, CaseFile, decode, difference
 from spec_tests.support.computing import compute
 from webnn_py import MLContext, MLGraphBuilder, MLOperand
 
-BACKENDS = ["numpy"]
-"""The backends that the cases run on."""
-
 Results = dict[str, list[np.ndarray] | Exception]
 """What the cases of a file compute, by name."""
 

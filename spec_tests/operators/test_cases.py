@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from spec_tests.operators.cases import CaseFile, load_all
-from spec_tests.operators.running import BACKENDS, Results, as_constant, as_view, run_file, what_is_wrong
+from spec_tests.operators.exceptions import EXCEPTIONS
+from spec_tests.operators.running import Results, as_constant, as_view, run_file, what_is_wrong
+from spec_tests.support.backends import BACKENDS
 
 FILES = load_all()
 CASES = [pytest.param(file, case, id=f"{file.operator}-{case.name}") for file in FILES for case in file.cases]
@@ -32,9 +34,13 @@ def results_of(backend):
 
 
 @pytest.mark.parametrize(("file", "case"), CASES)
-def test_a_case_computes_what_its_oracle_says(results_of, file, case):
+def test_a_case_computes_what_its_oracle_says(backend, results_of, file, case):
     result = results_of(file)[case.name]
     wrong = what_is_wrong(result, case)
+    reason = EXCEPTIONS.get((backend, file.operator, case.name))
+    if reason is not None:
+        assert wrong, f"{case.operator}, {case.name}: passes, though it is listed: {reason}"
+        pytest.xfail(reason)
     if wrong and isinstance(result, Exception):
         raise AssertionError(f"{case.operator}, {case.name}: {wrong}") from result
     assert not wrong, f"{case.operator}, {case.name}: {wrong}"
@@ -45,7 +51,11 @@ def test_a_case_computes_what_its_oracle_says(results_of, file, case):
 def test_cases_compute_the_same_from(backend, file, drawer):
     """Constants, which are computed when the graph is built, and views, whose elements are not in order."""
     results = run_file(backend, file, drawer)
-    wrong = {case.name: what_is_wrong(results[case.name], case) for case in file.cases}
+    wrong = {
+        case.name: what_is_wrong(results[case.name], case)
+        for case in file.cases
+        if (backend, file.operator, case.name) not in EXCEPTIONS
+    }
     assert not any(wrong.values()), {name: words for name, words in wrong.items() if words}
 
 

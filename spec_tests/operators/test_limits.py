@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from spec_tests.operators.minimal import Arguments, Tensor, draw_operands, minimal, operand_rows, outputs_of
-from spec_tests.operators.running import BACKENDS
+from spec_tests.support.backends import BACKENDS
 from spec_tests.support.computing import compute
 from webnn_py import MLContext, MLGraphBuilder
 from webnn_py.descriptors import DATA_TYPES

@@ -342,14 +342,19 @@ async def test_the_backend_tells_where_the_context_really_runs(context):
     assert str(context.backend) in repr(context)
 
 
-@pytest.mark.parametrize("options", [{"backend": "wgpu"}, {"gpu_device": object()}], ids=["backend", "gpu_device"])
-async def test_a_webgpu_device_is_not_supported_yet(ml, options):
-    await assert_refused(
-        "create_context",
-        lambda: ml.create_context(**options),
-        NotSupportedError,
-        r"create_context\(\).*no WebGPU device",
-    )
+async def test_without_an_adapter_webgpu_is_not_supported_and_says_what_to_install(ml, no_adapters):
+    words = r"create_context\(\): no adapter for WebGPU.*Vulkan, Metal or Direct3D 12.*install"
+    with pytest.raises(NotSupportedError, match=words):
+        await ml.create_context(backend="wgpu")
+
+
+async def test_without_an_adapter_contexts_run_on_numpy(ml, no_adapters):
+    assert (await ml.create_context()).backend.name == "numpy"
+
+
+async def test_what_is_no_gpu_device_is_refused(ml):
+    with pytest.raises(TypeError, match=r"create_context\(\): gpu_device is .*; it must be a wgpu.GPUDevice"):
+        await ml.create_context(gpu_device=object())
 
 
 async def test_each_context_is_another(ml):

@@ -8,7 +8,7 @@ import trio
 
 import webnn_py
 from spec_tests.operators.cases import difference
-from spec_tests.operators.running import BACKENDS
+from spec_tests.support.backends import BACKENDS
 from spec_tests.support.computing import compute
 from spec_tests.wpt.exceptions import assert_known, expected_failures, judge
 from spec_tests.wpt.option import vectors_folder
@@ -17,6 +17,8 @@ from webnn_py import MLContext, MLGraphBuilder
 
 LISTED = expected_failures("vectors")
 CASES = 1734
+TOO_LARGE = "bytes; it must take at most"
+"""What a device says of an operand beyond its ``maxTensorByteLength``: software Vulkan has 128 MiB."""
 METRICS = {"ULP": "ulp", "ATOL": "absolute"}
 
 
@@ -84,8 +86,11 @@ def wrong(outputs: dict[str, np.ndarray], vector: Vector) -> str | None:
     return None
 
 
-def test_a_case_computes_what_it_expects(verdict_of, vector):
-    judge(vector.id, verdict_of(vector), LISTED)
+def test_a_case_computes_what_it_expects(backend, verdict_of, vector):
+    verdict = verdict_of(vector)
+    if backend == "wgpu" and verdict is not None and TOO_LARGE in verdict:
+        pytest.xfail(f"larger than a storage buffer of this adapter ({verdict})")
+    judge(vector.id, verdict, LISTED)
 
 
 def test_all_cases_are_there(vectors):

@@ -19,6 +19,7 @@ from webnn_py.handle import Handle
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.script.checks import flag, named_buffers, rejected, storages, unknown
 from webnn_py.script.graph import MLGraph
+from webnn_py.script.interop import SharesBuffers
 from webnn_py.script.limits import op_support_limits
 from webnn_py.script.records import ContextStatistics, MLContextLostInfo, MLPowerPreference
 from webnn_py.script.sources import check_target, host_copy
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @final
-class MLContext(Handle):
+class MLContext(Handle, SharesBuffers):
     """A device and its timeline (section "MLContext interface"); made by :meth:`ML.create_context`.
 
     Methods that the IDL types ``Promise`` act when they are called: what they ask for is enqueued on the device
@@ -371,6 +372,7 @@ class MLContext(Handle):
         for buffer in list(self._buffers):
             buffer.destroy()
         self._release_collected()
+        self._device.call_in()
         self._device.backend.stop()
         self._timeline.lose()
 

@@ -28,7 +28,7 @@ class SharesBuffers:
 
     _device: Device
     _timeline: DeviceTimeline
-    _buffers: weakref.WeakSet[MLBuffer]
+    _buffers: weakref.WeakKeyDictionary[MLBuffer, None]
 
     def import_buffer(
         self, gpu_buffer: wgpu.GPUBuffer, *, data_type: str, shape: Any, readable: bool = False, writable: bool = False
@@ -63,7 +63,7 @@ class SharesBuffers:
         except TypeError as error:
             raise TypeError(f"import_buffer(): {error}") from None
         buffer = MLBuffer._create(self, descriptor)  # type: ignore[arg-type]  # the context, of which this is a part
-        self._buffers.add(buffer)
+        self._buffers[buffer] = None
         self._timeline.enqueue(DeviceOperation("import_buffer", partial(self._device.adopt, buffer._storage, memory)))
         return buffer
 

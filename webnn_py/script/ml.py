@@ -33,6 +33,8 @@ class ML(Handle):
     _policy: Policy
     _contexts: dict[MLContext, None]
     _closed: bool
+    _opening: int
+    _opened: trio.Event
     script_timeline: ScriptTimeline
     """The queue of tasks that settle promises; tests and teaching pause and step it."""
 
@@ -43,6 +45,8 @@ class ML(Handle):
         self._policy = policy
         self._contexts = {}
         self._closed = False
+        self._opening = 0
+        self._opened = trio.Event()
         self.script_timeline = ScriptTimeline()
         nursery.start_soon(self.script_timeline.run)
         return self
@@ -83,21 +87,56 @@ class ML(Handle):
                 )
             if not self._allowed():
                 raise SecurityError("the policy denies the use of the Web Neural Network API")
-            chosen = _choose_backend(backend, gpu_device)
-        except (TypeError, SecurityError, NotSupportedError) as error:
+        except (TypeError, SecurityError) as error:
             return MLPromise._rejected(type(error)(f"create_context(): {error}"))
-        return self._create_context(
-            chosen,
-            power_preference=power_preference,
-            accelerated=accelerated,
-            max_queued_bytes=max_queued_bytes,
-        )
+        options: dict[str, Any] = {
+            "power_preference": power_preference,
+            "accelerated": accelerated,
+            "max_queued_bytes": max_queued_bytes,
+        }
+        if gpu_device is None and (backend == "numpy" or (backend is None and not accelerated)):
+            return self._create_context(numpy_backend(), **options)
+        return self._create_gpu_context(backend, gpu_device, options)
 
-    def _create_context(self, backend: Backend, **options: Any) -> MLPromise[MLContext]:
-        """Make a context on a backend that is there."""
+    def _create_gpu_context(
+        self, name: BackendName | None, gpu_device: object, options: dict[str, Any]
+    ) -> MLPromise[MLContext]:
+        """Make a context on a GPU, which takes its time: in parallel, as the specification says."""
         if self._closed:
             return MLPromise._rejected(InvalidStateError("create_context(): the open_ml() block has been left"))
         promise: MLPromise[MLContext] = MLPromise._create()
+        self._opening += 1
+        self._nursery.start_soon(self._open_gpu, name, gpu_device, options, promise)
+        return promise
+
+    async def _open_gpu(
+        self, name: BackendName | None, gpu_device: object, options: dict[str, Any], promise: MLPromise[MLContext]
+    ) -> None:
+        try:
+            with trio.CancelScope(shield=True):
+                backend = await choose_backend(name, gpu_device, options["power_preference"])
+        except Exception as error:  # noqa: BLE001 - a driver may fail in any way; the promise tells
+            refusal = error if isinstance(error, (TypeError, NotSupportedError)) else NotSupportedError(str(error))
+            refusal = type(refusal)(f"create_context(): {refusal}")
+            self.script_timeline.enqueue(partial(_reject, promise, refusal))
+            return
+        finally:
+            self._opening -= 1
+            if not self._opening:
+                self._opened.set()
+                self._opened = trio.Event()
+        self._create_context(backend, promise, **options)
+
+    def _create_context(
+        self, backend: Backend, promise: MLPromise[MLContext] | None = None, **options: Any
+    ) -> MLPromise[MLContext]:
+        """Make a context on a backend that is there, and fulfil ``promise`` or a new one with it."""
+        if promise is None:
+            promise = MLPromise._create()
+        if self._closed:
+            backend.close()
+            promise._reject(InvalidStateError("create_context(): the open_ml() block has been left"))
+            return promise
         context = MLContext._create(self, backend, **options)
         self._contexts[context] = None
         self._nursery.start_soon(self._run_context, context)
@@ -114,6 +153,8 @@ class ML(Handle):
     async def _close(self) -> None:
         """Destroy every context, let every release run and every promise settle, end the timelines."""
         self._closed = True
+        if self._opening:
+            await self._opened.wait()
         contexts = list(self._contexts)
         for context in contexts:
             if not context.device_timeline.ended:  # else a crash has ended it
@@ -165,19 +206,49 @@ class open_ml:  # noqa: N801 - used like a function
         return False  # the block's own exception comes out as it is, which a nursery would wrap into a group
 
 
-def _choose_backend(name: BackendName | None, gpu_device: object) -> Backend:
-    """The one place that chooses a device.
-
-    Raises:
-        NotSupportedError: there is no such device.
-    """
-    if gpu_device is not None:
-        raise NotSupportedError(f"gpu_device is {gpu_device!r}, but this version has no WebGPU device yet")
-    if name == "wgpu":
-        raise NotSupportedError("backend is 'wgpu', but this version has no WebGPU device yet; 'numpy' runs anywhere")
-    from webnn_py.device.on_numpy.backend import NumpyBackend  # noqa: PLC0415 - kernels load when they are needed
+def numpy_backend() -> Backend:
+    """The numpy device; its kernels load when they are needed."""
+    from webnn_py.device.on_numpy.backend import NumpyBackend  # noqa: PLC0415 - see above
 
     return NumpyBackend()
+
+
+async def choose_backend(name: BackendName | None, gpu_device: object, power_preference: MLPowerPreference) -> Backend:
+    """The one place that chooses a device: the user's, a real GPU, or numpy; software GPUs only when asked for.
+
+    Raises:
+        TypeError: ``gpu_device`` is no ``wgpu.GPUDevice``.
+        NotSupportedError: there is no such device.
+    """
+    device = await trio.to_thread.run_sync(_open_device, name, gpu_device, power_preference)
+    if device is None:
+        return numpy_backend()
+    from webnn_py.device.on_wgpu.backend import WgpuBackend  # noqa: PLC0415 - wgpu loads when it is needed
+
+    return WgpuBackend(device, owned=gpu_device is None)
+
+
+def _open_device(name: BackendName | None, gpu_device: object, power_preference: MLPowerPreference) -> Any:
+    """A ``wgpu.GPUDevice``, or None for numpy; in a worker thread, since drivers take their time."""
+    try:
+        import wgpu  # noqa: PLC0415 - loads when it is needed
+
+        from webnn_py.device.on_wgpu import adapters  # noqa: PLC0415 - likewise
+    except (ImportError, OSError, RuntimeError):
+        if name is None and gpu_device is None:
+            return None  # no WebGPU can be had here, and none was asked for
+        raise
+
+    if gpu_device is not None:
+        if not isinstance(gpu_device, wgpu.GPUDevice):
+            raise TypeError(f"gpu_device is {gpu_device!r}; it must be a wgpu.GPUDevice")
+        return gpu_device
+    adapter = adapters.choose(power_preference, software=name == "wgpu")
+    if adapter is not None:
+        return adapters.request_device(adapter)
+    if name == "wgpu":
+        raise adapters.no_adapter()
+    return None
 
 
 def _converted(name: str, convert: Callable[[object], Any], value: object) -> Any:
@@ -189,3 +260,7 @@ def _converted(name: str, convert: Callable[[object], Any], value: object) -> An
 
 def _resolve(promise: MLPromise[MLContext], context: MLContext) -> None:
     promise._resolve(context)
+
+
+def _reject(promise: MLPromise[MLContext], error: Exception) -> None:
+    promise._reject(error)

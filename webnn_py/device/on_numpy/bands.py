@@ -7,6 +7,7 @@ from math import gcd, prod
 import attrs
 import numpy as np
 
+from webnn_py.device.on_numpy.scratch import scratch
 from webnn_py.device.on_numpy.table import Array
 from webnn_py.operators.windows import Slide
 
@@ -37,6 +38,15 @@ def inside(first: int, step: int, count: int, size: int) -> tuple[int, int]:
 def steps_of(first: int, step: int, begin: int, end: int) -> slice:
     """The positions first + i · step for i from ``begin`` to ``end``."""
     return slice(first + begin * step, first + (end - 1) * step + 1, step)
+
+
+def not_empty(*arrays: Array) -> list[Array]:
+    """Those that have elements."""
+    return [array for array in arrays if array.size]
+
+
+Move = tuple[Array | None, Slices, list[Array]]
+"""Where in a plane to copy, what of the images, and which rows of the plane are padding."""
 
 
 @attrs.define(eq=False)
@@ -72,7 +82,8 @@ class Band:
     _shape: tuple[int, ...] = attrs.field(init=False)
     _offsets: dict[tuple[int, int], int] = attrs.field(init=False)
     _memory: Array = attrs.field(init=False)
-    _moves: dict[int, tuple[list[tuple[Array, Slices]], list[Array]]] = attrs.field(init=False)
+    _margins: list[Array] = attrs.field(init=False)
+    _moves: dict[int, list[Move]] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         (row_phases, rows), (column_phases, self.pitch) = (
@@ -81,9 +92,12 @@ class Band:
         self._shape = (*self.lead, rows, self.pitch, *self.inner)
         phases = list(product(row_phases, column_phases))
         self._offsets = {phase: index * prod(self._shape) for index, phase in enumerate(phases)}
+        # Only windows in excess overrun the last plane, so what is there need not be padding.
         overrun = (self.pitch - self.output_sizes[1]) * prod(self.inner)
-        self._memory = np.full(prod(self._shape) * len(phases) + overrun, self.padding, self.data_type)
-        self._moves = {start: self._moves_for(start) for start in self.row_starts}
+        self._memory = scratch(prod(self._shape) * len(phases) + overrun, self.data_type)
+        self._margins = [margin for phase in phases for margin in self._margins_of(phase)]
+        places: dict[tuple[tuple[int, int], tuple[int, int]], tuple[Array | None, list[Array]]] = {}
+        self._moves = {start: self._moves_for(start, places) for start in self.row_starts}
 
     def plane(self, phase: tuple[int, int]) -> Array:
         """One plane: (lead..., rows, pitch, inner...)."""
@@ -135,6 +149,11 @@ class Band:
             (*strides[:axis], *steps, *strides[axis:]),
         )
 
+    def clear(self) -> None:
+        """Lay out the padding to the left and to the right, which no filling touches: once for each dispatch."""
+        for margin in self._margins:
+            margin.fill(self.padding)
+
     def fill(self, images: Array, row_start: int, prepare: np.ufunc | None = None) -> None:
         """Copy what the windows of the rows from ``row_start`` need.
 
@@ -143,33 +162,52 @@ class Band:
             row_start: one of the row starts announced.
             prepare: what to do with each element on the way.
         """
-        moves, blanks = self._moves[row_start]
-        for blank in blanks:
-            blank.fill(self.padding)
-        for target, source in moves:
+        for target, source, blanks in self._moves[row_start]:
+            for blank in blanks:
+                blank.fill(self.padding)
+            if target is None:
+                continue
             if prepare is None:
                 np.copyto(target, images[source])
             else:
                 prepare(images[source], out=target, dtype=target.dtype)
 
-    def _moves_for(self, row_start: int) -> tuple[list[tuple[Array, Slices]], list[Array]]:
-        """What to copy where, and what to blank because the rows of another start may be there."""
+    def _margins_of(self, phase: tuple[int, int]) -> list[Array]:
+        """The columns of a plane that are padding."""
+        begin, end = self._columns_of(phase[1])
+        plane = self.plane(phase)
+        return not_empty(plane[self._at(slice(None), slice(begin))], plane[self._at(slice(None), slice(end, None))])
+
+    def _columns_of(self, column_phase: int) -> tuple[int, int]:
+        """The range of the columns of a plane that are not padding."""
+        horizontal = self.slides[1]
+        return inside(column_phase - horizontal.begin, horizontal.stride, self.pitch, horizontal.size)
+
+    def _moves_for(
+        self,
+        row_start: int,
+        places: dict[tuple[tuple[int, int], tuple[int, int]], tuple[Array | None, list[Array]]],
+    ) -> list[Move]:
+        """What to copy where for a row start; most have the same places, by phase and rows."""
         vertical, horizontal = self.slides
         moves = []
-        blanks = []
         for i, j in self._offsets:
-            plane = self.plane((i, j))
             top, left = row_start * vertical.stride + i - vertical.begin, j - horizontal.begin
             rows = inside(top, vertical.stride, self._shape[len(self.lead)], vertical.size)
-            columns = inside(left, horizontal.stride, self.pitch, horizontal.size)
-            if len(self.row_starts) > 1:
-                edges = (plane[self._at(slice(rows[0]))], plane[self._at(slice(rows[1], None))])
-                blanks += [edge for edge in edges if edge.size]
-            target = plane[self._at(slice(*rows), slice(*columns))]
-            if target.size:
-                source = self._at(steps_of(top, vertical.stride, *rows), steps_of(left, horizontal.stride, *columns))
-                moves.append((target, source))
-        return moves, blanks
+            if ((i, j), rows) not in places:
+                places[(i, j), rows] = self._places((i, j), rows)
+            target, blanks = places[(i, j), rows]
+            columns = self._columns_of(j)
+            source = self._at(steps_of(top, vertical.stride, *rows), steps_of(left, horizontal.stride, *columns))
+            moves.append((target, source, blanks))
+        return moves
+
+    def _places(self, phase: tuple[int, int], rows: tuple[int, int]) -> tuple[Array | None, list[Array]]:
+        """Where in a plane a range of its rows is, if there is any of it, and the other rows."""
+        plane = self.plane(phase)
+        target = plane[self._at(slice(*rows), slice(*self._columns_of(phase[1])))]
+        blanks = not_empty(plane[self._at(slice(rows[0]))], plane[self._at(slice(rows[1], None))])
+        return target if target.size else None, blanks
 
     def _at(self, *parts: slice) -> Slices:
         """The index of parts of height and width."""

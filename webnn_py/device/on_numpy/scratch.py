@@ -23,11 +23,15 @@ K = TypeVar("K", bound=Hashable)
 SHARE: Final = 1 / 4
 """How much scratch a node may have at most, beside what it reads and writes."""
 
+LEAST: Final = 2**18
+"""The bytes of scratch that every node may have: with less, calls take longer than what they compute."""
+
 
 def allowance(node: Node) -> int:
-    """The bytes of scratch that a node may have, unless it is too little to compute efficiently in the cache."""
+    """The bytes of scratch that a node may have, unless the least that it can do with is more."""
     operands = {id(value): value.descriptor for value in node.inputs}
-    return int(SHARE * sum(descriptor.byte_length for descriptor in (*operands.values(), *node.outputs)))
+    touched = sum(descriptor.byte_length for descriptor in (*operands.values(), *node.outputs))
+    return max(LEAST, int(SHARE * touched))
 
 
 class Pool:

@@ -27,18 +27,25 @@ SUBNORMAL_UNIT = scalar(0.5, "float32")
 INFINITY = scalar(np.inf, "float32")
 UNIT_BIAS = scalar(126 << 10, "int32")
 
+BLOCK = 2**16
+"""The most elements that are narrowed at a time: they fit into the cache with the scratch that it takes."""
+
+NARROWING = 8
+"""The bytes of scratch that narrowing takes for each element."""
+
 
 def widen(x: Array, y: Array) -> None:
-    """Fill float32 ``y`` with float16 ``x``: put the bits in their places, and let a product correct the exponent."""
-    bits = x.view(np.int16)
-    if np.bitwise_and(bits, MAGNITUDE_BITS).max() >= INFINITY_BITS:
-        np.copyto(y, x)
-        return
+    """Fill float32 ``y`` with float16 ``x``: put the bits in their places, and let a product correct the exponent.
+
+    Infinities and NaN, which have the highest exponent, come out as finite numbers beyond float16's; numpy does better.
+    """
     wide = y.view(np.int32)
-    np.copyto(wide, bits)
+    np.copyto(wide, x.view(np.int16))
     np.left_shift(wide, MANTISSA_SHIFT, out=wide)
     np.bitwise_and(wide, WITHOUT_SIGN_COPIES, out=wide)
     np.multiply(y, BIAS, out=y)
+    if y.max() >= OVERFLOW or y.min() <= -OVERFLOW:
+        np.copyto(y, x)
 
 
 def in_float32(x: Array) -> Array:
@@ -51,7 +58,19 @@ def in_float32(x: Array) -> Array:
 
 
 def narrow(x: Array, y: Array) -> None:
-    """Fill float16 ``y`` with float32 ``x``, rounded to the nearest, ties to even.
+    """Fill float16 ``y`` with float32 ``x``, rounded to the nearest, ties to even; block by block."""
+    if x.size <= BLOCK:
+        _narrow(x, y)
+    elif len(x) == 1:
+        narrow(x[0], y[0])
+    else:
+        step = max(1, BLOCK * len(x) // x.size)
+        for start in range(0, len(x), step):
+            narrow(x[start : start + step], y[start : start + step])
+
+
+def _narrow(x: Array, y: Array) -> None:
+    """Narrow one block.
 
     Adding the power of two whose last place is float16's last place at |x| makes the processor round, and leaves the
     significand in the sum's low bits. The power's own bits hold the exponent.

@@ -175,7 +175,7 @@ def sigmoid(node: Node) -> Kernel:
 
 @kernel(activation.softmax, work=passes(8))
 def softmax(node: Node) -> Kernel:
-    return softmax_along(node.options["axis"], node.outputs[0])
+    return softmax_along(node)
 
 
 @kernel(activation.softplus, work=passes(9))

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from webnn_py.device.on_numpy.kernels._blocks import in_blocks
 from webnn_py.device.on_numpy.table import Array, Kernel, kernel
 from webnn_py.graph import Node
 from webnn_py.operators import arithmetic
@@ -26,19 +27,20 @@ def mul(_node: Node) -> Kernel:
 def div(node: Node) -> Kernel:
     if node.outputs[0].data_type in ("float32", "float16"):
         return np.divide
-    return truncated_division
+    item = np.dtype(node.outputs[0].data_type)
+    return in_blocks(node, truncated_division, item, allocated=4) if item.kind == "i" else np.floor_divide
 
 
-def truncated_division(a: Array, b: Array, output: Array) -> None:
+def truncated_division(a: Array, b: Array, output: Array, remainder: Array) -> None:
     """Divide integers toward zero; x / 0 is 0, and the lowest integer / -1 wraps to itself.
 
     numpy's floor_divide gives 0 for x / 0 and wraps, but rounds down: where there is a remainder and the signs
     differ, its quotient is one too low.
     """
     np.floor_divide(a, b, out=output)
-    if output.dtype.kind == "i":
-        too_low = (np.remainder(a, b) != 0) & ((a < 0) != (b < 0))
-        np.add(output, too_low, out=output, casting="unsafe")
+    np.remainder(a, b, out=remainder)
+    too_low = (remainder != 0) & ((a < 0) != (b < 0))
+    np.add(output, too_low, out=output, casting="unsafe")
 
 
 @kernel(arithmetic.max_)
@@ -55,12 +57,14 @@ def min_(_node: Node) -> Kernel:
 def pow_(node: Node) -> Kernel:
     if node.outputs[0].data_type in ("float32", "float16", "uint32", "uint64", "uint8"):
         return np.power
-    return integer_power
+    item = np.dtype(node.outputs[0].data_type)
+    return in_blocks(node, integer_power, item, allocated=2 * item.itemsize + 4)
 
 
-def integer_power(a: Array, b: Array, output: Array) -> None:
+def integer_power(a: Array, b: Array, output: Array, exponent: Array) -> None:
     """Raise signed integers, wrapping; a negative exponent truncates toward zero, with 0 to it being 0."""
-    np.power(a, np.maximum(b, 0), out=output)
+    np.maximum(b, 0, out=exponent)
+    np.power(a, exponent, out=output)
     negative = b < 0
     if negative.any():
         odd = (b & 1).astype(bool)

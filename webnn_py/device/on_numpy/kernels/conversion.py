@@ -6,7 +6,7 @@ import numpy as np
 
 from webnn_py.descriptors import BYTES_PER_ELEMENT, MLOperandDataType
 from webnn_py.device.on_numpy.kernels._blocks import in_blocks, passes, reshaped_in_blocks
-from webnn_py.device.on_numpy.kernels._float16 import in_float32, narrow, widen
+from webnn_py.device.on_numpy.kernels._float16 import NARROWING, in_float32, narrow, widen
 from webnn_py.device.on_numpy.table import Array, Kernel, kernel, scalar
 from webnn_py.graph import Node
 from webnn_py.operators import conversion
@@ -21,12 +21,13 @@ def cast(node: Node) -> Kernel:
     if source == target:
         return copy
     if target == "float16":
-        return in_blocks(node, lambda x, y: narrow(in_float32(x), y))
+        widened = 0 if source == "float32" else 4
+        return in_blocks(node, lambda x, y: narrow(in_float32(x), y), allocated=widened + NARROWING)
     if source == "float16" and target == "float32":
         return in_blocks(node, widen)
     if source in FLOATS and target not in FLOATS:
         saturate = saturation(target, "float32")
-        return in_blocks(node, lambda x, y: saturate(in_float32(x), y))
+        return in_blocks(node, lambda x, y: saturate(in_float32(x), y), allocated=8)
     return copy
 
 
@@ -63,7 +64,8 @@ def quantize_linear(node: Node) -> Kernel:
         saturate(quotient, y)
 
     blocks, ones = blockwise_shapes(node.outputs[0].shape, node.operand("scale").shape)
-    return reshaped_in_blocks(node, (blocks, ones, ones), blocks, step, precision)
+    allocated = 8 + 2 * np.dtype(precision).itemsize
+    return reshaped_in_blocks(node, (blocks, ones, ones), blocks, step, precision, allocated=allocated)
 
 
 @kernel(conversion.dequantize_linear, work=passes(2))
@@ -78,7 +80,8 @@ def dequantize_linear(node: Node) -> Kernel:
         round_once(difference, y)
 
     blocks, ones = blockwise_shapes(node.outputs[0].shape, node.operand("scale").shape)
-    return reshaped_in_blocks(node, (blocks, ones, ones), blocks, step, precision)
+    allocated = 4 + np.dtype(precision).itemsize + (NARROWING if round_once is narrow else 0)
+    return reshaped_in_blocks(node, (blocks, ones, ones), blocks, step, precision, allocated=allocated)
 
 
 def exact_float(integers: MLOperandDataType) -> str:

@@ -1,21 +1,18 @@
 """Convolutions on arrays."""
 
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import product
 from math import prod
-from typing import Any
 
 import numpy as np
 
-from webnn_py.device.on_numpy.bands import inside, steps_of, tile_size
+from webnn_py.device.on_numpy.bands import inside, steps_of, tile_size, tile_starts
 from webnn_py.device.on_numpy.blas import float32, for_blas
+from webnn_py.device.on_numpy.convolving import Conv, filter_matrices
+from webnn_py.device.on_numpy.scratch import scratch
 from webnn_py.device.on_numpy.table import Array, Kernel, kernel
-from webnn_py.device.on_numpy.unrolling import (
-    PRODUCT_TILE,
-    Conv,
-    filter_matrices,
-    shifted_pixels,
-    unrolled_pixels,
-    unrolled_planes,
-)
+from webnn_py.device.on_numpy.unrolling import PRODUCT_TILE, shifted_pixels, unrolled_pixels, unrolled_planes
 from webnn_py.graph import Node
 from webnn_py.operators import convolution
 from webnn_py.operators.windows import Slide
@@ -71,103 +68,130 @@ def pointwise(conv: Conv) -> Kernel:
 
 @kernel(convolution.conv_transpose2d, work=transposed_multiply_adds)
 def conv_transpose2d(node: Node) -> Kernel:
-    """Multiply all elements by the filter, then add what falls on the same place: tile by tile of input rows."""
+    """Multiply all elements by the filter, then add what falls on the same place."""
     conv = Conv.of(node)
     if conv.input_channels % conv.groups:
         raise ValueError(f"{node}: {conv.groups} groups do not divide {conv.input_channels} input channels")
-    rows = tile_size(conv.slides[0].size, PRODUCT_TILE / (conv.slides[1].size * conv.output_channels * len(conv.taps)))
-    spread = np.empty(rows * conv.slides[1].size * conv.output_channels * len(conv.taps), np.float32)
-    steps = [
-        (slice(start, start + rows), spread_views(conv, spread, start, rows))
-        for start in range(0, conv.slides[0].size, rows)
-    ]
-    channels, sizes = conv.output_channels, conv.output_sizes
-    shape = (channels, *sizes) if conv.layout == "nchw" else (*sizes, channels)
-    sums = np.empty((0 if conv.data_type == "float32" else 1, *shape), np.float32)
+    return conv.upright(spread_out(conv))
+
+
+def spread_out(conv: Conv) -> Kernel:
+    """The kernel: some output channels of each group at a time, and of them tiles of rows."""
+    spread = Spread(conv)
+    height, width = conv.output_sizes
+    in_float32, nchw = conv.data_type == "float32", conv.layout == "nchw"
+    rows = height if in_float32 else tile_size(height, conv.copied_elements / (width * conv.groups * spread.outputs))
+    shape = (conv.groups, spread.outputs, 0 if in_float32 else rows, width)
+    sums = scratch(shape) if nchw else scratch((*shape[2:], *shape[:2])).transpose(2, 3, 0, 1)
+    tiles = [(slice(row, row + rows), list(spread.steps(row, rows))) for row in tile_starts(height, rows)]
+    blocks = [slice(start, start + spread.outputs) for start in tile_starts(conv.group_outputs, spread.outputs)]
 
     def run(images: Array, filter_: Array, *rest: Array) -> None:
-        matrices = for_blas(spreading_matrices(conv, float32(filter_)))
-        bias = np.zeros(1, np.float32)
-        if conv.has_bias:
-            bias = rest[0][:, None, None] if conv.layout == "nchw" else rest[0]
-        for image, output in zip(images, rest[-1], strict=True):
-            total = sums[0] if len(sums) else output
-            np.copyto(total, bias)
-            for where, (products, moves) in steps:
-                multiply_rows(conv, image, where, matrices, products)
-                for target, source in moves:
-                    place = by_group(conv, total)[target]
-                    np.add(place, source, out=place)
-            if total is not output:
-                np.copyto(output, total, casting="same_kind")
+        bias = float32(rest[0]) if conv.has_bias else np.zeros(conv.output_channels, np.float32)
+        biases = bias.reshape(conv.groups, -1, 1, 1)
+        output = rest[-1] if nchw else rest[-1].transpose(0, 3, 1, 2)
+        by_group = output.reshape(conv.batch, conv.groups, conv.group_outputs, height, width, copy=False)
+        for block in blocks:
+            matrices = spread.matrices(filter_, block)
+            for image, result in product(range(conv.batch), tiles):
+                where, steps = result
+                target = by_group[image, :, block, where]
+                total = target if in_float32 else sums
+                np.copyto(total, biases[:, block])
+                for step in steps:
+                    step(images[image], matrices, total)
+                if not in_float32:
+                    np.copyto(target, total, casting="same_kind")
 
-    return conv.upright(run)
+    return run
 
 
-def spreading_matrices(conv: Conv, filter_: Array) -> Array:
-    """The filter as [groups, elements that one input element spreads to, input channels of a group].
+Landing = tuple[slice, slice]
+"""Where positions fall in the output, and which of the input do."""
 
-    What it spreads to is in the filter's own order for nchw; for nhwc in the order height, width, channel.
+
+class Spread:
+    """The products of rows of an image and the filter, before they are added up.
+
+    Attributes:
+        outputs: the output channels of each group that are computed at a time.
     """
-    if conv.layout == "nhwc" and conv.filter_layout != "hwoi":
-        filter_ = filter_.transpose([conv.filter_layout.index(axis) for axis in "hwoi"])
-    elif conv.filter_layout == "iohw":
-        return filter_.reshape(conv.groups, conv.group_inputs, -1).swapaxes(1, 2)
-    return filter_.reshape(-1, conv.groups, conv.group_inputs).swapaxes(0, 1)
 
+    def __init__(self, conv: Conv) -> None:
+        self._conv = conv
+        nchw = conv.layout == "nchw"
+        self._is_copied = conv.data_type != "float32" or not (nchw or conv.filter_layout == "hwoi")
+        self._channels_first = nchw and (self._is_copied or conv.filter_layout != "hwoi")
+        taps = len(conv.taps)
+        self.outputs = conv.group_outputs
+        if self._is_copied:
+            self.outputs = tile_size(conv.group_outputs, conv.copied_elements / (conv.input_channels * taps))
+        window = tuple(slide.window for slide in conv.slides)
+        self._shape = (self.outputs, *window) if self._channels_first else (*window, self.outputs)
+        self._filter = scratch((conv.groups if self._is_copied else 0, *self._shape, conv.group_inputs))
+        in_float32 = conv.data_type == "float32"
+        most = conv.most_elements - self._filter.size - (0 if in_float32 else conv.copied_elements)
+        spread = conv.groups * prod(self._shape)
+        columns = conv.slides[1].size * (spread + (0 if in_float32 else conv.input_channels))
+        self._rows = tile_size(conv.slides[0].size, min(PRODUCT_TILE, most) / columns)
+        self._products = scratch(spread * self._rows * conv.slides[1].size)
+        horizontal = conv.slides[1]
+        self._column_landings = [
+            landing(horizontal, j, (0, horizontal.size), (0, conv.output_sizes[1])) for j in range(horizontal.window)
+        ]
 
-def multiply_rows(conv: Conv, image: Array, where: slice, matrices: Array, products: Array) -> None:
-    """Multiply rows of an image by the filter."""
-    if conv.layout == "nchw":
-        columns = float32(image[:, where]).reshape(conv.groups, conv.group_inputs, -1)
-        np.matmul(matrices, for_blas(columns), out=products)
-    else:
-        pixels = float32(image[where]).reshape(-1, conv.groups, conv.group_inputs).swapaxes(0, 1)
-        np.matmul(for_blas(pixels), matrices.swapaxes(1, 2), out=products)
+    def matrices(self, filter_: Array, block: slice) -> Array:
+        """What one element of the input spreads to, by the group's input channels: [groups, …, input channels]."""
+        conv = self._conv
+        if not self._is_copied and conv.filter_layout == "iohw":
+            return for_blas(filter_.reshape(conv.groups, conv.group_inputs, -1).swapaxes(1, 2))
+        if not self._is_copied:
+            return for_blas(filter_.reshape(-1, conv.groups, conv.group_inputs).swapaxes(0, 1))
+        axes = "ohwi" if self._channels_first else "hwoi"
+        part = filter_.transpose([conv.filter_layout.index(axis) for axis in axes])
+        part = part[block] if self._channels_first else part[:, :, block]
+        np.copyto(self._filter, part.reshape(*self._shape, conv.groups, -1, copy=False).transpose(3, 0, 1, 2, 4))
+        return self._filter.reshape(conv.groups, -1, conv.group_inputs)
 
+    def steps(self, row: int, count: int) -> Iterator[Callable[[Array, Array, Array], None]]:
+        """What to do for ``count`` rows of the output from ``row`` on, with an image, the matrices, and the output."""
+        vertical = self._conv.slides[0]
+        begin = max(0, -((vertical.reach - 1 - row - vertical.begin) // vertical.stride))
+        end = min(vertical.size, (row + count - 1 + vertical.begin) // vertical.stride + 1)
+        for start in range(begin, end, self._rows):
+            stop = min(start + self._rows, end)
+            landings = [landing(vertical, i, (start, stop), (row, row + count)) for i in range(vertical.window)]
+            yield partial(self._step, slice(start, stop), landings)
 
-def by_group(conv: Conv, image: Array) -> Array:
-    """An image as (groups, channels of a group, height, width), or with the channels of a group last."""
-    if conv.layout == "nchw":
-        return image.reshape(conv.groups, conv.group_outputs, *conv.output_sizes)
-    return image.reshape(*conv.output_sizes, conv.groups, conv.group_outputs).transpose(2, 0, 1, 3)
-
-
-def spread_views(conv: Conv, spread: Array, start: int, rows: int) -> tuple[Array, list[tuple[Any, Array]]]:
-    """Where the products of ``rows`` rows of the input from ``start`` go.
-
-    Returns:
-        The products as matrices of each group; and for each element of a window, where in the output by group to
-        add which of them.
-    """
-    vertical, horizontal = conv.slides
-    rows = min(rows, vertical.size - start)
-    window = (vertical.window, horizontal.window)
-    pixels = (rows, horizontal.size)
-    spread = spread[: prod(pixels) * prod(window) * conv.output_channels]
-    if conv.layout == "nhwc":
-        views = spread.reshape(conv.groups, *pixels, *window, conv.group_outputs).transpose(3, 4, 0, 1, 2, 5)
-        matrices = spread.reshape(conv.groups, prod(pixels), -1)
-        lead: tuple[slice, ...] = (slice(None),)
-    else:
-        matrices = spread.reshape(conv.groups, -1, prod(pixels))
-        if conv.filter_layout == "hwoi":
-            views = spread.reshape(conv.groups, *window, conv.group_outputs, *pixels).transpose(1, 2, 0, 3, 4, 5)
+    def _step(self, where: slice, landings: list[Landing], image: Array, matrices: Array, output: Array) -> None:
+        """Multiply some rows of the image by the matrices, and add what falls on the output, by group and channel."""
+        conv = self._conv
+        pixels = (where.stop - where.start, conv.slides[1].size)
+        products = self._products[: conv.groups * prod(self._shape) * prod(pixels)]
+        if conv.layout == "nchw":
+            columns = float32(image[:, where]).reshape(conv.groups, conv.group_inputs, -1)
+            np.matmul(matrices, for_blas(columns), out=products.reshape(conv.groups, -1, prod(pixels)))
+            places = products.reshape(conv.groups, *self._shape, *pixels)
         else:
-            views = spread.reshape(conv.groups, conv.group_outputs, *window, *pixels).transpose(2, 3, 0, 1, 4, 5)
-        lead = (slice(None), slice(None))
-    moves = []
-    for i, j in conv.taps:
-        to_rows, from_rows = landing(vertical, i, start, rows, conv.output_sizes[0])
-        to_columns, from_columns = landing(horizontal, j, 0, horizontal.size, conv.output_sizes[1])
-        source = views[i, j][(*lead, from_rows, from_columns)]
-        if source.size:
-            moves.append(((*lead, to_rows, to_columns), source))
-    return matrices, moves
+            rows = float32(image[where]).reshape(-1, conv.groups, conv.group_inputs).swapaxes(0, 1)
+            np.matmul(for_blas(rows), matrices.swapaxes(1, 2), out=products.reshape(conv.groups, prod(pixels), -1))
+            places = products.reshape(conv.groups, *pixels, *self._shape).transpose(0, 3, 4, 5, 1, 2)
+        if self._channels_first:
+            places = places.transpose(0, 2, 3, 1, 4, 5)
+        for (i, (to_rows, from_rows)), (j, (to_columns, from_columns)) in product(
+            enumerate(landings), enumerate(self._column_landings)
+        ):
+            place = output[:, :, to_rows, to_columns]
+            np.add(place, places[:, i, j, :, from_rows, from_columns], out=place)
 
 
-def landing(slide: Slide, element: int, start: int, count: int, size: int) -> tuple[slice, slice]:
-    """Where ``count`` input positions from ``start`` fall in the output by one element of the window; and which do."""
-    first = start * slide.stride + element * slide.dilation - slide.begin
-    begin, end = inside(first, slide.stride, count, size)
+def landing(slide: Slide, element: int, there: tuple[int, int], here: tuple[int, int]) -> Landing:
+    """How some input positions fall in a range of the output by one element of the window.
+
+    Both are counted from the beginnings of the ranges.
+    """
+    first = there[0] * slide.stride + element * slide.dilation - slide.begin - here[0]
+    begin, end = inside(first, slide.stride, there[1] - there[0], here[1] - here[0])
+    if begin == end:
+        return slice(0), slice(0)
     return steps_of(first, slide.stride, begin, end), slice(begin, end)

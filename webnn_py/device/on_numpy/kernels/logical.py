@@ -94,4 +94,4 @@ def where(node: Node) -> Kernel:
         np.bitwise_and(chosen, mask, out=chosen)
         np.bitwise_xor(chosen, other, out=chosen)
 
-    return in_blocks(node, choose, bits)
+    return in_blocks(node, choose, bits, allocated=1)

@@ -4,12 +4,17 @@ All of them go through their data in blocks that stay in the cache between the p
 float16 is rounded once, at the end.
 """
 
+import itertools
 import math
 from collections.abc import Iterable
 
+import attrs
 import numpy as np
 
-from webnn_py.device.on_numpy.kernels._float16 import in_float32, narrow, widen
+from webnn_py.device.on_numpy.kernels._blocks import Index, Shape, part_of
+from webnn_py.device.on_numpy.kernels._float16 import NARROWING, in_float32, narrow, widen
+from webnn_py.device.on_numpy.kernels._lanes import flat_tiles
+from webnn_py.device.on_numpy.scratch import allowance, scratch
 from webnn_py.device.on_numpy.table import Array, Kernel, kernel, product, scalar, unbuffered
 from webnn_py.graph import Node
 from webnn_py.operators import normalization
@@ -18,16 +23,19 @@ from webnn_py.operators.normalization import layer_axes
 from webnn_py.operators.windows import image_axes
 
 BLOCK = 2**17
-"""The elements of a block, about."""
+"""The most elements of a block."""
 
-REPEATED_BLOCK = 2**14
-"""The elements of a block beside which parameters are repeated, about."""
+PIECE = 2**15
+"""The most elements of a group that are summed up at a time."""
+
+PARAMETERS = 2**14
+"""The most elements of a parameter that are laid beside a block."""
 
 SHORT = 16
 """Innermost loops over fewer elements than this cost more than laying the elements out otherwise."""
 
-KEPT_SCRATCH = 2**19
-"""The elements of scratch that a node may keep between calls."""
+LONG = 512
+"""Innermost loops over more elements than this need not be longer."""
 
 
 def _work(node: Node) -> float:
@@ -38,16 +46,10 @@ def _epsilon(node: Node) -> Array:
     return scalar(cast_number(node.options["epsilon"], node.outputs[0].data_type), "float32")
 
 
-class Scratch:
-    """A float32 array for intermediate results, kept between calls unless it is large."""
-
-    def __init__(self, *shape: int) -> None:
-        self._shape = shape
-        self._array = np.empty(shape, np.float32) if product(shape) <= KEPT_SCRATCH else None
-
-    def take(self) -> Array:
-        """The array, with whatever it holds."""
-        return np.empty(self._shape, np.float32) if self._array is None else self._array
+def _most_elements(node: Node, item_bytes: int) -> int:
+    """The most elements of a block that takes so many bytes of scratch for each, besides what narrowing takes."""
+    narrowing = NARROWING if node.outputs[0].data_type == "float16" else 0
+    return min(BLOCK, allowance(node) // (item_bytes + narrowing))
 
 
 def _named(node: Node, arrays: tuple[Array, ...]) -> dict[str, Array]:
@@ -57,75 +59,94 @@ def _named(node: Node, arrays: tuple[Array, ...]) -> dict[str, Array]:
 
 @kernel(normalization.batch_normalization, work=_work)
 def batch_normalization(node: Node) -> Kernel:
-    parameters = PerFeature(node.outputs[0].shape, node.options["axis"])
+    in_float16 = node.outputs[0].data_type == "float16"
+    layout = PerFeature.of(node.outputs[0].shape, node.options["axis"], _most_elements(node, 4))
     epsilon = _epsilon(node)
-    folded, step = parameters.folded, parameters.step
-    is_float16 = node.outputs[0].data_type == "float16"
-    scratch = Scratch(min(step, folded[0]), *folded[1:]) if is_float16 else None
+    room = scratch(layout.block_elements if in_float16 else 0)
 
     def run(*arrays: Array) -> None:
         given = _named(node, arrays)
-        factor = np.sqrt(in_float32(given["variance"]) + epsilon)
-        np.divide(in_float32(given["scale"]) if "scale" in given else np.float32(1), factor, out=factor)
-        mean, factor = parameters.lay_out(given["mean"]), parameters.lay_out(factor)
-        bias = parameters.lay_out(given["bias"]) if "bias" in given else None
-        x, output = np.ascontiguousarray(given["input"]).reshape(folded), given["output"].reshape(folded)
-        room = scratch.take() if scratch else None
-        for first in range(0, folded[0], step):
-            block = slice(first, min(first + step, folded[0]))
-            beside = parameters.beside(block)
-            result, source = output[block], x[block]
-            if room is not None:
-                source = result = room[: block.stop - first]
-                widen(x[block], source)
-            np.subtract(source, mean[beside], out=result)
-            np.multiply(result, factor[beside], out=result)
-            if bias is not None:
-                np.add(result, bias[beside], out=result)
-            if room is not None:
-                narrow(result, output[block])
+        x, output = (array.reshape(layout.shape) for array in (np.ascontiguousarray(given["input"]), given["output"]))
+        for features, blocks in layout.blocks:
+            factor = np.sqrt(in_float32(given["variance"][features]) + epsilon)
+            np.divide(in_float32(given["scale"][features]) if "scale" in given else np.float32(1), factor, out=factor)
+            factor = layout.beside(factor)
+            mean = layout.beside(in_float32(given["mean"][features]))
+            bias = layout.beside(in_float32(given["bias"][features])) if "bias" in given else None
+            for block in blocks:
+                source, result = x[block], output[block]
+                if in_float16:
+                    source = result = room[: source.size].reshape(source.shape)
+                    widen(x[block], source)
+                count = source.shape[0]
+                np.subtract(source, mean[:count], out=result)
+                np.multiply(result, factor[:count], out=result)
+                if bias is not None:
+                    np.add(result, bias[:count], out=result)
+                if in_float16:
+                    narrow(result, output[block])
 
     def run_unbuffered(*arrays: Array) -> None:
-        with unbuffered(folded[-1]):
+        with unbuffered(layout.shape[-1]):
             run(*arrays)
 
-    return run_unbuffered if parameters.rows else run
+    return run_unbuffered if layout.rows else run
 
 
+@attrs.frozen
 class PerFeature:
     """How an array and one value for each index of an axis are laid beside each other.
 
-    Either the array is rows that have one value each, or it is flat, beside a block of values that are repeated as
+    Either blocks of the array are rows that have one value each; or they are flat, beside values that are repeated as
     often as the array's elements have them: that takes time to lay out, but makes the loops long.
 
     Attributes:
         rows: which of the two.
-        folded: the shape of the array, of rows or flat.
-        step: the length of a block along the first dimension.
+        shape: how to see the array.
+        repeats: how often all values of a flat block follow each other.
+        inner: how often each value of a flat block does.
+        blocks: ranges of the axis, each with the blocks of the array that belong to it.
+        block_elements: the elements of the largest block.
     """
 
-    def __init__(self, shape: tuple[int, ...], axis: int) -> None:
-        self._outer, features = product(shape[:axis]), shape[axis]
-        self._inner = product(shape[axis + 1 :])
-        period = features * self._inner
-        self.rows = self._inner > 1 and (self._outer < 4 or period > BLOCK // 2)
-        self.folded: tuple[int, ...]
-        if self.rows:
-            self.folded, self.step = (self._outer * features, self._inner), max(1, BLOCK // self._inner)
-        else:
-            self._repeats = min(self._outer, max(1, REPEATED_BLOCK // period))
-            self.folded, self.step = (self._outer * period,), self._repeats * period
+    rows: bool
+    shape: tuple[int, ...]
+    repeats: int
+    inner: int
+    blocks: list[tuple[slice, list[Index]]]
+    block_elements: int
 
-    def lay_out(self, values: Array) -> Array:
-        """The values beside the rows, or beside the elements of a block."""
-        values = in_float32(values)
-        if self.rows:
-            return np.broadcast_to(values, (self._outer, len(values))).reshape(-1, 1)
-        return np.broadcast_to(values[:, np.newaxis], (self._repeats, len(values), self._inner)).reshape(-1)
+    @classmethod
+    def of(cls, shape: tuple[int, ...], axis: int, most: int) -> "PerFeature":
+        """The layout, in blocks of at most ``most`` elements."""
+        outer, features, inner = product(shape[:axis]), shape[axis], product(shape[axis + 1 :])
+        period = features * inner
+        rows = inner > 1 and (outer < 4 or period > BLOCK // 2 or inner > LONG)
+        width = min(inner, most)
+        step = min(features, PARAMETERS if rows else max(1, PARAMETERS // inner), most // width)
+        repeats = 1 if rows or step < features else max(1, min(outer, PARAMETERS // period, most // period))
+        blocks: list[tuple[slice, list[Index]]] = []
+        for first in range(0, features, step):
+            last = min(first + step, features)
+            if rows:
+                lines = [slice(o * features + first, o * features + last) for o in range(outer)]
+                columns = [slice(column, column + width) for column in range(0, inner, width)]
+                places: list[Index] = list(itertools.product(lines, columns))
+            else:
+                size = (last - first) * inner
+                starts = range(first * inner, outer * period, repeats * period)
+                places = [(slice(start, min(start + repeats * size, outer * period)),) for start in starts]
+            blocks.append((slice(first, last), places))
+        form = (outer * features, inner) if rows else (outer * period,)
+        return cls(rows, form, repeats, inner, blocks, repeats * step * (width if rows else inner))
 
-    def beside(self, block: slice) -> slice:
-        """The values that lie beside a block of the array."""
-        return block if self.rows else slice(block.stop - block.start)
+    def beside(self, values: Array) -> Array:
+        """The values of a range of the axis beside the rows, or beside the elements, of its blocks."""
+        if self.rows:
+            return values[:, np.newaxis]
+        if self.repeats * self.inner == 1:
+            return values
+        return np.broadcast_to(values[:, np.newaxis], (self.repeats, len(values), self.inner)).reshape(-1)
 
 
 @kernel(normalization.instance_normalization, work=_work)
@@ -139,7 +160,7 @@ def instance_normalization(node: Node) -> Kernel:
         if parameter is None:
             return None
         if normalizer.inner > 1:
-            return in_float32(parameter).reshape(1, 1, shape[channels])
+            return in_float32_if_small(parameter).reshape(1, 1, shape[channels])
         return np.broadcast_to(in_float32(parameter), (shape[batch], shape[channels])).reshape(-1, 1)
 
     def run(*arrays: Array) -> None:
@@ -159,7 +180,7 @@ def layer_normalization(node: Node) -> Kernel:
 
     def lay_out(parameter: Array | None) -> Array | None:
         """Lay a parameter along the normalized axes, which are in ascending order there."""
-        return None if parameter is None else in_float32(parameter).transpose(ascending).reshape(places)
+        return None if parameter is None else in_float32_if_small(parameter).transpose(ascending).reshape(places)
 
     def run(*arrays: Array) -> None:
         given = _named(node, arrays)
@@ -169,12 +190,35 @@ def layer_normalization(node: Node) -> Kernel:
     return run
 
 
+Parameters = tuple[Array | None, Array | None, Array | None]
+"""Factors of whole groups, factors of elements, and what to add, in shapes that broadcast to the groups'."""
+
+
+@attrs.frozen
+class Part:
+    """A part of the array: of some groups, some elements; and of the groups side by side some columns.
+
+    Attributes:
+        source: the part of the input.
+        target: the part of the output.
+        where: the ranges of groups, of elements and perhaps of columns.
+    """
+
+    source: Array
+    target: Array
+    where: Index
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(part.stop - part.start for part in self.where)
+
+
 class Normalizer:
     """Normalizes an array by its mean and variance over some axes.
 
-    The array is seen as groups to normalize, one behind the other: of shape [groups, size], or, where the normalized
-    axes are followed by enough others, [groups, size, inner], so that ``inner`` groups lie side by side. Other axes
-    are brought into that order first.
+    The array is seen as groups to normalize: of shape [groups, size], or, where the normalized axes are followed by
+    enough others, [groups, size, inner], so that ``inner`` groups lie side by side. Where its axes are in another
+    order, blocks of it are brought into this one.
 
     Attributes:
         inner: how many groups lie side by side; 1 for the shape [groups, size].
@@ -191,14 +235,33 @@ class Normalizer:
         if end - first != len(reduced) or 1 < self.inner < SHORT:
             self._permutation = [axis for axis in range(len(shape)) if axis not in reduced] + reduced
             self.inner = 1
-        self._groups = product(shape) // (self._size * self.inner)
-        side = () if self.inner == 1 else (self.inner,)
-        self._shape = (self._groups, self._size, *side)
-        self._step = math.ceil(self._groups / math.ceil(product(shape) / BLOCK))
-        self._ones = np.ones(self._size, np.float32)
-        self._moments = np.empty((self._step, 1, *side), np.float32)
-        self._squares = Scratch(self._step, *self._shape[1:]) if side else None
-        self._results = Scratch(self._step, *self._shape[1:]) if descriptor.data_type == "float16" else None
+        self._shape = (product(shape) // (self._size * self.inner), self._size, self.inner)
+        self._in_float16 = descriptor.data_type == "float16"
+        self._is_copied = self._in_float16 or self._permutation is not None
+        groups: Shape = self._shape[:1]
+        elements: Shape = self._shape[1:2]
+        if self._permutation is not None:
+            sizes = tuple(shape[axis] for axis in self._permutation)
+            groups, elements = sizes[: -len(reduced)], sizes[-len(reduced) :]
+        self._cut(groups, elements, _most_elements(node, 4 * max(1, self._is_copied + (self.inner > 1))))
+
+    def _cut(self, groups: Shape, elements: Shape, most: int) -> None:
+        """Cut the array into blocks of groups, and those into pieces where they are large; and take the scratch."""
+        is_side_by_side = self.inner > 1
+        width = min(self.inner, max(LONG, most // (self._size + 2)))
+        piece = min(self._size, max(1, most // width) if is_side_by_side else min(most, PIECE))
+        block = most if is_side_by_side or self._is_copied else BLOCK
+        step = min(self._shape[0], block // (piece * width), most // (4 * width)) if piece == self._size else 1
+        step = max(1, step)
+        self._blocks = flat_tiles(groups, step)
+        self._pieces = flat_tiles(elements, piece)
+        self._columns: list[Index] = [(slice(c, min(c + width, self.inner)),) for c in range(0, self.inner, width)]
+        if not is_side_by_side:
+            self._columns = [()]
+        self._ones = np.ones(piece, np.float32)
+        self._sums = scratch((3, step, 1, width) if is_side_by_side else (3, step, 1))
+        self._room = scratch(step * piece * width if self._is_copied else 0)
+        self._squares = scratch(step * piece * width if is_side_by_side else 0)
 
     def run(
         self,
@@ -218,60 +281,102 @@ class Normalizer:
             scale: what to multiply with, alike for all groups.
             bias: what to add, for each group if its first dimension is their number, or alike for all.
         """
-        direct = self._permutation is None
-        groups = output.reshape(self._shape) if direct else np.empty(self._shape, output.dtype)
-        x = np.ascontiguousarray(input if direct else input.transpose(self._permutation)).reshape(self._shape)
-        with unbuffered(self._shape[-1]):
-            self._run_groups(x, groups, group_scale, scale, bias)
-        if direct:
-            return
-        target = output.transpose(self._permutation)
-        np.copyto(target, groups.reshape(target.shape))
+        if self._permutation is None:
+            shape = self._shape if self.inner > 1 else self._shape[:2]
+            x, y = np.ascontiguousarray(input).reshape(shape), output.reshape(shape)
+        else:
+            x, y = input.transpose(self._permutation), output.transpose(self._permutation)
+        with unbuffered(self.inner if self.inner > 1 else self._size):
+            for (block, groups), columns in itertools.product(self._blocks, self._columns):
+                parts = [
+                    Part(x[(*block, *piece, *columns)], y[(*block, *piece, *columns)], (groups, elements, *columns))
+                    for piece, elements in self._pieces
+                ]
+                self._normalize(parts, (group_scale, scale, bias))
 
-    def _run_groups(
-        self, x: Array, output: Array, group_scale: Array | None, scale: Array | None, bias: Array | None
-    ) -> None:
-        squares = None if self._squares is None else self._squares.take()
-        results = None if self._results is None else self._results.take()
-        for first in range(0, self._groups, self._step):
-            block = slice(first, min(first + self._step, self._groups))
-            count = block.stop - first
-            result = output[block] if results is None else results[:count]
-            factor = self._moments[:count]
-            self._center(x[block], result, factor, squares)
-            np.divide(1 if group_scale is None else _beside(group_scale, block), factor, out=factor)
+    def _normalize(self, parts: list[Part], parameters: Parameters) -> None:
+        """Normalize some groups, from their parts."""
+        groups, _, *columns = parts[0].shape
+        mean, factor, sums = self._sums[(slice(None), slice(groups), slice(None), *map(slice, columns))]
+        at_once = len(parts) == 1
+        mean.fill(0)
+        for part in parts:
+            np.add(mean, self._sum(self._load(part), sums), out=mean)
+        np.divide(mean, self._size, out=mean)
+        factor.fill(0)
+        for part in parts:
+            centered = self._center(part, mean, is_loaded=at_once)
+            np.add(factor, self._sum_squares(centered, sums), out=factor)
+        np.divide(factor, self._size, out=factor)
+        np.add(factor, self._epsilon, out=factor)
+        np.sqrt(factor, out=factor)
+        group_scale, scale, bias = parameters
+        np.divide(1 if group_scale is None else beside(group_scale, parts[0]), factor, out=factor)
+        for part in parts:
+            if self._is_copied:
+                result = self._form(part) if at_once else self._center(part, mean, is_loaded=False)
+            else:
+                result = part.target
             np.multiply(result, factor, out=result)
             if scale is not None:
-                np.multiply(result, scale, out=result)
+                np.multiply(result, beside(scale, part), out=result)
             if bias is not None:
-                np.add(result, _beside(bias, block), out=result)
-            if results is not None:
-                narrow(result, output[block])
+                np.add(result, beside(bias, part), out=result)
+            self._store(result, part)
 
-    def _center(self, x: Array, result: Array, moments: Array, squares: Array | None) -> None:
-        """Subtract the mean of each group, and leave √(variance + epsilon) in ``moments``.
+    def _form(self, part: Part) -> Array:
+        """The scratch for a part."""
+        return self._room[: product(part.shape)].reshape(part.shape)
 
-        The sums are products with ones: BLAS adds up faster than a reduction, and more exactly along columns.
+    def _load(self, part: Part) -> Array:
+        """A part of the input, in float32."""
+        if not self._is_copied:
+            return part.source
+        copied = self._form(part)
+        target = copied.reshape(part.source.shape)
+        if self._in_float16:
+            widen(part.source, target)
+        else:
+            np.copyto(target, part.source)
+        return copied
+
+    def _store(self, result: Array, part: Part) -> None:
+        """Move a part of the result to the output, if it is not there already."""
+        if self._in_float16:
+            narrow(result.reshape(part.target.shape), part.target)
+        elif self._is_copied:
+            np.copyto(part.target, result.reshape(part.target.shape))
+
+    def _center(self, part: Part, mean: Array, *, is_loaded: bool) -> Array:
+        """A part less the mean of each group: in the scratch, or in the output."""
+        source = self._form(part) if is_loaded and self._is_copied else self._load(part)
+        return np.subtract(source, mean, out=source if self._is_copied else part.target)
+
+    def _sum(self, x: Array, sums: Array) -> Array:
+        """The sum of each group: a product with ones.
+
+        BLAS adds up faster than a reduction, and more exactly along columns.
         """
-        if x.dtype != np.float32:
-            widen(x, result)
-            x = result
-        sums = moments[:, 0]
-        if squares is None:
-            np.matmul(x, self._ones, out=sums)
+        ones = self._ones[: x.shape[1]]
+        if self.inner == 1:
+            np.matmul(x, ones, out=sums[:, 0])
         else:
-            np.matmul(self._ones, x, out=sums)
-        np.divide(moments, self._size, out=moments)
-        np.subtract(x, moments, out=result)
-        if squares is None:
-            np.vecdot(result, result, out=sums)
-        else:
-            np.matmul(self._ones, np.multiply(result, result, out=squares[: len(x)]), out=sums)
-        np.divide(moments, self._size, out=moments)
-        np.add(moments, self._epsilon, out=moments)
-        np.sqrt(moments, out=moments)
+            np.matmul(ones, x, out=sums[:, 0])
+        return sums
+
+    def _sum_squares(self, x: Array, sums: Array) -> Array:
+        """The sum of the squares of each group."""
+        if self.inner == 1:
+            np.vecdot(x, x, out=sums[:, 0])
+            return sums
+        return self._sum(np.multiply(x, x, out=self._squares[: x.size].reshape(x.shape)), sums)
 
 
-def _beside(parameter: Array, block: slice) -> Array:
-    """What of a parameter lies beside a block of groups: all of it, if it is alike for all groups."""
-    return parameter[block] if len(parameter) > 1 else parameter
+def beside(parameter: Array, part: Part) -> Array:
+    """What of a parameter lies beside a part: all of it along axes where it broadcasts."""
+    return parameter[part_of(parameter.shape, part.where)]
+
+
+def in_float32_if_small(parameter: Array) -> Array:
+    """A parameter as float32, unless numpy had better convert it bit by bit as it computes."""
+    return in_float32(parameter) if parameter.size <= PARAMETERS else parameter

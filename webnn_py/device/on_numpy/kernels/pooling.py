@@ -1,6 +1,7 @@
 """Pooling on arrays: what is in a window is combined along its height, then along its width."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import product
 from math import prod
 from typing import Any, Final
@@ -9,13 +10,14 @@ import attrs
 import numpy as np
 
 from webnn_py.device.on_numpy.bands import Band, inside, tile_size, tile_starts
-from webnn_py.device.on_numpy.table import Array, Kernel, kernel
+from webnn_py.device.on_numpy.scratch import allowance, scratch
+from webnn_py.device.on_numpy.table import Array, Kernel, kernel, scalar
 from webnn_py.graph import Node
 from webnn_py.operators import pooling
 from webnn_py.operators.windows import Slide, image_shape, slides
 
-TILE: Final = 2**17
-"""The elements of a tile's padded images: what is computed from them still fits in a core's cache."""
+TILE: Final = 2**18
+"""The most elements of a tile, its padded images and what is computed from them: about what a core's cache holds."""
 
 
 @attrs.frozen
@@ -27,6 +29,7 @@ class Pool:
         padding: its neutral element.
         prepare: what to do with each element first; None for nothing.
         data_type: what to compute in.
+        most_elements: the elements of scratch that the node may have.
     """
 
     batch: int
@@ -38,6 +41,7 @@ class Pool:
     padding: float
     prepare: np.ufunc | None
     data_type: str
+    most_elements: int
 
     @classmethod
     def of(cls, node: Node, combine: np.ufunc, padding: float, prepare: np.ufunc | None = None) -> "Pool":
@@ -48,6 +52,7 @@ class Pool:
         _, _, *output_sizes = image_shape(node.outputs[0].shape, layout)
         window = options["window_dimensions"] or sizes
         data_type = node.outputs[0].data_type
+        working = np.dtype("float32" if data_type == "float16" else data_type)
         return cls(
             batch,
             channels,
@@ -57,7 +62,8 @@ class Pool:
             combine,
             padding,
             prepare,
-            "float32" if data_type == "float16" else data_type,
+            working.name,
+            min(TILE, allowance(node) // working.itemsize),
         )
 
     @property
@@ -80,8 +86,8 @@ class Pool:
             + height * width * (horizontal.window + 1)
         )
 
-    def counts(self) -> Array:
-        """How many elements of the image each window has, at least 1; a single number where all have as many."""
+    def counts(self) -> tuple[Array, Array]:
+        """How many rows and how many columns of the image each window has, at least 1."""
         rows, columns = (
             np.array([len(range(*inside(first, slide.dilation, slide.window, slide.size))) for first in firsts])
             for slide, firsts in (
@@ -89,8 +95,7 @@ class Pool:
                 for slide, size in zip(self.slides, self.output_sizes, strict=True)
             )
         )
-        counts = np.maximum(np.multiply.outer(rows, columns), 1).astype(np.float32)
-        return np.array(counts[0, 0]) if (counts == counts[0, 0]).all() else counts
+        return np.maximum(rows, 1).astype(np.float32), np.maximum(columns, 1).astype(np.float32)
 
 
 def pool_work(node: Node) -> float:
@@ -109,19 +114,25 @@ def max_pool2d(node: Node) -> Kernel:
 @kernel(pooling.average_pool2d, work=pool_work)
 def average_pool2d(node: Node) -> Kernel:
     pool = Pool.of(node, np.add, 0)
-    counts = pool.counts()
-    if counts.ndim:
-        # Windows in excess are divided by 1.
-        excess = (pool.slides[1].reach - 1) // pool.slides[1].stride
-        counts = np.pad(counts, ((0, 0), (0, excess)), constant_values=1)
-        counts = counts if pool.nchw else counts[..., None]
+    rows, columns = pool.counts()
+    if (rows == rows[0]).all() and (columns == columns[0]).all():
+        count = scalar(rows[0] * columns[0], "float32")
 
-    def divide(sums: Array, row: int) -> None:
+        def divide(sums: Array, _row: int) -> None:
+            np.divide(sums, count, out=sums)
+
+        return whole(pool, divide) if pool.is_global else windowed(pool, divide)
+    # Windows in excess are divided by 1.
+    excess = (pool.slides[1].reach - 1) // pool.slides[1].stride
+    columns = np.pad(columns, (0, excess), constant_values=1)
+
+    def divide_each(sums: Array, row: int) -> None:
         """Divide sums of windows, from one row of them on."""
-        rows = sums.shape[-2] if pool.nchw else sums.shape[0]
-        np.divide(sums, counts[row : row + rows] if counts.ndim else counts, out=sums)
+        axis = sums.ndim - 2 if pool.nchw else 0
+        counts = np.multiply.outer(rows[row : row + sums.shape[axis]], columns)
+        np.divide(sums, counts if pool.nchw else counts[..., None], out=sums)
 
-    return whole(pool, divide) if pool.is_global else windowed(pool, divide)
+    return windowed(pool, divide_each)
 
 
 @kernel(pooling.l2_pool2d, work=pool_work)
@@ -141,11 +152,12 @@ Finish = Callable[[Array, int], None]
 def whole(pool: Pool, finish: Finish | None) -> Kernel:
     """Pool whole images."""
     axes = (2, 3) if pool.nchw else (1, 2)
+    combined: Callable[[Array], Array] = partial(pool.combine.reduce, axis=axes, dtype=pool.data_type, keepdims=True)
+    if pool.prepare is not None:
+        combined = prepared(pool, pool.prepare)
 
     def run(images: Array, output: Array) -> None:
-        if pool.prepare is not None:
-            images = pool.prepare(images, dtype=pool.data_type)
-        result = pool.combine.reduce(images, axes, dtype=pool.data_type, keepdims=True)
+        result = combined(images)
         if finish is not None:
             finish(result, 0)
         np.copyto(output, result, casting="same_kind")
@@ -153,17 +165,42 @@ def whole(pool: Pool, finish: Finish | None) -> Kernel:
     return run
 
 
+def prepared(pool: Pool, prepare: np.ufunc) -> Callable[[Array], Array]:
+    """The function that combines whole images, some rows of some channels at a time."""
+    height, width = (slide.size for slide in pool.slides)
+    rows = tile_size(height, pool.most_elements / (width if pool.nchw else width * pool.channels))
+    channels = tile_size(pool.channels, pool.most_elements / (width * rows)) if pool.nchw else pool.channels
+    room = scratch(channels * rows * width, pool.data_type)
+    axes = (1, 2) if pool.nchw else (0, 1)
+
+    def combined(images: Array) -> Array:
+        planes = images if pool.nchw else images.transpose(0, 3, 1, 2)
+        result = np.full((*planes.shape[:2], 1, 1), pool.padding, pool.data_type)
+        for image, channel, row in product(
+            range(pool.batch), range(0, pool.channels, channels), range(0, height, rows)
+        ):
+            part = planes[image, channel : channel + channels, row : row + rows]
+            if not pool.nchw:
+                part = part.transpose(1, 2, 0)
+            squares = room[: part.size].reshape(part.shape)
+            prepare(part, out=squares, dtype=pool.data_type)
+            here = result[image, channel : channel + channels, 0, 0]
+            pool.combine(here, pool.combine.reduce(squares, axes), out=here)
+        return result if pool.nchw else result.transpose(0, 2, 3, 1)
+
+    return combined
+
+
 def windowed(pool: Pool, finish: Finish | None) -> Kernel:
     """Pool window by window, in tiles that stay in cache."""
     height, width = pool.output_sizes
-    row_elements = prod(slide.stride for slide in pool.slides) * width
-    rows = tile_size(height, TILE / (row_elements if pool.nchw else row_elements * pool.channels))
-    channels = tile_size(pool.channels, TILE / (row_elements * rows)) if pool.nchw else pool.channels
+    rows, channels = tile_sizes(pool)
     row_starts = tile_starts(height, rows)
     tiles = list(product(range(pool.batch), tile_starts(pool.channels, channels), row_starts))
-    combined = tile_pooler(pool, channels, rows, row_starts)
+    clear, combined = tile_pooler(pool, channels, rows, row_starts)
 
     def run(images: Array, output: Array) -> None:
+        clear()
         for image, channel, row in tiles:
             here, there = slice(channel, channel + channels), slice(row, row + rows)
             source, target = images[image], output[image]
@@ -180,15 +217,35 @@ def windowed(pool: Pool, finish: Finish | None) -> Kernel:
     return run
 
 
-def tile_pooler(pool: Pool, channels: int, rows: int, row_starts: Sequence[int]) -> Callable[[Array, int], Array]:
-    """The function of images and a first row that combines windows."""
+def tile_sizes(pool: Pool) -> tuple[int, int]:
+    """The rows of windows of a tile, and its channels.
+
+    What counts are the padded images, the windows combined by height and by both, and the counts of their elements.
+    """
+    vertical, horizontal = pool.slides
+    pitch = pool.output_sizes[1] + (horizontal.reach - 1) // horizontal.stride
+    column_phases = min(horizontal.stride, horizontal.window)
+    padded = column_phases * min(vertical.stride, vertical.window)
+    further_rows = pitch * padded * ((vertical.reach - 1) // vertical.stride)
+    row = pitch * (padded + column_phases + 1)
+    channels = 1 if pool.nchw else pool.channels
+    rows = tile_size(pool.output_sizes[0], (pool.most_elements - channels * further_rows) / (channels * row + pitch))
+    if pool.nchw:
+        channels = tile_size(pool.channels, (pool.most_elements - rows * pitch) / (rows * row + further_rows))
+    return rows, channels
+
+
+def tile_pooler(
+    pool: Pool, channels: int, rows: int, row_starts: Sequence[int]
+) -> tuple[Callable[[], None], Callable[[Array, int], Array]]:
+    """What prepares the scratch for a call; and the function of images and a first row that combines windows."""
     vertical, horizontal = pool.slides
     lead, inner = ((channels,), ()) if pool.nchw else ((), (channels,))
     band = Band(lead, inner, pool.slides, (rows, pool.output_sizes[1]), row_starts, pool.data_type, pool.padding)
     shape = (*lead, rows, band.pitch, *inner)
     phases = sorted({j * horizontal.dilation % horizontal.stride for j in range(horizontal.window)})
-    # Runs of the last row go on beyond it, by less than a row.
-    memory = np.full((len(phases), prod(shape) + band.pitch * prod(inner)), pool.padding, pool.data_type)
+    # Runs of the last row go on beyond it, by less than a row: those are windows in excess.
+    memory = scratch((len(phases), prod(shape) + band.pitch * prod(inner)), pool.data_type)
     stacks = [
         (
             [band.rows(i, phase) for i in range(vertical.window)],
@@ -196,7 +253,7 @@ def tile_pooler(pool: Pool, channels: int, rows: int, row_starts: Sequence[int])
         )
         for index, phase in enumerate(phases)
     ]
-    result = np.empty(shape, pool.data_type)
+    result = scratch(shape, pool.data_type)
     shifted = []
     for j in range(horizontal.window):
         column, phase = divmod(j * horizontal.dilation, horizontal.stride)
@@ -210,7 +267,7 @@ def tile_pooler(pool: Pool, channels: int, rows: int, row_starts: Sequence[int])
         combine_all(pool.combine, shifted, result)
         return result
 
-    return run
+    return band.clear, run
 
 
 def combine_all(combine: np.ufunc, arrays: Sequence[Array], output: Array) -> None:

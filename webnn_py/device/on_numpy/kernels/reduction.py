@@ -4,115 +4,34 @@ numpy reduces float32 and integers as they are. What must first be computed from
 through scratch blocks that stay in the cache, so that nothing as large as the operand is ever allocated.
 """
 
-import math
-from collections.abc import Callable, Iterable, Sequence
+import itertools
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
 
-import attrs
 import numpy as np
 import numpy.typing as npt
 
 from webnn_py.device.on_numpy.kernels._blocks import passes
-from webnn_py.device.on_numpy.kernels._float16 import in_float32, narrow, widen
+from webnn_py.device.on_numpy.kernels._float16 import NARROWING, narrow, widen
+from webnn_py.device.on_numpy.kernels._lanes import Block, Lanes, fold
+from webnn_py.device.on_numpy.scratch import allowance, scratch
 from webnn_py.device.on_numpy.table import Array, Kernel, kernel
 from webnn_py.graph import Node
 from webnn_py.operators import reduction
 
 BLOCK = 1 << 16
-"""Elements of a scratch block: 256 KiB of float32."""
-
-RUN = 1024
-"""Elements that numpy should find in a row: for fewer, starting its inner loop costs more than running it."""
+"""The most elements of a scratch block: 256 KiB of float32."""
 
 SHORT_RUN = 64
 """Fewer elements side by side than this are not worth a numpy call of their own."""
 
 MAX_BYTE = 255
 
-
-@attrs.frozen
-class Lanes:
-    """An operand laid out as (outer, count, inner): ``outer * inner`` lanes of ``count`` elements to combine.
-
-    Attributes:
-        permutation: how to order the axes first, if those to reduce are not neighbours; then inner is 1.
-        outer: the elements of the axes before the reduced ones.
-        count: the elements of the reduced axes.
-        inner: the elements of the axes after them.
-    """
-
-    permutation: tuple[int, ...] | None
-    outer: int
-    count: int
-    inner: int
-
-    @classmethod
-    def of(cls, shape: Sequence[int], axes: Iterable[int]) -> "Lanes":
-        """The layout for reducing ``axes``; those of size 1 do not matter."""
-        reduced = sorted(axis for axis in axes if shape[axis] != 1)
-        if not reduced:
-            return cls(None, 1, 1, math.prod(shape))
-        first, last = reduced[0], reduced[-1]
-        if all(axis in reduced or shape[axis] == 1 for axis in range(first, last)):
-            count = math.prod(shape[first : last + 1])
-            return cls(None, math.prod(shape[:first]), count, math.prod(shape[last + 1 :]))
-        kept = [axis for axis in range(len(shape)) if axis not in reduced]
-        outer, count = (math.prod(shape[axis] for axis in group) for group in (kept, reduced))
-        return cls((*kept, *reduced), outer, count, 1)
-
-    def arrange(self, array: Array) -> Array:
-        """The array as (outer, count, inner); a view if its layout allows."""
-        if self.permutation is not None:
-            array = array.transpose(self.permutation)
-        return array.reshape(self.outer, self.count, self.inner)
-
-    def blocks(self, run: int = RUN) -> "list[Block]":
-        """Cut the lanes into blocks of at most BLOCK elements.
-
-        Where that leaves less than ``run`` inner elements to a block, the lanes themselves are cut into pieces.
-        """
-        inner = min(self.inner, max(run, BLOCK // self.count))
-        count = min(self.count, max(1, BLOCK // inner))
-        outer = min(self.outer, max(1, BLOCK // (inner * count)))
-        pieces = [slice(start, start + count) for start in range(0, self.count, count)]
-        return [
-            Block(slice(o, o + outer), slice(i, i + inner), pieces)
-            for o in range(0, self.outer, outer)
-            for i in range(0, self.inner, inner)
-        ]
-
-
-@attrs.frozen
-class Block:
-    """Some of the lanes, by their outer and inner positions, and the pieces to take them in."""
-
-    outer: slice
-    inner: slice
-    pieces: list[slice]
-
-
 Combine = Callable[[Array, Array], None]
 """Combines axis 1 of (outer, count, inner), which it may overwrite, into (outer, inner)."""
 
 Finish = Callable[[Array], None]
 """Changes the combined values in place."""
-
-
-def fold(ufunc: np.ufunc, values: Array, output: Array) -> None:
-    """Combine axis 1 of (outer, count, inner), in long runs and, for the accuracy of sums, in two levels."""
-    outer, count, inner = values.shape
-    width = max(-(-RUN // inner), math.isqrt(count) if count > 64 else 1)
-    if inner == 1 or count < 2 * width or not values.flags.c_contiguous:
-        ufunc.reduce(values, axis=1, dtype=values.dtype, out=output)
-        return
-    rows = count // width
-    whole = values[:, : rows * width].reshape(outer, rows, width * inner)
-    level = ufunc.reduce(whole, axis=1, dtype=values.dtype).reshape(outer, width, inner)
-    rest = values[:, rows * width :]
-    begun = level[:, : rest.shape[1]]
-    ufunc(begun, rest, out=begun)
-    ufunc.reduce(level, axis=1, dtype=values.dtype, out=output)
 
 
 def _axes(node: Node) -> tuple[int, ...]:
@@ -132,11 +51,15 @@ def directly(node: Node, ufunc: np.ufunc) -> Kernel:
     if lanes.permutation is not None or lanes.inner == 1 or lanes.count < 8:
         return reduce
 
+    step = max(1, allowance(node) // (lanes.count * lanes.inner * data_type.itemsize))
+
     def reduce_lanes(input: Array, output: Array) -> None:
-        if input.flags.c_contiguous:
-            fold(ufunc, lanes.arrange(input), output.reshape(lanes.outer, lanes.inner))
-        else:
+        if not input.flags.c_contiguous:
             reduce(input, output)
+            return
+        values, totals = lanes.arrange(input), output.reshape(lanes.outer, lanes.inner)
+        for start in range(0, lanes.outer, step):
+            fold(ufunc, values[start : start + step], totals[start : start + step])
 
     return reduce_lanes
 
@@ -152,55 +75,50 @@ def in_blocks(
     """Reduce in scratch blocks of the data type ``working``, after ``before`` on each element."""
     data_type, working = np.dtype(node.outputs[0].data_type), np.dtype(working)
     lanes = Lanes.of(node.operand("input").shape, _axes(node))
-    blocks = lanes.blocks()
+    # What combining and rounding take is less for each lane than what one and a half of its elements take.
+    item_bytes = working.itemsize * (1.5 + 1.5 / lanes.count) + NARROWING / lanes.count
+    limit = min(BLOCK, int(allowance(node) / item_bytes))
+    blocks = lanes.blocks(limit)
     in_pieces = len(blocks[0].pieces) > 1
     total_type = np.dtype(np.float64) if in_pieces and working.kind == "f" else working
-    scratch = _scratch(lanes, working)
-
-    def combine_piece(piece: Array, output: Array) -> None:
-        combine(_fill(scratch, piece, before), output)
+    room = scratch(limit, working)
 
     def combine_block(values: Array, block: Block, total: Array) -> None:
         if not in_pieces:
-            combine_piece(values[block.outer, :, block.inner], total)
+            combine(_fill(room, values[block.pieces[0]], block.shape(0), before), total)
             return
         parts = np.empty((1, len(block.pieces), total.shape[1]), working)
-        for index, counts in enumerate(block.pieces):
-            combine_piece(values[block.outer, counts, block.inner], parts[:, index])
+        for index, piece in enumerate(block.pieces):
+            combine(_fill(room, values[piece], block.shape(index), before), parts[:, index])
         combine(parts.astype(total_type), total)
 
     def reduce(input: Array, output: Array) -> None:
-        values = lanes.arrange(input)
-        totals = output.reshape(lanes.outer, lanes.inner)
-        if total_type != data_type:
-            totals = np.empty(totals.shape, total_type)
+        values, outputs = lanes.arrange(input), output.reshape(lanes.outer, lanes.inner)
         for block in blocks:
-            combine_block(values, block, totals[block.outer, block.inner])
-        if finish is not None:
-            finish(totals)
-        if total_type != data_type:
-            _round(totals, output.reshape(totals.shape))
+            result = outputs[block.outer, block.inner]
+            total = result if total_type == data_type else np.empty(result.shape, total_type)
+            combine_block(values, block, total)
+            if finish is not None:
+                finish(total)
+            if total is not result:
+                _round(total, result)
 
     return reduce
 
 
-def _scratch(lanes: Lanes, data_type: npt.DTypeLike) -> Array:
-    return np.empty(min(BLOCK, lanes.outer * lanes.count * lanes.inner), data_type)
-
-
-def _fill(scratch: Array, values: Array, before: np.ufunc | None = None) -> Array:
-    """Put ``values``, or what ``before`` makes of them, into the beginning of ``scratch``: a contiguous block."""
-    block = scratch[: values.size].reshape(values.shape)
+def _fill(room: Array, values: Array, shape: tuple[int, ...], before: np.ufunc | None = None) -> Array:
+    """Put ``values``, or what ``before`` makes of them, into the beginning of the scratch; return that in ``shape``."""
+    block = room[: values.size]
+    target = block.reshape(values.shape)
     if before is not None and values.dtype == block.dtype:
-        before(values, out=block)
-        return block
-    if values.dtype == np.float16:
-        widen(values, block)
+        before(values, out=target)
+    elif values.dtype == np.float16:
+        widen(values, target)
     else:
-        np.copyto(block, values)
-    if before is not None:
+        np.copyto(target, values)
+    if before is not None and values.dtype != block.dtype:
         before(block, out=block)
-    return block
+    return block.reshape(shape)
 
 
 def _round(totals: Array, output: Array) -> None:
@@ -320,13 +238,41 @@ def _arg(node: Node, search: Callable[..., Array], extreme: np.ufunc) -> Kernel:
     lanes = Lanes.of(node.operand("input").shape, (node.options["axis"],))
     if 1 < lanes.count <= MAX_BYTE and lanes.inner >= SHORT_RUN:
         return _arg_in_bytes(node, lanes, search, extreme)
-    half = node.operand("input").data_type == "float16"
+    in_float16 = node.operand("input").data_type == "float16"
+    # Where lanes lie side by side, numpy transposes them first; indices are 64 bits.
+    item_bytes = (4 if in_float16 else 0) + (8 if lanes.inner > 1 else 0) + 8 / lanes.count
+    limit = int(allowance(node) / item_bytes)
+    if not in_float16 and lanes.inner == 1:
+        limit = max(limit, lanes.count)
+    blocks = lanes.blocks(limit, run=1)
+    room = scratch(limit if in_float16 else 0)
+
+    def filled(values: Array, shape: tuple[int, ...]) -> Array:
+        return _fill(room, values, shape) if in_float16 else values.reshape(shape)
 
     def arg(input: Array, output: Array) -> None:
-        values = lanes.arrange(in_float32(input) if half else input)
-        np.copyto(output.reshape(lanes.outer, lanes.inner), search(values, axis=1), casting="same_kind")
+        values, indices = lanes.arrange(input), output.reshape(lanes.outer, lanes.inner)
+        for block in blocks:
+            result = indices[block.outer, block.inner]
+            if len(block.pieces) == 1:
+                found = search(filled(values[block.pieces[0]], block.shape(0)), axis=1)
+            else:
+                pieces = (filled(values[piece], block.shape(index)) for index, piece in enumerate(block.pieces))
+                found = _first_of(pieces, [counts.start for counts in block.counts], search)
+            np.copyto(result, found, casting="same_kind")
 
     return arg
+
+
+def _first_of(pieces: Iterator[Array], starts: list[int], search: Callable[..., Array]) -> Array:
+    """The first place of the extreme, or of NaN, in lanes that come in pieces."""
+    bests, places = [], []
+    for piece, start in zip(pieces, starts, strict=True):
+        place = search(piece, axis=1)
+        bests.append(np.take_along_axis(piece, place[:, np.newaxis], 1))
+        places.append(place + start)
+    choice = search(np.concatenate(bests, 1), axis=1)
+    return np.take_along_axis(np.stack(places, 1), choice[:, np.newaxis], 1)[:, 0]
 
 
 def _arg_in_bytes(node: Node, lanes: Lanes, search: Callable[..., Array], extreme: np.ufunc) -> Kernel:
@@ -336,10 +282,14 @@ def _arg_in_bytes(node: Node, lanes: Lanes, search: Callable[..., Array], extrem
     first of them.
     """
     data_type = node.operand("input").data_type
-    scratch = _scratch(lanes, np.float32) if data_type == "float16" else None
-    marks, ranks = _scratch(lanes, np.bool), _scratch(lanes, np.uint8)
+    in_float16 = data_type == "float16"
+    item = np.dtype("float32" if in_float16 else data_type).itemsize
+    item_bytes = 2 + 1.5 * item * in_float16 + 2 * item / lanes.count
+    limit = max(lanes.count, min(BLOCK, int(allowance(node) / item_bytes)))
+    blocks = lanes.blocks(limit, run=1)
+    room = scratch(limit if in_float16 else 0)
+    marks, ranks = scratch(limit, np.bool), scratch(limit, np.uint8)
     countdown = np.arange(lanes.count, 0, -1, dtype=np.uint8)[:, np.newaxis]
-    blocks = lanes.blocks(run=1)
 
     def arg_block(values: Array, output: Array) -> None:
         best = np.empty(output.shape, values.dtype)
@@ -356,8 +306,10 @@ def _arg_in_bytes(node: Node, lanes: Lanes, search: Callable[..., Array], extrem
     def arg(input: Array, output: Array) -> None:
         values, indices = lanes.arrange(input), output.reshape(lanes.outer, lanes.inner)
         for block in blocks:
-            lane = values[block.outer, :, block.inner]
-            arg_block(lane if scratch is None else _fill(scratch, lane), indices[block.outer, block.inner])
+            lane = values[block.pieces[0]]
+            if in_float16:
+                lane = _fill(room, lane, lane.shape)
+            arg_block(lane, indices[block.outer, block.inner])
 
     return arg
 
@@ -366,8 +318,11 @@ def _arg_in_bytes(node: Node, lanes: Lanes, search: Callable[..., Array], extrem
 def cumulative_sum(node: Node) -> Kernel:
     lanes = Lanes.of(node.operand("input").shape, (node.options["axis"],))
     exclusive, step = node.options["exclusive"], -1 if node.options["reversed"] else 1
-    scan = _scan_side_by_side if lanes.inner >= SHORT_RUN else _scan_rows
     working = np.dtype(_working(node, wide=True))
+    scan: Callable[..., object] = partial(np.add.accumulate, axis=1, dtype=working)
+    if working != node.outputs[0].data_type:
+        room = scratch(max(SHORT_RUN, min(BLOCK, allowance(node) // working.itemsize)), working)
+        scan = partial(_scan_side_by_side if lanes.inner >= SHORT_RUN else _scan_rows, room)
 
     def accumulate(input: Array, output: Array) -> None:
         values = lanes.arrange(input)[:, ::step]
@@ -375,23 +330,40 @@ def cumulative_sum(node: Node) -> Kernel:
         if exclusive:
             sums[:, 0] = 0
             values, sums = values[:, :-1], sums[:, 1:]
-        scan(values, sums, working)
+        scan(values, out=sums)
 
     return accumulate
 
 
-def _scan_side_by_side(values: Array, sums: Array, working: np.dtype[Any]) -> None:
-    """Accumulate along axis 1, all lanes at once."""
-    total = np.zeros((values.shape[0], values.shape[2]), working)
-    for position in range(values.shape[1]):
-        np.add(total, values[:, position], out=total)
-        np.copyto(sums[:, position], total, casting="same_kind")
-
-
-def _scan_rows(values: Array, sums: Array, working: np.dtype[Any]) -> None:
-    """Accumulate along axis 1, lane by lane, widening a block of lanes at a time."""
+def _scan_side_by_side(room: Array, values: Array, *, out: Array) -> None:
+    """Accumulate along axis 1, many lanes at once."""
     outer, count, inner = values.shape
-    step = max(1, BLOCK // max(1, count * inner))
-    for start in range(0, outer, step):
-        rows = slice(start, start + step)
-        np.copyto(sums[rows], np.add.accumulate(values[rows], axis=1, dtype=working), casting="same_kind")
+    width = min(inner, room.size)
+    rows = max(1, room.size // width)
+    for row, column in itertools.product(range(0, outer, rows), range(0, inner, width)):
+        lanes = slice(row, row + rows), slice(None), slice(column, column + width)
+        some, sums = values[lanes], out[lanes]
+        lines, _, lane_count = some.shape
+        total = room[: lines * lane_count].reshape(lines, lane_count)
+        total.fill(0)
+        for position in range(count):
+            np.add(total, some[:, position], out=total)
+            np.copyto(sums[:, position], total, casting="same_kind")
+
+
+def _scan_rows(room: Array, values: Array, *, out: Array) -> None:
+    """Accumulate along axis 1, some lanes at a time, or one piece of them after the other."""
+    outer, count, inner = values.shape
+    step = max(1, min(count, room.size // inner))
+    rows = max(1, room.size // (step * inner))
+    for row in range(0, outer, rows):
+        carry: Array | None = None
+        for start in range(0, count, step):
+            piece = slice(row, row + rows), slice(start, start + step)
+            block = room[: values[piece].size].reshape(values[piece].shape)
+            np.copyto(block, values[piece])
+            if carry is not None:
+                np.add(block[:, 0], carry, out=block[:, 0])
+            np.add.accumulate(block, axis=1, out=block)
+            np.copyto(out[piece], block, casting="same_kind")
+            carry = block[:, -1].copy()

@@ -1,0 +1,160 @@
+"""A context on a WebGPU device: truth about where it runs, order, memory, loss. On software where there is no GPU."""
+
+import numpy as np
+import pytest
+import wgpu
+
+from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
+from spec_tests.support.drawing import build_add_one
+from webnn_py import DestroyedBufferError, InvalidStateError, MLGraphBuilder, OperationError, UnknownError
+from webnn_py.device.on_wgpu import adapters
+from webnn_py.device.on_wgpu.table import find
+from webnn_py.operators.registry import OPERATORS
+
+pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
+
+ONES = np.ones(4, np.float32)
+
+
+@pytest.fixture
+async def gpu(ml):
+    return await ml.create_context(backend="wgpu")
+
+
+async def buffers(context, count, **flags):
+    options = {"readable": True, "writable": True, **flags}
+    return [await context.create_buffer(data_type="float32", shape=[4], **options) for _ in range(count)]
+
+
+async def test_the_backend_tells_where_it_runs(gpu):
+    assert gpu.backend.name == "wgpu"
+    assert gpu.backend.adapter
+    assert gpu.backend.driver
+    assert gpu.backend.limits["max-storage-buffer-binding-size"] >= gpu.op_support_limits()["max_tensor_byte_length"]
+
+
+@pytest.mark.parametrize(
+    ("preference", "order"),
+    [
+        ("default", ["DiscreteGPU", "IntegratedGPU", "CPU"]),
+        ("high-performance", ["DiscreteGPU", "IntegratedGPU", "CPU"]),
+        ("low-power", ["IntegratedGPU", "DiscreteGPU", "CPU"]),
+    ],
+)
+def test_power_preference_chooses_the_adapter(monkeypatch, preference, order):
+    class Adapter:
+        def __init__(self, kind):
+            self.info = {"adapter_type": kind}
+
+    there = [Adapter(kind) for kind in ("CPU", "IntegratedGPU", "DiscreteGPU")]
+    monkeypatch.setattr(adapters, "adapters", lambda: tuple(there))
+    for kind in order:
+        chosen = adapters.choose(preference, software=True)
+        assert chosen.info["adapter_type"] == kind
+        there.remove(chosen)
+    there[:] = [Adapter("CPU")]
+    assert adapters.choose(preference, software=False) is None
+
+
+async def test_operations_run_in_the_order_of_the_calls(gpu):
+    graph = await build_add_one(gpu, [4])
+    x, y = await buffers(gpu, 2)
+    answers = []
+    for number in range(50):
+        gpu.write_buffer(x, number * ONES)
+        gpu.dispatch(graph, {"x": x}, {"y": y})
+        answers.append(gpu.read_buffer(y))
+    for number, answer in enumerate(answers):
+        np.testing.assert_array_equal(await answer, (number + 1) * ONES)
+
+
+async def test_fresh_buffers_read_as_zeros(gpu):
+    (buffer,) = await buffers(gpu, 1)
+    np.testing.assert_array_equal(await gpu.read_buffer(buffer), 0 * ONES)
+
+
+async def test_destroying_a_buffer_rejects_its_read_and_lets_the_dispatch_finish(gpu):
+    graph = await build_add_one(gpu, [4])
+    x, y = await buffers(gpu, 2)
+    gpu.write_buffer(x, ONES)
+    gpu.dispatch(graph, {"x": x}, {"y": y})
+    answer, other = gpu.read_buffer(x), gpu.read_buffer(y)
+    x.destroy()
+    assert answer.state == "rejected"
+    with pytest.raises(InvalidStateError):
+        await answer
+    np.testing.assert_array_equal(await other, 2 * ONES)
+    with pytest.raises(DestroyedBufferError):
+        gpu.write_buffer(x, ONES)
+
+
+async def test_everything_is_released(ml, gpu):
+    graph = await build_add_one(gpu, [4])
+    x, y = await buffers(gpu, 2)
+    gpu.write_buffer(x, ONES)
+    gpu.dispatch(graph, {"x": x}, {"y": y})
+    abandoned = gpu.read_buffer(y)
+    y.destroy()
+    x.destroy()
+    graph.destroy()
+    assert abandoned.state == "rejected"
+    await gpu.drain()
+    assert (gpu.statistics().live_buffers, gpu.statistics().live_bytes) == (0, 0)
+    gpu.destroy()
+
+
+async def test_contexts_come_and_go(ml):
+    for number in range(20):
+        context = await ml.create_context(backend="wgpu")
+        graph = await build_add_one(context, [4])
+        x, y = await buffers(context, 2)
+        context.write_buffer(x, number * ONES)
+        context.dispatch(graph, {"x": x}, {"y": y})
+        np.testing.assert_array_equal(await context.read_buffer(y), (number + 1) * ONES)
+        context.destroy()
+        await context.device_timeline.wait_ended()
+        assert context.statistics().live_bytes == 0
+
+
+async def test_a_lost_device_loses_the_context_and_another_one_works_at_once(ml, gpu):
+    graph = await build_add_one(gpu, [4])
+    x, y = await buffers(gpu, 2)
+    gpu._device.backend.device.destroy()  # as a driver's failure does, behind the context's back
+    gpu.dispatch(graph, {"x": x}, {"y": y})
+    with pytest.raises((UnknownError, InvalidStateError)):
+        await gpu.read_buffer(y)
+    info = await gpu.lost
+    assert "lost" in info.message
+    with pytest.raises(DestroyedBufferError, match="lost"):
+        gpu.write_buffer(x, ONES)
+    with pytest.raises(InvalidStateError, match="lost"):
+        await gpu.create_buffer(data_type="float32", shape=[4])
+    await gpu.device_timeline.wait_ended()
+    assert gpu.statistics().live_bytes == 0
+    again = await ml.create_context(backend="wgpu")
+    (z,) = await buffers(again, 1)
+    again.write_buffer(z, ONES)
+    np.testing.assert_array_equal(await again.read_buffer(z), ONES)
+
+
+async def test_a_kernel_that_does_not_compile_rejects_build_with_its_operator_and_types(gpu, monkeypatch):
+    entry = find(OPERATORS["tile"])
+    monkeypatch.setattr(entry, "elements", lambda _node, _body: "return nonsense;")
+    builder = MLGraphBuilder(gpu)
+    x = builder.input("x", data_type="float32", shape=[4])
+    with pytest.raises(OperationError, match="'tile float32' does not compile"):
+        await builder.build({"y": builder.tile(x, [2])})
+    await build_add_one(gpu, [4])
+
+
+async def test_memory_that_cannot_be_had_is_an_unknown_error_and_the_context_lives_on(gpu, monkeypatch):
+    def refuse(*_args, **_kwargs):
+        raise wgpu.GPUOutOfMemoryError("Not enough memory left.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(gpu._device.backend, "device", type("Device", (), {"create_buffer": refuse})())
+        with pytest.raises(UnknownError, match="Not enough memory"):
+            await gpu.create_buffer(data_type="float32", shape=[4])
+    (x,) = await buffers(gpu, 1)
+    gpu.write_buffer(x, ONES)
+    np.testing.assert_array_equal(await gpu.read_buffer(x), ONES)

@@ -1,0 +1,150 @@
+"""Buffers shared with a user's own WebGPU work, without copies."""
+
+import numpy as np
+import pytest
+import wgpu
+
+from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
+from spec_tests.support.drawing import build_add_one
+from webnn_py import DestroyedBufferError, NotSupportedError
+from webnn_py.device.on_wgpu.adapters import choose, request_device
+
+pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
+
+USAGE = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
+ONES = np.ones(4, np.float32)
+DOUBLE = """
+@group(0) @binding(0) var<storage, read_write> b: array<f32>;
+@compute @workgroup_size(4) fn main(@builtin(local_invocation_index) i: u32) { b[i] = 2.0 * b[i]; }
+"""
+
+
+@pytest.fixture(scope="module")
+def device():
+    return request_device(choose("default", software=True))
+
+
+@pytest.fixture
+async def gpu(ml, device):
+    return await ml.create_context(gpu_device=device)
+
+
+def run_doubling(device, buffer):
+    """A pass of the user's own that doubles four floats."""
+    pipeline = device.create_compute_pipeline(
+        layout="auto", compute={"module": device.create_shader_module(code=DOUBLE), "entry_point": "main"}
+    )
+    group = device.create_bind_group(
+        layout=pipeline.get_bind_group_layout(0), entries=[{"binding": 0, "resource": {"buffer": buffer}}]
+    )
+    encoder = device.create_command_encoder()
+    compute = encoder.begin_compute_pass()
+    compute.set_pipeline(pipeline)
+    compute.set_bind_group(0, group)
+    compute.dispatch_workgroups(1)
+    compute.end()
+    device.queue.submit([encoder.finish()])
+
+
+async def test_a_borrowed_device_outlives_its_context(ml, gpu, device):
+    assert gpu.backend.name == "wgpu"
+    gpu.destroy()
+    await gpu.device_timeline.wait_ended()
+    device.create_buffer(size=4, usage=USAGE).destroy()
+    again = await ml.create_context(gpu_device=device)
+    await build_add_one(again, [4])
+
+
+async def test_an_imported_buffer_is_the_users_own_memory(gpu, device):
+    graph = await build_add_one(gpu, [4])
+    foreign = device.create_buffer(size=32, usage=USAGE)
+    device.queue.write_buffer(foreign, 0, 3 * ONES)
+    x = gpu.import_buffer(foreign, data_type="float32", shape=[4], readable=True, writable=True)
+    y = await gpu.create_buffer(data_type="float32", shape=[4], readable=True)
+    gpu.dispatch(graph, {"x": x}, {"y": y})
+    np.testing.assert_array_equal(await gpu.read_buffer(y), 4 * ONES)
+    gpu.write_buffer(x, 7 * ONES)
+    await gpu.drain()
+    np.testing.assert_array_equal(np.frombuffer(device.queue.read_buffer(foreign, 0, 16), np.float32), 7 * ONES)
+    x.destroy()
+    await gpu.drain()
+    np.testing.assert_array_equal(np.frombuffer(device.queue.read_buffer(foreign, 0, 16), np.float32), 7 * ONES)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"size": 16}, "has 16 bytes; for float32 .4. it must have at least 32"),
+        ({"usage": wgpu.BufferUsage.STORAGE}, "lacks a usage"),
+    ],
+    ids=["small", "usage"],
+)
+async def test_a_gpu_buffer_that_does_not_fit_is_refused(gpu, device, options, words):
+    foreign = device.create_buffer(**{"size": 32, "usage": USAGE, **options})
+    with pytest.raises(TypeError, match=rf"import_buffer\(\): .*{words}"):
+        gpu.import_buffer(foreign, data_type="float32", shape=[4])
+
+
+async def test_what_is_no_gpu_buffer_or_another_devices_is_refused(gpu):
+    with pytest.raises(TypeError, match=r"import_buffer\(\): gpu_buffer is 5; it must be a wgpu.GPUBuffer"):
+        gpu.import_buffer(5, data_type="float32", shape=[4])
+    other = request_device(choose("default", software=True))
+    with pytest.raises(TypeError, match="another device"):
+        gpu.import_buffer(other.create_buffer(size=32, usage=USAGE), data_type="float32", shape=[4])
+    other.destroy()
+
+
+async def test_a_users_pass_runs_between_two_dispatches_without_host_copies(gpu, device):
+    graph = await build_add_one(gpu, [4])
+    x, y, z = [await gpu.create_buffer(data_type="float32", shape=[4], readable=True, writable=True) for _ in range(3)]
+    gpu.write_buffer(x, 4 * ONES)
+    gpu.dispatch(graph, {"x": x}, {"y": y})
+    copies = gpu.statistics().host_copies
+    lent = await gpu.export_to_gpu(y)
+    assert isinstance(lent, wgpu.GPUBuffer)
+    gpu.dispatch(graph, {"x": y}, {"y": z})  # waits until y has come back
+    answer = gpu.read_buffer(z)
+    run_doubling(device, lent)
+    assert answer.state == "pending"
+    assert gpu.statistics().host_copies <= copies + 1  # the write alone
+    lent.destroy()
+    np.testing.assert_array_equal(await answer, 11 * ONES)
+
+
+async def test_work_that_needs_a_lent_buffer_waits_and_other_work_before_it_does_not(gpu):
+    x, y = [await gpu.create_buffer(data_type="float32", shape=[4], readable=True, writable=True) for _ in range(2)]
+    lent = await gpu.export_to_gpu(x)
+    free, waiting = gpu.read_buffer(y), gpu.read_buffer(x)
+    np.testing.assert_array_equal(await free, 0 * ONES)
+    assert waiting.state == "pending"
+    lent.destroy()
+    lent.destroy()
+    np.testing.assert_array_equal(await waiting, 0 * ONES)
+
+
+async def test_losing_the_context_calls_lent_buffers_in(gpu):
+    x = await gpu.create_buffer(data_type="float32", shape=[4], readable=True)
+    await gpu.export_to_gpu(x)
+    waiting = gpu.read_buffer(x)
+    gpu.destroy()
+    assert waiting.state == "rejected"
+    await gpu.device_timeline.wait_ended()
+    assert gpu.statistics().live_bytes == 0
+
+
+async def test_exports_of_wrong_buffers_are_refused(gpu):
+    constant = await gpu.create_constant_buffer(ONES, data_type="float32", shape=[4])
+    with pytest.raises(TypeError, match=r"export_to_gpu\(\): .*constant"):
+        await gpu.export_to_gpu(constant)
+    x = await gpu.create_buffer(data_type="float32", shape=[4])
+    x.destroy()
+    with pytest.raises(DestroyedBufferError):
+        await gpu.export_to_gpu(x)
+
+
+async def test_the_numpy_device_shares_nothing(context):
+    x = await context.create_buffer(data_type="float32", shape=[4])
+    with pytest.raises(NotSupportedError, match=r"export_to_gpu\(\): the context runs on numpy"):
+        await context.export_to_gpu(x)
+    with pytest.raises(NotSupportedError, match=r"import_buffer\(\): the context runs on numpy"):
+        context.import_buffer(object(), data_type="float32", shape=[4])

@@ -1,0 +1,219 @@
+"""What a node convolves, and its filter as BLAS takes it."""
+
+from collections.abc import Callable, Iterable
+from math import prod
+from typing import Any, Final, Self
+
+import attrs
+import numpy as np
+
+from webnn_py.device.on_numpy.bands import tile_size
+from webnn_py.device.on_numpy.blas import for_blas
+from webnn_py.device.on_numpy.scratch import allowance, scratch
+from webnn_py.device.on_numpy.table import Array, Kernel
+from webnn_py.graph import Node
+from webnn_py.operators.convolution import filter_shape
+from webnn_py.operators.windows import Slide, image_shape, slides
+
+FEW_OUTPUTS: Final = 4
+"""The output channels of a group up to which BLAS waits for memory."""
+
+MOST_SHIFTS: Final = 64
+"""The elements of a window up to which the filter is repeated for every column."""
+
+
+@attrs.frozen
+class Conv:
+    """What a node convolves: sizes and layouts.
+
+    Attributes:
+        slides: along the height and the width of the images.
+        output_sizes: the height and the width of the output.
+        has_bias: whether there is a bias.
+        allowance: the bytes of scratch that it may have.
+        is_turned: whether height and width are exchanged: a single row of windows becomes a column of them, which
+            can be cut into tiles of rows.
+    """
+
+    batch: int
+    groups: int
+    input_channels: int
+    output_channels: int
+    slides: tuple[Slide, Slide]
+    output_sizes: tuple[int, int]
+    layout: str
+    filter_layout: str
+    data_type: str
+    has_bias: bool
+    allowance: int
+    is_turned: bool
+
+    @classmethod
+    def of(cls, node: Node) -> Self:
+        """Read a node."""
+        options: Any = node.options
+        layout = options["input_layout"]
+        batch, input_channels, *sizes = image_shape(node.operand("input").shape, layout)
+        _, output_channels, *output_sizes = image_shape(node.outputs[0].shape, layout)
+        window = filter_shape(node.operand("filter").shape, options["filter_layout"])[2:]
+        vertical, horizontal = slides(sizes, window, options["padding"], options["strides"], options["dilations"])
+        is_turned = vertical.size == vertical.window == output_sizes[0] == 1 and not vertical.begin
+        return cls(
+            batch,
+            options["groups"],
+            input_channels,
+            output_channels,
+            (horizontal, vertical) if is_turned else (vertical, horizontal),
+            (output_sizes[1], output_sizes[0]) if is_turned else (output_sizes[0], output_sizes[1]),
+            layout,
+            options["filter_layout"],
+            node.outputs[0].data_type,
+            "bias" in node.operands,
+            allowance(node),
+            is_turned,
+        )
+
+    @property
+    def group_inputs(self) -> int:
+        """The input channels of a group."""
+        return self.input_channels // self.groups
+
+    @property
+    def group_outputs(self) -> int:
+        """The output channels of a group."""
+        return self.output_channels // self.groups
+
+    @property
+    def taps(self) -> list[tuple[int, int]]:
+        """The elements of a window."""
+        return [(i, j) for i in range(self.slides[0].window) for j in range(self.slides[1].window)]
+
+    @property
+    def multiply_adds(self) -> float:
+        """One for each element of the output and each that it sums over."""
+        windows = float(self.batch * prod(self.output_sizes))
+        return windows * self.output_channels * self.group_inputs * len(self.taps)
+
+    @property
+    def most_elements(self) -> int:
+        """The elements of scratch that it may have."""
+        return self.allowance // 4
+
+    @property
+    def copied_elements(self) -> int:
+        """The elements of the filter that it may copy at a time."""
+        most = self.most_elements
+        return max(most // 8, min(most * 2 // 5, most - self.tile_elements(1)))
+
+    def tile_elements(self, rows: int) -> int:
+        """The elements of scratch for some rows of one group: the windows, what they are of, and the results."""
+        vertical, horizontal = self.slides
+        pitch = self.output_sizes[1] + (horizontal.reach - 1) // horizontal.stride
+        phases = min(vertical.stride, vertical.window) * min(horizontal.stride, horizontal.window)
+        images = self.group_inputs * phases * (rows + (vertical.reach - 1) // vertical.stride)
+        return pitch * (images + rows * (self.group_inputs * len(self.taps) + self.group_outputs))
+
+    @property
+    def has_few_outputs(self) -> bool:
+        """Whether BLAS waits for memory."""
+        return self.group_outputs <= FEW_OUTPUTS
+
+    @property
+    def multiplies_bias(self) -> bool:
+        """Whether the bias is one more column of the filter's matrix, times one: a pass over the output less."""
+        return self.has_bias and self.has_few_outputs
+
+    @property
+    def is_depthwise(self) -> bool:
+        """Whether every channel has a filter, or a few, of its own, and a small one."""
+        return self.group_inputs == 1 and self.has_few_outputs and len(self.taps) <= MOST_SHIFTS
+
+    @property
+    def is_window_first(self) -> bool:
+        """Whether the filter has height and width before the input channels."""
+        return self.filter_layout in ("hwio", "ohwi")
+
+    @property
+    def is_pointwise(self) -> bool:
+        """Whether every window is one element of the images themselves."""
+        return all(slide.window == 1 and not slide.begin and not slide.end for slide in self.slides)
+
+    def upright(self, convolve: Kernel) -> Kernel:
+        """The kernel for the node's images, given one for images turned as this says."""
+        if not self.is_turned:
+            return convolve
+        axes = (2, 3) if self.layout == "nchw" else (1, 2)
+
+        def run(images: Array, filter_: Array, *rest: Array) -> None:
+            convolve(images.swapaxes(*axes), filter_, *rest[:-1], rest[-1].swapaxes(*axes))
+
+        return run
+
+
+def filter_matrices(conv: Conv, filter_: Array) -> Array:
+    """The filter as [groups, output channels of a group, elements of a window]; a view where the filter is dense.
+
+    The elements of a window are in the filter's own order.
+    """
+    if conv.filter_layout in ("oihw", "ohwi"):
+        return filter_.reshape(conv.groups, conv.group_outputs, -1)
+    return filter_.reshape(-1, conv.groups, conv.group_outputs).transpose(1, 2, 0)
+
+
+Blocks = Callable[[], Iterable[tuple[slice, Array]]]
+"""Gives the filter as matrices, each with which output channels of the groups it is for."""
+
+
+class Factors:
+    """The filter as BLAS takes it: [groups, output channels of a group, elements of a window], in float32.
+
+    Where that is not how the filter lies, it is copied: some output channels at a time, if it is large.
+
+    Attributes:
+        elements: the elements of scratch that this takes.
+        count: the blocks.
+    """
+
+    def __init__(self, conv: Conv, *, window_first: bool, bias: bool = False) -> None:
+        """Prepare the scratch.
+
+        Args:
+            conv: the convolution.
+            window_first: whether the elements of a window come in the order height, width, input channel; otherwise
+                in the order input channel, height, width.
+            bias: whether the bias is one more element of each window.
+        """
+        self._conv = conv
+        self._order = [conv.filter_layout.index(axis) for axis in ("ohwi" if window_first else "oihw")]
+        self._is_view = conv.data_type == "float32" and window_first == conv.is_window_first and not bias
+        pitch = conv.group_inputs * len(conv.taps) + bias
+        self._step = conv.group_outputs
+        if not self._is_view:
+            self._step = tile_size(conv.group_outputs, conv.copied_elements / (conv.groups * pitch))
+        self._starts = range(0, conv.group_outputs, self._step)
+        self._memory = scratch((conv.groups, 0 if self._is_view else self._step, pitch))
+        self.elements = self._memory.size
+        self.count = len(self._starts)
+
+    def of(self, filter_: Array, bias: Array | None = None) -> Blocks:
+        """The blocks of a filter, perhaps with the bias."""
+        conv = self._conv
+        if self._is_view:
+            whole = [(slice(None), for_blas(filter_matrices(conv, filter_)))]
+            return lambda: whole
+        parts = filter_.transpose(self._order)
+        parts = parts.reshape(conv.groups, conv.group_outputs, *parts.shape[1:], copy=False)
+        biases = None if bias is None else bias.reshape(conv.groups, conv.group_outputs)
+        if self.count > 1:
+            return lambda: (self._copy(parts, biases, start) for start in self._starts)
+        copied = [self._copy(parts, biases, 0)]
+        return lambda: copied
+
+    def _copy(self, parts: Array, biases: Array | None, start: int) -> tuple[slice, Array]:
+        channels = slice(start, min(start + self._step, self._conv.group_outputs))
+        matrices = self._memory[:, : channels.stop - start]
+        elements = matrices if biases is None else matrices[..., :-1]
+        np.copyto(elements.reshape(*elements.shape[:2], *parts.shape[2:], copy=False), parts[:, channels])
+        if biases is not None:
+            matrices[..., -1] = biases[:, channels]
+        return channels, matrices

@@ -1,0 +1,103 @@
+"""Finding an adapter, and asking it for a device with everything that kernels can use."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Final
+
+import wgpu
+from wgpu.backends.wgpu_native import extras
+
+from webnn_py.device.backend import BackendInfo
+from webnn_py.device.on_wgpu.lowering import Features
+from webnn_py.errors import NotSupportedError
+
+WANTED_FEATURES: Final = ("shader-f16", "shader-int64", "subgroup", "subgroup-barrier", "timestamp-query")
+WANTED_LIMITS: Final = (
+    "max-buffer-size",
+    "max-storage-buffer-binding-size",
+    "max-storage-buffers-per-shader-stage",
+    "max-compute-workgroup-storage-size",
+    "max-compute-invocations-per-workgroup",
+    "max-compute-workgroup-size-x",
+    "max-compute-workgroup-size-y",
+    "max-compute-workgroup-size-z",
+)
+_ORDER: Final = {
+    "default": ("DiscreteGPU", "IntegratedGPU", "VirtualGPU", "Unknown", "CPU"),
+    "high-performance": ("DiscreteGPU", "IntegratedGPU", "VirtualGPU", "Unknown", "CPU"),
+    "low-power": ("IntegratedGPU", "DiscreteGPU", "VirtualGPU", "Unknown", "CPU"),
+}
+
+
+LEAST_SUBGROUPS: Final = {0x10DE: 32, 0x1002: 32, 0x106B: 32, 0x8086: 8}
+"""The sizes of the smallest subgroups by vendor: NVIDIA, AMD, Apple and Intel."""
+
+
+@cache
+def adapters() -> tuple[wgpu.GPUAdapter, ...]:
+    """Every adapter that has a Vulkan, Metal or Direct3D 12 driver.
+
+    OpenGL is left out: its compute shaders are poorer, and looking for it writes to the terminal where there is no
+    display.
+    """
+    extras.set_instance_extras(backends=["Vulkan", "Metal", "DX12"])
+    return tuple(wgpu.gpu.enumerate_adapters_sync())
+
+
+def choose(power_preference: str, *, software: bool) -> wgpu.GPUAdapter | None:
+    """The adapter that suits best, or None; ones that are only software just when ``software``."""
+    order = _ORDER[power_preference]
+
+    def rank(adapter: wgpu.GPUAdapter) -> int:
+        kind = adapter.info["adapter_type"]
+        return order.index(kind) if kind in order else order.index("Unknown")
+
+    usable = [adapter for adapter in adapters() if software or adapter.info["adapter_type"] != "CPU"]
+    return min(usable, key=rank, default=None)
+
+
+def request_device(adapter: wgpu.GPUAdapter) -> wgpu.GPUDevice:
+    """A device with the adapter's own limits and the features that kernels use."""
+    features = [name for name in WANTED_FEATURES if name in adapter.features]
+    limits = {name: adapter.limits[name] for name in WANTED_LIMITS if name in adapter.limits}
+    return adapter.request_device_sync(label="webnn_py", required_features=features, required_limits=limits)
+
+
+def no_adapter() -> NotSupportedError:
+    """What to say when there is none."""
+    return NotSupportedError(
+        "no adapter for WebGPU: no Vulkan, Metal or Direct3D 12 driver was found; install your GPU's driver, or a "
+        "software one (Debian and Ubuntu: apt install mesa-vulkan-drivers)"
+    )
+
+
+def describe(device: wgpu.GPUDevice) -> BackendInfo:
+    """Where a device runs."""
+    info: Any = device.adapter.info
+    kind = "software" if info["adapter_type"] == "CPU" else info["adapter_type"]
+    driver = " ".join(filter(None, (info["backend_type"], info["description"])))
+    features = tuple(name for name in WANTED_FEATURES if name in device.features)
+    limits = {name: device.limits[name] for name in WANTED_LIMITS if name in device.limits}
+    return BackendInfo("wgpu", f"{info['device']} ({kind})", driver, features, limits)
+
+
+def features_of(device: wgpu.GPUDevice) -> Features:
+    """What kernels may use on a device."""
+    limits = device.limits
+    return Features(
+        shader_f16="shader-f16" in device.features,
+        shader_int64="shader-int64" in device.features,
+        subgroups="subgroup" in device.features,
+        least_subgroup=_least_subgroup(device),
+        max_storage_buffers=limits["max-storage-buffers-per-shader-stage"],
+        max_workgroup_storage=limits["max-compute-workgroup-storage-size"],
+        max_invocations=limits["max-compute-invocations-per-workgroup"],
+    )
+
+
+def _least_subgroup(device: wgpu.GPUDevice) -> int:
+    """How many invocations every subgroup surely has, a power of two: drivers that say nothing are said to have 4."""
+    info: Any = device.adapter.info
+    said = next((int(size) for name, size in info.items() if name.endswith("group_min_size")), 4)
+    return max(said, LEAST_SUBGROUPS.get(info["vendor_id"], 4))

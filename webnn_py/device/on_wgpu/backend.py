@@ -1,0 +1,233 @@
+"""The wgpu backend: buffers are GPU buffers, a graph is a list of compute pipelines."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from functools import partial
+from itertools import pairwise
+from time import perf_counter
+from typing import Any, Final
+
+import numpy as np
+import trio
+import wgpu
+
+from webnn_py.begun import Begun
+from webnn_py.descriptors import DATA_TYPES, MAX_DIMENSION, MLOperandDataType, MLOperandDescriptor
+from webnn_py.device.backend import Capabilities, HostArray, Storage
+from webnn_py.device.on_wgpu import kernels  # noqa: F401 - enters every kernel into the table
+from webnn_py.device.on_wgpu.adapters import describe, features_of
+from webnn_py.device.on_wgpu.compiled import WgpuGraph, upload
+from webnn_py.device.on_wgpu.lending import LentBuffer, check_foreign
+from webnn_py.device.on_wgpu.loss import LossWatch
+from webnn_py.device.on_wgpu.memory import GRAIN, STORAGE, StagingPool, padded
+from webnn_py.device.on_wgpu.native import Queue, Ticket
+from webnn_py.device.on_wgpu.pipelines import Pipelines
+from webnn_py.device.on_wgpu.table import find
+from webnn_py.graph import Graph
+from webnn_py.operators.declaration import Operator
+
+SPIN_SECONDS: Final = 0.0002
+"""How long the event loop may be kept waiting for an answer that is about to come."""
+
+LARGE_COPY: Final = 2**22
+COPYING_THREADS: Final = 4
+_COPIERS: Final = ThreadPoolExecutor(COPYING_THREADS, "webnn-downloads")
+
+
+class WgpuBackend:
+    """Runs graphs on a WebGPU device, which it owns or borrows.
+
+    What is submitted runs in order on the GPU; reads and releases wait for their own part of it only.
+    """
+
+    overlapping = True
+
+    def __init__(self, device: wgpu.GPUDevice, *, owned: bool) -> None:
+        self.info = describe(device)
+        self.device = device
+        self.lost: Callable[[str], None] = lambda _message: None
+        self._owned = owned
+        self._features = features_of(device)
+        self.capabilities = _capabilities(device, shader_int64=self._features.shader_int64)
+        self._queue = Queue(device)
+        self._pipelines = Pipelines(device)
+        self._staging = StagingPool(device)
+        self._compiling = trio.CapacityLimiter(1)
+        self._waiting = trio.CapacityLimiter(2)
+        self._unsubmitted: list[Storage] = []
+        self._watch = LossWatch(device, self._say_lost)
+
+    def _say_lost(self, reason: str) -> None:
+        self.lost(f"the GPU device was lost: {reason}")
+
+    # --- buffers ---------------------------------------------------------------------------------------------
+
+    def allocate(self, descriptor: MLOperandDescriptor) -> wgpu.GPUBuffer:
+        """Allocate; WebGPU clears buffers before their first use."""
+        with self._noticing_loss():
+            label = f"MLBuffer {descriptor}"
+            return self.device.create_buffer(label=label, size=padded(descriptor.byte_length), usage=STORAGE)
+
+    def write(self, storage: Storage, data: HostArray) -> None:
+        """Copy ``data`` behind everything submitted."""
+        self.flush()
+        with self._noticing_loss():
+            upload(self._queue, storage.data, data)
+
+    def read(self, storage: Storage) -> Begun[HostArray]:
+        """Submit a copy into a staging buffer; the answer waits for it."""
+        byte_length = -(-storage.descriptor.byte_length // 4) * 4
+        with self._noticing_loss():
+            staging = self._staging.take(byte_length)
+            with self._submitting():
+                self._queue.submit_copy(storage.data, staging, byte_length)
+            ticket = self._queue.map_for_reading(staging, byte_length)
+        return Begun(self._finish_read(storage.descriptor, staging, ticket, byte_length))
+
+    async def _finish_read(
+        self, descriptor: MLOperandDescriptor, staging: wgpu.GPUBuffer, ticket: Ticket, byte_length: int
+    ) -> HostArray:
+        await self._wait(ticket)
+        if ticket.done:
+            staging.destroy()
+            self._watch.look()
+            raise RuntimeError(ticket.done)
+        mapped = self._queue.mapped_bytes(staging, byte_length)
+        data = np.empty(descriptor.shape, descriptor.data_type)
+        copy = partial(_copy_bytes, mapped, data)
+        if data.nbytes >= LARGE_COPY:
+            await trio.to_thread.run_sync(copy, limiter=self._waiting)
+        else:
+            copy()
+        self._queue.unmap(staging)
+        self._staging.give_back(staging)
+        return data
+
+    def free(self, data: wgpu.GPUBuffer) -> Begun[None]:
+        """Destroy a buffer once the GPU has finished with everything submitted so far."""
+        return Begun(self._free(data, self._work_done()))
+
+    async def _free(self, data: wgpu.GPUBuffer, ticket: Ticket) -> None:
+        await self._wait(ticket)
+        data.destroy()
+
+    def check_foreign(self, value: object, descriptor: MLOperandDescriptor) -> wgpu.GPUBuffer:
+        """A user's GPU buffer as memory for ``descriptor``; ``TypeError`` when it cannot be."""
+        return check_foreign(value, descriptor, self.device)
+
+    def lend(self, storage: Storage, come_back: Callable[[], None]) -> LentBuffer:
+        """The memory of ``storage`` for a user; ``come_back`` is called when it is given back."""
+        return LentBuffer(storage.data, self.device, come_back)
+
+    # --- graphs ----------------------------------------------------------------------------------------------
+
+    def compile(self, graph: Graph) -> Awaitable[WgpuGraph]:
+        """Write the kernels and compile their pipelines, in a worker thread."""
+        return trio.to_thread.run_sync(partial(self._compile, graph), limiter=self._compiling)
+
+    def _compile(self, graph: Graph) -> WgpuGraph:
+        return WgpuGraph(graph, self.device, self._queue, self._pipelines, self._features)
+
+    def dispatch(self, compiled: WgpuGraph, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]) -> None:
+        """Launch all kernels of a graph; they are submitted together with what comes next, or when nothing does."""
+        self._unsubmitted += outputs.values()
+        try:
+            with self._noticing_loss():
+                compiled.run(inputs, outputs)
+        except wgpu.GPUError as error:
+            self._mark_unsubmitted(error)
+            raise
+
+    def flush(self) -> None:
+        """Submit what is collected; a failure marks what it should have written."""
+        if self._unsubmitted:
+            with suppress(wgpu.GPUError), self._noticing_loss(), self._submitting():
+                self._queue.submit()
+
+    @contextmanager
+    def _submitting(self) -> Iterator[None]:
+        try:
+            yield
+        except wgpu.GPUError as error:
+            self._mark_unsubmitted(error)
+            raise
+        self._unsubmitted = []
+
+    def _mark_unsubmitted(self, error: wgpu.GPUError) -> None:
+        for storage in self._unsubmitted:
+            storage.failure = f"dispatch() failed: {error}"
+        self._unsubmitted = []
+
+    def _work_done(self) -> Ticket:
+        self.flush()
+        return self._queue.work_done()
+
+    def release_graph(self, compiled: WgpuGraph) -> Begun[None]:
+        """Destroy the graph's buffers once the GPU has finished with everything submitted so far."""
+        return Begun(self._release_graph(compiled, self._work_done()))
+
+    async def _release_graph(self, compiled: WgpuGraph, ticket: Ticket) -> None:
+        await self._wait(ticket)
+        compiled.release()
+
+    # --- the end ---------------------------------------------------------------------------------------------
+
+    async def finish(self) -> None:
+        """Wait until the GPU has finished with everything submitted so far."""
+        await self._wait(self._work_done())
+
+    def stop(self) -> None:
+        """Nothing to do: what is submitted cannot be stopped."""
+
+    def close(self) -> None:
+        """Drop the staging buffers, and the device if it is ours."""
+        self._watch.stop()
+        self._staging.close()
+        if self._owned:
+            self.device.destroy()
+
+    async def _wait(self, ticket: Ticket) -> None:
+        """Wait until the GPU has said something: first by looking, then in a worker thread."""
+        until = perf_counter() + SPIN_SECONDS
+        self._queue.poll(wait=False)
+        while ticket.done is None and perf_counter() < until:
+            self._queue.poll(wait=False)
+        while ticket.done is None:
+            await trio.to_thread.run_sync(partial(self._queue.poll, wait=True), limiter=self._waiting)
+
+    @contextmanager
+    def _noticing_loss(self) -> Iterator[None]:
+        try:
+            yield
+        except wgpu.GPUError:
+            self._watch.look()
+            raise
+
+
+def _copy_bytes(source: memoryview, target: HostArray) -> None:
+    """Copy the mapped bytes; large arrays in shares side by side, since fresh pages are what takes the time."""
+    flat = target.reshape(-1).view(np.uint8)
+    mapped = np.frombuffer(source, np.uint8, flat.size)
+    if flat.size < LARGE_COPY:
+        flat[:] = mapped
+        return
+    edges = [flat.size * share // COPYING_THREADS for share in range(COPYING_THREADS + 1)]
+    spans = [slice(*edge) for edge in pairwise(edges)]
+    list(_COPIERS.map(lambda span: np.copyto(flat[span], mapped[span]), spans))
+
+
+def _capabilities(device: wgpu.GPUDevice, *, shader_int64: bool) -> Capabilities:
+    long_types = ("int64", "uint64")
+    data_types = tuple(item for item in DATA_TYPES if shader_int64 or item not in long_types)
+    limits: Any = device.limits
+    largest = min(limits["max-storage-buffer-binding-size"], limits["max-buffer-size"])
+    return Capabilities(
+        partial(_supports, data_types), data_types, max_byte_length=min(largest // GRAIN * GRAIN, MAX_DIMENSION)
+    )
+
+
+def _supports(data_types: tuple[MLOperandDataType, ...], operator: Operator[..., Any]) -> tuple[MLOperandDataType, ...]:
+    return data_types if find(operator) is not None else ()

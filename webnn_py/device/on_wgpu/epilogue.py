@@ -1,0 +1,166 @@
+"""What becomes of sums before they are stored: a node's own last step, and element-wise nodes that alone read it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import attrs
+
+from webnn_py.device.on_wgpu.elements import _inline, _label, _main, _Operands, directives, module
+from webnn_py.device.on_wgpu.layout import Layout
+from webnn_py.device.on_wgpu.lowering import Buffer, Kernel, Lowering, declare
+from webnn_py.device.on_wgpu.wgsl import WIDTH, Element
+from webnn_py.graph import Node, Value
+
+OWN_BUFFERS = 3
+"""What a product binds besides: two operands and the output."""
+
+
+@attrs.frozen
+class Term:
+    """An operand of the last step.
+
+    Attributes:
+        value: what to read.
+        layout: how to look at it, so that it broadcasts to the output.
+    """
+
+    value: Value
+    layout: Layout
+
+
+def as_it_is(total: str) -> str:
+    """The last step of a producer that has none."""
+    return total
+
+
+class Epilogue:
+    """The last step of a node that sums in float32, as WGSL functions that also store the output.
+
+    ``finish(four, totals)`` stores four neighbouring elements, ``finish_one(i, total)`` a single one.
+    """
+
+    def __init__(
+        self,
+        lowering: Lowering,
+        node: Node,
+        terms: Sequence[Term] = (),
+        combine: Callable[..., str] = as_it_is,
+    ) -> None:
+        """Find what the node's kernel may compute besides.
+
+        Args:
+            lowering: the walk.
+            node: the producer; it has one output.
+            terms: what its last step reads.
+            combine: (the total, one expression for each term) → the node's result.
+        """
+        self._lowering = lowering
+        self._terms = terms
+        self._combine = combine
+        (self._value,) = node.results
+        spare = lowering.features.max_storage_buffers - OWN_BUFFERS - len(terms)
+        last = lowering.epilogue(self._value, spare)
+        self._last = last
+        result = self._value if last is None else last.results[0]
+        self.shape = result.descriptor.shape
+        self.count = result.descriptor.element_count
+        self.output = lowering.element(result)
+        self.target = lowering.target(result)
+        chain = "" if last is None else f" {_label(last, lowering.inlined)}"
+        self.label = f"{node.operator.spec_name} {node.outputs[0].data_type}{chain}"
+
+    @property
+    def stores_single_elements(self) -> bool:
+        """Whether an element has memory of its own, so that ``finish_one`` can be used."""
+        return self.output.per_one == 1
+
+    def write(self, *, fours: bool) -> Finish:
+        """The functions' text and what it binds: for whole fours, or for single elements."""
+        operands = _Operands(self._lowering)
+        lanes = ["i", *(f"i + {lane}u" for lane in range(1, WIDTH))] if fours else ["i"]
+        if fours and self.count % WIDTH:
+            lanes = [f"min({lane}, {self.count - 1}u)" for lane in lanes]
+        statements: list[str] = []
+        leaves: dict[Value, str] = {self._value: "product"}
+        result = "product"
+        if self._last is not None:
+            result = _inline(self._lowering, self._last, self._lowering.inlined, leaves, statements)
+        del leaves[self._value]
+        loads = [operands.scalars(term.value, self.shape, lanes, term.layout) for term in self._terms]
+        loads += [operands.scalars(leaf, self.shape, lanes) for leaf in leaves]
+        names = [f"t{index}" for index in range(len(self._terms))]
+        values = [*(term.value for term in self._terms), *leaves]
+        parameters = [
+            f"{name}: {self._lowering.element(value).compute}"
+            for name, value in zip([*names, *leaves.values()], values, strict=True)
+        ]
+        product = self._lowering.element(self._value).narrow(self._combine("total", *names))
+        compute = [f"let product = {product};", *statements, f"return {result};"]
+        calls = [
+            f"compute({', '.join([total, *(scalars[lane] for _, scalars in loads)])})"
+            for lane, total in enumerate([f"totals.{lane}" for lane in "xyzw"] if fours else ["total"])
+        ]
+        prepare = "".join(dict.fromkeys(text for text, _ in loads))
+        text = "\n".join(
+            [
+                f"fn compute({', '.join(['total: f32', *parameters])}) -> {self.output.compute} {{",
+                *(f"  {line}" for line in compute),
+                "}",
+                self._store_fours(prepare, calls) if fours else self._store_one(prepare, calls[0]),
+            ]
+        )
+        elements = [self.output, *operands.elements, *map(self._lowering.element, values)]
+        bindings = [(buffer, name, kind) for (buffer, kind), name in operands.bindings.items()]
+        return Finish(text, bindings, self.target, self.output.four if fours else self.output.one, elements)
+
+    def _store_fours(self, prepare: str, calls: list[str]) -> str:
+        lines = f"fn finish(four: u32, totals: vec4<f32>) {{\n  let i = four * {WIDTH}u;\n{prepare}"
+        return f"{lines}  o[four] = {self.output.pack(calls)};\n}}"
+
+    def _store_one(self, prepare: str, call: str) -> str:
+        value = f"f16({call})" if self.output.one == "f16" else call
+        return f"fn finish_one(i: u32, total: f32) {{\n{prepare}  o[i] = {value};\n}}"
+
+
+@attrs.frozen
+class Finish:
+    """The functions that end a kernel.
+
+    Attributes:
+        text: the functions; they store in ``o``.
+        bindings: what they read: buffer, name, type of the array's elements.
+        target: the buffer to store in.
+        kind: the type of its array's elements.
+        elements: the data types that the text has to do with.
+    """
+
+    text: str
+    bindings: Sequence[tuple[Buffer, str, str]]
+    target: Buffer
+    kind: str
+    elements: Sequence[Element]
+
+    def kernel(
+        self,
+        label: str,
+        reads: Sequence[tuple[Buffer, str, str]],
+        elements: Sequence[Element],
+        parts: Sequence[str],
+        workgroups: tuple[int, int, int],
+    ) -> Kernel:
+        """The kernel whose other parts read ``reads``: buffer, name, type of the array's elements."""
+        bound = [*reads, *self.bindings]
+        declared = declare([(name, kind) for _, name, kind in bound], [("o", self.kind)])
+        source = module(directives([*self.elements, *elements]), declared, self.text, *parts)
+        return Kernel(label, source, tuple(buffer for buffer, _, _ in bound), (self.target,), workgroups)
+
+
+def emit_finish(lowering: Lowering, epilogue: Epilogue, sums: Buffer, parts: int) -> None:
+    """The kernel that adds up ``parts`` arrays of sums, one behind the other in whole fours, and ends the operator."""
+    finish = epilogue.write(fours=True)
+    fours = -(-epilogue.count // WIDTH)
+    terms = ["sums[four]", *(f"sums[four + {part * fours}u]" for part in range(1, parts))]
+    main, workgroups = _main(epilogue.count, f"  finish(four, {' + '.join(terms)});")
+    reads = [(sums, "sums", "vec4<f32>")]
+    lowering.emit(finish.kernel(f"{epilogue.label} (sum)", reads, [], [main], workgroups))

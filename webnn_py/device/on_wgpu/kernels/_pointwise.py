@@ -1,0 +1,52 @@
+"""Kernels that compute each element from the elements beside it of any layouts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from webnn_py.device.on_wgpu.kernels._lanes import Lanes
+from webnn_py.device.on_wgpu.kernels._writer import Operand, Target, Writer
+from webnn_py.device.on_wgpu.layout import Layout
+from webnn_py.device.on_wgpu.lowering import WORKGROUP, Lowering
+from webnn_py.device.on_wgpu.wgsl import WIDTH
+
+
+def emit_pointwise(
+    lowering: Lowering,
+    label: str,
+    operands: Sequence[Operand],
+    shape: tuple[int, ...],
+    compute: Callable[..., str],
+    target: Target,
+) -> None:
+    """Write one kernel.
+
+    Args:
+        lowering: where to.
+        label: the operator and its data types.
+        operands: tensors whose layouts are of ``shape``.
+        shape: the shape of the output.
+        compute: makes an expression for an element of the output from variables with those of the operands.
+        target: where the output goes.
+    """
+    writer = Writer(lowering, label)
+    lanes = Lanes(shape, ())
+    count = lanes.outputs
+    fours = -(-count // WIDTH)
+    writer.add(f"let four = group * {WORKGROUP}u + t;", f"if (four >= {fours}u) {{ return; }}")
+    if count % WIDTH == 0:
+        loaded = [writer.load(operand, lanes.view(operand.layout), "across", "four", "0u") for operand in operands]
+    else:  # beyond the last element, the last one
+        at = [writer.let(f"min(four * {WIDTH}u + {lane}u, {count - 1}u)", "at") for lane in range(WIDTH)]
+        loaded = [
+            [writer.load(operand, lanes.view(operand.layout), "none", place, "0u")[0] for place in at]
+            for operand in operands
+        ]
+    values = [writer.let(compute(*items)) for items in zip(*loaded, strict=True)]
+    flat = (
+        lanes.view(Layout.dense(shape))
+        if count % WIDTH == 0
+        else Lanes((fours * WIDTH,), ()).view(Layout.dense((fours * WIDTH,)))
+    )
+    writer.store(target, flat, "across", "four", "0u", values)
+    writer.emit(WORKGROUP, -(-fours // WORKGROUP))

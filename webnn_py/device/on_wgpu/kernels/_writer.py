@@ -1,0 +1,216 @@
+"""Writing one kernel: what it binds and shares is declared where the text first asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import attrs
+
+from webnn_py.descriptors import MLOperandDataType
+from webnn_py.device.on_wgpu.elements import directives, module
+from webnn_py.device.on_wgpu.kernels._lanes import Vector, View
+from webnn_py.device.on_wgpu.layout import Layout
+from webnn_py.device.on_wgpu.lowering import Buffer, Kernel, Lowering, declare, grid
+from webnn_py.device.on_wgpu.wgsl import WIDTH, Element
+from webnn_py.graph import Value
+
+STORED_AS: Final[dict[str, MLOperandDataType]] = {
+    "f32": "float32",
+    "i32": "int32",
+    "u32": "uint32",
+    "i64": "int64",
+    "u64": "uint64",
+}
+"""The data type in which values of a computing type are kept between two kernels."""
+
+FIRST_FRESH: Final = 100
+"""The numbers of arrays that are used once begin here."""
+
+
+@attrs.frozen
+class Operand:
+    """A tensor that a kernel reads.
+
+    Attributes:
+        buffer: where it lies.
+        element: how its data type is stored.
+        layout: its elements, by the axes of the shape that the kernel works on.
+    """
+
+    buffer: Buffer
+    element: Element
+    layout: Layout
+
+    @classmethod
+    def of(cls, lowering: Lowering, value: Value) -> Operand:
+        """A value as it lies."""
+        place = lowering.place(value)
+        return cls(place.buffer, lowering.element(value), place.layout)
+
+    @property
+    def data_type(self) -> MLOperandDataType:
+        """The data type."""
+        return self.element.data_type
+
+
+@attrs.frozen
+class Target:
+    """A dense tensor that a kernel writes."""
+
+    buffer: Buffer
+    element: Element
+
+    @classmethod
+    def of(cls, lowering: Lowering, value: Value) -> Target:
+        """A value that an operator puts out."""
+        return cls(lowering.target(value), lowering.element(value))
+
+    @classmethod
+    def between(cls, lowering: Lowering, kind: str, count: int) -> Target:
+        """Memory for ``count`` values of a computing type, from one kernel of an operator to the next."""
+        element = lowering.features.element(STORED_AS[kind])
+        return cls(Buffer("block", count * (8 if kind in ("i64", "u64") else 4)), element)
+
+    def operand(self, shape: Sequence[int]) -> Operand:
+        """What was written, to be read again with this shape."""
+        return Operand(self.buffer, self.element, Layout.dense(shape))
+
+
+class Writer:
+    """The declarations and the statements of a kernel."""
+
+    def __init__(self, lowering: Lowering, label: str) -> None:
+        self.features = lowering.features
+        self._lowering = lowering
+        self._label = label
+        self._reads: dict[tuple[Buffer, str], str] = {}
+        self._writes: dict[tuple[Buffer, str], str] = {}
+        self._elements: list[Element] = []
+        self._shared: dict[str, tuple[str, int]] = {}
+        self._names = 0
+        self.lines: list[str] = []
+
+    def add(self, *lines: str) -> None:
+        """Append statements."""
+        self.lines.extend(lines)
+
+    def name(self, stem: str = "v") -> str:
+        """A name that nothing else has."""
+        self._names += 1
+        return f"{stem}{self._names}"
+
+    def let(self, expression: str, stem: str = "v") -> str:
+        """Name the value of an expression."""
+        name = self.name(stem)
+        self.add(f"let {name} = {expression};")
+        return name
+
+    def var(self, expression: str, stem: str = "a") -> str:
+        """Name a variable that begins as an expression."""
+        name = self.name(stem)
+        self.add(f"var {name} = {expression};")
+        return name
+
+    def reads(self, operand: Operand, kind: str) -> str:
+        """The name of an operand's buffer, bound as an array of ``kind``."""
+        self._elements.append(operand.element)
+        return self._reads.setdefault((operand.buffer, kind), f"in{len(self._reads)}")
+
+    def writes(self, target: Target, kind: str) -> str:
+        """The name of a target's buffer, bound as an array of ``kind``."""
+        self._elements.append(target.element)
+        return self._writes.setdefault((target.buffer, kind), f"out{len(self._writes)}")
+
+    def shared(self, kind: str, number: int, size: int) -> str:
+        """The name of a workgroup's array; asked for again, it is the same one, and large enough for both."""
+        name = f"shared_{kind}_{number}"
+        self._shared[name] = kind, max(size, self._shared.get(name, (kind, 0))[1])
+        return name
+
+    def fresh(self, kind: str, size: int) -> str:
+        """The name of a workgroup's array that nothing else uses."""
+        return self.shared(kind, len(self._shared) + FIRST_FRESH, size)
+
+    def is_shared(self, kind: str, number: int) -> bool:
+        """Whether the text has used this array before, so that invocations may still be reading it."""
+        return f"shared_{kind}_{number}" in self._shared
+
+    def load(self, operand: Operand, view: View, vector: Vector, output: str, position: str) -> list[str]:
+        """Name the elements of a unit: the one, or four that are ``position`` or ``output`` times four and on.
+
+        Args:
+            operand: what to read.
+            view: its lanes.
+            vector: which way four neighbours lie in the kernel, whether or not they lie so in memory.
+            output: the number of the lane, or of four lanes.
+            position: the number of the element in its lane, or of four elements.
+        """
+        if vector == "none" or view.is_one(vector):
+            places = [output, position]
+            if vector != "none":
+                places[vector == "along"] = f"({places[vector == 'along']} * {WIDTH}u)"
+            load = operand.element.load(self.reads(operand, operand.element.one), view.index(places[0], places[1]))
+            return [self.let(load)] * (1 if vector == "none" else WIDTH)
+        fours = view.fours(vector)
+        if fours is not None:
+            buffer = self.reads(operand, operand.element.four)
+            four = self.let(f"{buffer}[{fours.index(output, position)}]", "four")
+            names = [self.let(value) for value in operand.element.unpack(four)]
+            return names[::-1] if fours.backwards else names
+        buffer = self.reads(operand, operand.element.one)
+        return [
+            self.let(operand.element.load(buffer, view.index(*lane))) for lane in self._lanes(vector, output, position)
+        ]
+
+    def _lanes(self, vector: Vector, output: str, position: str) -> list[tuple[str, str]]:
+        if vector == "along":
+            return [(output, self.let(f"{position} * {WIDTH}u + {lane}u", "at")) for lane in range(WIDTH)]
+        return [(self.let(f"{output} * {WIDTH}u + {lane}u", "at"), position) for lane in range(WIDTH)]
+
+    def store(
+        self, target: Target, view: View, vector: Vector, output: str, position: str, values: Sequence[str]
+    ) -> None:
+        """Write a unit: one element, or four that lie whole."""
+        fours = view.fours(vector)
+        if fours is not None:
+            values = values[::-1] if fours.backwards else values
+            buffer = self.writes(target, target.element.four)
+            self.add(f"{buffer}[{fours.index(output, position)}] = {target.element.pack(list(values))};")
+            return
+        buffer = self.writes(target, target.element.one)
+        self.add(f"{buffer}[{view.index(output, position)}] = {store_expression(target.element, values[0])};")
+
+    def emit(self, workgroup: int, groups: int, depth: int = 1) -> None:
+        """Make the kernel of ``groups`` times ``depth`` workgroups and add it to the lowering.
+
+        The statements know the number ``group`` of their workgroup, its ``depth``, and the number ``t`` of the
+        invocation in it. There may be more workgroups than asked for, with higher numbers.
+        """
+        columns, rows, _ = grid(groups)
+        builtins = {"workgroup_id": "group_id: vec3<u32>", "local_invocation_index": "t: u32"}
+        if any("subgroup_invocation_id" in line for line in self.lines):
+            builtins["subgroup_invocation_id"] = "subgroup_invocation_id: u32"
+        parameters = ", ".join(f"@builtin({name}) {declared}" for name, declared in builtins.items())
+        main = "\n  ".join(
+            [
+                f"@compute @workgroup_size({workgroup})\nfn main({parameters}) {{",
+                f"let group = group_id.x + group_id.y * {columns}u;" if rows > 1 else "let group = group_id.x;",
+                "let depth = group_id.z;",
+                *self.lines,
+            ]
+        )
+        declared = declare(
+            [(name, kind) for (_, kind), name in self._reads.items()],
+            [(name, kind) for (_, kind), name in self._writes.items()],
+        )
+        shared = [f"var<workgroup> {name}: array<{kind}, {size}>;" for name, (kind, size) in self._shared.items()]
+        source = module(directives(self._elements), declared, *shared, f"{main}\n}}\n")
+        buffers = [tuple(dict.fromkeys(names)) for names in (self._reads, self._writes)]
+        reads, writes = (tuple(buffer for buffer, _ in bound) for bound in buffers)
+        self._lowering.emit(Kernel(self._label, source, reads, writes, (columns, rows, depth)))
+
+
+def store_expression(element: Element, value: str) -> str:
+    """A value of the computing type as the smallest piece of a buffer, for data types that are not packed."""
+    return f"f16({value})" if element.one == "f16" else value

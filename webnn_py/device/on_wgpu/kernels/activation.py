@@ -1,0 +1,116 @@
+"""Activation functions in WGSL. NaN is looked for by its bits: adapters' own comparisons may drop it."""
+
+from webnn_py.device.on_wgpu.kernels.arithmetic import is_zero
+from webnn_py.device.on_wgpu.table import expression
+from webnn_py.device.on_wgpu.wgsl import compute_type, literal
+from webnn_py.graph import Node
+from webnn_py.operators import activation
+from webnn_py.operators.activation import clamp_bounds
+from webnn_py.operators.casting import cast_number
+
+
+def number(node: Node, name: str) -> float:
+    """A number that is an option, cast to the operand's data type."""
+    return cast_number(node.options[name], node.outputs[0].data_type)
+
+
+def option(node: Node, name: str) -> str:
+    """The same as a literal."""
+    return literal(number(node, name), "f32")
+
+
+def positive(x: str) -> str:
+    """max(0, x), and NaN for NaN."""
+    return f"maximum({x}, 0.0)"
+
+
+def negative(x: str) -> str:
+    """min(0, x), and NaN for NaN."""
+    return f"minimum({x}, 0.0)"
+
+
+@expression(activation.clamp)
+def clamp(node: Node, x: str) -> str:
+    data_type = node.outputs[0].data_type
+    kind = compute_type(data_type)
+    options = node.options["min_value"], node.options["max_value"]
+    lowest, highest = (literal(bound, kind) for bound in clamp_bounds(data_type, *options))
+    if kind == "f32":
+        return f"minimum(maximum({x}, {lowest}), {highest})"
+    return f"clamp({x}, {lowest}, {highest})"
+
+
+@expression(activation.elu)
+def elu(node: Node, x: str) -> str:
+    return f"{positive(x)} + {option(node, 'alpha')} * expm1_of_negative({negative(x)})"
+
+
+@expression(activation.gelu)
+def gelu(_node: Node, x: str) -> str:
+    return f"gelu_f32({x})"
+
+
+@expression(activation.hard_sigmoid)
+def hard_sigmoid(node: Node, x: str) -> str:
+    return f"minimum(maximum({straight_line(node, x)}, 0.0), 1.0)"
+
+
+def straight_line(node: Node, x: str) -> str:
+    """The line alpha · x + beta."""
+    sloping = f"{option(node, 'alpha')} * {x}" if number(node, "alpha") else f"zero_times({x})"
+    return f"{sloping} + {option(node, 'beta')}"
+
+
+@expression(activation.hard_swish)
+def hard_swish(_node: Node, x: str) -> str:
+    # Where the factor is 0, x is bounded, lest 0 · -Infinity be NaN.
+    return f"minimum(maximum({x} + 3.0, 0.0), 6.0) / 6.0 * maximum({x}, -3.0)"
+
+
+@expression(activation.leaky_relu)
+def leaky_relu(node: Node, x: str) -> str:
+    if not number(node, "alpha"):
+        return positive(x)
+    return f"select({option(node, 'alpha')} * {x}, {x}, order({x}) >= 0i)"
+
+
+@expression(activation.linear)
+def linear(node: Node, x: str) -> str:
+    return straight_line(node, x)
+
+
+@expression(activation.prelu)
+def prelu(node: Node, x: str, slope: str) -> str:
+    kind = compute_type(node.outputs[0].data_type)
+    if kind == "f32":
+        sloping = f"zero_times({negative(x)})" if is_zero(node.operands["slope"]) else f"{slope} * {negative(x)}"
+        return f"{positive(x)} + {sloping}"
+    zero = literal(0, kind)
+    return f"max({x}, {zero}) + {slope} * min({x}, {zero})"
+
+
+@expression(activation.relu)
+def relu(node: Node, x: str) -> str:
+    kind = compute_type(node.outputs[0].data_type)
+    return positive(x) if kind == "f32" else f"max({x}, {literal(0, kind)})"
+
+
+@expression(activation.sigmoid)
+def sigmoid(_node: Node, x: str) -> str:
+    return f"sigmoid_f32({x})"
+
+
+@expression(activation.softplus)
+def softplus(_node: Node, x: str) -> str:
+    return f"{positive(x)} + log1p_of_unit(exp_f32(-abs({x})))"
+
+
+@expression(activation.softsign)
+def softsign(_node: Node, x: str) -> str:
+    # From 1e9 on it is 1 or -1; the divisor of infinity would be infinity.
+    return f"select({x} / (1.0 + abs({x})), f32(sign(order({x}))), abs({x}) > 1e9)"
+
+
+@expression(activation.tanh)
+def tanh(_node: Node, x: str) -> str:
+    return f"tanh_f32({x})"

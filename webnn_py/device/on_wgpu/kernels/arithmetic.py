@@ -1,0 +1,62 @@
+"""Element-wise binary operators in WGSL."""
+
+from webnn_py.device.on_wgpu.elements import constant_scalar
+from webnn_py.device.on_wgpu.table import expression
+from webnn_py.device.on_wgpu.wgsl import compute_type
+from webnn_py.graph import Node, Value
+from webnn_py.operators import arithmetic
+
+
+def kind_of(node: Node) -> str:
+    """The WGSL type in which a node's output is computed."""
+    return compute_type(node.outputs[0].data_type)
+
+
+@expression(arithmetic.add)
+def add(_node: Node, a: str, b: str) -> str:
+    return f"{a} + {b}"
+
+
+@expression(arithmetic.sub)
+def sub(_node: Node, a: str, b: str) -> str:
+    return f"{a} - {b}"
+
+
+@expression(arithmetic.mul)
+def mul(node: Node, a: str, b: str) -> str:
+    if kind_of(node) == "f32":
+        for name, other in (("a", b), ("b", a)):
+            if is_zero(node.operands[name]):
+                return f"zero_times({other})"
+    return f"{a} * {b}"
+
+
+def is_zero(operand: object) -> bool:
+    """Whether an operand is the constant 0, with which compilers do not multiply."""
+    return isinstance(operand, Value) and constant_scalar(operand) == 0
+
+
+@expression(arithmetic.div)
+def div(node: Node, a: str, b: str) -> str:
+    kind = kind_of(node)
+    return f"quotient({a}, {b})" if kind == "f32" else f"quotient_{kind}({a}, {b})"
+
+
+@expression(arithmetic.max_)
+def max_(node: Node, a: str, b: str) -> str:
+    return f"maximum({a}, {b})" if kind_of(node) == "f32" else f"max({a}, {b})"
+
+
+@expression(arithmetic.min_)
+def min_(node: Node, a: str, b: str) -> str:
+    return f"minimum({a}, {b})" if kind_of(node) == "f32" else f"min({a}, {b})"
+
+
+@expression(arithmetic.pow_)
+def pow_(node: Node, a: str, b: str) -> str:
+    exponent = node.operands["b"]
+    number = constant_scalar(exponent) if isinstance(exponent, Value) else None
+    if number in {1, 2, 3}:  # the only ones in many models
+        return " * ".join([a] * int(number))
+    kind = kind_of(node)
+    return f"pow_f32({a}, {b})" if kind == "f32" else f"power_{kind}({a}, {b})"

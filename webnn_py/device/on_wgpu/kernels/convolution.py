@@ -1,0 +1,192 @@
+"""Convolutions in WGSL: products of the filter and of the images' windows, which are gathered while they are read."""
+
+from __future__ import annotations
+
+import attrs
+
+from webnn_py.device.on_wgpu.epilogue import Epilogue, Term
+from webnn_py.device.on_wgpu.kernels._direct import emit_direct, emit_gather, is_direct
+from webnn_py.device.on_wgpu.kernels._images import Conv, forward_axis, transposed_axis
+from webnn_py.device.on_wgpu.kernels._spreading import packed_filter
+from webnn_py.device.on_wgpu.layout import Layout
+from webnn_py.device.on_wgpu.lowering import Lowering
+from webnn_py.device.on_wgpu.products import Product, emit_product
+from webnn_py.device.on_wgpu.skinny import emit_best
+from webnn_py.device.on_wgpu.sources import Along, Matrix, Source, Windows
+from webnn_py.device.on_wgpu.table import kernels
+from webnn_py.device.on_wgpu.wgsl import WIDTH
+from webnn_py.graph import Node, Value
+from webnn_py.operators import convolution
+
+
+@kernels(convolution.conv2d)
+def conv2d(node: Node, lowering: Lowering) -> None:
+    conv = Conv.of(node, lowering)
+    epilogue = conv_epilogue(node, lowering, conv)
+    if is_direct(conv):
+        emit_direct(lowering, conv, epilogue)
+        return
+    if conv.pixels == 1:  # then both layouts are the same, and a product may have the images for its rows
+        conv = attrs.evolve(conv, nchw=False)
+    filter_ = filter_matrix(lowering, conv)
+    images = pointwise_matrix(lowering, conv)
+    if images is None:
+        axes = [forward_axis(slide, size) for slide, size in zip(conv.slides, conv.output_sizes, strict=True)]
+        emit_sides(lowering, conv, epilogue, filter_, windows(lowering, conv, (axes[0], axes[1])))
+    elif conv.nchw:  # a product for every image
+        filter_ = attrs.evolve(filter_, batches=_of_images(filter_.batches, conv.batch))
+        emit_sides(lowering, conv, epilogue, filter_, images)
+    else:
+        emit_sides(lowering, conv, epilogue, filter_, images)
+
+
+def conv_epilogue(node: Node, lowering: Lowering, conv: Conv) -> Epilogue:
+    """The last step: the bias, and what follows."""
+    bias = node.operands.get("bias")
+    if not isinstance(bias, Value):
+        return Epilogue(lowering, node)
+    layout = lowering.place(bias).layout
+    if conv.nchw:
+        layout = Layout((*layout.shape, 1, 1), (*layout.strides, 0, 0), layout.offset)
+    return Epilogue(lowering, node, [Term(bias, layout)], lambda total, addend: f"{total} + {addend}")
+
+
+def filter_matrix(lowering: Lowering, conv: Conv) -> Matrix:
+    """The filter: output channels, and along the inner axis height, width and input channel.
+
+    Where it does not lie in fours, it is copied; only once, if it is a constant.
+    """
+    as_it_lies = _filter_of(lowering, conv, conv.filter_layout)
+    place = lowering.place(conv.filter)
+    is_dense = len(as_it_lies.inner_axis.merged().shape) <= 1
+    if (as_it_lies.way != "single" and is_dense) or (place.buffer.kind != "constant" and as_it_lies.way != "single"):
+        return as_it_lies
+    order = (2, 3, 1, 0) if conv.group_outputs % WIDTH == 0 else (0, 2, 3, 1)
+    permuted = conv.filter_layout.permute(order)
+    buffer = lowering.repacked(conv.filter, permuted)
+    dense = Layout.dense(permuted.shape).permute([order.index(axis) for axis in range(4)])
+    return attrs.evolve(_filter_of(lowering, conv, dense), buffer=buffer)
+
+
+def _filter_of(lowering: Lowering, conv: Conv, layout: Layout) -> Matrix:
+    outputs, inputs, height, width = layout.strides
+    inner = Layout((*layout.shape[2:], layout.shape[1]), (height, width, inputs))
+    groups = Layout((conv.groups,), (conv.group_outputs * outputs,), layout.offset)
+    buffer, element = lowering.place(conv.filter).buffer, lowering.element(conv.filter)
+    return Matrix(buffer, element, groups, inner, conv.group_outputs, outputs)
+
+
+def _of_images(groups: Layout, images: int) -> Layout:
+    """The batches of a side that is the same for every image: images, and within them groups."""
+    return Layout((images, *groups.shape), (0, *groups.strides), groups.offset)
+
+
+def pointwise_matrix(lowering: Lowering, conv: Conv) -> Matrix | None:
+    """The images of a pointwise convolution as a matrix of places and channels, where they lie so."""
+    if not conv.is_pointwise:
+        return None
+    layout = conv.image_layout
+    batch_stride, channel_stride, *strides = layout.strides
+    groups = (conv.groups,), (conv.group_inputs * channel_stride,)
+    inner = Layout((conv.group_inputs,), (channel_stride,))
+    buffer, element = lowering.place(conv.images).buffer, lowering.element(conv.images)
+    if conv.nchw:
+        pixels = Layout(layout.shape[2:], tuple(strides)).reshape((conv.pixels,))
+        batches = Layout((conv.batch, *groups[0]), (batch_stride, *groups[1]), layout.offset)
+        if pixels is None or (conv.batch > 1 and conv.pixels % WIDTH):
+            return None
+    else:
+        shape = (conv.batch, *layout.shape[2:])
+        pixels = Layout(shape, (batch_stride, *strides)).reshape((conv.batch * conv.pixels,))
+        batches = Layout(*groups, layout.offset)
+        if pixels is None:
+            return None
+    return Matrix(buffer, element, batches, inner, pixels.shape[0], pixels.strides[0])
+
+
+def windows(lowering: Lowering, conv: Conv, axes: tuple[Along, Along]) -> Windows:
+    """The windows of the images."""
+    layout = conv.image_layout
+    image_stride, channel_stride, height, width = layout.strides
+    return Windows(
+        lowering.place(conv.images).buffer,
+        lowering.element(conv.images),
+        Layout((conv.groups,), (conv.group_inputs * channel_stride,), layout.offset),
+        conv.batch,
+        image_stride,
+        conv.group_inputs,
+        channel_stride,
+        axes,
+        (height, width),
+    )
+
+
+def emit_sides(lowering: Lowering, conv: Conv, epilogue: Epilogue, filter_: Matrix, images: Source) -> None:
+    """The product of a filter and of the places of images, in every group; of every image, if these are batches."""
+    batch = conv.groups
+    per_image = conv.nchw and isinstance(images, Matrix)
+
+    def channel_first(batch: str, row: str, column: str) -> str:
+        if per_image:
+            return f"({batch} * {conv.group_outputs}u + {row}) * {conv.pixels}u + {column}"
+        image, pixel = f"{column} / {conv.pixels}u", f"{column} % {conv.pixels}u"
+        channel = f"{batch} * {conv.group_outputs}u + {row}"
+        return f"({image} * {conv.output_channels}u + {channel}) * {conv.pixels}u + {pixel}"
+
+    def channel_last(batch: str, row: str, column: str) -> str:
+        return f"{row} * {conv.output_channels}u + {batch} * {conv.group_outputs}u + {column}"
+
+    if conv.nchw:
+        batch *= conv.batch if per_image else 1
+        product = Product(batch, filter_, images, channel_first, fours=conv.pixels % WIDTH == 0)
+    else:
+        fours = conv.group_outputs % WIDTH == 0
+        row_fours = conv.output_channels == 1 and images.outer % WIDTH == 0
+        product = Product(batch, images, filter_, channel_last, fours, row_fours)
+    emit_best(lowering, product, epilogue)
+
+
+@kernels(convolution.conv_transpose2d)
+def conv_transpose2d(node: Node, lowering: Lowering) -> None:
+    conv = Conv.of(node, lowering)
+    if conv.image_layout.shape[1] % conv.groups:
+        raise ValueError(f"{node}: {conv.groups} groups do not divide {conv.image_layout.shape[1]} input channels")
+    epilogue = conv_epilogue(node, lowering, conv)
+    if is_direct(conv):
+        emit_gather(lowering, conv, epilogue, transposed=True)
+        return
+    (vertical, rows, row_step), (horizontal, columns, column_step) = (
+        transposed_axis(slide, size) for slide, size in zip(conv.slides, conv.output_sizes, strict=True)
+    )
+    axes = (vertical, horizontal)
+    filter_ = packed_filter(lowering, conv, axes, (rows, columns), (row_step, column_step))
+    images = windows(lowering, conv, axes)
+    phases = (vertical.phases, horizontal.phases)
+    outputs = (vertical.outputs, horizontal.outputs)
+
+    def places(batch: str, window: str) -> tuple[str, str, str]:
+        """The image, row and column of the output."""
+        pixel = f"({window}) % {outputs[0] * outputs[1]}u"
+        row = f"({pixel} / {outputs[1]}u * {phases[0]}u + {batch} / {phases[1]}u % {phases[0]}u)"
+        column = f"({pixel} % {outputs[1]}u * {phases[1]}u + {batch} % {phases[1]}u)"
+        return f"({window}) / {outputs[0] * outputs[1]}u", row, column
+
+    def address(batch: str, row: str, column: str) -> str:
+        window, channel = (column, row) if conv.nchw else (row, column)
+        group = f"{batch} / {phases[0] * phases[1]}u"
+        image, place_row, place_column = places(batch, window)
+        return conv.address(image, f"({group} * {conv.group_outputs}u + {channel})", place_row, place_column)
+
+    def is_there(batch: str, row: str, column: str) -> str:
+        _, place_row, place_column = places(batch, column if conv.nchw else row)
+        return f"{place_row} < {conv.output_sizes[0]}u && {place_column} < {conv.output_sizes[1]}u"
+
+    batch = conv.groups * phases[0] * phases[1]
+    whole = all(size % count == 0 for size, count in zip(conv.output_sizes, phases, strict=True))
+    if conv.nchw:
+        fours = phases[1] == 1 and (conv.output_sizes[1] % WIDTH == 0 or (phases[0] == 1 and conv.pixels % WIDTH == 0))
+        product = Product(batch, filter_, images, address, fours, is_there=None if whole else is_there)
+    else:
+        fours = conv.group_outputs % WIDTH == 0
+        product = Product(batch, images, filter_, address, fours, is_there=None if whole else is_there)
+    emit_product(lowering, product, epilogue)

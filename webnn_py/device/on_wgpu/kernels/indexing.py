@@ -1,0 +1,211 @@
+"""The gather and scatter families in WGSL.
+
+Indices are unknown until the kernel runs: it counts negative ones from the end and clamps them, so that none leaves
+its axis. What is scattered is sought from the output's side, so that no two invocations write one element: among few
+updates directly, else in a table of the last update of each place.
+"""
+
+import math
+from collections.abc import Sequence
+
+import attrs
+
+from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.device.on_wgpu.elements import _main
+from webnn_py.device.on_wgpu.kernels._moving import Moving
+from webnn_py.device.on_wgpu.layout import dense_strides
+from webnn_py.device.on_wgpu.lowering import Buffer, Kernel, Lowering, declare
+from webnn_py.device.on_wgpu.table import kernels
+from webnn_py.device.on_wgpu.wgsl import WIDTH, compute_type
+from webnn_py.graph import Node, Output, Value
+from webnn_py.operators import indexing
+
+MOST_SOUGHT = 8
+"""Among so many updates an element is sought directly."""
+
+
+def operand(node: Node, name: str) -> Value:
+    value = node.operands[name]
+    assert isinstance(value, Value)  # noqa: S101 - for type checkers
+    return value
+
+
+def position(moving: Moving, indices: Value, at: str, size: int) -> str:
+    """Where the index number ``at`` points on an axis."""
+    return f"position_{compute_type(indices.descriptor.data_type)}({moving.number(indices, at)}, {size}u)"
+
+
+@kernels(indexing.gather)
+def gather(node: Node, lowering: Lowering) -> None:
+    result, axis = node.results[0], node.options["axis"]
+    shape, indices = node.operand("input").shape, operand(node, "indices")
+    place = lowering.place(operand(node, "input"))
+    inner = math.prod(shape[axis + 1 :])
+    moving = Moving(lowering, result, [place], inner)
+    inner //= moving.width
+    count = indices.descriptor.element_count
+    source = f"(i / {count * inner}u * {shape[axis]}u + found) * {inner}u + i % {inner}u"
+    statements = f"""  let found = {position(moving, indices, f"i / {inner}u % {count}u", shape[axis])};
+  return {moving.load(place, source)};"""
+    moving.emit("gather", result.descriptor.element_count, lowering.target(result), statements)
+
+
+@kernels(indexing.gather_elements)
+def gather_elements(node: Node, lowering: Lowering) -> None:
+    result = node.results[0]
+    place = lowering.place(operand(node, "input"))
+    moving = Moving(lowering, result, [place], 1)
+    places = Elements.of(node)
+    statements = f"  return {moving.load(place, places.row(moving, 'i'))};"
+    moving.emit("gatherElements", result.descriptor.element_count, lowering.target(result), statements)
+
+
+@kernels(indexing.gather_nd)
+def gather_nd(node: Node, lowering: Lowering) -> None:
+    result = node.results[0]
+    place = lowering.place(operand(node, "input"))
+    places = Coordinates.of(node)
+    moving = Moving(lowering, result, [place], places.inner)
+    inner = places.inner // moving.width
+    found = places.row(moving, f"(i / {inner}u)")
+    statements = f"  return {moving.load(place, f'({found}) * {inner}u + i % {inner}u')};"
+    moving.emit("gatherND", result.descriptor.element_count, lowering.target(result), statements)
+
+
+@attrs.frozen
+class Elements:
+    """The single elements of the input that indices along an axis select.
+
+    Attributes:
+        indices: the indices.
+        size: of the input's axis.
+        count: of the indices along it.
+        below: elements in one step along it.
+    """
+
+    indices: Value
+    size: int
+    count: int
+    below: int
+    inner: int = 1
+
+    @classmethod
+    def of(cls, node: Node) -> "Elements":
+        axis, shape, indices = node.options["axis"], node.operand("input").shape, operand(node, "indices")
+        return cls(indices, shape[axis], indices.descriptor.shape[axis], math.prod(shape[axis + 1 :]))
+
+    @property
+    def updates(self) -> int:
+        """How many are selected."""
+        return self.indices.descriptor.element_count
+
+    def row(self, moving: Moving, number: str) -> str:
+        """The number of the element that the index of a number selects."""
+        outer = f"{number} / {self.count * self.below}u * {self.size}u"
+        found = position(moving, self.indices, number, self.size)
+        return f"({outer} + {found}) * {self.below}u + {number} % {self.below}u"
+
+    def candidates(self) -> list[str]:
+        """The numbers of the indices that may select the element ``row``."""
+        outer = f"row / {self.size * self.below}u * {self.count * self.below}u"
+        return [f"({outer} + {index * self.below}u + row % {self.below}u)" for index in range(self.count)]
+
+    @property
+    def sought(self) -> int:
+        """How many indices may select one element."""
+        return self.count
+
+
+@attrs.frozen
+class Coordinates:
+    """The slices of the input that coordinates select.
+
+    Attributes:
+        indices: the coordinates.
+        sizes: of the input's axes that they count along.
+        inner: elements of a slice.
+    """
+
+    indices: Value
+    sizes: Sequence[int]
+    inner: int
+
+    @classmethod
+    def of(cls, node: Node) -> "Coordinates":
+        shape, indices = node.operand("input").shape, operand(node, "indices")
+        length = indices.descriptor.shape[-1]
+        return cls(indices, shape[:length], math.prod(shape[length:]))
+
+    @property
+    def updates(self) -> int:
+        """How many are selected."""
+        return self.indices.descriptor.element_count // len(self.sizes)
+
+    def row(self, moving: Moving, number: str) -> str:
+        """The number of the slice that the coordinates of a number select."""
+        length = len(self.sizes)
+        found = [
+            f"{position(moving, self.indices, f'{number} * {length}u + {axis}u', size)} * {stride}u"
+            for axis, (size, stride) in enumerate(zip(self.sizes, dense_strides(self.sizes), strict=True))
+        ]
+        return " + ".join(found)
+
+    def candidates(self) -> list[str]:
+        """The numbers of the coordinates that may select the slice ``row``."""
+        return [f"{number}u" for number in range(self.updates)]
+
+    @property
+    def sought(self) -> int:
+        """How many coordinates may select one slice."""
+        return self.updates
+
+
+@kernels(indexing.scatter_elements)
+def scatter_elements(node: Node, lowering: Lowering) -> None:
+    scatter(lowering, node, Elements.of(node))
+
+
+@kernels(indexing.scatter_nd)
+def scatter_nd(node: Node, lowering: Lowering) -> None:
+    scatter(lowering, node, Coordinates.of(node))
+
+
+def scatter(lowering: Lowering, node: Node, places: Elements | Coordinates) -> None:
+    """Write the input, but where updates go, the last of them."""
+    result = node.results[0]
+    base, updates = (lowering.place(operand(node, name)) for name in ("input", "updates"))
+    last = None if places.sought <= MOST_SOUGHT else last_updates(lowering, result, places)
+    moving = Moving(lowering, result, [base, updates], places.inner)
+    inner = places.inner // moving.width
+    lines = [f"  let row = i / {inner}u;"]
+
+    def taken(number: str) -> str:
+        return f"return {moving.load(updates, f'{number} * {inner}u + i % {inner}u')};"
+
+    if last is None:
+        lines += [
+            f"  if ({places.row(moving, number)} == row) {{ {taken(number)} }}"
+            for number in reversed(places.candidates())
+        ]
+    else:
+        lines += [f"  let number = {moving.word(last, 'row')};", f"  if (number != 0u) {{ {taken('(number - 1u)')} }}"]
+    lines.append(f"  return {moving.load(base, 'i')};")
+    operator = str(node.operator.spec_name)
+    moving.emit(operator, result.descriptor.element_count, lowering.target(result), "\n".join(lines))
+
+
+def last_updates(lowering: Lowering, result: Output, places: Elements | Coordinates) -> Buffer:
+    """A table of words: for each slice of the output, the number of its last update, counted from 1; 0 for none."""
+    rows = result.descriptor.element_count // places.inner
+    table = lowering.scratch(MLOperandDescriptor("uint32", (rows,)))
+    main, workgroups = _main(rows, "  o[four] = vec4<u32>();")
+    lowering.emit(Kernel("scatter clear", declare([], [("o", "vec4<u32>")]) + main, (), (table,), workgroups))
+    moving = Moving(lowering, result, [], 1)
+    lines = [
+        f"if (i + {lane}u < {places.updates}u) {{ atomicMax(&o[row_of(i + {lane}u)], i + {lane + 1}u); }}"
+        for lane in range(WIDTH)
+    ]
+    moving.define(f"fn row_of(i: u32) -> u32 {{ return {places.row(moving, 'i')}; }}")
+    main, workgroups = _main(places.updates, "\n".join(f"  {line}" for line in lines))
+    moving.finish("scatter find", main, workgroups, table, "atomic<u32>")
+    return table

@@ -1,0 +1,94 @@
+"""Matrix products in WGSL."""
+
+from __future__ import annotations
+
+import math
+
+from webnn_py.device.on_wgpu.epilogue import Epilogue, Term
+from webnn_py.device.on_wgpu.layout import Layout
+from webnn_py.device.on_wgpu.lowering import Lowering
+from webnn_py.device.on_wgpu.products import Product
+from webnn_py.device.on_wgpu.skinny import emit_best
+from webnn_py.device.on_wgpu.sources import Matrix
+from webnn_py.device.on_wgpu.table import kernels
+from webnn_py.device.on_wgpu.wgsl import WIDTH, literal
+from webnn_py.graph import Node, Value
+from webnn_py.operators import matrix
+from webnn_py.operators.casting import cast_number
+
+
+@kernels(matrix.matmul)
+def matmul(node: Node, lowering: Lowering) -> None:
+    a, b = node.inputs
+    *batch, rows, columns = node.outputs[0].shape
+    left, right = matrix_layout(lowering, a), matrix_layout(lowering, b)
+    if math.prod(right.shape[:-2]) == 1:
+        tall = left.reshape((math.prod(left.shape[:-1]), left.shape[-1]))
+        if tall is not None:  # many matrices times a single one are one tall matrix
+            batch, rows, left, right = (
+                [],
+                tall.shape[0],
+                tall,
+                Layout(right.shape[-2:], right.strides[-2:], right.offset),
+            )
+    emit_matrices(lowering, Epilogue(lowering, node), (a, left), (b, right), (tuple(batch), rows, columns))
+
+
+@kernels(matrix.gemm)
+def gemm(node: Node, lowering: Lowering) -> None:
+    options = node.options
+    a, b = node.operands["a"], node.operands["b"]
+    assert isinstance(a, Value)  # noqa: S101 - for type checkers
+    assert isinstance(b, Value)  # noqa: S101 - for type checkers
+    left, right = matrix_layout(lowering, a), matrix_layout(lowering, b)
+    left = left.permute((1, 0)) if options["a_transpose"] else left
+    right = right.permute((1, 0)) if options["b_transpose"] else right
+    alpha, beta = (cast_number(options[name], node.outputs[0].data_type) for name in ("alpha", "beta"))
+    terms = []
+    c = node.operands.get("c")
+    if isinstance(c, Value):
+        terms.append(Term(c, lowering.place(c).layout))
+
+    def combine(total: str, *addends: str) -> str:
+        scaled = total if alpha == 1 else f"{total} * {literal(alpha, 'f32')}"
+        factor = "" if beta == 1 else f" * {literal(beta, 'f32')}"
+        return " + ".join([scaled, *(f"{addend}{factor}" for addend in addends)])
+
+    rows, columns = node.outputs[0].shape
+    epilogue = Epilogue(lowering, node, terms, combine)
+    emit_matrices(lowering, epilogue, (a, left), (b, right), ((), rows, columns))
+
+
+def matrix_layout(lowering: Lowering, value: Value) -> Layout:
+    """Where an operand lies; where it lies too oddly for the kernels, copied first."""
+    layout = lowering.place(value).layout
+    sides = zip(layout.shape[-2:], layout.strides[-2:], strict=True)
+    if min((0, *layout.strides)) < 0 or not any(stride == 1 or size == 1 for size, stride in sides):
+        lowering.dense(value)
+        layout = lowering.place(value).layout
+    return layout
+
+
+def emit_matrices(
+    lowering: Lowering,
+    epilogue: Epilogue,
+    left: tuple[Value, Layout],
+    right: tuple[Value, Layout],
+    shape: tuple[tuple[int, ...], int, int],
+) -> None:
+    """The kernels of a product of matrices that lie as the layouts say; the shape is (batch, rows, columns)."""
+    batch, rows, columns = shape
+    sides = []
+    for (value, layout), outer, inner in ((left, -2, -1), (right, -1, -2)):
+        batches = Layout(layout.shape[:-2], layout.strides[:-2], layout.offset).broadcast(batch)
+        along = Layout((layout.shape[inner],), (layout.strides[inner],))
+        buffer = lowering.place(value).buffer
+        element = lowering.element(value)
+        sides.append(Matrix(buffer, element, batches, along, layout.shape[outer], layout.strides[outer]))
+
+    def address(batch: str, row: str, column: str) -> str:
+        return f"({batch} * {rows}u + {row}) * {columns}u + {column}"
+
+    fours = columns % WIDTH == 0
+    product = Product(math.prod(batch), sides[0], sides[1], address, fours, row_fours=rows % WIDTH == 0)
+    emit_best(lowering, product, epilogue)

@@ -1,0 +1,152 @@
+"""Normalization operators in WGSL.
+
+Floats are computed in f32. Variances are sums of squares of the distances from the mean, never differences of sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from webnn_py.device.on_wgpu.kernels._combining import moments, nan_unless_finite
+from webnn_py.device.on_wgpu.kernels._lanes import Lanes
+from webnn_py.device.on_wgpu.kernels._pointwise import emit_pointwise
+from webnn_py.device.on_wgpu.kernels._reducing import emit_reduction
+from webnn_py.device.on_wgpu.kernels._rows import Plan, Rows
+from webnn_py.device.on_wgpu.kernels._writer import Operand, Target
+from webnn_py.device.on_wgpu.layout import Layout
+from webnn_py.device.on_wgpu.lowering import Lowering
+from webnn_py.device.on_wgpu.redrawing import Redrawing
+from webnn_py.device.on_wgpu.table import composite, kernels
+from webnn_py.device.on_wgpu.wgsl import literal
+from webnn_py.graph import Node, Value
+from webnn_py.operators import normalization
+from webnn_py.operators.casting import cast_number
+from webnn_py.operators.normalization import layer_axes
+from webnn_py.operators.operand import MLOperand
+from webnn_py.operators.windows import image_axes
+
+
+def _epsilon(node: Node) -> float:
+    return cast_number(node.options["epsilon"], node.outputs[0].data_type)
+
+
+def _given(node: Node, name: str) -> Value | None:
+    value = node.operands.get(name)
+    assert not isinstance(value, tuple)  # noqa: S101 - for type checkers
+    return value
+
+
+@composite(normalization.batch_normalization)
+def batch_normalization(node: Node, draw: Redrawing) -> list[Value]:
+    """Element-wise operators, so that they fuse with others; what belongs to a feature folds when it is constant."""
+    descriptor = node.outputs[0]
+    shape = [descriptor.shape[axis] if axis == node.options["axis"] else 1 for axis in range(len(descriptor.shape))]
+
+    def operand(name: str) -> MLOperand | None:
+        value = _given(node, name)
+        if value is None:
+            return None
+        wide = draw.operand(value)
+        return wide if descriptor.data_type == "float32" else draw.cast(wide, "float32")
+
+    def feature(value: MLOperand) -> MLOperand:
+        result: MLOperand = draw.reshape(value, shape)
+        return result
+
+    x, mean, variance, scale, bias = map(operand, ("input", "mean", "variance", "scale", "bias"))
+    assert x is not None and mean is not None and variance is not None  # noqa: PT018, S101 - required operands
+    deviation = draw.sqrt(draw.add(variance, draw.constant(_epsilon(node), data_type="float32")))
+    factor = draw.reciprocal(deviation) if scale is None else draw.div(scale, deviation)
+    result = draw.mul(draw.sub(x, feature(mean)), feature(factor))
+    if bias is not None:
+        result = draw.add(result, feature(bias))
+    if descriptor.data_type != "float32":
+        result = draw.cast(result, descriptor.data_type)
+    return [draw.value(result)]
+
+
+@kernels(normalization.instance_normalization)
+def instance_normalization(node: Node, lowering: Lowering) -> None:
+    """Normalize over height and width; scale and bias lie along the channels."""
+    _, channels, height, width = image_axes(node.options["layout"])
+    _normalize(node, lowering, sorted((height, width)), [channels])
+
+
+@kernels(normalization.layer_normalization)
+def layer_normalization(node: Node, lowering: Lowering) -> None:
+    """Normalize over the axes; scale and bias lie along them, in their order."""
+    axes = layer_axes(node.options["axes"], node.operand("input").rank)
+    _normalize(node, lowering, sorted(axes), axes)
+
+
+def _normalize(node: Node, lowering: Lowering, axes: Sequence[int], parameter_axes: Sequence[int]) -> None:
+    value = _given(node, "input")
+    assert value is not None  # noqa: S101 - a required operand
+    operand = Operand.of(lowering, value)
+    lanes = Lanes(value.descriptor.shape, tuple(axes))
+    scale, bias = (_parameter(lowering, _given(node, name), lanes, parameter_axes) for name in ("scale", "bias"))
+    target = Target.of(lowering, node.results[0])
+    label = f"{node.operator.spec_name} {operand.data_type}"
+    epsilon = literal(_epsilon(node), "f32")
+    plan = Plan.of(lanes, lowering.features, packed=target.element.per_one > 1)
+    if plan is None:
+        _normalize_in_two(lowering, label, (operand, scale, bias), lanes, epsilon, target)
+        return
+    rows = Rows(lowering, label, lanes, plan)
+    elements = rows.read(operand)
+    count = literal(lanes.count, "f32")
+    sums = rows.combine("+", rows.map(lambda _, x: x, elements, zero_beyond=True))
+    means = rows.let([f"{total} / {count}" for total in sums])
+    distances = rows.map(lambda output, x: f"{x} - {means[output]}", elements, zero_beyond=True)
+    squares = rows.combine("+", rows.map(lambda _, distance: f"{distance} * {distance}", distances))
+    factors = rows.let(
+        [
+            nan_unless_finite(f"1.0 / sqrt({total} / {count} + {epsilon})", mean)
+            for total, mean in zip(squares, means, strict=True)
+        ]
+    )
+    results = rows.map(lambda output, distance: f"{distance} * {factors[output]}", distances)
+    if scale is not None:
+        results = rows.map(lambda _, result, factor: f"{result} * {factor}", results, rows.read(scale))
+    if bias is not None:
+        results = rows.map(lambda _, result, term: f"{result} + {term}", results, rows.read(bias))
+    rows.write(results, target)
+
+
+def _parameter(lowering: Lowering, value: Value | None, lanes: Lanes, axes: Sequence[int]) -> Operand | None:
+    """A scale or a bias, repeated beside the whole input."""
+    if value is None:
+        return None
+    place = lowering.place(value)
+    strides = [0] * len(lanes.shape)
+    for axis, stride in zip(axes, place.layout.strides, strict=True):
+        strides[axis] = stride
+    layout = Layout(lanes.shape, tuple(strides), place.layout.offset)
+    return Operand(place.buffer, lowering.element(value), layout)
+
+
+# --- lanes that are too long for one kernel ------------------------------------------------------------------
+
+
+def _normalize_in_two(
+    lowering: Lowering,
+    label: str,
+    operands: tuple[Operand, Operand | None, Operand | None],
+    lanes: Lanes,
+    epsilon: str,
+    target: Target,
+) -> None:
+    """First the means and the variances, then the results."""
+    operand, scale, bias = operands
+    statistics = [Target.between(lowering, "f32", lanes.outputs) for _ in range(2)]
+    emit_reduction(lowering, f"{label} (moments)", [operand], lanes, moments(epsilon), statistics)
+    beside = lanes.beside(Layout.dense([lanes.shape[axis] for axis in lanes.kept]))
+
+    def compute(x: str, mean: str, factor: str, *parameters: str) -> str:
+        rest = list(parameters)
+        scaled = f"({x} - {mean}) * {factor}" + (f" * {rest.pop(0)}" if scale is not None else "")
+        return f"{scaled} + {rest.pop(0)}" if bias is not None else scaled
+
+    beside_input = [Operand(item.buffer, item.element, beside) for item in statistics]
+    parameters = [parameter for parameter in (scale, bias) if parameter is not None]
+    emit_pointwise(lowering, label, [operand, *beside_input, *parameters], lanes.shape, compute, target)

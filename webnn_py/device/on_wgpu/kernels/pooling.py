@@ -1,0 +1,221 @@
+"""Pooling in WGSL: each element looks through its window; whole images are reduced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf
+from typing import Any, Final
+
+import attrs
+import numpy as np
+
+from webnn_py.device.on_wgpu.elements import Body, _main, directives, emit_elements, module
+from webnn_py.device.on_wgpu.layout import Layout
+from webnn_py.device.on_wgpu.lowering import Kernel, Lowering, declare
+from webnn_py.device.on_wgpu.redrawing import Redrawing
+from webnn_py.device.on_wgpu.sources import wrapped
+from webnn_py.device.on_wgpu.table import composite, kernels
+from webnn_py.device.on_wgpu.wgsl import WIDTH
+from webnn_py.graph import Node, Value
+from webnn_py.operators import pooling
+from webnn_py.operators.windows import Slide, image_axes, image_shape, slides
+
+MOST_UNROLLED: Final = 49
+"""Elements of a window that are written out; larger windows are loops."""
+
+
+@attrs.frozen
+class Pool:
+    """What a node pools, and how.
+
+    Attributes:
+        begin: the value to begin with, as WGSL.
+        combine: (the total, an element) → both, combined.
+        finish: (the total, the number of elements) → the result.
+        slides: how windows slide along height and width.
+        sizes: channels, height and width of the output.
+        nchw: whether channels come before height and width.
+    """
+
+    begin: str
+    combine: Callable[[str, str], str]
+    finish: Callable[[str, str], str]
+    slides: tuple[Slide, Slide]
+    sizes: tuple[int, int, int]
+    nchw: bool
+
+    @classmethod
+    def of(cls, node: Node, begin: str, combine: Callable[[str, str], str], finish: Callable[[str, str], str]) -> Pool:
+        """Read a node."""
+        layout = node.options["layout"]
+        _, channels, height, width = image_shape(node.outputs[0].shape, layout)
+        return cls(begin, combine, finish, slides_of(node), (channels, height, width), layout == "nchw")
+
+    @property
+    def taps(self) -> int:
+        """The elements of a window."""
+        return self.slides[0].window * self.slides[1].window
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether all windows lie inside the images."""
+        return all(
+            not slide.begin and (size - 1) * slide.stride + slide.reach <= slide.size
+            for slide, size in zip(self.slides, self.sizes[1:], strict=True)
+        )
+
+    def through(self, add: str) -> list[str]:
+        """Statements that do ``add`` for every element of the window at ``row`` and ``column``, and count them.
+
+        The element is at ``h`` and ``w``; the number of elements, at least 1, is ``count``.
+        """
+        vertical, horizontal = self.slides
+        lines = [
+            f"let h0 = row * {vertical.stride}u + {wrapped(-vertical.begin)};",
+            f"let w0 = column * {horizontal.stride}u + {wrapped(-horizontal.begin)};",
+            "var elements = 0u;",
+        ]
+        if self.taps <= MOST_UNROLLED:
+            for tap in range(self.taps):
+                v, u = divmod(tap, horizontal.window)
+                lines += ["{", *self._look(f"{v}u", f"{u}u", add), "}"]
+        else:
+            lines += [
+                f"for (var v = 0u; v < {vertical.window}u; v++) {{",
+                f"for (var u = 0u; u < {horizontal.window}u; u++) {{",
+                *self._look("v", "u", add),
+                "}",
+                "}",
+            ]
+        return [*lines, f"let count = {f'{self.taps}.0' if self.is_inside else 'f32(max(elements, 1u))'};"]
+
+    def _look(self, v: str, u: str, add: str) -> list[str]:
+        vertical, horizontal = self.slides
+        inside = f"h < {vertical.size}u && w < {horizontal.size}u"
+        return [
+            f"let h = h0 + {v} * {vertical.dilation}u;",
+            f"let w = w0 + {u} * {horizontal.dilation}u;",
+            add if self.is_inside else f"if ({inside}) {{ elements += 1u; {add} }}",
+        ]
+
+
+def slides_of(node: Node) -> tuple[Slide, Slide]:
+    """How windows slide along height and width."""
+    options: Any = node.options
+    _, _, *sizes = image_shape(node.operand("input").shape, options["layout"])
+    window = options["window_dimensions"] or sizes
+    return slides(sizes, window, options["padding"], options["strides"], options["dilations"])
+
+
+@kernels(pooling.max_pool2d)
+def max_pool2d(node: Node, lowering: Lowering) -> None:
+    element = lowering.element(node.results[0])
+    data_type = np.dtype(element.data_type)
+    lowest = -inf if data_type.kind == "f" else int(np.iinfo(data_type).min)
+    function = "maximum" if data_type.kind == "f" else "max"
+    pool = Pool.of(
+        node, element.literal(lowest), lambda total, x: f"{function}({total}, {x})", lambda total, _count: total
+    )
+    emit_pool(node, lowering, pool)
+
+
+@kernels(pooling.average_pool2d)
+def average_pool2d(node: Node, lowering: Lowering) -> None:
+    pool = Pool.of(node, "0.0", lambda total, x: f"{total} + {x}", lambda total, count: f"{total} / {count}")
+    emit_pool(node, lowering, pool)
+
+
+@kernels(pooling.l2_pool2d)
+def l2_pool2d(node: Node, lowering: Lowering) -> None:
+    pool = Pool.of(node, "0.0", lambda total, x: f"fma({x}, {x}, {total})", lambda total, _count: f"root({total})")
+    emit_pool(node, lowering, pool)
+
+
+# --- whole images ------------------------------------------------------------------------------------------------
+
+
+def whole(node: Node, redrawing: Redrawing) -> list[Value] | None:
+    """Draw pooling with one window, the whole image, as a reduction."""
+    layout: Any = node.options["layout"]
+    _, _, *outputs = image_shape(node.outputs[0].shape, layout)
+    is_whole = all(
+        slide.window == slide.size and not slide.begin and (slide.dilation == 1 or slide.size == 1)
+        for slide in slides_of(node)
+    )
+    if outputs != [1, 1] or not is_whole:
+        return None
+    reduce = {
+        "max_pool2d": redrawing.reduce_max,
+        "average_pool2d": redrawing.reduce_mean,
+        "l2_pool2d": redrawing.reduce_l2,
+    }[node.operator.name]
+    (value,) = node.inputs
+    axes = list(image_axes(layout)[2:])
+    return [redrawing.value(reduce(redrawing.operand(value), axes=axes, keep_dimensions=True))]
+
+
+composite(pooling.max_pool2d)(whole)
+composite(pooling.average_pool2d)(whole)
+composite(pooling.l2_pool2d)(whole)
+
+
+# --- window by window --------------------------------------------------------------------------------------------
+
+
+def emit_pool(node: Node, lowering: Lowering, pool: Pool) -> None:
+    """The kernel of any pooling."""
+    (value,) = node.inputs
+    if not pool.nchw and pool.sizes[0] % WIDTH == 0 and lowering.place(value).layout.fours() is not None:
+        emit_channels(node, lowering, pool)
+    else:
+        emit_elements(lowering, node, lambda _, body: element_of(value, body, pool))
+
+
+def element_of(value: Value, body: Body, pool: Pool) -> str:
+    """The body that computes one element."""
+    channels, height, width = pool.sizes
+    vertical, horizontal = pool.slides
+    if pool.nchw:
+        lines = [f"let column = i % {width}u;", f"let row = i / {width}u % {height}u;"]
+        lines.append(f"let plane = i / {width * height}u * {vertical.size}u;")
+        index = f"(plane + h) * {horizontal.size}u + w"
+    else:
+        lines = [f"let column = i / {channels}u % {width}u;", f"let row = i / {channels * width}u % {height}u;"]
+        lines.append(f"let image = i / {channels * width * height}u * {vertical.size}u;")
+        index = f"((image + h) * {horizontal.size}u + w) * {channels}u + i % {channels}u"
+    add = f"let x = {body.load(value, index)}; total = {pool.combine('total', 'x')};"
+    lines += [f"var total = {pool.begin};", *pool.through(add), f"return {pool.finish('total', 'count')};"]
+    return "\n".join(f"  {line}" for line in lines)
+
+
+def emit_channels(node: Node, lowering: Lowering, pool: Pool) -> None:
+    """Each invocation pools four channels of a place, which lie side by side."""
+    (value,), (result,) = node.inputs, node.results
+    place = lowering.place(value)
+    element = lowering.element(value)
+    channels, height, width = pool.sizes
+    fours = channels // WIDTH
+    totals = [f"total{lane}" for lane in range(WIDTH)]
+    add = f"let x = images[{_four_of(place.layout)}];"
+    for lane, (total, part) in enumerate(zip(totals, element.unpack("x"), strict=True)):
+        add += f" let x{lane} = {part}; {total} = {pool.combine(total, f'x{lane}')};"
+    lines = [
+        f"let channel = four % {fours}u;",
+        f"let column = four / {fours}u % {width}u;",
+        f"let row = four / {fours * width}u % {height}u;",
+        f"let image = four / {fours * width * height}u;",
+        *(f"var {total} = {pool.begin};" for total in totals),
+        *pool.through(add),
+        f"o[four] = {element.pack([pool.finish(total, 'count') for total in totals])};",
+    ]
+    main, workgroups = _main(result.descriptor.element_count, "\n".join(f"  {line}" for line in lines))
+    declared = declare([("images", element.four)], [("o", element.four)])
+    source = module(directives([element]), declared, main)
+    label = f"{node.operator.spec_name} {element.data_type}"
+    lowering.emit(Kernel(label, source, (place.buffer,), (lowering.target(result),), workgroups))
+
+
+def _four_of(layout: Layout) -> str:
+    """The number of a four of channels."""
+    image, height, width = (stride // WIDTH for stride in layout.strides[:3])
+    return f"{layout.offset // WIDTH}u + image * {image}u + h * {height}u + w * {width}u + channel"

@@ -1,0 +1,144 @@
+"""Reductions, arg-reductions and the cumulative sum in WGSL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from webnn_py.device.on_wgpu.kernels._combining import (
+    SCALE,
+    Reduction,
+    extreme,
+    folding,
+    log_sum_exp,
+    place_of_extreme,
+    root_of_squares,
+    scaled_sum,
+)
+from webnn_py.device.on_wgpu.kernels._lanes import Lanes
+from webnn_py.device.on_wgpu.kernels._reducing import emit_reduction
+from webnn_py.device.on_wgpu.kernels._scanning import emit_scan
+from webnn_py.device.on_wgpu.kernels._writer import Operand, Target
+from webnn_py.device.on_wgpu.lowering import Lowering
+from webnn_py.device.on_wgpu.table import kernels
+from webnn_py.device.on_wgpu.wgsl import literal
+from webnn_py.graph import Node, Value
+from webnn_py.operators import reduction
+
+
+def _input(node: Node) -> Value:
+    value = node.operands["input"]
+    assert isinstance(value, Value)  # noqa: S101 - for type checkers
+    return value
+
+
+def _reduce(node: Node, lowering: Lowering, how: Reduction, axes: Sequence[int] | None) -> None:
+    operand = Operand.of(lowering, _input(node))
+    shape = node.operand("input").shape
+    reduced = tuple(range(len(shape))) if axes is None else tuple(sorted(axes))
+    label = f"{node.operator.spec_name} {operand.data_type}"
+    target = Target.of(lowering, node.results[0])
+    emit_reduction(lowering, label, [operand], Lanes(shape, reduced), how, [target])
+
+
+def _kind(node: Node, lowering: Lowering) -> str:
+    return lowering.element(_input(node)).compute
+
+
+@kernels(reduction.reduce_sum)
+def reduce_sum(node: Node, lowering: Lowering) -> None:
+    _reduce(node, lowering, folding(_kind(node, lowering), "+", 0), node.options["axes"])
+
+
+@kernels(reduction.reduce_product)
+def reduce_product(node: Node, lowering: Lowering) -> None:
+    _reduce(node, lowering, folding(_kind(node, lowering), "*", 1), node.options["axes"])
+
+
+@kernels(reduction.reduce_l1)
+def reduce_l1(node: Node, lowering: Lowering) -> None:
+    kind = _kind(node, lowering)
+    absolute = "{}" if kind in ("u32", "u64") else "abs({})"
+    _reduce(node, lowering, folding(kind, "+", 0, (absolute,)), node.options["axes"])
+
+
+@kernels(reduction.reduce_sum_square)
+def reduce_sum_square(node: Node, lowering: Lowering) -> None:
+    _reduce(node, lowering, folding(_kind(node, lowering), "+", 0, ("({0} * {0})",)), node.options["axes"])
+
+
+@kernels(reduction.reduce_mean)
+def reduce_mean(node: Node, lowering: Lowering) -> None:
+    operand, result = node.operand("input"), node.outputs[0]
+    count = literal(operand.element_count / result.element_count, "f32")
+    if operand.data_type == "float16":
+        how = folding("f32", "+", 0, finish=lambda variables: f"{variables[0]} / {count}")
+    else:
+        how = scaled_sum(f"{{}} / {count}", f"{{}} / {count} * {literal(1 / SCALE, 'f32')}")
+    _reduce(node, lowering, how, node.options["axes"])
+
+
+@kernels(reduction.reduce_log_sum)
+def reduce_log_sum(node: Node, lowering: Lowering) -> None:
+    if node.operand("input").data_type == "float16":
+        how = folding("f32", "+", 0, finish=lambda variables: f"log_f32({variables[0]})")
+    else:
+        how = scaled_sum("log_f32({})", f"(log_f32({{}}) - log_f32({literal(SCALE, 'f32')}))")
+    _reduce(node, lowering, how, node.options["axes"])
+
+
+@kernels(reduction.reduce_l2)
+def reduce_l2(node: Node, lowering: Lowering) -> None:
+    if node.operand("input").data_type == "float16":
+        how = folding("f32", "+", 0, ("({0} * {0})",), lambda variables: f"sqrt({variables[0]})")
+    else:
+        how = root_of_squares()
+    _reduce(node, lowering, how, node.options["axes"])
+
+
+@kernels(reduction.reduce_log_sum_exp)
+def reduce_log_sum_exp(node: Node, lowering: Lowering) -> None:
+    how = log_sum_exp(lambda variables: [f"log_f32({variables[1]}) + {variables[0]}"])
+    _reduce(node, lowering, how, node.options["axes"])
+
+
+@kernels(reduction.reduce_max)
+def reduce_max(node: Node, lowering: Lowering) -> None:
+    _reduce(node, lowering, extreme(_kind(node, lowering), "max"), node.options["axes"])
+
+
+@kernels(reduction.reduce_min)
+def reduce_min(node: Node, lowering: Lowering) -> None:
+    _reduce(node, lowering, extreme(_kind(node, lowering), "min"), node.options["axes"])
+
+
+def _arg(node: Node, lowering: Lowering, *, highest: bool) -> None:
+    index_kind = lowering.element(node.results[0]).compute
+    how = place_of_extreme(_kind(node, lowering), index_kind, highest=highest)
+    _reduce(node, lowering, how, [node.options["axis"]])
+
+
+@kernels(reduction.arg_max)
+def arg_max(node: Node, lowering: Lowering) -> None:
+    _arg(node, lowering, highest=True)
+
+
+@kernels(reduction.arg_min)
+def arg_min(node: Node, lowering: Lowering) -> None:
+    _arg(node, lowering, highest=False)
+
+
+@kernels(reduction.cumulative_sum)
+def cumulative_sum(node: Node, lowering: Lowering) -> None:
+    operand = Operand.of(lowering, _input(node))
+    target = Target.of(lowering, node.results[0])
+    shape = node.operand("input").shape
+    emit_scan(
+        lowering,
+        f"{node.operator.spec_name} {operand.data_type}",
+        operand,
+        Lanes(shape, (node.options["axis"],)),
+        folding(operand.element.compute, "+", 0),
+        target,
+        exclusive=node.options["exclusive"],
+        reversed=node.options["reversed"],
+    )

@@ -1,0 +1,55 @@
+"""Buffers that cross the border: a user's GPU buffer under an ``MLBuffer``, and an ``MLBuffer``'s lent to a user."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast, final
+
+import wgpu
+from wgpu.backends.wgpu_native import _api
+from wgpu.backends.wgpu_native._ffi import lib
+
+from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.device.on_wgpu.memory import STORAGE, padded
+
+
+@final
+class LentBuffer(_api.GPUBuffer):  # type: ignore[misc]  # wgpu-py has no types
+    """The memory of an ``MLBuffer``, to be used like any ``wgpu.GPUBuffer`` until it is given back.
+
+    ``destroy()`` gives it back; submit what uses it before. Afterwards it can be used no more.
+    """
+
+    def __init__(self, buffer: wgpu.GPUBuffer, device: wgpu.GPUDevice, come_back: Callable[[], None]) -> None:
+        lib.wgpuBufferAddRef(buffer._internal)
+        super().__init__(f"{buffer.label} (lent)", buffer._internal, device, buffer.size, buffer.usage, "unmapped")
+        self._come_back: Callable[[], None] | None = come_back
+
+    def destroy(self) -> None:
+        """Give the buffer back: WebNN work that waits for it goes on."""
+        come_back, self._come_back = self._come_back, None
+        if come_back is not None:
+            self._release()
+            come_back()
+
+
+def check_foreign(value: object, descriptor: MLOperandDescriptor, device: wgpu.GPUDevice) -> wgpu.GPUBuffer:
+    """A user's buffer that can stand under an ``MLBuffer``.
+
+    Raises:
+        TypeError: it is no buffer, another device's, too small, or lacks a usage.
+    """
+    if not isinstance(value, wgpu.GPUBuffer):
+        raise TypeError(f"gpu_buffer is {value!r}; it must be a wgpu.GPUBuffer")
+    buffer = cast("wgpu.GPUBuffer", value)
+    if buffer._device is not device:
+        raise TypeError("gpu_buffer belongs to another device than the context's")
+    needed = padded(descriptor.byte_length)
+    if buffer.size < needed:
+        raise TypeError(
+            f"gpu_buffer has {buffer.size} bytes; for {descriptor} it must have at least {needed}, since kernels "
+            "write whole groups of elements"
+        )
+    if buffer.usage & STORAGE != STORAGE:
+        raise TypeError("gpu_buffer lacks a usage; it must have STORAGE, COPY_SRC and COPY_DST")
+    return buffer

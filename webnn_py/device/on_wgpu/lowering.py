@@ -1,0 +1,344 @@
+"""From a drawing to kernels: which values lie where, which chains become one kernel, and in what order they run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Literal
+
+import attrs
+
+from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
+from webnn_py.device.backend import HostArray, Storage
+from webnn_py.device.on_wgpu.layout import Layout
+from webnn_py.device.on_wgpu.table import Entry, find
+from webnn_py.device.on_wgpu.wgsl import Element, element
+from webnn_py.graph import Constant, Graph, Node, Output, Value
+
+WORKGROUP = 256
+MAX_WORKGROUPS = 65535
+MOST_FUSED = 100
+
+
+@attrs.frozen
+class Features:
+    """What an adapter has, as far as kernels care."""
+
+    shader_f16: bool = False
+    shader_int64: bool = False
+    subgroups: bool = False
+    least_subgroup: int = 4
+    max_storage_buffers: int = 8
+    max_workgroup_storage: int = 16384
+    max_invocations: int = 256
+
+    def element(self, data_type: MLOperandDataType) -> Element:
+        """How a data type is stored here."""
+        return element(data_type, shader_f16=self.shader_f16)
+
+
+@attrs.frozen(eq=False)
+class Buffer:
+    """A piece of memory that kernels read or write.
+
+    Attributes:
+        kind: an input or output of the dispatch, a constant, or a block whose memory is given later.
+        byte_length: its size.
+        name: of an input or output.
+        data: of a constant: the host's bytes, the storage of a constant buffer, or a GPU buffer computed at build.
+    """
+
+    kind: Literal["input", "output", "constant", "block"]
+    byte_length: int
+    name: str = ""
+    data: HostArray | Storage | object = None
+
+
+@attrs.frozen
+class Place:
+    """Where a value lies."""
+
+    buffer: Buffer
+    layout: Layout
+
+
+@attrs.frozen(eq=False)
+class Kernel:
+    """One compute shader and what it is run on.
+
+    Attributes:
+        label: operator and data types, for messages and profilers.
+        source: a WGSL module with the entry point ``main`` and, in group 0, a binding for each of ``reads`` and then
+            for each of ``writes``.
+        reads: read-only storage buffers.
+        writes: read-write storage buffers.
+        workgroups: in x, y and z.
+    """
+
+    label: str
+    source: str
+    reads: tuple[Buffer, ...]
+    writes: tuple[Buffer, ...]
+    workgroups: tuple[int, int, int]
+
+
+class Lowering:
+    """Turns nodes into kernels, one after the other; kernel writers call its public methods."""
+
+    def __init__(self, graph: Graph, features: Features, known: Mapping[Value, Buffer]) -> None:
+        self.features = features
+        self.kernels: list[Kernel] = []
+        self.prologue: list[Kernel] = []
+        self._graph = graph
+        self._repacked: dict[Place, Buffer] = {}
+        self._places: dict[Value, Place] = {}
+        self._output_buffers: dict[Value, Buffer] = {}
+        self._known = known
+        self._inlined: set[Node] = set()
+        self._done: set[Node] = set()
+        self._readers: dict[Value, list[Node]] = {}
+        for node in graph.nodes:
+            for value in node.inputs:
+                self._readers.setdefault(value, []).append(node)
+        self._uses: dict[Value, int] = {}
+        for value in [*(value for node in graph.nodes for value in node.inputs), *graph.outputs.values()]:
+            self._uses[value] = self._uses.get(value, 0) + 1
+        for name, graph_input in graph.inputs.items():
+            buffer = Buffer("input", graph_input.descriptor.byte_length, name)
+            self._places[graph_input] = Place(buffer, Layout.dense(graph_input.descriptor.shape))
+        for name, value in graph.outputs.items():
+            self._output_buffers.setdefault(value, Buffer("output", value.descriptor.byte_length, name))
+
+    # --- what kernel writers use -----------------------------------------------------------------------------
+
+    def place(self, value: Value) -> Place:
+        """Where an operand lies, as a view of any layout."""
+        if value not in self._places:
+            self._places[value] = Place(self._constant(value), Layout.dense(value.descriptor.shape))
+        return self._places[value]
+
+    def dense(self, value: Value) -> Buffer:
+        """A buffer in which an operand lies dense, copied there when it is a view."""
+        from webnn_py.device.on_wgpu.copying import emit_copy  # noqa: PLC0415 - it uses this module
+
+        place = self.place(value)
+        if not place.layout.is_dense:
+            target = Buffer("block", value.descriptor.byte_length)
+            emit_copy(self, place, target, value.descriptor)
+            place = Place(target, place.layout)
+        # Also where nothing was copied: strides of axes of size 1 may be anything so far.
+        self._places[value] = Place(place.buffer, Layout.dense(value.descriptor.shape))
+        return place.buffer
+
+    def near(self, value: Value) -> Place:
+        """Where an operand lies for kernels that read it element by element.
+
+        A large view whose neighbours lie far apart is copied first: each of its elements would cost a whole sector.
+        """
+        from webnn_py.device.on_wgpu.copying import is_exchanged  # noqa: PLC0415 - it uses this module
+
+        if is_exchanged(self.place(value).layout):
+            self.dense(value)
+        return self.place(value)
+
+    def target(self, value: Value) -> Buffer:
+        """The buffer that a kernel is to write a value into, dense."""
+        buffer = self._output_buffers.get(value)
+        if buffer is None or value in self._places:
+            buffer = Buffer("block", value.descriptor.byte_length)
+        self._places[value] = Place(buffer, Layout.dense(value.descriptor.shape))
+        return buffer
+
+    def scratch(self, descriptor: MLOperandDescriptor) -> Buffer:
+        """Memory for between two kernels of one operator."""
+        return Buffer("block", descriptor.byte_length)
+
+    def emit(self, kernel: Kernel) -> None:
+        """Add a kernel behind the others; what writes constants runs once, when the graph is built."""
+        makes_constants = all(buffer.kind == "constant" for buffer in kernel.writes)
+        (self.prologue if makes_constants else self.kernels).append(kernel)
+
+    def is_used_once(self, value: Value) -> bool:
+        """Whether exactly one operator reads the value, and the graph does not put it out."""
+        return self._uses.get(value, 0) == 1 and value not in self._output_buffers
+
+    def element(self, value: Value) -> Element:
+        """How a value's data type is stored."""
+        return self.features.element(value.descriptor.data_type)
+
+    def repacked(self, value: Value, layout: Layout) -> Buffer:
+        """A dense copy of another view of an operand; of a constant it is made once, when the graph is built."""
+        from webnn_py.device.on_wgpu.copying import emit_copy  # noqa: PLC0415 - it uses this module
+
+        place = Place(self.place(value).buffer, layout)
+        if layout.is_dense:
+            return place.buffer
+        if place in self._repacked:
+            return self._repacked[place]
+        target = self._repacked[place] = self.derived(place.buffer, value.descriptor.byte_length)
+        emit_copy(self, place, target, MLOperandDescriptor(value.descriptor.data_type, layout.shape))
+        return target
+
+    def derived(self, source: Buffer, byte_length: int) -> Buffer:
+        """Memory for what a kernel makes of ``source`` alone: a constant, made once, where the source is one."""
+        return Buffer("constant" if source.kind == "constant" else "block", byte_length)
+
+    def epilogue(self, value: Value, spare_buffers: int) -> Node | None:
+        """The last of the element-wise nodes that a value's kernel may compute as well, or None.
+
+        These nodes alone read the value, have its shape, and all that they read besides lies ready, in at most
+        ``spare_buffers``. The caller writes the node's result instead of the value (:mod:`.epilogue` does); the walk
+        then passes over the nodes.
+        """
+        node = self._common_root(value)
+        while node is not None:
+            operands = self._ready_operands(node, value)
+            if operands is not None and len(operands) <= spare_buffers:
+                self._inlined.discard(node)
+                self._done.add(node)
+                return node
+            inner = [item.node for item in node.inputs if isinstance(item, Output) and item.node in self._inlined]
+            node = next((item for item in inner if self._contains_readers(item, value)), None)
+        return None
+
+    def _common_root(self, value: Value) -> Node | None:
+        """The element-wise node into whose kernel all that read the value are fused, if there is one."""
+        roots = set()
+        if value in self._output_buffers:
+            return None
+        for node in self._readers.get(value, ()):
+            if entry_of(node).expression is None or node.outputs[0].shape != value.descriptor.shape:
+                return None
+            while node in self._inlined:
+                (node,) = self._readers[node.results[0]]  # noqa: PLW2901 - climbs
+            roots.add(node)
+        return roots.pop() if len(roots) == 1 else None
+
+    def _within(self, node: Node) -> set[Node]:
+        """The nodes that a node's kernel computes."""
+        nodes, stack = set(), [node]
+        while stack:
+            current = stack.pop()
+            nodes.add(current)
+            stack += [item.node for item in current.inputs if isinstance(item, Output) and item.node in self._inlined]
+        return nodes
+
+    def _contains_readers(self, node: Node, value: Value) -> bool:
+        return self._within(node).issuperset(self._readers[value])
+
+    def _ready_operands(self, node: Node, value: Value) -> set[Value] | None:
+        """What a node's kernel binds besides ``value``, or None where one of them is not written yet."""
+        from webnn_py.device.on_wgpu.elements import constant_scalar  # noqa: PLC0415 - it uses this module
+
+        operands = set()
+        for inner in self._within(node):
+            for item in inner.inputs:
+                if item is value or (isinstance(item, Output) and item.node in self._inlined):
+                    continue
+                if item not in self._places and item not in self._known and not isinstance(item, Constant):
+                    return None
+                if constant_scalar(item) is None:
+                    operands.add(item)
+        return operands
+
+    @property
+    def inlined(self) -> Collection[Node]:
+        """The element-wise nodes that are computed by the kernel of the node that reads them."""
+        return self._inlined
+
+    # --- the walk --------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Lower every node, then copy the outputs that no kernel wrote straight into place."""
+        from webnn_py.device.on_wgpu.copying import emit_copy  # noqa: PLC0415 - it uses this module
+        from webnn_py.device.on_wgpu.elements import emit_elements, emit_expression  # noqa: PLC0415
+
+        self._inlined = self._fused()
+        for node in self._graph.nodes:
+            entry = entry_of(node)
+            if node in self._inlined or node in self._done or self._lower_view(node, entry):
+                continue
+            if entry.expression is not None:
+                emit_expression(self, node, self._inlined)
+            elif entry.elements is not None:
+                emit_elements(self, node, entry.elements)
+            elif entry.kernels is not None:
+                entry.kernels(node, self)
+            else:
+                raise NotImplementedError(f"{node} has no WGSL kernel")
+        for name, value in self._graph.outputs.items():
+            place = self.place(value)
+            if place.buffer.kind != "output" or place.buffer.name != name:
+                descriptor = value.descriptor
+                emit_copy(self, place, Buffer("output", descriptor.byte_length, name), descriptor)
+
+    def _lower_view(self, node: Node, entry: Entry) -> bool:
+        if entry.layout is None:
+            return False
+        operand = next(iter(node.inputs))
+        layouts = entry.layout(node, self.place(operand).layout)
+        if layouts is None:
+            if entry.elements is not None or entry.kernels is not None:
+                return False
+            self.dense(operand)
+            layouts = entry.layout(node, Layout.dense(operand.descriptor.shape))
+            assert layouts is not None  # noqa: S101 - every view can be said of a dense operand
+        buffer = self.place(operand).buffer
+        views = [layouts] if isinstance(layouts, Layout) else layouts
+        for result, layout in zip(node.results, views, strict=True):
+            self._places[result] = Place(buffer, layout)
+        return True
+
+    def _fused(self) -> set[Node]:
+        """Element-wise nodes that become part of the kernel of the element-wise node that alone reads them.
+
+        A kernel computes at most :data:`MOST_FUSED` nodes and binds no more buffers than it can.
+        """
+        fused = set()
+        leaves: dict[Node, set[Value]] = {}
+        sizes: dict[Node, int] = {}
+        for node in self._graph.nodes:
+            if entry_of(node).expression is None:
+                continue
+            leaves[node], sizes[node] = set(node.inputs), 1
+            for value in dict.fromkeys(node.inputs):
+                if not (isinstance(value, Output) and value.node in leaves and self.is_used_once(value)):
+                    continue
+                read = leaves[node] - {value} | leaves[value.node]
+                size = sizes[node] + sizes[value.node]
+                same_shape = value.descriptor.shape == node.outputs[0].shape
+                if same_shape and size <= MOST_FUSED and len(read) < self.features.max_storage_buffers:
+                    fused.add(value.node)
+                    leaves[node], sizes[node] = read, size
+        return fused
+
+    def _constant(self, value: Value) -> Buffer:
+        if value in self._known:
+            return self._known[value]
+        if not isinstance(value, Constant):
+            raise KeyError(f"no kernel has written {value}")
+        return Buffer("constant", value.descriptor.byte_length, data=value.data)
+
+
+def entry_of(node: Node) -> Entry:
+    """The table's entry for a node's operator."""
+    entry = find(node.operator)
+    if entry is None:
+        raise NotImplementedError(f"{node} has no WGSL kernel")  # validation lets no such operator through
+    return entry
+
+
+def grid(groups: int) -> tuple[int, int, int]:
+    """At least ``groups`` workgroups, spread over x and y where x alone has not enough."""
+    rows = -(-groups // MAX_WORKGROUPS)
+    return -(-groups // rows), rows, 1
+
+
+def declare(reads: Sequence[tuple[str, str]], writes: Sequence[tuple[str, str]]) -> str:
+    """The bindings of a module: (name, type of the array's elements) of what is read, then of what is written."""
+    lines = [
+        f"@group(0) @binding({index}) var<storage, {access}> {name}: array<{kind}>;"
+        for index, (name, kind, access) in enumerate(
+            [(*item, "read") for item in reads] + [(*item, "read_write") for item in writes]
+        )
+    ]
+    return "\n".join(lines) + "\n"

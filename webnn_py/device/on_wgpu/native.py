@@ -1,0 +1,194 @@
+"""The one door to wgpu-native behind wgpu-py: what wgpu-py does not offer, or does too slowly for small work.
+
+* Trusted shader modules: without bounds checks and forced loop bounds, which cost a third of a matmul.
+* A whole dispatch encoded and submitted with cached handles: 1 to 3 µs a kernel.
+* Mapping and waiting by polling, owned by the device timeline: wgpu-py's promises poll from a thread of their own and
+  cannot be cancelled safely.
+
+Errors of all calls in a ``checked`` block are raised at its end, as wgpu-py's own exceptions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import wgpu
+from wgpu.backends.wgpu_native import _api
+from wgpu.backends.wgpu_native._ffi import ffi, lib
+
+NO_CHECKS = 0
+_SPONTANEOUS = lib.WGPUCallbackMode_AllowProcessEvents
+
+
+class Ticket:
+    """Something that the GPU will say: done is None until it does, then "" or what went wrong."""
+
+    __slots__ = ("_handle", "done")
+
+    def __init__(self) -> None:
+        self.done: str | None = None
+        self._handle = ffi.new_handle(self)
+
+
+def _settle(ok: bool, message: Any, userdata: Any) -> None:  # noqa: FBT001 - a C callback's argument
+    ticket = ffi.from_handle(userdata)
+    text = "" if ok else ffi.string(message.data, message.length).decode(errors="replace")
+    ticket.done = "" if ok else text or "the device is lost"
+
+
+@ffi.callback("void(WGPUMapAsyncStatus, WGPUStringView, void *, void *)")  # type: ignore[untyped-decorator]
+def _mapped(status: int, message: Any, userdata: Any, _unused: Any) -> None:
+    _settle(status == lib.WGPUMapAsyncStatus_Success, message, userdata)
+
+
+@ffi.callback("void(WGPUQueueWorkDoneStatus, WGPUStringView, void *, void *)")  # type: ignore[untyped-decorator]
+def _work_done(status: int, message: Any, userdata: Any, _unused: Any) -> None:
+    _settle(status == lib.WGPUQueueWorkDoneStatus_Success, message, userdata)
+
+
+@contextmanager
+def checked(what: str) -> Iterator[None]:
+    """Raise what goes wrong in raw calls of this thread."""
+    handler = _api.error_handler
+    handler.capture(what)
+    try:
+        yield
+    finally:
+        problem = handler.release(what)
+    if problem is not None:
+        kind, message = problem
+        raise _api.ERROR_TYPES.get(kind, wgpu.GPUError)(message)
+
+
+def trusted_module(device: wgpu.GPUDevice, code: str, label: str) -> wgpu.GPUShaderModule:
+    """A shader module without run-time checks: only for kernels whose every index is provably in range.
+
+    Falls back to an ordinary module where the library lacks the function.
+    """
+    create = getattr(_api.libf, "wgpuDeviceCreateShaderModuleTrusted", None)
+    if create is None:
+        return device.create_shader_module(label=label, code=code)
+    text, name = ffi.new("char[]", code.encode()), ffi.new("char[]", label.encode())
+    source = ffi.new("WGPUShaderSourceWGSL *")
+    source.chain.sType = lib.WGPUSType_ShaderSourceWGSL
+    source.code.data, source.code.length = text, len(text) - 1
+    descriptor = ffi.new("WGPUShaderModuleDescriptor *")
+    descriptor.nextInChain = ffi.cast("WGPUChainedStruct *", source)
+    descriptor.label.data, descriptor.label.length = name, len(name) - 1
+    return _api.GPUShaderModule(label, create(device._internal, descriptor, NO_CHECKS), device)
+
+
+Launch = tuple[Any, Any, int, int, int]
+"""A kernel to run: pipeline and bind group, as raw handles, and workgroups in x, y and z."""
+
+
+MOST_COLLECTED = 32
+"""So many launches take the host about as long as a submission takes."""
+
+
+class Queue:
+    """A device's queue, through the raw functions.
+
+    Launches are collected and submitted together, before anything else that goes into the queue: a submission costs
+    more than ten launches, and the GPU pauses between two of them.
+    """
+
+    def __init__(self, device: wgpu.GPUDevice) -> None:
+        self._device = device._internal
+        self._queue = device.queue._internal
+        self._encoder_descriptor = ffi.new("WGPUCommandEncoderDescriptor *")
+        self._pass_descriptor = ffi.new("WGPUComputePassDescriptor *")
+        self._command_descriptor = ffi.new("WGPUCommandBufferDescriptor *")
+        self._commands = ffi.new("WGPUCommandBuffer[1]")
+        self._launches: list[Launch] = []
+
+    def launch(self, launches: Sequence[Launch]) -> None:
+        """Collect kernels for the next submission; submit while there are many, so that the GPU begins."""
+        self._launches += launches
+        while len(self._launches) >= MOST_COLLECTED:
+            rest = self._launches[MOST_COLLECTED:]
+            del self._launches[MOST_COLLECTED:]
+            self.submit()
+            self._launches = rest
+
+    def submit(self) -> None:
+        """Submit what is collected."""
+        if self._launches:
+            with checked("dispatch"):
+                encoder = lib.wgpuDeviceCreateCommandEncoder(self._device, self._encoder_descriptor)
+                self._encode_launches(encoder)
+                self._finish(encoder)
+
+    def write(self, buffer: wgpu.GPUBuffer, data: Any, byte_length: int) -> None:
+        """Copy ``data``, a contiguous buffer, into ``buffer`` behind everything before."""
+        self.submit()
+        with checked("write"):
+            lib.wgpuQueueWriteBuffer(self._queue, buffer._internal, 0, ffi.from_buffer(data), byte_length)
+
+    def submit_copy(self, source: wgpu.GPUBuffer, target: wgpu.GPUBuffer, byte_length: int) -> None:
+        """Submit what is collected, and a copy from one buffer to another behind it."""
+        with checked("copy"):
+            encoder = lib.wgpuDeviceCreateCommandEncoder(self._device, self._encoder_descriptor)
+            if self._launches:
+                self._encode_launches(encoder)
+            lib.wgpuCommandEncoderCopyBufferToBuffer(encoder, source._internal, 0, target._internal, 0, byte_length)
+            self._finish(encoder)
+
+    def _encode_launches(self, encoder: Any) -> None:
+        launches, self._launches = self._launches, []
+        compute = lib.wgpuCommandEncoderBeginComputePass(encoder, self._pass_descriptor)
+        set_pipeline = lib.wgpuComputePassEncoderSetPipeline
+        set_bind_group = lib.wgpuComputePassEncoderSetBindGroup
+        dispatch = lib.wgpuComputePassEncoderDispatchWorkgroups
+        last = None
+        for pipeline, group, x, y, z in launches:
+            if pipeline is not last:
+                set_pipeline(compute, pipeline)
+                last = pipeline
+            set_bind_group(compute, 0, group, 0, ffi.NULL)
+            dispatch(compute, x, y, z)
+        lib.wgpuComputePassEncoderEnd(compute)
+        lib.wgpuComputePassEncoderRelease(compute)
+
+    def _finish(self, encoder: Any) -> None:
+        self._commands[0] = lib.wgpuCommandEncoderFinish(encoder, self._command_descriptor)
+        lib.wgpuCommandEncoderRelease(encoder)
+        lib.wgpuQueueSubmit(self._queue, 1, self._commands)
+        lib.wgpuCommandBufferRelease(self._commands[0])
+
+    def map_for_reading(self, buffer: wgpu.GPUBuffer, byte_length: int) -> Ticket:
+        """Ask for the buffer's memory on the host's side."""
+        ticket = Ticket()
+        info = ffi.new("WGPUBufferMapCallbackInfo *")
+        info.mode, info.callback, info.userdata1 = _SPONTANEOUS, _mapped, ticket._handle
+        with checked("map"):
+            lib.wgpuBufferMapAsync(buffer._internal, lib.WGPUMapMode_Read, 0, byte_length, info[0])
+        return ticket
+
+    def mapped_bytes(self, buffer: wgpu.GPUBuffer, byte_length: int) -> memoryview:
+        """The memory of a mapped buffer, until :meth:`unmap`."""
+        pointer = lib.wgpuBufferGetConstMappedRange(buffer._internal, 0, byte_length)
+        if pointer == ffi.NULL:
+            raise MemoryError("the staging buffer has no memory on the host")
+        return memoryview(ffi.buffer(pointer, byte_length))
+
+    def unmap(self, buffer: wgpu.GPUBuffer) -> None:
+        """Give the memory of a mapped buffer back."""
+        with checked("unmap"):
+            lib.wgpuBufferUnmap(buffer._internal)
+
+    def work_done(self) -> Ticket:
+        """Submit what is collected; a ticket for everything so far."""
+        self.submit()
+        ticket = Ticket()
+        info = ffi.new("WGPUQueueWorkDoneCallbackInfo *")
+        info.mode, info.callback, info.userdata1 = _SPONTANEOUS, _work_done, ticket._handle
+        with checked("work done"):
+            lib.wgpuQueueOnSubmittedWorkDone(self._queue, info[0])
+        return ticket
+
+    def poll(self, *, wait: bool) -> None:
+        """Let finished work say so; with ``wait``, block until everything submitted has finished."""
+        lib.wgpuDevicePoll(self._device, wait, ffi.NULL)

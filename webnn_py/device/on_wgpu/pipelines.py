@@ -1,0 +1,76 @@
+"""Compute pipelines, made once for each source and device, side by side."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Lock
+from typing import Any, Final
+
+import wgpu
+
+from webnn_py.device.on_wgpu.lowering import Kernel
+from webnn_py.device.on_wgpu.native import trusted_module
+
+_EXECUTOR: Final = ThreadPoolExecutor(min(16, os.cpu_count() or 1), "webnn-pipelines")
+
+
+class CompilationError(RuntimeError):
+    """A kernel does not compile; the text names operator and data types."""
+
+
+class Pipelines:
+    """The pipelines of one device, and the layouts of their bindings."""
+
+    def __init__(self, device: wgpu.GPUDevice) -> None:
+        self._device = device
+        self._lock = Lock()
+        self._pipelines: dict[tuple[str, int, int], Future[wgpu.GPUComputePipeline]] = {}
+        self._layouts: dict[tuple[int, int], tuple[wgpu.GPUBindGroupLayout, wgpu.GPUPipelineLayout]] = {}
+
+    def compile(self, kernels: Sequence[Kernel]) -> list[wgpu.GPUComputePipeline]:
+        """The pipelines of ``kernels``; new ones are compiled side by side.
+
+        Raises:
+            CompilationError: one of them does not compile.
+        """
+        futures = [self._pipeline(kernel) for kernel in kernels]
+        pipelines = []
+        for kernel, future in zip(kernels, futures, strict=True):
+            try:
+                pipelines.append(future.result())
+            except Exception as error:
+                raise CompilationError(f"the kernel {kernel.label!r} does not compile: {error}") from error
+        return pipelines
+
+    def layout(self, reads: int, writes: int) -> tuple[wgpu.GPUBindGroupLayout, wgpu.GPUPipelineLayout]:
+        """The layouts of modules with so many bindings."""
+        with self._lock:
+            return self._layout(reads, writes)
+
+    def _layout(self, reads: int, writes: int) -> tuple[wgpu.GPUBindGroupLayout, wgpu.GPUPipelineLayout]:
+        if (reads, writes) not in self._layouts:
+            kinds = ["read-only-storage"] * reads + ["storage"] * writes
+            entries: list[dict[str, Any]] = [
+                {"binding": index, "visibility": wgpu.ShaderStage.COMPUTE, "buffer": {"type": kind}}
+                for index, kind in enumerate(kinds)
+            ]
+            group = self._device.create_bind_group_layout(entries=entries)
+            self._layouts[reads, writes] = (group, self._device.create_pipeline_layout(bind_group_layouts=[group]))
+        return self._layouts[reads, writes]
+
+    def _pipeline(self, kernel: Kernel) -> Future[wgpu.GPUComputePipeline]:
+        key = (kernel.source, len(kernel.reads), len(kernel.writes))
+        with self._lock:
+            future = self._pipelines.get(key)
+            if future is None or (future.done() and future.exception() is not None):
+                layout = self._layout(key[1], key[2])[1]
+                future = self._pipelines[key] = _EXECUTOR.submit(self._make, kernel, layout)
+            return future
+
+    def _make(self, kernel: Kernel, layout: wgpu.GPUPipelineLayout) -> wgpu.GPUComputePipeline:
+        module = trusted_module(self._device, kernel.source, kernel.label)
+        return self._device.create_compute_pipeline(
+            label=kernel.label, layout=layout, compute={"module": module, "entry_point": "main"}
+        )

@@ -1,0 +1,87 @@
+"""Drawing operators with other operators, below the script's floor: what composites use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
+from webnn_py.device.on_wgpu.lowering import entry_of
+from webnn_py.graph import Constant, Graph, Node, Output, Value
+from webnn_py.operators.casting import cast_number
+from webnn_py.operators.operand import MLOperand
+from webnn_py.operators.registry import OPERATORS
+
+
+class Redrawing:
+    """Looks like a builder to ``operators.decompositions``; its operands stand for values of the graph."""
+
+    def __init__(self) -> None:
+        self._values: dict[MLOperand, Value] = {}
+
+    def operand(self, value: Value) -> MLOperand:
+        """An operand that stands for a value."""
+        operand = MLOperand._create(value.descriptor)
+        self._values[operand] = value
+        return operand
+
+    def value(self, operand: MLOperand) -> Value:
+        """The value that an operand stands for."""
+        return self._values[operand]
+
+    def constant(self, value: float, *, data_type: MLOperandDataType) -> MLOperand:
+        """A scalar constant."""
+        data = np.array(cast_number(value, data_type), data_type)
+        return self.operand(Constant(MLOperandDescriptor(data_type, ()), data))
+
+    def __getattr__(self, name: str) -> Any:
+        operator = OPERATORS.get(name)
+        if operator is None:
+            raise AttributeError(name)
+
+        def draw(*args: object, **kwargs: object) -> MLOperand | list[MLOperand]:
+            arguments = operator.bind(args, kwargs)
+            outputs = tuple(operator.infer(arguments))
+            values: dict[str, Value | tuple[Value, ...]] = {
+                parameter: tuple(map(self.value, operand)) if isinstance(operand, tuple) else self.value(operand)
+                for parameter, operand in arguments.operands.items()
+            }
+            node = Node(operator, values, arguments.options(), outputs, arguments.label)
+            operands = [self.operand(value) for value in node.results]
+            return operands if operator.returns_sequence else operands[0]
+
+        return draw
+
+
+def expand_composites(graph: Graph) -> Graph:
+    """The same graph without composite operators."""
+    replaced: dict[Value, Value] = {}
+    if not any(entry_of(node).composite for node in graph.nodes):
+        return graph
+    changed = False
+    for node in graph.nodes:
+        current = _with_operands(node, replaced)
+        composite = entry_of(node).composite
+        drawn = None if composite is None else composite(current, Redrawing())
+        results: Iterable[Value] = current.results if drawn is None else drawn
+        replaced.update(zip(node.results, results, strict=True))
+        changed = changed or drawn is not None
+    if not changed:
+        return graph
+    expanded = Graph.reaching({name: replaced.get(value, value) for name, value in graph.outputs.items()})
+    # A composite of composites is expanded in turn; inputs that nothing reads any more stay inputs.
+    return expand_composites(Graph({**graph.inputs, **expanded.inputs}, expanded.outputs, expanded.nodes))
+
+
+def _with_operands(node: Node, replaced: dict[Value, Value]) -> Node:
+    if not any(isinstance(value, Output) and value in replaced for value in node.inputs):
+        return node
+    operands = {
+        name: tuple(replaced.get(item, item) for item in value)
+        if isinstance(value, tuple)
+        else replaced.get(value, value)
+        for name, value in node.operands.items()
+    }
+    return Node(node.operator, operands, node.options, node.outputs, node.label)
