@@ -105,13 +105,22 @@ class Conv:
         most = self.most_elements
         return max(most // 8, min(most * 2 // 5, most - self.tile_elements(1)))
 
+    @property
+    def pitch(self) -> int:
+        """The columns of padded images, in steps of the stride."""
+        horizontal = self.slides[1]
+        return self.output_sizes[1] + (horizontal.reach - 1) // horizontal.stride
+
+    def padded_elements(self, rows: int) -> int:
+        """The elements of what some rows of windows of one group are of."""
+        vertical, horizontal = self.slides
+        phases = min(vertical.stride, vertical.window) * min(horizontal.stride, horizontal.window)
+        return self.pitch * self.group_inputs * phases * (rows + (vertical.reach - 1) // vertical.stride)
+
     def tile_elements(self, rows: int) -> int:
         """The elements of scratch for some rows of one group: the windows, what they are of, and the results."""
-        vertical, horizontal = self.slides
-        pitch = self.output_sizes[1] + (horizontal.reach - 1) // horizontal.stride
-        phases = min(vertical.stride, vertical.window) * min(horizontal.stride, horizontal.window)
-        images = self.group_inputs * phases * (rows + (vertical.reach - 1) // vertical.stride)
-        return pitch * (images + rows * (self.group_inputs * len(self.taps) + self.group_outputs))
+        windows = self.pitch * rows * (self.group_inputs * len(self.taps) + self.group_outputs)
+        return self.padded_elements(rows) + windows
 
     @property
     def has_few_outputs(self) -> bool:

@@ -5,8 +5,8 @@ function of arrays: the operands in declaration order (those that are there, seq
 per output to fill. Arrays have exactly the descriptors' data types and shapes. Operands may be views of any layout
 and must not be written; outputs are C-contiguous, hold garbage at first, and never overlap an operand.
 
-Kernels run under ``np.errstate(all="ignore")``, possibly in a worker thread, and keep no state between calls but
-scratch arrays that are theirs.
+Kernels run under ``np.errstate(all="ignore")``, possibly in a worker thread, and keep no state between calls. Room for
+what they compute on the way they take from ``scratch`` as they are made; at each call it holds garbage, too.
 """
 
 import math

@@ -265,9 +265,12 @@ def window_views(conv: Conv, tiles: Tiles) -> tuple[Array, Band, dict[int, int]]
 def shifted_pixels(conv: Conv) -> Kernel:
     """A depthwise convolution of nhwc images: the sum of shifted images, times a row of the filter's elements each."""
     height, width = conv.output_sizes
-    pitch = width + (conv.slides[1].reach - 1) // conv.slides[1].stride
-    runs, columns = runs_of(width, pitch, SHIFTED_RUN / conv.groups)
-    rows = tile_size(height, min(SHIFTED_TILE, conv.most_elements / 3) / (pitch * conv.groups))
+    runs, columns = runs_of(width, conv.pitch, SHIFTED_RUN / conv.groups)
+    weights = scratch((conv.group_outputs, len(conv.taps), columns * conv.groups))
+    # A tile has its padded images, a sum, and a term of it.
+    row = conv.padded_elements(1) - conv.padded_elements(0) + 2 * conv.pitch
+    most = (conv.most_elements - weights.size) / conv.groups - conv.padded_elements(0)
+    rows = tile_size(height, min(SHIFTED_TILE / (conv.pitch * conv.groups), most / row))
     row_starts = tile_starts(height, rows)
     band = Band((), (conv.groups,), conv.slides, (rows, width), row_starts)
     first, *others = (
@@ -275,7 +278,6 @@ def shifted_pixels(conv: Conv) -> Kernel:
     )
     total, term = scratch((2, *first.shape))
     result = total.reshape(rows, -1, conv.groups)[:, :width]
-    weights = scratch((conv.group_outputs, len(conv.taps), columns * conv.groups))
 
     def run(images: Array, filter_: Array, *rest: Array) -> None:
         repeated = weights.reshape(conv.group_outputs, len(conv.taps), columns, conv.groups)

@@ -27,7 +27,8 @@ def cast(node: Node) -> Kernel:
         return in_blocks(node, widen)
     if source in FLOATS and target not in FLOATS:
         saturate = saturation(target, "float32")
-        return in_blocks(node, lambda x, y: saturate(in_float32(x), y), allocated=8)
+        allocated = 4 if source == "float32" else 8
+        return in_blocks(node, lambda x, y: saturate(in_float32(x), y), allocated=allocated)
     return copy
 
 

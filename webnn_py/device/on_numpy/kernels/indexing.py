@@ -5,29 +5,29 @@ until they are here, so they are counted from the start and clamped at each run.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import attrs
 import numpy as np
 
+from webnn_py.device.on_numpy.scratch import allowance, scratch
 from webnn_py.device.on_numpy.table import Array, Kernel, kernel
 from webnn_py.graph import Node
 from webnn_py.operators import indexing
 
-Locate = Callable[[Array], Array]
-"""Turns indices into the numbers of rows, in the row-major order of what they select."""
-
 BLOCK: Final = 1 << 16
-"""Indices to look at together: 512 KiB of numbers."""
+"""The most indices to look at together: 512 KiB of numbers."""
+
+NUMBER_BYTES: Final = 10
+"""What the number of an element or slice takes, and finding out whether it is in range."""
 
 IN_RANGE: Final = "wrap"
 """The fastest mode of np.take for numbers that are in range already: "raise" would go through a buffer."""
 
 
-def positions(indices: Array, size: int, out: Array | None = None) -> Array:
-    """Indices into an axis of ``size`` as positions in it: negative ones count from the end; then they clamp."""
-    counted = np.empty(indices.shape, np.intp) if out is None else out
+def positions(indices: Array, size: int, counted: Array) -> Array:
+    """Fill an array with indices into an axis of ``size``: negative ones count from the end; then they clamp."""
     np.copyto(counted, indices)
     if counted.min() < 0:
         np.add(counted, size, out=counted, where=counted < 0)
@@ -44,16 +44,32 @@ def looked_up(node: Node) -> float:
 
 @kernel(indexing.gather, work=looked_up)
 def gather(node: Node) -> Kernel:
-    axis = node.options["axis"]
-    size = node.operand("input").shape[axis]
-    before = (slice(None),) * axis
+    axis, shape = node.options["axis"], node.operand("input").shape
+    outer, size, inner = math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
+    count = node.operand("indices").element_count
+    most = allowance(node)
+    # Where numpy cannot take straight into the output, it takes into an array of its own.
+    taken_bytes = outer * inner * np.dtype(node.outputs[0].data_type).itemsize
+    length = most // NUMBER_BYTES
+    if length < count and outer > 1:
+        length = most // (NUMBER_BYTES + taken_bytes)
+    length = max(1, min(count, length))
+    some = max(1, min(length, most // (NUMBER_BYTES + taken_bytes)))
+    room = scratch(length, np.intp)
 
     def take(input: Array, indices: Array, output: Array) -> None:
-        found = positions(indices, size)
-        if input.flags.c_contiguous:
-            np.take(input, found, axis, out=output, mode=IN_RANGE)
-        else:
-            np.copyto(output, input[(*before, found)])  # where np.take would first copy the whole input
+        indices, results = indices.reshape(-1), output.reshape(outer, count, inner)
+        is_dense = input.flags.c_contiguous
+        rows = input.reshape(outer, size, inner) if is_dense else input
+        step = length if is_dense else some
+        for start in range(0, count, step):
+            block = slice(start, min(start + step, count))
+            found = positions(indices[block], size, room[: block.stop - start])
+            if is_dense:
+                np.take(rows, found, 1, out=results[:, block], mode=IN_RANGE)
+            else:
+                selected = rows[(*(slice(None),) * axis, found)]
+                np.copyto(results[:, block], selected.reshape(outer, -1, inner))
 
     return take
 
@@ -96,7 +112,7 @@ class Elements:
 
     shape: tuple[int, int, int]
     size: int
-    blocks: list[tuple[slice, slice]]
+    blocks: list[tuple[slice, ...]]
     scratch: Array
 
     @classmethod
@@ -105,26 +121,30 @@ class Elements:
         axis, shape = node.options["axis"], node.operand("input").shape
         outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
         count = node.operand("indices").shape[axis]
-        counts = min(count, max(1, BLOCK // inner))
-        outers = min(outer, max(1, BLOCK // (counts * inner)))
-        blocks = [
-            (slice(o, o + outers), slice(c, c + counts))
+        limit = min(BLOCK, allowance(node) // NUMBER_BYTES)
+        inners = min(inner, limit)
+        counts = min(count, max(1, limit // inner))
+        outers = min(outer, max(1, limit // (counts * inner)) if counts == count else 1)
+        blocks: list[tuple[slice, ...]] = [
+            (slice(o, o + outers), slice(c, c + counts), slice(i, i + inners))
             for o in range(0, outer, outers)
             for c in range(0, count, counts)
+            for i in range(0, inner, inners)
         ]
-        return cls((outer, count, inner), shape[axis], blocks, np.empty(outers * counts * inner, np.intp))
+        return cls((outer, count, inner), shape[axis], blocks, scratch(outers * counts * inners, np.intp))
 
-    def numbers(self, indices: Array) -> Iterator[tuple[tuple[slice, slice], Array]]:
+    def numbers(self, indices: Array) -> Iterator[tuple[tuple[slice, ...], Array]]:
         """The numbers of the selected elements, block by block, each time in the same scratch."""
         inner = self.shape[2]
-        indices, columns = indices.reshape(self.shape), np.arange(inner)
+        indices = indices.reshape(self.shape)
         pitch = self.size * inner
         for block in self.blocks:
             some = indices[block]
             found = positions(some, self.size, self.scratch[: some.size].reshape(some.shape))
             if inner > 1:
                 np.multiply(found, inner, out=found)
-                np.add(found, columns, out=found)
+                first = block[2].start
+                np.add(found, np.arange(first, first + some.shape[2]), out=found)
             first = block[0].start
             origins = np.arange(first, first + len(some)) * pitch
             np.add(found, origins.reshape(-1, 1, 1), out=found)
@@ -133,43 +153,64 @@ class Elements:
 
 @kernel(indexing.gather_nd, work=looked_up)
 def gather_nd(node: Node) -> Kernel:
-    locate, rows = _row_numbers(node)
+    slices = Slices.of(node)
 
     def take(input: Array, indices: Array, output: Array) -> None:
-        found = locate(indices)
-        taken = output.reshape(found.size, rows[1])
-        np.take(input.reshape(rows), found, 0, out=taken, mode=IN_RANGE)
+        rows, taken = input.reshape(slices.shape), output.reshape(-1, slices.shape[1])
+        for block, found in slices.numbers(indices):
+            np.take(rows, found, 0, out=taken[block], mode=IN_RANGE)
 
     return take
 
 
 @kernel(indexing.scatter_nd)
 def scatter_nd(node: Node) -> Kernel:
-    locate, rows = _row_numbers(node)
+    slices = Slices.of(node)
 
     def put(input: Array, indices: Array, updates: Array, output: Array) -> None:
         np.copyto(output, input)
-        found = locate(indices)
-        output.reshape(rows)[found] = updates.reshape(found.size, rows[1])
+        rows, updates = output.reshape(slices.shape), updates.reshape(-1, slices.shape[1])
+        for block, found in slices.numbers(indices):
+            rows[found] = updates[block]
 
     return put
 
 
-def _row_numbers(node: Node) -> tuple[Locate, tuple[int, int]]:
-    """Number the slices of the input that coordinates select, and the input's shape as a matrix of slices."""
-    shape, length = node.operand("input").shape, node.operand("indices").shape[-1]
-    sizes = shape[:length]
-    strides = _strides(sizes)
-    rows = (math.prod(sizes), math.prod(shape[length:]))
+@attrs.frozen
+class Slices:
+    """Which slices of the input coordinates select.
 
-    def locate(indices: Array) -> Array:
-        coordinates = indices.reshape(-1, length)
-        found = np.zeros(len(coordinates), np.intp)
-        for axis, (size, stride) in enumerate(zip(sizes, strides, strict=True)):
-            found += positions(coordinates[:, axis], size) * stride
-        return found
+    Attributes:
+        shape: the input as a matrix that has a row for each slice.
+        sizes: of the axes that coordinates are for.
+        scratch: for the numbers of some slices, and for the positions along an axis.
+    """
 
-    return locate, rows
+    shape: tuple[int, int]
+    sizes: tuple[int, ...]
+    scratch: Array
+
+    @classmethod
+    def of(cls, node: Node) -> "Slices":
+        """What a node's ``indices`` select."""
+        shape, (*outer, length) = node.operand("input").shape, node.operand("indices").shape
+        count = min(math.prod(outer), BLOCK, allowance(node) // (2 * NUMBER_BYTES))
+        rows = (math.prod(shape[:length]), math.prod(shape[length:]))
+        return cls(rows, shape[:length], scratch((2, count), np.intp))
+
+    def numbers(self, indices: Array) -> Iterator[tuple[slice, Array]]:
+        """The numbers of the selected slices, block by block, each time in the same scratch."""
+        coordinates = indices.reshape(-1, len(self.sizes))
+        step = self.scratch.shape[1]
+        for start in range(0, len(coordinates), step):
+            some = coordinates[start : start + step]
+            found, place = self.scratch[:, : len(some)]
+            found.fill(0)
+            for axis, (size, stride) in enumerate(zip(self.sizes, _strides(self.sizes), strict=True)):
+                positions(some[:, axis], size, place)
+                np.multiply(place, stride, out=place)
+                np.add(found, place, out=found)
+            yield slice(start, start + step), found
 
 
 def _strides(sizes: Sequence[int]) -> tuple[int, ...]:

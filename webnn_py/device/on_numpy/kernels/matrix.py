@@ -1,12 +1,29 @@
-"""Matrix products on arrays: they go to BLAS; float16 by way of float32, rounded once."""
+"""Matrix products on arrays: they go to BLAS; float16 by way of float32, large ones block by block, rounded once."""
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Final
 
 import numpy as np
 
 from webnn_py.device.on_numpy.blas import float32, for_blas
+from webnn_py.device.on_numpy.kernels._blocks import part_of, tiles
+from webnn_py.device.on_numpy.kernels._float16 import NARROWING, narrow, widen
+from webnn_py.device.on_numpy.scratch import allowance, scratch
 from webnn_py.device.on_numpy.table import Array, Kernel, kernel
 from webnn_py.graph import Node
 from webnn_py.operators import matrix
 from webnn_py.operators.casting import cast_number
+
+WHOLE: Final = 2**21
+"""The elements of scratch, 8 MiB in float32, up to which float16 products are not cut: BLAS is slower on blocks."""
+
+Sizes = tuple[int, int, int]
+"""The rows of a product, the elements that each of its elements sums over, and its columns."""
+
+Finish = Callable[[Array, slice, slice], object]
+"""Takes a block of a product, in float32 and to be overwritten, and its rows and columns."""
 
 
 def multiply_adds(node: Node) -> float:
@@ -22,7 +39,11 @@ def matmul(node: Node) -> Kernel:
     one_matrix = all(size == 1 for size in b_shape[:-2])
     tall = one_matrix and any(size != 1 for size in node.outputs[0].shape[:-2])
     multiply = stacked_product if tall else product
-    return multiply if node.outputs[0].data_type == "float32" else rounded(multiply)
+    if node.outputs[0].data_type == "float32":
+        return multiply
+    sizes = (node.outputs[0].shape[-2], b_shape[-2], b_shape[-1])
+    count = math.prod(node.outputs[0].shape[:-2])
+    return rounded(multiply) if count * elements(sizes) <= WHOLE else widened_product(node, tall=tall)
 
 
 def product(a: Array, b: Array, output: Array) -> None:
@@ -42,34 +63,157 @@ def stacked_product(a: Array, b: Array, output: Array) -> None:
 def rounded(multiply: Kernel) -> Kernel:
     """Do for float16 what ``multiply`` does for float32."""
 
-    def run(a: Array, b: Array, output: Array) -> None:
-        wide = np.empty(output.shape, np.float32)
-        multiply(float32(a), float32(b), wide)
-        np.copyto(output, wide, casting="same_kind")
+    def run(*arrays: Array) -> None:
+        wide = np.empty(arrays[-1].shape, np.float32)
+        multiply(*(float32(array) for array in arrays[:-1]), wide)
+        np.copyto(arrays[-1], wide, casting="same_kind")
 
     return run
+
+
+def widened_product(node: Node, *, tall: bool) -> Kernel:
+    """The product of float16 matrices: of as many at a time as fit into the scratch."""
+    shape = node.outputs[0].shape
+    a_shape, b_shape = ((1,) * (len(shape) - value.descriptor.rank) + value.descriptor.shape for value in node.inputs)
+    if tall:
+        count = node.outputs[0].element_count // shape[-1]
+        a_shape, b_shape, shape = (1, count, a_shape[-1]), (1, *b_shape[-2:]), (1, count, shape[-1])
+    batch = shape[:-2] or (1,)
+    a_shape, b_shape = (sizes if len(sizes) > 2 else (1, *sizes) for sizes in (a_shape, b_shape))
+    multiply = Widened((a_shape[-2], a_shape[-1], shape[-1]), max(WHOLE, allowance(node) // 4))
+
+    def run(a: Array, b: Array, output: Array) -> None:
+        a, b, output = a.reshape(a_shape), b.reshape(b_shape), output.reshape(*batch, *shape[-2:])
+        for tile in tiles(batch, multiply.matrices):
+            target = output[tile]
+
+            def finish(block: Array, rows: slice, columns: slice, target: Array = target) -> None:
+                narrow(block, target[..., rows, columns])
+
+            multiply(a[part_of(a_shape[:-2], tile)], b[part_of(b_shape[:-2], tile)], finish)
+
+    return run
+
+
+class Widened:
+    """Multiplies float16 matrices, a block of the product after the other.
+
+    Attributes:
+        matrices: how many it can multiply at a time.
+    """
+
+    def __init__(self, sizes: Sizes, most: int) -> None:
+        """Take the scratch: at most so many float32 elements, for matrices of these sizes."""
+        self._step = step = fitted(sizes, most)
+        self.matrices = max(1, most // elements(step)) if step == sizes else 1
+        rows, inner, columns = (self.matrices * step[0], step[1], step[2])
+        self._a, self._b = scratch(rows * inner), scratch(self.matrices * inner * columns)
+        self._product = scratch(rows * columns)
+        self._term = scratch(rows * columns if inner < sizes[1] else 0)
+
+    def __call__(self, a: Array, b: Array, finish: Finish) -> None:
+        """Multiply, and call ``finish`` with each block of the product."""
+        rows, depths, columns = (
+            [slice(start, min(start + step, size)) for start in range(0, size, step)]
+            for size, step in zip((*a.shape[-2:], b.shape[-1]), self._step, strict=True)
+        )
+        for column, row in itertools.product(columns, rows):
+            if len(depths) > 1 or row.start == 0:
+                factor = widened(b[..., depths[0], column], self._b)
+            block = self._multiply(a[..., row, depths[0]], factor, self._product)
+            for depth in depths[1:]:
+                factor = widened(b[..., depth, column], self._b)
+                np.add(block, self._multiply(a[..., row, depth], factor, self._term), out=block)
+            finish(block, row, column)
+
+    def _multiply(self, a: Array, b: Array, room: Array) -> Array:
+        shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
+        block = room[: math.prod(shape)].reshape(shape)
+        return np.matmul(widened(a, self._a), b, out=block)
+
+
+def fitted(sizes: Sizes, most: int) -> Sizes:
+    """The sizes of blocks that fit into the scratch: the largest is cut in halves until they do."""
+    step = list(sizes)
+    while elements((step[0], step[1], step[2])) > most and max(step) > 1:
+        largest = step.index(max(step))
+        step[largest] = -(-step[largest] // 2)
+    return step[0], step[1], step[2]
+
+
+def elements(sizes: Sizes) -> int:
+    """The elements of scratch that a block takes: its factors, itself and one more like it, and what rounding takes."""
+    rows, inner, columns = sizes
+    return rows * inner + inner * columns + (2 + NARROWING // 4) * rows * columns
+
+
+def widened(matrices: Array, room: Array) -> Array:
+    """Float16 matrices in float32, in the beginning of a piece of scratch, in the order in which they lie."""
+    if matrices.strides[-1] > matrices.strides[-2]:
+        return widened(matrices.swapaxes(-1, -2), room).swapaxes(-1, -2)
+    wide = room[: matrices.size].reshape(matrices.shape)
+    widen(matrices, wide)
+    return wide
 
 
 @kernel(matrix.gemm, work=multiply_adds)
 def gemm(node: Node) -> Kernel:
-    options = node.options
-    data_type = node.outputs[0].data_type
-    alpha = np.float32(cast_number(options["alpha"], data_type))
-    beta = np.float32(cast_number(options["beta"], data_type))
-    transpose_a, transpose_b = options["a_transpose"], options["b_transpose"]
-    has_c = "c" in node.operands
+    transpose_a, transpose_b = node.options["a_transpose"], node.options["b_transpose"]
+    shape = node.outputs[0].shape
+    combine = Combination(node)
 
     def run(a: Array, b: Array, *rest: Array) -> None:
-        output = rest[-1]
-        result = output if data_type == "float32" else np.empty(output.shape, np.float32)
-        a, b = float32(a), float32(b)
-        np.matmul(for_blas(a.T if transpose_a else a), for_blas(b.T if transpose_b else b), out=result)
-        if alpha != 1:
-            np.multiply(result, alpha, out=result)
-        if has_c:
-            c = float32(rest[0])
-            np.add(result, c if beta == 1 else c * beta, out=output)
-        elif result is not output:
-            np.copyto(output, result, casting="same_kind")
+        product(a.T if transpose_a else a, b.T if transpose_b else b, rest[-1])
+        combine(rest[-1], combine.addend(rest[:-1]))
 
-    return run
+    if node.outputs[0].data_type == "float32":
+        return run
+    sizes = (shape[0], node.operand("a").shape[0 if transpose_a else 1], shape[1])
+    if elements(sizes) <= WHOLE:
+        return rounded(run)
+    multiply = Widened(sizes, max(WHOLE, allowance(node) // 4))
+
+    def run_in_float16(a: Array, b: Array, *rest: Array) -> None:
+        c, output = combine.addend(rest[:-1]), rest[-1]
+        c = None if c is None else np.broadcast_to(c, shape)
+
+        def finish(block: Array, rows: slice, columns: slice) -> None:
+            combine(block, None if c is None else c[rows, columns])
+            narrow(block, output[rows, columns])
+
+        multiply(a.T if transpose_a else a, b.T if transpose_b else b, finish)
+
+    return run_in_float16
+
+
+class Combination:
+    """What is to be done with a product: it times alpha, plus beta times c, in float32."""
+
+    def __init__(self, node: Node) -> None:
+        data_type = node.outputs[0].data_type
+        self._alpha, self._beta = (np.float32(cast_number(node.options[name], data_type)) for name in ("alpha", "beta"))
+        self._shape = node.outputs[0].shape
+        self._rows = max(1, allowance(node) // (4 * self._shape[1]))
+        self._is_small = "c" in node.operands and node.operand("c").element_count < node.outputs[0].element_count
+
+    def addend(self, given: tuple[Array, ...]) -> Array | None:
+        """``c``, if it is given, in a shape that broadcasts; times beta already if that takes few elements."""
+        if not given:
+            return None
+        if not self._is_small:
+            return given[0].reshape(self._shape)
+        return given[0] if self._beta == 1 else np.multiply(given[0], self._beta, dtype=np.float32)
+
+    def __call__(self, block: Array, c: Array | None) -> None:
+        """Do so with a block of the product, and what of the addend belongs to it."""
+        if self._alpha != 1:
+            np.multiply(block, self._alpha, out=block)
+        if c is None:
+            return
+        is_scaled = self._is_small or self._beta == 1
+        if is_scaled:
+            np.add(block, c, out=block)
+            return
+        for start in range(0, len(block), self._rows):
+            rows = slice(start, start + self._rows)
+            np.add(block[rows], np.multiply(c[rows], self._beta, dtype=np.float32), out=block[rows])

@@ -3,23 +3,32 @@
 A network is its cell, step after step. What the gates take from the input is one matrix product for many time steps;
 each step adds what they take from the hidden state, and computes in place on scratch arrays. All of it is float32;
 float16 is rounded once, at the end. A cell is a network of one step in one direction.
+
+Scratch is bounded, but for weights in float16 that more than one step needs: they are widened once, as a whole.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 import attrs
 import numpy as np
 
-from webnn_py.device.on_numpy.kernels._float16 import in_float32
+from webnn_py.device.on_numpy.bands import tile_size, tile_starts
+from webnn_py.device.on_numpy.kernels._float16 import in_float32, widen
+from webnn_py.device.on_numpy.scratch import allowance, scratch
 from webnn_py.device.on_numpy.table import Array, Kernel, kernel
 from webnn_py.graph import Node
 from webnn_py.operators import recurrent
 from webnn_py.operators.recurrent import GRU_ACTIVATIONS, LSTM_ACTIVATIONS, PEEPHOLE_GATES
 
 PROJECTED = 2**18
-"""The elements of the gates' share of the input that are computed at a time, about."""
+"""The most elements of the input, and of the gates' share of it, that are taken at a time."""
+
+WIDENED = 1 / 4
+"""How much of the scratch is for float16 weights that are widened as they are needed."""
 
 STATES: Mapping[str, str] = {"hidden_state": "initial_hidden_state", "cell_state": "initial_cell_state"}
 """What a network calls the states that a cell takes."""
@@ -30,6 +39,7 @@ class Sizes:
     """The sizes of a network, or of a cell as a network of one step; see the operators.
 
     Attributes:
+        rows: the rows of the batch that are computed at a time.
         backward: for each direction, whether it takes the steps from the last to the first.
     """
 
@@ -37,6 +47,7 @@ class Sizes:
     batch: int
     features: int
     hidden: int
+    rows: int
     backward: tuple[bool, ...]
 
     @classmethod
@@ -45,7 +56,11 @@ class Sizes:
         steps, batch, features = (1, *node.operand("input").shape)[-3:]
         direction = node.options.get("direction", "forward")
         backward = {"forward": (False,), "backward": (True,), "both": (False, True)}[direction]
-        return cls(steps, batch, features, node.options["hidden_size"], backward)
+        hidden = node.options["hidden_size"]
+        # The gates of one step, what they take from the input, and some states.
+        row_bytes = 4 * (2 * node.operand("weight").shape[-2] + 3 * hidden + features)
+        rows = tile_size(batch, (1 - WIDENED) * allowance(node) / row_bytes)
+        return cls(steps, batch, features, hidden, rows, backward)
 
 
 @attrs.frozen
@@ -53,8 +68,8 @@ class Parameters:
     """What a cell multiplies and adds in one direction, in float32 and gate by gate.
 
     Attributes:
-        weight: [gates, input size, hidden size].
-        recurrent_weight: [gates, hidden size, hidden size].
+        weight: [gates, input size, hidden size]; float16 where it is needed only once.
+        recurrent_weight: [gates, hidden size, hidden size]; likewise.
         bias: [gates, 1, hidden size], if given.
         recurrent_bias: [gates, 1, hidden size], if given.
         peepholes: [3, hidden size], if given.
@@ -67,12 +82,14 @@ class Parameters:
     peepholes: Array | None
 
     @classmethod
-    def of(cls, given: Mapping[str, Array], direction: int, size: int) -> Parameters:
-        """The parameters of a direction of a network with hidden states of ``size``."""
+    def of(cls, given: Mapping[str, Array], direction: int, sizes: Sizes) -> Parameters:
+        """The parameters of a direction of a network."""
 
         def by_gate(name: str) -> Array:
-            array = in_float32(given[name][direction])
-            return array.reshape(-1, size, *array.shape[1:])
+            array: Array = given[name][direction]
+            if array.ndim == 1 or sizes.steps > 1:
+                array = in_float32(array)
+            return array.reshape(-1, sizes.hidden, *array.shape[1:])
 
         return cls(
             by_gate("weight").transpose(0, 2, 1),
@@ -85,6 +102,10 @@ class Parameters:
 
 Step = Callable[[Array, Parameters, Sequence[Array]], None]
 """Takes the gates' share of the input, the parameters, and the states, which it brings forward by one step."""
+
+
+Multiply = Callable[[Array, Array, Array], None]
+"""Takes rows, the weights of some gates, and where to put each gate's products."""
 
 
 def _work(node: Node) -> float:
@@ -100,7 +121,11 @@ class Network:
     """
 
     def __init__(
-        self, node: Node, gate_count: int, make_step: Callable[[Node, Sizes], Step], states: Sequence[str]
+        self,
+        node: Node,
+        gate_count: int,
+        make_step: Callable[[Node, Sizes, Multiply], Step],
+        states: Sequence[str],
     ) -> None:
         """Prepare scratch arrays.
 
@@ -114,10 +139,14 @@ class Network:
         self._is_cell = "steps" not in node.options
         self._names = [STATES.get(name, name) for name in node.operands]
         self._initial = states
-        self._states = [np.empty((sizes.batch, sizes.hidden), np.float32) for _ in states]
-        self._step = make_step(node, sizes)
-        self._span = min(sizes.steps, max(1, PROJECTED // (gate_count * sizes.batch * sizes.hidden)))
-        self._shares = np.empty((gate_count, self._span * sizes.batch, sizes.hidden), np.float32)
+        self._states = [scratch((sizes.rows, sizes.hidden)) for _ in states]
+        is_widened = node.outputs[0].data_type == "float16" and sizes.steps == 1
+        self._widened = scratch(int(WIDENED * allowance(node)) // 4 if is_widened else 0)
+        self._step = make_step(node, sizes, partial(multiply, self._widened))
+        step_elements = sizes.rows * (gate_count * sizes.hidden + sizes.features)
+        most = int((1 - WIDENED) * allowance(node)) // 4 - sizes.rows * sizes.hidden * (gate_count + 3)
+        self._span = min(sizes.steps, max(1, min(PROJECTED, most) // step_elements))
+        self._shares = scratch((gate_count, self._span * sizes.rows, sizes.hidden))
 
     def __call__(self, *arrays: Array) -> None:
         """Run the network on the operands that are there, into the outputs."""
@@ -125,32 +154,63 @@ class Network:
             arrays = tuple(array[np.newaxis] for array in arrays)
         given = dict(zip(self._names, arrays, strict=False))
         outputs = arrays[len(self._names) :]
-        last, sequences = outputs[: len(self._states)], outputs[len(self._states) :]
         for direction, backward in enumerate(self._sizes.backward):
-            for state, name in zip(self._states, self._initial, strict=True):
-                np.copyto(state, given[name][direction] if name in given else 0)
-            parameters = Parameters.of(given, direction, self._sizes.hidden)
-            for time, share in self._project(given["input"], parameters, backward=backward):
-                self._step(share, parameters, self._states)
-                for sequence in sequences:
-                    np.copyto(sequence[time, direction], self._states[0], casting="same_kind")
-            for output, state in zip(last, self._states, strict=True):
-                np.copyto(output[direction], state, casting="same_kind")
+            parameters = Parameters.of(given, direction, self._sizes)
+            for start in tile_starts(self._sizes.batch, self._sizes.rows):
+                rows = slice(start, start + self._sizes.rows)
+                self._run(given, outputs, parameters, direction, rows, backward=backward)
+
+    def _run(
+        self,
+        given: Mapping[str, Array],
+        outputs: Sequence[Array],
+        parameters: Parameters,
+        direction: int,
+        rows: slice,
+        *,
+        backward: bool,
+    ) -> None:
+        """Run some rows of the batch in one direction."""
+        last, sequences = outputs[: len(self._states)], outputs[len(self._states) :]
+        for state, name in zip(self._states, self._initial, strict=True):
+            np.copyto(state, given[name][direction, rows] if name in given else 0)
+        for time, share in self._project(given["input"][:, rows], parameters, backward=backward):
+            self._step(share, parameters, self._states)
+            for sequence in sequences:
+                np.copyto(sequence[time, direction, rows], self._states[0], casting="same_kind")
+        for output, state in zip(last, self._states, strict=True):
+            np.copyto(output[direction, rows], state, casting="same_kind")
 
     def _project(self, input: Array, parameters: Parameters, *, backward: bool) -> Iterator[tuple[int, Array]]:
         """The time steps in the order of their processing, each with the gates' share of its input."""
-        steps, batch = self._sizes.steps, self._sizes.batch
+        steps, rows = self._sizes.steps, self._sizes.rows
         order = range(steps)[::-1] if backward else range(steps)
         for start in range(0, steps, self._span):
             span = order[start : start + self._span]
             first = min(span[0], span[-1])
             x = in_float32(input[first : first + len(span)]).reshape(-1, self._sizes.features)
-            shares = np.matmul(x, parameters.weight, out=self._shares[:, : len(x)])
+            shares = self._shares[:, : len(x)]
+            multiply(self._widened, x, parameters.weight, shares)
             if parameters.bias is not None:
                 np.add(shares, parameters.bias, out=shares)
             for time in span:
-                row = (time - first) * batch
-                yield time, shares[:, row : row + batch]
+                row = (time - first) * rows
+                yield time, shares[:, row : row + rows]
+
+
+def multiply(widened: Array, x: Array, weights: Array, products: Array) -> None:
+    """Multiply by the weights of each gate, widening float16 bit by bit."""
+    if weights.dtype == np.float32:
+        np.matmul(x, weights, out=products)
+        return
+    inputs, outputs = weights.shape[-2:]
+    step = max(1, len(widened) // inputs)
+    for gate, start in itertools.product(range(len(weights)), range(0, outputs, step)):
+        part = weights[gate, :, start : start + step].T
+        room = widened[: part.size] if inputs <= len(widened) else np.empty(part.size, np.float32)
+        wide = room.reshape(part.shape)
+        widen(part, wide)
+        np.matmul(x, wide.T, out=products[gate, :, start : start + step])
 
 
 @kernel(recurrent.gru, work=_work)
@@ -165,17 +225,17 @@ def lstm(node: Node) -> Kernel:
     return Network(node, 4, _lstm_step, ["initial_hidden_state", "initial_cell_state"])
 
 
-def _gru_step(node: Node, sizes: Sizes) -> Step:
+def _gru_step(node: Node, sizes: Sizes, multiply: Multiply) -> Step:
     layout = node.options["layout"]
     activate_both, activate_new = (ACTIVATIONS[name] for name in node.options["activations"] or GRU_ACTIVATIONS)
-    gates = np.empty((3, sizes.batch, sizes.hidden), np.float32)
+    gates = scratch((3, sizes.rows, sizes.hidden))
     update, reset = gates[layout.index("z")], gates[layout.index("r")]
     both, new = gates[:2], gates[2]  # the new gate comes last in either layout
-    kept = np.empty((sizes.batch, sizes.hidden), np.float32)
+    kept = scratch((sizes.rows, sizes.hidden))
 
     def reset_after(share: Array, parameters: Parameters, states: Sequence[Array]) -> None:
         hidden = states[0]
-        np.matmul(hidden, parameters.recurrent_weight, out=gates)
+        multiply(hidden, parameters.recurrent_weight, gates)
         if parameters.recurrent_bias is not None:
             np.add(gates, parameters.recurrent_bias, out=gates)
         np.add(both, share[:2], out=both)
@@ -185,12 +245,12 @@ def _gru_step(node: Node, sizes: Sizes) -> Step:
 
     def reset_before(share: Array, parameters: Parameters, states: Sequence[Array]) -> None:
         hidden, weight, bias = states[0], parameters.recurrent_weight, parameters.recurrent_bias
-        np.matmul(hidden, weight[:2], out=both)
+        multiply(hidden, weight[:2], both)
         if bias is not None:
             np.add(both, bias[:2], out=both)
         np.add(both, share[:2], out=both)
         activate_both(both)
-        np.matmul(np.multiply(hidden, reset, out=kept), weight[2], out=new)
+        multiply(np.multiply(hidden, reset, out=kept), weight[2:], gates[2:])
         if bias is not None:
             np.add(new, bias[2], out=new)
         blend(share, hidden)
@@ -205,18 +265,18 @@ def _gru_step(node: Node, sizes: Sizes) -> Step:
     return reset_after if node.options["reset_after"] else reset_before
 
 
-def _lstm_step(node: Node, sizes: Sizes) -> Step:
+def _lstm_step(node: Node, sizes: Sizes, multiply: Multiply) -> Step:
     layout = node.options["layout"]
     gate_activation, cell_activation, state_activation = node.options["activations"] or LSTM_ACTIVATIONS
-    gates = np.empty((4, sizes.batch, sizes.hidden), np.float32)
+    gates = scratch((4, sizes.rows, sizes.hidden))
     by_name = {name: gates[index] for index, name in enumerate(layout)}
     activated = _runs(gates, [cell_activation if name == "g" else gate_activation for name in layout])
     activate_state = ACTIVATIONS[state_activation]
-    product = np.empty((sizes.batch, sizes.hidden), np.float32)
+    product = scratch((sizes.rows, sizes.hidden))
 
     def step(share: Array, parameters: Parameters, states: Sequence[Array]) -> None:
         hidden, cell = states
-        np.matmul(hidden, parameters.recurrent_weight, out=gates)
+        multiply(hidden, parameters.recurrent_weight, gates)
         if parameters.recurrent_bias is not None:
             np.add(gates, parameters.recurrent_bias, out=gates)
         np.add(gates, share, out=gates)

@@ -1,6 +1,6 @@
 """Resampling on arrays, one axis after the other, in tiles that stay in cache."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import prod
 from typing import Any, Final
@@ -9,6 +9,7 @@ import attrs
 import numpy as np
 
 from webnn_py.device.on_numpy.bands import tile_size, tile_starts
+from webnn_py.device.on_numpy.scratch import allowance
 from webnn_py.device.on_numpy.table import Array, Kernel, elements, kernel
 from webnn_py.graph import Node
 from webnn_py.operators import resampling
@@ -89,13 +90,17 @@ def resample2d(node: Node) -> Kernel:
     if len(stretches) == 2 and columns_first(stretches[0], stretches[1], SCATTERED if after[4] == 1 else 1):
         stretches.reverse()
     rounded = bool(stretches) and linear and node.outputs[0].data_type in ("int8", "uint8")
-    rows = tile_size(after[1], TILE / prod(after[2:]))
+    most = allowance(node)
+    item_bytes = np.dtype(node.outputs[0].data_type).itemsize
+    row_bytes = row_cost(stretches, before, after, item_bytes, rounded=rounded)
+    rows = tile_size(after[1], min(most / row_bytes, TILE / prod(after[2:])))
+    wholes = {stretch.axis: stretch.whole() for stretch in stretches}
     tiles = [
         (old_rows, slice(row, row + rows), chain(steps, linear=linear, rounded=rounded))
         for row in tile_starts(after[1], rows)
-        for old_rows, steps in [rows_of(stretches, row, row + rows, after[1])]
+        for old_rows, steps in [rows_of(stretches, wholes, row, row + rows, after[1])]
     ]
-    planes = tile_size(after[0], TILE / prod(after[1:]))
+    planes = tile_size(after[0], min(most / (rows * row_bytes), TILE / prod(after[1:])))
 
     def run(images: Array, output: Array) -> None:
         images, output = images.reshape(before), output.reshape(after)
@@ -107,6 +112,23 @@ def resample2d(node: Node) -> Kernel:
     return run
 
 
+def row_cost(
+    stretches: Sequence[Stretch], before: Sequence[int], after: Sequence[int], item_bytes: int, *, rounded: bool
+) -> float:
+    """About the bytes of scratch that a row of the output takes: what lies between two steps, and within one."""
+    sizes = list(before)
+    between, within = 0, 0
+    for index, stretch in enumerate(stretches):
+        sizes[stretch.axis] = stretch.new_size
+        within = max(within, prod(sizes[1:]))
+        if rounded or index < len(stretches) - 1:
+            between += prod(sizes[1:])
+    if any(stretch.linear for stretch in stretches):
+        # Interpolating takes two float32 arrays, and the elements picked for one of them.
+        return (4 * between + (8 + item_bytes) * within) / after[1]
+    return max(1, item_bytes * (between + within) / after[1])
+
+
 def columns_first(rows: Stretch, columns: Stretch, cost: float) -> bool:
     """Whether to resample columns before rows, when an element of a column costs ``cost`` times that of a row."""
     if_first = cost * rows.size * columns.new_size + rows.new_size * columns.new_size
@@ -114,7 +136,7 @@ def columns_first(rows: Stretch, columns: Stretch, cost: float) -> bool:
 
 
 def rows_of(
-    stretches: Sequence[Stretch], begin: int, end: int, height: int
+    stretches: Sequence[Stretch], wholes: Mapping[int, Step], begin: int, end: int, height: int
 ) -> tuple[slice, list[tuple[int, int, Step]]]:
     """How to get some rows of the output.
 
@@ -122,7 +144,7 @@ def rows_of(
         The rows of the input that they need; and each step's axis, the length that it makes of it, and the step.
     """
     if end - begin == height:
-        return slice(None), [(stretch.axis, stretch.new_size, stretch.whole()) for stretch in stretches]
+        return slice(None), [(stretch.axis, stretch.new_size, wholes[stretch.axis]) for stretch in stretches]
     old_rows = slice(begin, end)
     steps = []
     for stretch in stretches:
@@ -130,7 +152,7 @@ def rows_of(
             old_rows, step = stretch.part(begin, end)
             steps.append((1, end - begin, step))
         else:
-            steps.append((stretch.axis, stretch.new_size, stretch.whole()))
+            steps.append((stretch.axis, stretch.new_size, wholes[stretch.axis]))
     return old_rows, steps
 
 
@@ -181,9 +203,16 @@ def mix(axis: int, neighbors: tuple[Places, Places, Array], source: Array, targe
     """Interpolate between the elements below and above each position, given the weight of the one above."""
     below, above, weight = neighbors
     weight = weight.reshape(-1, *(1,) * (source.ndim - 1 - axis))
-    low = np.multiply(take(source, axis, below), 1 - weight, dtype=np.float32)
-    high = np.multiply(take(source, axis, above), weight, dtype=np.float32)
-    np.add(low, high, out=target)
+    low = weighted(source, axis, below, 1 - weight)
+    np.add(low, weighted(source, axis, above, weight), out=target)
+
+
+def weighted(source: Array, axis: int, places: Places, weight: Array) -> Array:
+    """The elements at some places of an axis, times their weights, in float32."""
+    found = take(source, axis, places)
+    if isinstance(places, slice) or found.dtype != np.float32:
+        return np.multiply(found, weight, dtype=np.float32)
+    return np.multiply(found, weight, out=found)
 
 
 def repeat(axis: int, factor: int, source: Array, target: Array) -> None:
