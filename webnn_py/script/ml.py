@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from types import TracebackType
 from typing import Any, Self, final, get_args
@@ -51,7 +51,7 @@ class ML(Handle):
         nursery.start_soon(self.script_timeline.run)
         return self
 
-    def create_context(
+    def create_context(  # noqa: PLR0913 - options by keyword
         self,
         *,
         power_preference: MLPowerPreference = "default",
@@ -59,6 +59,7 @@ class ML(Handle):
         gpu_device: object = None,
         backend: BackendName | None = None,
         max_queued_bytes: int | None = None,
+        float16_accumulation: bool = False,
     ) -> MLPromise[MLContext]:
         """Make a context: a device with a timeline of its own.
 
@@ -68,6 +69,8 @@ class ML(Handle):
             gpu_device: a ``wgpu.GPUDevice`` to run on.
             backend: ``"numpy"`` or ``"wgpu"`` and no other, or None to choose. Not in the specification.
             max_queued_bytes: what :meth:`MLContext.room` waits for. Not in the specification.
+            float16_accumulation: whether a GPU may sum products of float16 matrices and convolutions in float16,
+                which is faster and rounds every sum; otherwise sums are float32. Not in the specification.
 
         Returns:
             A promise of the context, rejected with ``TypeError`` for a bad argument, ``SecurityError`` when the
@@ -79,6 +82,7 @@ class ML(Handle):
                 allowed = ", ".join(get_args(MLPowerPreference))
                 raise TypeError(f"power_preference is {power_preference!r}; it must be one of {allowed}")
             accelerated = _converted("accelerated", boolean, accelerated)
+            float16_accumulation = _converted("float16_accumulation", boolean, float16_accumulation)
             if max_queued_bytes is not None:
                 max_queued_bytes = _converted("max_queued_bytes", unsigned_long, max_queued_bytes)
             if backend is not None and backend not in get_args(BackendName):
@@ -96,25 +100,28 @@ class ML(Handle):
         }
         if gpu_device is None and (backend == "numpy" or (backend is None and not accelerated)):
             return self._create_context(numpy_backend(), **options)
-        return self._create_gpu_context(backend, gpu_device, options)
+        choose = partial(
+            choose_backend, backend, gpu_device, power_preference, float16_accumulation=float16_accumulation
+        )
+        return self._create_gpu_context(choose, options)
 
     def _create_gpu_context(
-        self, name: BackendName | None, gpu_device: object, options: dict[str, Any]
+        self, choose: Callable[[], Awaitable[Backend]], options: dict[str, Any]
     ) -> MLPromise[MLContext]:
         """Make a context on a GPU, which takes its time: in parallel, as the specification says."""
         if self._closed:
             return MLPromise._rejected(InvalidStateError("create_context(): the open_ml() block has been left"))
         promise: MLPromise[MLContext] = MLPromise._create()
         self._opening += 1
-        self._nursery.start_soon(self._open_gpu, name, gpu_device, options, promise)
+        self._nursery.start_soon(self._open_gpu, choose, options, promise)
         return promise
 
     async def _open_gpu(
-        self, name: BackendName | None, gpu_device: object, options: dict[str, Any], promise: MLPromise[MLContext]
+        self, choose: Callable[[], Awaitable[Backend]], options: dict[str, Any], promise: MLPromise[MLContext]
     ) -> None:
         try:
             with trio.CancelScope(shield=True):
-                backend = await choose_backend(name, gpu_device, options["power_preference"])
+                backend = await choose()
         except Exception as error:  # noqa: BLE001 - a driver may fail in any way; the promise tells
             refusal = error if isinstance(error, (TypeError, NotSupportedError)) else NotSupportedError(str(error))
             refusal = type(refusal)(f"create_context(): {refusal}")
@@ -213,7 +220,13 @@ def numpy_backend() -> Backend:
     return NumpyBackend()
 
 
-async def choose_backend(name: BackendName | None, gpu_device: object, power_preference: MLPowerPreference) -> Backend:
+async def choose_backend(
+    name: BackendName | None,
+    gpu_device: object,
+    power_preference: MLPowerPreference,
+    *,
+    float16_accumulation: bool,
+) -> Backend:
     """The one place that chooses a device: the user's, a real GPU, or numpy; software GPUs only when asked for.
 
     Raises:
@@ -225,7 +238,7 @@ async def choose_backend(name: BackendName | None, gpu_device: object, power_pre
         return numpy_backend()
     from webnn_py.device.on_wgpu.backend import WgpuBackend  # noqa: PLC0415 - wgpu loads when it is needed
 
-    return WgpuBackend(device, owned=gpu_device is None)
+    return WgpuBackend(device, owned=gpu_device is None, float16_accumulation=float16_accumulation)
 
 
 def _open_device(name: BackendName | None, gpu_device: object, power_preference: MLPowerPreference) -> Any:

@@ -10,6 +10,7 @@ from itertools import pairwise
 from time import perf_counter
 from typing import Any, Final
 
+import attrs
 import numpy as np
 import trio
 import wgpu
@@ -45,12 +46,12 @@ class WgpuBackend:
 
     overlapping = True
 
-    def __init__(self, device: wgpu.GPUDevice, *, owned: bool) -> None:
+    def __init__(self, device: wgpu.GPUDevice, *, owned: bool, float16_accumulation: bool) -> None:
         self.info = describe(device)
         self.device = device
         self.lost: Callable[[str], None] = lambda _message: None
         self._owned = owned
-        self._features = features_of(device)
+        self._features = attrs.evolve(features_of(device), float16_accumulation=float16_accumulation)
         self.capabilities = _capabilities(device, shader_int64=self._features.shader_int64)
         self._queue = Queue(device)
         self._pipelines = Pipelines(device)

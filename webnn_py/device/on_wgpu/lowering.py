@@ -21,7 +21,11 @@ MOST_FUSED = 100
 
 @attrs.frozen
 class Features:
-    """What an adapter has, as far as kernels care."""
+    """What an adapter has, as far as kernels care, and what the user allows.
+
+    Attributes:
+        float16_accumulation: whether products of float16 matrices may be summed in float16.
+    """
 
     shader_f16: bool = False
     shader_int64: bool = False
@@ -30,6 +34,7 @@ class Features:
     max_storage_buffers: int = 8
     max_workgroup_storage: int = 16384
     max_invocations: int = 256
+    float16_accumulation: bool = False
 
     def element(self, data_type: MLOperandDataType) -> Element:
         """How a data type is stored here."""

@@ -6,7 +6,6 @@ Every invocation keeps its sums in named variables; all loops but the one over t
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
 
 import attrs
 
@@ -30,7 +29,6 @@ class Product:
         address: (batch, row, column), WGSL expressions → the number of an element of the output.
         fours: whether each four columns from a multiple of four are four aligned neighbours in the output.
         row_fours: whether rows are so, if there is only one column.
-        accumulate: what to sum in; ``f16`` is for float16 sides only, and rounds every sum.
         is_there: (batch, row, column) → whether the element is in the output; None where all are.
     """
 
@@ -40,8 +38,12 @@ class Product:
     address: Callable[[str, str, str], str]
     fours: bool
     row_fours: bool = False
-    accumulate: Literal["f32", "f16"] = "f32"
     is_there: Callable[[str, str, str], str] | None = None
+
+    @property
+    def is_native_float16(self) -> bool:
+        """Whether both sides are float16 in the shader, too."""
+        return self.left.element.one == self.right.element.one == "f16"
 
     def upright(self) -> Product:
         """The same product with rows and columns exchanged where it has a single column: that lies like a row."""
@@ -65,15 +67,16 @@ def emit_product(lowering: Lowering, product: Product, epilogue: Epilogue, tile:
     """The kernels of a product: one, or one for parts of the inner axis and one that adds them up."""
     rows, columns, inner = product.left.outer, product.right.outer, product.left.inner
     tile = tile or choose_tile(rows, columns, product.batch, lowering.features)
+    accumulate = "f16" if lowering.features.float16_accumulation and product.is_native_float16 else "f32"
     groups = tile.groups(rows, columns) * product.batch
     splits = choose_splits(tile, groups, inner)
     if splits == 1 and (product.fours or epilogue.stores_single_elements):
         finish = epilogue.write(fours=product.fours)
-        writer = TileWriter(product, tile, 1, epilogue.count, finish)
+        writer = TileWriter(product, tile, 1, epilogue.count, finish, accumulate)
         lowering.emit(writer.kernel(epilogue.label))
         return
     sums = Buffer("block", splits * padded_count(epilogue) * 4)
-    writer = TileWriter(product, tile, splits, epilogue.count, sums)
+    writer = TileWriter(product, tile, splits, epilogue.count, sums, accumulate)
     lowering.emit(writer.kernel(f"{epilogue.label} (parts)"))
     emit_finish(lowering, epilogue, sums, splits)
 
@@ -90,7 +93,10 @@ class TileWriter:
     workgroup's memory, ``c{r}_{g}`` are the sums of row r and the group g of four columns.
     """
 
-    def __init__(self, product: Product, tile: Tile, splits: int, count: int, end: Finish | Buffer) -> None:
+    def __init__(
+        self, product: Product, tile: Tile, splits: int, count: int, end: Finish | Buffer, accumulate: str
+    ) -> None:
+        """Write the kernel that sums in ``accumulate``; ``f16`` rounds every sum."""
         self._product = product
         self._tile = tile
         self._splits = splits
@@ -100,13 +106,14 @@ class TileWriter:
         self._steps = -(-product.left.inner // tile.depth)
         self._row_tiles = -(-self._rows // tile.rows)
         self._column_tiles = -(-self._columns // tile.columns)
-        self._vector = f"vec4<{product.accumulate}>"
+        self._accumulate = accumulate
+        # float16 is widened when it is stored: sooner, an invocation would wait for memory before it computes.
+        self._fetched = "f16" if product.is_native_float16 else accumulate
+        vectors = {"fetched": f"vec4<{self._fetched}>", "vector": f"vec4<{accumulate}>"}
         left_threads, right_threads = self._threads_by_side()
-        self._left = Staging("left", product.left, tile, tile.rows, "row0", left_threads, 0, self._vector)
         behind = tile.depth * tile.rows // WIDTH
-        self._right = Staging(
-            "right", product.right, tile, tile.columns, "column0", right_threads, behind, self._vector
-        )
+        self._left = Staging("left", product.left, tile, tile.rows, "row0", left_threads, 0, **vectors)
+        self._right = Staging("right", product.right, tile, tile.columns, "column0", right_threads, behind, **vectors)
         self._is_shared_out = left_threads != tile.threads
 
     def _threads_by_side(self) -> tuple[int, int]:
@@ -125,9 +132,9 @@ class TileWriter:
         groups = self._row_tiles * self._column_tiles * product.batch * self._splits
         workgroups = grid(groups)
         parts = [
-            f"var<workgroup> tile: array<{self._vector}, {tile.fours}>;",
-            product.left.functions("left", product.accumulate),
-            product.right.functions("right", product.accumulate),
+            f"var<workgroup> tile: array<{self._left.vector}, {tile.fours}>;",
+            product.left.functions("left", self._fetched),
+            product.right.functions("right", self._fetched),
             self._main(groups, workgroups[0]),
         ]
         reads = [
@@ -138,8 +145,7 @@ class TileWriter:
             return self._end.kernel(label, reads, elements, parts, workgroups)
         kind = "vec4<f32>" if product.fours else "f32"
         declared = declare([(name, kind_) for _, name, kind_ in reads], [("sums", kind)])
-        enable = directives(elements) or ("enable f16;\n" if product.accumulate == "f16" else "")
-        source = module(enable, declared, *parts)
+        source = module(directives(elements), declared, *parts)
         return Kernel(label, source, tuple(buffer for buffer, _, _ in reads), (self._end,), workgroups)
 
     def _main(self, groups: int, pitch: int) -> str:
@@ -183,8 +189,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         registers = max(self._left.fours, self._right.fours)
         if not self._is_shared_out:
             registers = self._left.fours + self._right.fours
-        lines += [f"var p{index} = {self._vector}();" for index in range(registers)]
-        lines += [f"var {name} = {self._vector}();" for name in self._sums()]
+        lines += [f"var p{index} = {self._left.fetched}();" for index in range(registers)]
+        lines += [f"var {name} = {self._left.vector}();" for name in self._sums()]
         return lines
 
     def _sums(self) -> list[str]:
@@ -268,7 +274,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             lines += self._left.take("a", k, half, tile.thread_rows)
             lines += self._right.take("b", k, half, tile.thread_columns)
             for row in range(tile.thread_rows):
-                factor = f"{self._vector}(a{row // WIDTH}.{LANES[row % WIDTH]})"
+                factor = f"{self._left.vector}(a{row // WIDTH}.{LANES[row % WIDTH]})"
                 for group in range(tile.thread_columns // WIDTH):
                     name = f"c{row}_{group}"
                     lines.append(f"  {name} = fma({factor}, b{group}, {name});")
@@ -312,7 +318,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     def _store_four(self, row: str, group: str, total: str) -> list[str]:
         """Store four sums of a row and a group of columns of the invocation."""
         tile, product = self._tile, self._product
-        total = total if product.accumulate == "f32" else f"vec4<f32>({total})"
+        total = total if self._accumulate == "f32" else f"vec4<f32>({total})"
         checks = []
         if self._rows % tile.rows:
             checks.append(f"row < {self._rows}u")

@@ -35,7 +35,7 @@ def is_skinny(product: Product) -> bool:
     """Whether one side has few vectors only."""
     matrices = isinstance(product.left, Matrix) and isinstance(product.right, Matrix)
     few = min(product.left.outer, product.right.outer) <= MOST_VECTORS
-    return matrices and few and product.left.inner > 0 and product.accumulate == "f32"
+    return matrices and few and product.left.inner > 0
 
 
 def emit_best(lowering: Lowering, product: Product, epilogue: Epilogue) -> None:

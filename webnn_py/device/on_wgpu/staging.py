@@ -34,6 +34,7 @@ class Staging:
         threads: how many invocations take part.
         base: where the side begins in the workgroup's memory, in fours.
         vector: the type of a four there.
+        fetched: the type of a four as it is read; its numbers are float16 or those of ``vector``.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Staging:
     threads: int
     base: int
     vector: str
+    fetched: str
 
     @property
     def row(self) -> int:
@@ -144,9 +146,9 @@ class Staging:
             place = f"min({inner}, {self.source.inner - unit}u)" if tail else inner
             values = self.source.fetch(self.name, self._tag(turn), place, self.tile.depth)
             if self.source.way == "single":
-                values = [f"{self.vector}({value})" for value in values]
+                values = [f"{self.fetched}({value})" for value in values]
             if tail:
-                values = [f"select({self.vector}(), {value}, {inner} < {self.source.inner}u)" for value in values]
+                values = [f"select({self.fetched}(), {value}, {inner} < {self.source.inner}u)" for value in values]
             first = register + turn * len(values)
             assigned = [f"p{first + lane} = {value};" for lane, value in enumerate(values)]
             lines += self._guarded(turn, assigned)
@@ -163,7 +165,8 @@ class Staging:
                 place = self._place(outer, inner, step, half)
                 value = names[0]
                 if self.is_turned:
-                    value = f"{self.vector}({', '.join(f'{name}.{LANES[step]}' for name in names)})"
+                    value = f"{self.fetched}({', '.join(f'{name}.{LANES[step]}' for name in names)})"
+                value = value if self.fetched == self.vector else f"{self.vector}({value})"
                 stored.append(f"tile[{place}] = {value};")
             lines += self._guarded(turn, stored)
         return lines

@@ -1,0 +1,77 @@
+"""``create_context(float16_accumulation=True)``: products of float16 may be summed in it, no others."""
+
+import numpy as np
+import pytest
+
+from spec_tests.support.backends import BACKENDS, HAS_ADAPTER, NO_ADAPTER
+from spec_tests.support.computing import compute
+from webnn_py import MLGraphBuilder
+
+INNER = 256
+TERMS = np.tile([1024, 0.25, -1024, 0.25], INNER // 4)
+"""Summed in order, float16 loses every second 0.25: neighbours of 1024 are 1 apart."""
+
+EXACT = INNER / 8
+
+needs_adapter = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
+
+
+async def product(context, data_type, rows=64, columns=64):
+    """A matrix whose every row is ``TERMS``, times ones."""
+    builder = MLGraphBuilder(context)
+    arrays = {"a": np.tile(TERMS, (rows, 1)).astype(data_type), "b": np.ones((INNER, columns), data_type)}
+    operands = [builder.input(name, data_type=data_type, shape=array.shape) for name, array in arrays.items()]
+    return (await compute(context, builder, arrays, {"y": builder.matmul(*operands)}))["y"]
+
+
+async def convolution(context, data_type):
+    """Images whose channels are ``TERMS``, summed by a filter of ones."""
+    builder = MLGraphBuilder(context)
+    image = np.tile(TERMS.reshape(1, -1, 1, 1), (1, 1, 8, 8)).astype(data_type)
+    x = builder.input("x", data_type=data_type, shape=image.shape)
+    y = builder.conv2d(x, builder.constant(np.ones((64, INNER, 1, 1), data_type)))
+    return (await compute(context, builder, {"x": image}, {"y": y}))["y"]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("compute_sums", [product, convolution])
+async def test_unless_allowed_float16_is_summed_in_float32(ml, backend, compute_sums):
+    context = await ml.create_context(backend=backend)
+    sums = await compute_sums(context, "float16")
+    assert np.unique(sums).tolist() == [EXACT]
+
+
+@needs_adapter
+@pytest.mark.parametrize("compute_sums", [product, convolution])
+async def test_where_allowed_an_adapter_with_float16_sums_in_it(ml, compute_sums):
+    context = await ml.create_context(backend="wgpu", float16_accumulation=True)
+    sums = await compute_sums(context, "float16")
+    if "shader-f16" in context.backend.features:
+        assert sums.max() < EXACT
+    assert np.abs(sums - EXACT).max() <= INNER / 4  # half a unit for every other 1024
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+async def test_allowed_or_not_float32_is_summed_in_float32(ml, backend):
+    context = await ml.create_context(backend=backend, float16_accumulation=True)
+    assert np.unique(await product(context, "float32")).tolist() == [EXACT]
+
+
+@needs_adapter
+@pytest.mark.parametrize("size", [(1, 64), (64, 1), (7, 33), (130, 70)])
+async def test_products_of_any_shape_stay_within_what_rounding_every_sum_can_cost(ml, rng, size):
+    context = await ml.create_context(backend="wgpu", float16_accumulation=True)
+    rows, columns = size
+    a, b = ((rng.integers(-512, 512, shape) / 512).astype(np.float16) for shape in ((rows, INNER), (INNER, columns)))
+    builder = MLGraphBuilder(context)
+    operands = [builder.input(name, data_type="float16", shape=array.shape) for name, array in (("a", a), ("b", b))]
+    y = (await compute(context, builder, {"a": a, "b": b}, {"y": builder.matmul(*operands)}))["y"]
+    wide_a, wide_b = a.astype(float), b.astype(float)
+    bound = np.abs(wide_a) @ np.abs(wide_b) * INNER * 2.0**-11
+    off = np.abs(y - wide_a @ wide_b)
+    assert (off <= bound).all(), f"off by {off.max()}, {(off / bound).max()} of what is allowed"
+
+
+async def test_the_option_is_a_boolean(ml):
+    with pytest.raises(TypeError, match=r"create_context\(\): float16_accumulation"):
+        await ml.create_context(float16_accumulation="yes")
