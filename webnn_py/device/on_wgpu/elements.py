@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -20,22 +21,29 @@ from webnn_py.graph import Constant, Node, Output, Value
 if TYPE_CHECKING:
     from webnn_py.device.on_wgpu.table import Elements
 
+_CALL: Final = re.compile(r"\b(\w++)\(")
 
-def module(features_text: str, *parts: str) -> str:
-    """A WGSL module: directives first, then the helper functions that the parts call, then the parts."""
+
+def module(features_text: str, *parts: str, main: str = "") -> str:
+    """A WGSL module: directives first, then the helper functions that the parts call, then the parts.
+
+    A long ``main`` that calls functions of the parts alone comes last, and is not searched.
+    """
     body = "\n".join(parts)
-    helpers: dict[str, str] = {}
-    _collect(body, helpers)
-    return "\n".join([features_text, *helpers.values(), body])
+    helpers = dict.fromkeys(helper for name in _called(body) for helper in _with_callees(name))
+    return "\n".join([features_text, *(SNIPPETS[name] for name in helpers), body, main])
 
 
-def _collect(text: str, helpers: dict[str, str]) -> None:
-    for name in dict.fromkeys(re.findall(r"\b(\w+)\(", text)):
-        if name in SNIPPETS and name not in helpers:
-            helpers[name] = ""  # its place comes after what it calls
-            _collect(SNIPPETS[name], helpers)
-            del helpers[name]
-            helpers[name] = SNIPPETS[name]
+def _called(text: str) -> list[str]:
+    """The names of the helper functions that a text calls."""
+    return [name for name in dict.fromkeys(_CALL.findall(text)) if name in SNIPPETS]
+
+
+@cache
+def _with_callees(name: str) -> tuple[str, ...]:
+    """The name of a helper function behind those of all that it calls."""
+    inner = (callee for called in _called(SNIPPETS[name]) if called != name for callee in _with_callees(called))
+    return (*dict.fromkeys(inner), name)
 
 
 def directives(elements: Collection[Element]) -> str:

@@ -147,12 +147,16 @@ class Finish:
         reads: Sequence[tuple[Buffer, str, str]],
         elements: Sequence[Element],
         parts: Sequence[str],
+        main: str,
         workgroups: tuple[int, int, int],
     ) -> Kernel:
-        """The kernel whose other parts read ``reads``: buffer, name, type of the array's elements."""
+        """The kernel whose other parts read ``reads``: buffer, name, type of the array's elements.
+
+        ``main`` calls functions of the parts alone.
+        """
         bound = [*reads, *self.bindings]
         declared = declare([(name, kind) for _, name, kind in bound], [("o", self.kind)])
-        source = module(directives([*self.elements, *elements]), declared, self.text, *parts)
+        source = module(directives([*self.elements, *elements]), declared, self.text, *parts, main=main)
         return Kernel(label, source, tuple(buffer for buffer, _, _ in bound), (self.target,), workgroups)
 
 
@@ -163,4 +167,4 @@ def emit_finish(lowering: Lowering, epilogue: Epilogue, sums: Buffer, parts: int
     terms = ["sums[four]", *(f"sums[four + {part * fours}u]" for part in range(1, parts))]
     main, workgroups = _main(epilogue.count, f"  finish(four, {' + '.join(terms)});")
     reads = [(sums, "sums", "vec4<f32>")]
-    lowering.emit(finish.kernel(f"{epilogue.label} (sum)", reads, [], [main], workgroups))
+    lowering.emit(finish.kernel(f"{epilogue.label} (sum)", reads, [], [], main, workgroups))

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 
 import attrs
 
@@ -68,6 +69,10 @@ class Layout:
 
     def merged(self) -> "Layout":
         """The same elements in the same order with as few axes as their strides allow."""
+        return self._merged
+
+    @cached_property
+    def _merged(self) -> "Layout":
         shape: list[int] = []
         strides: list[int] = []
         for size, stride in zip(self.shape, self.strides, strict=True):

@@ -135,17 +135,17 @@ class TileWriter:
             f"var<workgroup> tile: array<{self._left.vector}, {tile.fours}>;",
             product.left.functions("left", self._fetched),
             product.right.functions("right", self._fetched),
-            self._main(groups, workgroups[0]),
         ]
+        main = self._main(groups, workgroups[0])
         reads = [
             (side.buffer, name, binding_kind(side)) for name, side in (("left", product.left), ("right", product.right))
         ]
         elements = [product.left.element, product.right.element]
         if isinstance(self._end, Finish):
-            return self._end.kernel(label, reads, elements, parts, workgroups)
+            return self._end.kernel(label, reads, elements, parts, main, workgroups)
         kind = "vec4<f32>" if product.fours else "f32"
         declared = declare([(name, kind_) for _, name, kind_ in reads], [("sums", kind)])
-        source = module(directives(elements), declared, *parts)
+        source = module(directives(elements), declared, *parts, main=main)
         return Kernel(label, source, tuple(buffer for buffer, _, _ in reads), (self._end,), workgroups)
 
     def _main(self, groups: int, pitch: int) -> str:

@@ -180,24 +180,24 @@ class SkinnyWriter:
             f"var<workgroup> sums_of: array<{vector}, {room * THREADS}>;",
             plan.matrix.functions("matrix", "f32"),
             plan.vectors.functions("vectors", "f32"),
-            f"""
+        ]
+        main = f"""
 @compute @workgroup_size({THREADS})
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {{
 {body}
 }}
-""",
-        ]
+"""
         reads = [
             (side.buffer, name, binding_kind(side))
             for name, side in (("matrix", plan.matrix), ("vectors", plan.vectors))
         ]
         elements = [plan.matrix.element, plan.vectors.element]
         if isinstance(self._end, Finish):
-            return self._end.kernel(label, reads, elements, parts, workgroups)
+            return self._end.kernel(label, reads, elements, parts, main, workgroups)
         declared = declare(
             [(name, kind) for _, name, kind in reads], [("sums", "vec4<f32>" if plan.stores_fours else "f32")]
         )
-        source = module(directives(elements), declared, *parts)
+        source = module(directives(elements), declared, *parts, main=main)
         return Kernel(label, source, tuple(buffer for buffer, _, _ in reads), (self._end,), workgroups)
 
     def _vectors(self, step: str) -> list[str]:

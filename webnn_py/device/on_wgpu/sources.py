@@ -169,7 +169,8 @@ class Matrix:
     def fetch(self, name: str, tag: str, inner: str, depth: int) -> list[str]:
         if self.way == "direct":
             return [f"{name}_at({tag} + {in_fours(self.inner_axis).index(f'({inner})')})"]
-        values = [f"{name}_at({tag}_{lane} + {self.along(inner)})" for lane in range(WIDTH)]
+        along = self.along(inner)
+        values = [f"{name}_at({tag}_{lane} + {along})" for lane in range(WIDTH)]
         return values if self.way == "turned" else [", ".join(values)]
 
     def along(self, inner: str) -> str:

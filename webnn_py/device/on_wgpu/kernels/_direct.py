@@ -237,7 +237,6 @@ def _emit(
         _readers("image", "images", element, four=read_fours),
         _readers("filter", "weights", element, four=read_fours),
         *functions,
-        main,
     ]
     finish = epilogue.write(fours=fours)
-    lowering.emit(finish.kernel(epilogue.label, reads, [element], parts, workgroups))
+    lowering.emit(finish.kernel(epilogue.label, reads, [element], parts, main, workgroups))
