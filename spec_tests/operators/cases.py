@@ -103,7 +103,7 @@ def difference(got: np.ndarray, expected: np.ndarray, tolerance: dict[str, Any])
         return f"the data type is {got.dtype}, expected {expected.dtype}"
     if got.shape != expected.shape:
         return f"the shape is {list(got.shape)}, expected {list(expected.shape)}"
-    wrong = ~_within(got, expected, tolerance)
+    wrong = ~within(got, expected, tolerance)
     if not wrong.any():
         return None
     index = tuple(int(i) for i in np.argwhere(wrong)[0])
@@ -114,7 +114,8 @@ def difference(got: np.ndarray, expected: np.ndarray, tolerance: dict[str, Any])
     return f"{list(index)} is {a!s}, expected {b!s}{off} (allowed: {json.dumps(tolerance)}; {rest})"
 
 
-def _within(got: np.ndarray, expected: np.ndarray, tolerance: dict[str, Any]) -> np.ndarray:
+def within(got: np.ndarray, expected: np.ndarray, tolerance: dict[str, Any]) -> np.ndarray:
+    """Whether each element is as expected."""
     ((metric, allowed),) = tolerance.items()
     same = np.atleast_1d(_bits(got) == _bits(expected)).reshape(got.shape)
     if metric == "exact":

@@ -51,12 +51,6 @@ fn scaled(x: f32, n: i32) -> f32 {
   return x * bitcast<f32>((half + 127i) << 23u) * bitcast<f32>((n - half + 127i) << 23u);
 }
 
-// Whether x is so far from 0 and infinity that sums and differences of its products and quotients are exact.
-fn is_moderate(x: f32) -> bool {
-  let bits = bitcast<u32>(x) & 0x7fffffffu;
-  return bits > 0x2d000000u && bits < 0x52000000u;
-}
-
 // a - b · c, exact where b · c is near a.
 fn residual(a: f32, b: f32, c: f32) -> f32 {
   let b_head = head(b);
@@ -66,22 +60,14 @@ fn residual(a: f32, b: f32, c: f32) -> f32 {
   return (((a - b_head * c_head) - b_head * c_tail) - b_tail * c_head) - b_tail * c_tail;
 }
 
-// a / b, rounded to the nearest.
+// a / b, rounded to the nearest. A float only guesses the quotient, and integers correct it: division may be off, and
+// corrections computed in floats are what compilers optimize away.
 fn quotient(a: f32, b: f32) -> f32 {
-  let q = a / b;
-  if (is_moderate(a) && is_moderate(b)) {
-    return q + residual(a, q, b) / b;
-  }
-  return quotient_of_extremes(a, b, q);
-}
-
-fn quotient_of_extremes(a: f32, b: f32, q: f32) -> f32 {
   let a_magnitude = bitcast<u32>(a) & 0x7fffffffu;
   let b_magnitude = bitcast<u32>(b) & 0x7fffffffu;
-  // Zeros, infinities and NaN by their bits: compilers divide by constants as they like.
   let sign = (bitcast<u32>(a) ^ bitcast<u32>(b)) & 0x80000000u;
   let is_same = a_magnitude == b_magnitude && (a_magnitude == 0u || a_magnitude == 0x7f800000u);
-  if (is_nan(a) || is_nan(b) || is_same) {
+  if (a_magnitude > 0x7f800000u || b_magnitude > 0x7f800000u || is_same) {
     return bitcast<f32>(0x7fc00000u);
   }
   if (a_magnitude == 0x7f800000u || b_magnitude == 0u) {
@@ -90,15 +76,46 @@ fn quotient_of_extremes(a: f32, b: f32, q: f32) -> f32 {
   if (a_magnitude == 0u || b_magnitude == 0x7f800000u) {
     return bitcast<f32>(sign);
   }
-  let difference = exponent(a) - exponent(b);
-  if (difference < -125i) {
-    return q; // it may be subnormal, and is to be rounded once
+  let top = whole_significand(a);
+  let bottom = whole_significand(b);
+  let shift = select(24u, 23u, top >= bottom);
+  // How often bottom is in top · 2ˢʰⁱᶠᵗ, 2²³ to 2²⁴ times, and what remains: that is small, so its low 32 bits tell it.
+  var times = u32(f32(top) / f32(bottom) * f32(1u << shift));
+  var remainder = i32((top << shift) - times * bottom);
+  let off = i32(floor(f32(remainder) / f32(bottom)));
+  times += u32(off);
+  remainder -= off * i32(bottom);
+  if (remainder < 0i) {
+    times -= 1u;
+    remainder += i32(bottom);
+  } else if (remainder >= i32(bottom)) {
+    times += 1u;
+    remainder -= i32(bottom);
   }
-  let top = significand(a);
-  let bottom = significand(b);
-  let of_significands = top / bottom;
-  let rounded = of_significands + residual(top, of_significands, bottom) / bottom;
-  return scaled(rounded, min(difference, 250i));
+  return bitcast<f32>(sign | rounded_bits(times, exponent(a) - exponent(b) - i32(shift), remainder, i32(bottom)));
+}
+
+// The bits of (n + remainder / whole) · 2ᵉ, for n from 2²³ to 2²⁴ - 1.
+fn rounded_bits(n: u32, e: i32, remainder: i32, whole: i32) -> u32 {
+  let biased = e + 150i;
+  if (biased > 254i) {
+    return 0x7f800000u;
+  }
+  if (biased > 0i) {
+    // A carry goes into the exponent, as it should.
+    return (u32(biased) << 23u) + (n - 0x00800000u) + select(0u, 1u, 2i * remainder > whole);
+  }
+  let dropped_bits = u32(min(1i - biased, 25i));
+  let kept = n >> dropped_bits;
+  let dropped = n - (kept << dropped_bits);
+  let half = 1u << (dropped_bits - 1u);
+  let is_up = dropped > half || (dropped == half && (remainder > 0i || (kept & 1u) == 1u));
+  return kept + select(0u, 1u, is_up);
+}
+
+// The significand of a finite number, not 0, as an integer from 2²³ to 2²⁴ - 1.
+fn whole_significand(x: f32) -> u32 {
+  return (bitcast<u32>(significand(x)) & 0x007fffffu) | 0x00800000u;
 }
 
 // ±1 to ±2: a finite number, not 0, without its exponent.
@@ -114,25 +131,28 @@ fn exponent(x: f32) -> i32 {
   return max(i32(magnitude >> 23u), 1i) - i32(shift) - 127i;
 }
 
-// √x, rounded to the nearest.
+// √x, rounded to the nearest; by integers, as the quotient.
 fn root(x: f32) -> f32 {
-  let r = sqrt(x);
-  if (is_moderate(x)) {
-    return improved_root(x, r);
-  }
   let bits = bitcast<u32>(x);
-  if (bits == 0u || bits >= 0x7f800000u) {
-    return r;
+  if ((bits & 0x7fffffffu) == 0u || bits == 0x7f800000u) {
+    return x;
   }
-  let half = exponent(x) >> 1u;
-  let y = scaled(significand(x), exponent(x) - 2i * half);
-  return scaled(improved_root(y, sqrt(y)), half);
-}
-
-// One step of Newton's method, which goes too far: by at most a third of 2⁻²³ of itself.
-fn improved_root(x: f32, r: f32) -> f32 {
-  let step = residual(x, r, r) / (2.0 * r);
-  return r + (step - step * 0.0000001);
+  if (bits > 0x7f800000u) {
+    return bitcast<f32>(0x7fc00000u);
+  }
+  let whole = whole_significand(x);
+  let is_odd = (exponent(x) & 1i) == 1i;
+  let square = whole << select(23u, 24u, is_odd);
+  // The root of that, from 2²³ to 2²⁴, and what its own square lacks; the low 32 bits tell that, as above.
+  var times = u32(sqrt(f32(whole) * select(1.0, 2.0, is_odd) / 8388608.0) * 8388608.0);
+  times += u32(i32(round(f32(i32(square - times * times)) / (2.0 * f32(times)))));
+  let lacking = i32(square - times * times);
+  if (lacking > i32(times)) {
+    times += 1u;
+  } else if (lacking <= -i32(times)) {
+    times -= 1u;
+  }
+  return bitcast<f32>((u32((exponent(x) >> 1u) + 127i) << 23u) + (times - 0x00800000u));
 }
 
 // eˣ - 1 for |x| ≤ ln 2 / 2.

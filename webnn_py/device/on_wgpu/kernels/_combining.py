@@ -131,21 +131,23 @@ def _exponent(power: int) -> str:
 
 def root_of_squares() -> Reduction:
     """The root of a sum of squares, of which neither large nor small ones are lost."""
-    down, up = literal(2.0**-SQUARE_SCALE, "f32"), literal(2.0**SQUARE_SCALE, "f32")
+    down, up, tiny = (literal(2.0**power, "f32") for power in (-SQUARE_SCALE, SQUARE_SCALE, -126))
     bits = _bits("{0}")
     is_large = f"{bits} >= {_exponent(60)} && {bits} <= {_exponent(128)}"
     is_small = f"{bits} < {_exponent(-40)}"
     # Scaled by its exponent, infinity is still large enough for its square to be infinite.
-    lower = f"bitcast<f32>({bits} - {SQUARE_SCALE << 23:#x}u)"
+    lower = f"bitcast<f32>(select(0u, {bits} - {SQUARE_SCALE << 23:#x}u, {is_large}))"
     maps = (
-        f"select(0.0, {lower} * {lower}, {is_large})",
+        f"{lower} * {lower}",
         f"select({{0}} * {{0}}, 0.0, ({is_large}) || {is_small})",
         f"select(0.0, ({{0}} * {up}) * ({{0}} * {up}), {is_small})",
     )
 
     def finish(variables: Sequence[str]) -> str:
         high, middle, low = variables
-        otherwise = f"select(sqrt({middle}), sqrt({low}) * {down}, {middle} == 0.0)"
+        # Not the root of 0 times a factor: drivers may compute that as 0 times infinity.
+        least = f"select(sqrt(max({low}, {tiny})) * {down}, 0.0, {low} == 0.0)"
+        otherwise = f"select(sqrt({middle}), {least}, {middle} == 0.0)"
         return f"select({otherwise}, sqrt({high} + {middle} * {down} * {down}) * {up}, {high} > 0.0)"
 
     return folding("f32", "+", 0, maps, finish)

@@ -1,0 +1,53 @@
+"""Quotients and roots are rounded to the nearest, however far off the adapter's own are."""
+
+import numpy as np
+import pytest
+
+from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
+from spec_tests.support.computing import compute
+from webnn_py import MLGraphBuilder
+from webnn_py.device.on_wgpu.snippets import SNIPPETS
+
+pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
+
+COUNT = 2**16
+
+
+def of_bits(rng, *ranges):
+    """Arrays of float32 numbers whose bits are drawn from ranges."""
+    return [rng.integers(low, high, COUNT, np.uint32).view(np.float32) for low, high in ranges]
+
+
+NUMBERS = {
+    "any numbers": [(0, 2**32), (0, 2**32)],
+    "quotients that are subnormal": [(0x00800000, 0x10000000), (0x47000000, 0x50000000)],
+    "subnormal numbers": [(0, 2**23 + 99), (0x80000000, 0x80000000 + 2**23 + 99)],
+    "significands near each other": [(0x3F800000, 0x3F800040), (0x3F7FFFC0, 0x3F800040)],
+}
+
+
+@pytest.fixture(params=[0, 1, -3, 4], ids="off by {}".format)
+def off(request, monkeypatch):
+    """By how much the guess of a quotient or root is off, besides what the adapter does."""
+    for name in ("quotient", "root"):
+        text = SNIPPETS[name]
+        guess = next(line for line in text.splitlines() if line.startswith("  var times = "))
+        monkeypatch.setitem(SNIPPETS, name, text.replace(guess, f"{guess[:-1]} + bitcast<u32>({request.param}i);"))
+
+
+@pytest.mark.usefixtures("off")
+@pytest.mark.parametrize("ranges", NUMBERS.values(), ids=NUMBERS)
+async def test_quotients_and_roots_are_rounded_to_the_nearest(ml, rng, ranges):
+    context = await ml.create_context(backend="wgpu")
+    a, b = of_bits(rng, *ranges)
+    builder = MLGraphBuilder(context)
+    x, y = (builder.input(name, data_type="float32", shape=[COUNT]) for name in "ab")
+    drawn = {"a / b": builder.div(x, y), "1 / a": builder.reciprocal(x), "√a": builder.sqrt(x)}
+    computed = await compute(context, builder, {"a": a, "b": b}, drawn)
+    with np.errstate(all="ignore"):
+        expected = {"a / b": a / b, "1 / a": np.float32(1) / a, "√a": np.sqrt(a)}
+    for name, wanted in expected.items():
+        got = computed[name]
+        wrong = np.flatnonzero(~((got.view(np.uint32) == wanted.view(np.uint32)) | (np.isnan(got) & np.isnan(wanted))))
+        where = [(float(a[i]), float(b[i]), float(got[i]), float(wanted[i])) for i in wrong[:3]]
+        assert not where, f"{name}: {len(wrong)} wrong; a, b, got, expected: {where}"
