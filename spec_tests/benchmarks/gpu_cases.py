@@ -1,0 +1,138 @@
+"""The single operators that are timed on a GPU, as the builder, ONNX and torch have them, and what is to be reached."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import attrs
+
+from spec_tests.benchmarks.measure import OURS
+from webnn_py import MLOperand
+
+ONNXRUNTIME = "onnxruntime-webgpu"
+TORCH = "torch"
+
+
+@attrs.frozen
+class Goal:
+    """What is to be reached: so many units a second, so many times a peer's speed, or so few seconds."""
+
+    rate: float | None = None
+    ratio: float | None = None
+    seconds: float | None = None
+
+    def is_met(self, seconds: Mapping[str, float | None], amount: float) -> bool | None:
+        """Whether it is; None where the peer could not be timed."""
+        ours, peer = seconds[OURS], seconds.get(ONNXRUNTIME)
+        assert ours is not None
+        if self.ratio is not None:
+            return None if not peer else peer >= self.ratio * ours
+        return amount >= self.rate * ours if self.rate is not None else ours <= (self.seconds or 0)
+
+
+@attrs.frozen
+class Case:
+    """One operator.
+
+    Attributes:
+        name: what the table says.
+        shapes: the inputs; the output has the first input's shape, so that onnxruntime can chain it.
+        draw: (builder, operands) → the output.
+        node: ONNX operator and attributes; its other inputs are the inputs after the first.
+        torch: (torch, tensors) → the output.
+        amount: what one run does, in ``unit``.
+        unit: of the rate: TFLOP or GB a second.
+        goal: what is to be reached.
+        data_type: of every input.
+        float16_accumulation: as ``create_context()`` has it.
+    """
+
+    name: str
+    shapes: Sequence[Sequence[int]]
+    draw: Callable[..., MLOperand]
+    node: tuple[str, dict]
+    torch: Callable
+    amount: float
+    unit: str
+    goal: Goal
+    data_type: str = "float32"
+    float16_accumulation: bool = False
+
+    @property
+    def is_bound_by_memory(self) -> bool:
+        """Whether it moves more than it computes."""
+        return self.unit == "GB/s"
+
+
+def matmul_case(size: int, goal: Goal, data_type: str = "float32", *, float16_accumulation: bool = False) -> Case:
+    accumulation = " summed in float16" if float16_accumulation else ""
+    return Case(
+        f"matmul {size}³ {data_type}{accumulation}",
+        [[size, size], [size, size]],
+        lambda builder, a, b: builder.matmul(a, b),
+        ("MatMul", {}),
+        lambda torch, a, b: torch.matmul(a, b),
+        2 * size**3 / 1e12,
+        "TFLOP/s",
+        goal,
+        data_type,
+        float16_accumulation,
+    )
+
+
+def conv_case(name: str, channels: int, size: int, window: int, groups: int = 1) -> Case:
+    pad = window // 2
+    shapes = [[1, channels, size, size], [channels, channels // groups, window, window]]
+    flops = 2 * channels * (channels // groups) * window**2 * size**2
+    return Case(
+        name,
+        shapes,
+        lambda builder, x, w: builder.conv2d(x, w, padding=[pad] * 4, groups=groups),
+        ("Conv", {"pads": [pad] * 4, "group": groups}),
+        lambda torch, x, w: torch.nn.functional.conv2d(x, w, padding=pad, groups=groups),
+        flops / 1e12,
+        "TFLOP/s",
+        Goal(ratio=1.3),
+    )
+
+
+def memory_case(name: str, goal: Goal, draw: Callable, node: tuple[str, dict], torch: Callable) -> Case:
+    """16 M floats in and out."""
+    return Case(name, [[4096, 4096]], draw, node, torch, 2 * 4 * 4096**2 / 1e9, "GB/s", goal)
+
+
+CASES = [
+    matmul_case(4096, Goal(rate=36)),
+    matmul_case(1024, Goal(ratio=1.3)),
+    matmul_case(4096, Goal(rate=36), "float16"),
+    matmul_case(4096, Goal(rate=45), "float16", float16_accumulation=True),
+    conv_case("conv2d 3×3, 64 at 56²", 64, 56, 3),
+    conv_case("conv2d 3×3, 256 at 14²", 256, 14, 3),
+    conv_case("conv2d 1×1, 256 at 56²", 256, 56, 1),
+    conv_case("depthwise 3×3, 256 at 56²", 256, 56, 3, groups=256),
+    memory_case(
+        "sigmoid, 16 M", Goal(rate=3000), lambda b, x: b.sigmoid(x), ("Sigmoid", {}), lambda t, x: t.sigmoid(x)
+    ),
+    memory_case(
+        "softmax 4096²",
+        Goal(rate=2500),
+        lambda b, x: b.softmax(x, 1),
+        ("Softmax", {"axis": 1}),
+        lambda t, x: t.softmax(x, 1),
+    ),
+    Case(
+        "layerNormalization 4096²",
+        [[4096, 4096], [4096], [4096]],
+        lambda b, x, s, c: b.layer_normalization(x, axes=[1], scale=s, bias=c),
+        ("LayerNormalization", {"axis": 1}),
+        lambda t, x, s, c: t.nn.functional.layer_norm(x, [4096], s, c),
+        2 * 4 * 4096 * 4096 / 1e9,
+        "GB/s",
+        Goal(rate=2500),
+    ),
+    memory_case(
+        "transpose 4096²",
+        Goal(rate=1500),
+        lambda b, x: b.transpose(x),
+        ("Transpose", {"perm": [1, 0]}),
+        lambda t, x: t.t(x).contiguous(),
+    ),
+]
