@@ -175,24 +175,44 @@ def _inline(
     lowering: Lowering, node: Node, fused: Collection[Node], leaves: dict[Value, str], statements: list[str]
 ) -> str:
     """Write the statements that compute ``node`` and return the name of the result."""
-    names = []
-    for value in node.inputs:
-        if isinstance(value, Output) and value.node in fused:
-            names.append(_inline(lowering, value.node, fused, leaves, statements))
-        else:
-            names.append(leaves.setdefault(value, f"a{len(leaves)}"))
-    expression = entry_of(node).expression
-    assert expression is not None  # noqa: S101 - only element-wise nodes are fused
-    name = f"v{len(statements)}"
-    element = lowering.element(node.results[0])
-    statements.append(f"let {name} = {element.narrow(expression(node, *names))};")
-    return name
+    computed: dict[Node, str] = {}
+    for item in _chain(node, fused):
+        names = []
+        for value in item.inputs:
+            if isinstance(value, Output) and value.node in computed:
+                names.append(computed[value.node])
+            else:
+                names.append(leaves.setdefault(value, f"a{len(leaves)}"))
+        expression = entry_of(item).expression
+        assert expression is not None  # noqa: S101 - only element-wise nodes are fused
+        computed[item] = f"v{len(statements)}"
+        element = lowering.element(item.results[0])
+        statements.append(f"let {computed[item]} = {element.narrow(expression(item, *names))};")
+    return computed[node]
+
+
+def _chain(node: Node, fused: Collection[Node]) -> list[Node]:
+    """All that a node's kernel computes, each node behind those that it reads, once."""
+    chain: dict[Node, None] = {}
+    stack = [(node, False)]
+    while stack:
+        item, has_operands = stack.pop()
+        if has_operands:
+            chain[item] = None
+        elif item not in chain:
+            stack.append((item, True))
+            inner = [value.node for value in item.inputs if isinstance(value, Output) and value.node in fused]
+            stack += [(operand, False) for operand in reversed(inner)]
+    return list(chain)
 
 
 def _label(node: Node, fused: Collection[Node]) -> str:
-    inner = [value.node for value in node.inputs if isinstance(value, Output) and value.node in fused]
-    chain = " ".join([*(_label(item, fused) for item in inner), str(node.operator.spec_name)])
-    return chain if inner else f"{chain} {node.outputs[0].data_type}"
+    """The operators, with the data type of those that read nothing of the others."""
+    words = []
+    for item in _chain(node, fused):
+        is_first = not any(isinstance(value, Output) and value.node in fused for value in item.inputs)
+        words.append(f"{item.operator.spec_name} {item.outputs[0].data_type}" if is_first else item.operator.spec_name)
+    return " ".join(map(str, words))
 
 
 class Body:

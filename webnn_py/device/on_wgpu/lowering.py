@@ -98,6 +98,7 @@ class Lowering:
         self._places: dict[Value, Place] = {}
         self._output_buffers: dict[Value, Buffer] = {}
         self._known = known
+        self._roots: dict[Node, Node] = {}
         self._inlined: set[Node] = set()
         self._done: set[Node] = set()
         self._readers: dict[Value, list[Node]] = {}
@@ -213,9 +214,7 @@ class Lowering:
         for node in self._readers.get(value, ()):
             if entry_of(node).expression is None or node.outputs[0].shape != value.descriptor.shape:
                 return None
-            while node in self._inlined:
-                (node,) = self._readers[node.results[0]]  # noqa: PLW2901 - climbs
-            roots.add(node)
+            roots.add(self._roots[node])
         return roots.pop() if len(roots) == 1 else None
 
     def _within(self, node: Node) -> set[Node]:
@@ -223,12 +222,18 @@ class Lowering:
         nodes, stack = set(), [node]
         while stack:
             current = stack.pop()
-            nodes.add(current)
-            stack += [item.node for item in current.inputs if isinstance(item, Output) and item.node in self._inlined]
+            if current not in nodes:
+                nodes.add(current)
+                stack += [
+                    item.node for item in current.inputs if isinstance(item, Output) and item.node in self._inlined
+                ]
         return nodes
 
     def _contains_readers(self, node: Node, value: Value) -> bool:
-        return self._within(node).issuperset(self._readers[value])
+        """Whether a node's kernel computes all that reads a value, and nothing else reads what lies between."""
+        within = self._within(node)
+        between = [value, *(inner.results[0] for inner in within - {node})]
+        return all(within.issuperset(self._readers[item]) for item in between)
 
     def _ready_operands(self, node: Node, value: Value) -> set[Value] | None:
         """What a node's kernel binds besides ``value``, or None where one of them is not written yet."""
@@ -257,7 +262,8 @@ class Lowering:
         from webnn_py.device.on_wgpu.copying import emit_copy  # noqa: PLC0415 - it uses this module
         from webnn_py.device.on_wgpu.elements import emit_elements, emit_expression  # noqa: PLC0415
 
-        self._inlined = self._fused()
+        self._roots = self._fused()
+        self._inlined = {node for node, root in self._roots.items() if node is not root}
         for node in self._graph.nodes:
             entry = entry_of(node)
             if node in self._inlined or node in self._done or self._lower_view(node, entry):
@@ -293,28 +299,36 @@ class Lowering:
             self._places[result] = Place(buffer, layout)
         return True
 
-    def _fused(self) -> set[Node]:
-        """Element-wise nodes that become part of the kernel of the element-wise node that alone reads them.
+    def _fused(self) -> dict[Node, Node]:
+        """For each element-wise node the one in whose kernel it is computed: itself, or where all that reads it is.
 
         A kernel computes at most :data:`MOST_FUSED` nodes and binds no more buffers than it can.
         """
-        fused = set()
+        roots: dict[Node, Node] = {}
         leaves: dict[Node, set[Value]] = {}
         sizes: dict[Node, int] = {}
-        for node in self._graph.nodes:
+        for node in reversed(self._graph.nodes):
             if entry_of(node).expression is None:
                 continue
-            leaves[node], sizes[node] = set(node.inputs), 1
-            for value in dict.fromkeys(node.inputs):
-                if not (isinstance(value, Output) and value.node in leaves and self.is_used_once(value)):
+            root = self._root_of_readers(node.results[0], roots)
+            if root is not None:
+                read = leaves[root] - {node.results[0]} | set(node.inputs)
+                if sizes[root] < MOST_FUSED and len(read) < self.features.max_storage_buffers:
+                    roots[node], leaves[root] = root, read
+                    sizes[root] += 1
                     continue
-                read = leaves[node] - {value} | leaves[value.node]
-                size = sizes[node] + sizes[value.node]
-                same_shape = value.descriptor.shape == node.outputs[0].shape
-                if same_shape and size <= MOST_FUSED and len(read) < self.features.max_storage_buffers:
-                    fused.add(value.node)
-                    leaves[node], sizes[node] = read, size
-        return fused
+            roots[node], leaves[node], sizes[node] = node, set(node.inputs), 1
+        return roots
+
+    def _root_of_readers(self, value: Value, roots: Mapping[Node, Node]) -> Node | None:
+        """The node in whose kernel all that reads a value is computed, element by element, if there is one."""
+        readers = self._readers.get(value, [])
+        if value in self._output_buffers or any(reader not in roots for reader in readers):
+            return None
+        if any(reader.outputs[0].shape != value.descriptor.shape for reader in readers):
+            return None
+        found = {roots[reader] for reader in readers}
+        return found.pop() if len(found) == 1 else None
 
     def _constant(self, value: Value) -> Buffer:
         if value in self._known:
