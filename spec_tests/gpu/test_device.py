@@ -1,8 +1,11 @@
 """A context on a WebGPU device: truth about where it runs, order, memory, loss. On software where there is no GPU."""
 
+import gc
+
 import numpy as np
 import pytest
 import wgpu
+from trio.testing import wait_all_tasks_blocked
 
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.drawing import build_add_one
@@ -158,3 +161,29 @@ async def test_memory_that_cannot_be_had_is_an_unknown_error_and_the_context_liv
     (x,) = await buffers(gpu, 1)
     gpu.write_buffer(x, ONES)
     np.testing.assert_array_equal(await gpu.read_buffer(x), ONES)
+
+
+async def test_a_destroyed_context_leaves_nothing_for_the_garbage_collector(ml):
+    async def live():
+        context = await ml.create_context(backend="wgpu")
+        graph = await build_add_one(context, [4])
+        x, y = await buffers(context, 2)
+        context.write_buffer(x, ONES)
+        context.dispatch(graph, {"x": x}, {"y": y})
+        await context.read_buffer(y)
+        context.destroy()
+        await context.device_timeline.wait_ended()
+
+    def objects():
+        return {name: count["count"] for name, count in wgpu.diagnostics.object_counts.get_dict().items()}
+
+    gc.collect()
+    gc.disable()
+    try:
+        before = objects()
+        for _ in range(3):
+            await live()
+            await wait_all_tasks_blocked()
+        assert objects() == before
+    finally:
+        gc.enable()

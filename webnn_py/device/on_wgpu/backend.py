@@ -22,9 +22,9 @@ from webnn_py.device.on_wgpu import kernels  # noqa: F401 - enters every kernel 
 from webnn_py.device.on_wgpu.adapters import describe, features_of
 from webnn_py.device.on_wgpu.compiled import WgpuGraph, upload
 from webnn_py.device.on_wgpu.lending import LentBuffer, check_foreign
-from webnn_py.device.on_wgpu.loss import LossWatch
+from webnn_py.device.on_wgpu.loss import LossWatch, to_nobody
 from webnn_py.device.on_wgpu.memory import GRAIN, STORAGE, StagingPool, padded
-from webnn_py.device.on_wgpu.native import Queue, Ticket
+from webnn_py.device.on_wgpu.native import Queue, Ticket, untie
 from webnn_py.device.on_wgpu.pipelines import Pipelines
 from webnn_py.device.on_wgpu.table import find
 from webnn_py.graph import Graph
@@ -45,11 +45,12 @@ class WgpuBackend:
     """
 
     overlapping = True
+    lost: Callable[[str], None]
 
     def __init__(self, device: wgpu.GPUDevice, *, owned: bool, float16_accumulation: bool) -> None:
         self.info = describe(device)
         self.device = device
-        self.lost: Callable[[str], None] = lambda _message: None
+        self.lost = to_nobody
         self._owned = owned
         self._features = attrs.evolve(features_of(device), float16_accumulation=float16_accumulation)
         self.capabilities = _capabilities(device, shader_int64=self._features.shader_int64)
@@ -184,11 +185,14 @@ class WgpuBackend:
         """Nothing to do: what is submitted cannot be stopped."""
 
     def close(self) -> None:
-        """Drop the staging buffers, and the device if it is ours."""
+        """Drop the staging buffers and pipelines, and the device if it is ours."""
         self._watch.stop()
+        self.lost = to_nobody
         self._staging.close()
+        self._pipelines.close()
         if self._owned:
             self.device.destroy()
+            untie(self.device)
 
     async def _wait(self, ticket: Ticket) -> None:
         """Wait until the GPU has said something: first by looking, then in a worker thread."""

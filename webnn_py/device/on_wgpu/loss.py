@@ -35,8 +35,9 @@ class LossWatch:
             self._device.create_buffer(size=4, usage=wgpu.BufferUsage.COPY_DST).destroy()
         except wgpu.GPUError as error:
             if "lost" in str(error).lower():
+                say = self._say
                 self.stop()
-                self._say(reason or "the device was destroyed or its driver failed")
+                say(reason or "the device was destroyed or its driver failed")
 
     def look_soon(self, reason: str) -> None:
         """The same from any thread."""
@@ -46,9 +47,14 @@ class LossWatch:
             self.stop()
 
     def stop(self) -> None:
-        """Say nothing more."""
+        """Say nothing more, and let go of whom it was said to."""
         self._stopped = True
+        self._say = to_nobody
         _LISTENER.watches.discard(self)
+
+
+def to_nobody(_reason: str) -> None:
+    """What says that a device is lost, when nobody needs to hear it."""
 
 
 class _Listener(logging.Handler):

@@ -80,6 +80,15 @@ def trusted_module(device: wgpu.GPUDevice, code: str, label: str) -> wgpu.GPUSha
     return _api.GPUShaderModule(label, create(device._internal, descriptor, NO_CHECKS), device)
 
 
+def untie(device: wgpu.GPUDevice) -> None:
+    """Let a destroyed device go with the last reference to it, and not only when garbage is collected.
+
+    wgpu-py's devices refer to themselves, and to their queues, which refer to them.
+    """
+    device.queue._device = None
+    device._device = None
+
+
 Launch = tuple[Any, Any, int, int, int]
 """A kernel to run: pipeline and bind group, as raw handles, and workgroups in x, y and z."""
 

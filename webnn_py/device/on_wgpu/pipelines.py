@@ -44,6 +44,12 @@ class Pipelines:
                 raise CompilationError(f"the kernel {kernel.label!r} does not compile: {error}") from error
         return pipelines
 
+    def close(self) -> None:
+        """Let go of all pipelines and layouts."""
+        with self._lock:
+            self._pipelines.clear()
+            self._layouts.clear()
+
     def layout(self, reads: int, writes: int) -> tuple[wgpu.GPUBindGroupLayout, wgpu.GPUPipelineLayout]:
         """The layouts of modules with so many bindings."""
         with self._lock:
