@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import wgpu
-from wgpu.backends.wgpu_native import _api
+from wgpu.backends.wgpu_native import _api, _helpers
 from wgpu.backends.wgpu_native._ffi import ffi, lib
 
 NO_CHECKS = 0
@@ -59,7 +59,7 @@ def checked(what: str) -> Iterator[None]:
         problem = handler.release(what)
     if problem is not None:
         kind, message = problem
-        raise _api.ERROR_TYPES.get(kind, wgpu.GPUError)(message)
+        raise _helpers.ERROR_TYPES.get(kind, wgpu.GPUError)(message)
 
 
 def trusted_module(device: wgpu.GPUDevice, code: str, label: str) -> wgpu.GPUShaderModule:
