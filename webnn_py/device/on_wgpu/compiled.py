@@ -143,7 +143,7 @@ class WgpuGraph:
         return chosen
 
     def memory(self, buffer: Buffer) -> wgpu.GPUBuffer:
-        """The memory of a block or constant; constants are uploaded when they are first asked for."""
+        """The memory of a block or constant; constants are uploaded when the first step asks for them."""
         if buffer not in self._memory:
             self._memory[buffer] = self._constant(buffer)
         return self._memory[buffer]
@@ -184,8 +184,10 @@ class Step:
         self._external = [buffer for buffer in self._buffers if buffer.kind in ("input", "output")]
         self._groups: dict[tuple[wgpu.GPUBuffer, ...], wgpu.GPUBindGroup] = {}
         self._fixed: Launch | None = None
+        # Now, since constant buffers may be destroyed after the build.
+        own = [graph.memory(buffer) for buffer in self._buffers if buffer not in self._external]
         if not self._external:
-            group = graph.bind(kernel, [graph.memory(buffer) for buffer in self._buffers])
+            group = graph.bind(kernel, own)
             self._groups[()] = group
             self._fixed = (pipeline._internal, group._internal, *kernel.workgroups)
 
