@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 import webnn_py
-from spec_tests.support.fake_device import FakeDevice
+from spec_tests.support.backends import BACKENDS
+from spec_tests.support.watched_device import WatchedDevice
 from spec_tests.wpt.option import pytest_addoption, pytest_ignore_collect, pytest_terminal_summary  # noqa: F401 - hooks
+from webnn_py.device.on_wgpu.adapters import choose, request_device
 
 
 @pytest.fixture(autouse=True)
@@ -26,23 +28,44 @@ async def ml():
         yield opened
 
 
+@pytest.fixture(scope="module", params=BACKENDS)
+def backend(request):
+    """The name of a backend; a test that uses this, or ``context``, runs on each."""
+    return request.param
+
+
+@pytest.fixture(scope="session")
+def shared_gpu():
+    """One GPU device for all contexts of all tests: making one takes longer than most tests."""
+    gpu = request_device(choose("default", software=True))
+    yield gpu
+    gpu.destroy()
+
+
+@pytest.fixture(scope="module")
+def options(request, backend):
+    """What a test gives to ``create_context()``; where a test loses its device, the module overrides this."""
+    return {"backend": "numpy"} if backend == "numpy" else {"gpu_device": request.getfixturevalue("shared_gpu")}
+
+
 @pytest.fixture
-async def context(ml):
-    """A context on the numpy device."""
+async def context(ml, options):
+    """A context on each backend."""
+    return await ml.create_context(**options)
+
+
+@pytest.fixture
+async def numpy_context(ml):
+    """A context on the numpy device, for what is numpy's alone."""
     return await ml.create_context(backend="numpy")
 
 
 @pytest.fixture
-async def fake():
-    """A fake device; ``fake_context`` is the context that runs on it."""
-    device = FakeDevice()
-    yield device
-    device.let_go()
-
-
-@pytest.fixture
-async def fake_context(ml, fake):
-    return await ml._create_context(fake)
+async def device(context):
+    """The device of ``context``, watched."""
+    watched = WatchedDevice(context)
+    yield watched
+    watched.let_go()
 
 
 @pytest.fixture

@@ -3,18 +3,19 @@
 import numpy as np
 import pytest
 import trio
-from trio.testing import assert_checkpoints, wait_all_tasks_blocked
+from trio.testing import assert_checkpoints
 
 from spec_tests.support.buffers import zeroed
+from spec_tests.support.watched_device import quiet
 
 WRITE = np.zeros(25, np.float32)
 """What the producers write, again and again: 100 bytes."""
 
 
 @pytest.fixture
-async def limited(ml, fake):
+async def context(ml, options):
     """A context that has room while at most 250 bytes wait."""
-    return await ml._create_context(fake, max_queued_bytes=250)
+    return await ml.create_context(**options, max_queued_bytes=250)
 
 
 class Producer:
@@ -33,37 +34,37 @@ class Producer:
 
 
 @pytest.mark.parametrize("stride", [1, 2, 3, 50])
-async def test_a_producer_that_awaits_room_never_queues_more_than_the_limit_and_one_write(limited, fake, stride):
-    producer = Producer(limited, await zeroed(limited, [25]), 20)
-    limited.device_timeline.pause()
+async def test_a_producer_that_awaits_room_never_queues_more_than_the_limit_and_one_write(context, device, stride):
+    producer = Producer(context, await zeroed(context, [25]), 20)
+    context.device_timeline.pause()
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(producer.run)
-        await wait_all_tasks_blocked()
+        await device.quiet()
         assert producer.written == 3, "there is room while 0, 100 and 200 bytes wait, and none while 300 do"
         for _ in range(20):
-            await limited.device_timeline.step(stride)
-            await wait_all_tasks_blocked()
+            await context.device_timeline.step(stride)
+            await device.quiet()
         assert producer.written == 20
 
     assert producer.peak == 300
-    assert fake.log == ["allocate"] + ["write"] * 20
+    assert device.log == ["allocate"] + ["write"] * 20
 
 
-async def test_a_producer_that_does_not_await_room_is_not_held_back(limited):
-    buffer = await zeroed(limited, [25])
-    limited.device_timeline.pause()
+async def test_a_producer_that_does_not_await_room_is_not_held_back(context):
+    buffer = await zeroed(context, [25])
+    context.device_timeline.pause()
     for _ in range(20):
-        limited.write_buffer(buffer, WRITE)
-    assert limited.statistics().queued_bytes == 2000
+        context.write_buffer(buffer, WRITE)
+    assert context.statistics().queued_bytes == 2000
 
 
 @pytest.mark.parametrize(
     ("limit", "queued", "has_room"),
     [(0, 0, True), (0, 1, False), (100, 1, True), (99, 1, False), (250, 2, True), (250, 3, False)],
 )
-async def test_there_is_room_while_queued_operations_hold_at_most_the_limit(ml, fake, limit, queued, has_room):
-    context = await ml._create_context(fake, max_queued_bytes=limit)
+async def test_there_is_room_while_queued_operations_hold_at_most_the_limit(ml, options, limit, queued, has_room):
+    context = await ml.create_context(**options, max_queued_bytes=limit)
     buffer = await zeroed(context, [25])
     context.device_timeline.pause()
     for _ in range(queued):
@@ -76,122 +77,123 @@ async def test_there_is_room_while_queued_operations_hold_at_most_the_limit(ml, 
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(wait)
-        await wait_all_tasks_blocked()
+        await quiet(context)
         assert returned.is_set() == has_room
         context.device_timeline.resume()
 
 
-async def test_a_write_that_runs_still_takes_room(limited, fake):
-    buffer = await zeroed(limited, [25])
-    finish = fake.waiting["write"] = trio.Event()
+async def test_a_write_that_runs_still_takes_room(context, device):
+    buffer = await zeroed(context, [25])
+    finish = device.waiting["write"] = trio.Event()
     for _ in range(3):
-        limited.write_buffer(buffer, WRITE)
+        context.write_buffer(buffer, WRITE)
     returned = trio.Event()
 
     async def wait():
-        await limited.room()
+        await context.room()
         returned.set()
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(wait)
-        await wait_all_tasks_blocked()
+        await device.quiet()
         assert not returned.is_set()
         finish.set()
 
 
-async def test_without_a_limit_there_is_always_room(fake_context):
-    buffer = await zeroed(fake_context, [25])
-    fake_context.device_timeline.pause()
+async def test_without_a_limit_there_is_always_room(ml, options):
+    context = await ml.create_context(**options)
+    buffer = await zeroed(context, [25])
+    context.device_timeline.pause()
     for _ in range(20):
-        fake_context.write_buffer(buffer, WRITE)
+        context.write_buffer(buffer, WRITE)
     with assert_checkpoints():
-        await fake_context.room()
-    assert fake_context.statistics().queued_operations == 20
+        await context.room()
+    assert context.statistics().queued_operations == 20
 
 
-async def test_room_lets_other_tasks_run_even_when_it_need_not_wait(limited):
+async def test_room_lets_other_tasks_run_even_when_it_need_not_wait(context):
     with assert_checkpoints():
-        await limited.room()
+        await context.room()
 
 
-async def test_two_producers_exceed_the_limit_by_one_write_each_at_most_and_both_finish(limited, fake):
-    buffers = [await zeroed(limited, [25]) for _ in range(2)]
-    producers = [Producer(limited, buffer, 20) for buffer in buffers]
-    limited.device_timeline.pause()
+async def test_two_producers_exceed_the_limit_by_one_write_each_at_most_and_both_finish(context, device):
+    buffers = [await zeroed(context, [25]) for _ in range(2)]
+    producers = [Producer(context, buffer, 20) for buffer in buffers]
+    context.device_timeline.pause()
 
     async with trio.open_nursery() as nursery:
         for producer in producers:
             nursery.start_soon(producer.run)
-        await wait_all_tasks_blocked()
-        while await limited.device_timeline.step():
-            await wait_all_tasks_blocked()
+        await device.quiet()
+        while await context.device_timeline.step():
+            await device.quiet()
 
     assert [producer.written for producer in producers] == [20, 20]
     assert max(producer.peak for producer in producers) <= 250 + 2 * 100
-    assert fake.log.count("write") == 40
+    assert device.log.count("write") == 40
 
 
-async def test_a_cancelled_wait_for_room_leaves_no_waiter_and_disturbs_no_other(limited):
-    buffer = await zeroed(limited, [25])
-    limited.device_timeline.pause()
+async def test_a_cancelled_wait_for_room_leaves_no_waiter_and_disturbs_no_other(context):
+    buffer = await zeroed(context, [25])
+    context.device_timeline.pause()
     for _ in range(3):
-        limited.write_buffer(buffer, WRITE)
+        context.write_buffer(buffer, WRITE)
     returned = trio.Event()
 
     async def wait():
-        await limited.room()
+        await context.room()
         returned.set()
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(wait)
         async with trio.open_nursery() as cancelled:
-            cancelled.start_soon(limited.room)
-            await wait_all_tasks_blocked()
-            assert len(limited.device_timeline._waiters) == 2
+            cancelled.start_soon(context.room)
+            await quiet(context)
+            assert len(context.device_timeline._waiters) == 2
             cancelled.cancel_scope.cancel()
-        assert len(limited.device_timeline._waiters) == 1
+        assert len(context.device_timeline._waiters) == 1
         assert not returned.is_set()
-        await limited.device_timeline.step()
-        await wait_all_tasks_blocked()
+        await context.device_timeline.step()
+        await quiet(context)
         assert returned.is_set()
-    assert limited.device_timeline._waiters == {}
+    assert context.device_timeline._waiters == {}
 
 
-async def test_a_wait_for_room_ends_when_the_context_is_lost(limited, fake):
-    buffer = await zeroed(limited, [25])
-    finish = fake.waiting["write"] = trio.Event()
+async def test_a_wait_for_room_ends_when_the_context_is_lost(context, device):
+    buffer = await zeroed(context, [25])
+    finish = device.waiting["write"] = trio.Event()
     for _ in range(5):
-        limited.write_buffer(buffer, WRITE)
+        context.write_buffer(buffer, WRITE)
 
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(limited.room)
-        await wait_all_tasks_blocked()
-        limited.destroy()
+        nursery.start_soon(context.room)
+        await device.quiet()
+        context.destroy()
         finish.set()
 
-    assert fake.log.count("write") == 1, "the writes that waited are dropped"
+    assert device.log.count("write") == 1, "the writes that waited are dropped"
 
 
-async def test_a_lost_context_has_room(limited):
-    limited.destroy()
-    await limited.room()
-    await limited.lost
-    await limited.room()
+async def test_a_lost_context_has_room(context):
+    context.destroy()
+    await context.room()
+    await context.lost
+    await context.room()
 
 
 @pytest.mark.parametrize("limit", [-1, 2.5, True, "many", 2**32])
-async def test_a_limit_that_is_no_unsigned_long_is_refused(ml, limit):
+async def test_a_limit_that_is_no_unsigned_long_is_refused(ml, limit, options):
     with pytest.raises(TypeError, match=r"create_context\(\): max_queued_bytes is .*; it must be"):
-        await ml.create_context(backend="numpy", max_queued_bytes=limit)
+        await ml.create_context(**options, max_queued_bytes=limit)
 
 
-async def test_the_limit_given_to_create_context_is_the_one_that_room_waits_for(ml):
-    context = await ml.create_context(backend="numpy", max_queued_bytes=250)
+async def test_the_limit_given_to_create_context_is_the_one_that_room_waits_for(ml, options):
+    context = await ml.create_context(**options, max_queued_bytes=250)
     producer = Producer(context, await zeroed(context, [25]), 20)
     context.device_timeline.pause()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(producer.run)
-        await wait_all_tasks_blocked()
+        await quiet(context)
         assert producer.written == 3
         context.device_timeline.resume()
     assert producer.peak == 300

@@ -48,8 +48,8 @@ class Drawn:
 
 
 @pytest.fixture
-def drawn(context):
-    return Drawn(context)
+def drawn(numpy_context):
+    return Drawn(numpy_context)
 
 
 VIEWS = {
@@ -125,24 +125,24 @@ async def test_a_view_is_an_operand_like_any_other(drawn, draw, expected, base):
         np.testing.assert_array_equal(results["y"], expected(values[base](array)) + array[0, 0, 0])
 
 
-async def test_a_view_that_is_an_output_does_not_share_the_inputs_memory(context, drawn):
+async def test_a_view_that_is_an_output_does_not_share_the_inputs_memory(numpy_context, drawn):
     await drawn.build(y=drawn.builder.transpose(drawn.input()))
-    source, target = await filled(context, X, "int32"), await zeroed(context, [4, 3, 2], "int32")
-    context.dispatch(drawn.graph, {"x": source}, {"y": target})
-    context.write_buffer(source, X * 0)
-    np.testing.assert_array_equal(await context.read_buffer(target), X.T)
+    source, target = await filled(numpy_context, X, "int32"), await zeroed(numpy_context, [4, 3, 2], "int32")
+    numpy_context.dispatch(drawn.graph, {"x": source}, {"y": target})
+    numpy_context.write_buffer(source, X * 0)
+    np.testing.assert_array_equal(await numpy_context.read_buffer(target), X.T)
 
 
-async def test_views_follow_the_buffers_of_each_dispatch(context, drawn):
+async def test_views_follow_the_buffers_of_each_dispatch(numpy_context, drawn):
     x = drawn.input()
     await drawn.build(y=drawn.builder.add(drawn.builder.reverse(x), x))
-    sources = [await filled(context, X * factor, "int32") for factor in (1, 10)]
-    targets = [await zeroed(context, X.shape, "int32") for _ in sources]
+    sources = [await filled(numpy_context, X * factor, "int32") for factor in (1, 10)]
+    targets = [await zeroed(numpy_context, X.shape, "int32") for _ in sources]
     for source, target in zip(sources, targets, strict=True):
-        context.dispatch(drawn.graph, {"x": source}, {"y": target})
+        numpy_context.dispatch(drawn.graph, {"x": source}, {"y": target})
     for factor, target in zip((1, 10), targets, strict=True):
         expected = (X[::-1, ::-1, ::-1] + X) * factor
-        np.testing.assert_array_equal(await context.read_buffer(target), expected)
+        np.testing.assert_array_equal(await numpy_context.read_buffer(target), expected)
 
 
 async def test_views_take_no_step_and_no_memory(drawn):
@@ -174,8 +174,8 @@ async def test_what_depends_on_no_input_is_no_step(drawn):
     np.testing.assert_array_equal((await drawn.run(x=X))["y"], X * 2 * X)
 
 
-async def test_what_a_constant_buffer_makes_is_computed_at_build_too(context, drawn):
-    weights = await constant(context, X, "int32")
+async def test_what_a_constant_buffer_makes_is_computed_at_build_too(numpy_context, drawn):
+    weights = await constant(numpy_context, X, "int32")
     b = drawn.builder
     held = b.constant(weights)
     await drawn.build(y=b.add(drawn.input(), b.add(held, held)))
@@ -260,11 +260,11 @@ async def test_an_intermediate_that_is_an_output_through_a_view_keeps_its_memory
     np.testing.assert_array_equal(results["y"], -2 * X)
 
 
-async def test_a_released_graph_holds_no_arrays(context, drawn):
+async def test_a_released_graph_holds_no_arrays(numpy_context, drawn):
     x = drawn.input()
     await drawn.build(y=drawn.builder.add(drawn.builder.mul(x, drawn.builder.constant(X)), x))
     compiled = drawn.graph._handle.compiled
     drawn.graph.destroy()
-    await context.drain()
+    await numpy_context.drain()
     assert compiled._template == []
     assert compiled._steps == []

@@ -29,31 +29,31 @@ def draw(context, *, constant):
 
 
 @pytest.mark.usefixtures("_broken_add")
-async def test_a_kernel_that_raises_is_named_by_the_read_of_what_it_should_have_computed(context):
-    graph = await draw(context, constant=False)
-    x, y = await filled(context, np.ones((2, 3))), await zeroed(context, [2, 3])
+async def test_a_kernel_that_raises_is_named_by_the_read_of_what_it_should_have_computed(numpy_context):
+    graph = await draw(numpy_context, constant=False)
+    x, y = await filled(numpy_context, np.ones((2, 3))), await zeroed(numpy_context, [2, 3])
 
-    context.dispatch(graph, {"x": x}, {"y": y})
+    numpy_context.dispatch(graph, {"x": x}, {"y": y})
 
     with pytest.raises(UnknownError, match=rf"read_buffer\(\).*dispatch\(\) failed: {MESSAGE}"):
-        await context.read_buffer(y)
-    np.testing.assert_array_equal(await context.read_buffer(x), np.ones((2, 3)))
+        await numpy_context.read_buffer(y)
+    np.testing.assert_array_equal(await numpy_context.read_buffer(x), np.ones((2, 3)))
 
 
 @pytest.mark.usefixtures("_broken_add")
-async def test_a_kernel_that_raises_on_constants_is_named_by_build(context):
+async def test_a_kernel_that_raises_on_constants_is_named_by_build(numpy_context):
     with pytest.raises(OperationError, match=rf"build\(\).*{MESSAGE}") as caught:
-        await draw(context, constant=True)
+        await draw(numpy_context, constant=True)
     assert isinstance(caught.value.__cause__.__cause__, ValueError)
-    await context.drain()
-    assert context.statistics().live_bytes == 0
+    await numpy_context.drain()
+    assert numpy_context.statistics().live_bytes == 0
 
 
 @pytest.mark.usefixtures("_broken_add")
-async def test_after_a_kernel_has_raised_the_device_goes_on(context):
-    graph = await draw(context, constant=False)
-    x, y = await filled(context, np.ones((2, 3))), await zeroed(context, [2, 3])
-    context.dispatch(graph, {"x": x}, {"y": y})
-    context.write_buffer(y, np.full((2, 3), 4, np.float32))
-    np.testing.assert_array_equal(await context.read_buffer(y), np.full((2, 3), 4))
-    assert context.lost.state == "pending"
+async def test_after_a_kernel_has_raised_the_device_goes_on(numpy_context):
+    graph = await draw(numpy_context, constant=False)
+    x, y = await filled(numpy_context, np.ones((2, 3))), await zeroed(numpy_context, [2, 3])
+    numpy_context.dispatch(graph, {"x": x}, {"y": y})
+    numpy_context.write_buffer(y, np.full((2, 3), 4, np.float32))
+    np.testing.assert_array_equal(await numpy_context.read_buffer(y), np.full((2, 3), 4))
+    assert numpy_context.lost.state == "pending"

@@ -6,10 +6,10 @@ import attrs
 import numpy as np
 import pytest
 import trio
-from trio.testing import wait_all_tasks_blocked
 
 from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.drawing import build_add_number
+from spec_tests.support.watched_device import WatchedDevice
 from webnn_py import InvalidStateError, MLGraphBuilder, open_ml
 from webnn_py.device.on_numpy import backend as numpy_backend
 from webnn_py.device.on_numpy import compiled, table
@@ -49,40 +49,44 @@ def observed_add(monkeypatch):
 
 
 @pytest.mark.parametrize(("work", "inline"), [(SHORT, True), (LONG, False)], ids=["short", "long"])
-async def test_a_long_dispatch_runs_in_a_worker_thread_and_a_short_one_inline(context, observed_add, work, inline):
+async def test_a_long_dispatch_runs_in_a_worker_thread_and_a_short_one_inline(
+    numpy_context, observed_add, work, inline
+):
     observed_add.work = work
-    graph = await build_add_number(context, 1, [2])
-    x, y = await filled(context, [1, 2]), await zeroed(context, [2])
+    graph = await build_add_number(numpy_context, 1, [2])
+    x, y = await filled(numpy_context, [1, 2]), await zeroed(numpy_context, [2])
 
-    context.dispatch(graph, {"x": x}, {"y": y})
+    numpy_context.dispatch(graph, {"x": x}, {"y": y})
 
-    np.testing.assert_array_equal(await context.read_buffer(y), [2, 3])
+    np.testing.assert_array_equal(await numpy_context.read_buffer(y), [2, 3])
     assert [thread == threading.get_ident() for thread in observed_add.threads] == [inline]
 
 
 @pytest.mark.parametrize(("work", "inline"), [(SHORT, True), (LONG, False)], ids=["short", "long"])
-async def test_a_long_compilation_runs_in_a_worker_thread_and_a_short_one_inline(context, observed_add, work, inline):
+async def test_a_long_compilation_runs_in_a_worker_thread_and_a_short_one_inline(
+    numpy_context, observed_add, work, inline
+):
     observed_add.work = work
-    builder = MLGraphBuilder(context)
+    builder = MLGraphBuilder(numpy_context)
     one = builder.constant(np.ones(2, np.float32))
     await builder.build({"y": builder.add(one, one)})
     assert [thread == threading.get_ident() for thread in observed_add.threads] == [inline]
 
 
-async def test_where_a_dispatch_runs_follows_how_long_the_last_one_took(context, observed_add, monkeypatch):
-    graph = await build_add_number(context, 1, [2])
-    x, y = await filled(context, [1, 2]), await zeroed(context, [2])
-    await context.drain()
+async def test_where_a_dispatch_runs_follows_how_long_the_last_one_took(numpy_context, observed_add, monkeypatch):
+    graph = await build_add_number(numpy_context, 1, [2])
+    x, y = await filled(numpy_context, [1, 2]), await zeroed(numpy_context, [2])
+    await numpy_context.drain()
     for seconds in (1.0, 0.0, 1.0):
         clock = iter([0.0, seconds])
         monkeypatch.setattr(compiled, "perf_counter", clock.__next__)
-        context.dispatch(graph, {"x": x}, {"y": y})
-        await context.drain()
+        numpy_context.dispatch(graph, {"x": x}, {"y": y})
+        await numpy_context.drain()
     assert [thread == threading.get_ident() for thread in observed_add.threads] == [True, False, True]
 
 
 @pytest.mark.parametrize(("elements", "inline"), [(2, True), (2**20, False)], ids=["short", "long"])
-async def test_a_long_read_runs_in_a_worker_thread_and_a_short_one_inline(context, monkeypatch, elements, inline):
+async def test_a_long_read_runs_in_a_worker_thread_and_a_short_one_inline(numpy_context, monkeypatch, elements, inline):
     handed_over = []
 
     async def run_sync(call, **options):
@@ -91,22 +95,22 @@ async def test_a_long_read_runs_in_a_worker_thread_and_a_short_one_inline(contex
 
     original = trio.to_thread.run_sync
     monkeypatch.setattr(numpy_backend.trio.to_thread, "run_sync", run_sync)
-    buffer = await zeroed(context, [elements])
-    values = await context.read_buffer(buffer)
+    buffer = await zeroed(numpy_context, [elements])
+    values = await numpy_context.read_buffer(buffer)
     assert values.shape == (elements,)
     assert not values.any()
     assert len(handed_over) == (0 if inline else 1)
 
 
-async def test_other_tasks_go_on_while_a_kernel_runs_in_its_thread(context, observed_add):
+async def test_other_tasks_go_on_while_a_kernel_runs_in_its_thread(numpy_context, observed_add, options):
     observed_add.work = LONG
     observed_add.may_end.clear()
-    graph = await build_add_number(context, 1, [2])
-    x, y = await filled(context, [1, 2]), await zeroed(context, [2])
-    context.dispatch(graph, {"x": x}, {"y": y})
-    promise = context.read_buffer(y)
+    graph = await build_add_number(numpy_context, 1, [2])
+    x, y = await filled(numpy_context, [1, 2]), await zeroed(numpy_context, [2])
+    numpy_context.dispatch(graph, {"x": x}, {"y": y})
+    promise = numpy_context.read_buffer(y)
 
-    other = await context._ml.create_context(backend="numpy")
+    other = await numpy_context._ml.create_context(**options)
     elsewhere = await filled(other, [3])
     np.testing.assert_array_equal(await other.read_buffer(elsewhere), [3])
     assert promise.state == "pending"
@@ -115,35 +119,35 @@ async def test_other_tasks_go_on_while_a_kernel_runs_in_its_thread(context, obse
     np.testing.assert_array_equal(await promise, [2, 3])
 
 
-async def test_a_dispatch_that_runs_when_the_context_is_lost_ends_before_its_next_kernel(context, observed_add):
+async def test_a_dispatch_that_runs_when_the_context_is_lost_ends_before_its_next_kernel(numpy_context, observed_add):
     observed_add.work = LONG
     observed_add.may_end.clear()
-    builder = MLGraphBuilder(context)
+    builder = MLGraphBuilder(numpy_context)
     x = builder.input("x", data_type="float32", shape=[2])
     graph = await builder.build({"y": builder.add(builder.add(builder.add(x, x), x), x)})
-    source, target = await filled(context, [1, 2]), await zeroed(context, [2])
-    context.dispatch(graph, {"x": source}, {"y": target})
+    source, target = await filled(numpy_context, [1, 2]), await zeroed(numpy_context, [2])
+    numpy_context.dispatch(graph, {"x": source}, {"y": target})
     await trio.to_thread.run_sync(observed_add.begun.wait)
 
-    context.destroy()
+    numpy_context.destroy()
     observed_add.may_end.set()
-    await context.drain()
+    await numpy_context.drain()
 
     assert len(observed_add.threads) == 1
-    assert context.statistics().live_bytes == 0
+    assert numpy_context.statistics().live_bytes == 0
 
 
-async def test_the_event_loop_goes_on_while_a_step_waits(fake, fake_context):
-    buffer = await zeroed(fake_context, [2])
-    finish = fake.waiting["write"] = trio.Event()
-    fake_context.write_buffer(buffer, np.ones(2, np.float32))
-    promise = fake_context.read_buffer(buffer)
-    await wait_all_tasks_blocked()
+async def test_the_event_loop_goes_on_while_a_step_waits(device, context):
+    buffer = await zeroed(context, [2])
+    finish = device.waiting["write"] = trio.Event()
+    context.write_buffer(buffer, np.ones(2, np.float32))
+    promise = context.read_buffer(buffer)
+    await device.quiet()
 
     for _ in range(100):
         await trio.lowlevel.checkpoint()
     assert promise.state == "pending"
-    assert fake_context.statistics().queued_operations == 2
+    assert context.statistics().queued_operations == 2
 
     finish.set()
     np.testing.assert_array_equal(await promise, [1, 1])
@@ -160,78 +164,79 @@ class SlowClock:
         return self.now
 
 
-async def test_many_short_operations_do_not_starve_other_tasks(fake, fake_context, monkeypatch):
+async def test_many_short_operations_do_not_starve_other_tasks(device, context, monkeypatch):
     monkeypatch.setattr(timelines, "perf_counter", SlowClock())
-    buffer = await zeroed(fake_context, [2])
-    fake_context.device_timeline.pause()
+    buffer = await zeroed(context, [2])
+    context.device_timeline.pause()
     for _ in range(1000):
-        fake_context.write_buffer(buffer, np.ones(2, np.float32))
+        context.write_buffer(buffer, np.ones(2, np.float32))
     seen = []
 
     async def look():
         while not seen or seen[-1] < 1000:
-            seen.append(fake.log.count("write"))
+            seen.append(device.log.count("write"))
             await trio.lowlevel.checkpoint()
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(look)
-        fake_context.device_timeline.resume()
+        context.device_timeline.resume()
 
     strides = np.diff(seen)
     assert 0 < strides.max() <= 25, "at most two turns of the timeline between two turns of another task"
 
 
-async def test_short_operations_run_without_a_turn_of_other_tasks_between_them(fake, fake_context, monkeypatch):
+async def test_short_operations_run_without_a_turn_of_other_tasks_between_them(device, context, monkeypatch):
     monkeypatch.setattr(timelines, "perf_counter", lambda: 0.0)
-    buffer = await zeroed(fake_context, [2])
-    fake_context.device_timeline.pause()
+    buffer = await zeroed(context, [2])
+    context.device_timeline.pause()
     for _ in range(1000):
-        fake_context.write_buffer(buffer, np.ones(2, np.float32))
-    fake_context.device_timeline.resume()
+        context.write_buffer(buffer, np.ones(2, np.float32))
+    context.device_timeline.resume()
     seen = []
     while not seen or seen[-1] < 1000:
         await trio.lowlevel.checkpoint()
-        seen.append(fake.log.count("write"))
+        seen.append(device.log.count("write"))
     assert set(seen) <= {0, 1000}
 
 
-async def test_cancelling_the_block_waits_for_the_step_that_runs_and_then_releases(fake):
+async def test_cancelling_the_block_waits_for_the_step_that_runs_and_then_releases(options):
     finish = trio.Event()
-    held = {}
 
-    async def block():
+    async def block(task_status):
         async with open_ml() as ml:
-            context = held["context"] = await ml._create_context(fake)
+            device = WatchedDevice(context := await ml.create_context(**options))
             buffer = await zeroed(context, [2])
-            fake.waiting["write"] = finish
+            device.waiting["write"] = finish
             context.write_buffer(buffer, np.ones(2, np.float32))
             context.write_buffer(buffer, np.ones(2, np.float32))
-            held["promise"] = context.read_buffer(buffer)
-            await held["promise"]
+            promise = context.read_buffer(buffer)
+            task_status.started((context, device, promise))
+            await promise
         pytest.fail("the block was cancelled")
 
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(block)
-        await wait_all_tasks_blocked()
+        context, device, promise = await nursery.start(block)
+        await device.quiet()
         nursery.cancel_scope.cancel()
         with trio.CancelScope(shield=True):
-            await wait_all_tasks_blocked()
-            while_it_runs = fake.log.copy(), held["context"].statistics().live_buffers
+            await device.quiet()
+            while_it_runs = device.log.copy(), context.statistics().live_buffers
             finish.set()
 
     assert while_it_runs == (["allocate", "write", "stop"], 1)
-    assert fake.log == ["allocate", "write", "stop", "free", "close"]
-    assert held["context"].statistics().live_bytes == 0
+    assert device.log == ["allocate", "write", "stop", "free", "close"]
+    assert context.statistics().live_bytes == 0
     with pytest.raises(InvalidStateError, match=r"the open_ml\(\) block has been left"):
-        await held["promise"]
+        await promise
 
 
-async def test_leaving_the_block_resumes_what_is_paused(fake):
+async def test_leaving_the_block_resumes_what_is_paused(options):
     async with open_ml() as ml:
-        context = await ml._create_context(fake)
+        context = await ml.create_context(**options)
+        device = WatchedDevice(context)
         buffer = await zeroed(context, [2])
         context.device_timeline.pause()
         ml.script_timeline.pause()
         buffer.destroy()
     assert context.statistics().live_bytes == 0
-    assert fake.log == ["allocate", "stop", "free", "close"]
+    assert device.log == ["allocate", "stop", "free", "close"]

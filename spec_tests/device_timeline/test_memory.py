@@ -21,14 +21,14 @@ MOST = 1.3
 
 
 @pytest.fixture
-def compile_for(context, monkeypatch):
+def compile_for(numpy_context, monkeypatch):
     """Give a drawing to the device as a script would; return what the device is given."""
     given = []
     compile_ = NumpyBackend.compile
     monkeypatch.setattr(NumpyBackend, "compile", lambda self, graph: given.append(graph) or compile_(self, graph))
 
     async def build(draw):
-        builder = MLGraphBuilder(context)
+        builder = MLGraphBuilder(numpy_context)
         outputs = draw(builder)
         outputs = outputs if isinstance(outputs, list) else [outputs]
         await builder.build({f"y{index}": output for index, output in enumerate(outputs)})
@@ -268,16 +268,16 @@ async def test_graphs_built_in_threads_at_the_same_time_have_scratch_of_their_ow
     assert not any(np.shares_memory(one, other) for one in memories for other in memories if one is not other)
 
 
-async def test_scratch_counts_as_live_until_the_graph_is_destroyed(context, pools):
-    builder = MLGraphBuilder(context)
+async def test_scratch_counts_as_live_until_the_graph_is_destroyed(numpy_context, pools):
+    builder = MLGraphBuilder(numpy_context)
     graph = await builder.build({"y": chain_of_convolutions([8, 16])(builder)})
     filter_bytes = 16 * 8 * 9 * 4
-    assert context.statistics().live_bytes == pools[0].memory.nbytes + filter_bytes
+    assert numpy_context.statistics().live_bytes == pools[0].memory.nbytes + filter_bytes
     memory = weakref.ref(pools.pop().memory)
     graph.destroy()
-    await context.drain()
+    await numpy_context.drain()
     gc.collect()
-    assert context.statistics().live_bytes == 0
+    assert numpy_context.statistics().live_bytes == 0
     assert memory() is None
 
 

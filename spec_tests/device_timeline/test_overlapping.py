@@ -41,6 +41,11 @@ async def fake():
     device.let_go()
 
 
+@pytest.fixture
+async def fake_context(ml, fake):
+    return await ml._create_context(fake)
+
+
 async def test_the_next_operation_begins_while_an_answer_is_on_its_way(fake, fake_context):
     buffer = await filled(fake_context, [1, 2])
     first = fake_context.read_buffer(buffer)

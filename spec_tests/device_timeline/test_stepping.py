@@ -12,8 +12,8 @@ from webnn_py.timelines.device_timeline import DeviceOperation, DeviceTimeline
 
 
 @pytest.fixture(params=["device timeline", "script timeline"])
-def timeline(request, ml, fake_context):
-    return fake_context.device_timeline if request.param == "device timeline" else ml.script_timeline
+def timeline(request, ml, context):
+    return context.device_timeline if request.param == "device timeline" else ml.script_timeline
 
 
 def enqueue(timeline, work):
@@ -141,133 +141,133 @@ async def test_statistics_count_what_waits_and_what_is_done_at_every_stage(timel
     assert stages == [(0, 0), (3, 0), (1, 2), (2, 2), (0, 4)]
 
 
-async def test_the_operation_that_runs_while_the_timeline_is_paused_finishes_and_no_other_begins(fake, fake_context):
-    buffer = await zeroed(fake_context, [2])
-    finish = fake.waiting["write"] = trio.Event()
-    fake_context.write_buffer(buffer, np.ones(2, np.float32))
-    promise = fake_context.read_buffer(buffer)
-    await wait_all_tasks_blocked()
+async def test_the_operation_that_runs_while_the_timeline_is_paused_finishes_and_no_other_begins(device, context):
+    buffer = await zeroed(context, [2])
+    finish = device.waiting["write"] = trio.Event()
+    context.write_buffer(buffer, np.ones(2, np.float32))
+    promise = context.read_buffer(buffer)
+    await device.quiet()
 
-    fake_context.device_timeline.pause()
+    context.device_timeline.pause()
     finish.set()
-    await wait_all_tasks_blocked()
+    await device.quiet()
 
-    assert fake.log == ["allocate", "write"]
+    assert device.log == ["allocate", "write"]
     assert promise.state == "pending"
-    fake_context.device_timeline.resume()
+    context.device_timeline.resume()
     np.testing.assert_array_equal(await promise, [1, 1])
 
 
-async def test_a_step_waits_for_the_operation_that_runs_and_does_not_count_it(fake, fake_context):
-    buffer = await zeroed(fake_context, [2])
-    finish = fake.waiting["write"] = trio.Event()
-    fake_context.write_buffer(buffer, np.ones(2, np.float32))
-    await wait_all_tasks_blocked()
-    fake_context.device_timeline.pause()
-    promise = fake_context.read_buffer(buffer)
-    fake_context.write_buffer(buffer, np.zeros(2, np.float32))
+async def test_a_step_waits_for_the_operation_that_runs_and_does_not_count_it(device, context):
+    buffer = await zeroed(context, [2])
+    finish = device.waiting["write"] = trio.Event()
+    context.write_buffer(buffer, np.ones(2, np.float32))
+    await device.quiet()
+    context.device_timeline.pause()
+    promise = context.read_buffer(buffer)
+    context.write_buffer(buffer, np.zeros(2, np.float32))
     ran = []
 
     async def step():
-        ran.append(await fake_context.device_timeline.step())
+        ran.append(await context.device_timeline.step())
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(step)
-        await wait_all_tasks_blocked()
+        await device.quiet()
         assert ran == []
         finish.set()
 
     assert ran == [1]
     assert promise.state == "fulfilled"
-    assert fake_context.statistics().queued_operations == 1
+    assert context.statistics().queued_operations == 1
 
 
 @pytest.mark.parametrize("count", [1, 3], ids=["while its last operation runs", "while operations remain"])
-async def test_two_tasks_cannot_step_one_timeline(fake, fake_context, count):
-    buffer = await zeroed(fake_context, [2])
-    fake_context.device_timeline.pause()
-    finish = fake.waiting["write"] = trio.Event()
+async def test_two_tasks_cannot_step_one_timeline(device, context, count):
+    buffer = await zeroed(context, [2])
+    context.device_timeline.pause()
+    finish = device.waiting["write"] = trio.Event()
     for _ in range(4):
-        fake_context.write_buffer(buffer, np.ones(2, np.float32))
+        context.write_buffer(buffer, np.ones(2, np.float32))
     ran, refusals = [], []
 
     async def step(count):
         try:
-            ran.append(await fake_context.device_timeline.step(count))
+            ran.append(await context.device_timeline.step(count))
         except RuntimeError as refusal:
             refusals.append(str(refusal))
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(step, count)
-        await wait_all_tasks_blocked()
+        await device.quiet()
         nursery.start_soon(step, 1)
-        await wait_all_tasks_blocked()
+        await device.quiet()
         finish.set()
 
     assert refusals == ["another task is stepping the device timeline"]
     assert ran == [count]
-    assert await fake_context.device_timeline.step() == 1
+    assert await context.device_timeline.step() == 1
 
 
-async def test_a_cancelled_step_leaves_the_rest_to_the_next_step(fake, fake_context):
-    buffer = await zeroed(fake_context, [2])
-    fake_context.device_timeline.pause()
-    finish = fake.waiting["write"] = trio.Event()
+async def test_a_cancelled_step_leaves_the_rest_to_the_next_step(device, context):
+    buffer = await zeroed(context, [2])
+    context.device_timeline.pause()
+    finish = device.waiting["write"] = trio.Event()
     for _ in range(3):
-        fake_context.write_buffer(buffer, np.ones(2, np.float32))
+        context.write_buffer(buffer, np.ones(2, np.float32))
 
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(fake_context.device_timeline.step, 3)
-        await wait_all_tasks_blocked()
+        nursery.start_soon(context.device_timeline.step, 3)
+        await device.quiet()
         nursery.cancel_scope.cancel()
     finish.set()
-    await wait_all_tasks_blocked()
+    await device.quiet()
 
-    assert fake.log == ["allocate", "write"]
-    assert await fake_context.device_timeline.step(5) == 2
+    assert device.log == ["allocate", "write"]
+    assert await context.device_timeline.step(5) == 2
 
 
-async def test_after_a_step_the_promises_of_its_operations_are_settled(ml, fake_context):
-    buffer = await zeroed(fake_context, [2])
-    fake_context.device_timeline.pause()
-    promises = [fake_context.read_buffer(buffer) for _ in range(3)]
+async def test_after_a_step_the_promises_of_its_operations_are_settled(ml, context):
+    buffer = await zeroed(context, [2])
+    context.device_timeline.pause()
+    promises = [context.read_buffer(buffer) for _ in range(3)]
 
-    await fake_context.device_timeline.step(2)
+    await context.device_timeline.step(2)
 
     assert [promise.state for promise in promises] == ["fulfilled", "fulfilled", "pending"]
 
     ml.script_timeline.pause()
-    await fake_context.device_timeline.step()
+    await context.device_timeline.step()
     assert promises[2].state == "pending", "a paused script timeline settles nothing by itself"
     await ml.script_timeline.step()
     assert promises[2].state == "fulfilled"
 
 
-async def test_queued_bytes_are_those_of_user_data_in_operations_that_have_not_finished(fake, fake_context):
+async def test_queued_bytes_are_those_of_user_data_in_operations_that_have_not_finished(device, context):
     def look():
-        statistics = fake_context.device_timeline.statistics()
-        whole = fake_context.statistics()
+        statistics = context.device_timeline.statistics()
+        whole = context.statistics()
         assert (whole.queued_operations, whole.queued_bytes) == (
             statistics.queued_operations,
             statistics.queued_bytes,
         )
         return statistics.queued_operations, statistics.queued_bytes, statistics.done - before
 
-    small, large = await zeroed(fake_context, [2]), await zeroed(fake_context, [100], "int64")
-    before = fake_context.device_timeline.statistics().done
-    fake_context.device_timeline.pause()
-    fake_context.write_buffer(small, np.zeros(2, np.float32))
-    fake_context.write_buffer(large, np.zeros(100, np.int64))
-    fake_context.read_buffer(large)
-    constant = fake_context.create_constant_buffer(np.zeros(3, np.uint8), data_type="uint8", shape=[3])
+    small, large = await zeroed(context, [2]), await zeroed(context, [100], "int64")
+    before = context.device_timeline.statistics().done
+    context.device_timeline.pause()
+    context.write_buffer(small, np.zeros(2, np.float32))
+    context.write_buffer(large, np.zeros(100, np.int64))
+    context.read_buffer(large)
+    constant = context.create_constant_buffer(np.zeros(3, np.uint8), data_type="uint8", shape=[3])
     assert look() == (4, 8 + 800 + 3, 0)
-    await fake_context.device_timeline.step()
+    await context.device_timeline.step()
     assert look() == (3, 800 + 3, 1)
-    finish = fake.waiting["write"] = trio.Event()
-    fake_context.device_timeline.resume()
-    await wait_all_tasks_blocked()
+    finish = device.waiting["write"] = trio.Event()
+    context.device_timeline.resume()
+    await device.quiet()
     assert look() == (3, 800 + 3, 1), "an operation that runs still holds its bytes"
     finish.set()
-    await wait_all_tasks_blocked()
+    await device.quiet()
     assert look() == (0, 0, 4)
     assert constant.state == "fulfilled"

@@ -142,9 +142,9 @@ async def test_exports_of_wrong_buffers_are_refused(gpu):
         await gpu.export_to_gpu(x)
 
 
-async def test_the_numpy_device_shares_nothing(context):
-    x = await context.create_buffer(data_type="float32", shape=[4])
+async def test_the_numpy_device_shares_nothing(numpy_context):
+    x = await numpy_context.create_buffer(data_type="float32", shape=[4])
     with pytest.raises(NotSupportedError, match=r"export_to_gpu\(\): the context runs on numpy"):
-        await context.export_to_gpu(x)
+        await numpy_context.export_to_gpu(x)
     with pytest.raises(NotSupportedError, match=r"import_buffer\(\): the context runs on numpy"):
-        context.import_buffer(object(), data_type="float32", shape=[4])
+        numpy_context.import_buffer(object(), data_type="float32", shape=[4])

@@ -68,8 +68,8 @@ def test_enumerations_have_the_specs_values(enumeration, alias):
     assert list(get_args(alias)) == FACTS["enumerations"][enumeration]
 
 
-async def test_support_limits_have_a_member_for_every_operator_and_operand(context):
-    limits = context.op_support_limits()
+async def test_support_limits_have_a_member_for_every_operator_and_operand(numpy_context):
+    limits = numpy_context.op_support_limits()
     expected = FACTS["support_limits"]["MLOpSupportLimits"]
     python_names = {operator.spec_name: name for name, operator in OPERATORS.items()}
     top = {

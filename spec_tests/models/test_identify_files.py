@@ -125,21 +125,21 @@ def test_sizes_around_the_limits_of_what_is_read(size, blanks, tmp_path, trained
         np.testing.assert_array_equal(content[0], features.beg + features.end)
 
 
-async def test_raw_scores_are_those_of_onnxruntime(context, files, trained, exact):
+async def test_raw_scores_are_those_of_onnxruntime(numpy_context, files, trained, exact):
     session = onnxruntime.InferenceSession(TRAINED / "model.onnx", providers=["CPUExecutionProvider"])
-    builder = MLGraphBuilder(context)
+    builder = MLGraphBuilder(numpy_context)
     graph = await builder.build(trained.model.draw(builder, {"bytes": [1, 2048]}))
-    tokens = await context.create_buffer(data_type="int32", shape=[1, 2048], writable=True)
-    scores = await context.create_buffer(data_type="float32", shape=[1, 214], readable=True)
+    tokens = await numpy_context.create_buffer(data_type="int32", shape=[1, 2048], writable=True)
+    scores = await numpy_context.create_buffer(data_type="float32", shape=[1, 214], readable=True)
     for path in files:
         content = example.look_at(path, trained.config)
         if not isinstance(content, str):
-            context.write_buffer(tokens, content)
-            context.dispatch(graph, {"bytes": tokens}, {"target_label": scores})
+            numpy_context.write_buffer(tokens, content)
+            numpy_context.dispatch(graph, {"bytes": tokens}, {"target_label": scores})
             (expected,) = session.run(None, {"bytes": content})
-            ours = await context.read_buffer(scores)
+            ours = await numpy_context.read_buffer(scores)
             assert_close_or_closer(ours, expected, lambda tokens=content: exact(tokens))
-    context.destroy()
+    numpy_context.destroy()
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")

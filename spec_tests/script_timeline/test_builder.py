@@ -262,24 +262,24 @@ async def test_a_builder_is_spent_from_the_call_of_build_on(context, builder):
     assert await run(context, await building, x=[1, 2]) == {"y": [2, 4]}
 
 
-async def test_a_builder_is_spent_by_a_build_that_the_device_refuses(fake_context, fake):
-    builder = MLGraphBuilder(fake_context)
+async def test_a_builder_is_spent_by_a_build_that_the_device_refuses(context, device):
+    builder = MLGraphBuilder(context)
     x = builder.input("x", **F32)
     y = builder.add(x, x)
-    fake.failing["compile"] = RuntimeError("no")
+    device.failing["compile"] = RuntimeError("no")
     with pytest.raises(OperationError):
         await builder.build({"y": y})
     await assert_spent(builder, y, "has built")
 
 
-async def test_a_builder_is_spent_by_a_build_that_the_loss_aborts(fake_context):
-    builder = MLGraphBuilder(fake_context)
+async def test_a_builder_is_spent_by_a_build_that_the_loss_aborts(context):
+    builder = MLGraphBuilder(context)
     x = builder.input("x", **F32)
     y = builder.add(x, x)
-    fake_context.device_timeline.pause()
+    context.device_timeline.pause()
     building = builder.build({"y": y})
-    fake_context.destroy()
-    fake_context.device_timeline.resume()
+    context.destroy()
+    context.device_timeline.resume()
     with pytest.raises(InvalidStateError, match="context is lost"):
         await building
     await assert_spent(builder, y, "has built|context is lost")

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from trio.testing import wait_all_tasks_blocked
 
 from spec_tests.support.buffers import constant, filled, zeroed
 from spec_tests.support.drawing import build_add_buffer, build_add_number, build_add_one, build_sum_and_difference
@@ -14,8 +13,8 @@ F32 = {"data_type": "float32", "shape": [2]}
 
 
 @pytest.fixture
-async def flight(ml, fake_context, fake, stage):
-    return InFlight(ml, fake_context, fake, stage)
+async def flight(ml, context, device, stage):
+    return InFlight(ml, context, device, stage)
 
 
 def assert_nothing_lives(context):
@@ -28,10 +27,10 @@ def assert_nothing_lives(context):
 
 @stages(*STAGES)
 @pytest.mark.parametrize("into", [False, True], ids=["a fresh array", "into out"])
-async def test_a_read_is_rejected_at_once_by_destroying_its_buffer(flight, fake_context, fake, into):
-    buffer, out = await filled(fake_context, [1, 2]), np.full(2, -1, np.float32)
+async def test_a_read_is_rejected_at_once_by_destroying_its_buffer(flight, context, device, into):
+    buffer, out = await filled(context, [1, 2]), np.full(2, -1, np.float32)
     options = {"out": out} if into else {}
-    read = await flight.start("read", lambda: fake_context.read_buffer(buffer, **options))
+    read = await flight.start("read", lambda: context.read_buffer(buffer, **options))
 
     buffer.destroy()
 
@@ -40,83 +39,83 @@ async def test_a_read_is_rejected_at_once_by_destroying_its_buffer(flight, fake_
         await read
     assert caught.type is InvalidStateError
     await flight.land()
-    assert fake.log == ["read", "free"], "the copy on the device runs, then the memory is released"
+    assert device.log == ["read", "free"], "the copy on the device runs, then the memory is released"
     np.testing.assert_array_equal(out, [-1, -1])
-    assert_nothing_lives(fake_context)
+    assert_nothing_lives(context)
 
 
 @stages(*STAGES)
-async def test_a_read_is_not_touched_by_destroying_a_graph(flight, fake_context, fake):
-    graph, buffer = await build_add_one(fake_context, [2]), await filled(fake_context, [1, 2])
-    read = await flight.start("read", lambda: fake_context.read_buffer(buffer))
+async def test_a_read_is_not_touched_by_destroying_a_graph(flight, context, device):
+    graph, buffer = await build_add_one(context, [2]), await filled(context, [1, 2])
+    read = await flight.start("read", lambda: context.read_buffer(buffer))
 
     graph.destroy()
 
     assert read.state == "pending"
     await flight.land()
     np.testing.assert_array_equal(await read, [1, 2])
-    assert fake.log == ["read", "release_graph"]
+    assert device.log == ["read", "release_graph"]
 
 
 @stages(*STAGES)
 @pytest.mark.parametrize("into", [False, True], ids=["a fresh array", "into out"])
-async def test_a_read_is_rejected_at_once_by_destroying_its_context(flight, fake_context, fake, into):
-    buffer, out = await filled(fake_context, [1, 2]), np.full(2, -1, np.float32)
+async def test_a_read_is_rejected_at_once_by_destroying_its_context(flight, context, device, into):
+    buffer, out = await filled(context, [1, 2]), np.full(2, -1, np.float32)
     options = {"out": out} if into else {}
-    read = await flight.start("read", lambda: fake_context.read_buffer(buffer, **options))
+    read = await flight.start("read", lambda: context.read_buffer(buffer, **options))
 
-    fake_context.destroy()
+    context.destroy()
 
     assert read.state == "rejected"
     with pytest.raises(InvalidStateError, match=r"read_buffer\(\): the context is lost: destroy\(\) was called"):
         await read
     await flight.land()
     began = [] if flight.stage == WAITING else ["read"]
-    assert [step for step in fake.log if step not in ("stop", "close")] == [*began, "free"]
+    assert [step for step in device.log if step not in ("stop", "close")] == [*began, "free"]
     np.testing.assert_array_equal(out, [-1, -1])
-    assert_nothing_lives(fake_context)
+    assert_nothing_lives(context)
 
 
 # --- a write in flight -----------------------------------------------------------------------------------------------
 
 
 @stages(WAITING, RUNNING)
-async def test_a_write_runs_before_its_destroyed_buffer_is_released(flight, fake_context, fake):
-    buffer = await zeroed(fake_context, [2])
-    await flight.start("write", lambda: fake_context.write_buffer(buffer, ONES))
+async def test_a_write_runs_before_its_destroyed_buffer_is_released(flight, context, device):
+    buffer = await zeroed(context, [2])
+    await flight.start("write", lambda: context.write_buffer(buffer, ONES))
 
     buffer.destroy()
     await flight.land()
 
-    assert fake.log == ["write", "free"]
-    assert_nothing_lives(fake_context)
+    assert device.log == ["write", "free"]
+    assert_nothing_lives(context)
 
 
 @stages(WAITING, RUNNING)
-async def test_a_write_is_not_touched_by_destroying_a_graph(flight, fake_context, fake):
-    graph, buffer = await build_add_one(fake_context, [2]), await zeroed(fake_context, [2])
-    await flight.start("write", lambda: fake_context.write_buffer(buffer, ONES))
+async def test_a_write_is_not_touched_by_destroying_a_graph(flight, context, device):
+    graph, buffer = await build_add_one(context, [2]), await zeroed(context, [2])
+    await flight.start("write", lambda: context.write_buffer(buffer, ONES))
 
     graph.destroy()
     await flight.land()
 
-    np.testing.assert_array_equal(await fake_context.read_buffer(buffer), [1, 1])
-    assert fake.log == ["write", "release_graph", "read"]
+    np.testing.assert_array_equal(await context.read_buffer(buffer), [1, 1])
+    assert device.log == ["write", "release_graph", "read"]
 
 
 @stages(WAITING, RUNNING)
-async def test_a_write_that_has_not_begun_is_dropped_by_destroying_the_context(flight, fake_context, fake):
-    buffer = await zeroed(fake_context, [2])
-    await flight.start("write", lambda: fake_context.write_buffer(buffer, ONES))
-    assert fake_context.statistics().queued_bytes == 8
+async def test_a_write_that_has_not_begun_is_dropped_by_destroying_the_context(flight, context, device):
+    buffer = await zeroed(context, [2])
+    await flight.start("write", lambda: context.write_buffer(buffer, ONES))
+    assert context.statistics().queued_bytes == 8
 
-    fake_context.destroy()
+    context.destroy()
     await flight.land()
 
     began = [] if flight.stage == WAITING else ["write"]
-    assert [step for step in fake.log if step != "stop"] == [*began, "free", "close"]
-    assert fake_context.statistics().queued_bytes == 0
-    assert_nothing_lives(fake_context)
+    assert [step for step in device.log if step != "stop"] == [*began, "free", "close"]
+    assert context.statistics().queued_bytes == 0
+    assert_nothing_lives(context)
 
 
 # --- a dispatch in flight --------------------------------------------------------------------------------------------
@@ -124,48 +123,48 @@ async def test_a_write_that_has_not_begun_is_dropped_by_destroying_the_context(f
 
 @stages(WAITING, RUNNING)
 @pytest.mark.parametrize("destroyed", [["a"], ["d"], ["a", "b", "d"]], ids="-".join)
-async def test_a_dispatch_runs_to_its_end_before_a_destroyed_buffer_is_released(flight, fake_context, fake, destroyed):
-    graph = await build_sum_and_difference(fake_context, [2])
-    inputs = {"a": await filled(fake_context, [5, 6]), "b": await filled(fake_context, [1, 2])}
-    outputs = {"s": await zeroed(fake_context, [2]), "d": await zeroed(fake_context, [2])}
-    await flight.start("dispatch", lambda: fake_context.dispatch(graph, inputs, outputs))
+async def test_a_dispatch_runs_to_its_end_before_a_destroyed_buffer_is_released(flight, context, device, destroyed):
+    graph = await build_sum_and_difference(context, [2])
+    inputs = {"a": await filled(context, [5, 6]), "b": await filled(context, [1, 2])}
+    outputs = {"s": await zeroed(context, [2]), "d": await zeroed(context, [2])}
+    await flight.start("dispatch", lambda: context.dispatch(graph, inputs, outputs))
 
     for name in destroyed:
         (inputs | outputs)[name].destroy()
-    read = fake_context.read_buffer(outputs["s"])
+    read = context.read_buffer(outputs["s"])
     assert read.state == "pending"
     await flight.land()
 
     np.testing.assert_array_equal(await read, [6, 8])
-    assert fake.log == ["dispatch", *["free"] * len(destroyed), "read"]
-    assert fake_context.statistics().live_buffers == 4 - len(destroyed)
+    assert device.log == ["dispatch", *["free"] * len(destroyed), "read"]
+    assert context.statistics().live_buffers == 4 - len(destroyed)
 
 
 @stages(WAITING, RUNNING)
-async def test_a_dispatch_runs_to_its_end_before_its_destroyed_graph_is_released(flight, fake_context, fake):
-    graph, buffers = await build_add_one(fake_context, [2]), [await zeroed(fake_context, [2]) for _ in "xy"]
-    await flight.start("dispatch", lambda: fake_context.dispatch(graph, {"x": buffers[0]}, {"y": buffers[1]}))
+async def test_a_dispatch_runs_to_its_end_before_its_destroyed_graph_is_released(flight, context, device):
+    graph, buffers = await build_add_one(context, [2]), [await zeroed(context, [2]) for _ in "xy"]
+    await flight.start("dispatch", lambda: context.dispatch(graph, {"x": buffers[0]}, {"y": buffers[1]}))
 
     graph.destroy()
     await flight.land()
 
-    assert fake.log == ["dispatch", "release_graph"]
-    np.testing.assert_array_equal(await fake_context.read_buffer(buffers[1]), [1, 1])
+    assert device.log == ["dispatch", "release_graph"]
+    np.testing.assert_array_equal(await context.read_buffer(buffers[1]), [1, 1])
 
 
 @stages(WAITING, RUNNING)
-async def test_a_dispatch_is_dropped_or_told_to_stop_by_destroying_the_context(flight, fake_context, fake):
-    graph, buffers = await build_add_one(fake_context, [2]), [await zeroed(fake_context, [2]) for _ in "xy"]
-    await flight.start("dispatch", lambda: fake_context.dispatch(graph, {"x": buffers[0]}, {"y": buffers[1]}))
+async def test_a_dispatch_is_dropped_or_told_to_stop_by_destroying_the_context(flight, context, device):
+    graph, buffers = await build_add_one(context, [2]), [await zeroed(context, [2]) for _ in "xy"]
+    await flight.start("dispatch", lambda: context.dispatch(graph, {"x": buffers[0]}, {"y": buffers[1]}))
 
-    fake_context.destroy()
+    context.destroy()
 
     began = [] if flight.stage == WAITING else ["dispatch"]
-    assert fake.log == [*began, "stop"], "nothing may be released under a dispatch that runs"
+    assert device.log == [*began, "stop"], "nothing may be released under a dispatch that runs"
     await flight.land()
-    assert sorted(fake.log[len(began) + 1 : -1]) == ["free", "free", "release_graph"]
-    assert fake.log[-1] == "close"
-    assert_nothing_lives(fake_context)
+    assert sorted(device.log[len(began) + 1 : -1]) == ["free", "free", "release_graph"]
+    assert device.log[-1] == "close"
+    assert_nothing_lives(context)
 
 
 # --- a creation in flight --------------------------------------------------------------------------------------------
@@ -179,12 +178,12 @@ CREATIONS = {
 @stages(WAITING, RUNNING)
 @pytest.mark.parametrize("method", CREATIONS)
 async def test_a_creation_is_rejected_from_the_device_timeline_by_destroying_the_context(
-    ml, fake_context, fake, stage, method
+    ml, context, device, stage, method
 ):
-    flight = InFlight(ml, fake_context, fake, stage)
-    creation = await flight.start("allocate", lambda: CREATIONS[method](fake_context))
+    flight = InFlight(ml, context, device, stage)
+    creation = await flight.start("allocate", lambda: CREATIONS[method](context))
 
-    fake_context.destroy()
+    context.destroy()
 
     assert creation.state == "pending", "unlike a read, a creation is rejected when its turn comes"
     await flight.land()
@@ -192,72 +191,72 @@ async def test_a_creation_is_rejected_from_the_device_timeline_by_destroying_the
     with pytest.raises(InvalidStateError, match=rf"^{method}\(\): the context is lost: destroy\(\)") as caught:
         await creation
     assert caught.type is InvalidStateError
-    assert fake.log.count("allocate") == fake.log.count("free") == (0 if stage == WAITING else 1)
-    assert_nothing_lives(fake_context)
+    assert device.log.count("allocate") == device.log.count("free") == (0 if stage == WAITING else 1)
+    assert_nothing_lives(context)
 
 
 @pytest.mark.parametrize("method", CREATIONS)
-async def test_a_creation_that_was_said_to_have_succeeded_gives_a_destroyed_buffer(ml, fake_context, fake, method):
+async def test_a_creation_that_was_said_to_have_succeeded_gives_a_destroyed_buffer(ml, context, device, method):
     ml.script_timeline.pause()
-    creation = CREATIONS[method](fake_context)
-    await wait_all_tasks_blocked()
-    assert (creation.state, fake.log[0]) == ("pending", "allocate")
+    creation = CREATIONS[method](context)
+    await device.quiet()
+    assert (creation.state, device.log[0]) == ("pending", "allocate")
 
-    fake_context.destroy()
-    await wait_all_tasks_blocked()
-    assert_nothing_lives(fake_context)
+    context.destroy()
+    await device.quiet()
+    assert_nothing_lives(context)
     ml.script_timeline.resume()
 
     buffer = await creation
     assert (buffer.data_type, buffer.shape) == ("float32", (2,))
     with pytest.raises(DestroyedBufferError, match="context is lost"):
-        fake_context.write_buffer(buffer, ONES)
+        context.write_buffer(buffer, ONES)
 
 
 # --- a build in flight -----------------------------------------------------------------------------------------------
 
 
 @stages(*STAGES)
-async def test_a_build_keeps_the_constant_buffer_that_is_destroyed_after_it(flight, fake_context, fake):
-    held = await constant(fake_context, [10, 20])
-    building = await flight.start("compile", lambda: build_add_buffer(fake_context, held))
+async def test_a_build_keeps_the_constant_buffer_that_is_destroyed_after_it(flight, context, device):
+    held = await constant(context, [10, 20])
+    building = await flight.start("compile", lambda: build_add_buffer(context, held))
 
     held.destroy()
     await flight.land()
 
-    graph, x, y = await building, await filled(fake_context, [1, 2]), await zeroed(fake_context, [2])
-    fake_context.dispatch(graph, {"x": x}, {"y": y})
-    np.testing.assert_array_equal(await fake_context.read_buffer(y), [11, 22])
-    assert "free" not in fake.log, "the graph holds the memory"
+    graph, x, y = await building, await filled(context, [1, 2]), await zeroed(context, [2])
+    context.dispatch(graph, {"x": x}, {"y": y})
+    np.testing.assert_array_equal(await context.read_buffer(y), [11, 22])
+    assert "free" not in device.log, "the graph holds the memory"
     graph.destroy()
-    await fake_context.drain()
-    assert fake.log.count("free") == 1, "with the graph the memory goes"
+    await context.drain()
+    assert device.log.count("free") == 1, "with the graph the memory goes"
 
 
 @stages(WAITING, RUNNING)
-async def test_a_build_is_rejected_from_the_device_timeline_by_destroying_the_context(flight, fake_context, fake):
-    building = await flight.start("compile", lambda: build_add_number(fake_context, 1, [2]))
+async def test_a_build_is_rejected_from_the_device_timeline_by_destroying_the_context(flight, context, device):
+    building = await flight.start("compile", lambda: build_add_number(context, 1, [2]))
 
-    fake_context.destroy()
+    context.destroy()
 
     assert building.state == "pending", "unlike a read, a build is rejected when its turn comes"
     await flight.land()
     with pytest.raises(InvalidStateError, match=r"^build\(\): the context is lost: destroy\(\)") as caught:
         await building
     assert caught.type is InvalidStateError
-    assert fake.log.count("compile") == fake.log.count("release_graph") == (0 if flight.stage == WAITING else 1)
-    assert_nothing_lives(fake_context)
+    assert device.log.count("compile") == device.log.count("release_graph") == (0 if flight.stage == WAITING else 1)
+    assert_nothing_lives(context)
 
 
 @stages(SAID)
-async def test_a_build_that_was_said_to_have_succeeded_gives_a_destroyed_graph(flight, fake_context, fake):
-    building = await flight.start("compile", lambda: build_add_number(fake_context, 1, [2]))
+async def test_a_build_that_was_said_to_have_succeeded_gives_a_destroyed_graph(flight, context, device):
+    building = await flight.start("compile", lambda: build_add_number(context, 1, [2]))
 
-    fake_context.destroy()
+    context.destroy()
     await flight.land()
 
     graph = await building
     assert list(graph.input_descriptors) == ["x"]
     with pytest.raises(InvalidStateError, match=r"dispatch\(\): the graph is destroyed: the context is lost"):
-        fake_context.dispatch(graph, {}, {})
-    assert_nothing_lives(fake_context)
+        context.dispatch(graph, {}, {})
+    assert_nothing_lives(context)

@@ -31,36 +31,34 @@ CREATIONS = {
     ],
 )
 @pytest.mark.parametrize("error", [DeviceError("no room"), MemoryError("no room"), ValueError("no room")], ids=repr)
-async def test_a_failed_creation_rejects_with_unknown_error_and_leaves_no_memory(
-    fake_context, fake, method, step, error
-):
-    fake.failing[step] = error
+async def test_a_failed_creation_rejects_with_unknown_error_and_leaves_no_memory(context, device, method, step, error):
+    device.failing[step] = error
 
     with pytest.raises(UnknownError, match=rf"^{method}\(\) failed on the device: no room$") as caught:
-        await CREATIONS[method](fake_context)
+        await CREATIONS[method](context)
 
     assert caught.type is UnknownError
     assert caught.value.__cause__ is error
-    await fake_context.drain()
-    assert (fake_context.statistics().live_buffers, fake_context.statistics().live_bytes) == (0, 0)
-    assert fake.log.count("free") == (step == "write")
-    await CREATIONS[method](fake_context)
-    assert fake_context.statistics().live_buffers == 1
+    await context.drain()
+    assert (context.statistics().live_buffers, context.statistics().live_bytes) == (0, 0)
+    assert device.log.count("free") == (step == "write")
+    await CREATIONS[method](context)
+    assert context.statistics().live_buffers == 1
 
 
-async def test_a_device_error_without_words_is_told_by_its_type(fake_context, fake):
-    fake.failing["allocate"] = MemoryError()
+async def test_a_device_error_without_words_is_told_by_its_type(context, device):
+    device.failing["allocate"] = MemoryError()
     with pytest.raises(UnknownError, match=r"failed on the device: MemoryError$"):
-        await fake_context.create_buffer(**F32)
+        await context.create_buffer(**F32)
 
 
-async def test_a_failed_copy_rejects_that_read_and_no_other(fake_context, fake):
-    buffer = await filled(fake_context, [1, 2])
-    await fake_context.drain()
-    fake.failing["read"] = DeviceError("cable cut")
+async def test_a_failed_copy_rejects_that_read_and_no_other(context, device):
+    buffer = await filled(context, [1, 2])
+    await context.drain()
+    device.failing["read"] = DeviceError("cable cut")
     out = np.full(2, -1, np.float32)
 
-    failed, good = fake_context.read_buffer(buffer, out=out), fake_context.read_buffer(buffer)
+    failed, good = context.read_buffer(buffer, out=out), context.read_buffer(buffer)
 
     with pytest.raises(UnknownError, match=r"^read_buffer\(\) failed on the device: cable cut$"):
         await failed
@@ -68,12 +66,12 @@ async def test_a_failed_copy_rejects_that_read_and_no_other(fake_context, fake):
     np.testing.assert_array_equal(out, [-1, -1])
 
 
-async def test_a_read_that_failed_is_no_longer_pending_when_its_buffer_is_destroyed(fake_context, fake):
-    buffer = await filled(fake_context, [1, 2])
-    await fake_context.drain()
-    fake.failing["read"] = DeviceError("cable cut")
-    failed = fake_context.read_buffer(buffer)
-    await fake_context.drain()
+async def test_a_read_that_failed_is_no_longer_pending_when_its_buffer_is_destroyed(context, device):
+    buffer = await filled(context, [1, 2])
+    await context.drain()
+    device.failing["read"] = DeviceError("cable cut")
+    failed = context.read_buffer(buffer)
+    await context.drain()
 
     buffer.destroy()
 
@@ -81,70 +79,70 @@ async def test_a_read_that_failed_is_no_longer_pending_when_its_buffer_is_destro
         await failed
 
 
-async def test_a_failed_write_raises_nothing_and_is_told_by_every_later_read(fake_context, fake):
-    buffer = await filled(fake_context, [1, 2])
-    await fake_context.drain()
-    fake.failing["write"] = DeviceError("cable cut")
+async def test_a_failed_write_raises_nothing_and_is_told_by_every_later_read(context, device):
+    buffer = await filled(context, [1, 2])
+    await context.drain()
+    device.failing["write"] = DeviceError("cable cut")
 
-    fake_context.write_buffer(buffer, 5 * ONES)
+    context.write_buffer(buffer, 5 * ONES)
 
     for _ in range(2):
         with pytest.raises(UnknownError, match=r"read_buffer\(\).*write_buffer\(\) failed: cable cut"):
-            await fake_context.read_buffer(buffer)
-    fake_context.write_buffer(buffer, 6 * ONES)
-    np.testing.assert_array_equal(await fake_context.read_buffer(buffer), [6, 6])
+            await context.read_buffer(buffer)
+    context.write_buffer(buffer, 6 * ONES)
+    np.testing.assert_array_equal(await context.read_buffer(buffer), [6, 6])
 
 
-async def test_a_failed_dispatch_raises_nothing_and_is_told_by_reads_of_all_its_outputs(fake_context, fake):
-    graph = await build_sum_and_difference(fake_context, [2])
-    inputs = {"a": await filled(fake_context, [5, 6]), "b": await filled(fake_context, [1, 2])}
-    outputs = {"s": await zeroed(fake_context, [2]), "d": await zeroed(fake_context, [2])}
-    fake.failing["dispatch"] = DeviceError("kernel panic")
+async def test_a_failed_dispatch_raises_nothing_and_is_told_by_reads_of_all_its_outputs(context, device):
+    graph = await build_sum_and_difference(context, [2])
+    inputs = {"a": await filled(context, [5, 6]), "b": await filled(context, [1, 2])}
+    outputs = {"s": await zeroed(context, [2]), "d": await zeroed(context, [2])}
+    device.failing["dispatch"] = DeviceError("kernel panic")
 
-    fake_context.dispatch(graph, inputs, outputs)
+    context.dispatch(graph, inputs, outputs)
 
     for buffer in outputs.values():
         with pytest.raises(UnknownError, match=r"read_buffer\(\).*dispatch\(\) failed: kernel panic"):
-            await fake_context.read_buffer(buffer)
-    np.testing.assert_array_equal(await fake_context.read_buffer(inputs["a"]), [5, 6])
-    fake_context.dispatch(graph, inputs, outputs)
-    np.testing.assert_array_equal(await fake_context.read_buffer(outputs["s"]), [6, 8])
-    np.testing.assert_array_equal(await fake_context.read_buffer(outputs["d"]), [4, 4])
+            await context.read_buffer(buffer)
+    np.testing.assert_array_equal(await context.read_buffer(inputs["a"]), [5, 6])
+    context.dispatch(graph, inputs, outputs)
+    np.testing.assert_array_equal(await context.read_buffer(outputs["s"]), [6, 8])
+    np.testing.assert_array_equal(await context.read_buffer(outputs["d"]), [4, 4])
 
 
-async def test_a_failure_goes_through_the_dispatches_that_read_it_with_its_first_words(fake_context, fake):
-    graph = await build_add_number(fake_context, 1, [2])
-    first, second, third = [await filled(fake_context, [0, 0]) for _ in range(3)]
-    await fake_context.drain()
-    fake.failing["write"] = DeviceError("cable cut")
-    fake_context.write_buffer(first, ONES)
-    fake.log.clear()
+async def test_a_failure_goes_through_the_dispatches_that_read_it_with_its_first_words(context, device):
+    graph = await build_add_number(context, 1, [2])
+    first, second, third = [await filled(context, [0, 0]) for _ in range(3)]
+    await context.drain()
+    device.failing["write"] = DeviceError("cable cut")
+    context.write_buffer(first, ONES)
+    device.log.clear()
 
-    fake_context.dispatch(graph, {"x": first}, {"y": second})
-    fake_context.dispatch(graph, {"x": second}, {"y": third})
+    context.dispatch(graph, {"x": first}, {"y": second})
+    context.dispatch(graph, {"x": second}, {"y": third})
 
     with pytest.raises(UnknownError, match=r"input 'x'.*dispatch\(\).*write_buffer\(\) failed: cable cut"):
-        await fake_context.read_buffer(third)
-    assert "dispatch" not in fake.log, "nothing may be computed from data that are not there"
-    fake_context.write_buffer(first, ONES)
-    fake_context.dispatch(graph, {"x": first}, {"y": second})
-    np.testing.assert_array_equal(await fake_context.read_buffer(second), [2, 2])
+        await context.read_buffer(third)
+    assert "dispatch" not in device.log, "nothing may be computed from data that are not there"
+    context.write_buffer(first, ONES)
+    context.dispatch(graph, {"x": first}, {"y": second})
+    np.testing.assert_array_equal(await context.read_buffer(second), [2, 2])
     with pytest.raises(UnknownError, match="cable cut"):
-        await fake_context.read_buffer(third)
+        await context.read_buffer(third)
 
 
 @pytest.mark.parametrize("step", ["write", "dispatch"])
-async def test_a_failure_that_comes_after_a_wait_is_told_too(fake_context, fake, step):
+async def test_a_failure_that_comes_after_a_wait_is_told_too(context, device, step):
     ready = trio.Event()
-    graph = await build_add_number(fake_context, 1, [2])
-    x, y = await filled(fake_context, [1, 2]), await zeroed(fake_context, [2])
-    await fake_context.drain()
-    fake.waiting[step], fake.failing[step] = ready, DeviceError("late")
+    graph = await build_add_number(context, 1, [2])
+    x, y = await filled(context, [1, 2]), await zeroed(context, [2])
+    await context.drain()
+    device.waiting[step], device.failing[step] = ready, DeviceError("late")
     if step == "write":
-        fake_context.write_buffer(y, ONES)
+        context.write_buffer(y, ONES)
     else:
-        fake_context.dispatch(graph, {"x": x}, {"y": y})
-    read = fake_context.read_buffer(y)
+        context.dispatch(graph, {"x": x}, {"y": y})
+    read = context.read_buffer(y)
 
     ready.set()
 
@@ -152,11 +150,11 @@ async def test_a_failure_that_comes_after_a_wait_is_told_too(fake_context, fake,
         await read
 
 
-async def test_a_failed_compilation_rejects_with_operation_error_and_spends_the_builder(fake_context, fake):
-    builder = MLGraphBuilder(fake_context)
+async def test_a_failed_compilation_rejects_with_operation_error_and_spends_the_builder(context, device):
+    builder = MLGraphBuilder(context)
     x = builder.input("x", **F32)
     y = builder.add(x, x)
-    error = fake.failing["compile"] = DeviceError("no such instruction")
+    error = device.failing["compile"] = DeviceError("no such instruction")
 
     with pytest.raises(OperationError, match=r"^build\(\):.*cannot be compiled: no such instruction$") as caught:
         await builder.build({"y": y})
@@ -165,20 +163,20 @@ async def test_a_failed_compilation_rejects_with_operation_error_and_spends_the_
     assert caught.value.__cause__ is error
     with pytest.raises(InvalidStateError, match=r"build\(\).*has built"):
         await builder.build({"y": y})
-    assert await build_add_number(fake_context, 1, [2])
-    assert "release_graph" not in fake.log, "nothing was compiled, so nothing is to be released"
+    assert await build_add_number(context, 1, [2])
+    assert "release_graph" not in device.log, "nothing was compiled, so nothing is to be released"
 
 
-async def test_a_failed_compilation_lets_go_of_its_constant_buffer(fake_context, fake):
-    builder = MLGraphBuilder(fake_context)
+async def test_a_failed_compilation_lets_go_of_its_constant_buffer(context, device):
+    builder = MLGraphBuilder(context)
     x = builder.input("x", **F32)
-    held = await constant(fake_context, [1, 2])
-    fake.failing["compile"] = DeviceError("no such instruction")
+    held = await constant(context, [1, 2])
+    device.failing["compile"] = DeviceError("no such instruction")
     building = builder.build({"y": builder.add(x, builder.constant(held))})
     held.destroy()
 
     with pytest.raises(OperationError):
         await building
 
-    await fake_context.drain()
-    assert fake_context.statistics().live_bytes == 0
+    await context.drain()
+    assert context.statistics().live_bytes == 0

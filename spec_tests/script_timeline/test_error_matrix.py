@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from spec_tests.support.scene import ONES, assert_refused, assert_works, set_scene
+from spec_tests.support.watched_device import REASONS, WatchedDevice
 from webnn_py import (
     DestroyedBufferError,
     InvalidStateError,
@@ -36,8 +37,8 @@ def cells(*rows):
 
 
 @pytest.fixture
-async def scene(ml):
-    return await set_scene(ml)
+async def scene(ml, options):
+    return await set_scene(ml, options)
 
 
 async def assert_refused_and_harmless(scene, cell):
@@ -50,10 +51,10 @@ async def assert_refused_and_harmless(scene, cell):
     ("create_context", "at all", lambda s: s.ml.create_context(), SecurityError, r"create_context\(\).*policy"),
     ("MLGraphBuilder", "at all", lambda s: MLGraphBuilder(s.context), SecurityError, r"MLGraphBuilder\(\).*policy"),
 )
-async def test_a_policy_that_denies(cell):
+async def test_a_policy_that_denies(cell, options):
     allowed = True
     async with open_ml(policy=lambda: allowed) as ml:
-        scene = await set_scene(ml)
+        scene = await set_scene(ml, options)
         allowed = False
         await assert_refused(cell.method, lambda: cell.call(scene), cell.error, cell.words)
         allowed = True
@@ -106,9 +107,10 @@ async def test_a_context_that_was_destroyed(scene, cell):
     await assert_refused_and_harmless_elsewhere(scene, cell)
 
 
-@cells(*[(*row, rf"{row[0]}\(\).*context is lost: the device fell off the bus") for row in LOST])
-async def test_a_context_whose_device_is_gone(scene, cell):
-    scene.context._device.backend.lost("the device fell off the bus")
+@cells(*[(*row, rf"{row[0]}\(\).*context is lost: ({'|'.join(REASONS.values())})") for row in LOST])
+async def test_a_context_whose_device_is_gone(ml, backend, cell):
+    scene = await set_scene(ml, {"backend": backend})
+    await WatchedDevice(scene.context).lose()
     await scene.context.lost
     await scene.context.drain()
     await assert_refused_and_harmless_elsewhere(scene, cell)

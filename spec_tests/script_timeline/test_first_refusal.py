@@ -10,8 +10,8 @@ LONG = np.ones(3, np.float32)
 
 
 @pytest.fixture
-async def scene(ml):
-    return await set_scene(ml)
+async def scene(ml, options):
+    return await set_scene(ml, options)
 
 
 CASES = {
@@ -234,10 +234,10 @@ async def test_the_first_reason_is_the_one_that_is_told(scene, case):
     await assert_refused(method, lambda: call(scene), error, rf"{method}\(\).*{words}")
 
 
-async def test_a_builder_is_denied_by_the_policy_before_it_is_refused_for_the_lost_context():
+async def test_a_builder_is_denied_by_the_policy_before_it_is_refused_for_the_lost_context(options):
     allowed = True
     async with open_ml(policy=lambda: allowed) as ml:
-        context = await ml.create_context(backend="numpy")
+        context = await ml.create_context(**options)
         context.destroy()
         allowed = False
         with pytest.raises(SecurityError, match=r"MLGraphBuilder\(\).*policy"):

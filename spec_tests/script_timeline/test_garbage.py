@@ -8,11 +8,11 @@ import weakref
 import numpy as np
 import pytest
 import trio
-from trio.testing import wait_all_tasks_blocked
 
 from spec_tests.support.buffers import constant, filled, zeroed
 from spec_tests.support.drawing import build_add_buffer, build_add_number, build_add_one
 from spec_tests.support.scene import ONES
+from spec_tests.support.watched_device import quiet
 from webnn_py import MLGraphBuilder, open_ml
 
 F32 = {"data_type": "float32", "shape": [2]}
@@ -26,63 +26,63 @@ def dropped(kind="MLBuffer"):
 async def released(context):
     """Wait until what was collected has been released."""
     gc.collect()
-    await wait_all_tasks_blocked()
+    await quiet(context)
     await context.drain()
     return context.statistics()
 
 
-async def test_a_dropped_buffer_is_released_and_told(fake_context, fake):
-    buffer = await zeroed(fake_context, [2])
+async def test_a_dropped_buffer_is_released_and_told(context, device):
+    buffer = await zeroed(context, [2])
     with dropped():
         del buffer
-        statistics = await released(fake_context)
-    assert (statistics.live_buffers, statistics.live_bytes, fake.log[-1]) == (0, 0, "free")
+        statistics = await released(context)
+    assert (statistics.live_buffers, statistics.live_bytes, device.log[-1]) == (0, 0, "free")
 
 
-async def test_a_dropped_constant_buffer_is_released_and_told(fake_context, fake):
-    buffer = await constant(fake_context, [1, 2])
+async def test_a_dropped_constant_buffer_is_released_and_told(context, device):
+    buffer = await constant(context, [1, 2])
     with dropped():
         del buffer
-        statistics = await released(fake_context)
-    assert (statistics.live_buffers, statistics.live_bytes, fake.log[-1]) == (0, 0, "free")
+        statistics = await released(context)
+    assert (statistics.live_buffers, statistics.live_bytes, device.log[-1]) == (0, 0, "free")
 
 
-async def test_a_dropped_graph_is_released_and_told(fake_context, fake):
-    graph = await build_add_buffer(fake_context, held := await constant(fake_context, [1, 2]))
+async def test_a_dropped_graph_is_released_and_told(context, device):
+    graph = await build_add_buffer(context, held := await constant(context, [1, 2]))
     held.destroy()
-    await fake_context.drain()
-    assert fake_context.statistics().live_bytes == 8
+    await context.drain()
+    assert context.statistics().live_bytes == 8
     with dropped("MLGraph"):
         del graph
-        statistics = await released(fake_context)
-    assert (statistics.live_bytes, fake.log[-2:]) == (0, ["release_graph", "free"])
+        statistics = await released(context)
+    assert (statistics.live_bytes, device.log[-2:]) == (0, ["release_graph", "free"])
 
 
-async def test_what_was_destroyed_is_dropped_without_a_word(fake_context, fake):
-    buffer, graph = await zeroed(fake_context, [2]), await build_add_one(fake_context, [2])
+async def test_what_was_destroyed_is_dropped_without_a_word(context, device):
+    buffer, graph = await zeroed(context, [2]), await build_add_one(context, [2])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         buffer.destroy()
         graph.destroy()
         del buffer, graph
-        await released(fake_context)
-    assert fake.log.count("free") == fake.log.count("release_graph") == 1
+        await released(context)
+    assert device.log.count("free") == device.log.count("release_graph") == 1
 
 
-async def test_what_the_device_refused_is_dropped_without_a_word(fake_context, fake):
-    fake.failing = {"allocate": OSError("no room"), "compile": OSError("no such instruction")}
+async def test_what_the_device_refused_is_dropped_without_a_word(context, device):
+    device.failing = {"allocate": OSError("no room"), "compile": OSError("no such instruction")}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        promises = [fake_context.create_buffer(**F32), build_add_number(fake_context, 1, [2])]
-        await released(fake_context)
+        promises = [context.create_buffer(**F32), build_add_number(context, 1, [2])]
+        await released(context)
         assert [promise.state for promise in promises] == ["rejected"] * 2
         promises.clear()  # their exceptions hold what failed
-        await released(fake_context)
+        await released(context)
 
 
-async def test_what_outlives_its_context_is_dropped_without_a_word():
+async def test_what_outlives_its_context_is_dropped_without_a_word(options):
     async with open_ml() as ml:
-        context = await ml.create_context(backend="numpy")
+        context = await ml.create_context(**options)
         things = [await zeroed(context, [2]), await build_add_one(context, [2])]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -90,37 +90,37 @@ async def test_what_outlives_its_context_is_dropped_without_a_word():
         gc.collect()
 
 
-async def test_a_promise_that_nobody_took_gives_the_memory_back(fake_context):
+async def test_a_promise_that_nobody_took_gives_the_memory_back(context):
     with dropped():
-        fake_context.create_buffer(**F32)
-        await fake_context.drain()
-        statistics = await released(fake_context)
+        context.create_buffer(**F32)
+        await context.drain()
+        statistics = await released(context)
     assert statistics.live_buffers == 0
 
 
-async def test_a_build_that_nobody_took_gives_the_memory_back(fake_context):
+async def test_a_build_that_nobody_took_gives_the_memory_back(context):
     with dropped("MLGraph"):
-        build_add_number(fake_context, 1, [2])
-        await fake_context.drain()
-        statistics = await released(fake_context)
+        build_add_number(context, 1, [2])
+        await context.drain()
+        statistics = await released(context)
     assert statistics.live_bytes == 0
 
 
-async def test_a_pending_read_keeps_its_buffer(fake_context, fake):
-    buffer = await filled(fake_context, [1, 2])
-    await fake_context.drain()
+async def test_a_pending_read_keeps_its_buffer(context, device):
+    buffer = await filled(context, [1, 2])
+    await context.drain()
     alive = weakref.ref(buffer)
-    fake_context.device_timeline.pause()
-    read = fake_context.read_buffer(buffer)
+    context.device_timeline.pause()
+    read = context.read_buffer(buffer)
     del buffer
     gc.collect()
     assert alive() is not None
     with dropped():
-        fake_context.device_timeline.resume()
+        context.device_timeline.resume()
         np.testing.assert_array_equal(await read, [1, 2])
-        await released(fake_context)
+        await released(context)
     assert alive() is None
-    assert fake.log[-2:] == ["read", "free"]
+    assert device.log[-2:] == ["read", "free"]
 
 
 async def test_a_buffer_holds_nothing_of_a_finished_read(context):
@@ -134,47 +134,47 @@ async def test_a_buffer_holds_nothing_of_a_finished_read(context):
     assert buffer.readable
 
 
-async def test_what_is_enqueued_runs_before_a_dropped_buffer_or_graph_is_released(fake_context, fake):
-    graph = await build_add_one(fake_context, [2])
-    x, y = await zeroed(fake_context, [2]), await zeroed(fake_context, [2])
-    fake.log.clear()
-    fake_context.device_timeline.pause()
-    fake_context.write_buffer(x, ONES)
-    fake_context.dispatch(graph, {"x": x}, {"y": y})
+async def test_what_is_enqueued_runs_before_a_dropped_buffer_or_graph_is_released(context, device):
+    graph = await build_add_one(context, [2])
+    x, y = await zeroed(context, [2]), await zeroed(context, [2])
+    device.log.clear()
+    context.device_timeline.pause()
+    context.write_buffer(x, ONES)
+    context.dispatch(graph, {"x": x}, {"y": y})
     with dropped("ML(Buffer|Graph)"):
         del x, graph
         gc.collect()
-        await wait_all_tasks_blocked()
-    read = fake_context.read_buffer(y)
-    fake_context.device_timeline.resume()
+        await device.quiet()
+    read = context.read_buffer(y)
+    context.device_timeline.resume()
     np.testing.assert_array_equal(await read, [2, 2])
-    assert fake.log[:2] == ["write", "dispatch"]
-    assert sorted(fake.log[2:]) == ["free", "read", "release_graph"]
+    assert device.log[:2] == ["write", "dispatch"]
+    assert sorted(device.log[2:]) == ["free", "read", "release_graph"]
 
 
-async def test_a_builder_keeps_its_constant_buffer_and_a_graph_keeps_its_memory(fake_context, fake):
-    builder = MLGraphBuilder(fake_context)
+async def test_a_builder_keeps_its_constant_buffer_and_a_graph_keeps_its_memory(context, device):
+    builder = MLGraphBuilder(context)
     x = builder.input("x", **F32)
-    y = builder.add(x, builder.constant(await constant(fake_context, [1, 2])))
-    await released(fake_context)
-    assert "free" not in fake.log
+    y = builder.add(x, builder.constant(await constant(context, [1, 2])))
+    await released(context)
+    assert "free" not in device.log
     with dropped():
         graph = await builder.build({"y": y})
-        await released(fake_context)
-    assert "free" not in fake.log
-    assert fake_context.statistics().live_bytes == 8
-    source, target = await filled(fake_context, [10, 20]), await zeroed(fake_context, [2])
-    fake_context.dispatch(graph, {"x": source}, {"y": target})
-    np.testing.assert_array_equal(await fake_context.read_buffer(target), [11, 22])
+        await released(context)
+    assert "free" not in device.log
+    assert context.statistics().live_bytes == 8
+    source, target = await filled(context, [10, 20]), await zeroed(context, [2])
+    context.dispatch(graph, {"x": source}, {"y": target})
+    np.testing.assert_array_equal(await context.read_buffer(target), [11, 22])
 
 
-async def test_a_dropped_builder_lets_its_constant_buffer_go(fake_context, fake):
-    builder = MLGraphBuilder(fake_context)
-    y = builder.add(builder.input("x", **F32), builder.constant(await constant(fake_context, [1, 2])))
+async def test_a_dropped_builder_lets_its_constant_buffer_go(context, device):
+    builder = MLGraphBuilder(context)
+    y = builder.add(builder.input("x", **F32), builder.constant(await constant(context, [1, 2])))
     with dropped():
         del builder, y
-        await released(fake_context)
-    assert fake.log[-1] == "free"
+        await released(context)
+    assert device.log[-1] == "free"
 
 
 async def test_a_destroyed_builder_lets_its_constants_go(context):
@@ -192,20 +192,26 @@ async def test_a_destroyed_builder_lets_its_constants_go(context):
     assert (await released(context)).live_bytes == 0
 
 
-async def test_a_buffer_may_be_collected_by_any_thread(fake_context, fake):
-    things, freed_by = [await zeroed(fake_context, [2])], []
-    fake.free = lambda _data: freed_by.append(threading.current_thread())
+async def test_a_buffer_may_be_collected_by_any_thread(context, device):
+    things, freed_by = [await zeroed(context, [2])], []
+    free = device.backend.free
+
+    def observed_free(data):
+        freed_by.append(threading.current_thread())
+        return free(data)
+
+    device.backend.free = observed_free
     with dropped():
         await trio.to_thread.run_sync(things.clear)
-        statistics = await released(fake_context)
+        statistics = await released(context)
     assert statistics.live_buffers == 0
     assert freed_by == [threading.current_thread()], "the device timeline releases, whoever collects"
 
 
-async def test_what_was_dropped_just_before_the_end_is_released_with_the_rest():
+async def test_what_was_dropped_just_before_the_end_is_released_with_the_rest(options):
     with dropped():
         async with open_ml() as ml:
-            context = await ml.create_context(backend="numpy")
+            context = await ml.create_context(**options)
             buffer = await zeroed(context, [2])
             await context.drain()
             del buffer

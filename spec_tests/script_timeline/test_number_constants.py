@@ -214,10 +214,10 @@ async def test_what_is_no_number_is_refused(context, data_type, value):
 
 @settings(derandomize=True, deadline=None, max_examples=200)
 @given(st.floats() | st.integers() | st.integers(-(2**70), 2**70), st.sampled_from(sorted(INTEGERS)))
-def test_any_number_becomes_the_nearest_integer_of_the_data_type(number, data_type):
+def test_any_number_becomes_the_nearest_integer_of_the_data_type(options, number, data_type):
     async def arrive():
         async with open_ml() as ml:
-            return await arrives(await ml.create_context(backend="numpy"), number, data_type)
+            return await arrives(await ml.create_context(**options), number, data_type)
 
     low, high = INTEGERS[data_type]
     expected = 0 if number != number else round(min(max(number, low), high))  # noqa: PLR0124 - NaN
@@ -226,10 +226,10 @@ def test_any_number_becomes_the_nearest_integer_of_the_data_type(number, data_ty
 
 @settings(derandomize=True, deadline=None, max_examples=200)
 @given(st.floats(), st.sampled_from(["float16", "float32"]))
-def test_any_float_becomes_the_nearest_float_of_the_data_type(number, data_type):
+def test_any_float_becomes_the_nearest_float_of_the_data_type(options, number, data_type):
     async def arrive():
         async with open_ml() as ml:
-            return await arrives(await ml.create_context(backend="numpy"), number, data_type)
+            return await arrives(await ml.create_context(**options), number, data_type)
 
     with np.errstate(all="ignore"):
         expected = np.array(np.float64(number).astype(data_type))

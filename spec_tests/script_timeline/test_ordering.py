@@ -101,18 +101,18 @@ async def test_a_graph_destroyed_after_its_dispatch_has_still_computed(context):
 
 @pytest.mark.parametrize("destroyed", ["a", "d"], ids=["an input", "another output"])
 async def test_a_buffer_destroyed_right_after_its_dispatch_leaves_the_other_outputs_readable(
-    fake_context, fake, destroyed
+    context, device, destroyed
 ):
-    graph = await build_sum_and_difference(fake_context, [2])
-    inputs = {"a": await filled(fake_context, [5, 6]), "b": await filled(fake_context, [1, 2])}
-    outputs = {"s": await zeroed(fake_context, [2]), "d": await zeroed(fake_context, [2])}
-    fake.log.clear()
+    graph = await build_sum_and_difference(context, [2])
+    inputs = {"a": await filled(context, [5, 6]), "b": await filled(context, [1, 2])}
+    outputs = {"s": await zeroed(context, [2]), "d": await zeroed(context, [2])}
+    device.log.clear()
 
-    fake_context.dispatch(graph, inputs, outputs)
+    context.dispatch(graph, inputs, outputs)
     (inputs | outputs)[destroyed].destroy()
 
-    np.testing.assert_array_equal(await fake_context.read_buffer(outputs["s"]), [6, 8])
-    assert fake.log == ["dispatch", "free", "read"], "the memory must go after the dispatch that uses it"
+    np.testing.assert_array_equal(await context.read_buffer(outputs["s"]), [6, 8])
+    assert device.log == ["dispatch", "free", "read"], "the memory must go after the dispatch that uses it"
 
 
 async def test_destroying_a_buffer_rejects_all_its_pending_reads_at_once(context):
@@ -130,8 +130,8 @@ async def test_destroying_a_buffer_rejects_all_its_pending_reads_at_once(context
         await context.read_buffer(buffer)
 
 
-async def test_destroying_a_context_rejects_its_reads_and_leaves_another_context_alone(ml, context):
-    other = await ml.create_context(backend="numpy")
+async def test_destroying_a_context_rejects_its_reads_and_leaves_another_context_alone(ml, context, options):
+    other = await ml.create_context(**options)
     graph = await build_add_one(context, [2])
     x, y = await filled(context, [1, 2]), await zeroed(context, [2])
     elsewhere = await filled(other, [7, 8])

@@ -12,6 +12,7 @@ from trio.testing import assert_checkpoints, assert_no_checkpoints, wait_all_tas
 
 from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.drawing import build_add_number
+from spec_tests.support.watched_device import quiet
 from webnn_py import (
     ML,
     InvalidStateError,
@@ -144,12 +145,12 @@ async def test_a_cancelled_await_ends_alone(settle):
     assert answers.keys() == {0, 2}
 
 
-async def test_a_cancelled_await_leaves_the_device_at_work(fake_context, fake, autojump_clock):
-    buffer = await filled(fake_context, [1, 2])
-    await fake_context.drain()
-    fake.waiting["read"] = ready = trio.Event()
+async def test_a_cancelled_await_leaves_the_device_at_work(context, device, autojump_clock):
+    buffer = await filled(context, [1, 2])
+    await context.drain()
+    device.waiting["read"] = ready = trio.Event()
     out = np.zeros(2, np.float32)
-    promise = fake_context.read_buffer(buffer, out=out)
+    promise = context.read_buffer(buffer, out=out)
 
     with trio.move_on_after(1) as scope:
         await promise
@@ -159,8 +160,8 @@ async def test_a_cancelled_await_leaves_the_device_at_work(fake_context, fake, a
     await promise
 
     np.testing.assert_array_equal(out, [1, 2])
-    fake_context.write_buffer(buffer, np.array([3, 4], np.float32))
-    np.testing.assert_array_equal(await fake_context.read_buffer(buffer), [3, 4])
+    context.write_buffer(buffer, np.array([3, 4], np.float32))
+    np.testing.assert_array_equal(await context.read_buffer(buffer), [3, 4])
 
 
 async def test_an_await_in_a_cancelled_scope_is_cancelled_even_if_the_promise_is_settled(context):
@@ -226,7 +227,7 @@ async def test_a_rejection_that_nobody_awaits_is_silent(context, capfd):
         del pending
         gc.collect()
         await context.drain()
-        await wait_all_tasks_blocked()
+        await quiet(context)
     assert [str(warning.message) for warning in caught] == []
     assert capfd.readouterr() == ("", "")
 
@@ -264,9 +265,9 @@ async def test_each_await_gets_an_exception_of_its_own():
     assert not hasattr(caught[1], "__notes__")
 
 
-async def test_an_exception_raised_on_the_device_is_the_cause_and_not_the_exception(fake_context, fake):
-    fake.failing["allocate"] = error = MemoryError("no room")
-    promise = fake_context.create_buffer(data_type="int8", shape=[1])
+async def test_an_exception_raised_on_the_device_is_the_cause_and_not_the_exception(context, device):
+    device.failing["allocate"] = error = MemoryError("no room")
+    promise = context.create_buffer(data_type="int8", shape=[1])
     for _ in range(2):
         with pytest.raises(UnknownError) as caught:
             await promise

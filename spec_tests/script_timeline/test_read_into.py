@@ -8,10 +8,10 @@ import pytest
 import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from trio.testing import wait_all_tasks_blocked
 
 from spec_tests.support.buffers import filled
 from spec_tests.support.host_data import ARRAY_CODES, CTYPES, extremes
+from spec_tests.support.watched_device import WatchedDevice, quiet
 from webnn_py import DestroyedBufferError, InvalidStateError, UnknownError, open_ml
 from webnn_py.descriptors import DATA_TYPES
 
@@ -66,12 +66,12 @@ async def test_a_slice_is_filled_and_its_surroundings_are_not(context):
 
 @settings(derandomize=True, deadline=None, max_examples=50)
 @given(st.binary(min_size=1, max_size=64), st.integers(0, 9), st.integers(0, 9))
-def test_any_contiguous_piece_of_memory_is_filled_and_nothing_around_it(data, before, after):
+def test_any_contiguous_piece_of_memory_is_filled_and_nothing_around_it(options, data, before, after):
     memory = bytearray(b"." * (before + len(data) + after))
 
     async def read():
         async with open_ml() as ml:
-            context = await ml.create_context(backend="numpy")
+            context = await ml.create_context(**options)
             buffer = await filled(context, np.frombuffer(data, np.uint8), "uint8")
             await context.read_buffer(buffer, out=memoryview(memory)[before : before + len(data)])
 
@@ -158,7 +158,7 @@ async def test_nothing_is_written_before_the_script_is_told(ml, context):
     await context.drain()
     ml.script_timeline.pause()
     promise = context.read_buffer(buffer, out=out)
-    await wait_all_tasks_blocked()
+    await quiet(context)
     assert context.statistics().queued_operations == 0, "the device has read"
     np.testing.assert_array_equal(out, [-1] * 4)
     await ml.script_timeline.step()
@@ -249,12 +249,13 @@ async def destroy_context(context, buffer):
 
 
 async def lose_device(context, buffer):
-    context._device.backend.lost("gone")
+    await WatchedDevice(context).lose()
     await context.lost
 
 
 @pytest.mark.parametrize("end", [destroy_buffer, destroy_context, lose_device])
-async def test_a_read_rejected_before_the_device_has_read_writes_nothing(context, end):
+async def test_a_read_rejected_before_the_device_has_read_writes_nothing(ml, backend, end):
+    context = await ml.create_context(backend=backend)
     buffer, out = await filled(context, F32), np.full(4, -1, np.float32)
     context.device_timeline.pause()
     promise = context.read_buffer(buffer, out=out)
@@ -273,7 +274,7 @@ async def test_a_read_rejected_after_the_device_has_read_writes_nothing(ml, cont
     await context.drain()
     ml.script_timeline.pause()
     promise = context.read_buffer(buffer, out=out)
-    await wait_all_tasks_blocked()
+    await quiet(context)
     await end(context, buffer)
     assert promise.state == "rejected"
     ml.script_timeline.resume()
@@ -283,12 +284,12 @@ async def test_a_read_rejected_after_the_device_has_read_writes_nothing(ml, cont
     np.testing.assert_array_equal(out, [-1] * 4)
 
 
-async def test_a_read_that_fails_writes_nothing(fake_context, fake):
-    buffer, out = await filled(fake_context, F32), np.full(4, -1, np.float32)
-    await fake_context.drain()
-    fake.failing["read"] = OSError("cable cut")
+async def test_a_read_that_fails_writes_nothing(context, device):
+    buffer, out = await filled(context, F32), np.full(4, -1, np.float32)
+    await context.drain()
+    device.failing["read"] = OSError("cable cut")
     with pytest.raises(UnknownError, match="cable cut"):
-        await fake_context.read_buffer(buffer, out=out)
+        await context.read_buffer(buffer, out=out)
     np.testing.assert_array_equal(out, [-1] * 4)
 
 

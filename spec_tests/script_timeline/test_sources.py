@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from spec_tests.support.host_data import FORMS, WAYS_IN, extremes, write
+from spec_tests.support.watched_device import quiet
 from webnn_py import open_ml
 from webnn_py.descriptors import DATA_TYPES
 
@@ -88,10 +89,10 @@ def _slice(draw, full, size):
 
 @settings(derandomize=True, deadline=None, max_examples=200)
 @given(layouts(), st.sampled_from([lambda a: a, memoryview]))
-def test_data_arrive_from_an_array_of_any_layout(source, form):
+def test_data_arrive_from_an_array_of_any_layout(options, source, form):
     async def there_and_back():
         async with open_ml() as ml:
-            context = await ml.create_context(backend="numpy")
+            context = await ml.create_context(**options)
             return await write(context, form(source), source.dtype.newbyteorder("=").name, source.shape)
 
     arrived = trio.run(there_and_back)
@@ -203,10 +204,10 @@ async def test_a_later_change_of_the_source_is_not_seen(context, way_in, form):
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(arrive)
-        await trio.testing.wait_all_tasks_blocked()
+        await quiet(context)
         if way_in == "write_buffer":
             await context.device_timeline.step()
-            await trio.testing.wait_all_tasks_blocked()
+            await quiet(context)
         memoryview(source).cast("B")[:] = bytes(24)
         context.device_timeline.resume()
     np.testing.assert_array_equal(arrived, values)

@@ -21,6 +21,7 @@ class Scene:
     """Every buffer holds or takes float32 [2]; ``other`` is a second context of the same ``ml``."""
 
     ml: ML
+    options: dict[str, object]
     context: MLContext
     other: MLContext
     graph: MLGraph
@@ -45,13 +46,14 @@ class Scene:
         self.context.dispatch(**arguments)
 
 
-async def set_scene(ml: ML) -> Scene:
-    """Make everything; nothing is queued afterwards."""
-    context, other = await ml.create_context(backend="numpy"), await ml.create_context(backend="numpy")
+async def set_scene(ml: ML, options: dict[str, object]) -> Scene:
+    """Make everything, on contexts with these options; nothing is queued afterwards."""
+    context, other = [await ml.create_context(**options) for _ in range(2)]
     builder, foreign_builder = MLGraphBuilder(context), MLGraphBuilder(context)
     x, foreign_x = (b.input("x", data_type="float32", shape=[2]) for b in (builder, foreign_builder))
     scene = Scene(
         ml=ml,
+        options=options,
         context=context,
         other=other,
         graph=await build_add_number(context, 1, [2]),
@@ -100,7 +102,7 @@ async def assert_works(method: str, scene: Scene) -> None:
 
 
 async def _create_context(scene: Scene) -> None:
-    context = await scene.ml.create_context(backend="numpy")
+    context = await scene.ml.create_context(**scene.options)
     np.testing.assert_array_equal(await context.read_buffer(await zeroed(context, [2])), [0, 0])
 
 

@@ -52,8 +52,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize(("vector", "operator"), cases)
 
 
-async def test_a_case_is_refused_or_drawn_as_it_says(context, vector, operator):
-    builder = MLGraphBuilder(context)
+async def test_a_case_is_refused_or_drawn_as_it_says(numpy_context, vector, operator):
+    builder = MLGraphBuilder(numpy_context)
     judge(identifier(vector, operator), wrong(builder, vector.raw, operator), LISTED)
 
 
@@ -122,14 +122,14 @@ def test_only_known_cases_are_expected_to_fail(pytestconfig):
     assert_known(LISTED, [identifier(*case) for case in all_cases(pytestconfig)])
 
 
-async def test_the_runner_reports_what_is_not_as_a_case_says(context, pytestconfig):
+async def test_the_runner_reports_what_is_not_as_a_case_says(numpy_context, pytestconfig):
     cases = [(vector.raw, operator) for vector, operator in all_cases(pytestconfig) if operator in BY_SPEC_NAME]
     accepted, of_accepted = next((raw, operator) for raw, operator in cases if "output" in raw)
     refused, of_refused = next((raw, operator) for raw, operator in cases if not raw.keys() & {"output", "outputs"})
     other = {"shape": [*accepted["output"]["shape"], 1]}
 
     def said(raw: Mapping[str, Any], operator: str) -> str | None:
-        return wrong(MLGraphBuilder(context), raw, operator)
+        return wrong(MLGraphBuilder(numpy_context), raw, operator)
 
     assert said(accepted, of_accepted) is None
     assert said(refused, of_refused) is None

@@ -1,0 +1,21 @@
+"""What a context must be able to do, by what its backend tells of the device."""
+
+from webnn_py import MLContext
+from webnn_py.descriptors import DATA_TYPES
+
+MOST_BYTES = 2**31 - 1
+"""No operand is longer, on any device."""
+
+
+def longest_operand(context: MLContext) -> int:
+    """The most bytes that an operand may take: on a GPU those of a binding, in whole units of 32."""
+    if context.backend.name == "numpy":
+        return MOST_BYTES
+    limits = context.backend.limits
+    return min(limits["max-storage-buffer-binding-size"] // 32 * 32, limits["max-buffer-size"] // 32 * 32, MOST_BYTES)
+
+
+def data_types(context: MLContext) -> list[str]:
+    """The data types that buffers may have."""
+    has_long = context.backend.name == "numpy" or "shader-int64" in context.backend.features
+    return [name for name in DATA_TYPES if has_long or name not in {"int64", "uint64"}]

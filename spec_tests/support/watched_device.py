@@ -1,0 +1,130 @@
+"""The real device of a context, watched: every step logged, and made to fail, wait or be lost on demand."""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from inspect import isawaitable
+from typing import Final
+
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from webnn_py import MLContext
+
+STEPS: Final = ("allocate", "write", "read", "compile", "dispatch")
+ENDS: Final = ("free", "release_graph", "stop", "close")
+REASONS: Final = {"numpy": "driver reset", "wgpu": "the GPU device was lost"}
+"""How the message of a loss begins, by backend."""
+
+
+class WatchedDevice:
+    """Stands before the methods of a context's backend.
+
+    Attributes:
+        log: the steps in the order in which they began: ``STEPS`` and ``ENDS``.
+        failing: steps that will raise this instead, each once.
+        waiting: steps that will not begin before their event is set, each once.
+        reason: how the message of its loss begins.
+    """
+
+    def __init__(self, context: MLContext) -> None:
+        self.context = context
+        self.backend = context._device.backend
+        self.reason = REASONS[self.backend.info.name]
+        self.log: list[str] = []
+        self.failing: dict[str, Exception] = {}
+        self.waiting: dict[str, trio.Event] = {}
+        self._held: list[trio.Event] = []
+        for name in STEPS:
+            setattr(self.backend, name, partial(self._step, name, getattr(self.backend, name)))
+        for name in ENDS:
+            setattr(self.backend, name, partial(self._end, name, getattr(self.backend, name)))
+
+    def _step(self, name: str, step: Callable, *arguments: object) -> object:
+        self.log.append(name)
+        event = self.waiting.pop(name, None)
+        if event is not None:
+            self._held.append(event)
+            return self._later(name, event, partial(step, *arguments))
+        self._fail(name)
+        return step(*arguments)
+
+    async def _later(self, name: str, event: trio.Event, step: Callable) -> Awaitable:
+        await event.wait()
+        self._fail(name)
+        result = step()
+        return await result if isawaitable(result) else result
+
+    def _end(self, name: str, step: Callable, *arguments: object) -> object:
+        self.log.append(name)
+        return step(*arguments)
+
+    def _fail(self, name: str) -> None:
+        error = self.failing.pop(name, None)
+        if error is not None:
+            raise error
+
+    @property
+    def holds(self) -> bool:
+        """Whether a step waits for its event."""
+        return not all(event.is_set() for event in self._held)
+
+    def let_go(self) -> None:
+        """End every wait, also of steps that have not begun."""
+        for event in (*self.waiting.values(), *self._held):
+            event.set()
+
+    async def quiet(self) -> None:
+        """Wait until nothing more happens by itself."""
+        await quiet(self.context, holds=lambda: self.holds)
+
+    async def lose(self) -> None:
+        """Lose the device for good, and return when the backend has said so: to the script timeline, which may wait."""
+        if self.backend.info.name == "numpy":
+            self.backend.lost(f"{self.reason}: there is no such thing as a numpy device")
+            return
+        if self.backend._watch._stopped:  # nobody listens to it any more
+            destroy_and_log(self.backend)
+            await self.quiet()
+            return
+        assert self.backend._owned, "other tests run on this device; let the test have a device of its own"
+        said, say = trio.Event(), self.backend.lost
+
+        def heard(message: str) -> None:
+            say(message)
+            said.set()
+
+        self.backend.lost = heard
+        destroy_and_log(self.backend)
+        await said.wait()
+
+
+def destroy_and_log(backend: object) -> None:
+    """What a driver's failure does: the device is gone, and wgpu-py logs it, since it has nobody else to tell."""
+    from webnn_py.device.on_wgpu.loss import LOG  # noqa: PLC0415 - imports wgpu
+
+    backend.device.destroy()
+    LOG.error("The WGPU device was lost (Unknown):\na test has destroyed it")
+
+
+async def quiet(*contexts: MLContext, holds: Callable[[], bool] = lambda: False) -> None:
+    """Wait until nothing more happens by itself: all tasks are blocked, and none because a device is at work.
+
+    A task that waits for a worker thread or a GPU counts as blocked, so ``wait_all_tasks_blocked()`` does not suffice.
+
+    Args:
+        contexts: those whose devices may be at work.
+        holds: whether it is the test itself that holds the step which runs.
+    """
+    while True:
+        await wait_all_tasks_blocked(cushion=0.0)
+        if all(_is_at_rest(context.device_timeline, holds) for context in contexts):
+            return
+        await wait_all_tasks_blocked(cushion=0.0002)  # so that the worker thread gets its turn
+
+
+def _is_at_rest(timeline, holds):
+    if timeline._in_flight:
+        return False
+    if timeline._running:
+        return holds()
+    return not timeline._queue or timeline._permits == 0
