@@ -1,6 +1,7 @@
 """A context on a WebGPU device: truth about where it runs, order, memory, loss. On software where there is no GPU."""
 
 import gc
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,8 +9,9 @@ import wgpu
 from trio.testing import wait_all_tasks_blocked
 
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
-from spec_tests.support.drawing import build_add_one
-from webnn_py import DestroyedBufferError, InvalidStateError, MLGraphBuilder, OperationError, UnknownError
+from spec_tests.support.drawing import build_add_number, build_add_one
+from spec_tests.support.watched_device import quiet
+from webnn_py import DestroyedBufferError, InvalidStateError, MLGraphBuilder, MLPromise, OperationError, UnknownError
 from webnn_py.device.on_wgpu import adapters
 from webnn_py.device.on_wgpu.table import find
 from webnn_py.operators.registry import OPERATORS
@@ -138,6 +140,40 @@ async def test_a_lost_device_loses_the_context_and_another_one_works_at_once(ml,
     (z,) = await buffers(again, 1)
     again.write_buffer(z, ONES)
     np.testing.assert_array_equal(await again.read_buffer(z), ONES)
+
+
+FIRST = {
+    "write_buffer": lambda s: s.gpu.write_buffer(s.x, ONES),
+    "a dispatch as before": lambda s: s.gpu.dispatch(s.graph, {"x": s.x}, {"y": s.y}),
+    "a dispatch with other buffers": lambda s: s.gpu.dispatch(s.graph, {"x": s.y}, {"y": s.x}),
+    "read_buffer": lambda s: s.gpu.read_buffer(s.x),
+    "create_buffer": lambda s: s.gpu.create_buffer(data_type="int8", shape=[1]),
+    "create_constant_buffer": lambda s: s.gpu.create_constant_buffer(ONES, data_type="float32", shape=[4]),
+    "build": lambda s: build_add_number(s.gpu, 7, [3, 5]),
+}
+"""What may touch a device first after it was lost."""
+
+
+@pytest.mark.parametrize("what", FIRST)
+async def test_whatever_touches_a_lost_device_first_notices_the_loss(gpu, what):
+    graph = await build_add_one(gpu, [4])
+    x, y = await buffers(gpu, 2)
+    gpu.dispatch(graph, {"x": x}, {"y": y})
+    np.testing.assert_array_equal(
+        await gpu.read_buffer(y), ONES
+    )  # now everything that a dispatch and a read need is there
+    gpu._device.backend.device.destroy()
+
+    answer = FIRST[what](SimpleNamespace(gpu=gpu, graph=graph, x=x, y=y))
+    await quiet(gpu)
+
+    assert gpu.lost.state == "fulfilled", f"{what} did not notice that the device is lost"
+    assert "lost" in (await gpu.lost).message
+    if isinstance(answer, MLPromise):
+        with pytest.raises((InvalidStateError, UnknownError, OperationError), match="lost"):
+            await answer
+    await gpu.device_timeline.wait_ended()
+    assert gpu.statistics().live_bytes == 0
 
 
 async def test_a_kernel_that_does_not_compile_rejects_build_with_its_operator_and_types(gpu, monkeypatch):

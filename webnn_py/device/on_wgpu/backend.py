@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -126,9 +126,13 @@ class WgpuBackend:
 
     # --- graphs ----------------------------------------------------------------------------------------------
 
-    def compile(self, graph: Graph) -> Awaitable[WgpuGraph]:
+    async def compile(self, graph: Graph) -> WgpuGraph:
         """Write the kernels and compile their pipelines, in a worker thread."""
-        return trio.to_thread.run_sync(partial(self._compile, graph), limiter=self._compiling)
+        try:
+            return await trio.to_thread.run_sync(partial(self._compile, graph), limiter=self._compiling)
+        except Exception:
+            self._watch.look()
+            raise
 
     def _compile(self, graph: Graph) -> WgpuGraph:
         return WgpuGraph(graph, self.device, self._queue, self._pipelines, self._features)

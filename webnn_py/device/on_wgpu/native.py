@@ -10,7 +10,7 @@ Errors of all calls in a ``checked`` block are raised at its end, as wgpu-py's o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -125,10 +125,7 @@ class Queue:
     def submit(self) -> None:
         """Submit what is collected."""
         if self._launches:
-            with checked("dispatch"):
-                encoder = lib.wgpuDeviceCreateCommandEncoder(self._device, self._encoder_descriptor)
-                self._encode_launches(encoder)
-                self._finish(encoder)
+            self._submit("dispatch", lambda _encoder: None)
 
     def write(self, buffer: wgpu.GPUBuffer, data: Any, byte_length: int) -> None:
         """Copy ``data``, a contiguous buffer, into ``buffer`` behind everything before."""
@@ -138,12 +135,31 @@ class Queue:
 
     def submit_copy(self, source: wgpu.GPUBuffer, target: wgpu.GPUBuffer, byte_length: int) -> None:
         """Submit what is collected, and a copy from one buffer to another behind it."""
-        with checked("copy"):
-            encoder = lib.wgpuDeviceCreateCommandEncoder(self._device, self._encoder_descriptor)
-            if self._launches:
-                self._encode_launches(encoder)
-            lib.wgpuCommandEncoderCopyBufferToBuffer(encoder, source._internal, 0, target._internal, 0, byte_length)
-            self._finish(encoder)
+        copy = lib.wgpuCommandEncoderCopyBufferToBuffer
+        self._submit("copy", lambda encoder: copy(encoder, source._internal, 0, target._internal, 0, byte_length))
+
+    def _submit(self, what: str, encode: Callable[[Any], None]) -> None:
+        """Submit what is collected, and what ``encode`` puts behind it.
+
+        Only what was encoded without an error is submitted: what the library refuses then, on a lost device too, is
+        not raised but ends the process.
+        """
+        encoder = commands = ffi.NULL
+        try:
+            with checked(what):
+                encoder = lib.wgpuDeviceCreateCommandEncoder(self._device, self._encoder_descriptor)
+                if self._launches:
+                    self._encode_launches(encoder)
+                encode(encoder)
+                commands = lib.wgpuCommandEncoderFinish(encoder, self._command_descriptor)
+            self._commands[0] = commands
+            with checked("submit"):
+                lib.wgpuQueueSubmit(self._queue, 1, self._commands)
+        finally:
+            if commands != ffi.NULL:
+                lib.wgpuCommandBufferRelease(commands)
+            if encoder != ffi.NULL:
+                lib.wgpuCommandEncoderRelease(encoder)
 
     def _encode_launches(self, encoder: Any) -> None:
         launches, self._launches = self._launches, []
@@ -160,12 +176,6 @@ class Queue:
             dispatch(compute, x, y, z)
         lib.wgpuComputePassEncoderEnd(compute)
         lib.wgpuComputePassEncoderRelease(compute)
-
-    def _finish(self, encoder: Any) -> None:
-        self._commands[0] = lib.wgpuCommandEncoderFinish(encoder, self._command_descriptor)
-        lib.wgpuCommandEncoderRelease(encoder)
-        lib.wgpuQueueSubmit(self._queue, 1, self._commands)
-        lib.wgpuCommandBufferRelease(self._commands[0])
 
     def map_for_reading(self, buffer: wgpu.GPUBuffer, byte_length: int) -> Ticket:
         """Ask for the buffer's memory on the host's side."""
