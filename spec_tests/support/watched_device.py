@@ -82,11 +82,11 @@ class WatchedDevice:
         if self.backend.info.name == "numpy":
             self.backend.lost(f"{self.reason}: there is no such thing as a numpy device")
             return
+        assert self.backend._owned, "other tests run on this device; let the test have a device of its own"
         if self.backend._watch._stopped:  # nobody listens to it any more
             destroy_and_log(self.backend)
             await self.quiet()
             return
-        assert self.backend._owned, "other tests run on this device; let the test have a device of its own"
         said, say = trio.Event(), self.backend.lost
 
         def heard(message: str) -> None:
