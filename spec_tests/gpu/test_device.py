@@ -108,6 +108,79 @@ async def test_everything_is_released(ml, gpu):
     gpu.destroy()
 
 
+def is_destroyed(memory, device):
+    try:
+        device.queue.write_buffer(memory, 0, ONES)
+    except wgpu.GPUValidationError as error:
+        return "destroyed" in str(error)
+    return False
+
+
+async def test_released_memory_is_gone_whoever_still_refers_to_it(gpu):
+    x, y = await buffers(gpu, 2)
+    builder = MLGraphBuilder(gpu)
+    operand = builder.input("x", data_type="float32", shape=[4])
+    graph = await builder.build({"y": builder.add(operand, builder.constant(ONES))})
+    gpu.dispatch(graph, {"x": x}, {"y": y})
+    await gpu.read_buffer(y)
+    owned, device = graph._handle.compiled._owned, gpu._device.backend.device
+    memory = {"buffer": x._storage.data, "constant of the graph": owned[0]}
+    assert not any(is_destroyed(held, device) for held in memory.values())
+
+    x.destroy()
+    graph.destroy()
+    await gpu.drain()
+
+    assert [name for name, held in memory.items() if not is_destroyed(held, device)] == [], "these still have memory"
+    gpu.destroy()
+    await gpu.device_timeline.wait_ended()
+    with pytest.raises(wgpu.GPUValidationError, match="lost"):
+        device.create_buffer(size=4, usage=wgpu.BufferUsage.COPY_DST)
+
+
+async def test_reads_take_the_staging_memory_that_earlier_reads_have_left(gpu, monkeypatch):
+    (x,) = await buffers(gpu, 1)
+    await gpu.read_buffer(x)
+    made = []
+    create = gpu._device.backend.device.create_buffer
+    monkeypatch.setattr(
+        gpu._device.backend._staging,
+        "_device",
+        SimpleNamespace(create_buffer=lambda **options: made.append(options) or create(**options)),
+    )
+    for _ in range(3):
+        await gpu.read_buffer(x)
+    assert made == []
+    first, second = gpu.read_buffer(x), gpu.read_buffer(x)
+    await first
+    await second
+    assert len(made) == 1, "two reads in flight need memory of their own"
+
+
+async def test_a_submission_that_fails_marks_what_it_should_have_written(gpu, monkeypatch):
+    graph = await build_add_one(gpu, [4])
+    x, y, z = await buffers(gpu, 3)
+    gpu.dispatch(graph, {"x": x}, {"y": y})
+    np.testing.assert_array_equal(await gpu.read_buffer(y), ONES)
+
+    def refuse(*_arguments):
+        raise wgpu.GPUValidationError("the queue is closed")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(gpu._device.backend._queue, "_encode_launches", refuse)
+        gpu.dispatch(graph, {"x": x}, {"y": y})
+        await quiet(gpu)  # nothing more comes, so what is collected is submitted
+    gpu.dispatch(graph, {"x": y}, {"y": z})
+
+    with pytest.raises(UnknownError, match=r"read_buffer\(\).*dispatch\(\) failed: the queue is closed"):
+        await gpu.read_buffer(y)
+    with pytest.raises(UnknownError, match=r"the input 'x' of a dispatch\(\).*the queue is closed"):
+        await gpu.read_buffer(z)
+    gpu.dispatch(graph, {"x": x}, {"y": y})
+    np.testing.assert_array_equal(await gpu.read_buffer(y), ONES)
+    assert gpu.lost.state == "pending"
+
+
 async def test_contexts_come_and_go(ml):
     for number in range(20):
         context = await ml.create_context(backend="wgpu")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
 from time import perf_counter
 from typing import Any, Final
@@ -53,7 +53,7 @@ class WgpuBackend:
         self.lost = to_nobody
         self._owned = owned
         self._features = attrs.evolve(features_of(device), float16_accumulation=float16_accumulation)
-        self.capabilities = _capabilities(device, shader_int64=self._features.shader_int64)
+        self.capabilities = _capabilities(shader_int64=self._features.shader_int64, longest=_longest(device))
         self._queue = Queue(device)
         self._pipelines = Pipelines(device)
         self._staging = StagingPool(device)
@@ -228,14 +228,18 @@ def _copy_bytes(source: memoryview, target: HostArray) -> None:
     list(_COPIERS.map(lambda span: np.copyto(flat[span], mapped[span]), spans))
 
 
-def _capabilities(device: wgpu.GPUDevice, *, shader_int64: bool) -> Capabilities:
+def _longest(device: wgpu.GPUDevice) -> int:
+    limits: Any = device.limits
+    longest: int = min(limits["max-storage-buffer-binding-size"], limits["max-buffer-size"])
+    return min(longest // GRAIN * GRAIN, MAX_DIMENSION)
+
+
+@cache
+def _capabilities(*, shader_int64: bool, longest: int) -> Capabilities:
+    """One object for all devices that can do the same: limits are kept for each."""
     long_types = ("int64", "uint64")
     data_types = tuple(item for item in DATA_TYPES if shader_int64 or item not in long_types)
-    limits: Any = device.limits
-    largest = min(limits["max-storage-buffer-binding-size"], limits["max-buffer-size"])
-    return Capabilities(
-        partial(_supports, data_types), data_types, max_byte_length=min(largest // GRAIN * GRAIN, MAX_DIMENSION)
-    )
+    return Capabilities(partial(_supports, data_types), data_types, max_byte_length=longest)
 
 
 def _supports(data_types: tuple[MLOperandDataType, ...], operator: Operator[..., Any]) -> tuple[MLOperandDataType, ...]:

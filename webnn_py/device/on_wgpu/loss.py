@@ -14,6 +14,8 @@ from typing import Final
 import trio
 import wgpu
 
+from webnn_py.device.on_wgpu.native import ask
+
 LOG: Final = logging.getLogger("wgpu")
 
 
@@ -32,7 +34,7 @@ class LossWatch:
         if self._stopped:
             return
         try:
-            self._device.create_buffer(size=4, usage=wgpu.BufferUsage.COPY_DST).destroy()
+            ask(self._device)
         except wgpu.GPUError as error:
             if "lost" in str(error).lower():
                 say = self._say

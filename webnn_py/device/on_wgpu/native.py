@@ -89,6 +89,19 @@ def untie(device: wgpu.GPUDevice) -> None:
     device._device = None
 
 
+def ask(device: wgpu.GPUDevice) -> None:
+    """Ask for the smallest buffer, which a lost device refuses; nothing is left behind, not even of the refusal."""
+    descriptor = ffi.new("WGPUBufferDescriptor *")
+    descriptor.size, descriptor.usage = 4, int(wgpu.BufferUsage.COPY_DST)
+    buffer = ffi.NULL
+    try:
+        with checked("ask"):
+            buffer = lib.wgpuDeviceCreateBuffer(device._internal, descriptor)
+    finally:
+        if buffer != ffi.NULL:
+            lib.wgpuBufferRelease(buffer)
+
+
 Launch = tuple[Any, Any, int, int, int]
 """A kernel to run: pipeline and bind group, as raw handles, and workgroups in x, y and z."""
 
