@@ -2,6 +2,7 @@
 
 import array
 import ctypes
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -25,15 +26,24 @@ def way_in(request):
 # --- accepted --------------------------------------------------------------------------------------------------------
 
 
+@contextmanager
+def telling(case):
+    """Say which of the cases of a test it is that fails."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"the case: {case}")
+        raise
+
+
 @pytest.mark.parametrize("data_type", DATA_TYPES)
-@pytest.mark.parametrize("form", FORMS)
-async def test_data_arrive_bit_by_bit_from(context, way_in, form, data_type):
+async def test_data_arrive_bit_by_bit_from_every_form(context, way_in, data_type):
     values = extremes(data_type)
-
-    arrived = await WAYS_IN[way_in](context, FORMS[form](values), data_type, values.shape)
-
-    assert (arrived.dtype, arrived.shape) == (values.dtype, values.shape)
-    assert arrived.tobytes() == values.tobytes()
+    for form, make in FORMS.items():
+        with telling(form):
+            arrived = await WAYS_IN[way_in](context, make(values), data_type, values.shape)
+            assert (arrived.dtype, arrived.shape) == (values.dtype, values.shape)
+            assert arrived.tobytes() == values.tobytes()
 
 
 @pytest.mark.parametrize("data_type", DATA_TYPES)
@@ -164,16 +174,18 @@ async def test_data_are_refused_when_they_are(context, way_in, what):
 
 
 @pytest.mark.parametrize("wanted", DATA_TYPES)
-@pytest.mark.parametrize("given", DATA_TYPES)
-async def test_typed_data_of_one_data_type_are_refused_for_another(context, way_in, given, wanted):
-    size = np.dtype(given).itemsize
-    elements = 8 // np.dtype(wanted).itemsize
-    source = np.ones(8 // size, given)
-    if given in {wanted, "uint8"}:
-        assert (await WAYS_IN[way_in](context, source, wanted, (elements,))).tobytes() == source.tobytes()
-        return
-    with pytest.raises(TypeError, match=rf"{way_in}\(\): data are {given}; they must be {wanted}, or bytes"):
-        await WAYS_IN[way_in](context, source, wanted, (elements,))
+async def test_typed_data_of_one_data_type_are_refused_for_another(context, way_in, wanted):
+    shape = (8 // np.dtype(wanted).itemsize,)
+    for source_type in DATA_TYPES:
+        source = np.ones(8 // np.dtype(source_type).itemsize, source_type)
+        with telling(source_type):
+            if source_type in {wanted, "uint8"}:
+                assert (await WAYS_IN[way_in](context, source, wanted, shape)).tobytes() == source.tobytes()
+                continue
+            with pytest.raises(
+                TypeError, match=rf"{way_in}\(\): data are {source_type}; they must be {wanted}, or bytes"
+            ):
+                await WAYS_IN[way_in](context, source, wanted, shape)
 
 
 async def test_unsigned_shorts_are_taken_for_float16_in_the_values_byte_order(context, way_in):
