@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from threading import RLock
 from typing import Any
 
 import wgpu
@@ -115,6 +116,9 @@ class Queue:
 
     Launches are collected and submitted together, before anything else that goes into the queue: a submission costs
     more than ten launches, and the GPU pauses between two of them.
+
+    A build submits from its worker thread while a script may wait for the GPU with ``drain()``, which submits as well:
+    one at a time.
     """
 
     def __init__(self, device: wgpu.GPUDevice) -> None:
@@ -125,31 +129,35 @@ class Queue:
         self._command_descriptor = ffi.new("WGPUCommandBufferDescriptor *")
         self._commands = ffi.new("WGPUCommandBuffer[1]")
         self._launches: list[Launch] = []
+        self._lock = RLock()
 
     def launch(self, launches: Sequence[Launch]) -> None:
         """Collect kernels for the next submission; submit while there are many, so that the GPU begins."""
-        self._launches += launches
-        while len(self._launches) >= MOST_COLLECTED:
-            rest = self._launches[MOST_COLLECTED:]
-            del self._launches[MOST_COLLECTED:]
-            self.submit()
-            self._launches = rest
+        with self._lock:
+            self._launches += launches
+            while len(self._launches) >= MOST_COLLECTED:
+                rest = self._launches[MOST_COLLECTED:]
+                del self._launches[MOST_COLLECTED:]
+                self.submit()
+                self._launches = rest
 
     def submit(self) -> None:
         """Submit what is collected."""
-        if self._launches:
-            self._submit("dispatch", lambda _encoder: None)
+        with self._lock:
+            if self._launches:
+                self._submit("dispatch", lambda _encoder: None)
 
     def write(self, buffer: wgpu.GPUBuffer, data: Any, byte_length: int) -> None:
         """Copy ``data``, a contiguous buffer, into ``buffer`` behind everything before."""
-        self.submit()
-        with checked("write"):
+        with self._lock, checked("write"):
+            self.submit()
             lib.wgpuQueueWriteBuffer(self._queue, buffer._internal, 0, ffi.from_buffer(data), byte_length)
 
     def submit_copy(self, source: wgpu.GPUBuffer, target: wgpu.GPUBuffer, byte_length: int) -> None:
         """Submit what is collected, and a copy from one buffer to another behind it."""
         copy = lib.wgpuCommandEncoderCopyBufferToBuffer
-        self._submit("copy", lambda encoder: copy(encoder, source._internal, 0, target._internal, 0, byte_length))
+        with self._lock:
+            self._submit("copy", lambda encoder: copy(encoder, source._internal, 0, target._internal, 0, byte_length))
 
     def _submit(self, what: str, encode: Callable[[Any], None]) -> None:
         """Submit what is collected, and what ``encode`` puts behind it.

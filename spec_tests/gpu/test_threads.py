@@ -1,0 +1,142 @@
+"""What a GPU context does beside the event loop: waiting for the GPU and building, and one submission at a time."""
+
+import threading
+from queue import SimpleQueue
+
+import numpy as np
+import pytest
+import trio
+
+from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
+from spec_tests.support.buffers import filled, zeroed
+from spec_tests.support.drawing import build_add_number, build_add_one
+from spec_tests.support.watched_device import quiet
+
+pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
+
+LONG_ENOUGH = 60
+"""Seconds after which a thread that a test holds goes on, so that a failure does not hang."""
+
+
+@pytest.fixture
+async def gpu(ml):
+    return await ml.create_context(backend="wgpu")
+
+
+class Held:
+    """Stands before a function: holds every call that is made in another thread than this one."""
+
+    def __init__(self, function):
+        self.function = function
+        self.here = threading.get_ident()
+        self.begun, self.may_go = threading.Event(), threading.Event()
+
+    def __call__(self, *arguments, **options):
+        if threading.get_ident() != self.here:
+            self.begun.set()
+            assert self.may_go.wait(LONG_ENOUGH), "the test never let the thread go"
+        return self.function(*arguments, **options)
+
+    async def wait_begun(self):
+        assert await trio.to_thread.run_sync(self.begun.wait, LONG_ENOUGH), "nothing was called in another thread"
+
+
+async def test_other_tasks_and_contexts_go_on_while_a_read_waits_for_the_gpu(ml, gpu, monkeypatch):
+    x = await filled(gpu, [1, 2])
+    await gpu.drain()
+    queue = gpu._device.backend._queue
+    held = Held(queue.poll)
+    monkeypatch.setattr(queue, "poll", lambda *, wait: held(wait=True) if wait else None)  # the GPU takes its time
+    read = gpu.read_buffer(x)
+    await held.wait_begun()
+
+    other = await ml.create_context(backend="wgpu")
+    np.testing.assert_array_equal(await other.read_buffer(await filled(other, [3])), [3])
+    gpu.write_buffer(x, np.array([7, 8], np.float32))
+    assert read.state == "pending"
+    assert gpu.statistics().queued_operations == 2
+
+    held.may_go.set()
+    np.testing.assert_array_equal(await read, [1, 2])
+    np.testing.assert_array_equal(await gpu.read_buffer(x), [7, 8])
+
+
+async def test_a_wait_for_the_gpu_that_is_cancelled_cancels_nothing(gpu, monkeypatch):
+    x = await filled(gpu, [1, 2])
+    await gpu.drain()
+    queue = gpu._device.backend._queue
+    held = Held(queue.poll)
+    monkeypatch.setattr(queue, "poll", lambda *, wait: held(wait=True) if wait else None)
+    read = gpu.read_buffer(x)
+    await held.wait_begun()
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await read
+    assert scope.cancelled_caught
+    held.may_go.set()
+    np.testing.assert_array_equal(await read, [1, 2])
+
+
+async def test_other_tasks_go_on_while_a_graph_is_built(ml, gpu, monkeypatch):
+    backend = gpu._device.backend
+    held = Held(backend._compile)
+    monkeypatch.setattr(backend, "_compile", held)
+    building = build_add_number(gpu, 3, [2])
+    await held.wait_begun()
+
+    other = await ml.create_context(backend="wgpu")
+    np.testing.assert_array_equal(await other.read_buffer(await filled(other, [3])), [3])
+    assert building.state == "pending"
+
+    held.may_go.set()
+    graph, x, y = await building, await filled(gpu, [1, 2]), await zeroed(gpu, [2])
+    gpu.dispatch(graph, {"x": x}, {"y": y})
+    np.testing.assert_array_equal(await gpu.read_buffer(y), [4, 5])
+
+
+class ObservedLock:
+    """A lock that says when a thread has to wait for it."""
+
+    def __init__(self, said):
+        self._lock = threading.RLock()
+        self._said = said
+
+    def __enter__(self):
+        if not self._lock.acquire(blocking=False):
+            self._said.put("waits")
+            self._lock.acquire()
+
+    def __exit__(self, *_):
+        self._lock.release()
+
+
+async def test_two_threads_never_submit_at_the_same_time(gpu, monkeypatch):
+    graph = await build_add_one(gpu, [2])
+    x, y, z = await filled(gpu, [1, 2]), await zeroed(gpu, [2]), await zeroed(gpu, [2])
+    gpu.dispatch(graph, {"x": x}, {"y": y})
+    gpu.dispatch(graph, {"x": y}, {"y": z})
+    await gpu.drain()
+    queue, said = gpu._device.backend._queue, SimpleQueue()
+    (step,) = graph._handle.compiled._steps
+    held = Held(queue._encode_launches)
+
+    def encode(encoder):
+        said.put("encodes")
+        held(encoder)
+
+    monkeypatch.setattr(queue, "_lock", ObservedLock(said))
+    monkeypatch.setattr(queue, "_encode_launches", encode)
+
+    def submit(source, target):
+        queue.launch([step.launch({"x": source._storage}, {"y": target._storage})])
+        queue.submit()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trio.to_thread.run_sync, submit, x, y)
+        await held.wait_begun()
+        nursery.start_soon(trio.to_thread.run_sync, submit, y, z)
+        order = [await trio.to_thread.run_sync(said.get, True, LONG_ENOUGH) for _ in range(2)]
+        held.may_go.set()
+    assert order == ["encodes", "waits"], "the second submission began while the first was being encoded"
+    await quiet(gpu)
+    np.testing.assert_array_equal(await gpu.read_buffer(z), [3, 4])
