@@ -103,9 +103,12 @@ def test_a_host_that_raises_is_not_taken_for_an_answer():
     engine.close()
 
 
-def test_an_engine_that_dies_says_so(host):
+@pytest.mark.parametrize("noticed", ["at the call", "before the call"])
+def test_an_engine_that_dies_says_so(host, noticed):
     engine = start("node", host)
     engine._process.kill()
+    if noticed == "before the call":
+        engine._process.wait()  # the pipe is broken: what is asked for cannot even be written
     with pytest.raises(EngineError, match="Node ended"):
         engine.load(PROBE, "probe")
     engine.close()

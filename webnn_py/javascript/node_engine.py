@@ -4,6 +4,7 @@ import json
 import os
 import struct
 import subprocess
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import IO, cast
@@ -95,7 +96,8 @@ class NodeEngine:
 
     def close(self) -> None:
         """Give everything back."""
-        self._input.close()  # Node ends at the end of its input
+        with suppress(BrokenPipeError):  # it may be dead, and never have read what was written
+            self._input.close()  # Node ends at the end of its input
         try:
             self._process.wait(_EXIT_SECONDS)
         except subprocess.TimeoutExpired:
