@@ -181,6 +181,22 @@ async def test_a_submission_that_fails_marks_what_it_should_have_written(gpu, mo
     assert gpu.lost.state == "pending"
 
 
+async def test_constants_count_from_the_build_to_the_release(gpu):
+    builder = MLGraphBuilder(gpu)
+    x = builder.input("x", data_type="float32", shape=[4])
+    graph = await builder.build({"y": builder.add(x, builder.constant(np.arange(4, dtype=np.float32)))})
+    built = gpu.statistics().live_bytes
+    assert built >= ONES.nbytes
+    x, y = await buffers(gpu, 2)
+    gpu.dispatch(graph, {"x": x}, {"y": y})
+    await gpu.drain()
+    assert gpu.statistics().live_bytes == built + 2 * ONES.nbytes
+    for thing in (graph, x, y):
+        thing.destroy()
+    await gpu.drain()
+    assert gpu.statistics().live_bytes == 0
+
+
 async def test_contexts_come_and_go(ml):
     for number in range(20):
         context = await ml.create_context(backend="wgpu")
