@@ -214,6 +214,8 @@ BLOCKS: Sequence[tuple[tuple[int, ...], tuple[int, ...]]] = (
     ((1, 3, 2, 4), (1, 3, 1, 1)),
     ((2, 2, 4, 2), (1, 2, 2, 1)),
     ((2, 2, 2, 2, 3), (1, 2, 1, 2, 3)),
+    ((1, 2, 4, 1, 2), (1, 2, 2, 1, 1)),
+    ((4, 2, 1, 1, 4, 1, 2, 1), (2, 1, 1, 1, 2, 1, 2, 1)),
 )
 """Shapes of inputs and scales: one for all, for each index, for blocks along one and several axes."""
 

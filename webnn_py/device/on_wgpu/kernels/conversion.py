@@ -5,12 +5,16 @@ Quantization computes in float32, where the host computes 32-bit integers in flo
 float32 rounds to.
 """
 
+import math
+from collections.abc import Sequence
+
 from webnn_py.device.on_wgpu.redrawing import Redrawing
 from webnn_py.device.on_wgpu.table import composite, expression
 from webnn_py.device.on_wgpu.wgsl import compute_type
 from webnn_py.graph import Node, Value
 from webnn_py.operators import conversion
 from webnn_py.operators.conversion import blockwise_shapes
+from webnn_py.operators.limits import MAX_RANK
 from webnn_py.operators.operand import MLOperand
 
 BYTES = {"int8": (-128, 127), "uint8": (0, 255)}
@@ -37,17 +41,41 @@ def in_blocks(node: Node, redrawing: Redrawing) -> list[Value] | None:
     shape, scale = node.outputs[0].shape, node.operand("scale").shape
     if all(count in {1, size} for size, count in zip(shape, scale, strict=True)):
         return None
-    blocks, ones = blockwise_shapes(shape, scale)
-
-    def reshaped(name: str, shape: tuple[int, ...]) -> MLOperand:
-        value = node.operands[name]
-        assert isinstance(value, Value)  # noqa: S101 - for type checkers
-        operand: MLOperand = redrawing.reshape(redrawing.operand(value), shape)
-        return operand
-
-    draw = getattr(redrawing, node.operator.name)
-    output = draw(reshaped("input", blocks), reshaped("scale", ones), reshaped("zero_point", ones))
+    operands = {name: redrawing.operand(value) for name, value in node.operands.items() if isinstance(value, Value)}
+    blocks, ones = merged(*blockwise_shapes(shape, scale))
+    if len(blocks) > MAX_RANK:  # one axis of blocks less; what remains is a composite again
+        axis = next(axis for axis, count in enumerate(scale) if count not in {1, shape[axis]})
+        for name in ("scale", "zero_point"):
+            operands[name] = repeated(redrawing, operands[name], axis, shape[axis])
+        return [redrawing.value(getattr(redrawing, node.operator.name)(**operands))]
+    operands = {
+        name: redrawing.reshape(operand, blocks if name == "input" else ones) for name, operand in operands.items()
+    }
+    output = getattr(redrawing, node.operator.name)(**operands)
     return [redrawing.value(redrawing.reshape(output, shape))]
+
+
+def merged(blocks: Sequence[int], ones: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Two shapes, of which the second broadcasts to the first, with as few axes as will do."""
+    axes: list[tuple[int, int]] = []
+    for size, one in zip(blocks, ones, strict=True):
+        if size == 1:
+            continue
+        if axes and (axes[-1][1] == 1) == (one == 1):
+            axes[-1] = (axes[-1][0] * size, axes[-1][1] * one)
+        else:
+            axes.append((size, one))
+    return [size for size, _ in axes], [one for _, one in axes]
+
+
+def repeated(redrawing: Redrawing, operand: MLOperand, axis: int, size: int) -> MLOperand:
+    """Each element several times along an axis, so that this has a size."""
+    shape = operand.shape
+    before, count, after = math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
+    spread = redrawing.reshape(operand, (before, count, 1, after))
+    spread = redrawing.expand(spread, (before, count, size // count, after))
+    result: MLOperand = redrawing.reshape(spread, (*shape[:axis], size, *shape[axis + 1 :]))
+    return result
 
 
 composite(conversion.quantize_linear)(in_blocks)
