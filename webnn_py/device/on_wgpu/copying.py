@@ -77,7 +77,7 @@ def emit_copy(lowering: Lowering, place: Place, target: Buffer, descriptor: MLOp
             loads = [bits.load("b", index) for index in at]
             main, workgroups = _main(count, f"  o[four] = {bits.pack(loads)};")
     label = f"{'copy' if exchange is None else 'transpose'} {descriptor.data_type}"
-    lowering.emit(Kernel(label, module("", declared, main), (place.buffer,), (target,), workgroups))
+    lowering.emit(Kernel(label, module(declared, main), (place.buffer,), (target,), workgroups))
 
 
 def is_exchanged(layout: Layout) -> bool:

@@ -22,16 +22,18 @@ if TYPE_CHECKING:
     from webnn_py.device.on_wgpu.table import Elements
 
 _CALL: Final = re.compile(r"\b(\w++)\(")
+_FLOAT16: Final = re.compile(r"f16(?<=\bf16)\b")  # it begins with letters, which makes it fast
 
 
-def module(features_text: str, *parts: str, main: str = "") -> str:
-    """A WGSL module: directives first, then the helper functions that the parts call, then the parts.
+def module(*parts: str, main: str = "") -> str:
+    """A WGSL module: what it has to enable first, then the helper functions that the parts call, then the parts.
 
     A long ``main`` that calls functions of the parts alone comes last, and is not searched.
     """
     body = "\n".join(parts)
     helpers = dict.fromkeys(helper for name in _called(body) for helper in _with_callees(name))
-    return "\n".join([features_text, *(SNIPPETS[name] for name in helpers), body, main])
+    enable = "enable f16;\n" if _FLOAT16.search(body) or _FLOAT16.search(main) else ""
+    return "\n".join([enable, *(SNIPPETS[name] for name in helpers), body, main])
 
 
 def _called(text: str) -> list[str]:
@@ -44,11 +46,6 @@ def _with_callees(name: str) -> tuple[str, ...]:
     """The name of a helper function behind those of all that it calls."""
     inner = (callee for called in _called(SNIPPETS[name]) if called != name for callee in _with_callees(called))
     return (*dict.fromkeys(inner), name)
-
-
-def directives(elements: Collection[Element]) -> str:
-    """What a module with these data types has to enable."""
-    return "enable f16;\n" if any(item.one == "f16" for item in elements) else ""
 
 
 def _main(count: int, body: str) -> tuple[str, tuple[int, int, int]]:
@@ -79,7 +76,7 @@ class _Operands:
     def __init__(self, lowering: Lowering) -> None:
         self._lowering = lowering
         self.bindings: dict[tuple[Buffer, str], str] = {}
-        self.elements: list[Element] = []
+        self._loads = 0
 
     def bind(self, buffer: Buffer, kind: str) -> str:
         return self.bindings.setdefault((buffer, kind), f"b{len(self.bindings)}")
@@ -99,7 +96,7 @@ class _Operands:
         literal = constant_scalar(value)
         if literal is not None:
             return "", [element.literal(literal)] * len(lanes)
-        self.elements.append(element)
+        self._loads += 1
         place = self._lowering.near(value) if layout is None else self._lowering.place(value)
         layout = (layout or place.layout).broadcast(shape)
         if len(lanes) != WIDTH:
@@ -113,7 +110,7 @@ class _Operands:
             name = self.bind(buffer, element.four)
             return f"  let {name}_four = {name}[four];\n", element.unpack(f"{name}_four")
         fours, repeats = layout.fours(), layout.repeats()
-        variable = f"four_{len(self.elements)}"
+        variable = f"four_{self._loads}"
         if fours is not None:
             name = self.bind(buffer, element.four)
             return f"  let {variable} = {name}[{fours.index('four')}];\n", element.unpack(variable)
@@ -162,7 +159,6 @@ def emit_expression(lowering: Lowering, node: Node, fused: Collection[Node]) -> 
     prepare = "".join(dict.fromkeys(text for text, _ in loads))
     main, workgroups = _main(count, f"{prepare}  o[four] = {output.pack(calls)};")
     source = module(
-        directives([output, *operands.elements, *(lowering.element(leaf) for leaf in leaves)]),
         declare([(name, kind) for (_, kind), name in operands.bindings.items()], [("o", output.four)]),
         compute,
         main,
@@ -244,7 +240,6 @@ class Body:
                     f"fn {name}(i: u32) -> {element.compute} {{ return {element.literal(literal)}; }}"
                 )
                 return name
-            self._operands.elements.append(element)
             place = self._lowering.place(value)
             index = "i" if place.layout.is_dense else place.layout.index("i")
             load = element.load(self._operands.bind(place.buffer, element.one), index)
@@ -259,7 +254,6 @@ class Body:
         target = self._lowering.target(result)
         main, workgroups = _main(count, f"  o[four] = {self.output.pack(calls)};")
         source = module(
-            directives([self.output, *self._operands.elements]),
             declare([(name, kind) for (_, kind), name in self._operands.bindings.items()], [("o", self.output.four)]),
             *self.functions,
             compute,

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
-from webnn_py.device.on_wgpu.elements import _inline, _label, _main, _Operands, directives, module
+from webnn_py.device.on_wgpu.elements import _inline, _label, _main, _Operands, module
 from webnn_py.device.on_wgpu.layout import Layout
 from webnn_py.device.on_wgpu.lowering import Buffer, Kernel, Lowering, declare
-from webnn_py.device.on_wgpu.wgsl import WIDTH, Element
+from webnn_py.device.on_wgpu.wgsl import WIDTH
 from webnn_py.graph import Node, Value
 
 OWN_BUFFERS = 3
@@ -110,9 +110,8 @@ class Epilogue:
                 self._store_fours(prepare, calls) if fours else self._store_one(prepare, calls[0]),
             ]
         )
-        elements = [self.output, *operands.elements, *map(self._lowering.element, values)]
         bindings = [(buffer, name, kind) for (buffer, kind), name in operands.bindings.items()]
-        return Finish(text, bindings, self.target, self.output.four if fours else self.output.one, elements)
+        return Finish(text, bindings, self.target, self.output.four if fours else self.output.one)
 
     def _store_fours(self, prepare: str, calls: list[str]) -> str:
         lines = f"fn finish(four: u32, totals: vec4<f32>) {{\n  let i = four * {WIDTH}u;\n{prepare}"
@@ -132,20 +131,17 @@ class Finish:
         bindings: what they read: buffer, name, type of the array's elements.
         target: the buffer to store in.
         kind: the type of its array's elements.
-        elements: the data types that the text has to do with.
     """
 
     text: str
     bindings: Sequence[tuple[Buffer, str, str]]
     target: Buffer
     kind: str
-    elements: Sequence[Element]
 
     def kernel(
         self,
         label: str,
         reads: Sequence[tuple[Buffer, str, str]],
-        elements: Sequence[Element],
         parts: Sequence[str],
         main: str,
         workgroups: tuple[int, int, int],
@@ -156,7 +152,7 @@ class Finish:
         """
         bound = [*reads, *self.bindings]
         declared = declare([(name, kind) for _, name, kind in bound], [("o", self.kind)])
-        source = module(directives([*self.elements, *elements]), declared, self.text, *parts, main=main)
+        source = module(declared, self.text, *parts, main=main)
         return Kernel(label, source, tuple(buffer for buffer, _, _ in bound), (self.target,), workgroups)
 
 
@@ -167,4 +163,4 @@ def emit_finish(lowering: Lowering, epilogue: Epilogue, sums: Buffer, parts: int
     terms = ["sums[four]", *(f"sums[four + {part * fours}u]" for part in range(1, parts))]
     main, workgroups = _main(epilogue.count, f"  finish(four, {' + '.join(terms)});")
     reads = [(sums, "sums", "vec4<f32>")]
-    lowering.emit(finish.kernel(f"{epilogue.label} (sum)", reads, [], [], main, workgroups))
+    lowering.emit(finish.kernel(f"{epilogue.label} (sum)", reads, [], main, workgroups))

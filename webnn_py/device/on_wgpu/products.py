@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import attrs
 
-from webnn_py.device.on_wgpu.elements import directives, module
+from webnn_py.device.on_wgpu.elements import module
 from webnn_py.device.on_wgpu.epilogue import Epilogue, Finish, emit_finish
 from webnn_py.device.on_wgpu.lowering import Buffer, Kernel, Lowering, declare, grid
 from webnn_py.device.on_wgpu.sources import Source, binding_kind
@@ -140,12 +140,11 @@ class TileWriter:
         reads = [
             (side.buffer, name, binding_kind(side)) for name, side in (("left", product.left), ("right", product.right))
         ]
-        elements = [product.left.element, product.right.element]
         if isinstance(self._end, Finish):
-            return self._end.kernel(label, reads, elements, parts, main, workgroups)
+            return self._end.kernel(label, reads, parts, main, workgroups)
         kind = "vec4<f32>" if product.fours else "f32"
         declared = declare([(name, kind_) for _, name, kind_ in reads], [("sums", kind)])
-        source = module(directives(elements), declared, *parts, main=main)
+        source = module(declared, *parts, main=main)
         return Kernel(label, source, tuple(buffer for buffer, _, _ in reads), (self._end,), workgroups)
 
     def _main(self, groups: int, pitch: int) -> str:

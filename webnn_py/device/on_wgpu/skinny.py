@@ -12,7 +12,7 @@ from typing import Final
 
 import attrs
 
-from webnn_py.device.on_wgpu.elements import directives, module
+from webnn_py.device.on_wgpu.elements import module
 from webnn_py.device.on_wgpu.epilogue import Epilogue, Finish, emit_finish
 from webnn_py.device.on_wgpu.lowering import Buffer, Kernel, Lowering, declare, grid
 from webnn_py.device.on_wgpu.products import Product, emit_product, padded_count
@@ -191,13 +191,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             (side.buffer, name, binding_kind(side))
             for name, side in (("matrix", plan.matrix), ("vectors", plan.vectors))
         ]
-        elements = [plan.matrix.element, plan.vectors.element]
         if isinstance(self._end, Finish):
-            return self._end.kernel(label, reads, elements, parts, main, workgroups)
+            return self._end.kernel(label, reads, parts, main, workgroups)
         declared = declare(
             [(name, kind) for _, name, kind in reads], [("sums", "vec4<f32>" if plan.stores_fours else "f32")]
         )
-        source = module(directives(elements), declared, *parts, main=main)
+        source = module(declared, *parts, main=main)
         return Kernel(label, source, tuple(buffer for buffer, _, _ in reads), (self._end,), workgroups)
 
     def _vectors(self, step: str) -> list[str]:

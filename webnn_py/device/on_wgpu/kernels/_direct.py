@@ -239,4 +239,4 @@ def _emit(
         *functions,
     ]
     finish = epilogue.write(fours=fours)
-    lowering.emit(finish.kernel(epilogue.label, reads, [element], parts, main, workgroups))
+    lowering.emit(finish.kernel(epilogue.label, reads, parts, main, workgroups))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from webnn_py.device.on_wgpu.elements import _main, directives, module
+from webnn_py.device.on_wgpu.elements import _main, module
 from webnn_py.device.on_wgpu.kernels._images import Conv
 from webnn_py.device.on_wgpu.layout import Layout
 from webnn_py.device.on_wgpu.lowering import Kernel, Lowering, declare
@@ -36,7 +36,6 @@ def packed_filter(
     inner = Layout(shape[3:6], matrix.strides[3:6])
     batches = Layout(shape[:3], matrix.strides[:3])
     source = module(
-        directives([element]),
         declare([("b", element.one)], [("o", element.four)]),
         _element_of(conv, axes, firsts, steps, element.load("b", "at"), shape),
     )

@@ -8,7 +8,7 @@ from typing import Final
 import attrs
 
 from webnn_py.descriptors import MLOperandDataType
-from webnn_py.device.on_wgpu.elements import directives, module
+from webnn_py.device.on_wgpu.elements import module
 from webnn_py.device.on_wgpu.kernels._lanes import Vector, View
 from webnn_py.device.on_wgpu.layout import Layout
 from webnn_py.device.on_wgpu.lowering import Buffer, Kernel, Lowering, declare, grid
@@ -86,7 +86,6 @@ class Writer:
         self._label = label
         self._reads: dict[tuple[Buffer, str], str] = {}
         self._writes: dict[tuple[Buffer, str], str] = {}
-        self._elements: list[Element] = []
         self._shared: dict[str, tuple[str, int]] = {}
         self._names = 0
         self.lines: list[str] = []
@@ -114,12 +113,10 @@ class Writer:
 
     def reads(self, operand: Operand, kind: str) -> str:
         """The name of an operand's buffer, bound as an array of ``kind``."""
-        self._elements.append(operand.element)
         return self._reads.setdefault((operand.buffer, kind), f"in{len(self._reads)}")
 
     def writes(self, target: Target, kind: str) -> str:
         """The name of a target's buffer, bound as an array of ``kind``."""
-        self._elements.append(target.element)
         return self._writes.setdefault((target.buffer, kind), f"out{len(self._writes)}")
 
     def shared(self, kind: str, number: int, size: int) -> str:
@@ -205,7 +202,7 @@ class Writer:
             [(name, kind) for (_, kind), name in self._writes.items()],
         )
         shared = [f"var<workgroup> {name}: array<{kind}, {size}>;" for name, (kind, size) in self._shared.items()]
-        source = module(directives(self._elements), declared, *shared, f"{main}\n}}\n")
+        source = module(declared, *shared, f"{main}\n}}\n")
         buffers = [tuple(dict.fromkeys(names)) for names in (self._reads, self._writes)]
         reads, writes = (tuple(buffer for buffer, _ in bound) for bound in buffers)
         self._lowering.emit(Kernel(self._label, source, reads, writes, (columns, rows, depth)))

@@ -9,7 +9,7 @@ from typing import Any, Final
 import attrs
 import numpy as np
 
-from webnn_py.device.on_wgpu.elements import Body, _main, directives, emit_elements, module
+from webnn_py.device.on_wgpu.elements import Body, _main, emit_elements, module
 from webnn_py.device.on_wgpu.layout import Layout
 from webnn_py.device.on_wgpu.lowering import Kernel, Lowering, declare
 from webnn_py.device.on_wgpu.redrawing import Redrawing
@@ -210,7 +210,7 @@ def emit_channels(node: Node, lowering: Lowering, pool: Pool) -> None:
     ]
     main, workgroups = _main(result.descriptor.element_count, "\n".join(f"  {line}" for line in lines))
     declared = declare([("images", element.four)], [("o", element.four)])
-    source = module(directives([element]), declared, main)
+    source = module(declared, main)
     label = f"{node.operator.spec_name} {element.data_type}"
     lowering.emit(Kernel(label, source, (place.buffer,), (lowering.target(result),), workgroups))
 
