@@ -7,6 +7,11 @@ from spec_tests.support.backends import BACKENDS
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
 
+EXTREMES = {
+    "float16": np.array([65504, 2049, 0.1, 1 / 3], np.float16),
+    "int8": np.array([127, 100, -128, -1], np.int8),
+    "uint8": np.array([255, 200, 128, 1], np.uint8),
+}
 NUMBERS = np.array([[[[1, 2, -3], [4, 5, 6]]]], np.int8)
 
 
@@ -35,3 +40,24 @@ async def test_float16_between_integers(ml, backend, draw):
     x = builder.input("x", data_type="int8", shape=NUMBERS.shape)
     results = await compute(context, builder, {"x": NUMBERS}, {"y": draw(builder, x)})
     np.testing.assert_array_equal(results["y"], NUMBERS)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("data_type", EXTREMES)
+async def test_a_fused_value_is_narrowed_as_a_stored_one(ml, backend, data_type):
+    context = await ml.create_context(backend=backend)
+    builder = MLGraphBuilder(context)
+    x_data, last_data = EXTREMES[data_type], EXTREMES[data_type][-1]
+    x = builder.input("x", data_type=data_type, shape=x_data.shape)
+    last = builder.constant(np.full(4, last_data))
+    outputs = {
+        "quotient": builder.div(builder.mul(x, x), last),
+        "greatest": builder.max(builder.add(x, last), x),
+        "difference": builder.sub(builder.add(x, last), last),
+    }
+    results = await compute(context, builder, {"x": x_data}, outputs)
+    with np.errstate(over="ignore"):
+        quotient = (x_data * x_data / last_data).astype(data_type).astype(np.float64)
+        np.testing.assert_allclose(results["quotient"].astype(np.float64), quotient, rtol=1e-3, err_msg="quotient")
+        np.testing.assert_array_equal(results["greatest"], np.maximum(x_data + last_data, x_data), "greatest")
+        np.testing.assert_array_equal(results["difference"], x_data + last_data - last_data, "difference")
