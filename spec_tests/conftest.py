@@ -2,12 +2,16 @@
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 import webnn_py
 from spec_tests.support.backends import BACKENDS
 from spec_tests.support.watched_device import WatchedDevice
 from spec_tests.wpt.option import pytest_addoption, pytest_ignore_collect, pytest_terminal_summary  # noqa: F401 - hooks
 from webnn_py.device.on_wgpu.adapters import choose, request_device
+
+settings.register_profile("thorough", max_examples=5000, print_blob=True)
+"""For hours of looking for what nobody thought of: ``--hypothesis-profile=thorough --hypothesis-seed=N``."""
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,53 @@
+"""Random graphs of all rooms on WebGPU give what numpy gives: to the bit, or within a bound that their graph gives.
+
+Thousands of them, by hand: ``pytest spec_tests/gpu/test_random_graphs.py --hypothesis-profile=thorough``, with another
+``--hypothesis-seed=N`` each time.
+"""
+
+from functools import cache
+
+import pytest
+import trio
+from hypothesis import HealthCheck, given, settings
+
+from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
+from spec_tests.support.random_graphs.program import what_is_wrong
+from spec_tests.support.random_graphs.programs import programs
+from webnn_py import open_ml
+
+pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
+
+
+@cache
+def data_types():
+    """The data types that the GPU has."""
+
+    async def ask():
+        async with open_ml() as ml:
+            context = await ml.create_context(backend="wgpu")
+            return tuple(context.op_support_limits()["input"]["data_types"])
+
+    return trio.run(ask)
+
+
+async def run(program):
+    """What is wrong with each output in each round."""
+    async with open_ml() as ml:
+        gpu = await ml.create_context(backend="wgpu")
+        numpy = await ml.create_context(backend="numpy")
+        got, expected = await program.run(gpu), await program.run(numpy)
+        await gpu.drain()
+        assert (gpu.statistics().live_buffers, gpu.statistics().live_bytes) == (0, 0)
+    return [
+        f"y{index}, round {number}: {words}"
+        for number, (ours, theirs) in enumerate(zip(got, expected, strict=True))
+        for index, value in enumerate(program.outputs)
+        if (words := what_is_wrong(value, ours[index], theirs[index]))
+    ]
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(program=programs(data_types))
+def test_a_random_graph_gives_the_same_on_both_devices(program):
+    wrong = trio.run(run, program)
+    assert not wrong, "\n".join(wrong)

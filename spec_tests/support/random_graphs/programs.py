@@ -1,0 +1,36 @@
+"""Random programs of all fourteen rooms, as a strategy of hypothesis."""
+
+from hypothesis import strategies as st
+
+from spec_tests.support.random_graphs import elementwise, images, moving, networks, sums
+from spec_tests.support.random_graphs.drawer import Drawer
+
+ROOMS = {
+    "arithmetic": elementwise.arithmetic,
+    "logical": elementwise.logical,
+    "unary": elementwise.unary,
+    "activation": elementwise.activation,
+    "conversion": elementwise.conversion,
+    "indexing": moving.indexing,
+    "movement": moving.movement,
+    "matrix": sums.matrix,
+    "reduction": sums.reduction,
+    "normalization": sums.normalization,
+    "convolution": images.convolution,
+    "pooling": images.pooling,
+    "resampling": images.resampling,
+    "recurrent": networks.recurrent,
+}
+FREQUENT = (elementwise.chain,) * 4 + (elementwise.conversion, moving.movement, moving.movement)
+"""What stands between the others, is fused with them or makes views of them."""
+
+MOST_CALLS = 12
+
+
+@st.composite
+def programs(draw, data_types):
+    """Programs; ``data_types()`` are those that all devices have."""
+    drawer = Drawer(draw, data_types(), draw(st.sampled_from([200, 200, 1000, 8000])))
+    for _ in range(draw(st.integers(1, MOST_CALLS))):
+        drawer.choose(*ROOMS.values(), *FREQUENT)(drawer)
+    return drawer.program()
