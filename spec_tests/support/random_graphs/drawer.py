@@ -18,7 +18,7 @@ SIGNED = ("float32", "float16", "int32", "int64", "int8")
 
 LENGTHS = (1, 2, 3, 4, 5, 7, 8, 9, 12, 16, 17, 31, 32, 33, 64, 100, 257)
 HIGHEST_RANK = 5
-MOST_OUTPUTS = 6
+MOST_OUTPUTS = 5
 MODERATE = 8
 """Floats that are operands lie between -8 and 8 (where an operator has no domain of its own)."""
 
@@ -107,9 +107,9 @@ class Drawer:
         computed = [value for call in self.calls for value in call.results]
         unread = [value for value in computed if value.name not in self.read]
         way = self.choose("last", "unread", "unread", "some")
-        return {"last": computed[-1:], "unread": unread[-MOST_OUTPUTS:], "some": []}[way] + self.draw(
-            st.lists(st.sampled_from(computed[::-1]), min_size=way == "some", max_size=3)
-        )
+        outputs = {"last": computed[-1:], "unread": unread[-MOST_OUTPUTS:], "some": []}[way]
+        more = self.integer(1 if way == "some" else 0, MOST_OUTPUTS)
+        return outputs + [self.choose(*reversed(computed)) for _ in range(more)]
 
     # --- operands --------------------------------------------------------------------------------------------
 

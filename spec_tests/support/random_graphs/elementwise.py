@@ -31,11 +31,17 @@ def chain(drawer):
     # More often of types that a kernel has to narrow by itself.
     data_type = drawer.choose(*drawer.types, "float16", "float16", "int8", "int8", "uint8", "uint8")
     if drawer.flag():
-        drawer.following = drawer.pick((data_type,))
+        begin = drawer.pick((data_type,))
     else:
         shape = drawer.shape(drawer.integer(1, 3), drawer.usual_elements)
-        drawer.following = drawer.source(data_type, shape, usual_data(data_type)[1])
-    for _ in range(drawer.integer(2, 5)):
+        begin = drawer.source(data_type, shape, usual_data(data_type)[1])
+    chain_from(drawer, begin, drawer.integer(2, 5))
+
+
+def chain_from(drawer, begin, length):
+    """Calls behind each other, the first of which reads ``begin``."""
+    drawer.following = begin
+    for _ in range(length):
         drawer.choose(arithmetic, arithmetic, arithmetic, unary, activation, logical, cast)(drawer)
         drawer.following = drawer.calls[-1].results[0]
     drawer.following = None

@@ -21,7 +21,22 @@ ROOMS = {
     "resampling": images.resampling,
     "recurrent": networks.recurrent,
 }
-FREQUENT = (elementwise.chain,) * 4 + (elementwise.conversion, moving.movement, moving.movement)
+
+
+def with_epilogue(drawer):
+    """An operator with kernels of its own, which may compute the element-wise ones behind it as well."""
+    drawer.choose(sums.matrix, images.convolution, sums.reduction, sums.normalization, images.pooling)(drawer)
+    elementwise.chain_from(drawer, drawer.calls[-1].results[0], drawer.integer(1, 3))
+
+
+FREQUENT = (
+    *(elementwise.chain,) * 4,
+    with_epilogue,
+    with_epilogue,
+    with_epilogue,
+    elementwise.conversion,
+    moving.movement,
+)
 """What stands between the others, is fused with them or makes views of them."""
 
 MOST_CALLS = 12
