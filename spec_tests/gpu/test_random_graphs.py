@@ -9,10 +9,11 @@ from functools import cache
 import pytest
 import trio
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.random_graphs.program import what_is_wrong
-from spec_tests.support.random_graphs.programs import programs
+from spec_tests.support.random_graphs.programs import ROOMS, programs
 from webnn_py import open_ml
 
 pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
@@ -46,8 +47,16 @@ async def run(program):
     ]
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-@given(program=programs(data_types))
-def test_a_random_graph_gives_the_same_on_both_devices(program):
+EXAMPLES = settings().max_examples // 20
+"""For each room; each graph compiles a dozen kernels."""
+
+
+@pytest.mark.parametrize("room", ROOMS)
+@settings(
+    deadline=None, max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+@given(data=st.data())
+def test_a_random_graph_gives_the_same_on_both_devices(room, data):
+    program = data.draw(programs(room, data_types))
     wrong = trio.run(run, program)
     assert not wrong, "\n".join(wrong)

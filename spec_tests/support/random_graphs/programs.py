@@ -43,9 +43,10 @@ MOST_CALLS = 12
 
 
 @st.composite
-def programs(draw, data_types):
-    """Programs; ``data_types()`` are those that all devices have."""
+def programs(draw, room, data_types):
+    """Programs that begin with a call of a room and have more of them; ``data_types()`` are those of all devices."""
     drawer = Drawer(draw, data_types(), draw(st.sampled_from([200, 200, 1000, 8000])))
-    for _ in range(draw(st.integers(1, MOST_CALLS))):
-        drawer.choose(*ROOMS.values(), *FREQUENT)(drawer)
+    ROOMS[room](drawer)
+    for _ in range(draw(st.integers(0, MOST_CALLS - 1))):
+        drawer.choose(*(ROOMS[room],) * 8, *ROOMS.values(), *FREQUENT)(drawer)
     return drawer.program()
