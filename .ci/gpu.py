@@ -6,7 +6,7 @@ Here, for a machine with Python 3.12 that has numpy, onnx and torch already::
 
 There, in a copy of the repository with the folder ``wheels``::
 
-    python .ci/gpu.py run wheels --out results [--wpt-vectors FOLDER] [--only tests|benchmarks]
+    python .ci/gpu.py run wheels --out results [--wpt-vectors FOLDER] [--only tests|benchmarks] [--tests PATH …]
 
 Nothing is installed outside a temporary folder. Needs a Vulkan driver and the loader (Debian and Ubuntu: libvulkan1).
 """
@@ -57,8 +57,8 @@ def pack(folder: Path, python: str, without: list[str]) -> None:
     print(f"{len(list(folder.glob('*.whl')))} wheels, {size / 2**20:.0f} MiB")
 
 
-def run(wheels: Path, out: Path, vectors: Path | None, only: str | None) -> bool:
-    """Run tests and benchmarks; returns whether the tests passed."""
+def run(wheels: Path, out: Path, only: str | None, tests: list[str]) -> bool:
+    """Run tests, with arguments for pytest, and benchmarks; returns whether the tests passed."""
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as site:
         install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-compile"]
@@ -67,7 +67,7 @@ def run(wheels: Path, out: Path, vectors: Path | None, only: str | None) -> bool
         lines = [f"# {_output([sys.executable, '-c', ADAPTER], environment)}"]
         passed = True
         if only != "benchmarks":
-            words, passed = _tests(out, vectors, environment)
+            words, passed = _tests(out, tests, environment)
             lines += ["", *words]
         if only != "tests":
             lines += ["", *_benchmarks(out, environment)]
@@ -77,13 +77,12 @@ def run(wheels: Path, out: Path, vectors: Path | None, only: str | None) -> bool
     return passed
 
 
-def _tests(out: Path, vectors: Path | None, environment: dict[str, str]) -> tuple[list[str], bool]:
+def _tests(out: Path, tests: list[str], environment: dict[str, str]) -> tuple[list[str], bool]:
     report = out / "tests.xml"
     report.unlink(missing_ok=True)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", "--tb=short"]
     # Other versions of Python and packages than CI's may deprecate more.
-    command += ["-W", "ignore::DeprecationWarning", "-k", "gpu", *TESTS]
-    command += [] if vectors is None else [f"--wpt-vectors={vectors}"]
+    command += ["-W", "ignore::DeprecationWarning", "-k", "gpu", *tests]
     started = time.monotonic()
     code = _logged(command, out / "tests.log", environment)
     if not report.exists():
@@ -140,11 +139,14 @@ def main() -> None:
     running.add_argument("--out", type=Path, required=True, help="a folder for logs, reports and the summary")
     running.add_argument("--wpt-vectors", type=Path, help="web-platform-tests' cases as data")
     running.add_argument("--only", choices=["tests", "benchmarks"])
+    running.add_argument("--tests", nargs="+", default=TESTS, metavar="PATH", help="which (default: all of a GPU)")
     options = parser.parse_args()
     if options.command == "pack":
         pack(options.folder, options.python, options.without)
-    elif not run(options.folder.resolve(), options.out.resolve(), options.wpt_vectors, options.only):
-        sys.exit(1)
+    else:
+        vectors = [] if options.wpt_vectors is None else [f"--wpt-vectors={options.wpt_vectors.resolve()}"]
+        if not run(options.folder.resolve(), options.out.resolve(), options.only, [*options.tests, *vectors]):
+            sys.exit(1)
 
 
 if __name__ == "__main__":
