@@ -8,11 +8,12 @@ MOST_BYTES = 2**31 - 1
 
 
 def longest_operand(context: MLContext) -> int:
-    """The most bytes that an operand may take: on a GPU those of a binding, in whole units of 32."""
+    """The most bytes that an operand may take: on a GPU one less than those of a binding, in whole units of 32."""
     if context.backend.name == "numpy":
         return MOST_BYTES
     limits = context.backend.limits
-    return min(limits["max-storage-buffer-binding-size"] // 32 * 32, limits["max-buffer-size"] // 32 * 32, MOST_BYTES)
+    binding = min(limits["max-storage-buffer-binding-size"], limits["max-buffer-size"])
+    return min(binding // 32 * 32 - 1, MOST_BYTES)
 
 
 def data_types(context: MLContext) -> list[str]:
