@@ -2,6 +2,7 @@
 
 import gc
 import logging
+import threading
 
 import attrs
 import numpy as np
@@ -13,6 +14,15 @@ from spec_tests.support.watched_device import WatchedDevice, quiet
 from webnn_py import MLGraphBuilder
 
 ROUNDS = 200
+
+
+@pytest.fixture(autouse=True)
+def _untraced_threads():
+    """Coverage keeps a few objects of each thread that was ever traced, and wgpu-py starts one for each device."""
+    trace = threading.gettrace()
+    threading.settrace(None)
+    yield
+    threading.settrace(trace)
 
 
 async def whole_round(context):
