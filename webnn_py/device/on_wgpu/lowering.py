@@ -105,9 +105,6 @@ class Lowering:
         for node in graph.nodes:
             for value in node.inputs:
                 self._readers.setdefault(value, []).append(node)
-        self._uses: dict[Value, int] = {}
-        for value in [*(value for node in graph.nodes for value in node.inputs), *graph.outputs.values()]:
-            self._uses[value] = self._uses.get(value, 0) + 1
         for name, graph_input in graph.inputs.items():
             buffer = Buffer("input", graph_input.descriptor.byte_length, name)
             self._places[graph_input] = Place(buffer, Layout.dense(graph_input.descriptor.shape))
@@ -162,10 +159,6 @@ class Lowering:
         """Add a kernel behind the others; what writes constants runs once, when the graph is built."""
         makes_constants = all(buffer.kind == "constant" for buffer in kernel.writes)
         (self.prologue if makes_constants else self.kernels).append(kernel)
-
-    def is_used_once(self, value: Value) -> bool:
-        """Whether exactly one operator reads the value, and the graph does not put it out."""
-        return self._uses.get(value, 0) == 1 and value not in self._output_buffers
 
     def element(self, value: Value) -> Element:
         """How a value's data type is stored."""
