@@ -1,11 +1,14 @@
-"""Quotients and roots are rounded to the nearest, however far off the adapter's own are."""
+"""Quotients, roots and float16 are rounded to the nearest, whatever the adapter does."""
 
+import attrs
 import numpy as np
 import pytest
 
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
+from webnn_py.device.on_wgpu import backend
+from webnn_py.device.on_wgpu.backend import features_of
 from webnn_py.device.on_wgpu.snippets import SNIPPETS
 
 pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
@@ -51,3 +54,24 @@ async def test_quotients_and_roots_are_rounded_to_the_nearest(ml, rng, ranges):
         wrong = np.flatnonzero(~((got.view(np.uint32) == wanted.view(np.uint32)) | (np.isnan(got) & np.isnan(wanted))))
         where = [(float(a[i]), float(b[i]), float(got[i]), float(wanted[i])) for i in wrong[:3]]
         assert not where, f"{name}: {len(wrong)} wrong; a, b, got, expected: {where}"
+
+
+@pytest.mark.parametrize("lacking", [{}, {"shader_f16": False}], ids=["with shader-f16", "packed in words"])
+async def test_float16_is_rounded_to_the_nearest(ml, rng, monkeypatch, lacking):
+    monkeypatch.setattr(backend, "features_of", lambda device: attrs.evolve(features_of(device), **lacking))
+    context = await ml.create_context(backend="wgpu")
+    halves = np.arange(2**16, dtype=np.uint16).view(np.float16).astype(np.float32)
+    with np.errstate(all="ignore"):
+        ties = halves + np.abs(np.spacing(halves.astype(np.float16)).astype(np.float32)) / 2
+        ties = np.where(np.isfinite(ties), ties, 65520).astype(np.float32)
+        beside = [np.nextafter(ties, np.float32(end)) for end in (-1e30, 1e30)]
+    (anything,) = of_bits(rng, (0x80000000 + 0x32000000, 0x80000000 + 0x48000000))
+    x = np.concatenate([halves, ties, *beside, anything, np.float32([1e30, -1e30, 65519.996, 65520, np.inf, -np.inf])])
+    builder = MLGraphBuilder(context)
+    y = builder.cast(builder.input("x", data_type="float32", shape=x.shape), "float16")
+    got = (await compute(context, builder, {"x": x}, {"y": y}))["y"]
+    with np.errstate(all="ignore"):
+        expected = x.astype(np.float16)
+    wrong = np.flatnonzero(~((got.view(np.uint16) == expected.view(np.uint16)) | (np.isnan(got) & np.isnan(expected))))
+    where = [(float(x[i]), float(got[i]), float(expected[i])) for i in wrong[:3]]
+    assert not where, f"{len(wrong)} wrong; x, got, expected: {where}"

@@ -297,20 +297,23 @@ class Lowering:
 
         A kernel computes at most :data:`MOST_FUSED` nodes and binds no more buffers than it can.
         """
+        from webnn_py.device.on_wgpu.elements import constant_scalar  # noqa: PLC0415 - it uses this module
+
         roots: dict[Node, Node] = {}
         leaves: dict[Node, set[Value]] = {}
         sizes: dict[Node, int] = {}
         for node in reversed(self._graph.nodes):
             if entry_of(node).expression is None:
                 continue
+            bound = {value for value in node.inputs if constant_scalar(value) is None}
             root = self._root_of_readers(node.results[0], roots)
             if root is not None:
-                read = leaves[root] - {node.results[0]} | set(node.inputs)
+                read = leaves[root] - {node.results[0]} | bound
                 if sizes[root] < MOST_FUSED and len(read) < self.features.max_storage_buffers:
                     roots[node], leaves[root] = root, read
                     sizes[root] += 1
                     continue
-            roots[node], leaves[node], sizes[node] = node, set(node.inputs), 1
+            roots[node], leaves[node], sizes[node] = node, bound, 1
         return roots
 
     def _root_of_readers(self, value: Value, roots: Mapping[Node, Node]) -> Node | None:

@@ -118,6 +118,29 @@ fn whole_significand(x: f32) -> u32 {
   return (bitcast<u32>(significand(x)) & 0x007fffffu) | 0x00800000u;
 }
 
+// The bits of x as a float16, rounded to the nearest, ties to even: pack2x16float need not round so, nor overflow.
+fn half_bits(x: f32) -> u32 {
+  let bits = bitcast<u32>(x);
+  let sign = (bits >> 16u) & 0x8000u;
+  let magnitude = bits & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) {
+    return sign | 0x7e00u;
+  }
+  if (magnitude >= 0x477ff000u) {
+    return sign | 0x7c00u;
+  }
+  if (magnitude >= 0x38800000u) {
+    return sign | ((magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13u) & 1u)) >> 13u);
+  }
+  // A multiple of 2⁻²⁴, where the bits of x are those of a multiple of 2ᵉ⁻¹⁵⁰.
+  let dropped_bits = min(126u - (magnitude >> 23u), 25u);
+  let whole = (magnitude & 0x007fffffu) | 0x00800000u;
+  let kept = whole >> dropped_bits;
+  let dropped = whole - (kept << dropped_bits);
+  let half = 1u << (dropped_bits - 1u);
+  return sign | (kept + select(0u, 1u, dropped > half || (dropped == half && (kept & 1u) == 1u)));
+}
+
 // ±1 to ±2: a finite number, not 0, without its exponent.
 fn significand(x: f32) -> f32 {
   let bits = bitcast<u32>(x);

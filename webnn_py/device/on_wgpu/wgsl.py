@@ -52,7 +52,9 @@ class Element:
         if self.data_type == "float16":
             if self.one == "f16":
                 return f"vec4<f16>({', '.join(f'f16({value})' for value in values)})"
-            low, high = (f"pack2x16float(vec2<f32>({pair}))" for pair in (", ".join(values[:2]), ", ".join(values[2:])))
+            low, high = (
+                f"half_bits({first}) | half_bits({second}) << 16u" for first, second in (values[:2], values[2:])
+            )
             return f"vec2<u32>({low}, {high})"
         return f"{self.four}({', '.join(values)})"
 
@@ -82,11 +84,7 @@ class Element:
             return f"(u32({value}) & 255u)"
         if self.data_type == "float16":
             # quantizeToF16 makes zeros of subnormal numbers.
-            return (
-                f"f32(f16({value}))"
-                if self.one == "f16"
-                else f"unpack2x16float(pack2x16float(vec2<f32>({value}, 0.0))).x"
-            )
+            return f"f32(f16({value}))" if self.one == "f16" else f"unpack2x16float(half_bits({value})).x"
         return value
 
     def literal(self, value: float) -> str:

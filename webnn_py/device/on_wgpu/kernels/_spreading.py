@@ -35,14 +35,15 @@ def packed_filter(
     matrix = Layout.dense(shape)
     inner = Layout(shape[3:6], matrix.strides[3:6])
     batches = Layout(shape[:3], matrix.strides[:3])
+    calls = [f"packed(min(i + {lane}u, {count - 1}u))" for lane in range(WIDTH)]
+    main, workgroups = _main(count, f"  o[four] = {element.pack(calls)};")
     source = module(
         declare([("b", element.one)], [("o", element.four)]),
         _element_of(conv, axes, firsts, steps, element.load("b", "at"), shape),
+        main,
     )
-    calls = [f"packed(min(i + {lane}u, {count - 1}u))" for lane in range(WIDTH)]
-    main, workgroups = _main(count, f"  o[four] = {element.pack(calls)};")
     label = f"convTranspose2d {element.data_type} (filter)"
-    lowering.emit(Kernel(label, source + main, (place.buffer,), (buffer,), workgroups))
+    lowering.emit(Kernel(label, source, (place.buffer,), (buffer,), workgroups))
     return Matrix(buffer, element, batches, inner, conv.group_outputs, 1)
 
 
