@@ -75,3 +75,14 @@ async def test_float16_is_rounded_to_the_nearest(ml, rng, monkeypatch, lacking):
     wrong = np.flatnonzero(~((got.view(np.uint16) == expected.view(np.uint16)) | (np.isnan(got) & np.isnan(expected))))
     where = [(float(x[i]), float(got[i]), float(expected[i])) for i in wrong[:3]]
     assert not where, f"{len(wrong)} wrong; x, got, expected: {where}"
+
+
+@pytest.mark.parametrize("data_type", ["int32", "uint32"])
+async def test_integers_become_the_nearest_floats(ml, rng, data_type):
+    context = await ml.create_context(backend="wgpu")
+    x = rng.integers(0, 2**32, COUNT, np.uint32).view(data_type)
+    x[:8] = np.uint32([0, 1, 2**24 + 1, 2**25 + 2, 2**31 - 1, 2**31, 2**32 - 1, 2**32 - 129]).view(data_type)
+    builder = MLGraphBuilder(context)
+    y = builder.cast(builder.input("x", data_type=data_type, shape=x.shape), "float32")
+    got = (await compute(context, builder, {"x": x}, {"y": y}))["y"]
+    np.testing.assert_array_equal(got, x.astype(np.float32))

@@ -66,8 +66,10 @@ def test_cases_compute_the_same_from(backend, file, drawer):
 @EVERY_FILE
 def test_a_shifted_expectation_is_reported(computed_of, file):
     """The runner can fail: for each operator, in each output, by the least that the tolerance forbids."""
-    case = next(case for case in file.cases if all(_can_be_shifted(array).any() for array in case.expected))
     computed = computed_of(file)
+    allowed = computed.with_zeros or {}  # here two results are right
+    cases = (case for case in file.cases if case.name not in allowed and not computed.must_refuse(case))
+    case = next(case for case in cases if all(_can_be_shifted(array).any() for array in case.expected))
     for index, array in enumerate(case.expected):
         position = int(np.argmax(_can_be_shifted(array)))
         shifted = list(case.expected)

@@ -34,6 +34,12 @@ def takes_subnormals_for_zero(backend: str) -> bool:
     return bool((products != numbers * factors).any())
 
 
+@cache
+def lacks_long_integers(backend: str) -> bool:
+    """Whether a backend's adapter has no 64-bit integers; likewise."""
+    return backend == "wgpu" and "shader-int64" not in adapters.choose("default", software=True).features
+
+
 def _multiplied(numbers: np.ndarray, factors: np.ndarray) -> np.ndarray:
     device = adapters.request_device(adapters.choose("default", software=True))
     usage = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC

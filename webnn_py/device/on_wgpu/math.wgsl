@@ -118,6 +118,15 @@ fn whole_significand(x: f32) -> u32 {
   return (bitcast<u32>(significand(x)) & 0x007fffffu) | 0x00800000u;
 }
 
+// x, rounded to the nearest, as conversion need not: both halves are exact, and so is all but the sum.
+fn float_i32(x: i32) -> f32 {
+  return f32(x >> 16u) * 65536.0 + f32(x & 0xffffi);
+}
+
+fn float_u32(x: u32) -> f32 {
+  return f32(x >> 16u) * 65536.0 + f32(x & 0xffffu);
+}
+
 // The bits of x as a float16, rounded to the nearest, ties to even: pack2x16float need not round so, nor overflow.
 fn half_bits(x: f32) -> u32 {
   let bits = bitcast<u32>(x);

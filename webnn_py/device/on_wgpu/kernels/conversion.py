@@ -31,6 +31,8 @@ def cast(node: Node, x: str) -> str:
         return f"{wanted}(clamp(saturated_i32({x}), {lowest}i, {highest}i))"
     if given == "f32":
         return x if wanted == "f32" else f"saturated_{wanted}({x})"
+    if wanted == "f32" and source in ("int32", "uint32"):
+        return f"float_{given}({x})"
     if (given, wanted) in {("i32", "u64"), ("u32", "i64")}:  # first to the same signedness, which says how to extend
         return f"{wanted}({given[0]}64({x}))"
     return f"{wanted}({x})"
