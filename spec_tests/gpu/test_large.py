@@ -17,8 +17,8 @@ from webnn_py.device.on_wgpu.tiling import TILES, Tile
 
 pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
-SIZES = {"uint8": 1, "float16": 2, "float32": 4, "int64": 8}
-"""A data type for each number of bytes."""
+OF_EACH_SIZE = ["uint8", "float16", "float32", "int64"]
+"""A data type for each number of bytes: what moves elements does not look at more."""
 
 
 @pytest.fixture(params=[{}, {"shader_f16": False, "subgroups": False}], ids=["", "no 16-bit floats and subgroups"])
@@ -81,7 +81,7 @@ TRANSPOSED = {
 }
 
 
-@pytest.mark.parametrize("data_type", SIZES)
+@pytest.mark.parametrize("data_type", OF_EACH_SIZE)
 @pytest.mark.parametrize("case", TRANSPOSED.values(), ids=TRANSPOSED)
 async def test_transposed(ml, data_types, data_type, case):
     needs(data_types, data_type)
@@ -109,7 +109,10 @@ SCANNED = {
     "a long column": [(40_003, 1), 0],
     "a few long columns": [(9_001, 5), 0],
     "columns in fours": [(5_000, 8), 0],
+    "columns side by side": [(700, 64), 0],
+    "long columns side by side": [(5_000, 33), 0],
     "in the middle": [(3, 4_100, 4), 1],
+    "in the middle, side by side": [(2, 1_100, 48), 1],
 }
 
 
@@ -131,6 +134,7 @@ REDUCED = {
     "many rows": [(5_000, 70), [1]],
     "long columns": [(30_000, 7), [0]],
     "long columns in fours": [(20_000, 16), [0]],
+    "long columns side by side": [(9_000, 70), [0]],
     "both ends": [(90, 40, 100), [0, 2]],
     "the middle": [(30, 2_000, 6), [1]],
 }

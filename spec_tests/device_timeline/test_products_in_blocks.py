@@ -1,0 +1,56 @@
+"""Large float16 products on the numpy device are computed in blocks, which give what the whole gives."""
+
+import numpy as np
+import pytest
+
+from spec_tests.support.computing import compute
+from webnn_py import MLGraphBuilder
+from webnn_py.device.on_numpy.kernels import matrix
+
+SHAPES = {
+    "every axis cut": [(33, 41), (41, 37)],
+    "a long inner axis": [(3, 900), (900, 5)],
+    "many rows": [(700, 3), (3, 4)],
+    "many columns": [(4, 3), (3, 700)],
+    "batches": [(5, 2, 9, 12), (2, 12, 7)],
+    "small matrices, several at a time": [(40, 2, 3), (40, 3, 2)],
+    "one matrix for all": [(6, 20, 30), (30, 10)],
+}
+
+
+@pytest.fixture(params=[16, 300, 3000], ids="{} elements of scratch".format)
+def _little_scratch(request, monkeypatch):
+    monkeypatch.setattr(matrix, "WHOLE", request.param)
+    monkeypatch.setattr(matrix, "allowance", lambda _node: 4 * request.param)
+
+
+def halves(rng, shape):
+    return rng.integers(-8, 9, shape).astype(np.float16)
+
+
+@pytest.mark.usefixtures("_little_scratch")
+@pytest.mark.parametrize(("a", "b"), SHAPES.values(), ids=SHAPES)
+async def test_matmul(numpy_context, rng, a, b):
+    arrays = {"a": halves(rng, a), "b": halves(rng, b)}
+    builder = MLGraphBuilder(numpy_context)
+    x, y = (builder.input(name, data_type="float16", shape=array.shape) for name, array in arrays.items())
+    got = (await compute(numpy_context, builder, arrays, {"y": builder.matmul(x, y)}))["y"]
+    expected = np.matmul(*(array.astype(np.float32) for array in arrays.values())).astype(np.float16)
+    np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.usefixtures("_little_scratch")
+@pytest.mark.parametrize("c", [None, (37,), (33, 1), (33, 37)], ids=str)
+@pytest.mark.parametrize("transposed", [False, True])
+async def test_gemm(numpy_context, rng, c, transposed):
+    arrays = {"a": halves(rng, (33, 41)), "b": halves(rng, (41, 37)), "c": halves(rng, c or ())}
+    given = {"a": arrays["a"].T.copy(), "b": arrays["b"].T.copy(), "c": arrays["c"]} if transposed else arrays
+    builder = MLGraphBuilder(numpy_context)
+    x, y, z = (builder.input(name, data_type="float16", shape=array.shape) for name, array in given.items())
+    options = {} if c is None else {"c": z, "beta": 0.5}
+    drawn = builder.gemm(x, y, alpha=2, a_transpose=transposed, b_transpose=transposed, **options)
+    given = {name: array for name, array in given.items() if name != "c" or c is not None}
+    got = (await compute(numpy_context, builder, given, {"y": drawn}))["y"]
+    wide_a, wide_b, wide_c = (array.astype(np.float32) for array in arrays.values())
+    expected = 2 * (wide_a @ wide_b) + (0 if c is None else wide_c / 2)
+    np.testing.assert_array_equal(got, expected.astype(np.float16))
