@@ -49,6 +49,18 @@ def as_view(builder: MLGraphBuilder, array: np.ndarray, name: str) -> tuple[MLOp
     return builder.transpose(builder.reverse(operand)), stored
 
 
+def as_part(builder: MLGraphBuilder, array: np.ndarray, name: str) -> tuple[MLOperand, np.ndarray | None]:
+    """The middle of an input, all axes but the last backwards: neighbours lie side by side, in fours if they do."""
+    if not array.ndim:
+        return as_view(builder, array, name)
+    outer, last = array.shape[:-1], array.shape[-1]
+    stored = np.zeros([*(size + 2 for size in outer), last + 8], array.dtype)
+    stored[(*(slice(1, -1) for _ in outer), slice(4, -4))] = np.flip(array, range(len(outer)))
+    operand = builder.input(name, data_type=array.dtype.name, shape=stored.shape)
+    operand = builder.slice(operand, [*(1 for _ in outer), 4], array.shape)
+    return builder.reverse(operand, axes=list(range(len(outer)))), stored
+
+
 def as_written(
     builder: MLGraphBuilder, array: np.ndarray, name: str, *, constant: bool
 ) -> tuple[MLOperand, np.ndarray | None]:

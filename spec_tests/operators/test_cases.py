@@ -8,7 +8,7 @@ import trio
 
 from spec_tests.operators.cases import CaseFile, load_all
 from spec_tests.operators.exceptions import EXCEPTIONS
-from spec_tests.operators.running import Computed, as_constant, as_view, run_cases, without_zeros
+from spec_tests.operators.running import Computed, as_constant, as_part, as_view, run_cases, without_zeros
 from spec_tests.support.adapter_arithmetic import with_subnormals_as_zero
 from spec_tests.support.backends import BACKENDS
 
@@ -51,7 +51,7 @@ def test_a_case_computes_what_its_oracle_says(backend, computed_of, file, case):
 
 
 @EVERY_FILE
-@pytest.mark.parametrize("drawer", [as_constant, as_view])
+@pytest.mark.parametrize("drawer", [as_constant, as_view, as_part])
 def test_cases_compute_the_same_from(backend, file, drawer):
     """Constants, which are computed when the graph is built, and views, whose elements are not in order."""
     computed = Computed.of(backend, file, drawer)

@@ -181,6 +181,7 @@ def pool_cases(operator: str, data_types: Sequence[str]) -> Cases:
         for layout in LAYOUTS:
             options = {"window_dimensions": [2, 2], "padding": [1, 0, 0, 1], "layout": layout}
             collected.random(f"a padded window, {layout}", data_type, (2, 2, 3, 3), options)
+            collected.random(f"channels in fours, {layout}", data_type, (2, 8, 3, 3), options)
         collected.random("an image of one element", data_type, (2, 3, 1, 1))
         image = special_values(operator, data_type).reshape(1, 1, 1, -1)
         collected.add("extreme values by themselves", image, {"window_dimensions": [1, 1]})

@@ -217,5 +217,5 @@ def emit_channels(node: Node, lowering: Lowering, pool: Pool) -> None:
 
 def _four_of(layout: Layout) -> str:
     """The number of a four of channels."""
-    image, height, width = (stride // WIDTH for stride in layout.strides[:3])
-    return f"{layout.offset // WIDTH}u + image * {image}u + h * {height}u + w * {width}u + channel"
+    image, height, width = (wrapped(stride // WIDTH) for stride in layout.strides[:3])
+    return f"{layout.offset // WIDTH}u + image * {image} + h * {height} + w * {width} + channel"
