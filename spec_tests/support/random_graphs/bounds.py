@@ -121,6 +121,14 @@ def product(a, b) -> Known:
     return Known(min(corners), max(corners), a.step * b.step, spread)
 
 
+def of_sum(data_type, a, b) -> Known:
+    """Sums of two values."""
+    low, high, error = a.low + b.low, a.high + b.high, a.error + b.error
+    if error == 0 and data_type == "float32":  # rounded once, by both devices alike
+        return Known(low, high, min(a.step, b.step))
+    return computed(data_type, low, high, step=min(a.step, b.step), spread=error)
+
+
 def total(data_type, count, terms, *, plus=None, ulps=0) -> Known:
     """Sums of ``count`` terms, and of one value more.
 

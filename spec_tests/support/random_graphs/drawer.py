@@ -113,11 +113,11 @@ class Drawer:
 
     # --- operands --------------------------------------------------------------------------------------------
 
-    def source(self, data_type, shape, known=None):
+    def source(self, data_type, shape, known=None, *, is_input=None):
         """A new input or constant."""
         if known is None:
             known = self.choose(*usual_data(data_type))
-        is_input = self.choose(True, True, False)
+        is_input = self.choose(True, True, False) if is_input is None else is_input
         value = Value(f"{'x' if is_input else 'c'}{len(self.values)}", data_type, tuple(shape), known)
         self.values.append(value)
         self.sources.append(Source(value, is_input, self.integer(0, 99)))

@@ -14,6 +14,7 @@ from spec_tests.support.random_graphs.bounds import (
     is_float,
     moved,
     number,
+    of_sum,
     rounded,
     whole,
 )
@@ -59,13 +60,6 @@ def arithmetic(drawer):
     b = drawer.within(drawer.broadcastable(a, apart_from_zero), WIDE)
     operands = (a, b) if method == "div" or drawer.flag() else (b, a)
     return drawer.call(method, *operands, known=RULES[method](a.data_type, *(item.known for item in operands)))
-
-
-def of_sum(data_type, a, b):
-    low, high, error = a.low + b.low, a.high + b.high, a.error + b.error
-    if error == 0 and data_type == "float32":  # rounded once, by both devices alike
-        return Known(low, high, min(a.step, b.step))
-    return computed(data_type, low, high, step=min(a.step, b.step), spread=error)
 
 
 def of_difference(data_type, a, b):

@@ -5,7 +5,7 @@ import math
 import attrs
 
 from spec_tests.support.random_graphs import bounds
-from spec_tests.support.random_graphs.bounds import SMOOTH, Known, is_float, rounded, total
+from spec_tests.support.random_graphs.bounds import SMOOTH, Known, is_float, of_sum, rounded, total
 from spec_tests.support.random_graphs.drawer import ANY, FLOATS, HIGHEST_RANK, NUMBERS
 from webnn_py.operators.casting import INTEGER_RANGES
 
@@ -13,7 +13,7 @@ from webnn_py.operators.casting import INTEGER_RANGES
 
 
 def matrix(drawer):
-    return drawer.choose(matmul, gemm)(drawer)
+    return drawer.choose(matmul, gemm, matmul, gemm, attention)(drawer)
 
 
 def matmul(drawer):
@@ -26,7 +26,7 @@ def matmul(drawer):
         batch = []
     b = drawer.operand(a.data_type, (*batch, inner, columns))
     b = drawer.within(b, (-4, 4))
-    return drawer.call("matmul", a, b, known=total(a.data_type, inner, bounds.product(a.known, b.known)))
+    return product_of(drawer, a, b)
 
 
 def gemm(drawer):
@@ -46,6 +46,47 @@ def gemm(drawer):
         beta = options["beta"] = drawer.choose(1, 0.5, -0.25, 0)
         plus = bounds.product(c.known, Known(beta, beta, 0.25))
     return drawer.call("gemm", a, b, known=total(a.data_type, inner, terms, plus=plus, ulps=4), **options)
+
+
+def attention(drawer):
+    """Products of one matrix with constant ones, multiplied with each other head by head."""
+    x = drawer.pick(FLOATS, rank=2, within=(-4, 4))
+    heads, size = drawer.choose((1, 4), (2, 4), (3, 8), (2, 5))
+    if not drawer.room(heads * x.shape[0] ** 2, x.shape[1] * heads * size, x.shape[0] * heads * size):
+        return matmul(drawer)
+    bias = drawer.flag()
+    query, key = (projection(drawer, x, heads * size, bias=bias) for _ in range(2))
+    value = projection(drawer, x, heads * drawer.choose(size, 4, 3), bias=drawer.choose(bias, bias, not bias))
+    query, value = (by_head(drawer, item, heads, [1, 0, 2]) for item in (query, value))
+    scores = drawer.within(product_of(drawer, query, by_head(drawer, key, heads, [1, 2, 0])), (-1, 1))
+    mixed = product_of(drawer, scores, value)
+    if drawer.flag():
+        mixed = drawer.move("transpose", mixed, permutation=[1, 0, 2])
+    return drawer.move("reshape", mixed, [x.shape[0], heads * value.shape[2]]) if drawer.flag() else mixed
+
+
+def projection(drawer, x, columns, *, bias):
+    """A product with a constant matrix, and perhaps a bias, by one of two operators."""
+    weight, row = (
+        drawer.source(x.data_type, shape, Known(-1, 1, 2.0**-3), is_input=False)
+        for shape in ((x.shape[1], columns), (columns,))
+    )
+    if drawer.flag():
+        known = total(x.data_type, x.shape[1], bounds.product(x.known, weight.known), plus=row.known if bias else None)
+        return drawer.call("gemm", x, weight, known=known, **({"c": row} if bias else {}))
+    product = product_of(drawer, x, weight)
+    return drawer.call("add", product, row, known=of_sum(x.data_type, product.known, row.known)) if bias else product
+
+
+def by_head(drawer, x, heads, permutation):
+    return drawer.move(
+        "transpose", drawer.move("reshape", x, [x.shape[0], heads, x.shape[1] // heads]), permutation=permutation
+    )
+
+
+def product_of(drawer, a, b):
+    known = total(a.data_type, a.shape[-1], bounds.product(a.known, b.known))
+    return drawer.call("matmul", a, b, known=known)
 
 
 # --- reduction ---------------------------------------------------------------------------------------------------

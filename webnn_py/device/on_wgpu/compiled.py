@@ -18,6 +18,7 @@ from webnn_py.device.on_wgpu.memory import STORAGE, padded
 from webnn_py.device.on_wgpu.native import Launch, Queue
 from webnn_py.device.on_wgpu.pipelines import Pipelines
 from webnn_py.device.on_wgpu.redrawing import expand_composites
+from webnn_py.device.on_wgpu.siblings import join_siblings
 from webnn_py.device.plan import split_constant
 from webnn_py.graph import Graph, Node, Output, Value
 
@@ -44,7 +45,7 @@ class WgpuGraph:
         self._features = features
         self._owned: list[wgpu.GPUBuffer] = []
         self._memory: dict[Buffer, wgpu.GPUBuffer] = {}
-        graph = expand_composites(graph)
+        graph = join_siblings(expand_composites(graph))
         folded, live = split_constant(graph) if fold else ([], list(graph.nodes))
         known = self._fold(graph, folded, live)
         lowering = Lowering(Graph(graph.inputs, graph.outputs, tuple(live)), features, known)

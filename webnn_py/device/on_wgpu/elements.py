@@ -10,13 +10,13 @@ from collections.abc import Collection
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
+from webnn_py.device.on_wgpu.fusing import constant_scalar
 from webnn_py.device.on_wgpu.layout import Layout
-from webnn_py.device.on_wgpu.lowering import WORKGROUP, Buffer, Kernel, Lowering, declare, entry_of, grid
+from webnn_py.device.on_wgpu.lowering import WORKGROUP, Buffer, Kernel, Lowering, declare, grid
 from webnn_py.device.on_wgpu.snippets import SNIPPETS
+from webnn_py.device.on_wgpu.table import entry_of
 from webnn_py.device.on_wgpu.wgsl import WIDTH, Element
-from webnn_py.graph import Constant, Node, Output, Value
+from webnn_py.graph import Node, Output, Value
 
 if TYPE_CHECKING:
     from webnn_py.device.on_wgpu.table import Elements
@@ -124,14 +124,6 @@ class _Operands:
             return f"  let {variable} = {load};\n", [variable] * WIDTH
         at = layout.spaced("four") or [layout.index(f"({lane})") for lane in lanes]
         return "", [element.load(name, index) for index in at]
-
-
-def constant_scalar(value: Value) -> float | int | None:
-    """The number of a constant that has one element and lies on the host."""
-    if isinstance(value, Constant) and isinstance(value.data, np.ndarray) and value.data.size == 1:
-        number: float | int = value.data.reshape(-1)[0].item()
-        return number
-    return None
 
 
 def emit_expression(lowering: Lowering, node: Node, fused: Collection[Node]) -> None:

@@ -66,7 +66,8 @@ class Epilogue:
         self.shape = result.descriptor.shape
         self.count = result.descriptor.element_count
         self.output = lowering.element(result)
-        self.target = lowering.target(result)
+        place = lowering.turned_target(result)
+        self.target, self._layout = place.buffer, place.layout
         chain = "" if last is None else f" {_label(last, lowering.inlined)}"
         self.label = f"{node.operator.spec_name} {node.outputs[0].data_type}{chain}"
 
@@ -115,11 +116,14 @@ class Epilogue:
 
     def _store_fours(self, prepare: str, calls: list[str]) -> str:
         lines = f"fn finish(four: u32, totals: vec4<f32>) {{\n  let i = four * {WIDTH}u;\n{prepare}"
-        return f"{lines}  o[four] = {self.output.pack(calls)};\n}}"
+        fours = self._layout.fours()
+        place = "four" if self._layout.is_dense or fours is None else fours.index("four")
+        return f"{lines}  o[{place}] = {self.output.pack(calls)};\n}}"
 
     def _store_one(self, prepare: str, call: str) -> str:
         value = f"f16({call})" if self.output.one == "f16" else call
-        return f"fn finish_one(i: u32, total: f32) {{\n{prepare}  o[i] = {value};\n}}"
+        place = "i" if self._layout.is_dense else self._layout.index("i")
+        return f"fn finish_one(i: u32, total: f32) {{\n{prepare}  o[{place}] = {value};\n}}"
 
 
 @attrs.frozen

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Literal
 
 import attrs
 
 from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
 from webnn_py.device.backend import HostArray, Storage
-from webnn_py.device.on_wgpu.layout import Layout
-from webnn_py.device.on_wgpu.table import Entry, find
+from webnn_py.device.on_wgpu.fusing import Fusion
+from webnn_py.device.on_wgpu.layout import Layout, dense_strides
+from webnn_py.device.on_wgpu.table import Entry, entry_of
 from webnn_py.device.on_wgpu.wgsl import Element, element
 from webnn_py.graph import Constant, Graph, Node, Output, Value
+from webnn_py.operators import movement
 
 WORKGROUP = 256
 MAX_WORKGROUPS = 65535
-MOST_FUSED = 100
 
 
 @attrs.frozen
@@ -98,18 +99,16 @@ class Lowering:
         self._places: dict[Value, Place] = {}
         self._output_buffers: dict[Value, Buffer] = {}
         self._known = known
-        self._roots: dict[Node, Node] = {}
-        self._inlined: set[Node] = set()
         self._done: set[Node] = set()
-        self._readers: dict[Value, list[Node]] = {}
-        for node in graph.nodes:
-            for value in node.inputs:
-                self._readers.setdefault(value, []).append(node)
         for name, graph_input in graph.inputs.items():
             buffer = Buffer("input", graph_input.descriptor.byte_length, name)
             self._places[graph_input] = Place(buffer, Layout.dense(graph_input.descriptor.shape))
         for name, value in graph.outputs.items():
             self._output_buffers.setdefault(value, Buffer("output", value.descriptor.byte_length, name))
+        for value, buffer in list(self._output_buffers.items()):
+            for reshaped in reshaped_from(value):
+                self._output_buffers.setdefault(reshaped, buffer)
+        self._fusion = Fusion(graph, self._output_buffers, features.max_storage_buffers)
 
     # --- what kernel writers use -----------------------------------------------------------------------------
 
@@ -151,6 +150,38 @@ class Lowering:
         self._places[value] = Place(buffer, Layout.dense(value.descriptor.shape))
         return buffer
 
+    def turned_target(self, value: Value) -> Place:
+        """Likewise for a kernel that can write whole fours anywhere: turned, where that saves a copy.
+
+        It does where only a transposition reads the value, and what that returns has to lie dense.
+        """
+        turned = self._turned(value)
+        if turned is None:
+            return Place(self.target(value), Layout.dense(value.descriptor.shape))
+        layout, transposed = turned
+        place = self._places[value] = Place(self.target(transposed), layout)
+        return place
+
+    def _turned(self, value: Value) -> tuple[Layout, Value] | None:
+        """How to lay a value so that its transposition is dense, and that; None where it need not be or cannot."""
+        readers = self._fusion.readers.get(value, ())
+        if value in self._output_buffers or len(readers) != 1 or readers[0].operator is not movement.transpose:
+            return None
+        permutation, transposed = readers[0].options["permutation"], readers[0].results[0]
+        dense = Layout.dense(value.descriptor.shape)
+        if permutation is None or not self._needs_copy(transposed, dense.permute(permutation)):
+            return None
+        strides = dict(zip(permutation, dense_strides(transposed.descriptor.shape), strict=True))
+        layout = Layout(value.descriptor.shape, tuple(strides[axis] for axis in range(len(strides))))
+        return None if layout.fours() is None else (layout, transposed)
+
+    def _needs_copy(self, value: Value, layout: Layout) -> bool:
+        """Whether a value that lies so has to be copied, as an output or for a view of it that no layout can say."""
+        if layout.is_dense:
+            return False
+        views = [(node, entry_of(node).layout) for node in self._fusion.readers.get(value, ())]
+        return value in self._output_buffers or any(rule and rule(node, layout) is None for node, rule in views)
+
     def scratch(self, descriptor: MLOperandDescriptor) -> Buffer:
         """Memory for between two kernels of one operator."""
         return Buffer("block", descriptor.byte_length)
@@ -188,65 +219,18 @@ class Lowering:
         ``spare_buffers``. The caller writes the node's result instead of the value (:mod:`.epilogue` does); the walk
         then passes over the nodes.
         """
-        node = self._common_root(value)
-        while node is not None:
-            operands = self._ready_operands(node, value)
-            if operands is not None and len(operands) <= spare_buffers:
-                self._inlined.discard(node)
-                self._done.add(node)
-                return node
-            inner = [item.node for item in node.inputs if isinstance(item, Output) and item.node in self._inlined]
-            node = next((item for item in inner if self._contains_readers(item, value)), None)
-        return None
+        node = self._fusion.take_behind(value, self._is_ready, spare_buffers)
+        if node is not None:
+            self._done.add(node)
+        return node
 
-    def _common_root(self, value: Value) -> Node | None:
-        """The element-wise node into whose kernel all that read the value are fused, if there is one."""
-        roots = set()
-        if value in self._output_buffers:
-            return None
-        for node in self._readers.get(value, ()):
-            if entry_of(node).expression is None or node.outputs[0].shape != value.descriptor.shape:
-                return None
-            roots.add(self._roots[node])
-        return roots.pop() if len(roots) == 1 else None
-
-    def _within(self, node: Node) -> set[Node]:
-        """The nodes that a node's kernel computes."""
-        nodes, stack = set(), [node]
-        while stack:
-            current = stack.pop()
-            if current not in nodes:
-                nodes.add(current)
-                stack += [
-                    item.node for item in current.inputs if isinstance(item, Output) and item.node in self._inlined
-                ]
-        return nodes
-
-    def _contains_readers(self, node: Node, value: Value) -> bool:
-        """Whether a node's kernel computes all that reads a value, and nothing else reads what lies between."""
-        within = self._within(node)
-        between = [value, *(inner.results[0] for inner in within - {node})]
-        return all(within.issuperset(self._readers[item]) for item in between)
-
-    def _ready_operands(self, node: Node, value: Value) -> set[Value] | None:
-        """What a node's kernel binds besides ``value``, or None where one of them is not written yet."""
-        from webnn_py.device.on_wgpu.elements import constant_scalar  # noqa: PLC0415 - it uses this module
-
-        operands = set()
-        for inner in self._within(node):
-            for item in inner.inputs:
-                if item is value or (isinstance(item, Output) and item.node in self._inlined):
-                    continue
-                if item not in self._places and item not in self._known and not isinstance(item, Constant):
-                    return None
-                if constant_scalar(item) is None:
-                    operands.add(item)
-        return operands
+    def _is_ready(self, value: Value) -> bool:
+        return value in self._places or value in self._known or isinstance(value, Constant)
 
     @property
     def inlined(self) -> Collection[Node]:
         """The element-wise nodes that are computed by the kernel of the node that reads them."""
-        return self._inlined
+        return self._fusion.inlined
 
     # --- the walk --------------------------------------------------------------------------------------------
 
@@ -255,14 +239,12 @@ class Lowering:
         from webnn_py.device.on_wgpu.copying import emit_copy  # noqa: PLC0415 - it uses this module
         from webnn_py.device.on_wgpu.elements import emit_elements, emit_expression  # noqa: PLC0415
 
-        self._roots = self._fused()
-        self._inlined = {node for node, root in self._roots.items() if node is not root}
         for node in self._graph.nodes:
             entry = entry_of(node)
-            if node in self._inlined or node in self._done or self._lower_view(node, entry):
+            if node in self.inlined or node in self._done or self._lower_view(node, entry):
                 continue
             if entry.expression is not None:
-                emit_expression(self, node, self._inlined)
+                emit_expression(self, node, self.inlined)
             elif entry.elements is not None:
                 emit_elements(self, node, entry.elements)
             elif entry.kernels is not None:
@@ -292,40 +274,6 @@ class Lowering:
             self._places[result] = Place(buffer, layout)
         return True
 
-    def _fused(self) -> dict[Node, Node]:
-        """For each element-wise node the one in whose kernel it is computed: itself, or where all that reads it is.
-
-        A kernel computes at most :data:`MOST_FUSED` nodes and binds no more buffers than it can.
-        """
-        from webnn_py.device.on_wgpu.elements import constant_scalar  # noqa: PLC0415 - it uses this module
-
-        roots: dict[Node, Node] = {}
-        leaves: dict[Node, set[Value]] = {}
-        sizes: dict[Node, int] = {}
-        for node in reversed(self._graph.nodes):
-            if entry_of(node).expression is None:
-                continue
-            bound = {value for value in node.inputs if constant_scalar(value) is None}
-            root = self._root_of_readers(node.results[0], roots)
-            if root is not None:
-                read = leaves[root] - {node.results[0]} | bound
-                if sizes[root] < MOST_FUSED and len(read) < self.features.max_storage_buffers:
-                    roots[node], leaves[root] = root, read
-                    sizes[root] += 1
-                    continue
-            roots[node], leaves[node], sizes[node] = node, bound, 1
-        return roots
-
-    def _root_of_readers(self, value: Value, roots: Mapping[Node, Node]) -> Node | None:
-        """The node in whose kernel all that reads a value is computed, element by element, if there is one."""
-        readers = self._readers.get(value, [])
-        if value in self._output_buffers or any(reader not in roots for reader in readers):
-            return None
-        if any(reader.outputs[0].shape != value.descriptor.shape for reader in readers):
-            return None
-        found = {roots[reader] for reader in readers}
-        return found.pop() if len(found) == 1 else None
-
     def _constant(self, value: Value) -> Buffer:
         if value in self._known:
             return self._known[value]
@@ -334,12 +282,18 @@ class Lowering:
         return Buffer("constant", value.descriptor.byte_length, data=value.data)
 
 
-def entry_of(node: Node) -> Entry:
-    """The table's entry for a node's operator."""
-    entry = find(node.operator)
-    if entry is None:
-        raise NotImplementedError(f"{node} has no WGSL kernel")  # validation lets no such operator through
-    return entry
+def reshaped_from(value: Value) -> Iterator[Output]:
+    """The results of kernels of which a value is but another shape, nearest first."""
+    while isinstance(value, Output) and len(value.node.results) == 1:
+        rule, operand = entry_of(value.node).layout, next(iter(value.node.inputs), None)
+        if rule is None or not isinstance(operand, Output):
+            return
+        layout = rule(value.node, Layout.dense(operand.descriptor.shape))
+        is_whole = operand.descriptor.byte_length == value.descriptor.byte_length
+        if not (is_whole and isinstance(layout, Layout) and layout.is_dense):
+            return
+        yield operand
+        value = operand
 
 
 def grid(groups: int) -> tuple[int, int, int]:

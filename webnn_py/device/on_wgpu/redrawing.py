@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
-from webnn_py.device.on_wgpu.lowering import entry_of
+from webnn_py.device.on_wgpu.table import entry_of
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.operators.casting import cast_number
 from webnn_py.operators.operand import MLOperand
@@ -55,24 +55,44 @@ class Redrawing:
         return draw
 
 
-def expand_composites(graph: Graph) -> Graph:
-    """The same graph without composite operators."""
+def redraw(graph: Graph, draw: Callable[[Node, Node], Mapping[Value, Value] | None]) -> Graph:
+    """The same graph with other nodes in place of some.
+
+    Args:
+        graph: what to redraw.
+        draw: (a node, the same with operands that have taken the place of its own) → what takes the place of which
+            values of the graph, of the node's or of later ones'; None where the node stays.
+    """
     replaced: dict[Value, Value] = {}
-    if not any(entry_of(node).composite for node in graph.nodes):
-        return graph
-    changed = False
+    is_changed = False
     for node in graph.nodes:
         current = _with_operands(node, replaced)
+        drawn = draw(node, current)
+        is_changed = is_changed or drawn is not None
+        for result, same in zip(node.results, current.results, strict=True):
+            replaced.setdefault(result, same)
+        replaced.update(drawn or {})
+    if not is_changed:
+        return graph
+    redrawn = Graph.reaching({name: replaced.get(value, value) for name, value in graph.outputs.items()})
+    # Inputs that nothing reads any more stay inputs.
+    return Graph({**graph.inputs, **redrawn.inputs}, redrawn.outputs, redrawn.nodes)
+
+
+def expand_composites(graph: Graph) -> Graph:
+    """The same graph without composite operators; a composite of composites is expanded in turn."""
+
+    def draw(node: Node, current: Node) -> Mapping[Value, Value] | None:
         composite = entry_of(node).composite
         drawn = None if composite is None else composite(current, Redrawing())
-        results: Iterable[Value] = current.results if drawn is None else drawn
-        replaced.update(zip(node.results, results, strict=True))
-        changed = changed or drawn is not None
-    if not changed:
-        return graph
-    expanded = Graph.reaching({name: replaced.get(value, value) for name, value in graph.outputs.items()})
-    # A composite of composites is expanded in turn; inputs that nothing reads any more stay inputs.
-    return expand_composites(Graph({**graph.inputs, **expanded.inputs}, expanded.outputs, expanded.nodes))
+        return None if drawn is None else dict(zip(node.results, drawn, strict=True))
+
+    while any(entry_of(node).composite for node in graph.nodes):
+        expanded = redraw(graph, draw)
+        if expanded is graph:
+            break
+        graph = expanded
+    return graph
 
 
 def _with_operands(node: Node, replaced: dict[Value, Value]) -> Node:

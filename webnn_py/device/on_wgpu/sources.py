@@ -182,6 +182,12 @@ class Matrix:
         return fours.index(f"(({inner}) / {WIDTH}u)")
 
 
+def is_readable(layout: Layout) -> bool:
+    """Whether products read matrices that lie so: along one of their axes elements lie side by side."""
+    sides = zip(layout.shape[-2:], layout.strides[-2:], strict=True)
+    return min((0, *layout.strides)) == 0 and any(stride == 1 or size == 1 for size, stride in sides)
+
+
 @attrs.frozen
 class Along:
     """How windows lie on one axis of images, in one phase or several.

@@ -102,3 +102,15 @@ def composite(operator: Operator[..., Any]) -> Callable[[F], F]:
 def find(operator: Operator[..., Any]) -> Entry | None:
     """The operator's entry, or None when this device cannot run it."""
     return _TABLE.get(operator)
+
+
+def entry_of(node: Node) -> Entry:
+    """The entry of a node's operator.
+
+    Raises:
+        NotImplementedError: there is none; validation lets no such operator through.
+    """
+    entry = find(node.operator)
+    if entry is None:
+        raise NotImplementedError(f"{node} has no WGSL kernel")
+    return entry

@@ -1,6 +1,6 @@
 """Element-wise binary operators in WGSL."""
 
-from webnn_py.device.on_wgpu.elements import constant_scalar
+from webnn_py.device.on_wgpu.fusing import constant_scalar
 from webnn_py.device.on_wgpu.table import expression
 from webnn_py.device.on_wgpu.wgsl import compute_type
 from webnn_py.graph import Node, Value

@@ -9,7 +9,7 @@ from webnn_py.device.on_wgpu.layout import Layout
 from webnn_py.device.on_wgpu.lowering import Lowering
 from webnn_py.device.on_wgpu.products import Product
 from webnn_py.device.on_wgpu.skinny import emit_best
-from webnn_py.device.on_wgpu.sources import Matrix
+from webnn_py.device.on_wgpu.sources import Matrix, is_readable
 from webnn_py.device.on_wgpu.table import kernels
 from webnn_py.device.on_wgpu.wgsl import WIDTH, literal
 from webnn_py.graph import Node, Value
@@ -61,12 +61,9 @@ def gemm(node: Node, lowering: Lowering) -> None:
 
 def matrix_layout(lowering: Lowering, value: Value) -> Layout:
     """Where an operand lies; where it lies too oddly for the kernels, copied first."""
-    layout = lowering.place(value).layout
-    sides = zip(layout.shape[-2:], layout.strides[-2:], strict=True)
-    if min((0, *layout.strides)) < 0 or not any(stride == 1 or size == 1 for size, stride in sides):
+    if not is_readable(lowering.place(value).layout):
         lowering.dense(value)
-        layout = lowering.place(value).layout
-    return layout
+    return lowering.place(value).layout
 
 
 def emit_matrices(
