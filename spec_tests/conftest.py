@@ -5,13 +5,29 @@ import pytest
 from hypothesis import settings
 
 import webnn_py
+from spec_tests.support import checked_indices
 from spec_tests.support.backends import BACKENDS
 from spec_tests.support.watched_device import WatchedDevice
-from spec_tests.wpt.option import pytest_addoption, pytest_ignore_collect, pytest_terminal_summary  # noqa: F401 - hooks
+from spec_tests.wpt.option import pytest_addoption as add_wpt_option
+from spec_tests.wpt.option import pytest_ignore_collect, pytest_terminal_summary  # noqa: F401 - hooks
 from webnn_py.device.on_wgpu.adapters import choose, request_device
 
 settings.register_profile("thorough", max_examples=5000, print_blob=True)
 """For hours of looking for what nobody thought of: ``--hypothesis-profile=thorough --hypothesis-seed=N``."""
+
+
+def pytest_addoption(parser):
+    add_wpt_option(parser)
+    parser.addoption(checked_indices.OPTION, action="store_true", help="check the GPU kernels' indices in the shaders")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _checked_indices(request):
+    """Throughout, if the option says so."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.config.getoption(checked_indices.OPTION):
+            checked_indices.check_indices(patch)
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.drawing import build_add_number, build_add_one
 from spec_tests.support.watched_device import quiet
 from webnn_py import DestroyedBufferError, InvalidStateError, MLGraphBuilder, MLPromise, OperationError, UnknownError
-from webnn_py.device.on_wgpu import adapters
+from webnn_py.device.on_wgpu import adapters, compiled, memory, native
 from webnn_py.device.on_wgpu.table import find
 from webnn_py.operators.registry import OPERATORS
 
@@ -155,6 +155,45 @@ async def test_reads_take_the_staging_memory_that_earlier_reads_have_left(gpu, m
     await first
     await second
     assert len(made) == 1, "two reads in flight need memory of their own"
+
+
+async def test_a_graph_runs_on_more_buffers_than_it_keeps_bind_groups_for(gpu, monkeypatch):
+    monkeypatch.setattr(compiled, "MOST_GROUPS", 2)
+    graph = await build_add_one(gpu, [4])
+    given, computed = await buffers(gpu, 9), await buffers(gpu, 9)
+    for number, x in enumerate(given):
+        gpu.write_buffer(x, ONES * number)
+    await gpu.drain()
+    for x, y in zip(given, computed, strict=True):  # nothing is submitted in between
+        gpu.dispatch(graph, {"x": x}, {"y": y})
+    for number, y in enumerate(computed):
+        np.testing.assert_array_equal(await gpu.read_buffer(y), ONES * (number + 1))
+
+
+async def test_staging_memory_is_kept_up_to_a_limit(gpu, monkeypatch):
+    monkeypatch.setattr(memory, "KEPT_BYTES", 1)
+    (x,) = await buffers(gpu, 1)
+    gpu.write_buffer(x, ONES)
+    for _ in range(2):
+        np.testing.assert_array_equal(await gpu.read_buffer(x), ONES)
+    assert not any(gpu._device.backend._staging._idle.values())
+
+
+async def test_ordinary_modules_do_where_the_library_has_no_others(gpu, monkeypatch):
+    library = native._api.libf
+
+    class Library:
+        def __getattr__(self, name):
+            if name.endswith("Trusted"):
+                raise AttributeError(name)
+            return getattr(library, name)
+
+    monkeypatch.setattr(native._api, "libf", Library())
+    graph = await build_add_one(gpu, [4])
+    x, y = await buffers(gpu, 2)
+    gpu.write_buffer(x, ONES)
+    gpu.dispatch(graph, {"x": x}, {"y": y})
+    np.testing.assert_array_equal(await gpu.read_buffer(y), 2 * ONES)
 
 
 async def test_a_submission_that_fails_marks_what_it_should_have_written(gpu, monkeypatch):

@@ -56,6 +56,19 @@ async def test_quotients_and_roots_are_rounded_to_the_nearest(ml, rng, ranges):
         assert not where, f"{name}: {len(wrong)} wrong; a, b, got, expected: {where}"
 
 
+@pytest.mark.parametrize("data_type", ["float32", "float16"])
+async def test_zero_times_infinity_is_nan_though_compilers_take_it_for_zero(ml, data_type):
+    context = await ml.create_context(backend="wgpu")
+    builder = MLGraphBuilder(context)
+    x = builder.input("x", data_type=data_type, shape=[4])
+    zero = builder.constant(0, data_type=data_type)
+    drawn = {"0 · x": builder.mul(zero, x), "x · 0": builder.mul(x, zero)}
+    data = np.array([np.inf, -np.inf, np.nan, -3], data_type)
+    for name, got in (await compute(context, builder, {"x": data}, drawn)).items():
+        assert np.isnan(got).tolist() == [True, True, True, False], name
+        assert got[3] == 0, name
+
+
 @pytest.mark.parametrize("lacking", [{}, {"shader_f16": False}], ids=["with shader-f16", "packed in words"])
 async def test_float16_is_rounded_to_the_nearest(ml, rng, monkeypatch, lacking):
     monkeypatch.setattr(backend, "features_of", lambda device: attrs.evolve(features_of(device), **lacking))

@@ -179,6 +179,12 @@ async def test_products(ml, data_type, a, b):
     await check(ml, arrays, lambda builder, x, y: builder.matmul(x, y))
 
 
+@pytest.mark.parametrize("vectors", [1, 2])
+async def test_a_few_vectors_times_a_matrix_of_very_many_rows(ml, vectors):
+    arrays = [integers((vectors, 68)), integers((20_003, 68))]
+    await check(ml, arrays, lambda b, x, y: b.gemm(x, y, b_transpose=True))
+
+
 @pytest.mark.parametrize(("data_type", "buffers"), [("float32", 1), ("float16", 1), ("float32", 2)])
 @pytest.mark.parametrize("tile", [*TILES, Tile(128, 128, 8, 8, interleaved=True)], ids=str)
 async def test_every_tile_computes_the_same(ml, monkeypatch, tile, buffers, data_type):
@@ -226,6 +232,15 @@ async def test_convolutions(ml, layout, image, filter_, options):
         [integers(image)],
         lambda b, x: b.relu(b.conv2d(x, b.constant(weights), input_layout=layout, **options)),
     )
+
+
+@pytest.mark.parametrize("channels", [3, 8])
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+@pytest.mark.parametrize("method", ["max_pool2d", "average_pool2d"])
+async def test_pooling_with_large_windows(ml, method, layout, channels):
+    shape = (2, channels, 20, 30) if layout == "nchw" else (2, 20, 30, channels)
+    options = {"window_dimensions": [8, 9], "padding": [3, 4, 2, 1], "strides": [2, 3], "layout": layout}
+    await check(ml, [integers(shape)], lambda b, x: getattr(b, method)(x, **options), rtol=1e-6)
 
 
 @pytest.mark.usefixtures("_features")

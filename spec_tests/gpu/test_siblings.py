@@ -150,6 +150,14 @@ def read_in_one_row(b, x):
     return b.matmul(b.reshape(first, [1, 96]), b.reshape(second, [96, 1]))
 
 
+def columns_in_a_batch(b, x):
+    """Where neighbours lie in different matrices; products read copies of such views."""
+    first, second = (
+        b.transpose(b.reshape(linear(b, x, 12, seed), [8, 3, 4]), permutation=[2, 0, 1]) for seed in (1, 3)
+    )
+    return b.matmul(first, b.transpose(second, permutation=[0, 2, 1]))
+
+
 def weights_in_a_batch(b, x):
     return b.matmul(*(b.matmul(x, constant(b, 2, 12, 8, seed=seed)) for seed in (1, 2)))
 
@@ -185,6 +193,7 @@ GRAPHS = {
     bias_of_every_row: 3,
     added_to_itself: 3,
     read_in_one_row: 3,
+    columns_in_a_batch: 5,
     weights_in_a_batch: 3,
     weight_is_an_output: 4,
     products_of_different_matrices: 4,

@@ -190,7 +190,7 @@ class Step:
         if not self._external:
             group = graph.bind(kernel, own)
             self._groups[()] = group
-            self._fixed = (pipeline._internal, group._internal, *kernel.workgroups)
+            self._fixed = (pipeline._internal, group._internal, *kernel.workgroups, group)
 
     def launch(self, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]) -> Launch:
         """Raw handles for :meth:`Queue.launch`."""
@@ -204,7 +204,7 @@ class Step:
                 self._groups.clear()
             buffers = [given[buffer] if buffer in given else self._graph.memory(buffer) for buffer in self._buffers]
             group = self._groups[key] = self._graph.bind(self._kernel, buffers)
-        return (self._pipeline._internal, group._internal, *self._kernel.workgroups)
+        return (self._pipeline._internal, group._internal, *self._kernel.workgroups, group)
 
 
 def upload(queue: Queue, buffer: wgpu.GPUBuffer, data: np.ndarray[Any, Any]) -> None:

@@ -103,8 +103,8 @@ def ask(device: wgpu.GPUDevice) -> None:
             lib.wgpuBufferRelease(buffer)
 
 
-Launch = tuple[Any, Any, int, int, int]
-"""A kernel to run: pipeline and bind group, as raw handles, and workgroups in x, y and z."""
+Launch = tuple[Any, Any, int, int, int, wgpu.GPUBindGroup]
+"""A kernel to run: pipeline and bind group, as raw handles, workgroups in x, y and z, and what owns the bind group."""
 
 
 MOST_COLLECTED = 32
@@ -189,7 +189,7 @@ class Queue:
         set_bind_group = lib.wgpuComputePassEncoderSetBindGroup
         dispatch = lib.wgpuComputePassEncoderDispatchWorkgroups
         last = None
-        for pipeline, group, x, y, z in launches:
+        for pipeline, group, x, y, z, _owner in launches:
             if pipeline is not last:
                 set_pipeline(compute, pipeline)
                 last = pipeline
