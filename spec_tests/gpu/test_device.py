@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import trio
 import wgpu
 from trio.testing import wait_all_tasks_blocked
 
@@ -338,16 +339,18 @@ async def test_a_destroyed_context_leaves_nothing_for_the_garbage_collector(ml):
         context.destroy()
         await context.device_timeline.wait_ended()
 
-    def objects():
+    async def objects():
+        for _ in range(20):  # threads let go of what they worked on a moment after they have answered
+            await trio.to_thread.run_sync(int)
         return {name: count["count"] for name, count in wgpu.diagnostics.object_counts.get_dict().items()}
 
     gc.collect()
     gc.disable()
     try:
-        before = objects()
+        before = await objects()
         for _ in range(3):
             await live()
             await wait_all_tasks_blocked()
-        assert objects() == before
+        assert await objects() == before
     finally:
         gc.enable()

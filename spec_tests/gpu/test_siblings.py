@@ -206,10 +206,13 @@ async def test_products_of_one_matrix_are_joined_where_it_costs_no_copy(check_ke
     await check_kernels(draw, kernels)
 
 
-async def test_float16_products_are_joined(compiled, draw_and_compute):
+async def test_float16_products_are_joined(compiled, draw_and_compute, monkeypatch):
     numpy, gpu = [await draw_and_compute(backend, attention, "float16") for backend in BACKENDS]
-    assert compiled[-1][0] == 4
     np.testing.assert_allclose(gpu["0"].astype(np.float32), numpy["0"].astype(np.float32), rtol=2e-3, atol=1e-3)
+    monkeypatch.setattr(siblings, "MOST_BYTES", 0)
+    await draw_and_compute("wgpu", attention, "float16")
+    joined, apart = compiled[-2:]
+    assert joined[0] == apart[0] - 2
 
 
 async def test_large_products_stay_apart(check_kernels, monkeypatch):
