@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 import wgpu
+from trio.testing import wait_all_tasks_blocked
 
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.drawing import build_add_one
-from webnn_py import DestroyedBufferError, NotSupportedError
+from webnn_py import DestroyedBufferError, NotSupportedError, UnknownError
 from webnn_py.device.on_wgpu.adapters import choose, request_device
 
 pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
@@ -92,6 +93,61 @@ async def test_what_is_no_gpu_buffer_or_another_devices_is_refused(gpu):
     with pytest.raises(TypeError, match="another device"):
         gpu.import_buffer(other.create_buffer(size=32, usage=USAGE), data_type="float32", shape=[4])
     other.destroy()
+
+
+async def shared(gpu, device, **options):
+    """A user's buffer, an ``MLBuffer`` over it, two others, and a graph that adds 1."""
+    foreign = device.create_buffer(size=32, usage=USAGE, **options)
+    imported = gpu.import_buffer(foreign, data_type="float32", shape=[4], readable=True, writable=True)
+    others = [await gpu.create_buffer(data_type="float32", shape=[4], readable=True, writable=True) for _ in range(2)]
+    gpu.write_buffer(others[0], ONES)
+    return foreign, imported, *others, await build_add_one(gpu, [4])
+
+
+@pytest.mark.parametrize("was_used", [False, True])
+@pytest.mark.parametrize("use", ["dispatch from", "dispatch to", "read", "write"])
+async def test_a_destroyed_gpu_buffer_fails_what_uses_it_and_nothing_else(gpu, device, use, was_used):
+    foreign, imported, x, y, graph = await shared(gpu, device)
+    if was_used:
+        gpu.dispatch(graph, {"x": imported}, {"y": y})
+        gpu.dispatch(graph, {"x": x}, {"y": imported})
+        await gpu.drain()
+    gpu.dispatch(graph, {"x": x}, {"y": y})
+    foreign.destroy()
+    spoilt = imported
+    if use == "dispatch from":
+        spoilt = await gpu.create_buffer(data_type="float32", shape=[4], readable=True)
+        gpu.dispatch(graph, {"x": imported}, {"y": spoilt})
+    elif use == "dispatch to":
+        gpu.dispatch(graph, {"x": x}, {"y": imported})
+    elif use == "write":
+        gpu.write_buffer(imported, ONES)
+    with pytest.raises(UnknownError, match="the imported GPU buffer has been destroyed"):
+        await gpu.read_buffer(spoilt)
+    np.testing.assert_array_equal(await gpu.read_buffer(y), 2 * ONES)
+
+
+async def test_a_gpu_buffer_can_be_destroyed_behind_what_used_it(gpu, device):
+    foreign, imported, x, y, graph = await shared(gpu, device)
+    gpu.write_buffer(imported, 5 * ONES)
+    gpu.dispatch(graph, {"x": imported}, {"y": y})
+    await wait_all_tasks_blocked()
+    foreign.destroy()
+    np.testing.assert_array_equal(await gpu.read_buffer(y), 6 * ONES)
+    gpu.dispatch(graph, {"x": x}, {"y": y})
+    np.testing.assert_array_equal(await gpu.read_buffer(y), 2 * ONES)
+
+
+async def test_a_mapped_gpu_buffer_is_used_once_it_is_unmapped(gpu, device):
+    foreign, imported, _, y, graph = await shared(gpu, device, mapped_at_creation=True)
+    gpu.dispatch(graph, {"x": imported}, {"y": y})
+    for spoilt in (imported, y):
+        with pytest.raises(UnknownError, match="the imported GPU buffer is mapped"):
+            await gpu.read_buffer(spoilt)
+    foreign.unmap()
+    gpu.write_buffer(imported, ONES)
+    gpu.dispatch(graph, {"x": imported}, {"y": y})
+    np.testing.assert_array_equal(await gpu.read_buffer(y), 2 * ONES)
 
 
 async def test_a_users_pass_runs_between_two_dispatches_without_host_copies(gpu, device):

@@ -90,6 +90,11 @@ class Storage:
         self.lent: trio.Event | None = None
 
     @property
+    def is_borrowed(self) -> bool:
+        """Whether the memory is a user's, who may destroy it at any time."""
+        return self.memory is not None and self.memory.borrowed
+
+    @property
     def data(self) -> Any:
         """The backend's own handle of the memory.
 

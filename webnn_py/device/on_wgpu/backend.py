@@ -21,7 +21,7 @@ from webnn_py.device.backend import Capabilities, HostArray, Storage
 from webnn_py.device.on_wgpu import kernels  # noqa: F401 - enters every kernel into the table
 from webnn_py.device.on_wgpu.adapters import describe, features_of
 from webnn_py.device.on_wgpu.compiled import WgpuGraph, upload
-from webnn_py.device.on_wgpu.lending import LentBuffer, check_foreign
+from webnn_py.device.on_wgpu.lending import LentBuffer, check_foreign, check_usable
 from webnn_py.device.on_wgpu.loss import LossWatch, to_nobody
 from webnn_py.device.on_wgpu.memory import GRAIN, STORAGE, StagingPool, padded
 from webnn_py.device.on_wgpu.native import Queue, Ticket, untie
@@ -77,12 +77,14 @@ class WgpuBackend:
         """Copy ``data`` behind everything submitted."""
         self.flush()
         with self._noticing_loss():
+            self._check_usable(storage)
             upload(self._queue, storage.data, data)
 
     def read(self, storage: Storage) -> Begun[HostArray]:
         """Submit a copy into a staging buffer; the answer waits for it."""
         byte_length = -(-storage.descriptor.byte_length // 4) * 4
         with self._noticing_loss():
+            self._check_usable(storage)
             staging = self._staging.take(byte_length)
             with self._submitting():
                 self._queue.submit_copy(storage.data, staging, byte_length)
@@ -120,6 +122,11 @@ class WgpuBackend:
         """A user's GPU buffer as memory for ``descriptor``; ``TypeError`` when it cannot be."""
         return check_foreign(value, descriptor, self.device)
 
+    def _check_usable(self, *storages: Storage) -> None:
+        for storage in storages:
+            if storage.is_borrowed:
+                check_usable(storage.data, self.device, self._pipelines.layout(1, 0)[0])
+
     def lend(self, storage: Storage, come_back: Callable[[], None]) -> LentBuffer:
         """The memory of ``storage`` for a user; ``come_back`` is called when it is given back."""
         return LentBuffer(storage.data, self.device, come_back)
@@ -138,14 +145,24 @@ class WgpuBackend:
         return WgpuGraph(graph, self.device, self._queue, self._pipelines, self._features)
 
     def dispatch(self, compiled: WgpuGraph, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]) -> None:
-        """Launch all kernels of a graph; they are submitted together with what comes next, or when nothing does."""
+        """Launch all kernels of a graph; they are submitted together with what comes next, or when nothing does.
+
+        Those that use a user's buffer are submitted by themselves and at once, before the user can destroy it.
+        """
+        given = (*inputs.values(), *outputs.values())
+        is_alone = any(storage.is_borrowed for storage in given)
+        if is_alone:
+            self.flush()
         self._unsubmitted += outputs.values()
         try:
             with self._noticing_loss():
+                self._check_usable(*given)
                 compiled.run(inputs, outputs)
         except wgpu.GPUError as error:
             self._mark_unsubmitted(error)
             raise
+        if is_alone:
+            self.flush()
 
     def flush(self) -> None:
         """Submit what is collected; a failure marks what it should have written."""

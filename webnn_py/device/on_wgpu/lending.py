@@ -53,3 +53,23 @@ def check_foreign(value: object, descriptor: MLOperandDescriptor, device: wgpu.G
     if buffer.usage & STORAGE != STORAGE:
         raise TypeError("gpu_buffer lacks a usage; it must have STORAGE, COPY_SRC and COPY_DST")
     return buffer
+
+
+def check_usable(buffer: wgpu.GPUBuffer, device: wgpu.GPUDevice, layout: wgpu.GPUBindGroupLayout) -> None:
+    """Refuse a user's buffer with which a submission would end the process.
+
+    Args:
+        buffer: the user's.
+        device: of both.
+        layout: has one read-only buffer.
+
+    Raises:
+        wgpu.GPUError: it is destroyed or mapped.
+    """
+    if buffer.map_state != "unmapped":
+        raise wgpu.GPUValidationError("the imported GPU buffer is mapped; it has to be unmapped before")
+    binding = {"binding": 0, "resource": {"buffer": buffer, "offset": 0, "size": buffer.size}}
+    try:
+        device.create_bind_group(label="import_buffer", layout=layout, entries=[binding])
+    except wgpu.GPUValidationError as error:
+        raise wgpu.GPUValidationError("the imported GPU buffer has been destroyed") from error
