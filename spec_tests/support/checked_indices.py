@@ -57,6 +57,7 @@ def closing_bracket(code, place):
 
 def check_indices(patch):
     """From now on a dispatch fails in which an index lies outside; ``patch`` is pytest's monkeypatch."""
+    flags = {}
     labels = {}
     number_of = {}
     make_module, layout, bind = pipelines.trusted_module, Pipelines._layout, WgpuGraph.bind
@@ -68,20 +69,20 @@ def check_indices(patch):
         return make_module(device, with_checks(code, number), label)
 
     def bind_flag(self, kernel, buffers):
-        if not hasattr(self, "flag"):
-            self.flag = self._device.create_buffer(size=4, usage=STORAGE)
-        return bind(self, kernel, [*buffers, self.flag])
+        if self not in flags:
+            flags[self] = self._device.create_buffer(size=4, usage=STORAGE)
+        return bind(self, kernel, [*buffers, flags[self]])
 
     def run_and_check(self, inputs, outputs):
         run(self, inputs, outputs)
         self._queue.submit()
-        number = self._device.queue.read_buffer(self.flag).cast("I")[0] if self._steps else 0
+        number = self._device.queue.read_buffer(flags[self]).cast("I")[0] if self in flags else 0
         if number:
             raise IndexError(f"an index lies outside in the kernel {labels[number]!r}")
 
     def release_flag(self):
-        if self._steps:
-            self.flag.destroy()
+        if self in flags:
+            flags.pop(self).destroy()
         release(self)
 
     def leave_one_buffer(device):
@@ -89,7 +90,7 @@ def check_indices(patch):
         return attrs.evolve(features, max_storage_buffers=features.max_storage_buffers - 1)
 
     patch.setattr(pipelines, "trusted_module", make_checked_module)
-    patch.setattr(Pipelines, "_layout", lambda self, reads, writes: layout(self, reads, writes + 1))
+    patch.setattr(Pipelines, "_layout", lambda self, reads, writes: layout(self, reads, writes + 1 if writes else 0))
     patch.setattr(WgpuGraph, "bind", bind_flag)
     patch.setattr(WgpuGraph, "run", run_and_check)
     patch.setattr(WgpuGraph, "release", release_flag)
