@@ -3,6 +3,7 @@
 import gc
 from types import SimpleNamespace
 
+import attrs
 import numpy as np
 import pytest
 import trio
@@ -13,7 +14,7 @@ from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.drawing import build_add_number, build_add_one
 from spec_tests.support.watched_device import quiet
 from webnn_py import DestroyedBufferError, InvalidStateError, MLGraphBuilder, MLPromise, OperationError, UnknownError
-from webnn_py.device.on_wgpu import adapters, compiled, memory, native
+from webnn_py.device.on_wgpu import adapters, backend, compiled, memory, native
 from webnn_py.device.on_wgpu.table import find
 from webnn_py.operators.registry import OPERATORS
 
@@ -60,6 +61,31 @@ def test_power_preference_chooses_the_adapter(monkeypatch, preference, order):
         there.remove(chosen)
     there[:] = [Adapter("CPU")]
     assert adapters.choose(preference, software=False) is None
+
+
+async def test_64_bit_integers_are_refused_everywhere_where_the_adapter_has_none(ml, monkeypatch):
+    features_of = backend.features_of
+    monkeypatch.setattr(backend, "features_of", lambda device: attrs.evolve(features_of(device), shader_int64=False))
+    context = await ml.create_context(backend="wgpu")
+    limits = context.op_support_limits()
+    assert not {"int64", "uint64"} & set(limits["input"]["data_types"])
+    assert not {"int64", "uint64"} & set(limits["gather"]["indices"]["data_types"])
+    builder = MLGraphBuilder(context)
+    x = builder.input("x", data_type="float32", shape=[4])
+    refused = r"int64; this device has float32, float16, int32, uint32, int8, uint8"
+    with pytest.raises(TypeError, match=rf"create_buffer\(\): .*{refused}"):
+        await context.create_buffer(data_type="int64", shape=[4])
+    for draw in (
+        lambda: builder.input("y", data_type="int64", shape=[4]),
+        lambda: builder.constant(1, data_type="int64"),
+        lambda: builder.constant(np.ones(4, np.int64)),
+        lambda: builder.cast(x, "int64"),
+        lambda: builder.arg_max(x, 0, output_data_type="int64"),
+    ):
+        with pytest.raises(TypeError, match="int64"):
+            draw()
+    graph = await builder.build({"y": builder.cast(x, "int32")})
+    assert graph.output_descriptors["y"].data_type == "int32"
 
 
 async def test_operations_run_in_the_order_of_the_calls(gpu):

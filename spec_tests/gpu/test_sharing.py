@@ -178,6 +178,28 @@ async def test_work_that_needs_a_lent_buffer_waits_and_other_work_before_it_does
     np.testing.assert_array_equal(await waiting, 0 * ONES)
 
 
+async def test_a_lent_buffer_is_written_lent_again_and_released_once_it_is_back(gpu):
+    x = await gpu.create_buffer(data_type="float32", shape=[4], readable=True, writable=True)
+    first = await gpu.export_to_gpu(x)
+    gpu.write_buffer(x, 5 * ONES)
+    again, answer = gpu.export_to_gpu(x), gpu.read_buffer(x)
+    await wait_all_tasks_blocked()
+    assert (again.state, answer.state) == ("pending", "pending")
+    first.destroy()
+    second = await again
+    await wait_all_tasks_blocked()
+    assert answer.state == "pending"
+    second.destroy()
+    np.testing.assert_array_equal(await answer, 5 * ONES)
+    third = await gpu.export_to_gpu(x)
+    x.destroy()
+    await wait_all_tasks_blocked()
+    assert gpu.statistics().live_buffers == 1
+    third.destroy()
+    await gpu.drain()
+    assert gpu.statistics().live_buffers == 0
+
+
 async def test_losing_the_context_calls_lent_buffers_in(gpu):
     x = await gpu.create_buffer(data_type="float32", shape=[4], readable=True)
     await gpu.export_to_gpu(x)
