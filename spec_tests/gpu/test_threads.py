@@ -6,6 +6,7 @@ from queue import SimpleQueue
 import numpy as np
 import pytest
 import trio
+import wgpu
 
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.buffers import filled, zeroed
@@ -120,16 +121,15 @@ async def test_two_threads_never_submit_at_the_same_time(gpu, monkeypatch):
     (step,) = graph._handle.compiled._steps
     held = Held(queue._encode_launches)
 
-    def encode(encoder):
+    def encode(encoder, launches):
         said.put("encodes")
-        held(encoder)
+        held(encoder, launches)
 
     monkeypatch.setattr(queue, "_lock", ObservedLock(said))
     monkeypatch.setattr(queue, "_encode_launches", encode)
 
     def submit(source, target):
-        queue.launch([step.launch({"x": source._storage}, {"y": target._storage})])
-        queue.submit()
+        queue.run([step.launch({"x": source._storage}, {"y": target._storage})])
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(trio.to_thread.run_sync, submit, x, y)
@@ -140,3 +140,23 @@ async def test_two_threads_never_submit_at_the_same_time(gpu, monkeypatch):
     assert order == ["encodes", "waits"], "the second submission began while the first was being encoded"
     await quiet(gpu)
     np.testing.assert_array_equal(await gpu.read_buffer(z), [3, 4])
+
+
+async def test_what_a_build_submits_leaves_alone_what_is_collected(gpu, monkeypatch):
+    graph = await build_add_one(gpu, [2])
+    x, y, z = await filled(gpu, [1, 2]), await zeroed(gpu, [2]), await zeroed(gpu, [2])
+    await gpu.drain()
+    queue = gpu._device.backend._queue
+    (step,) = graph._handle.compiled._steps
+    queue.launch([step.launch({"x": x._storage}, {"y": y._storage})])
+
+    def fail(_encoder, _launches):
+        raise wgpu.GPUOutOfMemoryError("Not enough memory left.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(queue, "_encode_launches", fail)
+        with pytest.raises(wgpu.GPUOutOfMemoryError):
+            queue.run([step.launch({"x": x._storage}, {"y": z._storage})])
+    queue.submit()
+    np.testing.assert_array_equal(await gpu.read_buffer(y), [2, 3])
+    np.testing.assert_array_equal(await gpu.read_buffer(z), [0, 0])

@@ -55,43 +55,60 @@ def closing_bracket(code, place):
     return place - 1
 
 
-def check_indices(patch):
-    """From now on a dispatch fails in which an index lies outside; ``patch`` is pytest's monkeypatch."""
-    flags = {}
-    labels = {}
-    number_of = {}
-    make_module, layout, bind = pipelines.trusted_module, Pipelines._layout, WgpuGraph.bind
-    run, release, features_of = WgpuGraph.run, WgpuGraph.release, backend.features_of
+class Checks:
+    """What stands around the library's functions: each method is given the function first."""
 
-    def make_checked_module(device, code, label):
-        number = number_of.setdefault(code, len(number_of) + 1)
-        labels[number] = label
-        return make_module(device, with_checks(code, number), label)
+    def __init__(self):
+        self.flags = {}
+        self.numbers = {}
 
-    def bind_flag(self, kernel, buffers):
-        if self not in flags:
-            flags[self] = self._device.create_buffer(size=4, usage=STORAGE)
-        return bind(self, kernel, [*buffers, flags[self]])
+    def make_module(self, make, device, code, label):
+        number = self.numbers.setdefault((label, code), len(self.numbers) + 1)
+        return make(device, with_checks(code, number), label)
 
-    def run_and_check(self, inputs, outputs):
-        run(self, inputs, outputs)
-        self._queue.submit()
-        number = self._device.queue.read_buffer(flags[self]).cast("I")[0] if self in flags else 0
-        if number:
-            raise IndexError(f"an index lies outside in the kernel {labels[number]!r}")
+    def make_layout(self, make, pipelines, reads, writes):
+        is_for_kernels = writes > 0
+        return make(pipelines, reads, writes + is_for_kernels)
 
-    def release_flag(self):
-        if self in flags:
-            flags.pop(self).destroy()
-        release(self)
+    def bind(self, bind, graph, kernel, buffers):
+        if graph not in self.flags:
+            self.flags[graph] = graph._device.create_buffer(size=4, usage=STORAGE)
+        return bind(graph, kernel, [*buffers, self.flags[graph]])
 
-    def leave_one_buffer(device):
+    def run(self, run, graph, *storages):
+        run(graph, *storages)
+        graph._queue.submit()
+        if graph in self.flags:
+            number = graph._device.queue.read_buffer(self.flags[graph]).cast("I")[0]
+            if number:
+                label, _code = list(self.numbers)[number - 1]
+                raise IndexError(f"an index lies outside in the kernel {label!r}")
+
+    def release(self, release, graph):
+        if graph in self.flags:
+            self.flags.pop(graph).destroy()
+        release(graph)
+
+    def features_of(self, features_of, device):
         features = features_of(device)
         return attrs.evolve(features, max_storage_buffers=features.max_storage_buffers - 1)
 
-    patch.setattr(pipelines, "trusted_module", make_checked_module)
-    patch.setattr(Pipelines, "_layout", lambda self, reads, writes: layout(self, reads, writes + 1 if writes else 0))
-    patch.setattr(WgpuGraph, "bind", bind_flag)
-    patch.setattr(WgpuGraph, "run", run_and_check)
-    patch.setattr(WgpuGraph, "release", release_flag)
-    patch.setattr(backend, "features_of", leave_one_buffer)
+
+def check_indices(patch):
+    """From now on a dispatch fails in which an index lies outside; ``patch`` is pytest's monkeypatch."""
+    checks = Checks()
+    for owner, name, around in (
+        (pipelines, "trusted_module", checks.make_module),
+        (Pipelines, "_layout", checks.make_layout),
+        (WgpuGraph, "bind", checks.bind),
+        (WgpuGraph, "run", checks.run),
+        (WgpuGraph, "run_now", checks.run),
+        (WgpuGraph, "release", checks.release),
+        (backend, "features_of", checks.features_of),
+    ):
+        patch.setattr(owner, name, with_first(around, getattr(owner, name)))
+
+
+def with_first(around, function):
+    """What calls ``around`` with a function first; a function itself, which classes bind."""
+    return lambda *arguments: around(function, *arguments)

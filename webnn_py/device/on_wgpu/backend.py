@@ -78,7 +78,7 @@ class WgpuBackend:
         self.flush()
         with self._noticing_loss():
             self._check_usable(storage)
-            upload(self._queue, storage.data, data)
+            upload(self._queue.write, storage.data, data)
 
     def read(self, storage: Storage) -> Begun[HostArray]:
         """Submit a copy into a staging buffer; the answer waits for it."""

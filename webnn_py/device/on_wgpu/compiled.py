@@ -6,7 +6,7 @@ made when these buffers come for the first time, and kept.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -67,6 +67,10 @@ class WgpuGraph:
         """Launch all kernels."""
         self._queue.launch([step.launch(inputs, outputs) for step in self._steps])
 
+    def run_now(self, outputs: Mapping[str, Storage]) -> None:
+        """Likewise of a graph without inputs, by itself, from any thread."""
+        self._queue.run([step.launch({}, outputs) for step in self._steps])
+
     def release(self) -> None:
         """Give the memory back; the GPU keeps it until it has finished with it."""
         for buffer in self._owned:
@@ -96,8 +100,7 @@ class WgpuGraph:
             known[value] = Buffer("constant", value.descriptor.byte_length, data=memory)
         drawing = Graph.reaching(wanted)
         prologue = WgpuGraph(drawing, self._device, self._queue, self._pipelines, self._features, fold=False)
-        prologue.run({}, outputs)
-        self._queue.submit()
+        prologue.run_now(outputs)
         prologue.release()
         return known
 
@@ -109,8 +112,7 @@ class WgpuGraph:
             for buffer in kernel.writes:
                 self._memory[buffer] = self.allocate(buffer.byte_length, "repacked constant")
         steps = [Step(self, kernel, pipeline) for kernel, pipeline in zip(lowering.prologue, pipelines, strict=False)]
-        self._queue.launch([step.launch({}, {}) for step in steps])
-        self._queue.submit()
+        self._queue.run([step.launch({}, {}) for step in steps])
         needed = {buffer for kernel in lowering.kernels for buffer in kernel.reads}
         for buffer in {buffer for kernel in lowering.prologue for buffer in kernel.reads} - needed:
             if isinstance(buffer.data, np.ndarray):
@@ -155,7 +157,7 @@ class WgpuGraph:
             return held
         if isinstance(buffer.data, np.ndarray):
             memory = self.allocate(buffer.byte_length, "constant")
-            upload(self._queue, memory, buffer.data)
+            upload(self._queue.fill, memory, buffer.data)
             return memory
         if not isinstance(buffer.data, wgpu.GPUBuffer):
             raise TypeError(f"a constant of {type(buffer.data).__name__}")
@@ -207,10 +209,18 @@ class Step:
         return (self._pipeline._internal, group._internal, *self._kernel.workgroups, group)
 
 
-def upload(queue: Queue, buffer: wgpu.GPUBuffer, data: np.ndarray[Any, Any]) -> None:
-    """Copy host bytes into a buffer; the queue wants a multiple of four bytes, and the buffer has room for it."""
+def upload(
+    write: Callable[[wgpu.GPUBuffer, Any, int], None], buffer: wgpu.GPUBuffer, data: np.ndarray[Any, Any]
+) -> None:
+    """Copy host bytes into a buffer; the queue wants a multiple of four bytes, and the buffer has room for it.
+
+    Args:
+        write: copies, in a way of the queue's.
+        buffer: copy into this.
+        data: the bytes.
+    """
     if data.nbytes % 4:
         whole = np.zeros(-(-data.nbytes // 4) * 4, np.uint8)
         whole[: data.nbytes] = data.reshape(-1).view(np.uint8)
         data = whole
-    queue.write(buffer, data.reshape(-1), data.nbytes)
+    write(buffer, data.reshape(-1), data.nbytes)

@@ -117,8 +117,7 @@ class Queue:
     Launches are collected and submitted together, before anything else that goes into the queue: a submission costs
     more than ten launches, and the GPU pauses between two of them.
 
-    A build submits from its worker thread while a script may wait for the GPU with ``drain()``, which submits as well:
-    one at a time.
+    A build submits from its worker thread, with :meth:`run` and :meth:`fill`, one submission at a time.
     """
 
     def __init__(self, device: wgpu.GPUDevice) -> None:
@@ -134,18 +133,22 @@ class Queue:
     def launch(self, launches: Sequence[Launch]) -> None:
         """Collect kernels for the next submission; submit while there are many, so that the GPU begins."""
         with self._lock:
-            self._launches += launches
-            while len(self._launches) >= MOST_COLLECTED:
-                rest = self._launches[MOST_COLLECTED:]
-                del self._launches[MOST_COLLECTED:]
-                self.submit()
-                self._launches = rest
+            waiting = [*self._take_launches(), *launches]
+            while len(waiting) >= MOST_COLLECTED:
+                self._submit("dispatch", waiting[:MOST_COLLECTED])
+                del waiting[:MOST_COLLECTED]
+            self._launches = waiting
 
     def submit(self) -> None:
         """Submit what is collected."""
         with self._lock:
             if self._launches:
-                self._submit("dispatch", lambda _encoder: None)
+                self._submit("dispatch", self._take_launches())
+
+    def run(self, launches: Sequence[Launch]) -> None:
+        """Submit kernels by themselves and now; what is collected stays so, and fails for itself."""
+        with self._lock:
+            self._submit("build", launches)
 
     def write(self, buffer: wgpu.GPUBuffer, data: Any, byte_length: int) -> None:
         """Copy ``data``, a contiguous buffer, into ``buffer`` behind everything before."""
@@ -153,14 +156,27 @@ class Queue:
             self.submit()
             lib.wgpuQueueWriteBuffer(self._queue, buffer._internal, 0, ffi.from_buffer(data), byte_length)
 
+    def fill(self, buffer: wgpu.GPUBuffer, data: Any, byte_length: int) -> None:
+        """Likewise into memory that nothing has used yet; no other thread has to wait for the copy."""
+        with checked("fill"):
+            lib.wgpuQueueWriteBuffer(self._queue, buffer._internal, 0, ffi.from_buffer(data), byte_length)
+
     def submit_copy(self, source: wgpu.GPUBuffer, target: wgpu.GPUBuffer, byte_length: int) -> None:
         """Submit what is collected, and a copy from one buffer to another behind it."""
         copy = lib.wgpuCommandEncoderCopyBufferToBuffer
         with self._lock:
-            self._submit("copy", lambda encoder: copy(encoder, source._internal, 0, target._internal, 0, byte_length))
+            self._submit(
+                "copy",
+                self._take_launches(),
+                lambda encoder: copy(encoder, source._internal, 0, target._internal, 0, byte_length),
+            )
 
-    def _submit(self, what: str, encode: Callable[[Any], None]) -> None:
-        """Submit what is collected, and what ``encode`` puts behind it.
+    def _take_launches(self) -> list[Launch]:
+        launches, self._launches = self._launches, []
+        return launches
+
+    def _submit(self, what: str, launches: Sequence[Launch], encode: Callable[[Any], None] | None = None) -> None:
+        """Submit kernels, and what ``encode`` puts behind them.
 
         Only what was encoded without an error is submitted: what the library refuses then, on a lost device too, is
         not raised but ends the process.
@@ -169,9 +185,10 @@ class Queue:
         try:
             with checked(what):
                 encoder = lib.wgpuDeviceCreateCommandEncoder(self._device, self._encoder_descriptor)
-                if self._launches:
-                    self._encode_launches(encoder)
-                encode(encoder)
+                if launches:
+                    self._encode_launches(encoder, launches)
+                if encode is not None:
+                    encode(encoder)
                 commands = lib.wgpuCommandEncoderFinish(encoder, self._command_descriptor)
             self._commands[0] = commands
             with checked("submit"):
@@ -182,8 +199,7 @@ class Queue:
             if encoder != ffi.NULL:
                 lib.wgpuCommandEncoderRelease(encoder)
 
-    def _encode_launches(self, encoder: Any) -> None:
-        launches, self._launches = self._launches, []
+    def _encode_launches(self, encoder: Any, launches: Sequence[Launch]) -> None:
         compute = lib.wgpuCommandEncoderBeginComputePass(encoder, self._pass_descriptor)
         set_pipeline = lib.wgpuComputePassEncoderSetPipeline
         set_bind_group = lib.wgpuComputePassEncoderSetBindGroup
