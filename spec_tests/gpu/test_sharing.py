@@ -127,12 +127,19 @@ async def test_a_destroyed_gpu_buffer_fails_what_uses_it_and_nothing_else(gpu, d
     np.testing.assert_array_equal(await gpu.read_buffer(y), 2 * ONES)
 
 
-async def test_a_gpu_buffer_can_be_destroyed_behind_what_used_it(gpu, device):
+async def test_a_gpu_buffer_can_be_destroyed_behind_what_used_it(gpu, device, monkeypatch):
     foreign, imported, x, y, graph = await shared(gpu, device)
     gpu.write_buffer(imported, 5 * ONES)
+    backend = gpu._device.backend
+    compile_ = backend.compile
+
+    async def destroy_and_compile(drawing):
+        foreign.destroy()
+        return await compile_(drawing)
+
+    monkeypatch.setattr(backend, "compile", destroy_and_compile)
     gpu.dispatch(graph, {"x": imported}, {"y": y})
-    await wait_all_tasks_blocked()
-    foreign.destroy()
+    graph = await build_add_one(gpu, [4])
     np.testing.assert_array_equal(await gpu.read_buffer(y), 6 * ONES)
     gpu.dispatch(graph, {"x": x}, {"y": y})
     np.testing.assert_array_equal(await gpu.read_buffer(y), 2 * ONES)

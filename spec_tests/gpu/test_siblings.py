@@ -96,6 +96,12 @@ def key_is_an_output(b, x):
     return mix(b, query, key, value), key
 
 
+def product_before_its_bias_is_an_output(b, x):
+    product = b.matmul(x, constant(b, 12, 12, seed=1))
+    query, key, value = b.add(product, constant(b, 12, seed=2)), linear(b, x, 12, 3), linear(b, x, 12, 5)
+    return mix(b, query, key, value), product
+
+
 def one_is_squared(b, x):
     query, key, value = (linear(b, x, 12, seed) for seed in (1, 3, 5))
     return mix(b, b.mul(query, query), key, value)
@@ -182,6 +188,7 @@ GRAPHS = {
     computed_weights: 4,
     two_layers: 8,
     key_is_an_output: 5,
+    product_before_its_bias_is_an_output: 6,
     one_is_squared: 5,
     gates: 2,
     one_with_bias: 3,

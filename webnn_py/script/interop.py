@@ -35,7 +35,8 @@ class SharesBuffers:
     ) -> MLBuffer:
         """Make a buffer over a ``wgpu.GPUBuffer`` of the context's device, without copying.
 
-        The GPU buffer stays the user's: destroying the ``MLBuffer`` or the context does not destroy it. What the
+        The GPU buffer stays the user's: destroying the ``MLBuffer`` or the context does not destroy it. What uses it
+        after the user has destroyed it, or while it is mapped, fails, which the read of its outputs tells. What the
         user submits before a call of this context comes before it on the GPU; to submit behind it, await ``drain()``.
 
         Args:

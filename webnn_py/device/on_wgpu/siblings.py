@@ -125,8 +125,8 @@ class Search:
         readers = self._readers.get(product, [])
         if product in self._outputs or len(readers) != 1 or readers[0].operator is not arithmetic.add:
             return None, product
-        addends = [value for value in readers[0].inputs if value is not product]
-        return (addends[0], readers[0].results[0]) if addends else (None, product)
+        (addend,) = (value for value in readers[0].inputs if value is not product)
+        return addend, readers[0].results[0]
 
     def _is_own_constant(self, value: Value) -> bool:
         """Whether a value is a constant that nothing else needs, and not the user's buffer: memory is not doubled."""
