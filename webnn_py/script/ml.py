@@ -69,9 +69,8 @@ class ML(Handle):
             gpu_device: a ``wgpu.GPUDevice`` to run on.
             backend: ``"numpy"`` or ``"wgpu"`` and no other, or None to choose. Not in the specification.
             max_queued_bytes: what :meth:`MLContext.room` waits for. Not in the specification.
-            float16_accumulation: whether a GPU may sum products of float16 matrices and convolutions in float16, by
-                blocks of 64 that are added in float32: faster, and every sum in a block is rounded. Otherwise all
-                sums are float32. Not in the specification.
+            float16_accumulation: whether a GPU may sum products of float16 matrices and convolutions in float16,
+                which is faster and rounds every sum; otherwise sums are float32. Not in the specification.
 
         Returns:
             A promise of the context, rejected with ``TypeError`` for a bad argument, ``SecurityError`` when the

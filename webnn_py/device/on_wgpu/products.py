@@ -6,7 +6,6 @@ Every invocation keeps its sums in named variables; all loops but the one over t
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 import attrs
 
@@ -17,13 +16,6 @@ from webnn_py.device.on_wgpu.sources import Source, binding_kind
 from webnn_py.device.on_wgpu.staging import LANES, Staging
 from webnn_py.device.on_wgpu.tiling import Tile, choose_splits, choose_tile
 from webnn_py.device.on_wgpu.wgsl import WIDTH
-
-BLOCK: Final = 64
-"""So many products are summed in float16, at most; these sums are summed in float32.
-
-Summed in float16 throughout, numbers of one sign come to a stop where each is less than half a unit of their sum: ones
-at 2048.
-"""
 
 
 @attrs.frozen
@@ -104,7 +96,7 @@ class TileWriter:
     def __init__(
         self, product: Product, tile: Tile, splits: int, count: int, end: Finish | Buffer, accumulate: str
     ) -> None:
-        """Write the kernel that sums in ``accumulate``: of ``f16`` blocks, see :data:`BLOCK`."""
+        """Write the kernel that sums in ``accumulate``; ``f16`` rounds every sum."""
         self._product = product
         self._tile = tile
         self._splits = splits
@@ -114,6 +106,7 @@ class TileWriter:
         self._steps = -(-product.left.inner // tile.depth)
         self._row_tiles = -(-self._rows // tile.rows)
         self._column_tiles = -(-self._columns // tile.columns)
+        self._accumulate = accumulate
         # float16 is widened when it is stored: sooner, an invocation would wait for memory before it computes.
         self._fetched = "f16" if product.is_native_float16 else accumulate
         vectors = {"fetched": f"vec4<{self._fetched}>", "vector": f"vec4<{accumulate}>"}
@@ -122,7 +115,6 @@ class TileWriter:
         self._left = Staging("left", product.left, tile, tile.rows, "row0", left_threads, 0, **vectors)
         self._right = Staging("right", product.right, tile, tile.columns, "column0", right_threads, behind, **vectors)
         self._is_shared_out = left_threads != tile.threads
-        self._in_blocks = accumulate == "f16" and -(-self._steps // splits) * tile.inner > BLOCK
 
     def _threads_by_side(self) -> tuple[int, int]:
         """How many invocations bring in each side: all of them both, or, evenly by warps, some one, some the other."""
@@ -197,15 +189,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         if not self._is_shared_out:
             registers = self._left.fours + self._right.fours
         lines += [f"var p{index} = {self._left.fetched}();" for index in range(registers)]
-        lines += [f"var {name} = {self._left.vector}();" for name in self._sums("c")]
-        if self._in_blocks:
-            lines += [f"var {name} = vec4<f32>();" for name in self._sums("total")]
+        lines += [f"var {name} = {self._left.vector}();" for name in self._sums()]
         return lines
 
-    def _sums(self, of: str) -> list[str]:
+    def _sums(self) -> list[str]:
         tile = self._tile
-        places = [(row, group) for row in range(tile.thread_rows) for group in range(tile.thread_columns // WIDTH)]
-        return [f"{of}{row}_{group}" for row, group in places]
+        return [f"c{row}_{group}" for row in range(tile.thread_rows) for group in range(tile.thread_columns // WIDTH)]
 
     # --- the loop over tiles ---------------------------------------------------------------------------------
 
@@ -227,10 +216,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
                 *self._fetch(),
                 "}",
                 *self._multiply("0u"),
-                *self._end_block(),
             ]
-            loop = ["if (step < end) {", *self._fetch(), "}", "while (step < end) {", *body, "}"]
-            return [*bounds, *loop, *self._add_block()]
+            return [*bounds, "if (step < end) {", *self._fetch(), "}", "while (step < end) {", *body, "}"]
         half = self._tile.depth * (self._tile.rows + self._tile.columns) // WIDTH
         return [
             *bounds,
@@ -246,28 +233,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             *self._fetch(),
             "}",
             *self._multiply("half"),
-            *self._end_block(),
             f"half = {half}u - half;",
             "if (step < end) {",
             *self._put("half"),
             "}",
             "workgroupBarrier();",
             "}",
-            *self._add_block(),
         ]
-
-    def _end_block(self) -> list[str]:
-        """Behind the last step of a block, start another."""
-        if not self._in_blocks:
-            return []
-        zeros = [f"{name} = {self._left.vector}();" for name in self._sums("c")]
-        return [f"if (step % {max(1, BLOCK // self._tile.inner)}u == 0u) {{", *self._add_block(), *zeros, "}"]
-
-    def _add_block(self) -> list[str]:
-        if not self._in_blocks:
-            return []
-        sums = zip(self._sums("total"), self._sums("c"), strict=True)
-        return [f"{total} += vec4<f32>({name});" for total, name in sums]
 
     def _fetch(self) -> list[str]:
         """Read the tile number ``step`` into the variables ``p``."""
@@ -308,9 +280,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             lines.append("}")
         return lines
 
-    def _widened(self, sums: str) -> str:
-        return sums if self._left.vector == "vec4<f32>" else f"vec4<f32>({sums})"
-
     # --- the end ---------------------------------------------------------------------------------------------
 
     def _add_slices(self) -> list[str]:
@@ -319,17 +288,16 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         if tile.slices == 1:
             return []
         lines = []
-        sums = self._sums("total" if self._in_blocks else "c")
+        sums = self._sums()
         for first in range(0, tile.sums, tile.shared_sums):
             some = sums[first : first + tile.shared_sums]
             lines.append("workgroupBarrier();")
-            stored = [name if not self._in_blocks else f"{self._left.vector}({name})" for name in some]
-            lines += [f"tile[{index * tile.threads}u + thread] = {name};" for index, name in enumerate(stored)]
+            lines += [f"tile[{index * tile.threads}u + thread] = {name};" for index, name in enumerate(some)]
             lines.append("workgroupBarrier();")
             for share in range(len(some) // tile.slices):
                 base = f"({share * tile.slices}u + slice) * {tile.threads}u + t"
-                terms = [self._widened(f"tile[{base} + {other * tile.slice_threads}u]") for other in range(tile.slices)]
-                lines.append(f"let sum{first // tile.slices + share} = {' + '.join(terms)};")
+                terms = [f"tile[{base} + {other * tile.slice_threads}u]" for other in range(tile.slices)]
+                lines.append(f"let total{first // tile.slices + share} = {' + '.join(terms)};")
         return lines
 
     def _store(self) -> list[str]:
@@ -339,17 +307,17 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         if tile.slices > 1:
             for share in range(tile.sums // tile.slices):
                 number = f"({share * tile.slices}u + slice)"
-                lines += self._store_four(f"{number} / {groups}u", f"{number} % {groups}u", f"sum{share}")
+                lines += self._store_four(f"{number} / {groups}u", f"{number} % {groups}u", f"total{share}")
             return lines
         for row in range(tile.thread_rows):
             for group in range(groups):
-                total = f"total{row}_{group}" if self._in_blocks else self._widened(f"c{row}_{group}")
-                lines += self._store_four(f"{row}u", f"{group}u", total)
+                lines += self._store_four(f"{row}u", f"{group}u", f"c{row}_{group}")
         return lines
 
     def _store_four(self, row: str, group: str, total: str) -> list[str]:
         """Store four sums of a row and a group of columns of the invocation."""
         tile, product = self._tile, self._product
+        total = total if self._accumulate == "f32" else f"vec4<f32>({total})"
         checks = []
         if self._rows % tile.rows:
             checks.append(f"row < {self._rows}u")
