@@ -38,9 +38,6 @@ class Halves(Element):
     def load(self, buffer: str, index: str) -> str:
         return f"(({buffer}[({index}) >> 1u] >> (16u * (({index}) & 1u))) & 0xffffu)"
 
-    def narrow(self, value: str) -> str:
-        return value
-
 
 def bits_of(data_type: MLOperandDataType) -> Element:
     """How to move elements of a data type: as unsigned integers of their size."""

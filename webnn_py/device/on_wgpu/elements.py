@@ -175,7 +175,7 @@ def _inline(
         assert expression is not None  # noqa: S101 - only element-wise nodes are fused
         computed[item] = f"v{len(statements)}"
         element = lowering.element(item.results[0])
-        statements.append(f"let {computed[item]} = {element.narrow(expression(item, *names))};")
+        statements.append(f"let {computed[item]} = {element.narrow(expression(item, *names), is_stored=item is node)};")
     return computed[node]
 
 

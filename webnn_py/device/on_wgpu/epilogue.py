@@ -96,7 +96,8 @@ class Epilogue:
             f"{name}: {self._lowering.element(value).compute}"
             for name, value in zip([*names, *leaves.values()], values, strict=True)
         ]
-        product = self._lowering.element(self._value).narrow(self._combine("total", *names))
+        element = self._lowering.element(self._value)
+        product = element.narrow(self._combine("total", *names), is_stored=self._last is None)
         compute = [f"let product = {product};", *statements, f"return {result};"]
         calls = [
             f"compute({', '.join([total, *(scalars[lane] for _, scalars in loads)])})"

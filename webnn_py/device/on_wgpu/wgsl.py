@@ -76,15 +76,18 @@ class Element:
             return f"unpack2x16float({buffer}[({index}) >> 1u])[({index}) & 1u]"
         return f"{buffer}[{index}]"
 
-    def narrow(self, value: str) -> str:
-        """A computed value as it would be read back: rounded to float16, wrapped to 8 bits."""
+    def narrow(self, value: str, *, is_stored: bool = False) -> str:
+        """A computed value as it would be read back: rounded to float16, wrapped to 8 bits.
+
+        What is stored and not read before needs no rounding: :meth:`pack` does that.
+        """
         if self.data_type == "int8":
             return f"(i32({value}) << 24u >> 24u)"
         if self.data_type == "uint8":
             return f"(u32({value}) & 255u)"
-        if self.data_type == "float16":
-            # quantizeToF16 makes zeros of subnormal numbers.
-            return f"f32(f16({value}))" if self.one == "f16" else f"unpack2x16float(half_bits({value})).x"
+        if self.data_type == "float16" and not is_stored:
+            # By integers: quantizeToF16 makes zeros of subnormal numbers, and drivers drop f32(f16(x)).
+            return f"unpack2x16float(half_bits({value})).x"
         return value
 
     def literal(self, value: float) -> str:
