@@ -190,6 +190,11 @@ def reduction_cases(operator: str, data_types: Sequence[str]) -> Cases:
         collected.add(f"{data_type}, chosen pairs", array, [1])
         values = special_values(data_type)
         collected.add(f"{data_type}, extreme values by themselves", values, [])
+    if operator == "reduce_l2":
+        powers = 2.0 ** np.arange(-125, 128)
+        collected.add("float32, pairs of all sizes", np.stack([powers, 0.7 * powers], 1).astype(np.float32), [1])
+        many = 1.875 * 2.0 ** np.repeat([[59], [47], [-41], [-85]], 300, axis=1).astype(np.float32)
+        collected.add("float32, many large and small ones", many, [1])
     if operator != "reduce_product":
         for shape, axes in [((150,), None), ((2, 70), [1]), ((70, 2), [0]), ((2, 2, 66), [1]), ((3, 20, 3), [0, 2])]:
             data_type = next(types)

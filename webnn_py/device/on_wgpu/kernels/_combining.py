@@ -21,8 +21,11 @@ LARGEST_FINITE: Final = (2 - 2**-23) * 2.0**127
 SCALE: Final = 2.0**-32
 """What keeps a sum of as many floats as a buffer holds from overflowing."""
 
-SQUARE_SCALE: Final = 64
-"""Large floats are divided, and small ones multiplied, by 2 to this power before they are squared."""
+LARGE_SCALE: Final = 64
+"""Large floats are divided by 2 to this power before they are squared."""
+
+SMALL_SCALE: Final = 86
+"""Small floats are multiplied by 2 to this power before: then the square of the least one, 2⁻¹⁴⁹, is no subnormal."""
 
 Item = Sequence[str]
 """The variables that hold an element: one, or those of a partial result."""
@@ -130,27 +133,47 @@ def _exponent(power: int) -> str:
 
 
 def root_of_squares() -> Reduction:
-    """The root of a sum of squares, of which neither large nor small ones are lost."""
-    down, up, tiny = (literal(2.0**power, "f32") for power in (-SQUARE_SCALE, SQUARE_SCALE, -126))
+    """The root of a sum of squares, of which neither large nor small ones are lost.
+
+    They are scaled by their exponents: with factors, what drivers make of the products may overflow or underflow.
+    """
     bits = _bits("{0}")
-    is_large = f"{bits} >= {_exponent(60)} && {bits} <= {_exponent(128)}"
+    is_large = f"{bits} >= {_exponent(48)} && {bits} <= {_exponent(128)}"
     is_small = f"{bits} < {_exponent(-40)}"
-    # Scaled by its exponent, infinity is still large enough for its square to be infinite.
-    lower = f"bitcast<f32>(select(0u, {bits} - {SQUARE_SCALE << 23:#x}u, {is_large}))"
+    # Infinity is then still large enough for its square to be infinite.
+    lowered = f"bitcast<f32>(select(0u, {bits} - {_powers(LARGE_SCALE)}, {is_large}))"
+    # The bits of a subnormal number count 2⁻¹⁴⁹.
+    subnormal = f"f32({bits}) * {literal(2.0 ** (SMALL_SCALE - 149), 'f32')}"
+    raised = f"select(bitcast<f32>({bits} + {_powers(SMALL_SCALE)}), {subnormal}, {bits} < {_exponent(-126)})"
     maps = (
-        f"{lower} * {lower}",
+        f"{lowered} * {lowered}",
         f"select({{0}} * {{0}}, 0.0, ({is_large}) || {is_small})",
-        f"select(0.0, ({{0}} * {up}) * ({{0}} * {up}), {is_small})",
+        f"select(0.0, {raised} * {raised}, {is_small})",
     )
 
     def finish(variables: Sequence[str]) -> str:
         high, middle, low = variables
-        # Not the root of 0 times a factor: drivers may compute that as 0 times infinity.
-        least = f"select(sqrt(max({low}, {tiny})) * {down}, 0.0, {low} == 0.0)"
-        otherwise = f"select(sqrt({middle}), {least}, {middle} == 0.0)"
-        return f"select({otherwise}, sqrt({high} + {middle} * {down} * {down}) * {up}, {high} > 0.0)"
+        root = f"bitcast<u32>({_root(low)})"
+        counted = f"u32({_root(low)} * {literal(2.0 ** (149 - SMALL_SCALE), 'f32')} + 0.5)"
+        small = f"select({root} - {_powers(SMALL_SCALE)}, {counted}, {root} < {_exponent(SMALL_SCALE - 126)})"
+        small = f"bitcast<f32>(select({small}, 0u, {low} == 0.0))"
+        usual = f"select(sqrt({middle} + {small} * {small}), {small}, {middle} == 0.0)"
+        rest = f"bitcast<f32>(select(0u, bitcast<u32>({_root(middle)}) - {_powers(LARGE_SCALE)}, {middle} > 0.0))"
+        large = f"bitcast<u32>(sqrt({high} + {rest} * {rest})) + {_powers(LARGE_SCALE)}"
+        result = f"select(bitcast<u32>({usual}), min({large}, {_exponent(128)}), {high} > 0.0)"
+        return f"bitcast<f32>(select({result}, 0x7fc00000u, {_bits(middle)} > {_exponent(128)}))"
 
     return folding("f32", "+", 0, maps, finish)
+
+
+def _root(value: str) -> str:
+    """The square root of what is not negative, but not of 0, which drivers may compute as 0 times infinity."""
+    return f"sqrt(max({value}, {literal(2.0**-126, 'f32')}))"
+
+
+def _powers(count: int) -> str:
+    """What to add to a float's bits to multiply it by 2 to this power."""
+    return f"{count << 23:#x}u"
 
 
 def extreme(kind: str, function: str) -> Reduction:
