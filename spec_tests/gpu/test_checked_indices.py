@@ -41,7 +41,7 @@ async def test_kernels_that_are_checked_compute_the_same(attend):
 
 @pytest.mark.usefixtures("_checks")
 @pytest.mark.parametrize("line", ["tile[", "o[", "out0[", "left[", "in0["])
-async def test_an_index_one_too_large_is_found(attend, monkeypatch, line):
+async def test_an_index_outside_is_found(attend, monkeypatch, line):
     make = pipelines.trusted_module
 
     def shift(device, code, label):

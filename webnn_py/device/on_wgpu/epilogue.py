@@ -66,7 +66,7 @@ class Epilogue:
         self.shape = result.descriptor.shape
         self.count = result.descriptor.element_count
         self.output = lowering.element(result)
-        place = lowering.turned_target(result)
+        place = lowering.transposed_target(result)
         self.target, self._layout = place.buffer, place.layout
         chain = "" if last is None else f" {_label(last, lowering.inlined)}"
         self.label = f"{node.operator.spec_name} {node.outputs[0].data_type}{chain}"

@@ -150,19 +150,19 @@ class Lowering:
         self._places[value] = Place(buffer, Layout.dense(value.descriptor.shape))
         return buffer
 
-    def turned_target(self, value: Value) -> Place:
-        """Likewise for a kernel that can write whole fours anywhere: turned, where that saves a copy.
+    def transposed_target(self, value: Value) -> Place:
+        """Likewise for a kernel that can write whole fours anywhere: transposed, where that saves a copy.
 
         It does where only a transposition reads the value, and what that returns has to lie dense.
         """
-        turned = self._turned(value)
-        if turned is None:
+        found = self._transposed(value)
+        if found is None:
             return Place(self.target(value), Layout.dense(value.descriptor.shape))
-        layout, transposed = turned
+        layout, transposed = found
         place = self._places[value] = Place(self.target(transposed), layout)
         return place
 
-    def _turned(self, value: Value) -> tuple[Layout, Value] | None:
+    def _transposed(self, value: Value) -> tuple[Layout, Value] | None:
         """How to lay a value so that its transposition is dense, and that; None where it need not be or cannot."""
         readers = self._fusion.readers.get(value, ())
         if value in self._output_buffers or len(readers) != 1 or readers[0].operator is not movement.transpose:

@@ -1,4 +1,4 @@
-"""Products of one matrix with several constant ones, drawn as a single product: queries, keys and values of attention.
+"""Horizontal fusion: several linear layers of one input, such as attention's queries, keys and values, drawn as one.
 
 One kernel takes the place of several, each of which would leave most of a GPU idle. What these returned are parts of
 what the single one returns; so it is done only where other products alone read them, in ways that need no copy.
@@ -27,8 +27,8 @@ MOST_BYTES: Final = 2**26
 
 
 @attrs.frozen
-class Weighing:
-    """A product with a constant matrix, and the addition of a constant row, if there is one.
+class Linear:
+    """A linear layer: a product with a constant matrix, and the addition of a constant row, if there is one.
 
     Attributes:
         node: the matmul or gemm.
@@ -55,11 +55,11 @@ class Weighing:
 def join_siblings(graph: Graph) -> Graph:
     """The same graph with fewer products."""
     search = Search(graph)
-    families: dict[object, list[Weighing]] = {}
+    families: dict[object, list[Linear]] = {}
     for node in graph.nodes:
-        weighing = search.weighing(node)
-        if weighing is not None:
-            families.setdefault(weighing.family, []).append(weighing)
+        linear = search.linear(node)
+        if linear is not None:
+            families.setdefault(linear.family, []).append(linear)
     joinable = [search.joinable(family) for family in families.values()]
     joined = {family[0].node: family for family in joinable if family}
 
@@ -69,27 +69,27 @@ def join_siblings(graph: Graph) -> Graph:
     return redraw(graph, draw)
 
 
-def draw_joined(family: Sequence[Weighing], product: Node) -> dict[Value, Value]:
+def draw_joined(family: Sequence[Linear], product: Node) -> dict[Value, Value]:
     """Draw a single product like the family's first; returns what takes the place of each result."""
     drawing = Redrawing()
     a = product.operands["a"]
     assert isinstance(a, Value)  # noqa: S101 - for type checkers
     axis = 0 if product.options.get("b_transpose") else 1
-    weight = drawing.concat([drawing.operand(weighing.weight) for weighing in family], axis)
-    biases = [drawing.operand(weighing.bias) for weighing in family if weighing.bias is not None]
+    weight = drawing.concat([drawing.operand(linear.weight) for linear in family], axis)
+    biases = [drawing.operand(linear.bias) for linear in family if linear.bias is not None]
     bias = drawing.concat(biases, 0) if biases else None
     if product.operator is matrix.gemm:
         drawn = drawing.gemm(drawing.operand(a), weight, **{**product.options, "c": bias})
     else:
         drawn = drawing.matmul(drawing.operand(a), weight)
         drawn = drawn if bias is None else drawing.add(drawn, bias)
-    parts = drawing.split(drawn, [weighing.columns for weighing in family], axis=len(drawn.shape) - 1)
-    return {weighing.result: drawing.value(part) for weighing, part in zip(family, parts, strict=True)}
+    parts = drawing.split(drawn, [linear.columns for linear in family], axis=len(drawn.shape) - 1)
+    return {linear.result: drawing.value(part) for linear, part in zip(family, parts, strict=True)}
 
 
-def part_of(weighing: Weighing, family: Sequence[Weighing]) -> Layout:
+def part_of(linear: Linear, family: Sequence[Linear]) -> Layout:
     """How a result lies that is a part of a single product's, but for where it begins."""
-    shape = weighing.result.descriptor.shape
+    shape = linear.result.descriptor.shape
     total = sum(member.columns for member in family)
     return Layout(shape, dense_strides((*shape[:-1], total)))
 
@@ -102,8 +102,8 @@ class Search:
         self._constant = set(split_constant(graph)[0])
         self._readers = readers_of(graph)
 
-    def weighing(self, node: Node) -> Weighing | None:
-        """The product that a node is, or None if it is none of a matrix with a constant one."""
+    def linear(self, node: Node) -> Linear | None:
+        """The linear layer that begins with a node, or None if it is no product with a constant matrix."""
         if node.operator not in (matrix.matmul, matrix.gemm) or node in self._constant:
             return None
         weight, bias = node.operands["b"], node.operands.get("c")
@@ -115,10 +115,10 @@ class Search:
         if columns % WIDTH or len(weight.descriptor.shape) != 2 or not self._is_own_constant(weight):
             return None
         if bias is None:
-            return Weighing(node, weight, None, result)
+            return Linear(node, weight, None, result)
         assert isinstance(bias, Value)  # noqa: S101 - for type checkers
         is_row = bias.descriptor.shape == (columns,) and self._is_own_constant(bias)
-        return Weighing(node, weight, bias, result) if is_row else None
+        return Linear(node, weight, bias, result) if is_row else None
 
     def _addition(self, product: Value) -> tuple[Value | None, Value]:
         """What alone is added to a product, and the sum; None and the product if nothing is."""
@@ -136,11 +136,11 @@ class Search:
             return isinstance(value.data, np.ndarray)
         return isinstance(value, Output) and value.node in self._constant
 
-    def joinable(self, family: Sequence[Weighing]) -> list[Weighing]:
+    def joinable(self, family: Sequence[Linear]) -> list[Linear]:
         """Those of a family that a single product is to take the place of."""
-        readable = [weighing for weighing in family if self._can_be_read(weighing.result, part_of(weighing, family))]
-        weight = sum(weighing.weight.descriptor.byte_length for weighing in readable)
-        result = sum(weighing.result.descriptor.byte_length for weighing in readable)
+        readable = [linear for linear in family if self._can_be_read(linear.result, part_of(linear, family))]
+        weight = sum(linear.weight.descriptor.byte_length for linear in readable)
+        result = sum(linear.result.descriptor.byte_length for linear in readable)
         return readable if len(readable) > 1 and max(weight, result) <= MOST_BYTES else []
 
     def _can_be_read(self, value: Value, layout: Layout) -> bool:
