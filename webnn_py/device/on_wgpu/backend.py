@@ -149,19 +149,18 @@ class WgpuBackend:
 
         Those that use a user's buffer are submitted by themselves and at once, before the user can destroy it.
         """
-        given = (*inputs.values(), *outputs.values())
-        is_alone = any(storage.is_borrowed for storage in given)
-        if is_alone:
+        borrowed = [storage for storage in (*inputs.values(), *outputs.values()) if storage.is_borrowed]
+        if borrowed:
             self.flush()
         self._unsubmitted += outputs.values()
         try:
             with self._noticing_loss():
-                self._check_usable(*given)
+                self._check_usable(*borrowed)
                 compiled.run(inputs, outputs)
         except wgpu.GPUError as error:
             self._mark_unsubmitted(error)
             raise
-        if is_alone:
+        if borrowed:
             self.flush()
 
     def flush(self) -> None:
