@@ -24,6 +24,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 TEST_TOOLS = ("pytest", "pytest-trio", "hypothesis")
+SPREAD = "pytest-xdist"
+PLUGINS = ("pytest_trio.plugin", "_hypothesis_pytestplugin", "xdist.plugin")
+WORKERS = 8
 PEER = "onnxruntime-webgpu"
 PLATFORMS = [f"manylinux_2_{minor}_x86_64" for minor in (17, 24, 27, 28, 31, 34)] + ["manylinux2014_x86_64"]
 TESTS = [
@@ -44,7 +47,7 @@ def pack(folder: Path, python: str, without: list[str]) -> None:
     """Download what the tests need."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    wanted = [*project["dependencies"], *extras["onnx"], PEER]
+    wanted = [*project["dependencies"], *extras["onnx"], PEER, SPREAD]
     wanted += [item for item in extras["test"] if re.split(r"[>=<\[]", item)[0] in TEST_TOOLS]
     folder.mkdir(parents=True, exist_ok=True)
     platforms = [f"--platform={name}" for name in PLATFORMS]
@@ -58,7 +61,7 @@ def pack(folder: Path, python: str, without: list[str]) -> None:
 
 
 def run(wheels: Path, out: Path, only: str | None, tests: list[str]) -> bool:
-    """Run tests, with arguments for pytest, and benchmarks; returns whether the tests passed."""
+    """Run tests side by side, with arguments for pytest, then benchmarks; returns whether the tests passed."""
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as site:
         install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-compile"]
@@ -80,11 +83,14 @@ def run(wheels: Path, out: Path, only: str | None, tests: list[str]) -> bool:
 def _tests(out: Path, tests: list[str], environment: dict[str, str]) -> tuple[list[str], bool]:
     report = out / "tests.xml"
     report.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", "--tb=short"]
+    command = [sys.executable, "-m", "pytest", "-v", f"--numprocesses={WORKERS}", "-p", "no:cacheprovider"]
+    # The plugins that the machine has of its own take no part.
+    environment = {**environment, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    command += [f"-p{plugin}" for plugin in PLUGINS]
     # Other versions of Python and packages than CI's may deprecate more.
-    command += ["-W", "ignore::DeprecationWarning", "-k", "gpu", *tests]
+    command += [f"--junitxml={report}", "--tb=short", "-W", "ignore::DeprecationWarning", "-k", "gpu", *tests]
     started = time.monotonic()
-    code = _logged(command, out / "tests.log", environment)
+    code = _logged(command, out / "tests.log", environment, quiet=re.compile(r"^\S+::| (PASSED|SKIPPED|XFAIL) |^$"))
     if not report.exists():
         return [f"tests: pytest ended with {code} and without a report; see tests.log"], False
     cases = list(ET.parse(report).getroot().iter("testcase"))
@@ -108,8 +114,8 @@ def _benchmarks(out: Path, environment: dict[str, str]) -> list[str]:
     return [line for line in log.read_text(encoding="utf-8").splitlines() if line.startswith(("| ", "goals: "))]
 
 
-def _logged(command: list[str], log: Path, environment: dict[str, str]) -> int:
-    """Run a command in the repository; what it says goes to a file and to the terminal."""
+def _logged(command: list[str], log: Path, environment: dict[str, str], quiet: re.Pattern[str] | None = None) -> int:
+    """Run a command in the repository; what it says goes to a file and, but for ``quiet`` lines, to the terminal."""
     with log.open("w", encoding="utf-8") as file:
         process = subprocess.Popen(
             command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -118,7 +124,8 @@ def _logged(command: list[str], log: Path, environment: dict[str, str]) -> int:
         for line in process.stdout:
             file.write(line)
             file.flush()
-            print(line, end="", flush=True)
+            if quiet is None or quiet.search(line) is None:
+                print(line, end="", flush=True)
         return process.wait()
 
 
