@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
 from functools import cache, partial
 from itertools import pairwise
 from time import perf_counter
@@ -69,26 +68,34 @@ class WgpuBackend:
 
     def allocate(self, descriptor: MLOperandDescriptor) -> wgpu.GPUBuffer:
         """Allocate; WebGPU clears buffers before their first use."""
-        with self._noticing_loss():
-            label = f"MLBuffer {descriptor}"
+        label = f"MLBuffer {descriptor}"
+        try:
             return self.device.create_buffer(label=label, size=padded(descriptor.byte_length), usage=STORAGE)
+        except wgpu.GPUError:
+            self._watch.look()
+            raise
 
     def write(self, storage: Storage, data: HostArray) -> None:
         """Copy ``data`` behind everything submitted."""
         self.flush()
-        with self._noticing_loss():
+        try:
             self._check_usable(storage)
             upload(self._queue.write, storage.data, data)
+        except wgpu.GPUError:
+            self._watch.look()
+            raise
 
     def read(self, storage: Storage) -> Begun[HostArray]:
         """Submit a copy into a staging buffer; the answer waits for it."""
         byte_length = -(-storage.descriptor.byte_length // 4) * 4
-        with self._noticing_loss():
+        try:
             self._check_usable(storage)
             staging = self._staging.take(byte_length)
-            with self._submitting():
-                self._queue.submit_copy(storage.data, staging, byte_length)
+            self._submit(partial(self._queue.submit_copy, storage.data, staging, byte_length))
             ticket = self._queue.map_for_reading(staging, byte_length)
+        except wgpu.GPUError:
+            self._watch.look()
+            raise
         return Begun(self._finish_read(storage.descriptor, staging, ticket, byte_length))
 
     async def _finish_read(
@@ -100,12 +107,11 @@ class WgpuBackend:
             self._watch.look()
             raise RuntimeError(ticket.done)
         mapped = self._queue.mapped_bytes(staging, byte_length)
-        data = np.empty(descriptor.shape, descriptor.data_type)
-        copy = partial(_copy_bytes, mapped, data)
-        if data.nbytes >= LARGE_COPY:
-            await trio.to_thread.run_sync(copy, limiter=self._waiting)
+        mapped_data = np.frombuffer(mapped, descriptor.data_type, descriptor.element_count).reshape(descriptor.shape)
+        if mapped_data.nbytes < LARGE_COPY:
+            data = mapped_data.copy()
         else:
-            copy()
+            data = await trio.to_thread.run_sync(_copy_in_shares, mapped_data, limiter=self._waiting)
         self._queue.unmap(staging)
         self._staging.give_back(staging)
         return data
@@ -154,25 +160,27 @@ class WgpuBackend:
             self.flush()
         self._unsubmitted += outputs.values()
         try:
-            with self._noticing_loss():
-                self._check_usable(*borrowed)
-                compiled.run(inputs, outputs)
+            self._check_usable(*borrowed)
+            compiled.run(inputs, outputs)
         except wgpu.GPUError as error:
             self._mark_unsubmitted(error)
+            self._watch.look()
             raise
         if borrowed:
             self.flush()
 
     def flush(self) -> None:
-        """Submit what is collected; a failure marks what it should have written."""
+        """Submit what is collected; buffers tell of a failure."""
         if self._unsubmitted:
-            with suppress(wgpu.GPUError), self._noticing_loss(), self._submitting():
-                self._queue.submit()
+            try:
+                self._submit(self._queue.submit)
+            except wgpu.GPUError:
+                self._watch.look()
 
-    @contextmanager
-    def _submitting(self) -> Iterator[None]:
+    def _submit(self, submit: Callable[[], None]) -> None:
+        """Submit what is collected; a failure marks what it should have written."""
         try:
-            yield
+            submit()
         except wgpu.GPUError as error:
             self._mark_unsubmitted(error)
             raise
@@ -223,25 +231,15 @@ class WgpuBackend:
         while ticket.done is None:
             await trio.to_thread.run_sync(partial(self._queue.poll, wait=True), limiter=self._waiting)
 
-    @contextmanager
-    def _noticing_loss(self) -> Iterator[None]:
-        try:
-            yield
-        except wgpu.GPUError:
-            self._watch.look()
-            raise
 
-
-def _copy_bytes(source: memoryview, target: HostArray) -> None:
-    """Copy the mapped bytes; large arrays in shares side by side, since fresh pages are what takes the time."""
-    flat = target.reshape(-1).view(np.uint8)
-    mapped = np.frombuffer(source, np.uint8, flat.size)
-    if flat.size < LARGE_COPY:
-        flat[:] = mapped
-        return
-    edges = [flat.size * share // COPYING_THREADS for share in range(COPYING_THREADS + 1)]
+def _copy_in_shares(source: HostArray) -> HostArray:
+    """Copy a large array in shares side by side, since fresh pages are what takes the time."""
+    target = np.empty_like(source)
+    from_bytes, to_bytes = (array.reshape(-1).view(np.uint8) for array in (source, target))
+    edges = [target.nbytes * share // COPYING_THREADS for share in range(COPYING_THREADS + 1)]
     spans = [slice(*edge) for edge in pairwise(edges)]
-    list(_COPIERS.map(lambda span: np.copyto(flat[span], mapped[span]), spans))
+    list(_COPIERS.map(lambda span: np.copyto(to_bytes[span], from_bytes[span]), spans))
+    return target
 
 
 def _longest(device: wgpu.GPUDevice) -> int:

@@ -10,8 +10,7 @@ Errors of all calls in a ``checked`` block are raised at its end, as wgpu-py's o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from threading import RLock
 from typing import Any
 
@@ -49,18 +48,25 @@ def _work_done(status: int, message: Any, userdata: Any, _unused: Any) -> None:
     _settle(status == lib.WGPUQueueWorkDoneStatus_Success, message, userdata)
 
 
-@contextmanager
-def checked(what: str) -> Iterator[None]:
-    """Raise what goes wrong in raw calls of this thread."""
-    handler = _api.error_handler
-    handler.capture(what)
-    try:
-        yield
-    finally:
-        problem = handler.release(what)
-    if problem is not None:
-        kind, message = problem
-        raise _helpers.ERROR_TYPES.get(kind, wgpu.GPUError)(message)
+_capture, _release = _api.error_handler.capture, _api.error_handler.release
+
+
+class checked:  # noqa: N801 - reads like the function that it would be, were that not slower
+    """A block, at whose end what went wrong in raw calls of this thread is raised."""
+
+    __slots__ = ("_what",)
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def __enter__(self) -> None:
+        _capture(self._what)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
+        problem = _release(self._what)
+        if problem is not None and error is None:
+            name, message = problem
+            raise _helpers.ERROR_TYPES.get(name, wgpu.GPUError)(message)
 
 
 def trusted_module(device: wgpu.GPUDevice, code: str, label: str) -> wgpu.GPUShaderModule:
