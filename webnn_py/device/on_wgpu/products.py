@@ -5,17 +5,23 @@ Every invocation keeps its sums in named variables; all loops but the one over t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from typing import Final
 
 import attrs
 
 from webnn_py.device.on_wgpu.elements import module
 from webnn_py.device.on_wgpu.epilogue import Epilogue, Finish, emit_finish
 from webnn_py.device.on_wgpu.lowering import Buffer, Kernel, Lowering, declare, grid
-from webnn_py.device.on_wgpu.sources import Source, binding_kind
+from webnn_py.device.on_wgpu.sources import Source, binding_kind, described
 from webnn_py.device.on_wgpu.staging import LANES, Staging
 from webnn_py.device.on_wgpu.tiling import Tile, choose_splits, choose_tile
 from webnn_py.device.on_wgpu.wgsl import WIDTH
+
+MOST_MAINS: Final = 256
+
+_MAINS: Final[dict[Hashable, str]] = {}
+"""Texts to be used again: layers of a model are alike, and writing a tile's takes longer than all else of a build."""
 
 
 @attrs.frozen
@@ -136,7 +142,12 @@ class TileWriter:
             product.left.functions("left", self._fetched),
             product.right.functions("right", self._fetched),
         ]
-        main = self._main(groups, workgroups[0])
+        key = self._key()
+        main = _MAINS.get(key)
+        if main is None:
+            if len(_MAINS) >= MOST_MAINS:
+                _MAINS.clear()
+            main = _MAINS[key] = self._main(groups, workgroups[0])
         reads = [
             (side.buffer, name, binding_kind(side)) for name, side in (("left", product.left), ("right", product.right))
         ]
@@ -146,6 +157,14 @@ class TileWriter:
         declared = declare([(name, kind_) for _, name, kind_ in reads], [("sums", kind)])
         source = module(declared, *parts, main=main)
         return Kernel(label, source, tuple(buffer for buffer, _, _ in reads), (self._end,), workgroups)
+
+    def _key(self) -> Hashable:
+        """All that the text of ``main`` depends on."""
+        product = self._product
+        expressions = [product.address("b", "r", "c"), product.is_there and product.is_there("b", "r", "c")]
+        sides = [product.batch, product.fours, described(product.left), described(product.right)]
+        ways = [self._tile, self._splits, self._count, self._accumulate, isinstance(self._end, Finish)]
+        return (*expressions, *sides, *ways)
 
     def _main(self, groups: int, pitch: int) -> str:
         tile = self._tile

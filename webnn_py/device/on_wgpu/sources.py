@@ -6,8 +6,9 @@ over. A workgroup brings a tile of each side into its memory, four neighbours on
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from functools import cached_property
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import attrs
 
@@ -58,6 +59,12 @@ class Source(Protocol):
 
     def fetch(self, name: str, tag: str, inner: str, depth: int) -> list[str]:
         """Expressions for fours: one along the outer axis, or when turned, four of them along the inner one."""
+
+
+def described(source: Source) -> Hashable:
+    """All that the texts depend on: every attribute but the buffer."""
+    kind: Any = type(source)
+    return kind, *(getattr(source, field.name) for field in attrs.fields(kind) if field.name != "buffer")
 
 
 def binding_kind(source: Source) -> str:
@@ -167,19 +174,24 @@ class Matrix:
         return []
 
     def fetch(self, name: str, tag: str, inner: str, depth: int) -> list[str]:
-        if self.way == "direct":
-            return [f"{name}_at({tag} + {in_fours(self.inner_axis).index(f'({inner})')})"]
         along = self.along(inner)
+        if self.way == "direct":
+            return [f"{name}_at({tag} + {along})"]
         values = [f"{name}_at({tag}_{lane} + {along})" for lane in range(WIDTH)]
         return values if self.way == "turned" else [", ".join(values)]
 
     def along(self, inner: str) -> str:
-        """How far an element, or a whole four when turned, lies on the inner axis."""
+        """How far an element lies on the inner axis; in fours, where they are read."""
+        return self._steps.index(f"(({inner}) / {WIDTH}u)" if self.way == "turned" else f"({inner})")
+
+    @cached_property
+    def _steps(self) -> Layout:
+        """The inner axis in the units in which it is read."""
         if self.way == "single":
-            return self.inner_axis.index(f"({inner})")
-        fours = self.inner_axis.fours()
+            return self.inner_axis
+        fours = in_fours(self.inner_axis) if self.way == "direct" else self.inner_axis.fours()
         assert fours is not None  # noqa: S101 - that is what turned means
-        return fours.index(f"(({inner}) / {WIDTH}u)")
+        return fours
 
 
 def is_readable(layout: Layout) -> bool:
