@@ -61,6 +61,11 @@ class Case:
         """Whether it moves more than it computes."""
         return self.unit == "GB/s"
 
+    @property
+    def takes_milliseconds(self) -> bool:
+        """Whether one run takes a large GPU so long that twenty are enough to time."""
+        return not self.is_bound_by_memory and self.amount > 0.02
+
 
 def matmul_case(size: int, goal: Goal, data_type: str = "float32", *, float16_accumulation: bool = False) -> Case:
     accumulation = " summed in float16" if float16_accumulation else ""

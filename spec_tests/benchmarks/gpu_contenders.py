@@ -1,12 +1,13 @@
 """How long one operator takes: webnn_py, onnxruntime-webgpu and torch.
 
-What is bound by memory runs again and again on the same buffers, by webnn_py as by torch. What computes is drawn many
-times into one graph: a dispatch would take the host longer than one of them takes the GPU. onnxruntime has no device
-tensors in Python, so that it runs a chain, whose last value alone is reduced and read. Always the time of many less
-the time of few is what counts.
+What computes runs in chains, each operator on what the one before returned, by webnn_py as by onnxruntime: a dispatch
+of a single one would take the host longer than the GPU. webnn_py dispatches what is bound by memory again and again,
+with the same buffers, as torch does it; onnxruntime, which has no device tensors in Python, runs a chain there, too. Of
+its last value one number is read. Always the time of many less the time of few is what counts.
 """
 
 import statistics
+from collections.abc import Sequence
 from time import perf_counter
 
 import numpy as np
@@ -18,14 +19,24 @@ from webnn_py import MLBuffer, MLContext, MLGraphBuilder
 REPEATS = 7
 WARM_UP = 2
 
-LENGTHS = (2, 22)
+SPREAD = 0.01
+"""Of the inputs: so small that what a chain returns stays finite."""
+
+LENGTH = 22
 """Operators in a graph that computes."""
 
-DISPATCHES = (20, 220)
-"""Dispatches of a graph that is bound by memory."""
+DISPATCHES = {"memory": (20, 220), "milliseconds": (1, 2), "microseconds": (1, 11)}
+"""Few and many dispatches: of what is bound by memory, and of what computes for so long."""
 
-CHAINS = (2, 102)
-"""Operators in a chain that is bound by memory, for onnxruntime: copying its input takes longer than many of them."""
+CHAINS = {"memory": (2, 102), "milliseconds": (2, 22), "microseconds": (2, 222)}
+"""Few and many operators in onnxruntime's chain, with as much work in between, if memory lets it."""
+
+
+def kind_of(case: Case) -> str:
+    """How a case is timed."""
+    if case.is_bound_by_memory:
+        return "memory"
+    return "milliseconds" if case.takes_milliseconds else "microseconds"
 
 
 async def time_ours(ml: webnn_py.ML, case: Case) -> float:
@@ -35,39 +46,34 @@ async def time_ours(ml: webnn_py.ML, case: Case) -> float:
     inputs = {}
     for index, shape in enumerate(case.shapes):
         buffer = await context.create_buffer(data_type=case.data_type, shape=shape, writable=True)
-        context.write_buffer(buffer, rng.standard_normal(shape, np.float32).astype(case.data_type))
+        context.write_buffer(buffer, (SPREAD * rng.standard_normal(shape, np.float32)).astype(case.data_type))
         inputs[f"i{index}"] = buffer
-    if case.is_bound_by_memory:
-        few, many = [await _median(context, inputs, case, 1, dispatches) for dispatches in DISPATCHES]
-        seconds = (many - few) / (DISPATCHES[1] - DISPATCHES[0])
-    else:
-        few, many = [await _median(context, inputs, case, length, 1) for length in LENGTHS]
-        seconds = (many - few) / (LENGTHS[1] - LENGTHS[0])
+    length = 1 if case.is_bound_by_memory else LENGTH
+    few, many = DISPATCHES[kind_of(case)]
+    medians = await _medians(context, inputs, case, length, (few, many))
     context.destroy()
-    return seconds
+    return (medians[1] - medians[0]) / (many - few) / length
 
 
-async def _median(context: MLContext, inputs: dict[str, MLBuffer], case: Case, length: int, dispatches: int) -> float:
-    """Seconds of some dispatches of a graph of as many operators, each with an output buffer of its own."""
+async def _medians(
+    context: MLContext, inputs: dict[str, MLBuffer], case: Case, length: int, counts: Sequence[int]
+) -> list[float]:
+    """Seconds of so many dispatches of a graph of as many operators."""
     builder = MLGraphBuilder(context)
-    operands = [builder.input(name, data_type=b.data_type, shape=b.shape) for name, b in inputs.items()]
-    drawn = {f"y{index}": case.draw(builder, *operands) for index in range(length)}
-    graph = await builder.build(drawn)
-    outputs = {
-        name: await context.create_buffer(data_type=operand.data_type, shape=operand.shape)
-        for name, operand in drawn.items()
-    }
-    samples = []
+    y, *others = [builder.input(name, data_type=b.data_type, shape=b.shape) for name, b in inputs.items()]
+    for _ in range(length):
+        y = case.draw(builder, y, *others)
+    graph = await builder.build({"y": y})
+    outputs = {"y": await context.create_buffer(data_type=y.data_type, shape=y.shape)}
+    samples: list[list[float]] = [[] for _ in counts]
     for _ in range(REPEATS + WARM_UP):
-        started = perf_counter()
-        for _ in range(dispatches):
-            context.dispatch(graph, inputs, outputs)
-        await context.drain()
-        samples.append(perf_counter() - started)
-    for buffer in outputs.values():
-        buffer.destroy()
-    graph.destroy()
-    return statistics.median(samples[WARM_UP:])
+        for taken, count in zip(samples, counts, strict=True):
+            started = perf_counter()
+            for _ in range(count):
+                context.dispatch(graph, inputs, outputs)
+            await context.drain()
+            taken.append(perf_counter() - started)
+    return [statistics.median(taken[WARM_UP:]) for taken in samples]
 
 
 def onnxruntime_session(model: bytes, *, optimized: bool):
@@ -86,7 +92,7 @@ def time_onnxruntime(case: Case) -> float:
     """Seconds of one operator in a chain."""
     rng = np.random.default_rng(1)
     feeds = {
-        f"i{index}": (0.01 * rng.standard_normal(shape, np.float32)).astype(case.data_type)
+        f"i{index}": (SPREAD * rng.standard_normal(shape, np.float32)).astype(case.data_type)
         for index, shape in enumerate(case.shapes)
     }
 
@@ -99,8 +105,11 @@ def time_onnxruntime(case: Case) -> float:
             samples.append(perf_counter() - started)
         return statistics.median(samples[WARM_UP:])
 
-    few, many = CHAINS if case.is_bound_by_memory else LENGTHS
-    return (median(many) - median(few)) / (many - few)
+    few, many = CHAINS[kind_of(case)]
+    seconds = (median(many) - median(few)) / (many - few)
+    if seconds <= 0:
+        raise RuntimeError("a longer chain takes no longer")
+    return seconds
 
 
 def _chain(case: Case, feeds: dict[str, np.ndarray], length: int) -> bytes:
