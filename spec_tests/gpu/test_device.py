@@ -206,6 +206,20 @@ async def test_staging_memory_is_kept_up_to_a_limit(gpu, monkeypatch):
     assert not any(gpu._device.backend._staging._idle.values())
 
 
+async def test_staging_memory_that_is_taken_again_does_not_count_as_idle(gpu, monkeypatch):
+    monkeypatch.setattr(memory, "KEPT_BYTES", 256)
+    (x,) = await buffers(gpu, 1)
+    for _ in range(3):
+        await gpu.read_buffer(x)
+    assert [len(idle) for idle in gpu._device.backend._staging._idle.values()] == [1]
+
+
+@pytest.mark.parametrize(("byte_length", "taken"), [(1, 256), (300, 512), (2**24, 2**24), (2**24 + 4, 2**24 + 32)])
+async def test_staging_memory_comes_in_sizes_that_others_can_use(gpu, byte_length, taken):
+    pool = memory.StagingPool(gpu._device.backend.device)
+    assert pool.take(byte_length).size == taken
+
+
 async def test_ordinary_modules_do_where_the_library_has_no_others(gpu, monkeypatch):
     library = native._api.libf
 

@@ -7,7 +7,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.drawing import build_add_one
-from webnn_py import DestroyedBufferError, NotSupportedError, UnknownError
+from webnn_py import DestroyedBufferError, InvalidStateError, NotSupportedError, UnknownError
 from webnn_py.device.on_wgpu.adapters import choose, request_device
 
 pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
@@ -157,6 +157,17 @@ async def test_a_mapped_gpu_buffer_is_used_once_it_is_unmapped(gpu, device):
     np.testing.assert_array_equal(await gpu.read_buffer(y), 2 * ONES)
 
 
+async def test_a_lost_device_is_not_taken_for_a_destroyed_gpu_buffer(ml):
+    device = request_device(choose("default", software=True))
+    gpu = await ml.create_context(gpu_device=device)
+    _, imported, *_ = await shared(gpu, device)
+    await gpu.drain()
+    device.destroy()
+    with pytest.raises(InvalidStateError, match="the context is lost: the GPU device was lost"):
+        await gpu.read_buffer(imported)
+    assert "the GPU device was lost" in (await gpu.lost).message
+
+
 async def test_a_users_pass_runs_between_two_dispatches_without_host_copies(gpu, device):
     graph = await build_add_one(gpu, [4])
     x, y, z = [await gpu.create_buffer(data_type="float32", shape=[4], readable=True, writable=True) for _ in range(3)]
@@ -167,8 +178,9 @@ async def test_a_users_pass_runs_between_two_dispatches_without_host_copies(gpu,
     assert isinstance(lent, wgpu.GPUBuffer)
     gpu.dispatch(graph, {"x": y}, {"y": z})  # waits until y has come back
     answer = gpu.read_buffer(z)
-    run_doubling(device, lent)
+    await wait_all_tasks_blocked()
     assert answer.state == "pending"
+    run_doubling(device, lent)
     assert gpu.statistics().host_copies <= copies + 1  # the write alone
     lent.destroy()
     np.testing.assert_array_equal(await answer, 11 * ONES)
@@ -185,11 +197,25 @@ async def test_work_that_needs_a_lent_buffer_waits_and_other_work_before_it_does
     np.testing.assert_array_equal(await waiting, 0 * ONES)
 
 
-async def test_a_lent_buffer_is_written_lent_again_and_released_once_it_is_back(gpu):
-    x = await gpu.create_buffer(data_type="float32", shape=[4], readable=True, writable=True)
-    first = await gpu.export_to_gpu(x)
-    gpu.write_buffer(x, 5 * ONES)
-    again, answer = gpu.export_to_gpu(x), gpu.read_buffer(x)
+@pytest.mark.parametrize("use", ["write", "dispatch to"])
+async def test_what_overwrites_a_lent_buffer_comes_behind_the_users_work(gpu, device, use):
+    x, y = [await gpu.create_buffer(data_type="float32", shape=[4], readable=True, writable=True) for _ in range(2)]
+    graph = await build_add_one(gpu, [4])
+    lent = await gpu.export_to_gpu(y)
+    if use == "write":
+        gpu.write_buffer(y, ONES)
+    else:
+        gpu.dispatch(graph, {"x": x}, {"y": y})
+    await wait_all_tasks_blocked()
+    device.queue.write_buffer(lent, 0, 7 * ONES)
+    lent.destroy()
+    np.testing.assert_array_equal(await gpu.read_buffer(y), ONES)
+
+
+async def test_a_lent_buffer_is_lent_again_once_it_is_back(gpu):
+    x = await gpu.create_buffer(data_type="float32", shape=[4], readable=True)
+    first, again = await gpu.export_to_gpu(x), gpu.export_to_gpu(x)
+    answer = gpu.read_buffer(x)
     await wait_all_tasks_blocked()
     assert (again.state, answer.state) == ("pending", "pending")
     first.destroy()
@@ -197,12 +223,16 @@ async def test_a_lent_buffer_is_written_lent_again_and_released_once_it_is_back(
     await wait_all_tasks_blocked()
     assert answer.state == "pending"
     second.destroy()
-    np.testing.assert_array_equal(await answer, 5 * ONES)
-    third = await gpu.export_to_gpu(x)
+    np.testing.assert_array_equal(await answer, 0 * ONES)
+
+
+async def test_a_lent_buffer_is_released_once_it_is_back(gpu):
+    x = await gpu.create_buffer(data_type="float32", shape=[4])
+    lent = await gpu.export_to_gpu(x)
     x.destroy()
     await wait_all_tasks_blocked()
     assert gpu.statistics().live_buffers == 1
-    third.destroy()
+    lent.destroy()
     await gpu.drain()
     assert gpu.statistics().live_buffers == 0
 
