@@ -62,11 +62,20 @@ async def test_zero_times_infinity_is_nan_though_compilers_take_it_for_zero(ml, 
     builder = MLGraphBuilder(context)
     x = builder.input("x", data_type=data_type, shape=[4])
     zero = builder.constant(0, data_type=data_type)
-    drawn = {"0 · x": builder.mul(zero, x), "x · 0": builder.mul(x, zero)}
+    drawn = {"0 · x": builder.mul(zero, x), "x · 0": builder.mul(x, zero), "line": builder.linear(x, alpha=0, beta=0)}
     data = np.array([np.inf, -np.inf, np.nan, -3], data_type)
     for name, got in (await compute(context, builder, {"x": data}, drawn)).items():
         assert np.isnan(got).tolist() == [True, True, True, False], name
         assert got[3] == 0, name
+
+
+async def test_a_prelu_without_slope_is_nan_for_negative_infinity_alone(ml):
+    context = await ml.create_context(backend="wgpu")
+    builder = MLGraphBuilder(context)
+    x = builder.input("x", data_type="float32", shape=[3])
+    drawn = {"y": builder.prelu(x, builder.constant(0, data_type="float32"))}
+    got = await compute(context, builder, {"x": np.float32([np.inf, -np.inf, -3])}, drawn)
+    np.testing.assert_array_equal(got["y"], np.float32([np.inf, np.nan, 0]))
 
 
 @pytest.mark.parametrize("lacking", [{}, {"shader_f16": False}], ids=["with shader-f16", "packed in words"])
