@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
+import trio
 import wgpu
 from trio.testing import wait_all_tasks_blocked
 
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.drawing import build_add_one
-from webnn_py import DestroyedBufferError, InvalidStateError, NotSupportedError, UnknownError
+from webnn_py import DestroyedBufferError, InvalidStateError, MLGraphBuilder, NotSupportedError, UnknownError
 from webnn_py.device.on_wgpu.adapters import choose, request_device
 
 pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
@@ -54,6 +55,18 @@ async def test_a_borrowed_device_outlives_its_context(ml, gpu, device):
     device.create_buffer(size=4, usage=USAGE).destroy()
     again = await ml.create_context(gpu_device=device)
     await build_add_one(again, [4])
+
+
+async def test_a_context_on_a_device_that_is_lost_already_is_lost(ml):
+    device = request_device(choose("default", software=True))
+    device.destroy()
+    context = await ml.create_context(gpu_device=device)
+    with trio.fail_after(5):
+        assert "had been lost before the context was created" in (await context.lost).message
+    with pytest.raises(InvalidStateError):
+        MLGraphBuilder(context)
+    with pytest.raises(InvalidStateError):
+        await context.create_buffer(data_type="float32", shape=[4])
 
 
 async def test_an_imported_buffer_is_the_users_own_memory(gpu, device):

@@ -60,6 +60,8 @@ class WgpuBackend:
         self._waiting = trio.CapacityLimiter(2)
         self._unsubmitted: list[Storage] = []
         self._watch = LossWatch(device, self._say_lost)
+        if not owned:  # it may have been lost before; told soon, when somebody listens
+            self._watch.look_soon("the device had been lost before the context was created")
 
     def _say_lost(self, reason: str) -> None:
         self.lost(f"the GPU device was lost: {reason}")
