@@ -69,6 +69,19 @@ async def test_zero_times_infinity_is_nan_though_compilers_take_it_for_zero(ml, 
         assert got[3] == 0, name
 
 
+@pytest.mark.parametrize("zero", [0.0, -0.0])
+async def test_zero_times_a_number_has_the_sign_of_the_product(ml, zero):
+    context = await ml.create_context(backend="wgpu")
+    builder = MLGraphBuilder(context)
+    x = builder.input("x", data_type="float32", shape=[4])
+    constant = builder.constant(zero, data_type="float32")
+    drawn = {"0 · x": builder.mul(constant, x), "x · 0": builder.mul(x, constant)}
+    drawn["0 · chain"] = builder.mul(constant, builder.neg(builder.neg(x)))
+    data = np.float32([3, -3, 0.0, -0.0])
+    for name, got in (await compute(context, builder, {"x": data}, drawn)).items():
+        assert np.signbit(got).tolist() == np.signbit(np.float32(zero) * data).tolist(), name
+
+
 async def test_a_prelu_without_slope_is_nan_for_negative_infinity_alone(ml):
     context = await ml.create_context(backend="wgpu")
     builder = MLGraphBuilder(context)

@@ -1,6 +1,6 @@
 """Activation functions in WGSL. NaN is looked for by its bits: adapters' own comparisons may drop it."""
 
-from webnn_py.device.on_wgpu.kernels.arithmetic import is_zero
+from webnn_py.device.on_wgpu.kernels.arithmetic import sign_of_zero
 from webnn_py.device.on_wgpu.table import expression
 from webnn_py.device.on_wgpu.wgsl import compute_type, literal
 from webnn_py.graph import Node
@@ -83,7 +83,11 @@ def linear(node: Node, x: str) -> str:
 def prelu(node: Node, x: str, slope: str) -> str:
     kind = compute_type(node.outputs[0].data_type)
     if kind == "f32":
-        sloping = f"zero_times({negative(x)})" if is_zero(node.operands["slope"]) else f"{slope} * {negative(x)}"
+        sloping = (
+            f"zero_times({negative(x)})"
+            if sign_of_zero(node.operands["slope"]) is not None
+            else f"{slope} * {negative(x)}"
+        )
         return f"{positive(x)} + {sloping}"
     zero = literal(0, kind)
     return f"max({x}, {zero}) + {slope} * min({x}, {zero})"

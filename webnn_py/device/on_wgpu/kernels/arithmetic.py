@@ -1,5 +1,8 @@
 """Element-wise binary operators in WGSL."""
 
+import math
+from typing import Literal
+
 from webnn_py.device.on_wgpu.fusing import constant_scalar
 from webnn_py.device.on_wgpu.table import expression
 from webnn_py.device.on_wgpu.wgsl import compute_type
@@ -26,14 +29,18 @@ def sub(_node: Node, a: str, b: str) -> str:
 def mul(node: Node, a: str, b: str) -> str:
     if kind_of(node) == "f32":
         for name, other in (("a", b), ("b", a)):
-            if is_zero(node.operands[name]):
-                return f"zero_times({other})"
+            sign = sign_of_zero(node.operands[name])
+            if sign is not None:
+                return f"zero_times({sign}({other}))"
     return f"{a} * {b}"
 
 
-def is_zero(operand: object) -> bool:
-    """Whether an operand is the constant 0, with which compilers do not multiply."""
-    return isinstance(operand, Value) and constant_scalar(operand) == 0
+def sign_of_zero(operand: object) -> Literal["", "-"] | None:
+    """The sign of the constant 0, with which compilers do not multiply; None for any other operand."""
+    number = constant_scalar(operand) if isinstance(operand, Value) else None
+    if number != 0 or number is None:
+        return None
+    return "-" if math.copysign(1, number) < 0 else ""
 
 
 @expression(arithmetic.div)
