@@ -1,6 +1,7 @@
 """A context on a WebGPU device: truth about where it runs, order, memory, loss. On software where there is no GPU."""
 
 import gc
+import threading
 from types import SimpleNamespace
 
 import attrs
@@ -309,6 +310,34 @@ async def test_a_lost_device_loses_the_context_and_another_one_works_at_once(ml,
     (z,) = await buffers(again, 1)
     again.write_buffer(z, ONES)
     np.testing.assert_array_equal(await again.read_buffer(z), ONES)
+
+
+async def test_a_loss_is_noticed_though_nothing_uses_the_device(gpu):
+    gpu._device.backend.device.destroy()
+    with trio.fail_after(20):
+        assert "lost" in (await gpu.lost).message
+
+
+async def test_a_cancelled_drain_returns_while_the_gpu_works(gpu, monkeypatch):
+    finished, said = threading.Event(), []
+    queue = gpu._device.backend._queue
+    poll = queue.poll
+
+    def poll_slowly(*, wait):
+        if wait:
+            said.append("the GPU has finished" if finished.wait(20) else "nobody waited for it")
+            poll(wait=True)
+
+    monkeypatch.setattr(queue, "poll", poll_slowly)
+    (x,) = await buffers(gpu, 1)
+    gpu.write_buffer(x, ONES)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(gpu.drain)
+        await wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    assert not said
+    finished.set()
+    np.testing.assert_array_equal(await gpu.read_buffer(x), ONES)
 
 
 FIRST = {

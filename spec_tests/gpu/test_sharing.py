@@ -108,6 +108,28 @@ async def test_what_is_no_gpu_buffer_or_another_devices_is_refused(gpu):
     other.destroy()
 
 
+@pytest.mark.parametrize("is_back", [False, True])
+async def test_a_lent_buffer_is_not_imported(gpu, is_back):
+    x = await gpu.create_buffer(data_type="float32", shape=[8], readable=True)
+    lent = await gpu.export_to_gpu(x)
+    if is_back:
+        lent.destroy()
+    with pytest.raises(TypeError, match=r"import_buffer\(\): .* which export_to_gpu\(\) lent"):
+        gpu.import_buffer(lent, data_type="float32", shape=[8])
+    lent.destroy()
+    np.testing.assert_array_equal(await gpu.read_buffer(x), np.zeros(8))
+
+
+async def test_a_dispatch_from_and_to_the_same_gpu_buffer_fails_and_says_so(gpu, device):
+    foreign, imported, x, _, graph = await shared(gpu, device)
+    other = gpu.import_buffer(foreign, data_type="float32", shape=[4], readable=True)
+    gpu.dispatch(graph, {"x": imported}, {"y": other})
+    with pytest.raises(UnknownError, match="dispatch"):
+        await gpu.read_buffer(other)
+    gpu.dispatch(graph, {"x": x}, {"y": other})
+    np.testing.assert_array_equal(await gpu.read_buffer(imported), 2 * ONES)
+
+
 async def shared(gpu, device, **options):
     """A user's buffer, an ``MLBuffer`` over it, two others, and a graph that adds 1."""
     foreign = device.create_buffer(size=32, usage=USAGE, **options)
@@ -248,6 +270,17 @@ async def test_a_lent_buffer_is_released_once_it_is_back(gpu):
     lent.destroy()
     await gpu.drain()
     assert gpu.statistics().live_buffers == 0
+
+
+async def test_losing_the_device_calls_lent_buffers_in(ml):
+    gpu = await ml.create_context(backend="wgpu")
+    x = await gpu.create_buffer(data_type="float32", shape=[4], readable=True)
+    await gpu.export_to_gpu(x)
+    waiting = gpu.read_buffer(x)
+    await wait_all_tasks_blocked()
+    gpu._device.backend.device.destroy()
+    with trio.fail_after(20), pytest.raises(InvalidStateError, match="the GPU device was lost"):
+        await waiting
 
 
 async def test_losing_the_context_calls_lent_buffers_in(gpu):

@@ -317,6 +317,10 @@ BAD_OPTIONS = {
     "power_preference, no word": ({"power_preference": ["default"]}, r"power_preference is \['default'\]"),
     "accelerated, a number": ({"accelerated": 1}, "accelerated is 1; it must be True or False"),
     "accelerated, None": ({"accelerated": None}, "accelerated is None; it must be True or False"),
+    "a GPU device for numpy": (
+        {"gpu_device": object(), "backend": "numpy"},
+        "gpu_device is given, and backend is 'numpy'; a GPU device needs 'wgpu' or None",
+    ),
     "backend, a word": ({"backend": "cuda"}, "backend is 'cuda'; it must be one of numpy, wgpu, or None"),
     "backend, a number": ({"backend": 1}, "backend is 1"),
     "max_queued_bytes, negative": ({"max_queued_bytes": -1}, "max_queued_bytes is -1; it must be from 0"),

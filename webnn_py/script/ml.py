@@ -89,6 +89,8 @@ class ML(Handle):
                 raise TypeError(
                     f"backend is {backend!r}; it must be one of {', '.join(get_args(BackendName))}, or None"
                 )
+            if gpu_device is not None and backend == "numpy":
+                raise TypeError("gpu_device is given, and backend is 'numpy'; a GPU device needs 'wgpu' or None")
             if not self._allowed():
                 raise SecurityError("the policy denies the use of the Web Neural Network API")
         except (TypeError, SecurityError) as error:

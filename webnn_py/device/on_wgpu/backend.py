@@ -164,12 +164,13 @@ class WgpuBackend:
         try:
             self._check_usable(*borrowed)
             compiled.run(inputs, outputs)
+            if borrowed:
+                self._queue.submit()
+                self._unsubmitted = []
         except wgpu.GPUError as error:
             self._mark_unsubmitted(error)
             self._watch.look()
             raise
-        if borrowed:
-            self.flush()
 
     def flush(self) -> None:
         """Submit what is collected; buffers tell of a failure."""
@@ -231,7 +232,8 @@ class WgpuBackend:
         while ticket.done is None and perf_counter() < until:
             self._queue.poll(wait=False)
         while ticket.done is None:
-            await trio.to_thread.run_sync(partial(self._queue.poll, wait=True), limiter=self._waiting)
+            poll = partial(self._queue.poll, wait=True)
+            await trio.to_thread.run_sync(poll, limiter=self._waiting, abandon_on_cancel=True)
 
 
 def _copy_in_shares(source: HostArray) -> HostArray:

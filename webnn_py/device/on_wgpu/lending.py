@@ -37,10 +37,12 @@ def check_foreign(value: object, descriptor: MLOperandDescriptor, device: wgpu.G
     """A user's buffer that can stand under an ``MLBuffer``.
 
     Raises:
-        TypeError: it is no buffer, another device's, too small, or lacks a usage.
+        TypeError: it is no buffer, an ``MLBuffer``'s, another device's, too small, or lacks a usage.
     """
     if not isinstance(value, wgpu.GPUBuffer):
         raise TypeError(f"gpu_buffer is {value!r}; it must be a wgpu.GPUBuffer")
+    if isinstance(value, LentBuffer):
+        raise TypeError("gpu_buffer is an MLBuffer's own memory, which export_to_gpu() lent; use that MLBuffer")
     buffer = cast("wgpu.GPUBuffer", value)
     if buffer._device is not device:
         raise TypeError("gpu_buffer belongs to another device than the context's")

@@ -127,6 +127,7 @@ class Queue:
     """
 
     def __init__(self, device: wgpu.GPUDevice) -> None:
+        self._owner = device  # a thread may still be polling when nobody else has the device any more
         self._device = device._internal
         self._queue = device.queue._internal
         self._encoder_descriptor = ffi.new("WGPUCommandEncoderDescriptor *")
