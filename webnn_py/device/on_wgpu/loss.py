@@ -1,7 +1,7 @@
 """Noticing that a device is lost.
 
 wgpu-py keeps the device-lost callback for itself and only logs what it is told. So its log is what wakes us, and a
-device that really is lost refuses the smallest request; calls that fail look at once. The callback comes only when
+device that really is lost says so when it is asked; calls that fail look at once. The callback comes only when
 something uses the device: a thread asks devices now and then, lest the loss of one that is idle go unnoticed.
 """
 
@@ -17,7 +17,7 @@ from typing import Final
 import trio
 import wgpu
 
-from webnn_py.device.on_wgpu.native import ask
+from webnn_py.device.on_wgpu.native import is_lost
 
 LOG: Final = logging.getLogger("wgpu")
 
@@ -43,15 +43,8 @@ class LossWatch:
             say(reason or "the device was destroyed or its driver failed")
 
     def _is_lost(self) -> bool:
-        """Whether the device refuses the smallest buffer because it is lost."""
         with self._asking:
-            if self._device is None:
-                return False
-            try:
-                ask(self._device)
-            except wgpu.GPUError as error:
-                return "lost" in str(error).lower()
-            return False
+            return self._device is not None and is_lost(self._device)
 
     def look_from_afar(self) -> None:
         """Ask the device from another thread; the trio thread does again before it says anything."""
@@ -59,7 +52,7 @@ class LossWatch:
             self.look_soon("")
 
     def look_soon(self, reason: str) -> None:
-        """The same from any thread."""
+        """Have the trio thread look; call from any."""
         try:
             self._token.run_sync_soon(self.look, reason)
         except trio.RunFinishedError:
