@@ -165,8 +165,7 @@ class WgpuBackend:
             self._check_usable(*borrowed)
             compiled.run(inputs, outputs)
             if borrowed:
-                self._queue.submit()
-                self._unsubmitted = []
+                self._submit(self._queue.submit)
         except wgpu.GPUError as error:
             self._mark_unsubmitted(error)
             self._watch.look()

@@ -56,7 +56,7 @@ class LossWatch:
         try:
             self._token.run_sync_soon(self.look, reason)
         except trio.RunFinishedError:
-            self.stop()
+            _LISTENER.discard(self)
 
     def stop(self) -> None:
         """Say nothing more, and let go of the device and of whom it was said to."""
