@@ -121,3 +121,48 @@ async def test_integers_become_the_nearest_floats(ml, rng, data_type):
     y = builder.cast(builder.input("x", data_type=data_type, shape=x.shape), "float32")
     got = (await compute(context, builder, {"x": x}, {"y": y}))["y"]
     np.testing.assert_array_equal(got, x.astype(np.float32))
+
+
+WIDENED = {
+    "int32": [6, 5, 4, 0, -1, -5, -6, -7, 2**31 - 1, -(2**31)],
+    "uint32": [6, 5, 4, 0, 1, 2**31 - 1, 2**31, 2**32 - 6, 2**32 - 1, 7],
+    "int8": [6, 5, 4, 0, -1, -5, -6, -7, 127, -128],
+    "uint8": [6, 5, 4, 0, 1, 127, 128, 250, 255, 7],
+}
+
+
+@pytest.mark.parametrize("wide", ["int64", "uint64"])
+@pytest.mark.parametrize("data_type", WIDENED)
+async def test_integers_made_wider_compare_as_what_they_are(ml, data_type, wide):
+    context = await ml.create_context(backend="wgpu")
+    if wide not in context.op_support_limits()["input"]["data_types"]:
+        pytest.skip(f"this adapter has no {wide}")
+    data = np.array(WIDENED[data_type], data_type)
+    builder = MLGraphBuilder(context)
+    narrow = builder.input("x", data_type=data_type, shape=data.shape)
+
+    def x():
+        """A cast of its own for what reads it, in whose kernel it then is."""
+        return builder.cast(narrow, wide)
+
+    outputs, expected = {}, {}
+    for number in (5, 0, -6, 2**31 - 1, 2**31, -(2**31)):
+        if number < 0 and wide == "uint64":
+            continue
+        for method in ("equal", "greater", "greater_or_equal", "lesser", "lesser_or_equal"):
+            compare = getattr(np, method.replace("lesser", "less").replace("_or", ""))
+            for swapped in (False, True):
+                operands = [x(), builder.constant(number, data_type=wide)]
+                arrays = [data.astype(wide), np.array(number, wide)]
+                name = f"{method} {number} {'swapped' if swapped else ''}"
+                outputs[name] = getattr(builder, method)(*operands[:: -1 if swapped else 1])
+                expected[name] = compare(*arrays[:: -1 if swapped else 1])
+    if wide == "int64":
+        outputs["abs"], expected["abs"] = builder.abs(x()), np.abs(data.astype(wide))
+        outputs["float"], expected["float"] = builder.cast(builder.abs(x()), "float32"), np.abs(data.astype(wide))
+        place = builder.arg_max(x(), axis=0, output_data_type="int64")
+        outputs["place"] = builder.lesser(place, builder.constant(9, data_type="int64"))
+        expected["place"] = data.argmax() < 9
+    computed = await compute(context, builder, {"x": data}, outputs)
+    for name, wanted in expected.items():
+        np.testing.assert_array_equal(computed[name], wanted.astype(computed[name].dtype), name)

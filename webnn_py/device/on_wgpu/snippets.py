@@ -58,6 +58,17 @@ def position(kind: str, suffix: str) -> str:
 }}"""
 
 
+WIDENED: Final = {
+    "widened_i32": """fn widened_i32(x: i32) -> i64 {
+  return (i64(x >> 31u) << 32u) | i64(u64(bitcast<u32>(x)));
+}""",
+    "widened_u32": """fn widened_u32(x: u32) -> i64 {
+  return i64(u64(x));
+}""",
+}
+"""32-bit integers as i64. Mesa 22.3 takes a comparison of ``i64(x)`` with a constant for always true, or never."""
+
+
 def _saturated(kind: str, below: str, beyond: str, lowest: str, highest: str) -> str:
     """A float as an integer: truncated, beyond the range saturated, 0 for NaN."""
     zero = f"0{INTEGERS[kind]}"
@@ -75,6 +86,7 @@ SNIPPETS: Final[dict[str, str]] = {
     **{f"quotient_{kind}": quotient_of_integers(kind, suffix) for kind, suffix in INTEGERS.items()},
     **{f"power_{kind}": power_of_integers(kind, suffix) for kind, suffix in INTEGERS.items()},
     **{f"position_{kind}": position(kind, INTEGERS[kind]) for kind in ("i32", "u32", "i64")},
+    **WIDENED,
     "saturated_i32": _saturated("i32", "-2147483648.0", "2147483648.0", "-2147483647i - 1i", "2147483647i"),
     "saturated_u32": _saturated("u32", "0.0", "4294967296.0", "0u", "4294967295u"),
     "saturated_i64": _saturated(

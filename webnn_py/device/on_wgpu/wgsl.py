@@ -100,6 +100,15 @@ def compute_type(data_type: MLOperandDataType) -> str:
     return element(data_type, shader_f16=False).compute
 
 
+def converted_integer(value: str, given: str, wanted: str) -> str:
+    """An integer of one computing type as another's; to 64 bits it is extended as its own signedness says."""
+    if given in ("i32", "u32") and wanted == "i64":
+        return f"widened_{given}({value})"
+    if (given, wanted) == ("i32", "u64"):
+        return f"u64(widened_i32({value}))"
+    return f"{wanted}({value})"
+
+
 def literal(value: float, kind: str) -> str:
     """A number as a WGSL expression; infinities and NaN, which have no literals, by their bits."""
     if kind == "f32":

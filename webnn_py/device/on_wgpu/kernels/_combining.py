@@ -12,7 +12,7 @@ from typing import Final
 import attrs
 
 from webnn_py.device.on_wgpu.kernels._team import Merge
-from webnn_py.device.on_wgpu.wgsl import literal
+from webnn_py.device.on_wgpu.wgsl import converted_integer, literal
 
 LOWEST: Final = {"f32": -float("inf"), "i32": -(2**31), "u32": 0, "i64": -(2**63), "u64": 0}
 HIGHEST: Final = {"f32": float("inf"), "i32": 2**31 - 1, "u32": 2**32 - 1, "i64": 2**63 - 1, "u64": 2**64 - 1}
@@ -223,7 +223,11 @@ def place_of_extreme(kind: str, index_kind: str, *, highest: bool) -> Reduction:
 
     # Where nothing is higher than the lowest key, everything equals it, and the first position is right.
     start = (literal(LOWEST[key_kind], key_kind), "0u")
-    return Reduction((key_kind, "u32"), start, absorb, merge, lambda variables: [f"{index_kind}({variables[1]})"])
+
+    def finish(variables: Sequence[str]) -> list[str]:
+        return [converted_integer(variables[1], "u32", index_kind)]
+
+    return Reduction((key_kind, "u32"), start, absorb, merge, finish)
 
 
 def log_sum_exp(finish: Callable[[Sequence[str]], list[str]]) -> Reduction:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from webnn_py.device.on_wgpu.redrawing import Redrawing
 from webnn_py.device.on_wgpu.table import composite, expression
-from webnn_py.device.on_wgpu.wgsl import compute_type
+from webnn_py.device.on_wgpu.wgsl import compute_type, converted_integer
 from webnn_py.graph import Node, Value
 from webnn_py.operators import conversion
 from webnn_py.operators.conversion import blockwise_shapes
@@ -33,9 +33,7 @@ def cast(node: Node, x: str) -> str:
         return x if wanted == "f32" else f"saturated_{wanted}({x})"
     if wanted == "f32" and source in ("int32", "uint32"):
         return f"float_{given}({x})"
-    if (given, wanted) in {("i32", "u64"), ("u32", "i64")}:  # first to the same signedness, which says how to extend
-        return f"{wanted}({given[0]}64({x}))"
-    return f"{wanted}({x})"
+    return converted_integer(x, given, wanted)
 
 
 def in_blocks(node: Node, redrawing: Redrawing) -> list[Value] | None:
