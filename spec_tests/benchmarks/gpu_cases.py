@@ -43,6 +43,7 @@ class Case:
         goal: what is to be reached.
         data_type: of every input.
         float16_accumulation: as ``create_context()`` has it.
+        before: element-wise ONNX operators before the node, each of which takes one of the other inputs.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Case:
     goal: Goal
     data_type: str = "float32"
     float16_accumulation: bool = False
+    before: Sequence[str] = ()
 
     @property
     def is_bound_by_memory(self) -> bool:
@@ -122,6 +124,17 @@ CASES = [
         lambda b, x: b.softmax(x, 1),
         ("Softmax", {"axis": 1}),
         lambda t, x: t.softmax(x, 1),
+    ),
+    Case(
+        "softmax 4096², scaled and masked before",
+        [[4096, 4096], [1], [4096]],
+        lambda b, x, s, m: b.softmax(b.add(b.mul(x, s), m), 1),
+        ("Softmax", {"axis": 1}),
+        lambda t, x, s, m: t.softmax(x * s + m, 1),
+        2 * 4 * 4096**2 / 1e9,
+        "GB/s",
+        Goal(rate=2500),
+        before=("Mul", "Add"),
     ),
     Case(
         "layerNormalization 4096²",

@@ -118,10 +118,15 @@ def _chain(case: Case, feeds: dict[str, np.ndarray], length: int) -> bytes:
 
     kind = {"float32": TensorProto.FLOAT, "float16": TensorProto.FLOAT16}[case.data_type]
     operator, attributes = case.node
-    names = ["i0", *(f"v{index}" for index in range(length - 1)), "last"]
     others = [f"i{index}" for index in range(1, len(case.shapes))]
+    steps: list[tuple[str, dict, list[str]]] = [
+        (before, {}, [other]) for before, other in zip(case.before, others, strict=False)
+    ]
+    steps.append((operator, attributes, others[len(steps) :]))
+    names = ["i0", *(f"v{index}" for index in range(length * len(steps) - 1)), "last"]
     nodes = [
-        helper.make_node(operator, [names[index], *others], [names[index + 1]], **attributes) for index in range(length)
+        helper.make_node(name, [given, *more], [result], **of_node)
+        for (name, of_node, more), given, result in zip(steps * length, names, names[1:], strict=False)
     ]
     nodes.append(helper.make_node("ReduceMax", ["last"], ["y"], keepdims=0))
     graph = helper.make_graph(

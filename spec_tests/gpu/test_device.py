@@ -375,12 +375,11 @@ async def test_whatever_touches_a_lost_device_first_notices_the_loss(gpu, what):
 
 
 async def test_a_kernel_that_does_not_compile_rejects_build_with_its_operator_and_types(gpu, monkeypatch):
-    entry = find(OPERATORS["tile"])
-    monkeypatch.setattr(entry, "elements", lambda _node, _body: "return nonsense;")
+    monkeypatch.setattr(find(OPERATORS["tanh"]), "expression", lambda _node, _x: "nonsense")
     builder = MLGraphBuilder(gpu)
     x = builder.input("x", data_type="float32", shape=[4])
-    with pytest.raises(OperationError, match="'tile float32' does not compile"):
-        await builder.build({"y": builder.tile(x, [2])})
+    with pytest.raises(OperationError, match="'tanh float32' does not compile"):
+        await builder.build({"y": builder.tanh(x)})
     await build_add_one(gpu, [4])
 
 

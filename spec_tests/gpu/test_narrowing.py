@@ -61,3 +61,29 @@ async def test_a_fused_value_is_narrowed_as_a_stored_one(ml, backend, data_type)
         np.testing.assert_allclose(results["quotient"].astype(np.float64), quotient, rtol=1e-3, err_msg="quotient")
         np.testing.assert_array_equal(results["greatest"], np.maximum(x_data + last_data, x_data), "greatest")
         np.testing.assert_array_equal(results["difference"], x_data + last_data - last_data, "difference")
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("data_type", EXTREMES)
+async def test_what_a_reduction_reads_and_returns_is_narrowed(ml, backend, data_type):
+    context = await ml.create_context(backend=backend)
+    builder = MLGraphBuilder(context)
+    data = np.stack([EXTREMES[data_type], EXTREMES[data_type][::-1]])
+    x = builder.input("x", data_type=data_type, shape=data.shape)
+    wide, count = ("float32", 4) if data_type == "float16" else ("int32", 1)
+    outputs = {
+        "before": builder.reduce_sum(builder.cast(builder.add(x, x), wide), axes=[1]),
+        "behind": builder.sub(builder.reduce_max(x, axes=[0]), x),
+    }
+    if data_type == "float16":
+        third = builder.constant(np.full(2, 1 / 3, np.float16))
+        outputs["rounded"] = builder.sub(
+            builder.cast(builder.reduce_mean(x, axes=[1]), wide), builder.cast(third, wide)
+        )
+    results = await compute(context, builder, {"x": data}, outputs)
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(results["before"], (data + data).astype(wide).sum(1), "before")
+        np.testing.assert_array_equal(results["behind"], data.max(0) - data, "behind")
+        if data_type == "float16":
+            mean = (data.astype(wide).sum(1) / count).astype(data_type).astype(wide)
+            np.testing.assert_array_equal(results["rounded"], mean - np.float32(np.float16(1 / 3)), "rounded")

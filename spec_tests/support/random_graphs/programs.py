@@ -29,11 +29,18 @@ def with_epilogue(drawer):
     elementwise.chain_from(drawer, drawer.calls[-1].results[0], drawer.integer(1, 3))
 
 
+def with_prologue(drawer):
+    """Element-wise operators, an operator that may compute them as it reads them, and perhaps others behind it."""
+    elementwise.chain(drawer)
+    drawer.following = drawer.calls[-1].results[0]
+    drawer.choose(elementwise.softmax, sums.reduction, sums.normalization)(drawer)
+    elementwise.chain_from(drawer, drawer.calls[-1].results[0], drawer.integer(0, 2))
+
+
 FREQUENT = (
     *(elementwise.chain,) * 4,
-    with_epilogue,
-    with_epilogue,
-    with_epilogue,
+    *(with_epilogue,) * 3,
+    *(with_prologue,) * 2,
     elementwise.conversion,
     moving.movement,
 )

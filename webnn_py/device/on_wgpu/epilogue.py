@@ -1,4 +1,4 @@
-"""What becomes of sums before they are stored: a node's own last step, and element-wise nodes that alone read it."""
+"""What becomes of results before they are stored: a node's own last step, and element-wise nodes that alone read it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
-from webnn_py.device.on_wgpu.elements import _inline, _label, _main, _Operands, module
+from webnn_py.device.on_wgpu.chains import Chain
+from webnn_py.device.on_wgpu.elements import _main, _Operands, module
 from webnn_py.device.on_wgpu.layout import Layout
 from webnn_py.device.on_wgpu.lowering import Buffer, Kernel, Lowering, declare
-from webnn_py.device.on_wgpu.wgsl import WIDTH
+from webnn_py.device.on_wgpu.wgsl import WIDTH, Element
 from webnn_py.graph import Node, Value
 
 OWN_BUFFERS = 3
@@ -35,9 +36,10 @@ def as_it_is(total: str) -> str:
 
 
 class Epilogue:
-    """The last step of a node that sums in float32, as WGSL functions that also store the output.
+    """The last step of a node, as WGSL functions that also store the output.
 
-    ``finish(four, totals)`` stores four neighbouring elements, ``finish_one(i, total)`` a single one.
+    ``finish(four, totals)`` stores four neighbouring elements, ``finish_one(i, total)`` a single one. Totals are of the
+    type in which the node's data type is computed.
     """
 
     def __init__(
@@ -46,6 +48,7 @@ class Epilogue:
         node: Node,
         terms: Sequence[Term] = (),
         combine: Callable[..., str] = as_it_is,
+        own_buffers: int = OWN_BUFFERS,
     ) -> None:
         """Find what the node's kernel may compute besides.
 
@@ -54,21 +57,22 @@ class Epilogue:
             node: the producer; it has one output.
             terms: what its last step reads.
             combine: (the total, one expression for each term) → the node's result.
+            own_buffers: how many the node's kernel binds besides those of the terms.
         """
         self._lowering = lowering
         self._terms = terms
         self._combine = combine
         (self._value,) = node.results
-        spare = lowering.features.max_storage_buffers - OWN_BUFFERS - len(terms)
+        spare = lowering.features.max_storage_buffers - own_buffers - len(terms)
         last = lowering.epilogue(self._value, spare)
-        self._last = last
-        result = self._value if last is None else last.results[0]
+        self._chain = None if last is None else Chain.of(lowering, last, self._value)
+        result = self._value if self._chain is None else self._chain.result
         self.shape = result.descriptor.shape
         self.count = result.descriptor.element_count
         self.output = lowering.element(result)
         place = lowering.transposed_target(result)
         self.target, self._layout = place.buffer, place.layout
-        chain = "" if last is None else f" {_label(last, lowering.inlined)}"
+        chain = "" if self._chain is None else f" {self._chain.label}"
         self.label = f"{node.operator.spec_name} {node.outputs[0].data_type}{chain}"
 
     @property
@@ -82,23 +86,20 @@ class Epilogue:
         lanes = ["i", *(f"i + {lane}u" for lane in range(1, WIDTH))] if fours else ["i"]
         if fours and self.count % WIDTH:
             lanes = [f"min({lane}, {self.count - 1}u)" for lane in lanes]
-        statements: list[str] = []
-        leaves: dict[Value, str] = {self._value: "product"}
-        result = "product"
-        if self._last is not None:
-            result = _inline(self._lowering, self._last, self._lowering.inlined, leaves, statements)
-        del leaves[self._value]
+        element = self._lowering.element(self._value)
+        leaves = () if self._chain is None else self._chain.leaves[1:]
         loads = [operands.scalars(term.value, self.shape, lanes, term.layout) for term in self._terms]
         loads += [operands.scalars(leaf, self.shape, lanes) for leaf in leaves]
-        names = [f"t{index}" for index in range(len(self._terms))]
-        values = [*(term.value for term in self._terms), *leaves]
+        terms = [f"t{index}" for index in range(len(self._terms))]
+        others = [f"a{index}" for index in range(1, len(leaves) + 1)]
+        kinds = [self._lowering.element(value).compute for value in (*(term.value for term in self._terms), *leaves)]
         parameters = [
-            f"{name}: {self._lowering.element(value).compute}"
-            for name, value in zip([*names, *leaves.values()], values, strict=True)
+            f"total: {element.compute}",
+            *(f"{name}: {kind}" for name, kind in zip([*terms, *others], kinds, strict=True)),
         ]
-        element = self._lowering.element(self._value)
-        product = element.narrow(self._combine("total", *names), is_stored=self._last is None)
-        compute = [f"let product = {product};", *statements, f"return {result};"]
+        result = element.narrow(self._combine("total", *terms), is_stored=self._chain is None)
+        if self._chain is not None:
+            result = f"chain({', '.join([result, *others])})"
         calls = [
             f"compute({', '.join([total, *(scalars[lane] for _, scalars in loads)])})"
             for lane, total in enumerate([f"totals.{lane}" for lane in "xyzw"] if fours else ["total"])
@@ -106,25 +107,24 @@ class Epilogue:
         prepare = "".join(dict.fromkeys(text for text, _ in loads))
         text = "\n".join(
             [
-                f"fn compute({', '.join(['total: f32', *parameters])}) -> {self.output.compute} {{",
-                *(f"  {line}" for line in compute),
-                "}",
-                self._store_fours(prepare, calls) if fours else self._store_one(prepare, calls[0]),
+                *([] if self._chain is None else [self._chain.function("chain")]),
+                f"fn compute({', '.join(parameters)}) -> {self.output.compute} {{ return {result}; }}",
+                self._store_fours(prepare, calls, element) if fours else self._store_one(prepare, calls[0], element),
             ]
         )
         bindings = [(buffer, name, kind) for (buffer, kind), name in operands.bindings.items()]
         return Finish(text, bindings, self.target, self.output.four if fours else self.output.one)
 
-    def _store_fours(self, prepare: str, calls: list[str]) -> str:
-        lines = f"fn finish(four: u32, totals: vec4<f32>) {{\n  let i = four * {WIDTH}u;\n{prepare}"
+    def _store_fours(self, prepare: str, calls: list[str], element: Element) -> str:
+        lines = f"fn finish(four: u32, totals: vec4<{element.compute}>) {{\n  let i = four * {WIDTH}u;\n{prepare}"
         fours = self._layout.fours()
         place = "four" if self._layout.is_dense or fours is None else fours.index("four")
         return f"{lines}  o[{place}] = {self.output.pack(calls)};\n}}"
 
-    def _store_one(self, prepare: str, call: str) -> str:
+    def _store_one(self, prepare: str, call: str, element: Element) -> str:
         value = f"f16({call})" if self.output.one == "f16" else call
         place = "i" if self._layout.is_dense else self._layout.index("i")
-        return f"fn finish_one(i: u32, total: f32) {{\n{prepare}  o[{place}] = {value};\n}}"
+        return f"fn finish_one(i: u32, total: {element.compute}) {{\n{prepare}  o[{place}] = {value};\n}}"
 
 
 @attrs.frozen

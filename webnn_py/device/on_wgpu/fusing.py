@@ -1,4 +1,4 @@
-"""Which element-wise nodes are computed by the kernel of another node."""
+"""Which element-wise nodes are computed by the kernel of another node: of one that reads them, or that they read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ class Fusion:
 
     Attributes:
         readers: the nodes that read a value.
-        inlined: the element-wise nodes that are computed by the kernel of the node that reads them.
+        inlined: the element-wise nodes that are computed by the element-wise kernel that reads them.
+        deferred: those that another kernel alone reads, which may compute them as it reads them.
     """
 
     def __init__(self, graph: Graph, written: Collection[Value], max_buffers: int) -> None:
@@ -34,6 +35,7 @@ class Fusion:
         self.readers = readers_of(graph)
         self._roots = self._fused(graph)
         self.inlined = {node for node, root in self._roots.items() if node is not root}
+        self.deferred = {node for node, root in self._roots.items() if node is root and self._may_be_computed(node)}
 
     def _fused(self, graph: Graph) -> dict[Node, Node]:
         """For each element-wise node the one in whose kernel it is computed: itself, or where all that reads it is.
@@ -67,6 +69,21 @@ class Fusion:
         found = {roots[reader] for reader in readers}
         return found.pop() if len(found) == 1 else None
 
+    def has_own_kernel(self, node: Node) -> bool:
+        """Whether a node gets a kernel when its turn comes, and not only when what reads it asks for that."""
+        return node not in self.inlined and node not in self.deferred
+
+    # --- before a node that is not element-wise --------------------------------------------------------------
+
+    def _may_be_computed(self, node: Node) -> bool:
+        """Whether all that reads a node's result is one operand that kernels may compute as they read it."""
+        value = node.results[0]
+        readers = self.readers.get(value, [])
+        if value in self._written or len(readers) != 1:
+            return False
+        name = entry_of(readers[0]).computes
+        return name is not None and readers[0].operands[name] is value
+
     # --- behind a node that is not element-wise --------------------------------------------------------------
 
     def take_behind(self, value: Value, is_ready: Callable[[Value], bool], spare_buffers: int) -> Node | None:
@@ -81,11 +98,12 @@ class Fusion:
             if operands is not None and len(operands) <= spare_buffers:
                 self.inlined.discard(node)
                 return node
-            inner = [item.node for item in node.inputs if self._is_inlined(item)]
+            inner = [item.node for item in node.inputs if self.is_inlined(item)]
             node = next((item for item in inner if self._contains_readers(item, value)), None)
         return None
 
-    def _is_inlined(self, value: Value) -> TypeGuard[Output]:
+    def is_inlined(self, value: Value) -> TypeGuard[Output]:
+        """Whether a value is computed by the element-wise kernel that reads it."""
         return isinstance(value, Output) and value.node in self.inlined
 
     def _within(self, node: Node) -> set[Node]:
@@ -95,7 +113,7 @@ class Fusion:
             current = stack.pop()
             if current not in nodes:
                 nodes.add(current)
-                stack += [item.node for item in current.inputs if self._is_inlined(item)]
+                stack += [item.node for item in current.inputs if self.is_inlined(item)]
         return nodes
 
     def _contains_readers(self, node: Node, value: Value) -> bool:
@@ -109,7 +127,7 @@ class Fusion:
         operands = set()
         for inner in self._within(node):
             for item in inner.inputs:
-                if item is value or self._is_inlined(item):
+                if item is value or self.is_inlined(item):
                     continue
                 if not is_ready(item):
                     return None

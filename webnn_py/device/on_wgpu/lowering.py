@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Literal
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal, TypeGuard
 
 import attrs
 
@@ -115,7 +115,11 @@ class Lowering:
     def place(self, value: Value) -> Place:
         """Where an operand lies, as a view of any layout."""
         if value not in self._places:
-            self._places[value] = Place(self._constant(value), Layout.dense(value.descriptor.shape))
+            node = self.deferred(value)
+            if node is None:
+                self._places[value] = Place(self._constant(value), Layout.dense(value.descriptor.shape))
+            else:
+                self._emit_expression(node)
         return self._places[value]
 
     def dense(self, value: Value) -> Buffer:
@@ -227,26 +231,31 @@ class Lowering:
     def _is_ready(self, value: Value) -> bool:
         return value in self._places or value in self._known or isinstance(value, Constant)
 
-    @property
-    def inlined(self) -> Collection[Node]:
-        """The element-wise nodes that are computed by the kernel of the node that reads them."""
-        return self._fusion.inlined
+    def is_inlined(self, value: Value) -> TypeGuard[Output]:
+        """Whether an element-wise node returns a value that is computed by the element-wise kernel that reads it."""
+        return self._fusion.is_inlined(value)
+
+    def deferred(self, value: Value) -> Node | None:
+        """The element-wise node whose result only one kernel reads, which may compute it, too; None if there is none.
+
+        That kernel's writer either does so, or asks where the value lies: then the node gets a kernel of its own.
+        """
+        if isinstance(value, Output) and value.node in self._fusion.deferred and value not in self._places:
+            return value.node
+        return None
 
     # --- the walk --------------------------------------------------------------------------------------------
 
     def run(self) -> None:
         """Lower every node, then copy the outputs that no kernel wrote straight into place."""
         from webnn_py.device.on_wgpu.copying import emit_copy  # noqa: PLC0415 - it uses this module
-        from webnn_py.device.on_wgpu.elements import emit_elements, emit_expression  # noqa: PLC0415
 
         for node in self._graph.nodes:
             entry = entry_of(node)
-            if node in self.inlined or node in self._done or self._lower_view(node, entry):
+            if not self._fusion.has_own_kernel(node) or node in self._done or self._lower_view(node, entry):
                 continue
             if entry.expression is not None:
-                emit_expression(self, node, self.inlined)
-            elif entry.elements is not None:
-                emit_elements(self, node, entry.elements)
+                self._emit_expression(node)
             elif entry.kernels is not None:
                 entry.kernels(node, self)
             else:
@@ -257,13 +266,18 @@ class Lowering:
                 descriptor = value.descriptor
                 emit_copy(self, place, Buffer("output", descriptor.byte_length, name), descriptor)
 
+    def _emit_expression(self, node: Node) -> None:
+        from webnn_py.device.on_wgpu.elements import emit_expression  # noqa: PLC0415 - it uses this module
+
+        emit_expression(self, node)
+
     def _lower_view(self, node: Node, entry: Entry) -> bool:
         if entry.layout is None:
             return False
         operand = next(iter(node.inputs))
         layouts = entry.layout(node, self.place(operand).layout)
         if layouts is None:
-            if entry.elements is not None or entry.kernels is not None:
+            if entry.kernels is not None:
                 return False
             self.dense(operand)
             layouts = entry.layout(node, Layout.dense(operand.descriptor.shape))

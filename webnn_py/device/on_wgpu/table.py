@@ -1,11 +1,9 @@
-"""The table of WGSL kernels: five ways in which an operator can run on a GPU.
+"""The table of WGSL kernels: four ways in which an operator can run on a GPU.
 
 ``expression``
     Element-wise: a WGSL expression of the operands' elements. Chains of these become one kernel.
 ``layout``
     Only looks at its operand in another way: a function of layouts. No kernel, unless the layout cannot say it.
-``elements``
-    Each output element is computed by itself from any elements of the operands: a WGSL function body.
 ``kernels``
     Writes its kernels itself.
 ``composite``
@@ -24,7 +22,6 @@ from webnn_py.graph import Node
 from webnn_py.operators.declaration import Operator
 
 if TYPE_CHECKING:
-    from webnn_py.device.on_wgpu.elements import Body
     from webnn_py.device.on_wgpu.lowering import Lowering
     from webnn_py.device.on_wgpu.redrawing import Redrawing
     from webnn_py.graph import Value
@@ -37,9 +34,6 @@ Expression = Callable[..., str]
 LayoutRule = Callable[[Node, Layout], "Layout | Sequence[Layout] | None"]
 """(node, the operand's layout) → the output's layout, or each output's, or None where only a copy can say it."""
 
-Elements = Callable[[Node, "Body"], str]
-"""(node, body) → WGSL statements that return the element number ``i`` of the output."""
-
 Kernels = Callable[[Node, "Lowering"], None]
 """(node, lowering): emits kernels that write all outputs of the node."""
 
@@ -51,13 +45,22 @@ None where the node is to run as it is, in the operator's other way."""
 
 @attrs.define
 class Entry:
-    """How one operator runs: exactly one of these, or ``layout`` or ``composite`` with another for when it cannot."""
+    """How one operator runs: exactly one of these, or ``layout`` or ``composite`` with another for when it cannot.
+
+    Attributes:
+        expression: the element-wise operator's.
+        layout: the view's.
+        kernels: writes them.
+        composite: draws with others.
+        computes: of ``kernels``, the operand that they may compute as they read it, from what its element-wise nodes
+            read; they ask for it by ``Input.of``.
+    """
 
     expression: Expression | None = None
     layout: LayoutRule | None = None
-    elements: Elements | None = None
     kernels: Kernels | None = None
     composite: Composite | None = None
+    computes: str | None = None
 
 
 _TABLE: dict[Operator[..., Any], Entry] = {}
@@ -84,14 +87,11 @@ def layout(operator: Operator[..., Any]) -> Callable[[F], F]:
     return _register(operator, "layout")
 
 
-def elements(operator: Operator[..., Any]) -> Callable[[F], F]:
-    """Register the body that computes an output element."""
-    return _register(operator, "elements")
-
-
-def kernels(operator: Operator[..., Any]) -> Callable[[F], F]:
-    """Register the writer of an operator's own kernels."""
-    return _register(operator, "kernels")
+def kernels(operator: Operator[..., Any], *, computes: str | None = None) -> Callable[[F], F]:
+    """Register the writer of an operator's own kernels, and which operand they may compute as they read it."""
+    register = _register(operator, "kernels")
+    _TABLE.setdefault(operator, Entry()).computes = computes
+    return register
 
 
 def composite(operator: Operator[..., Any]) -> Callable[[F], F]:

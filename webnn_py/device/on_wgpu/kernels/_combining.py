@@ -18,8 +18,8 @@ LOWEST: Final = {"f32": -float("inf"), "i32": -(2**31), "u32": 0, "i64": -(2**63
 HIGHEST: Final = {"f32": float("inf"), "i32": 2**31 - 1, "u32": 2**32 - 1, "i64": 2**63 - 1, "u64": 2**64 - 1}
 LARGEST_FINITE: Final = (2 - 2**-23) * 2.0**127
 
-SCALE: Final = 2.0**-32
-"""What keeps a sum of as many floats as a buffer holds from overflowing."""
+SUM_SCALE: Final = 32
+"""Floats divided by 2 to this power have a sum that does not overflow, as many as a buffer holds."""
 
 LARGE_SCALE: Final = 64
 """Large floats are divided by 2 to this power before they are squared."""
@@ -115,10 +115,12 @@ def nan_unless_finite(value: str, decisive: str) -> str:
 def scaled_sum(finish: str, finish_scaled: str) -> Reduction:
     """A sum, from which ``finish`` makes the result, or ``finish_scaled`` of the scaled one where it overflows.
 
-    Elements that are too small to matter then are left out of the scaled one; choosing also keeps compilers from
-    scaling after they have added.
+    Elements that are too small to matter then are left out of the scaled one. They are scaled by their exponents:
+    factors may be moved behind the sum, or joined with those before it, and what should overflow would not.
     """
-    scaled = f"select(0.0, {{0}} * {literal(SCALE, 'f32')}, {_bits('{0}')} >= {_exponent(64)})"
+    bits = "bitcast<u32>({0})"
+    divided = f"select({bits} - {_powers(SUM_SCALE)}, {bits}, {_bits('{0}')} >= {_exponent(128)})"
+    scaled = f"bitcast<f32>(select(0u, {divided}, {_bits('{0}')} >= {_exponent(64)}))"
 
     def choose(variables: Sequence[str]) -> str:
         whole, reduced = finish.format(variables[0]), finish_scaled.format(variables[1])

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from webnn_py.device.on_wgpu.kernels._lanes import Lanes
-from webnn_py.device.on_wgpu.kernels._writer import Operand, Target, Writer
+from webnn_py.device.on_wgpu.kernels._operands import Input, Target
+from webnn_py.device.on_wgpu.kernels._writer import Writer
 from webnn_py.device.on_wgpu.layout import Layout
 from webnn_py.device.on_wgpu.lowering import WORKGROUP, Lowering
 from webnn_py.device.on_wgpu.wgsl import WIDTH
@@ -14,7 +15,7 @@ from webnn_py.device.on_wgpu.wgsl import WIDTH
 def emit_pointwise(
     lowering: Lowering,
     label: str,
-    operands: Sequence[Operand],
+    operands: Sequence[Input],
     shape: tuple[int, ...],
     compute: Callable[..., str],
     target: Target,
@@ -34,15 +35,18 @@ def emit_pointwise(
     count = lanes.outputs
     fours = -(-count // WIDTH)
     writer.add(f"let four = group * {WORKGROUP}u + t;", f"if (four >= {fours}u) {{ return; }}")
-    if count % WIDTH == 0:
-        loaded = [writer.load(operand, lanes.view(operand.layout), "across", "four", "0u") for operand in operands]
-    else:  # beyond the last element, the last one
-        at = [writer.let(f"min(four * {WIDTH}u + {lane}u, {count - 1}u)", "at") for lane in range(WIDTH)]
-        loaded = [
-            [writer.load(operand, lanes.view(operand.layout), "none", place, "0u")[0] for place in at]
-            for operand in operands
-        ]
-    values = [writer.let(compute(*items)) for items in zip(*loaded, strict=True)]
+    # Beyond the last element, the last one.
+    at = [writer.let(f"min(four * {WIDTH}u + {lane}u, {count - 1}u)", "at") for lane in range(count % WIDTH and WIDTH)]
+
+    def read(source: Input) -> list[str]:
+        if not at:
+            return writer.reader(source, lanes, "across")("four", "0u")
+        read_one = writer.reader(source, lanes, "none")
+        return [name for place in at for name in read_one(place, "0u")]
+
+    loaded = [read(operand) for operand in operands]
+    results = [writer.let(compute(*items)) for items in zip(*loaded, strict=True)]
+    values = writer.stored(target, results, read)
     flat = (
         lanes.view(Layout.dense(shape))
         if count % WIDTH == 0

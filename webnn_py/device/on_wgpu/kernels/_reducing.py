@@ -6,15 +6,16 @@ Sums are added up in many short chains that are then added in a tree: no chain i
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import attrs
 
 from webnn_py.device.on_wgpu.kernels._combining import Item, Reduction
 from webnn_py.device.on_wgpu.kernels._lanes import Lanes, Vector, View, choose_vector, lies_across
+from webnn_py.device.on_wgpu.kernels._operands import Computed, Input, Operand, Target
 from webnn_py.device.on_wgpu.kernels._team import Team
-from webnn_py.device.on_wgpu.kernels._writer import Operand, Target, Writer, store_expression
+from webnn_py.device.on_wgpu.kernels._writer import Writer, store_expression
 from webnn_py.device.on_wgpu.lowering import WORKGROUP, Lowering
 from webnn_py.device.on_wgpu.wgsl import WIDTH
 
@@ -94,7 +95,7 @@ def power_of_two(number: float) -> int:
 def emit_reduction(
     lowering: Lowering,
     label: str,
-    operands: Sequence[Operand],
+    operands: Sequence[Operand | Computed],
     lanes: Lanes,
     reduction: Reduction,
     targets: Sequence[Target],
@@ -124,7 +125,7 @@ def emit_reduction(
 def emit_pass(
     lowering: Lowering,
     label: str,
-    operands: Sequence[Operand],
+    operands: Sequence[Operand | Computed],
     lanes: Lanes,
     reduction: Reduction,
     plan: Plan,
@@ -140,14 +141,13 @@ class Pass:
     def __init__(
         self,
         writer: Writer,
-        operands: Sequence[Operand],
+        operands: Sequence[Operand | Computed],
         lanes: Lanes,
         reduction: Reduction,
         plan: Plan,
     ) -> None:
         self._writer = writer
-        self._operands = operands
-        self._views = [lanes.view(operand.layout) for operand in operands]
+        self._readers = [writer.reader(operand, lanes, plan.vector) for operand in operands]
         self._reduction = reduction
         self._vector = plan.vector
         self._team = plan.team
@@ -211,10 +211,7 @@ class Pass:
 
     def _load(self, unit: str) -> tuple[list[Item], list[str]]:
         """The elements of a unit, and their positions in the lane."""
-        columns = [
-            self._writer.load(operand, view, self._vector, "output", unit)
-            for operand, view in zip(self._operands, self._views, strict=True)
-        ]
+        columns = [read("output", unit) for read in self._readers]
         if self._vector == "along":
             positions = [f"({unit} * {WIDTH}u + {lane}u)" for lane in range(WIDTH)]
         else:
@@ -240,7 +237,7 @@ class Pass:
         writer.add(f"if (y == 0u && place < {self._outputs}u) {{")
         at = f"depth * {self._outputs}u + place" if self._pieces > 1 else "place"
         for number, target in enumerate(targets):
-            values = [result[number] for result in results]
+            values = writer.stored(target, [result[number] for result in results], self._read_beside(target, ["place"]))
             if self._vector == "across":
                 writer.add(f"{writer.writes(target, target.element.four)}[{at}] = {target.element.pack(values)};")
             else:
@@ -248,14 +245,28 @@ class Pass:
                 writer.add(f"{writer.writes(target, target.element.one)}[{at}] = {value};")
         writer.add("}")
 
+    def _read_beside(self, target: Target, places: Sequence[str]) -> Callable[[Input], list[str]]:
+        """How to name the elements of another tensor that lie where some outputs go, or fours of them."""
+        flat = Lanes(() if target.behind is None else target.behind.shape, ())
+        vector: Vector = "across" if self._vector == "across" else "none"
+
+        def read(source: Input) -> list[str]:
+            read_at = self._writer.reader(source, flat, vector)
+            return [name for place in places for name in read_at(place, "0u")]
+
+        return read
+
     def _store_packed(self, results: Sequence[str], targets: Sequence[Target]) -> None:
         """Hand the workgroup's outputs to invocations that pack four of them; the last ones may be repeated."""
         writer, across = self._writer, self._team.across
         for number, (result, target) in enumerate(zip(results, targets, strict=True)):
-            array = writer.shared(target.element.compute, len(self._reduction.kinds) + number, across)
+            kind = (target.element if target.behind is None else target.behind.computed).compute
+            array = writer.shared(kind, len(self._reduction.kinds) + number, across)
             writer.add(f"if (y == 0u) {{ {array}[x] = {result}; }}", "workgroupBarrier();")
             writer.add(f"let four = group * {across // WIDTH}u + t;")
             fours = -(-self._outputs // WIDTH)
             writer.add(f"if (t < {across // WIDTH}u && four < {fours}u) {{")
+            places = [f"min(four * {WIDTH}u + {lane}u, {self._outputs - 1}u)" for lane in range(WIDTH)]
             values = [f"{array}[t * {WIDTH}u + {lane}u]" for lane in range(WIDTH)]
+            values = writer.stored(target, values, self._read_beside(target, places))
             writer.add(f"{writer.writes(target, target.element.four)}[four] = {target.element.pack(values)};", "}")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 import attrs
 
 from webnn_py.device.on_wgpu.kernels._combining import folding, tree
 from webnn_py.device.on_wgpu.kernels._lanes import Lanes, Vector, choose_vector, lies_across
+from webnn_py.device.on_wgpu.kernels._operands import Input, Target
 from webnn_py.device.on_wgpu.kernels._reducing import SEGMENT, power_of_two
 from webnn_py.device.on_wgpu.kernels._team import Team
-from webnn_py.device.on_wgpu.kernels._writer import Operand, Target, Writer
+from webnn_py.device.on_wgpu.kernels._writer import Writer
 from webnn_py.device.on_wgpu.layout import Layout
 from webnn_py.device.on_wgpu.lowering import MAX_WORKGROUPS, WORKGROUP, Features, Lowering
 from webnn_py.device.on_wgpu.wgsl import WIDTH
@@ -95,10 +97,10 @@ class Rows:
             self._beyond = self._units[-1]
             self._units[-1] = writer.let(f"min({self._beyond}, {self._units_of_lane - 1}u)", "unit")
 
-    def read(self, operand: Operand) -> Grid:
+    def read(self, source: Input) -> Grid:
         """Read what an operand has beside the lanes; beyond their end, their last elements once more."""
-        view = self._lanes.view(operand.layout)
-        return [self.writer.load(operand, view, self._vector, "output", unit) for unit in self._units]
+        read = self.writer.reader(source, self._lanes, self._vector)
+        return [read("output", unit) for unit in self._units]
 
     def map(self, compute: Callable[..., str], *grids: Grid, zero_beyond: bool = False) -> Grid:
         """Compute something from each element.
@@ -139,7 +141,8 @@ class Rows:
         groups = -(-self._outputs // across)
         # Where one dimension has not enough workgroups for all, there are some too many.
         guarded = self._outputs % across != 0 or groups > MAX_WORKGROUPS
-        for number, (unit, values) in enumerate(zip(self._units, grid, strict=True)):
+        for number, (unit, results) in enumerate(zip(self._units, grid, strict=True)):
+            values = writer.stored(target, results, partial(self._read_beside, unit))
             conditions = [f"place < {self._outputs}u"] if guarded else []
             if number == len(self._units) - 1 and not self._last_is_sure:
                 conditions.append(f"{self._beyond} < {self._units_of_lane}u")
@@ -149,6 +152,9 @@ class Rows:
             if conditions:
                 writer.add("}")
         writer.emit(self._team.size, groups)
+
+    def _read_beside(self, unit: str, source: Input) -> list[str]:
+        return self.writer.reader(source, self._lanes, self._vector)("output", unit)
 
     def _set(self, lane: int) -> int:
         return lane if self._vector == "across" else 0

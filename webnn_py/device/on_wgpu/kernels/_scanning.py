@@ -13,10 +13,11 @@ import attrs
 
 from webnn_py.device.on_wgpu.kernels._combining import Reduction
 from webnn_py.device.on_wgpu.kernels._lanes import Lanes, Vector, choose_vector, lies_across
+from webnn_py.device.on_wgpu.kernels._operands import Operand, Target
 from webnn_py.device.on_wgpu.kernels._pointwise import emit_pointwise
 from webnn_py.device.on_wgpu.kernels._reducing import INVOCATIONS, Plan, emit_pass, power_of_two
 from webnn_py.device.on_wgpu.kernels._team import Team
-from webnn_py.device.on_wgpu.kernels._writer import Operand, Target, Writer
+from webnn_py.device.on_wgpu.kernels._writer import Writer
 from webnn_py.device.on_wgpu.layout import Layout
 from webnn_py.device.on_wgpu.lowering import WORKGROUP, Lowering
 from webnn_py.device.on_wgpu.wgsl import WIDTH

@@ -2,79 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
-import attrs
-
-from webnn_py.descriptors import MLOperandDataType
+from webnn_py.device.on_wgpu.chains import Chain
 from webnn_py.device.on_wgpu.elements import module
-from webnn_py.device.on_wgpu.kernels._lanes import Vector, View
-from webnn_py.device.on_wgpu.layout import Layout
+from webnn_py.device.on_wgpu.kernels._lanes import Lanes, Vector, View
+from webnn_py.device.on_wgpu.kernels._operands import Input, Operand, Repeated, Target
 from webnn_py.device.on_wgpu.lowering import Buffer, Kernel, Lowering, declare, grid
 from webnn_py.device.on_wgpu.wgsl import WIDTH, Element
-from webnn_py.graph import Value
 
-STORED_AS: Final[dict[str, MLOperandDataType]] = {
-    "f32": "float32",
-    "i32": "int32",
-    "u32": "uint32",
-    "i64": "int64",
-    "u64": "uint64",
-}
-"""The data type in which values of a computing type are kept between two kernels."""
+Reader = Callable[[str, str], list[str]]
+"""(the number of a lane, or of four; the number of an element in it, or of four) → names of the elements there."""
 
 FIRST_FRESH: Final = 100
 """The numbers of arrays that are used once begin here."""
-
-
-@attrs.frozen
-class Operand:
-    """A tensor that a kernel reads.
-
-    Attributes:
-        buffer: where it lies.
-        element: how its data type is stored.
-        layout: its elements, by the axes of the shape that the kernel works on.
-    """
-
-    buffer: Buffer
-    element: Element
-    layout: Layout
-
-    @classmethod
-    def of(cls, lowering: Lowering, value: Value) -> Operand:
-        """A value as it lies."""
-        place = lowering.place(value)
-        return cls(place.buffer, lowering.element(value), place.layout)
-
-    @property
-    def data_type(self) -> MLOperandDataType:
-        """The data type."""
-        return self.element.data_type
-
-
-@attrs.frozen
-class Target:
-    """A dense tensor that a kernel writes."""
-
-    buffer: Buffer
-    element: Element
-
-    @classmethod
-    def of(cls, lowering: Lowering, value: Value) -> Target:
-        """A value that an operator puts out."""
-        return cls(lowering.target(value), lowering.element(value))
-
-    @classmethod
-    def between(cls, lowering: Lowering, kind: str, count: int) -> Target:
-        """Memory for ``count`` values of a computing type, from one kernel of an operator to the next."""
-        element = lowering.features.element(STORED_AS[kind])
-        return cls(Buffer("block", count * (8 if kind in ("i64", "u64") else 4)), element)
-
-    def operand(self, shape: Sequence[int]) -> Operand:
-        """What was written, to be read again with this shape."""
-        return Operand(self.buffer, self.element, Layout.dense(shape))
 
 
 class Writer:
@@ -87,6 +29,7 @@ class Writer:
         self._reads: dict[tuple[Buffer, str], str] = {}
         self._writes: dict[tuple[Buffer, str], str] = {}
         self._shared: dict[str, tuple[str, int]] = {}
+        self._chains: dict[Chain, str] = {}
         self._names = 0
         self.lines: list[str] = []
 
@@ -132,6 +75,40 @@ class Writer:
     def is_shared(self, kind: str, number: int) -> bool:
         """Whether the text has used this array before, so that invocations may still be reading it."""
         return f"shared_{kind}_{number}" in self._shared
+
+    def reader(self, source: Input, lanes: Lanes, vector: Vector) -> Reader:
+        """How to name the elements of units of an operand, or to compute them.
+
+        Args:
+            source: what to read.
+            lanes: its shape, and which of its axes the outputs keep.
+            vector: which way four neighbours lie in the kernel, whether or not they lie so in memory.
+        """
+        if isinstance(source, Operand):
+            view = lanes.view(source.layout)
+            return lambda output, position: self.load(source, view, vector, output, position)
+        if isinstance(source, Repeated):
+            return lambda _output, _position: [source.text] * (1 if vector == "none" else WIDTH)
+        readers = [self.reader(term, lanes, vector) for term in source.terms]
+        return lambda *at: self._call(source.chain, [read(*at) for read in readers])
+
+    def stored(self, target: Target, values: Sequence[str], read: Callable[[Input], list[str]]) -> list[str]:
+        """Name what is to be stored for computed elements: they, or what the target's chain makes of them.
+
+        Args:
+            target: where they go.
+            values: expressions for the elements.
+            read: names the elements of another tensor that lie where these go.
+        """
+        if target.behind is None:
+            return list(values)
+        narrowed = [self.let(target.behind.computed.narrow(value)) for value in values]
+        return self._call(target.behind.chain, [narrowed, *(read(term) for term in target.behind.terms)])
+
+    def _call(self, chain: Chain, columns: Sequence[Sequence[str]]) -> list[str]:
+        """Name what a chain makes of each of some elements, given what it reads, column by column."""
+        name = self._chains.setdefault(chain, f"chain{len(self._chains)}")
+        return [self.let(f"{name}({', '.join(items)})") for items in zip(*columns, strict=True)]
 
     def load(self, operand: Operand, view: View, vector: Vector, output: str, position: str) -> list[str]:
         """Name the elements of a unit: the one, or four that are ``position`` or ``output`` times four and on.
@@ -202,7 +179,8 @@ class Writer:
             [(name, kind) for (_, kind), name in self._writes.items()],
         )
         shared = [f"var<workgroup> {name}: array<{kind}, {size}>;" for name, (kind, size) in self._shared.items()]
-        source = module(declared, *shared, f"{main}\n}}\n")
+        chains = [chain.function(name) for chain, name in self._chains.items()]
+        source = module(declared, *shared, *chains, f"{main}\n}}\n")
         buffers = [tuple(dict.fromkeys(names)) for names in (self._reads, self._writes)]
         reads, writes = (tuple(buffer for buffer, _ in bound) for bound in buffers)
         self._lowering.emit(Kernel(self._label, source, reads, writes, (columns, rows, depth)))

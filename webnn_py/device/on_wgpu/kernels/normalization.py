@@ -6,13 +6,14 @@ Floats are computed in f32. Variances are sums of squares of the distances from 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from webnn_py.device.on_wgpu.kernels._combining import moments, nan_unless_finite
 from webnn_py.device.on_wgpu.kernels._lanes import Lanes
+from webnn_py.device.on_wgpu.kernels._operands import Operand, Target, label_of, read_or_compute
 from webnn_py.device.on_wgpu.kernels._pointwise import emit_pointwise
 from webnn_py.device.on_wgpu.kernels._reducing import emit_reduction
 from webnn_py.device.on_wgpu.kernels._rows import Plan, Rows
-from webnn_py.device.on_wgpu.kernels._writer import Operand, Target
 from webnn_py.device.on_wgpu.layout import Layout
 from webnn_py.device.on_wgpu.lowering import Lowering
 from webnn_py.device.on_wgpu.redrawing import Redrawing
@@ -24,6 +25,9 @@ from webnn_py.operators.casting import cast_number
 from webnn_py.operators.normalization import layer_axes
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.windows import image_axes
+
+OWN_BUFFERS: Final = 6
+"""What the last kernel binds at most: operand, scale, bias, the output, and two statistics between kernels."""
 
 
 def _epsilon(node: Node) -> float:
@@ -65,14 +69,14 @@ def batch_normalization(node: Node, draw: Redrawing) -> list[Value]:
     return [draw.value(result)]
 
 
-@kernels(normalization.instance_normalization)
+@kernels(normalization.instance_normalization, computes="input")
 def instance_normalization(node: Node, lowering: Lowering) -> None:
     """Normalize over height and width; scale and bias lie along the channels."""
     _, channels, height, width = image_axes(node.options["layout"])
     _normalize(node, lowering, sorted((height, width)), [channels])
 
 
-@kernels(normalization.layer_normalization)
+@kernels(normalization.layer_normalization, computes="input")
 def layer_normalization(node: Node, lowering: Lowering) -> None:
     """Normalize over the axes; scale and bias lie along them, in their order."""
     axes = layer_axes(node.options["axes"], node.operand("input").rank)
@@ -82,18 +86,18 @@ def layer_normalization(node: Node, lowering: Lowering) -> None:
 def _normalize(node: Node, lowering: Lowering, axes: Sequence[int], parameter_axes: Sequence[int]) -> None:
     value = _given(node, "input")
     assert value is not None  # noqa: S101 - a required operand
-    operand = Operand.of(lowering, value)
     lanes = Lanes(value.descriptor.shape, tuple(axes))
     scale, bias = (_parameter(lowering, _given(node, name), lanes, parameter_axes) for name in ("scale", "bias"))
-    target = Target.of(lowering, node.results[0])
-    label = f"{node.operator.spec_name} {operand.data_type}"
+    target = Target.behind_of(lowering, node.results[0], OWN_BUFFERS)
     epsilon = literal(_epsilon(node), "f32")
     plan = Plan.of(lanes, lowering.features, packed=target.element.per_one > 1)
     if plan is None:
-        _normalize_in_two(lowering, label, (operand, scale, bias), lanes, epsilon, target)
+        _normalize_in_two(node, lowering, (Operand.of(lowering, value), scale, bias), lanes, epsilon, target)
         return
-    rows = Rows(lowering, label, lanes, plan)
-    elements = rows.read(operand)
+    spare = lowering.features.max_storage_buffers - 3 - target.bound_behind  # scale, bias and output
+    source = read_or_compute(lowering, value, spare)
+    rows = Rows(lowering, label_of(node, source, target), lanes, plan)
+    elements = rows.read(source)
     count = literal(lanes.count, "f32")
     sums = rows.combine("+", rows.map(lambda _, x: x, elements, zero_beyond=True))
     means = rows.let([f"{total} / {count}" for total in sums])
@@ -129,8 +133,8 @@ def _parameter(lowering: Lowering, value: Value | None, lanes: Lanes, axes: Sequ
 
 
 def _normalize_in_two(
+    node: Node,
     lowering: Lowering,
-    label: str,
     operands: tuple[Operand, Operand | None, Operand | None],
     lanes: Lanes,
     epsilon: str,
@@ -138,6 +142,7 @@ def _normalize_in_two(
 ) -> None:
     """First the means and the variances, then the results."""
     operand, scale, bias = operands
+    label = label_of(node, operand, target)
     statistics = [Target.between(lowering, "f32", lanes.outputs) for _ in range(2)]
     emit_reduction(lowering, f"{label} (moments)", [operand], lanes, moments(epsilon), statistics)
     beside = lanes.beside(Layout.dense([lanes.shape[axis] for axis in lanes.kept]))

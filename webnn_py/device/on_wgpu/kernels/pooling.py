@@ -9,9 +9,11 @@ from typing import Any, Final
 import attrs
 import numpy as np
 
-from webnn_py.device.on_wgpu.elements import Body, _main, emit_elements, module
+from webnn_py.device.on_wgpu.bodies import Body
+from webnn_py.device.on_wgpu.elements import _main
+from webnn_py.device.on_wgpu.epilogue import Epilogue
 from webnn_py.device.on_wgpu.layout import Layout
-from webnn_py.device.on_wgpu.lowering import Kernel, Lowering, declare
+from webnn_py.device.on_wgpu.lowering import Lowering
 from webnn_py.device.on_wgpu.redrawing import Redrawing
 from webnn_py.device.on_wgpu.sources import wrapped
 from webnn_py.device.on_wgpu.table import composite, kernels
@@ -168,7 +170,8 @@ def emit_pool(node: Node, lowering: Lowering, pool: Pool) -> None:
     if not pool.nchw and pool.sizes[0] % WIDTH == 0 and lowering.place(value).layout.fours() is not None:
         emit_channels(node, lowering, pool)
     else:
-        emit_elements(lowering, node, lambda _, body: element_of(value, body, pool))
+        body = Body(lowering, node)
+        body.finish(element_of(value, body, pool))
 
 
 def element_of(value: Value, body: Body, pool: Pool) -> str:
@@ -190,7 +193,7 @@ def element_of(value: Value, body: Body, pool: Pool) -> str:
 
 def emit_channels(node: Node, lowering: Lowering, pool: Pool) -> None:
     """Each invocation pools four channels of a place, which lie side by side."""
-    (value,), (result,) = node.inputs, node.results
+    (value,) = node.inputs
     place = lowering.place(value)
     element = lowering.element(value)
     channels, height, width = pool.sizes
@@ -199,6 +202,7 @@ def emit_channels(node: Node, lowering: Lowering, pool: Pool) -> None:
     add = f"let x = images[{_four_of(place.layout)}];"
     for lane, (total, part) in enumerate(zip(totals, element.unpack("x"), strict=True)):
         add += f" let x{lane} = {part}; {total} = {pool.combine(total, f'x{lane}')};"
+    results = ", ".join(pool.finish(total, "count") for total in totals)
     lines = [
         f"let channel = four % {fours}u;",
         f"let column = four / {fours}u % {width}u;",
@@ -206,13 +210,12 @@ def emit_channels(node: Node, lowering: Lowering, pool: Pool) -> None:
         f"let image = four / {fours * width * height}u;",
         *(f"var {total} = {pool.begin};" for total in totals),
         *pool.through(add),
-        f"o[four] = {element.pack([pool.finish(total, 'count') for total in totals])};",
+        f"finish(four, vec4<{element.compute}>({results}));",
     ]
-    main, workgroups = _main(result.descriptor.element_count, "\n".join(f"  {line}" for line in lines))
-    declared = declare([("images", element.four)], [("o", element.four)])
-    source = module(declared, main)
-    label = f"{node.operator.spec_name} {element.data_type}"
-    lowering.emit(Kernel(label, source, (place.buffer,), (lowering.target(result),), workgroups))
+    epilogue = Epilogue(lowering, node, own_buffers=2)
+    main, workgroups = _main(epilogue.count, "\n".join(f"  {line}" for line in lines))
+    reads = [(place.buffer, "images", element.four)]
+    lowering.emit(epilogue.write(fours=True).kernel(epilogue.label, reads, [main], "", workgroups))
 
 
 def _four_of(layout: Layout) -> str:

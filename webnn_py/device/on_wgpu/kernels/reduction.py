@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from webnn_py.device.on_wgpu.kernels._combining import (
-    SCALE,
+    SUM_SCALE,
     Reduction,
     extreme,
     folding,
@@ -15,9 +15,9 @@ from webnn_py.device.on_wgpu.kernels._combining import (
     scaled_sum,
 )
 from webnn_py.device.on_wgpu.kernels._lanes import Lanes
+from webnn_py.device.on_wgpu.kernels._operands import Operand, Target, label_of, read_or_compute
 from webnn_py.device.on_wgpu.kernels._reducing import emit_reduction
 from webnn_py.device.on_wgpu.kernels._scanning import emit_scan
-from webnn_py.device.on_wgpu.kernels._writer import Operand, Target
 from webnn_py.device.on_wgpu.lowering import Lowering
 from webnn_py.device.on_wgpu.table import kernels
 from webnn_py.device.on_wgpu.wgsl import literal
@@ -32,61 +32,63 @@ def _input(node: Node) -> Value:
 
 
 def _reduce(node: Node, lowering: Lowering, how: Reduction, axes: Sequence[int] | None) -> None:
-    operand = Operand.of(lowering, _input(node))
     shape = node.operand("input").shape
     reduced = tuple(range(len(shape))) if axes is None else tuple(sorted(axes))
-    label = f"{node.operator.spec_name} {operand.data_type}"
-    target = Target.of(lowering, node.results[0])
-    emit_reduction(lowering, label, [operand], Lanes(shape, reduced), how, [target])
+    # A kernel binds the variables of partial results, to write or to read them, and the output.
+    own_buffers = len(how.kinds) + 1
+    target = Target.behind_of(lowering, node.results[0], own_buffers)
+    spare = lowering.features.max_storage_buffers - own_buffers - target.bound_behind
+    source = read_or_compute(lowering, _input(node), spare)
+    emit_reduction(lowering, label_of(node, source, target), [source], Lanes(shape, reduced), how, [target])
 
 
 def _kind(node: Node, lowering: Lowering) -> str:
     return lowering.element(_input(node)).compute
 
 
-@kernels(reduction.reduce_sum)
+@kernels(reduction.reduce_sum, computes="input")
 def reduce_sum(node: Node, lowering: Lowering) -> None:
     _reduce(node, lowering, folding(_kind(node, lowering), "+", 0), node.options["axes"])
 
 
-@kernels(reduction.reduce_product)
+@kernels(reduction.reduce_product, computes="input")
 def reduce_product(node: Node, lowering: Lowering) -> None:
     _reduce(node, lowering, folding(_kind(node, lowering), "*", 1), node.options["axes"])
 
 
-@kernels(reduction.reduce_l1)
+@kernels(reduction.reduce_l1, computes="input")
 def reduce_l1(node: Node, lowering: Lowering) -> None:
     kind = _kind(node, lowering)
     absolute = "{}" if kind in ("u32", "u64") else "abs({})"
     _reduce(node, lowering, folding(kind, "+", 0, (absolute,)), node.options["axes"])
 
 
-@kernels(reduction.reduce_sum_square)
+@kernels(reduction.reduce_sum_square, computes="input")
 def reduce_sum_square(node: Node, lowering: Lowering) -> None:
     _reduce(node, lowering, folding(_kind(node, lowering), "+", 0, ("({0} * {0})",)), node.options["axes"])
 
 
-@kernels(reduction.reduce_mean)
+@kernels(reduction.reduce_mean, computes="input")
 def reduce_mean(node: Node, lowering: Lowering) -> None:
     operand, result = node.operand("input"), node.outputs[0]
     count = literal(operand.element_count / result.element_count, "f32")
     if operand.data_type == "float16":
         how = folding("f32", "+", 0, finish=lambda variables: f"{variables[0]} / {count}")
     else:
-        how = scaled_sum(f"{{}} / {count}", f"{{}} / {count} * {literal(1 / SCALE, 'f32')}")
+        how = scaled_sum(f"{{}} / {count}", f"{{}} / {count} * {literal(2.0**SUM_SCALE, 'f32')}")
     _reduce(node, lowering, how, node.options["axes"])
 
 
-@kernels(reduction.reduce_log_sum)
+@kernels(reduction.reduce_log_sum, computes="input")
 def reduce_log_sum(node: Node, lowering: Lowering) -> None:
     if node.operand("input").data_type == "float16":
         how = folding("f32", "+", 0, finish=lambda variables: f"log_f32({variables[0]})")
     else:
-        how = scaled_sum("log_f32({})", f"(log_f32({{}}) - log_f32({literal(SCALE, 'f32')}))")
+        how = scaled_sum("log_f32({})", f"(log_f32({{}}) - log_f32({literal(2.0**-SUM_SCALE, 'f32')}))")
     _reduce(node, lowering, how, node.options["axes"])
 
 
-@kernels(reduction.reduce_l2)
+@kernels(reduction.reduce_l2, computes="input")
 def reduce_l2(node: Node, lowering: Lowering) -> None:
     if node.operand("input").data_type == "float16":
         how = folding("f32", "+", 0, ("({0} * {0})",), lambda variables: f"sqrt({variables[0]})")
@@ -95,18 +97,18 @@ def reduce_l2(node: Node, lowering: Lowering) -> None:
     _reduce(node, lowering, how, node.options["axes"])
 
 
-@kernels(reduction.reduce_log_sum_exp)
+@kernels(reduction.reduce_log_sum_exp, computes="input")
 def reduce_log_sum_exp(node: Node, lowering: Lowering) -> None:
     how = log_sum_exp(lambda variables: [f"log_f32({variables[1]}) + {variables[0]}"])
     _reduce(node, lowering, how, node.options["axes"])
 
 
-@kernels(reduction.reduce_max)
+@kernels(reduction.reduce_max, computes="input")
 def reduce_max(node: Node, lowering: Lowering) -> None:
     _reduce(node, lowering, extreme(_kind(node, lowering), "max"), node.options["axes"])
 
 
-@kernels(reduction.reduce_min)
+@kernels(reduction.reduce_min, computes="input")
 def reduce_min(node: Node, lowering: Lowering) -> None:
     _reduce(node, lowering, extreme(_kind(node, lowering), "min"), node.options["axes"])
 
@@ -117,12 +119,12 @@ def _arg(node: Node, lowering: Lowering, *, highest: bool) -> None:
     _reduce(node, lowering, how, [node.options["axis"]])
 
 
-@kernels(reduction.arg_max)
+@kernels(reduction.arg_max, computes="input")
 def arg_max(node: Node, lowering: Lowering) -> None:
     _arg(node, lowering, highest=True)
 
 
-@kernels(reduction.arg_min)
+@kernels(reduction.arg_min, computes="input")
 def arg_min(node: Node, lowering: Lowering) -> None:
     _arg(node, lowering, highest=False)
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.on_wgpu.elements import Body
+from webnn_py.device.on_wgpu.bodies import Body
 from webnn_py.device.on_wgpu.kernels._moving import Moving
 from webnn_py.device.on_wgpu.lowering import Lowering
 from webnn_py.device.on_wgpu.table import kernels
@@ -127,4 +127,4 @@ def linear(node: Node, lowering: Lowering, geometry: Geometry) -> None:
     mixed = "below * (1.0 - row_weight) + above * row_weight"
     output = body.output.compute
     lines.append(f"  return {mixed};" if output == "f32" else f"  return {output}(round({mixed}));")
-    body.finish(node, "\n".join(lines), node.results[0])
+    body.finish("\n".join(lines))

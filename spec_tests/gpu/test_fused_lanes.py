@@ -1,0 +1,239 @@
+"""Softmax, normalizations and reductions compute the element-wise nodes before and behind them, however lanes lie.
+
+Data are small multiples of 1/8, so that what is summed up is exact in any order.
+"""
+
+import attrs
+import numpy as np
+import pytest
+
+from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
+from spec_tests.support.computing import compute
+from webnn_py import MLGraphBuilder
+from webnn_py.device.on_wgpu import backend as wgpu_backend
+from webnn_py.device.on_wgpu.backend import features_of
+
+pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
+
+LANES = {
+    "in fours": [(5, 64), 1],
+    "no fours": [(5, 63), 1],
+    "a single one": [(1, 24), 1],
+    "of one element": [(24, 1), 1],
+    "side by side": [(3, 6, 32), 1],
+    "side by side, no fours": [(7, 33), 0],
+    "apart": [(3, 5, 7), 1],
+    "long": [(2, 1500), 1],
+}
+"""A shape, and the axis along which lanes lie."""
+
+IN_SINGLE_ELEMENTS = {"no fours", "side by side, no fours", "apart"}
+
+TOO_LONG = {
+    "in fours": [(2, 40000), 1],
+    "no fours": [(2, 40001), 1],
+    "side by side": [(40000, 3), 0],
+}
+"""Lanes that two kernels share."""
+
+WITHOUT = {"": {}, "no 16-bit floats and subgroups": {"shader_f16": False, "subgroups": False}}
+"""Features that an adapter may lack: then there are other kernels again."""
+
+
+def softmax(b, x, axis):
+    return b.softmax(x, axis)
+
+
+def layer_normalization(b, x, axis):
+    scale, bias = (b.constant(eighths((x.shape[axis],), x.data_type, seed)) for seed in (3, 4))
+    return b.layer_normalization(x, axes=[axis], scale=scale, bias=bias)
+
+
+def reduction(method, *, keep_dimensions):
+    def draw(b, x, axis):
+        return getattr(b, method)(x, axes=[axis], keep_dimensions=keep_dimensions)
+
+    draw.__name__ = method
+    return draw
+
+
+def arg_max(b, x, axis):
+    return b.cast(b.arg_max(x, axis), x.data_type)
+
+
+REDUCTIONS = [
+    reduction("reduce_sum", keep_dimensions=True),
+    reduction("reduce_mean", keep_dimensions=False),
+    reduction("reduce_l2", keep_dimensions=False),
+    reduction("reduce_log_sum_exp", keep_dimensions=True),
+    reduction("reduce_max", keep_dimensions=False),
+    arg_max,
+]
+OPERATORS = [softmax, layer_normalization, *REDUCTIONS]
+
+
+def names_of(operators):
+    return [draw.__name__ for draw in operators]
+
+
+def eighths(shape, data_type, seed=0):
+    numbers = np.random.default_rng([*shape, seed]).integers(-8, 9, shape)
+    return (numbers / 8).astype(data_type)
+
+
+def beside(b, operand, axis, seed=5):
+    """A constant that is repeated along an axis of an operand."""
+    shape = list(operand.shape)
+    if shape:
+        shape[axis] = 1
+    return b.constant(eighths(tuple(shape), operand.data_type, seed))
+
+
+def draw_both(operator, axis):
+    """Half of x, and something, before; twice the result, something, and an absolute value behind."""
+
+    def draw(b, x):
+        half, two = (b.constant(number, data_type=x.data_type) for number in (0.5, 2))
+        y = operator(b, b.add(b.mul(x, half), beside(b, x, axis)), axis)
+        return b.abs(b.add(b.mul(y, two), beside(b, y, 0, 6)))
+
+    return draw
+
+
+@pytest.fixture(params=WITHOUT.values(), ids=WITHOUT.keys())
+def missing(request, monkeypatch):
+    """What the adapter has not."""
+    monkeypatch.setattr(wgpu_backend, "features_of", lambda device: attrs.evolve(features_of(device), **request.param))
+    return request.param
+
+
+@pytest.fixture
+def check(ml, compiled):
+    """Checks that the output of a drawing is what numpy computes, and returns how many kernels it takes."""
+
+    async def check(draw, data):
+        results = []
+        for backend in ("numpy", "wgpu"):
+            context = await ml.create_context(backend=backend)
+            builder = MLGraphBuilder(context)
+            x = builder.input("x", data_type=data.dtype.name, shape=data.shape)
+            results.append((await compute(context, builder, {"x": data}, {"y": draw(builder, x)}))["y"])
+            context.destroy()
+        expected, got = results
+        assert got.dtype == expected.dtype
+        # Of float16, what lies before a result is rounded once more or less; it is doubled.
+        tolerance = {"float32": 1e-5, "float16": 3e-3}.get(expected.dtype.name, 0)
+        np.testing.assert_allclose(got.astype(float), expected.astype(float), rtol=tolerance, atol=2 * tolerance)
+        return compiled[-1][0]
+
+    return check
+
+
+@pytest.mark.parametrize("data_type", ["float32", "float16"])
+@pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize("operator", OPERATORS, ids=names_of(OPERATORS))
+async def test_one_kernel_computes_what_is_before_and_behind(check, operator, lanes, data_type, missing):
+    shape, axis = LANES[lanes]
+    # Elements that lie packed are stored by fours, which lanes in single elements do not write.
+    is_packed = data_type == "float16" and "shader_f16" in missing
+    in_two = is_packed and lanes in IN_SINGLE_ELEMENTS and operator in (softmax, layer_normalization)
+    kernels = await check(draw_both(operator, axis), eighths(shape, data_type))
+    assert kernels == (3 if in_two else 1)
+
+
+@pytest.mark.parametrize("data_type", ["float32", "float16"])
+@pytest.mark.parametrize("operator", OPERATORS, ids=names_of(OPERATORS))
+async def test_infinities_and_nan_from_before_reach_what_they_should(check, operator, data_type):
+    most = {"float32": 3e38, "float16": 60000}[data_type]
+    data = np.ones((6, 8), data_type)
+    data[0, 3], data[1, 4], data[2, 5] = np.inf, -np.inf, np.nan
+    data[3, 0], data[4, 1] = most, -most  # infinite when doubled
+
+    def draw(b, x):
+        y = operator(b, b.mul(x, b.constant(2, data_type=data_type)), 1)
+        return b.mul(y, b.constant(-1, data_type=data_type))
+
+    assert await check(draw, data) == 1
+
+
+@pytest.mark.parametrize("lanes", TOO_LONG.values(), ids=TOO_LONG.keys())
+@pytest.mark.parametrize("operator", [softmax, layer_normalization], ids=["softmax", "layer_normalization"])
+async def test_what_is_before_lanes_that_are_read_twice_is_computed_once(check, operator, lanes):
+    shape, axis = lanes
+    data = eighths(shape, "float32")
+    alone = await check(lambda b, x: operator(b, x, axis), data)
+    assert alone >= 2
+    assert await check(draw_both(operator, axis), data) == alone + 1
+
+
+@pytest.mark.parametrize("data_type", ["float32", "float16"])
+@pytest.mark.parametrize("operator", REDUCTIONS, ids=names_of(REDUCTIONS))
+async def test_a_reduction_in_two_kernels_computes_what_is_before_in_the_first_and_behind_in_the_second(
+    check, operator, data_type
+):
+    shape = (2, 300_000)
+    data = eighths(shape, data_type)
+    data[:, 1::2] = 0  # or the sums of float16 would be too large
+    data[:, 100:] /= 64
+    assert await check(draw_both(operator, 1), data) == 2
+
+
+@pytest.mark.usefixtures("missing")
+@pytest.mark.parametrize("data_type", ["int8", "uint8", "float16"])
+@pytest.mark.parametrize("lanes", LANES.values(), ids=LANES.keys())
+async def test_other_data_types_before_and_behind(check, lanes, data_type):
+    """From one that may be packed to one that is not, and back."""
+    shape, axis = lanes
+    data = np.random.default_rng(7).integers(0, 5, shape).astype(data_type)
+
+    def draw(b, x):
+        total = b.reduce_sum(b.cast(x, "int32"), axes=[axis])
+        return b.cast(b.add(total, beside(b, total, 0)), data_type)
+
+    assert await check(draw, data) == 1
+
+
+async def test_more_operands_than_a_kernel_binds_leave_the_nodes_before_a_kernel_of_their_own(check, monkeypatch):
+    monkeypatch.setattr(
+        wgpu_backend, "features_of", lambda device: attrs.evolve(features_of(device), max_storage_buffers=8)
+    )
+    shape = (8, 12)
+
+    def many(b, x, count, seed):
+        for number in range(count):
+            x = b.add(x, b.constant(eighths(shape, "float32", seed + number)))
+        return x
+
+    for before, behind, kernels in [(4, 2, 1), (5, 2, 2), (6, 0, 1), (0, 4, 1), (0, 5, 2)]:
+        found = await check(
+            lambda b, x, before=before, behind=behind: many(b, b.softmax(many(b, x, before, 10), 1), behind, 20),
+            eighths(shape, "float32"),
+        )
+        assert found == kernels, f"{before} before, {behind} behind"
+
+
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+@pytest.mark.parametrize("method", ["average_pool2d", "max_pool2d", "l2_pool2d"])
+async def test_pooling_computes_what_is_behind(check, method, layout):
+    def draw(b, x):
+        pooled = getattr(b, method)(x, window_dimensions=[2, 2], padding=[1, 0, 0, 1], layout=layout)
+        return b.relu(b.sub(pooled, beside(b, pooled, 1)))
+
+    for channels in (8, 3):
+        shape = (2, channels, 5, 6) if layout == "nchw" else (2, 5, 6, channels)
+        assert await check(draw, eighths(shape, "float32")) == 1
+
+
+async def test_instance_normalization_computes_what_is_before_and_behind(check):
+    def draw(b, x):
+        normalized = b.instance_normalization(b.mul(x, b.constant(0.5, data_type="float32")))
+        return b.relu(b.add(normalized, x))
+
+    assert await check(draw, eighths((2, 3, 8, 9), "float32")) == 1
+
+
+async def test_linear_resampling_computes_what_is_behind(check):
+    def draw(b, x):
+        return b.relu(b.resample2d(x, mode="linear", sizes=[7, 9]))
+
+    assert await check(draw, eighths((1, 2, 4, 5), "float32")) == 1
