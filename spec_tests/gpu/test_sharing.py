@@ -1,5 +1,8 @@
 """Buffers shared with a user's own WebGPU work, without copies."""
 
+import gc
+from functools import partial
+
 import numpy as np
 import pytest
 import trio
@@ -275,22 +278,50 @@ async def test_a_lent_buffer_is_released_once_it_is_back(gpu):
 async def test_losing_the_device_calls_lent_buffers_in(ml):
     gpu = await ml.create_context(backend="wgpu")
     x = await gpu.create_buffer(data_type="float32", shape=[4], readable=True)
-    await gpu.export_to_gpu(x)
+    lent = await gpu.export_to_gpu(x)
     waiting = gpu.read_buffer(x)
     await wait_all_tasks_blocked()
     gpu._device.backend.device.destroy()
     with trio.fail_after(20), pytest.raises(InvalidStateError, match="the GPU device was lost"):
         await waiting
+    del lent  # without a warning: nothing waits for it
 
 
 async def test_losing_the_context_calls_lent_buffers_in(gpu):
     x = await gpu.create_buffer(data_type="float32", shape=[4], readable=True)
-    await gpu.export_to_gpu(x)
+    lent = await gpu.export_to_gpu(x)
     waiting = gpu.read_buffer(x)
     gpu.destroy()
     assert waiting.state == "rejected"
     await gpu.device_timeline.wait_ended()
     assert gpu.statistics().live_bytes == 0
+    del lent  # without a warning: nothing waits for it
+    gc.collect()
+
+
+def let_go(held):
+    held.clear()
+    gc.collect()
+
+
+async def let_go_here(held):
+    let_go(held)
+
+
+@pytest.mark.parametrize("where", ["here", "in a thread", "in a promise that nobody awaits"])
+async def test_a_lent_buffer_that_is_lost_to_the_garbage_collector_comes_back_with_a_warning(gpu, where):
+    x = await gpu.create_buffer(data_type="float32", shape=[4], readable=True, writable=True)
+    gpu.write_buffer(x, ONES)
+    held = [gpu.export_to_gpu(x)]
+    answer = gpu.read_buffer(x)
+    await wait_all_tasks_blocked()
+    assert answer.state == "pending"
+    if where != "in a promise that nobody awaits":
+        held.append(await held[0])
+    drop = partial(trio.to_thread.run_sync, let_go) if where == "in a thread" else let_go_here
+    with pytest.warns(ResourceWarning, match="never given back"):
+        await drop(held)
+    np.testing.assert_array_equal(await answer, ONES)
 
 
 async def test_exports_of_wrong_buffers_are_refused(gpu):

@@ -171,5 +171,5 @@ class Lends(Protocol):
     def check_foreign(self, value: object, descriptor: MLOperandDescriptor) -> Any:
         """A user's buffer as memory for ``descriptor``; ``TypeError`` when it cannot be."""
 
-    def lend(self, storage: Storage, come_back: Callable[[], None]) -> Any:
-        """The memory of ``storage`` for a user; ``come_back`` is called when it is given back."""
+    def lend(self, storage: Storage, come_back: Callable[[], None], is_out: Callable[[], bool]) -> Any:
+        """The memory of ``storage`` for a user, who gives it back by ``come_back`` while it ``is_out``."""

@@ -191,7 +191,7 @@ class Device:
             back.set()
 
         try:
-            give(backend.lend(storage, come_back))
+            give(backend.lend(storage, come_back, lambda: storage.lent is back))
         except BaseException:
             come_back()
             raise

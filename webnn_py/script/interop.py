@@ -72,7 +72,8 @@ class SharesBuffers:
         """Lend a buffer out as a ``wgpu.GPUBuffer``, when everything enqueued before has been submitted.
 
         Until it is given back by its ``destroy()``, the device timeline stops at the first operation that needs the
-        buffer. Losing the context calls it in.
+        buffer. Losing the context calls it in. When it is collected as garbage, it is given back with a
+        ``ResourceWarning``.
 
         Returns:
             A promise of the GPU buffer, which shares the memory. Rejected with ``TypeError`` for a buffer of another

@@ -135,9 +135,9 @@ class WgpuBackend:
             if storage.is_borrowed:
                 check_usable(storage.data, self.device, self._pipelines.layout(1, 0)[0])
 
-    def lend(self, storage: Storage, come_back: Callable[[], None]) -> LentBuffer:
-        """The memory of ``storage`` for a user; ``come_back`` is called when it is given back."""
-        return LentBuffer(storage.data, self.device, come_back)
+    def lend(self, storage: Storage, come_back: Callable[[], None], is_out: Callable[[], bool]) -> LentBuffer:
+        """The memory of ``storage`` for a user, who gives it back by ``come_back`` while it ``is_out``."""
+        return LentBuffer(storage.data, self.device, come_back, is_out)
 
     # --- graphs ----------------------------------------------------------------------------------------------
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from typing import cast, final
 
+import trio
 import wgpu
 from wgpu.backends.wgpu_native import _api
 from wgpu.backends.wgpu_native._ffi import lib
@@ -17,13 +20,32 @@ from webnn_py.device.on_wgpu.memory import STORAGE, padded
 class LentBuffer(_api.GPUBuffer):  # type: ignore[misc]  # wgpu-py has no types
     """The memory of an ``MLBuffer``, to be used like any ``wgpu.GPUBuffer`` until it is given back.
 
-    ``destroy()`` gives it back; submit what uses it before. Afterwards it can be used no more.
+    ``destroy()`` gives it back; submit what uses it before. Afterwards it can be used no more. One that is collected as
+    garbage is given back, too, with a ``ResourceWarning``.
     """
 
-    def __init__(self, buffer: wgpu.GPUBuffer, device: wgpu.GPUDevice, come_back: Callable[[], None]) -> None:
+    _come_back: Callable[[], None] | None = None
+
+    def __init__(
+        self,
+        buffer: wgpu.GPUBuffer,
+        device: wgpu.GPUDevice,
+        come_back: Callable[[], None],
+        is_out: Callable[[], bool],
+    ) -> None:
+        """Lend a buffer.
+
+        Args:
+            buffer: the memory.
+            device: whose it is.
+            come_back: is called, in the trio thread, when it is given back.
+            is_out: whether anything waits for that, which the loss of the context ends.
+        """
         lib.wgpuBufferAddRef(buffer._internal)
         super().__init__(f"{buffer.label} (lent)", buffer._internal, device, buffer.size, buffer.usage, "unmapped")
-        self._come_back: Callable[[], None] | None = come_back
+        self._come_back = come_back
+        self._is_out = is_out
+        self._token = trio.lowlevel.current_trio_token()
 
     def destroy(self) -> None:
         """Give the buffer back: WebNN work that waits for it goes on."""
@@ -31,6 +53,13 @@ class LentBuffer(_api.GPUBuffer):  # type: ignore[misc]  # wgpu-py has no types
         if come_back is not None:
             self._release()
             come_back()
+
+    def __del__(self) -> None:
+        if self._come_back is not None and self._is_out():
+            warnings.warn(f"{self.label} was never given back; destroy() does that", ResourceWarning, 1, source=self)
+            with suppress(trio.RunFinishedError):  # the run is over, and nothing waits
+                self._token.run_sync_soon(self._come_back)  # a finaliser may run in any thread
+        super().__del__()
 
 
 def check_foreign(value: object, descriptor: MLOperandDescriptor, device: wgpu.GPUDevice) -> wgpu.GPUBuffer:
