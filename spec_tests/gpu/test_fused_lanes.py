@@ -12,6 +12,7 @@ from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
 from webnn_py.device.on_wgpu import backend as wgpu_backend
 from webnn_py.device.on_wgpu.backend import features_of
+from webnn_py.device.on_wgpu.lowering import Lowering
 
 pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
@@ -193,23 +194,69 @@ async def test_other_data_types_before_and_behind(check, lanes, data_type):
     assert await check(draw, data) == 1
 
 
-async def test_more_operands_than_a_kernel_binds_leave_the_nodes_before_a_kernel_of_their_own(check, monkeypatch):
+@pytest.fixture
+def few_buffers(monkeypatch):
+    """The fewest buffers that an adapter lets a kernel bind, and no kernel binds more."""
+    most = 8
     monkeypatch.setattr(
-        wgpu_backend, "features_of", lambda device: attrs.evolve(features_of(device), max_storage_buffers=8)
+        wgpu_backend, "features_of", lambda device: attrs.evolve(features_of(device), max_storage_buffers=most)
     )
-    shape = (8, 12)
+    emit = Lowering.emit
 
-    def many(b, x, count, seed):
-        for number in range(count):
-            x = b.add(x, b.constant(eighths(shape, "float32", seed + number)))
-        return x
+    def emit_checked(lowering, kernel):
+        assert len(kernel.reads) + len(kernel.writes) <= most, kernel.label
+        emit(lowering, kernel)
 
-    for before, behind, kernels in [(4, 2, 1), (5, 2, 2), (6, 0, 1), (0, 4, 1), (0, 5, 2)]:
-        found = await check(
-            lambda b, x, before=before, behind=behind: many(b, b.softmax(many(b, x, before, 10), 1), behind, 20),
-            eighths(shape, "float32"),
-        )
-        assert found == kernels, f"{before} before, {behind} behind"
+    monkeypatch.setattr(Lowering, "emit", emit_checked)
+
+
+def sums(b, x, count, seed):
+    """An operand to which so many others are added."""
+    for number in range(count):
+        x = b.add(x, b.constant(eighths(tuple(x.shape), "float32", seed + number)))
+    return x
+
+
+@pytest.mark.usefixtures("few_buffers")
+@pytest.mark.parametrize(
+    ("before", "behind", "kernels"), [(4, 2, 1), (5, 2, 2), (6, 0, 1), (7, 0, 2), (0, 4, 1), (0, 5, 2)]
+)
+async def test_more_operands_than_a_kernel_binds_take_another_kernel(check, before, behind, kernels):
+    def draw(b, x):
+        return sums(b, b.softmax(sums(b, x, before, 10), 1), behind, 20)
+
+    assert await check(draw, eighths((8, 12), "float32")) == kernels
+
+
+@pytest.mark.usefixtures("few_buffers")
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 6])
+@pytest.mark.parametrize("shape", [(8, 12), (2, 40000)], ids=["one kernel", "two kernels"])
+@pytest.mark.parametrize("operator", OPERATORS, ids=names_of(OPERATORS))
+async def test_no_kernel_binds_more_buffers_than_it_can(check, operator, shape, count):
+    def draw(b, x):
+        return sums(b, operator(b, sums(b, x, count, 10), 1), count, 20)
+
+    await check(draw, eighths(shape, "float32"))
+
+
+@pytest.mark.usefixtures("few_buffers")
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+@pytest.mark.parametrize("count", [4, 5, 6, 7])
+async def test_no_pooling_or_resampling_binds_more_buffers_than_it_can(check, layout, count):
+    def draw(b, x):
+        pooled = sums(b, b.max_pool2d(x, window_dimensions=[2, 2], layout=layout), count, 10)
+        axes = [2, 3] if layout == "nchw" else [1, 2]
+        return sums(b, b.resample2d(pooled, mode="linear", scales=[2, 2], axes=axes), count, 20)
+
+    await check(draw, eighths((1, 8, 5, 8), "float32"))
+
+
+async def test_a_large_transposed_operand_is_copied_before_its_elements_are_read_one_by_one(check):
+    def draw(b, x):
+        return b.softmax(b.add(x, b.transpose(x)), 1)
+
+    assert await check(draw, eighths((256, 256), "float32")) == 2
+    assert await check(draw, eighths((12, 12), "float32")) == 1
 
 
 @pytest.mark.parametrize("layout", ["nchw", "nhwc"])
