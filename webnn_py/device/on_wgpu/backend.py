@@ -109,7 +109,7 @@ class WgpuBackend:
             self._watch.look()
             raise RuntimeError(ticket.done)
         mapped = self._queue.mapped_bytes(staging, byte_length)
-        mapped_data = np.frombuffer(mapped, descriptor.data_type, descriptor.element_count).reshape(descriptor.shape)
+        mapped_data = np.ndarray(descriptor.shape, descriptor.data_type, mapped)
         if mapped_data.nbytes < LARGE_COPY:
             data = mapped_data.copy()
         else:

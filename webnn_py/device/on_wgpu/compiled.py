@@ -223,4 +223,4 @@ def upload(
         whole = np.zeros(-(-data.nbytes // 4) * 4, np.uint8)
         whole[: data.nbytes] = data.reshape(-1).view(np.uint8)
         data = whole
-    write(buffer, data.reshape(-1), data.nbytes)
+    write(buffer, np.ascontiguousarray(data), data.nbytes)

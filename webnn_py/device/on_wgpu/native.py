@@ -10,7 +10,7 @@ Errors of all calls in a ``checked`` block are raised at its end, as wgpu-py's o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from threading import RLock
 from typing import Any
 
@@ -48,25 +48,29 @@ def _work_done(status: int, message: Any, userdata: Any, _unused: Any) -> None:
     _settle(status == lib.WGPUQueueWorkDoneStatus_Success, message, userdata)
 
 
-_capture, _release = _api.error_handler.capture, _api.error_handler.release
+_problems = _api.error_handler._get_proxy_stack
 
 
 class checked:  # noqa: N801 - reads like the function that it would be, were that not slower
-    """A block, at whose end what went wrong in raw calls of this thread is raised."""
+    """A block, at whose end what went wrong in raw calls of this thread is raised.
 
-    __slots__ = ("_what",)
+    wgpu-py leaves it with what lies on top of the thread's stack, as it does for its own calls: this lies there.
+    """
+
+    __slots__ = ("message", "name", "type")
 
     def __init__(self, what: str) -> None:
-        self._what = what
+        self.name = what
+        self.type = ""
+        self.message: str | None = None
 
     def __enter__(self) -> None:
-        _capture(self._what)
+        _problems().append(self)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
-        problem = _release(self._what)
-        if problem is not None and error is None:
-            name, message = problem
-            raise _helpers.ERROR_TYPES.get(name, wgpu.GPUError)(message)
+        _problems().pop()
+        if self.message is not None and error is None:
+            raise _helpers.ERROR_TYPES.get(self.type, wgpu.GPUError)(self.message)
 
 
 def trusted_module(device: wgpu.GPUDevice, code: str, label: str) -> wgpu.GPUShaderModule:
@@ -140,6 +144,8 @@ class Queue:
         self._pass_descriptor = ffi.new("WGPUComputePassDescriptor *")
         self._command_descriptor = ffi.new("WGPUCommandBufferDescriptor *")
         self._commands = ffi.new("WGPUCommandBuffer[1]")
+        self._map_info = ffi.new("WGPUBufferMapCallbackInfo *")
+        self._map_info.mode, self._map_info.callback = _SPONTANEOUS, _mapped
         self._launches: list[Launch] = []
         self._lock = RLock()
 
@@ -176,20 +182,15 @@ class Queue:
 
     def submit_copy(self, source: wgpu.GPUBuffer, target: wgpu.GPUBuffer, byte_length: int) -> None:
         """Submit what is collected, and a copy from one buffer to another behind it."""
-        copy = lib.wgpuCommandEncoderCopyBufferToBuffer
         with self._lock:
-            self._submit(
-                "copy",
-                self._take_launches(),
-                lambda encoder: copy(encoder, source._internal, 0, target._internal, 0, byte_length),
-            )
+            self._submit("copy", self._take_launches(), (source._internal, target._internal, byte_length))
 
     def _take_launches(self) -> list[Launch]:
         launches, self._launches = self._launches, []
         return launches
 
-    def _submit(self, what: str, launches: Sequence[Launch], encode: Callable[[Any], None] | None = None) -> None:
-        """Submit kernels, and what ``encode`` puts behind them.
+    def _submit(self, what: str, launches: Sequence[Launch], copy: tuple[Any, Any, int] | None = None) -> None:
+        """Submit kernels, and behind them a copy from one buffer to another, of so many bytes.
 
         Only what was encoded without an error is submitted: what the library refuses then, on a lost device too, is
         not raised but ends the process.
@@ -200,8 +201,9 @@ class Queue:
                 encoder = lib.wgpuDeviceCreateCommandEncoder(self._device, self._encoder_descriptor)
                 if launches:
                     self._encode_launches(encoder, launches)
-                if encode is not None:
-                    encode(encoder)
+                if copy is not None:
+                    source, target, byte_length = copy
+                    lib.wgpuCommandEncoderCopyBufferToBuffer(encoder, source, 0, target, 0, byte_length)
                 commands = lib.wgpuCommandEncoderFinish(encoder, self._command_descriptor)
             self._commands[0] = commands
             with checked("submit"):
@@ -230,10 +232,9 @@ class Queue:
     def map_for_reading(self, buffer: wgpu.GPUBuffer, byte_length: int) -> Ticket:
         """Ask for the buffer's memory on the host's side."""
         ticket = Ticket()
-        info = ffi.new("WGPUBufferMapCallbackInfo *")
-        info.mode, info.callback, info.userdata1 = _SPONTANEOUS, _mapped, ticket._handle
+        self._map_info.userdata1 = ticket._handle
         with checked("map"):
-            lib.wgpuBufferMapAsync(buffer._internal, lib.WGPUMapMode_Read, 0, byte_length, info[0])
+            lib.wgpuBufferMapAsync(buffer._internal, lib.WGPUMapMode_Read, 0, byte_length, self._map_info[0])
         return ticket
 
     def mapped_bytes(self, buffer: wgpu.GPUBuffer, byte_length: int) -> memoryview:
