@@ -251,3 +251,16 @@ GRAPHS = {
 @pytest.mark.parametrize(("draw", "kernels"), GRAPHS.items(), ids=[draw.__name__ for draw in GRAPHS])
 async def test_a_graph_takes_so_many_kernels(check_kernels, draw, kernels):
     await check_kernels(draw, kernels)
+
+
+def growing(b, x):
+    """Softmaxes of 1, 2, 4, 8 and 16 times as many rows."""
+    for _ in range(5):
+        x = b.tile(b.softmax(x, 1), [2, 1])
+    return b.softmax(x, 1)
+
+
+async def test_memory_serves_again_though_what_comes_later_is_larger(check_kernels, compiled):
+    await check_kernels(growing, 11)
+    largest = 8 * 12 * 4 * 2**5
+    assert compiled[-1][1] == largest + largest // 2

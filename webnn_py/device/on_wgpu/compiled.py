@@ -127,23 +127,21 @@ class WgpuGraph:
         return buffer
 
     def _place_blocks(self, kernels: Sequence[Kernel]) -> None:
-        """Give blocks memory: one that is no longer needed serves the next, the smallest that is large enough."""
-        last = {buffer: step for step, kernel in enumerate(kernels) for buffer in (*kernel.reads, *kernel.writes)}
-        free: list[wgpu.GPUBuffer] = []
+        """Give blocks memory: the largest first, each some that no block has which is needed at the same time."""
+        spans: dict[Buffer, tuple[int, int]] = {}
         for step, kernel in enumerate(kernels):
-            for buffer in kernel.writes:
-                if buffer.kind == "block" and buffer not in self._memory:
-                    self._memory[buffer] = self._take(free, padded(buffer.byte_length))
-            finished = (b for b in dict.fromkeys((*kernel.reads, *kernel.writes)) if b.kind == "block")
-            free.extend(self._memory[buffer] for buffer in finished if last[buffer] == step)
-
-    def _take(self, free: list[wgpu.GPUBuffer], byte_length: int) -> wgpu.GPUBuffer:
-        fitting = [buffer for buffer in free if byte_length <= buffer.size <= 4 * byte_length]
-        if not fitting:
-            return self.allocate(byte_length, "intermediate")
-        chosen = min(fitting, key=lambda buffer: buffer.size)
-        free.remove(chosen)
-        return chosen
+            for buffer in (*kernel.reads, *kernel.writes):
+                if buffer.kind == "block":
+                    spans[buffer] = spans.get(buffer, (step, step))[0], step
+        shared: list[tuple[wgpu.GPUBuffer, list[tuple[int, int]]]] = []
+        for buffer, (first, last) in sorted(spans.items(), key=lambda item: -item[0].byte_length):
+            free = (item for item in shared if all(end < first or begin > last for begin, end in item[1]))
+            found = next(free, None)
+            if found is None:
+                found = (self.allocate(buffer.byte_length, "intermediate"), [])
+                shared.append(found)
+            self._memory[buffer] = found[0]
+            found[1].append((first, last))
 
     def memory(self, buffer: Buffer) -> wgpu.GPUBuffer:
         """The memory of a block or constant; constants are uploaded when the first step asks for them."""
