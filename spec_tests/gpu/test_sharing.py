@@ -1,6 +1,8 @@
 """Buffers shared with a user's own WebGPU work, without copies."""
 
 import gc
+import sys
+import warnings
 from functools import partial
 
 import numpy as np
@@ -322,6 +324,21 @@ async def test_a_lent_buffer_that_is_lost_to_the_garbage_collector_comes_back_wi
     with pytest.warns(ResourceWarning, match="never given back"):
         await drop(held)
     np.testing.assert_array_equal(await answer, ONES)
+
+
+async def test_a_lent_buffer_comes_back_though_warnings_are_errors(gpu, monkeypatch):
+    said = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda problem: said.append(str(problem.exc_value)))
+    x = await gpu.create_buffer(data_type="float32", shape=[4], readable=True)
+    held = [await gpu.export_to_gpu(x)]
+    answer = gpu.read_buffer(x)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        let_go(held)
+    assert len(said) == 1
+    assert "never given back" in said[0]
+    with trio.fail_after(20):
+        np.testing.assert_array_equal(await answer, 0 * ONES)
 
 
 async def test_exports_of_wrong_buffers_are_refused(gpu):

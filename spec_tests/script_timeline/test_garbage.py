@@ -1,6 +1,7 @@
 """Buffers and graphs that are dropped and never destroyed: their memory comes back, with a warning, in order."""
 
 import gc
+import sys
 import threading
 import warnings
 import weakref
@@ -56,6 +57,18 @@ async def test_a_dropped_graph_is_released_and_told(context, device):
         del graph
         statistics = await released(context)
     assert (statistics.live_bytes, device.log[-2:]) == (0, ["release_graph", "free"])
+
+
+async def test_what_is_dropped_is_released_though_warnings_are_errors(context, device, monkeypatch):
+    said = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda problem: said.append(str(problem.exc_value)))
+    things = [await zeroed(context, [2]), await build_add_number(context, 1, [2])]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        things.clear()
+        statistics = await released(context)
+    assert [words.endswith("was never destroyed") for words in said] == [True, True]
+    assert (statistics.live_buffers, statistics.live_bytes) == (0, 0)
 
 
 async def test_what_was_destroyed_is_dropped_without_a_word(context, device):

@@ -92,8 +92,9 @@ class MLBuffer(Handle):
 
     def __del__(self) -> None:
         if not getattr(self, "_destroyed", True):
-            warnings.warn(f"{self!r} was never destroyed", ResourceWarning, source=self, stacklevel=1)
             self._context._release_from_anywhere(self._storage)
+            # Last, since a warning may be made an error.
+            warnings.warn(f"{self!r} was never destroyed", ResourceWarning, source=self, stacklevel=1)
 
     def __repr__(self) -> str:
         flags = [name for name in ("readable", "writable", "constant") if getattr(self, name)]

@@ -54,8 +54,9 @@ class MLGraph(Handle):
 
     def __del__(self) -> None:
         if not getattr(self, "_destroyed", True):
-            warnings.warn(f"{self!r} was never destroyed", ResourceWarning, source=self, stacklevel=1)
             self._context._release_from_anywhere(self._handle)
+            # Last, since a warning may be made an error.
+            warnings.warn(f"{self!r} was never destroyed", ResourceWarning, source=self, stacklevel=1)
 
     def __repr__(self) -> str:
         inputs = ", ".join(f"{name!r}: {descriptor}" for name, descriptor in self.input_descriptors.items())

@@ -55,11 +55,12 @@ class LentBuffer(_api.GPUBuffer):  # type: ignore[misc]  # wgpu-py has no types
             come_back()
 
     def __del__(self) -> None:
+        super().__del__()
         if self._come_back is not None and self._is_out():
-            warnings.warn(f"{self.label} was never given back; destroy() does that", ResourceWarning, 1, source=self)
             with suppress(trio.RunFinishedError):  # the run is over, and nothing waits
                 self._token.run_sync_soon(self._come_back)  # a finaliser may run in any thread
-        super().__del__()
+            # Last, since a warning may be made an error.
+            warnings.warn(f"{self.label} was never given back; destroy() does that", ResourceWarning, 1, source=self)
 
 
 def check_foreign(value: object, descriptor: MLOperandDescriptor, device: wgpu.GPUDevice) -> wgpu.GPUBuffer:
