@@ -53,7 +53,7 @@ class Entry:
         kernels: writes them.
         composite: draws with others.
         computes: of ``kernels``, the operand that they may compute as they read it, from what its element-wise nodes
-            read; they ask for it by ``Input.of``.
+            read; they ask for it by ``read_or_compute``.
     """
 
     expression: Expression | None = None

@@ -178,6 +178,11 @@ class Target:
         return cls(Buffer("block", count * (8 if kind in ("i64", "u64") else 4)), element)
 
     @property
+    def terms(self) -> tuple[Operand | Repeated, ...]:
+        """What is read for what is computed of the results."""
+        return () if self.behind is None else self.behind.terms
+
+    @property
     def bound_behind(self) -> int:
         """How many buffers are bound for what is computed of the results."""
         return 0 if self.behind is None else len(_bound(self.behind.chain.leaves[1:]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from webnn_py.device.on_wgpu.kernels._lanes import Lanes
+from webnn_py.device.on_wgpu.kernels._lanes import Lanes, Vector
 from webnn_py.device.on_wgpu.kernels._operands import Input, Target
 from webnn_py.device.on_wgpu.kernels._writer import Writer
 from webnn_py.device.on_wgpu.layout import Layout
@@ -35,18 +35,14 @@ def emit_pointwise(
     count = lanes.outputs
     fours = -(-count // WIDTH)
     writer.add(f"let four = group * {WORKGROUP}u + t;", f"if (four >= {fours}u) {{ return; }}")
-    # Beyond the last element, the last one.
-    at = [writer.let(f"min(four * {WIDTH}u + {lane}u, {count - 1}u)", "at") for lane in range(count % WIDTH and WIDTH)]
-
-    def read(source: Input) -> list[str]:
-        if not at:
-            return writer.reader(source, lanes, "across")("four", "0u")
-        read_one = writer.reader(source, lanes, "none")
-        return [name for place in at for name in read_one(place, "0u")]
-
-    loaded = [read(operand) for operand in operands]
+    vector: Vector = "none" if count % WIDTH else "across"
+    places = ["four"]
+    if vector == "none":  # beyond the last element, the last one
+        places = [writer.let(f"min(four * {WIDTH}u + {lane}u, {count - 1}u)", "at") for lane in range(WIDTH)]
+    loaded = [writer.read_flat(operand, shape, vector, places) for operand in operands]
+    beside = [writer.read_flat(term, shape, vector, places) for term in target.terms]
     results = [writer.let(compute(*items)) for items in zip(*loaded, strict=True)]
-    values = writer.stored(target, results, read)
+    values = writer.stored(target, results, beside)
     flat = (
         lanes.view(Layout.dense(shape))
         if count % WIDTH == 0

@@ -6,14 +6,14 @@ Sums are added up in many short chains that are then added in a tree: no chain i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import attrs
 
 from webnn_py.device.on_wgpu.kernels._combining import Item, Reduction
 from webnn_py.device.on_wgpu.kernels._lanes import Lanes, Vector, View, choose_vector, lies_across
-from webnn_py.device.on_wgpu.kernels._operands import Computed, Input, Operand, Target
+from webnn_py.device.on_wgpu.kernels._operands import Computed, Operand, Target
 from webnn_py.device.on_wgpu.kernels._team import Team
 from webnn_py.device.on_wgpu.kernels._writer import Writer, store_expression
 from webnn_py.device.on_wgpu.lowering import WORKGROUP, Lowering
@@ -237,7 +237,7 @@ class Pass:
         writer.add(f"if (y == 0u && place < {self._outputs}u) {{")
         at = f"depth * {self._outputs}u + place" if self._pieces > 1 else "place"
         for number, target in enumerate(targets):
-            values = writer.stored(target, [result[number] for result in results], self._read_beside(target, ["place"]))
+            values = writer.stored(target, [result[number] for result in results], self._beside(target, ["place"]))
             if self._vector == "across":
                 writer.add(f"{writer.writes(target, target.element.four)}[{at}] = {target.element.pack(values)};")
             else:
@@ -245,16 +245,12 @@ class Pass:
                 writer.add(f"{writer.writes(target, target.element.one)}[{at}] = {value};")
         writer.add("}")
 
-    def _read_beside(self, target: Target, places: Sequence[str]) -> Callable[[Input], list[str]]:
-        """How to name the elements of another tensor that lie where some outputs go, or fours of them."""
-        flat = Lanes(() if target.behind is None else target.behind.shape, ())
+    def _beside(self, target: Target, places: Sequence[str]) -> list[list[str]]:
+        """Name the elements of each of the target's terms that lie where these outputs, or fours of them, go."""
+        if target.behind is None:
+            return []
         vector: Vector = "across" if self._vector == "across" else "none"
-
-        def read(source: Input) -> list[str]:
-            read_at = self._writer.reader(source, flat, vector)
-            return [name for place in places for name in read_at(place, "0u")]
-
-        return read
+        return [self._writer.read_flat(term, target.behind.shape, vector, places) for term in target.terms]
 
     def _store_packed(self, results: Sequence[str], targets: Sequence[Target]) -> None:
         """Hand the workgroup's outputs to invocations that pack four of them; the last ones may be repeated."""
@@ -268,5 +264,5 @@ class Pass:
             writer.add(f"if (t < {across // WIDTH}u && four < {fours}u) {{")
             places = [f"min(four * {WIDTH}u + {lane}u, {self._outputs - 1}u)" for lane in range(WIDTH)]
             values = [f"{array}[t * {WIDTH}u + {lane}u]" for lane in range(WIDTH)]
-            values = writer.stored(target, values, self._read_beside(target, places))
+            values = writer.stored(target, values, self._beside(target, places))
             writer.add(f"{writer.writes(target, target.element.four)}[four] = {target.element.pack(values)};", "}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Final
 
 import attrs
@@ -141,8 +140,9 @@ class Rows:
         groups = -(-self._outputs // across)
         # Where one dimension has not enough workgroups for all, there are some too many.
         guarded = self._outputs % across != 0 or groups > MAX_WORKGROUPS
+        beside = [self.read(term) for term in target.terms]
         for number, (unit, results) in enumerate(zip(self._units, grid, strict=True)):
-            values = writer.stored(target, results, partial(self._read_beside, unit))
+            values = writer.stored(target, results, [units[number] for units in beside])
             conditions = [f"place < {self._outputs}u"] if guarded else []
             if number == len(self._units) - 1 and not self._last_is_sure:
                 conditions.append(f"{self._beyond} < {self._units_of_lane}u")
@@ -152,9 +152,6 @@ class Rows:
             if conditions:
                 writer.add("}")
         writer.emit(self._team.size, groups)
-
-    def _read_beside(self, unit: str, source: Input) -> list[str]:
-        return self.writer.reader(source, self._lanes, self._vector)("output", unit)
 
     def _set(self, lane: int) -> int:
         return lane if self._vector == "across" else 0

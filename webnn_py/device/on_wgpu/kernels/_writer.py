@@ -92,18 +92,23 @@ class Writer:
         readers = [self.reader(term, lanes, vector) for term in source.terms]
         return lambda *at: self._call(source.chain, [read(*at) for read in readers])
 
-    def stored(self, target: Target, values: Sequence[str], read: Callable[[Input], list[str]]) -> list[str]:
+    def read_flat(self, source: Input, shape: tuple[int, ...], vector: Vector, places: Sequence[str]) -> list[str]:
+        """Name the elements of an operand of a shape that have these numbers, or are the fours of these numbers."""
+        read = self.reader(source, Lanes(shape, ()), vector)
+        return [name for place in places for name in read(place, "0u")]
+
+    def stored(self, target: Target, values: Sequence[str], beside: Sequence[Sequence[str]]) -> list[str]:
         """Name what is to be stored for computed elements: they, or what the target's chain makes of them.
 
         Args:
             target: where they go.
             values: expressions for the elements.
-            read: names the elements of another tensor that lie where these go.
+            beside: the elements of each of the target's terms that lie where these go.
         """
         if target.behind is None:
             return list(values)
         narrowed = [self.let(target.behind.computed.narrow(value)) for value in values]
-        return self._call(target.behind.chain, [narrowed, *(read(term) for term in target.behind.terms)])
+        return self._call(target.behind.chain, [narrowed, *beside])
 
     def _call(self, chain: Chain, columns: Sequence[Sequence[str]]) -> list[str]:
         """Name what a chain makes of each of some elements, given what it reads, column by column."""
