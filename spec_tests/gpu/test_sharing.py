@@ -301,6 +301,12 @@ async def test_losing_the_context_calls_lent_buffers_in(gpu):
     gc.collect()
 
 
+def lent_buffers():
+    """How many wgpu-py has not let go of."""
+    gc.collect()
+    return wgpu.GPUBuffer._ot.counts.get("LentBuffer", 0)
+
+
 def let_go(held):
     held.clear()
     gc.collect()
@@ -314,6 +320,7 @@ async def let_go_here(held):
 async def test_a_lent_buffer_that_is_lost_to_the_garbage_collector_comes_back_with_a_warning(gpu, where):
     x = await gpu.create_buffer(data_type="float32", shape=[4], readable=True, writable=True)
     gpu.write_buffer(x, ONES)
+    before = lent_buffers()
     held = [gpu.export_to_gpu(x)]
     answer = gpu.read_buffer(x)
     await wait_all_tasks_blocked()
@@ -323,6 +330,7 @@ async def test_a_lent_buffer_that_is_lost_to_the_garbage_collector_comes_back_wi
     drop = partial(trio.to_thread.run_sync, let_go) if where == "in a thread" else let_go_here
     with pytest.warns(ResourceWarning, match="never given back"):
         await drop(held)
+    assert lent_buffers() == before
     np.testing.assert_array_equal(await answer, ONES)
 
 
