@@ -7,6 +7,7 @@ from hypothesis import settings
 import webnn_py
 from spec_tests.support import checked_indices
 from spec_tests.support.backends import BACKENDS
+from spec_tests.support.binding_rules import check_bindings
 from spec_tests.support.watched_device import WatchedDevice
 from spec_tests.wpt.option import pytest_addoption as add_wpt_option
 from spec_tests.wpt.option import pytest_ignore_collect, pytest_terminal_summary  # noqa: F401 - hooks
@@ -22,9 +23,10 @@ def pytest_addoption(parser):
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _checked_indices(request):
-    """Throughout, if the option says so."""
+def _checked_kernels(request):
+    """Throughout: what kernels bind, and their indices if the option says so."""
     with pytest.MonkeyPatch.context() as patch:
+        check_bindings(patch)
         if request.config.getoption(checked_indices.OPTION):
             checked_indices.check_indices(patch)
         yield

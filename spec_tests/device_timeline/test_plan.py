@@ -55,13 +55,13 @@ def test_intermediates_that_are_needed_at_the_same_step_never_overlap(laid):
 
 
 @settings(deadline=None)
-@given(intervals)
-def test_every_intermediate_lies_aligned_within_the_arena(laid):
-    arena = lay_out(laid)
+@given(intervals, st.sampled_from([ALIGNMENT, 256]))
+def test_every_intermediate_lies_aligned_within_the_arena(laid, alignment):
+    arena = lay_out(laid, alignment)
     assert arena.offsets.keys() == laid.keys()
     for value, interval in laid.items():
         assert arena.offsets[value] >= 0
-        assert arena.offsets[value] % ALIGNMENT == 0
+        assert arena.offsets[value] % alignment == 0
         assert arena.offsets[value] + interval.byte_length <= arena.byte_length
 
 

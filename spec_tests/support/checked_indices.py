@@ -9,6 +9,7 @@ import re
 import attrs
 
 from webnn_py.device.on_wgpu import backend, pipelines
+from webnn_py.device.on_wgpu.arena import Range
 from webnn_py.device.on_wgpu.compiled import WgpuGraph
 from webnn_py.device.on_wgpu.memory import STORAGE
 from webnn_py.device.on_wgpu.pipelines import Pipelines
@@ -66,14 +67,14 @@ class Checks:
         number = self.numbers.setdefault((label, code), len(self.numbers) + 1)
         return make(device, with_checks(code, number), label)
 
-    def make_layout(self, make, pipelines, reads, writes):
-        is_for_kernels = writes > 0
-        return make(pipelines, reads, writes + is_for_kernels)
+    def make_layout(self, make, pipelines, writable):
+        is_for_kernels = any(writable)
+        return make(pipelines, (*writable, True) if is_for_kernels else writable)
 
-    def bind(self, bind, graph, kernel, buffers):
+    def bind(self, bind, graph, kernel, ranges):
         if graph not in self.flags:
             self.flags[graph] = graph._device.create_buffer(size=4, usage=STORAGE)
-        return bind(graph, kernel, [*buffers, self.flags[graph]])
+        return bind(graph, kernel, [*ranges, Range.whole(self.flags[graph])])
 
     def run(self, run, graph, *storages):
         run(graph, *storages)

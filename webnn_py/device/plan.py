@@ -3,7 +3,8 @@
 Shared by the backends; what memory it is that they share, it does not know.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Generic, TypeVar
 
 import attrs
 import numpy as np
@@ -13,6 +14,9 @@ from webnn_py.graph import Constant, Graph, Node, Output, Value
 
 ALIGNMENT = 64
 """Intermediates start at multiples of this many bytes: a cache line, and more than any SIMD load asks for."""
+
+Key = TypeVar("Key", bound=Hashable)
+"""What a backend takes for an intermediate."""
 
 Places = npt.NDArray[np.int64]
 """Places in memory, in bytes from its start."""
@@ -50,10 +54,10 @@ class Interval:
 
 
 @attrs.frozen
-class Arena:
+class Arena(Generic[Key]):
     """Where intermediates lie in one piece of memory."""
 
-    offsets: Mapping[Value, int]
+    offsets: Mapping[Key, int]
     byte_length: int
 
 
@@ -93,14 +97,14 @@ def lifetimes(
     }
 
 
-def lay_out(intervals: Mapping[Value, Interval]) -> Arena:
+def lay_out(intervals: Mapping[Key, Interval], alignment: int = ALIGNMENT) -> Arena[Key]:
     """Place intermediates so that those needed at the same time never overlap: largest first, lowest gap first."""
-    offsets: dict[Value, int] = {}
+    offsets: dict[Key, int] = {}
     # What is placed already, by ascending start. Each has to be compared with all of them, so numpy does it.
     first, last, starts, ends = columns = np.empty((4, len(intervals)), np.int64)
     total = 0
     for count, (value, interval) in enumerate(sorted(intervals.items(), key=lambda item: -item[1].byte_length)):
-        size = -(-interval.byte_length // ALIGNMENT) * ALIGNMENT
+        size = -(-interval.byte_length // alignment) * alignment
         together = (first[:count] <= interval.last) & (last[:count] >= interval.first)
         offset = lowest_gap(starts[:count][together], ends[:count][together], size)
         place = starts[:count].searchsorted(offset)

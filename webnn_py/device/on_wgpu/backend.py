@@ -133,7 +133,7 @@ class WgpuBackend:
     def _check_usable(self, *storages: Storage) -> None:
         for storage in storages:
             if storage.is_borrowed:
-                check_usable(storage.data, self.device, self._pipelines.layout(1, 0)[0])
+                check_usable(storage.data, self.device, self._pipelines.layout((False,))[0])
 
     def lend(self, storage: Storage, come_back: Callable[[], None], is_out: Callable[[], bool]) -> LentBuffer:
         """The memory of ``storage`` for a user, who gives it back by ``come_back`` while it ``is_out``."""

@@ -13,6 +13,7 @@ import numpy as np
 import wgpu
 
 from webnn_py.device.backend import Memory, Storage
+from webnn_py.device.on_wgpu.arena import Range, place_blocks
 from webnn_py.device.on_wgpu.lowering import Buffer, Features, Kernel, Lowering
 from webnn_py.device.on_wgpu.memory import STORAGE, padded
 from webnn_py.device.on_wgpu.native import Launch, Queue
@@ -44,13 +45,13 @@ class WgpuGraph:
         self._pipelines = pipelines
         self._features = features
         self._owned: list[wgpu.GPUBuffer] = []
-        self._memory: dict[Buffer, wgpu.GPUBuffer] = {}
+        self._memory: dict[Buffer, Range] = {}
         graph = join_siblings(expand_composites(graph))
         folded, live = split_constant(graph) if fold else ([], list(graph.nodes))
         known = self._fold(graph, folded, live)
         lowering = Lowering(Graph(graph.inputs, graph.outputs, tuple(live)), features, known)
         lowering.run()
-        self._place_blocks(lowering.kernels)
+        self._memory |= place_blocks(lowering.kernels, device.limits["max-buffer-size"], self.allocate)
         compiled = pipelines.compile([*lowering.prologue, *lowering.kernels])
         self._prepare(lowering, compiled)
         compiled = compiled[len(lowering.prologue) :]
@@ -110,13 +111,13 @@ class WgpuGraph:
             return
         for kernel in lowering.prologue:
             for buffer in kernel.writes:
-                self._memory[buffer] = self.allocate(buffer.byte_length, "repacked constant")
+                self._memory[buffer] = Range.whole(self.allocate(buffer.byte_length, "repacked constant"))
         steps = [Step(self, kernel, pipeline) for kernel, pipeline in zip(lowering.prologue, pipelines, strict=False)]
         self._queue.run([step.launch({}, {}) for step in steps])
         needed = {buffer for kernel in lowering.kernels for buffer in kernel.reads}
         for buffer in {buffer for kernel in lowering.prologue for buffer in kernel.reads} - needed:
             if isinstance(buffer.data, np.ndarray):
-                memory = self._memory.pop(buffer)
+                memory = self._memory.pop(buffer).buffer
                 self._owned.remove(memory)
                 memory.destroy()
 
@@ -126,27 +127,10 @@ class WgpuGraph:
         self._owned.append(buffer)
         return buffer
 
-    def _place_blocks(self, kernels: Sequence[Kernel]) -> None:
-        """Give blocks memory: the largest first, each some that no block has which is needed at the same time."""
-        spans: dict[Buffer, tuple[int, int]] = {}
-        for step, kernel in enumerate(kernels):
-            for buffer in (*kernel.reads, *kernel.writes):
-                if buffer.kind == "block":
-                    spans[buffer] = spans.get(buffer, (step, step))[0], step
-        shared: list[tuple[wgpu.GPUBuffer, list[tuple[int, int]]]] = []
-        for buffer, (first, last) in sorted(spans.items(), key=lambda item: -item[0].byte_length):
-            free = (item for item in shared if all(end < first or begin > last for begin, end in item[1]))
-            found = next(free, None)
-            if found is None:
-                found = (self.allocate(buffer.byte_length, "intermediate"), [])
-                shared.append(found)
-            self._memory[buffer] = found[0]
-            found[1].append((first, last))
-
-    def memory(self, buffer: Buffer) -> wgpu.GPUBuffer:
+    def memory(self, buffer: Buffer) -> Range:
         """The memory of a block or constant; constants are uploaded when the first step asks for them."""
         if buffer not in self._memory:
-            self._memory[buffer] = self._constant(buffer)
+            self._memory[buffer] = Range.whole(self._constant(buffer))
         return self._memory[buffer]
 
     def _constant(self, buffer: Buffer) -> wgpu.GPUBuffer:
@@ -161,15 +145,14 @@ class WgpuGraph:
             raise TypeError(f"a constant of {type(buffer.data).__name__}")
         return buffer.data
 
-    def bind(self, kernel: Kernel, buffers: Sequence[wgpu.GPUBuffer]) -> wgpu.GPUBindGroup:
-        """A bind group of ``buffers``, in the order of the kernel's bindings."""
-        layout = self._pipelines.layout(len(kernel.reads), len(kernel.writes))[0]
+    def bind(self, kernel: Kernel, ranges: Sequence[Range]) -> wgpu.GPUBindGroup:
+        """A bind group of ``ranges``, in the order of the kernel's bindings."""
         return self._device.create_bind_group(
             label=kernel.label,
-            layout=layout,
+            layout=self._pipelines.layout(kernel.writable)[0],
             entries=[
-                {"binding": index, "resource": {"buffer": buffer, "offset": 0, "size": buffer.size}}
-                for index, buffer in enumerate(buffers)
+                {"binding": index, "resource": {"buffer": item.buffer, "offset": item.offset, "size": item.byte_length}}
+                for index, item in enumerate(ranges)
             ],
         )
 
@@ -202,8 +185,11 @@ class Step:
         if group is None:
             if len(self._groups) >= MOST_GROUPS:
                 self._groups.clear()
-            buffers = [given[buffer] if buffer in given else self._graph.memory(buffer) for buffer in self._buffers]
-            group = self._groups[key] = self._graph.bind(self._kernel, buffers)
+            ranges = [
+                Range.whole(given[buffer]) if buffer in given else self._graph.memory(buffer)
+                for buffer in self._buffers
+            ]
+            group = self._groups[key] = self._graph.bind(self._kernel, ranges)
         return (self._pipeline._internal, group._internal, *self._kernel.workgroups, group)
 
 

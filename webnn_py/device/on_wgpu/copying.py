@@ -56,13 +56,13 @@ def emit_copy(lowering: Lowering, place: Place, target: Buffer, descriptor: MLOp
     fours = Layout.dense((-(-count // WIDTH),)) if layout.is_dense else layout.fours()
     exchange = Exchange.of(layout, bits)
     if fours is not None:
-        declared = declare([("b", bits.four)], [("o", bits.four)])
+        declared = declare([(place.buffer, "b", bits.four)], [(target, "o", bits.four)])
         main, workgroups = _main(count, f"  o[four] = b[{fours.index('four')}];")
     elif exchange is not None:
-        declared = declare([("b", exchange.source)], [("o", exchange.target)])
+        declared = declare([(place.buffer, "b", exchange.source)], [(target, "o", exchange.target)])
         main, workgroups = exchange.main()
     else:
-        declared = declare([("b", bits.one)], [("o", bits.four)])
+        declared = declare([(place.buffer, "b", bits.one)], [(target, "o", bits.four)])
         repeats = layout.repeats()
         if repeats is not None:
             main, workgroups = _main(

@@ -135,7 +135,9 @@ def emit_expression(lowering: Lowering, node: Node) -> None:
     prepare = "".join(dict.fromkeys(text for text, _ in loads))
     main, workgroups = _main(descriptor.element_count, f"{prepare}  o[four] = {output.pack(calls)};")
     source = module(
-        declare([(name, kind) for (_, kind), name in operands.bindings.items()], [("o", output.four)]),
+        declare(
+            [(buffer, name, kind) for (buffer, kind), name in operands.bindings.items()], [(target, "o", output.four)]
+        ),
         chain.function("compute"),
         main,
     )

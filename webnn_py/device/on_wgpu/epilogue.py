@@ -9,7 +9,7 @@ import attrs
 from webnn_py.device.on_wgpu.chains import Chain
 from webnn_py.device.on_wgpu.elements import _main, _Operands, module
 from webnn_py.device.on_wgpu.layout import Layout
-from webnn_py.device.on_wgpu.lowering import Buffer, Kernel, Lowering, declare
+from webnn_py.device.on_wgpu.lowering import Binding, Buffer, Kernel, Lowering, declare
 from webnn_py.device.on_wgpu.wgsl import WIDTH, Element
 from webnn_py.graph import Node, Value
 
@@ -139,14 +139,14 @@ class Finish:
     """
 
     text: str
-    bindings: Sequence[tuple[Buffer, str, str]]
+    bindings: Sequence[Binding]
     target: Buffer
     kind: str
 
     def kernel(
         self,
         label: str,
-        reads: Sequence[tuple[Buffer, str, str]],
+        reads: Sequence[Binding],
         parts: Sequence[str],
         main: str,
         workgroups: tuple[int, int, int],
@@ -156,7 +156,7 @@ class Finish:
         ``main`` calls functions of the parts alone.
         """
         bound = [*reads, *self.bindings]
-        declared = declare([(name, kind) for _, name, kind in bound], [("o", self.kind)])
+        declared = declare(bound, [(self.target, "o", self.kind)])
         source = module(declared, self.text, *parts, main=main)
         return Kernel(label, source, tuple(buffer for buffer, _, _ in bound), (self.target,), workgroups)
 

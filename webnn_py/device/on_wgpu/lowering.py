@@ -47,7 +47,7 @@ class Buffer:
     """A piece of memory that kernels read or write.
 
     Attributes:
-        kind: an input or output of the dispatch, a constant, or a block whose memory is given later.
+        kind: an input or output of the dispatch, a constant, or a block: memory of the graph's, given later.
         byte_length: its size.
         name: of an input or output.
         data: of a constant: the host's bytes, the storage of a constant buffer, or a GPU buffer computed at build.
@@ -74,9 +74,9 @@ class Kernel:
     Attributes:
         label: operator and data types, for messages and profilers.
         source: a WGSL module with the entry point ``main`` and, in group 0, a binding for each of ``reads`` and then
-            for each of ``writes``.
-        reads: read-only storage buffers.
-        writes: read-write storage buffers.
+            for each of ``writes``, as :func:`declare` says them.
+        reads: what it reads.
+        writes: what it writes.
         workgroups: in x, y and z.
     """
 
@@ -85,6 +85,32 @@ class Kernel:
     reads: tuple[Buffer, ...]
     writes: tuple[Buffer, ...]
     workgroups: tuple[int, int, int]
+
+    @property
+    def writable(self) -> tuple[bool, ...]:
+        """For each binding, whether it is declared for writing."""
+        return writable(self.reads, self.writes)
+
+    @property
+    def writes_apart(self) -> bool:
+        """Whether the blocks that it writes have to lie in other buffers than those that it reads."""
+        return reads_twice(self.reads)
+
+
+def writable(reads: Sequence[Buffer], writes: Sequence[Buffer]) -> tuple[bool, ...]:
+    """For each binding, whether it is declared for writing: what is written, and the blocks read beside such a block.
+
+    All blocks may lie in one GPU buffer, and WebGPU lets a dispatch use a buffer for reading or for writing. Ranges
+    that are bound for writing must not overlap, so a kernel that reads one block twice binds it for reading.
+    """
+    shares = any(buffer.kind == "block" for buffer in writes) and not reads_twice(reads)
+    return (*(shares and buffer.kind == "block" for buffer in reads), *(True for _ in writes))
+
+
+def reads_twice(reads: Sequence[Buffer]) -> bool:
+    """Whether a block is bound more than once: as elements and as fours."""
+    blocks = [buffer for buffer in reads if buffer.kind == "block"]
+    return len(set(blocks)) < len(blocks)
 
 
 class Lowering:
@@ -316,12 +342,15 @@ def grid(groups: int) -> tuple[int, int, int]:
     return -(-groups // rows), rows, 1
 
 
-def declare(reads: Sequence[tuple[str, str]], writes: Sequence[tuple[str, str]]) -> str:
-    """The bindings of a module: (name, type of the array's elements) of what is read, then of what is written."""
+Binding = tuple[Buffer, str, str]
+"""A buffer, its name in a module, and the WGSL type of the elements of the array that it is there."""
+
+
+def declare(reads: Sequence[Binding], writes: Sequence[Binding]) -> str:
+    """The bindings of a module: what is read, then what is written."""
+    access = writable([buffer for buffer, _, _ in reads], [buffer for buffer, _, _ in writes])
     lines = [
-        f"@group(0) @binding({index}) var<storage, {access}> {name}: array<{kind}>;"
-        for index, (name, kind, access) in enumerate(
-            [(*item, "read") for item in reads] + [(*item, "read_write") for item in writes]
-        )
+        f"@group(0) @binding({index}) var<storage, {'read_write' if written else 'read'}> {name}: array<{kind}>;"
+        for index, ((_, name, kind), written) in enumerate(zip((*reads, *writes), access, strict=True))
     ]
     return "\n".join(lines) + "\n"

@@ -26,8 +26,8 @@ class Pipelines:
     def __init__(self, device: wgpu.GPUDevice) -> None:
         self._device = device
         self._lock = Lock()
-        self._pipelines: dict[tuple[str, int, int], Future[wgpu.GPUComputePipeline]] = {}
-        self._layouts: dict[tuple[int, int], tuple[wgpu.GPUBindGroupLayout, wgpu.GPUPipelineLayout]] = {}
+        self._pipelines: dict[tuple[str, tuple[bool, ...]], Future[wgpu.GPUComputePipeline]] = {}
+        self._layouts: dict[tuple[bool, ...], tuple[wgpu.GPUBindGroupLayout, wgpu.GPUPipelineLayout]] = {}
 
     def compile(self, kernels: Sequence[Kernel]) -> list[wgpu.GPUComputePipeline]:
         """The pipelines of ``kernels``; new ones are compiled side by side.
@@ -50,28 +50,31 @@ class Pipelines:
             self._pipelines.clear()
             self._layouts.clear()
 
-    def layout(self, reads: int, writes: int) -> tuple[wgpu.GPUBindGroupLayout, wgpu.GPUPipelineLayout]:
-        """The layouts of modules with so many bindings."""
+    def layout(self, writable: tuple[bool, ...]) -> tuple[wgpu.GPUBindGroupLayout, wgpu.GPUPipelineLayout]:
+        """The layouts of modules with so many bindings, each of which is declared for writing or not."""
         with self._lock:
-            return self._layout(reads, writes)
+            return self._layout(writable)
 
-    def _layout(self, reads: int, writes: int) -> tuple[wgpu.GPUBindGroupLayout, wgpu.GPUPipelineLayout]:
-        if (reads, writes) not in self._layouts:
-            kinds = ["read-only-storage"] * reads + ["storage"] * writes
+    def _layout(self, writable: tuple[bool, ...]) -> tuple[wgpu.GPUBindGroupLayout, wgpu.GPUPipelineLayout]:
+        if writable not in self._layouts:
             entries: list[dict[str, Any]] = [
-                {"binding": index, "visibility": wgpu.ShaderStage.COMPUTE, "buffer": {"type": kind}}
-                for index, kind in enumerate(kinds)
+                {
+                    "binding": index,
+                    "visibility": wgpu.ShaderStage.COMPUTE,
+                    "buffer": {"type": "storage" if written else "read-only-storage"},
+                }
+                for index, written in enumerate(writable)
             ]
             group = self._device.create_bind_group_layout(entries=entries)
-            self._layouts[reads, writes] = (group, self._device.create_pipeline_layout(bind_group_layouts=[group]))
-        return self._layouts[reads, writes]
+            self._layouts[writable] = (group, self._device.create_pipeline_layout(bind_group_layouts=[group]))
+        return self._layouts[writable]
 
     def _pipeline(self, kernel: Kernel) -> Future[wgpu.GPUComputePipeline]:
-        key = (kernel.source, len(kernel.reads), len(kernel.writes))
+        key = (kernel.source, kernel.writable)
         with self._lock:
             future = self._pipelines.get(key)
             if future is None or (future.done() and future.exception() is not None):
-                layout = self._layout(key[1], key[2])[1]
+                layout = self._layout(kernel.writable)[1]
                 future = self._pipelines[key] = _EXECUTOR.submit(self._make, kernel, layout)
             return future
 

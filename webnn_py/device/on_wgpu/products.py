@@ -13,7 +13,7 @@ import attrs
 from webnn_py.device.on_wgpu.elements import module
 from webnn_py.device.on_wgpu.epilogue import Epilogue, Finish, emit_finish
 from webnn_py.device.on_wgpu.lowering import Buffer, Kernel, Lowering, declare, grid
-from webnn_py.device.on_wgpu.sources import Source, binding_kind, described
+from webnn_py.device.on_wgpu.sources import Source, bound, described
 from webnn_py.device.on_wgpu.staging import LANES, Staging
 from webnn_py.device.on_wgpu.tiling import Tile, choose_splits, choose_tile
 from webnn_py.device.on_wgpu.wgsl import WIDTH
@@ -137,24 +137,17 @@ class TileWriter:
         product, tile = self._product, self._tile
         groups = self._row_tiles * self._column_tiles * product.batch * self._splits
         workgroups = grid(groups)
-        parts = [
-            f"var<workgroup> tile: array<{self._left.vector}, {tile.fours}>;",
-            product.left.functions("left", self._fetched),
-            product.right.functions("right", self._fetched),
-        ]
+        reads, functions = bound({"left": product.left, "right": product.right}, self._fetched)
+        parts = [f"var<workgroup> tile: array<{self._left.vector}, {tile.fours}>;", *functions]
         key = self._key()
         main = _MAINS.get(key)
         if main is None:
             if len(_MAINS) >= MOST_MAINS:
                 _MAINS.clear()
             main = _MAINS[key] = self._main(groups, workgroups[0])
-        reads = [
-            (side.buffer, name, binding_kind(side)) for name, side in (("left", product.left), ("right", product.right))
-        ]
         if isinstance(self._end, Finish):
             return self._end.kernel(label, reads, parts, main, workgroups)
-        kind = "vec4<f32>" if product.fours else "f32"
-        declared = declare([(name, kind_) for _, name, kind_ in reads], [("sums", kind)])
+        declared = declare(reads, [(self._end, "sums", "vec4<f32>" if product.fours else "f32")])
         source = module(declared, *parts, main=main)
         return Kernel(label, source, tuple(buffer for buffer, _, _ in reads), (self._end,), workgroups)
 

@@ -16,7 +16,7 @@ from webnn_py.device.on_wgpu.elements import module
 from webnn_py.device.on_wgpu.epilogue import Epilogue, Finish, emit_finish
 from webnn_py.device.on_wgpu.lowering import Buffer, Kernel, Lowering, declare, grid
 from webnn_py.device.on_wgpu.products import Product, emit_product, padded_count
-from webnn_py.device.on_wgpu.sources import Matrix, binding_kind
+from webnn_py.device.on_wgpu.sources import Matrix, bound
 from webnn_py.device.on_wgpu.tiling import UNITS
 from webnn_py.device.on_wgpu.wgsl import WIDTH
 
@@ -176,26 +176,17 @@ class SkinnyWriter:
         body = "\n".join(f"  {line}" for line in lines)
         vector = "f32" if plan.is_along or plan.unit == 1 else "vec4<f32>"
         room = plan.vectors.outer * plan.places if plan.is_along else min(plan.vectors.outer, ADDED_AT_ONCE)
-        parts = [
-            f"var<workgroup> sums_of: array<{vector}, {room * THREADS}>;",
-            plan.matrix.functions("matrix", "f32"),
-            plan.vectors.functions("vectors", "f32"),
-        ]
+        reads, functions = bound({"matrix": plan.matrix, "vectors": plan.vectors}, "f32")
+        parts = [f"var<workgroup> sums_of: array<{vector}, {room * THREADS}>;", *functions]
         main = f"""
 @compute @workgroup_size({THREADS})
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {{
 {body}
 }}
 """
-        reads = [
-            (side.buffer, name, binding_kind(side))
-            for name, side in (("matrix", plan.matrix), ("vectors", plan.vectors))
-        ]
         if isinstance(self._end, Finish):
             return self._end.kernel(label, reads, parts, main, workgroups)
-        declared = declare(
-            [(name, kind) for _, name, kind in reads], [("sums", "vec4<f32>" if plan.stores_fours else "f32")]
-        )
+        declared = declare(reads, [(self._end, "sums", "vec4<f32>" if plan.stores_fours else "f32")])
         source = module(declared, *parts, main=main)
         return Kernel(label, source, tuple(buffer for buffer, _, _ in reads), (self._end,), workgroups)
 

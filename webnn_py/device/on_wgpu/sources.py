@@ -6,14 +6,14 @@ over. A workgroup brings a tile of each side into its memory, four neighbours on
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from functools import cached_property
 from typing import Any, Literal, Protocol
 
 import attrs
 
 from webnn_py.device.on_wgpu.layout import Layout
-from webnn_py.device.on_wgpu.lowering import Buffer
+from webnn_py.device.on_wgpu.lowering import Binding, Buffer
 from webnn_py.device.on_wgpu.wgsl import WIDTH, Element
 
 Way = Literal["direct", "turned", "single"]
@@ -45,8 +45,8 @@ class Source(Protocol):
     @property
     def follows_inner(self) -> bool: ...
 
-    def functions(self, name: str, scalar: str) -> str:
-        """The functions that the other texts call; ``name`` is the binding's."""
+    def functions(self, name: str, scalar: str, array: str) -> str:
+        """The functions that the other texts call, which read the binding ``array``."""
 
     def begin(self, name: str) -> list[str]:
         """Statements before all others; the number of the ``batch`` is known."""
@@ -72,17 +72,27 @@ def binding_kind(source: Source) -> str:
     return source.element.one if source.way == "single" else source.element.four
 
 
-def read_function(source: Source, name: str, scalar: str) -> str:
-    """``name_at(i)``: the element, or the four, number i of the buffer, computed in ``scalar``."""
+def bound(sides: Mapping[str, Source], scalar: str) -> tuple[list[Binding], list[str]]:
+    """The bindings of a kernel's sides, one for those that read one buffer alike, and the functions that read them."""
+    arrays: dict[tuple[Buffer, str], str] = {}
+    functions = []
+    for name, side in sides.items():
+        array = arrays.setdefault((side.buffer, binding_kind(side)), name)
+        functions.append(side.functions(name, scalar, array))
+    return [(buffer, name, kind) for (buffer, kind), name in arrays.items()], functions
+
+
+def read_function(source: Source, name: str, scalar: str, array: str) -> str:
+    """``name_at(i)``: the element, or the four, number i of ``array``, computed in ``scalar``."""
     if source.way == "single":
-        value = source.element.load(name, "i")
+        value = source.element.load(array, "i")
         value = value if scalar == "f32" else f"{scalar}({value})"
         return f"fn {name}_at(i: u32) -> {scalar} {{ return {value}; }}"
     if source.element.one == scalar:
-        return f"fn {name}_at(i: u32) -> vec4<{scalar}> {{ return {name}[i]; }}"
+        return f"fn {name}_at(i: u32) -> vec4<{scalar}> {{ return {array}[i]; }}"
     values = ", ".join(source.element.unpack("four"))
     wide = f"vec4<f32>({values})" if scalar == "f32" else f"vec4<{scalar}>(vec4<f32>({values}))"
-    return f"fn {name}_at(i: u32) -> vec4<{scalar}> {{ let four = {name}[i]; return {wide}; }}"
+    return f"fn {name}_at(i: u32) -> vec4<{scalar}> {{ let four = {array}[i]; return {wide}; }}"
 
 
 def wrapped(number: int) -> str:
@@ -157,8 +167,8 @@ class Matrix:
             return self.outer == 1 or (self.inner > 1 and abs(self.inner_stride) < abs(self.outer_stride))
         return self.way == "turned"
 
-    def functions(self, name: str, scalar: str) -> str:
-        return read_function(self, name, scalar)
+    def functions(self, name: str, scalar: str, array: str) -> str:
+        return read_function(self, name, scalar, array)
 
     def begin(self, name: str) -> list[str]:
         batches = self.batches if self.way == "single" else in_fours(self.batches)
@@ -297,7 +307,7 @@ class Windows:
         """Whether all of a tile has to do with one element of the windows only, but for the channel."""
         return self.channels % depth == 0
 
-    def functions(self, name: str, scalar: str) -> str:
+    def functions(self, name: str, scalar: str, array: str) -> str:
         vertical, horizontal = self.axes
         unit = self._unit
         zero = f"vec4<{scalar}>()" if unit == WIDTH else f"{scalar}()"
@@ -308,7 +318,7 @@ class Windows:
             inside += f" && {tap}" if min(axis.counts) < axis.taps else ""
         is_inside = vertical.is_inside and horizontal.is_inside
         value = f"{name}_at(base + tap.x + c)"
-        return f"""{read_function(self, name, scalar)}
+        return f"""{read_function(self, name, scalar, array)}
 fn {name}_window(o: u32, phase: vec4<u32>) -> vec3<u32> {{
   let window = o % {self.windows}u;
   let h = window / {horizontal.outputs}u * {vertical.stride}u + phase.x;

@@ -99,7 +99,7 @@ class Moving:
 
     def finish(self, operator: str, main: str, workgroups: tuple[int, int, int], target: Buffer, kind: str) -> None:
         """Add the kernel with an entry point that writes ``o``, an array of ``kind``."""
-        reads = [(name, read) for (_, read), name in self._bindings.items()]
-        source = module(declare(reads, [("o", kind)]), *self._functions, main)
+        reads = [(buffer, name, read) for (buffer, read), name in self._bindings.items()]
+        source = module(declare(reads, [(target, "o", kind)]), *self._functions, main)
         buffers = tuple(buffer for buffer, _ in self._bindings)
         self._lowering.emit(Kernel(f"{operator} {self._data_type}", source, buffers, (target,), workgroups))

@@ -38,7 +38,7 @@ def packed_filter(
     calls = [f"packed(min(i + {lane}u, {count - 1}u))" for lane in range(WIDTH)]
     main, workgroups = _main(count, f"  o[four] = {element.pack(calls)};")
     source = module(
-        declare([("b", element.one)], [("o", element.four)]),
+        declare([(place.buffer, "b", element.one)], [(buffer, "o", element.four)]),
         _element_of(conv, axes, firsts, steps, element.load("b", "at"), shape),
         main,
     )

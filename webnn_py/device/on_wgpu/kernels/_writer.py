@@ -180,8 +180,8 @@ class Writer:
             ]
         )
         declared = declare(
-            [(name, kind) for (_, kind), name in self._reads.items()],
-            [(name, kind) for (_, kind), name in self._writes.items()],
+            [(buffer, name, kind) for (buffer, kind), name in self._reads.items()],
+            [(buffer, name, kind) for (buffer, kind), name in self._writes.items()],
         )
         shared = [f"var<workgroup> {name}: array<{kind}, {size}>;" for name, (kind, size) in self._shared.items()]
         chains = [chain.function(name) for chain, name in self._chains.items()]

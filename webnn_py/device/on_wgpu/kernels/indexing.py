@@ -199,7 +199,8 @@ def last_updates(lowering: Lowering, result: Output, places: Elements | Coordina
     rows = result.descriptor.element_count // places.inner
     table = lowering.scratch(MLOperandDescriptor("uint32", (rows,)))
     main, workgroups = _main(rows, "  o[four] = vec4<u32>();")
-    lowering.emit(Kernel("scatter clear", declare([], [("o", "vec4<u32>")]) + main, (), (table,), workgroups))
+    declared = declare([], [(table, "o", "vec4<u32>")])
+    lowering.emit(Kernel("scatter clear", declared + main, (), (table,), workgroups))
     moving = Moving(lowering, result, [], 1)
     lines = [
         f"if (i + {lane}u < {places.updates}u) {{ atomicMax(&o[row_of(i + {lane}u)], i + {lane + 1}u); }}"

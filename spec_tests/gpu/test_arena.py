@@ -1,0 +1,207 @@
+"""Where intermediates lie on the GPU: in one arena, in ways that WebGPU lets kernels bind."""
+
+from itertools import pairwise
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
+from spec_tests.support.binding_rules import broken_rules
+from spec_tests.support.computing import compute
+from webnn_py import MLGraphBuilder
+from webnn_py.device.on_wgpu import compiled
+from webnn_py.device.on_wgpu.arena import Range, place_blocks
+from webnn_py.device.on_wgpu.lowering import Buffer, Kernel, declare
+
+needs_adapter = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
+
+LARGEST = 4096
+
+
+def block(byte_length=100):
+    return Buffer("block", byte_length)
+
+
+def kernel(reads, writes):
+    return Kernel("kernel", "", tuple(reads), tuple(writes), (1, 1, 1))
+
+
+def allocate(byte_length, label):
+    return SimpleNamespace(size=byte_length, label=label)
+
+
+@st.composite
+def kernel_lists(draw):
+    """Kernels that read what earlier ones have written, inputs and constants, some of it twice."""
+    values = [Buffer("input", 64), Buffer("constant", 64)]
+    kernels = []
+    for _ in range(draw(st.integers(1, 20))):
+        reads = draw(st.lists(st.sampled_from(values), max_size=4))
+        outputs = st.builds(Buffer, st.sampled_from(["block", "block", "block", "output"]), st.integers(1, LARGEST))
+        writes = draw(st.lists(outputs, min_size=1, max_size=2))
+        kernels.append(kernel(reads, writes))
+        values += writes
+    return kernels
+
+
+def ranges_of(kernel, places):
+    """What a kernel binds; what is no block has a buffer of its own."""
+    return [places.get(buffer, Range(buffer, 0, buffer.byte_length)) for buffer in (*kernel.reads, *kernel.writes)]
+
+
+@settings(deadline=None)
+@given(kernel_lists())
+def test_every_kernel_binds_what_webgpu_lets_it_bind(kernels):
+    places = place_blocks(kernels, LARGEST, allocate)
+    for step, item in enumerate(kernels):
+        assert broken_rules(ranges_of(item, places), item.writable) == [], f"kernel {step}"
+
+
+@settings(deadline=None)
+@given(kernel_lists())
+def test_what_is_needed_later_is_not_written_over(kernels):
+    places = place_blocks(kernels, LARGEST, allocate)
+    held = {}
+    for step, item in enumerate(kernels):
+        for buffer in item.reads:
+            if buffer.kind == "block":
+                place = places[buffer]
+                span = range(place.offset, place.offset + buffer.byte_length)
+                assert all(held[id(place.buffer), byte] is buffer for byte in span), f"kernel {step}"
+        for buffer in item.writes:
+            if buffer.kind == "block":
+                place = places[buffer]
+                for byte in range(place.offset, place.offset + place.byte_length):
+                    held[id(place.buffer), byte] = buffer
+
+
+@settings(deadline=None)
+@given(kernel_lists())
+def test_every_block_has_its_bytes_within_a_buffer_that_the_adapter_can_have(kernels):
+    places = place_blocks(kernels, LARGEST, allocate)
+    blocks = {buffer for item in kernels for buffer in (*item.reads, *item.writes) if buffer.kind == "block"}
+    assert places.keys() == blocks
+    for buffer, place in places.items():
+        assert place.byte_length >= buffer.byte_length
+        assert 0 <= place.offset <= place.offset + place.byte_length <= place.buffer.size <= LARGEST
+
+
+def test_what_several_kernels_write_one_after_the_other_lies_in_one_buffer():
+    blocks = [block(1000) for _ in range(5)]
+    kernels = [kernel(pair[:1], pair[1:]) for pair in pairwise(blocks)]
+    places = place_blocks(kernels, LARGEST, allocate)
+    (arena,) = {id(place.buffer): place.buffer for place in places.values()}.values()
+    assert arena.size == 1024 + 1024, "two of them are needed at a time"
+
+
+def test_what_does_not_fit_into_one_buffer_takes_another():
+    blocks = [block(3000) for _ in range(3)]
+    places = place_blocks([kernel([], blocks)], LARGEST, allocate)
+    assert [place.offset for place in places.values()] == [0, 0, 0]
+    assert len({id(place.buffer) for place in places.values()}) == 3
+
+
+def test_blocks_of_kernels_that_read_one_twice_share_memory_when_they_are_needed_at_different_times():
+    blocks = [block(size) for size in (100, 200, 300, 400)]
+    kernels = [kernel([], blocks[:1])]
+    kernels += [kernel([one, one], [other]) for one, other in pairwise(blocks)]
+    places = place_blocks(kernels, LARGEST, allocate)
+    buffers = [places[item].buffer for item in blocks]
+    assert [buffer.label for buffer in buffers] == ["intermediates", *["intermediate apart"] * 3]
+    assert buffers[1] is buffers[3]
+    assert buffers[1] is not buffers[2]
+
+
+GIVEN, CONSTANT, RESULT, A, B = Buffer("input", 4), Buffer("constant", 4), Buffer("output", 4), block(), block()
+
+
+@pytest.mark.parametrize(
+    ("reads", "writes", "expected"),
+    [
+        ([GIVEN, A, CONSTANT], [B], [False, True, False, True]),
+        ([GIVEN, A], [RESULT], [False, False, True]),
+        ([GIVEN, GIVEN], [B], [False, False, True]),
+        ([A, A], [B], [False, False, True]),
+        ([A], [RESULT, B], [True, True, True]),
+        ([], [B], [True]),
+    ],
+    ids=["block and others", "into an output", "input twice", "block twice", "into both", "nothing"],
+)
+def test_blocks_are_bound_for_writing_where_another_is_written(reads, writes, expected):
+    assert list(kernel(reads, writes).writable) == expected
+    text = declare([(buffer, "b", "f32") for buffer in reads], [(buffer, "o", "f32") for buffer in writes])
+    assert ["read_write" in line for line in text.splitlines()] == expected
+
+
+X = np.random.default_rng(3).standard_normal((16, 12)).astype(np.float32)
+
+
+def residual(b, x):
+    """Blocks that are read again three kernels later."""
+    for _ in range(3):
+        y = b.softmax(x, 1)
+        x = b.add(b.softmax(b.cumulative_sum(y, 1), 0), y)
+    return x
+
+
+def read_in_two_ways(b, x):
+    """One kernel reads fours of a block and elements of it, and writes another block."""
+    y = b.softmax(x, 1)
+    z = b.add(b.slice(y, [0, 0], [16, 8]), b.slice(y, [0, 1], [16, 8]))
+    return b.softmax(b.cumulative_sum(z, 1), 1)
+
+
+def multiplied_by_itself(b, x):
+    y = b.softmax(x, 1)
+    return b.softmax(b.matmul(y, b.transpose(y)), 1)
+
+
+async def draw_and_compute(ml, draw, backend):
+    """The result of a drawing for X."""
+    context = await ml.create_context(backend=backend)
+    builder = MLGraphBuilder(context)
+    y = draw(builder, builder.input("x", data_type="float32", shape=X.shape))
+    return (await compute(context, builder, {"x": X}, {"y": y}))["y"]
+
+
+@pytest.fixture
+def labels(monkeypatch):
+    """The labels of the memory that graphs take for intermediates."""
+    found = []
+    allocate = compiled.WgpuGraph.allocate
+
+    def allocate_and_tell(graph, byte_length, label):
+        found.append(label)
+        return allocate(graph, byte_length, label)
+
+    monkeypatch.setattr(compiled.WgpuGraph, "allocate", allocate_and_tell)
+    return found
+
+
+@needs_adapter
+@pytest.mark.parametrize(
+    ("draw", "expected"),
+    [
+        (residual, ["intermediates"]),
+        (multiplied_by_itself, ["intermediates"]),
+        (read_in_two_ways, ["intermediate apart", "intermediates"]),
+    ],
+)
+async def test_intermediates_lie_in_one_buffer_but_for_what_is_read_in_two_ways(ml, labels, draw, expected):
+    gpu = await draw_and_compute(ml, draw, "wgpu")
+    assert labels == expected
+    np.testing.assert_allclose(gpu, await draw_and_compute(ml, draw, "numpy"), rtol=1e-5, atol=1e-6)
+
+
+@needs_adapter
+async def test_intermediates_that_one_buffer_has_no_room_for_lie_in_several(ml, labels, monkeypatch):
+    def place_in_small_buffers(kernels, _largest, allocate):
+        return place_blocks(kernels, X.nbytes, allocate)
+
+    monkeypatch.setattr(compiled, "place_blocks", place_in_small_buffers)
+    gpu = await draw_and_compute(ml, residual, "wgpu")
+    assert len(labels) > 1
+    np.testing.assert_allclose(gpu, await draw_and_compute(ml, residual, "numpy"), rtol=1e-5, atol=1e-6)
