@@ -26,7 +26,7 @@ class Pipelines:
     def __init__(self, device: wgpu.GPUDevice) -> None:
         self._device = device
         self._lock = Lock()
-        self._pipelines: dict[tuple[str, tuple[bool, ...]], Future[wgpu.GPUComputePipeline]] = {}
+        self._pipelines: dict[str, Future[wgpu.GPUComputePipeline]] = {}
         self._layouts: dict[tuple[bool, ...], tuple[wgpu.GPUBindGroupLayout, wgpu.GPUPipelineLayout]] = {}
 
     def compile(self, kernels: Sequence[Kernel]) -> list[wgpu.GPUComputePipeline]:
@@ -70,12 +70,11 @@ class Pipelines:
         return self._layouts[writable]
 
     def _pipeline(self, kernel: Kernel) -> Future[wgpu.GPUComputePipeline]:
-        key = (kernel.source, kernel.writable)
         with self._lock:
-            future = self._pipelines.get(key)
+            future = self._pipelines.get(kernel.source)
             if future is None or (future.done() and future.exception() is not None):
                 layout = self._layout(kernel.writable)[1]
-                future = self._pipelines[key] = _EXECUTOR.submit(self._make, kernel, layout)
+                future = self._pipelines[kernel.source] = _EXECUTOR.submit(self._make, kernel, layout)
             return future
 
     def _make(self, kernel: Kernel, layout: wgpu.GPUPipelineLayout) -> wgpu.GPUComputePipeline:
