@@ -12,6 +12,8 @@ from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.drawing import build_add_number, build_add_one
 from spec_tests.support.watched_device import quiet
+from webnn_py.device.on_wgpu import backend as wgpu_backend
+from webnn_py.device.on_wgpu.native import Ticket
 
 pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
@@ -76,6 +78,47 @@ async def test_a_wait_for_the_gpu_that_is_cancelled_cancels_nothing(gpu, monkeyp
     assert scope.cancelled_caught
     held.may_go.set()
     np.testing.assert_array_equal(await read, [1, 2])
+
+
+@pytest.mark.parametrize(
+    ("answered_after", "lets_others_run", "sleeps"),
+    [(0.00005, False, False), (0.0003, True, False), (0.001, True, True)],
+    ids=["at once", "soon", "later"],
+)
+async def test_a_wait_looks_then_lets_other_tasks_run_between_looks_then_sleeps(
+    gpu, monkeypatch, answered_after, lets_others_run, sleeps
+):
+    backend, ticket = gpu._device.backend, Ticket()
+    seconds, turns, slept = 0.0, 0, []
+
+    def clock():
+        nonlocal seconds
+        seconds += 0.00001
+        return seconds
+
+    def poll(*, wait):
+        if wait:
+            slept.append(threading.get_ident())
+        if wait or seconds >= answered_after:
+            ticket.done = ""
+
+    async def other_task():
+        nonlocal turns
+        while True:
+            await trio.lowlevel.checkpoint()
+            turns += 1
+
+    monkeypatch.setattr(wgpu_backend, "perf_counter", clock)
+    monkeypatch.setattr(backend._queue, "poll", poll)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(other_task)
+        await backend._wait(ticket)
+        monkeypatch.undo()
+        assert (turns > 0) == lets_others_run
+        assert seconds < 0.0007, "it looked for longer than it may"
+        assert bool(slept) == sleeps
+        assert threading.get_ident() not in slept
+        nursery.cancel_scope.cancel()
 
 
 async def test_other_tasks_go_on_while_a_graph_is_built(ml, gpu, monkeypatch):

@@ -29,8 +29,11 @@ from webnn_py.device.on_wgpu.table import find
 from webnn_py.graph import Graph
 from webnn_py.operators.declaration import Operator
 
-SPIN_SECONDS: Final = 0.0002
+BLOCK_SECONDS: Final = 0.0001
 """How long the event loop may be kept waiting for an answer that is about to come."""
+
+LOOK_SECONDS: Final = 0.0005
+"""How long to look for an answer, other tasks in between: a thread that waits is awake hundreds of µs later."""
 
 LARGE_COPY: Final = 2**22
 COPYING_THREADS: Final = 4
@@ -226,9 +229,11 @@ class WgpuBackend:
 
     async def _wait(self, ticket: Ticket) -> None:
         """Wait until the GPU has said something: first by looking, then in a worker thread."""
-        until = perf_counter() + SPIN_SECONDS
+        began = perf_counter()
         self._queue.poll(wait=False)
-        while ticket.done is None and perf_counter() < until:
+        while ticket.done is None and (taken := perf_counter() - began) < LOOK_SECONDS:
+            if taken > BLOCK_SECONDS:
+                await trio.lowlevel.cancel_shielded_checkpoint()
             self._queue.poll(wait=False)
         while ticket.done is None:
             poll = partial(self._queue.poll, wait=True)
