@@ -23,8 +23,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-TEST_TOOLS = ("pytest", "pytest-trio", "hypothesis")
-SPREAD = "pytest-xdist"
+TEST_TOOLS = ("pytest", "pytest-trio", "pytest-xdist", "hypothesis")
 PLUGINS = ("pytest_trio.plugin", "_hypothesis_pytestplugin", "xdist.plugin")
 WORKERS = 8
 PEER = "onnxruntime-webgpu"
@@ -47,7 +46,7 @@ def pack(folder: Path, python: str, without: list[str]) -> None:
     """Download what the tests need."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    wanted = [*project["dependencies"], *extras["onnx"], PEER, SPREAD]
+    wanted = [*project["dependencies"], *extras["onnx"], PEER]
     wanted += [item for item in extras["test"] if re.split(r"[>=<\[]", item)[0] in TEST_TOOLS]
     folder.mkdir(parents=True, exist_ok=True)
     platforms = [f"--platform={name}" for name in PLATFORMS]
