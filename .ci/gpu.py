@@ -82,8 +82,7 @@ def run(wheels: Path, out: Path, only: str | None, tests: list[str]) -> bool:
 def _tests(out: Path, tests: list[str], environment: dict[str, str]) -> tuple[list[str], bool]:
     report = out / "tests.xml"
     report.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider"]
-    command += [f"--numprocesses={WORKERS}", "--dist=worksteal"]  # neighbours share what a worker has computed
+    command = [sys.executable, "-m", "pytest", "-v", f"--numprocesses={WORKERS}", "-p", "no:cacheprovider"]
     # The plugins that the machine has of its own take no part.
     environment = {**environment, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     command += [f"-p{plugin}" for plugin in PLUGINS]

@@ -13,6 +13,7 @@ from spec_tests.support.binding_rules import broken_rules
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
 from webnn_py.device.on_wgpu import compiled
+from webnn_py.device.on_wgpu.adapters import choose
 from webnn_py.device.on_wgpu.arena import Range, place_blocks
 from webnn_py.device.on_wgpu.lowering import Buffer, Kernel, declare
 
@@ -136,6 +137,30 @@ def test_blocks_are_bound_for_writing_where_another_is_written(reads, writes, ex
     assert ["read_write" in line for line in text.splitlines()] == expected
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "writable", "problem"),
+    [
+        ((0, 256), (256, 256), (True, True), None),
+        ((0, 256), (0, 256), (False, False), None),
+        ((0, 256), (256, 256), (False, True), "for reading and for writing"),
+        ((0, 257), (256, 256), (True, True), "overlap"),
+        ((256, 32), (0, 512), (True, True), "overlap"),
+        ((0, 32), (32, 32), (True, True), "not aligned"),
+    ],
+)
+def test_a_kernel_that_binds_what_webgpu_refuses_fails_under_every_test(one, other, writable, problem):
+    memory = allocate(1024, "memory")
+    ranges = [Range(memory, *one), Range(memory, *other)]
+    found = broken_rules(ranges, writable)
+    if problem is None:
+        assert found == []
+        return
+    assert [problem in words for words in found] == [True]
+    twice = SimpleNamespace(label="twice", writable=writable)
+    with pytest.raises(AssertionError, match=f"twice: .*{problem}"):
+        compiled.WgpuGraph.bind(None, twice, ranges)
+
+
 X = np.random.default_rng(3).standard_normal((16, 12)).astype(np.float32)
 
 
@@ -198,10 +223,14 @@ async def test_intermediates_lie_in_one_buffer_but_for_what_is_read_in_two_ways(
 
 @needs_adapter
 async def test_intermediates_that_one_buffer_has_no_room_for_lie_in_several(ml, labels, monkeypatch):
-    def place_in_small_buffers(kernels, _largest, allocate):
+    limits = []
+
+    def place_in_small_buffers(kernels, largest, allocate):
+        limits.append(largest)
         return place_blocks(kernels, X.nbytes, allocate)
 
     monkeypatch.setattr(compiled, "place_blocks", place_in_small_buffers)
     gpu = await draw_and_compute(ml, residual, "wgpu")
+    assert limits == [choose("default", software=True).limits["max-buffer-size"]]
     assert len(labels) > 1
     np.testing.assert_allclose(gpu, await draw_and_compute(ml, residual, "numpy"), rtol=1e-5, atol=1e-6)

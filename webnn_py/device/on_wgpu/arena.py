@@ -1,7 +1,7 @@
 """Where a graph's intermediates lie: in one GPU buffer, the arena, as far as adapter and kernels allow.
 
 A kernel that writes a block into the arena binds the blocks that it reads for writing, too
-(:func:`~webnn_py.device.on_wgpu.lowering.writable`). What one writes that cannot lies apart, in a buffer of its own.
+(:func:`~webnn_py.device.on_wgpu.lowering.writable`). One that cannot, since it reads a block twice, writes elsewhere.
 """
 
 from __future__ import annotations
