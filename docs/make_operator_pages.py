@@ -17,7 +17,7 @@ from webnn_py.operators.registry import OPERATORS
 
 FOLDER = Path(__file__).with_name("operators")
 SPECIFICATION = "https://www.w3.org/TR/webnn/"
-ROOMS = list(dict.fromkeys(operator.room for operator in OPERATORS.values()))
+CATEGORIES = list(dict.fromkeys(operator.category for operator in OPERATORS.values()))
 
 
 def signature(operator: Operator) -> str:
@@ -138,20 +138,20 @@ def pages() -> dict[str, str]:
     """Every page by its file name."""
     found = {}
     links = []
-    for room in ROOMS:
-        operators = [operator for operator in OPERATORS.values() if operator.room == room]
+    for category in CATEGORIES:
+        operators = [operator for operator in OPERATORS.values() if operator.category == category]
         module = sys.modules[operators[0].function.__module__]
-        head = [f"# {room.capitalize()}", "", inspect.cleandoc(module.__doc__ or ""), ""]
-        found[f"{room}.md"] = "\n".join(head) + "\n" + "\n\n".join(map(section, operators)) + "\n"
-        names = ", ".join(f"[{operator.name}]({room}.md#{operator.name})" for operator in operators)
-        links.append(f"| [{room}]({room}.md) | {names} |")
+        head = [f"# {category.capitalize()}", "", inspect.cleandoc(module.__doc__ or ""), ""]
+        found[f"{category}.md"] = "\n".join(head) + "\n" + "\n\n".join(map(section, operators)) + "\n"
+        names = ", ".join(f"[{operator.name}]({category}.md#{operator.name})" for operator in operators)
+        links.append(f"| [{category}]({category}.md) | {names} |")
     found["README.md"] = "\n".join(
         [
             "# Operators",
             "",
-            f"All {len(OPERATORS)} operators, by room. Written by `docs/make_operator_pages.py` from the declarations.",
+            f"All {len(OPERATORS)} operators, by category, from their declarations (`docs/make_operator_pages.py`).",
             "",
-            "| room | operators |",
+            "| category | operators |",
             "|---|---|",
             *links,
             "",

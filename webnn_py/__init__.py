@@ -1,6 +1,6 @@
 """The W3C Web Neural Network API in Python, on two explicit timelines.
 
-The floors, each of which uses only those below it::
+The layers, each of which uses only those below it::
 
     onnx_models      ONNX files into MLGraphBuilder                       (extra: onnx)
     script           what runs in your task: check, copy, enqueue, hand out a promise

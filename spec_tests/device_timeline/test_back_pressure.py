@@ -1,4 +1,4 @@
-"""``max_queued_bytes`` and ``room()``: a producer that awaits room cannot outrun the device without bound."""
+"""``max_queued_bytes`` and ``wait_for_capacity()``: a producer that awaits it cannot outrun its device without end."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ class Producer:
 
     async def run(self):
         for _ in range(self.count):
-            await self.context.room()
+            await self.context.wait_for_capacity()
             self.context.write_buffer(self.buffer, WRITE)
             self.written += 1
             self.peak = max(self.peak, self.context.statistics().queued_bytes)
@@ -72,7 +72,7 @@ async def test_there_is_room_while_queued_operations_hold_at_most_the_limit(ml, 
     returned = trio.Event()
 
     async def wait():
-        await context.room()
+        await context.wait_for_capacity()
         returned.set()
 
     async with trio.open_nursery() as nursery:
@@ -90,7 +90,7 @@ async def test_a_write_that_runs_still_takes_room(context, device):
     returned = trio.Event()
 
     async def wait():
-        await context.room()
+        await context.wait_for_capacity()
         returned.set()
 
     async with trio.open_nursery() as nursery:
@@ -107,13 +107,13 @@ async def test_without_a_limit_there_is_always_room(ml, options):
     for _ in range(20):
         context.write_buffer(buffer, WRITE)
     with assert_checkpoints():
-        await context.room()
+        await context.wait_for_capacity()
     assert context.statistics().queued_operations == 20
 
 
 async def test_room_lets_other_tasks_run_even_when_it_need_not_wait(context):
     with assert_checkpoints():
-        await context.room()
+        await context.wait_for_capacity()
 
 
 async def test_two_producers_exceed_the_limit_by_one_write_each_at_most_and_both_finish(context, device):
@@ -141,13 +141,13 @@ async def test_a_cancelled_wait_for_room_leaves_no_waiter_and_disturbs_no_other(
     returned = trio.Event()
 
     async def wait():
-        await context.room()
+        await context.wait_for_capacity()
         returned.set()
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(wait)
         async with trio.open_nursery() as cancelled:
-            cancelled.start_soon(context.room)
+            cancelled.start_soon(context.wait_for_capacity)
             await quiet(context)
             assert len(context.device_timeline._waiters) == 2
             cancelled.cancel_scope.cancel()
@@ -166,7 +166,7 @@ async def test_a_wait_for_room_ends_when_the_context_is_lost(context, device):
         context.write_buffer(buffer, WRITE)
 
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(context.room)
+        nursery.start_soon(context.wait_for_capacity)
         await device.quiet()
         context.destroy()
         finish.set()
@@ -176,9 +176,9 @@ async def test_a_wait_for_room_ends_when_the_context_is_lost(context, device):
 
 async def test_a_lost_context_has_room(context):
     context.destroy()
-    await context.room()
+    await context.wait_for_capacity()
     await context.lost
-    await context.room()
+    await context.wait_for_capacity()
 
 
 @pytest.mark.parametrize("limit", [-1, 2.5, True, "many", 2**32])

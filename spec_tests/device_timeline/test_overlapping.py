@@ -9,7 +9,7 @@ from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.drawing import build_add_number
 from spec_tests.support.fake_device import FakeDevice
 from webnn_py import InvalidStateError, UnknownError
-from webnn_py.begun import Begun
+from webnn_py.in_flight import InFlight
 
 
 class OverlappingDevice(FakeDevice):
@@ -26,7 +26,7 @@ class OverlappingDevice(FakeDevice):
         ready = trio.Event()
         self.ready.append(ready)
         self._held.append(ready)
-        return Begun(self._answer(ready, storage.data.copy()))
+        return InFlight(self._answer(ready, storage.data.copy()))
 
     async def _answer(self, ready, data):
         await ready.wait()

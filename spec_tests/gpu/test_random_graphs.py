@@ -1,4 +1,4 @@
-"""Random graphs of all rooms on WebGPU give what numpy gives: to the bit, or within a bound that their graph gives.
+"""Random graphs of all categories give on WebGPU what they give on numpy: to the bit, or within a computed bound.
 
 Thousands of them, by hand: ``pytest spec_tests/gpu/test_random_graphs.py --hypothesis-profile=thorough``, with another
 ``--hypothesis-seed=N`` each time.
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.random_graphs.program import what_is_wrong
-from spec_tests.support.random_graphs.programs import ROOMS, programs
+from spec_tests.support.random_graphs.programs import CATEGORIES, programs
 from webnn_py import open_ml
 from webnn_py.device.on_wgpu import backend
 from webnn_py.device.on_wgpu.backend import features_of
@@ -54,17 +54,17 @@ MISSING = [{}, {"shader_f16": False, "subgroups": False}]
 """Without the first, float16 lies packed in words; kernels that use the second have others for what lacks it."""
 
 EXAMPLES = settings().max_examples // 20
-"""For each room; each graph compiles a dozen kernels."""
+"""For each category; each graph compiles a dozen kernels."""
 
 
-@pytest.mark.parametrize("room", ROOMS)
+@pytest.mark.parametrize("category", CATEGORIES)
 @settings(
     deadline=None, max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 @given(data=st.data())
-def test_a_random_graph_gives_the_same_on_both_devices(room, data):
+def test_a_random_graph_gives_the_same_on_both_devices(category, data):
     missing = data.draw(st.sampled_from(MISSING), label="features that the adapter has not")
-    program = data.draw(programs(room, data_types), label="program")
+    program = data.draw(programs(category, data_types), label="program")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(backend, "features_of", lambda device: attrs.evolve(features_of(device), **missing))
         wrong = trio.run(run, program)

@@ -10,24 +10,24 @@ from webnn_py.onnx_models.registry import RULES
 from webnn_py.onnx_models.table import TABLE, Rule, rule
 from webnn_py.operators.operand import MLOperand
 
-ROOMS = sorted(path.stem for path in (Path(__file__).parents[2] / "webnn_py/onnx_models/rules").glob("[!_]*.py"))
+CATEGORIES = sorted(path.stem for path in (Path(__file__).parents[2] / "webnn_py/onnx_models/rules").glob("[!_]*.py"))
 REGISTERED = {(operator, version) for operator, versions in RULES.items() for version in versions}
 
 
-def cases_of(room):
-    """The cases that the tests of a room are parametrized with."""
-    module = importlib.import_module(f"spec_tests.onnx_models.test_{room}")
+def cases_of(category):
+    """The cases that the tests of a category are parametrized with."""
+    module = importlib.import_module(f"spec_tests.onnx_models.test_{category}")
     marks = [mark for thing in vars(module).values() for mark in getattr(thing, "pytestmark", ())]
     return [case for mark in marks for case in mark.args[1] if isinstance(case, Case)]
 
 
 def test_every_rule_is_compared_in_each_of_its_versions():
-    assert {(case.operator, case.version) for room in ROOMS for case in cases_of(room)} == REGISTERED
+    assert {(case.operator, case.version) for category in CATEGORIES for case in cases_of(category)} == REGISTERED
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_operators_are_compared_in_the_room_of_their_rule(room):
-    assert {RULES[case.operator][case.version].room for case in cases_of(room)} == {room}
+@pytest.mark.parametrize("category", CATEGORIES)
+def test_operators_are_compared_in_the_room_of_their_rule(category):
+    assert {RULES[case.operator][case.version].category for case in cases_of(category)} == {category}
 
 
 @pytest.mark.parametrize(("operator", "version"), sorted(REGISTERED))

@@ -1,6 +1,6 @@
 """Cases as data: how they are written in files, and how a result is compared with what is expected.
 
-A file holds the cases of one operator, in the folder of its room; the room's ``make_cases.py`` writes it::
+A file holds the cases of one operator, in the folder of its category; the category's ``make_cases.py`` writes it::
 
     {"operator": "add", "oracle": "what computed the expectations", "cases": [
     {"name": "…", "inputs": {"a": T, "b": T}, "options": {}, "expected": [T], "tolerance": {"ulp": 1}},
@@ -173,7 +173,7 @@ def _number(value: object) -> object:
 class CaseFile:
     """The cases of one operator."""
 
-    room: str
+    category: str
     operator: str
     oracle: str
     cases: tuple[Case, ...]
@@ -187,5 +187,5 @@ def load(path: Path) -> CaseFile:
 
 
 def load_all() -> list[CaseFile]:
-    """Read every file of every room."""
+    """Read every file of every category."""
     return [load(path) for path in sorted(HERE.glob("*/*.json"))]

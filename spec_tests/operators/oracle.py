@@ -1,8 +1,8 @@
-"""What the rooms' ``make_cases.py`` share: seeds, typical values, and writing the files.
+"""What the categories' ``make_cases.py`` share: seeds, typical values, and writing the files.
 
 Expectations come from an independent oracle, never from the kernels. A generator is run by hand, from anywhere::
 
-    python spec_tests/operators/<room>/make_cases.py
+    python spec_tests/operators/<category>/make_cases.py
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Every case of every room computes what its oracle says, through the public API, on every backend."""
+"""Every case of every category computes what its oracle says, through the public API, on every backend."""
 
 from typing import Any
 

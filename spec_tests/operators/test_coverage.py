@@ -31,7 +31,7 @@ def values_of(name: str, parameter: str) -> list[Any]:
 def test_every_operator_has_cases_in_its_room(name):
     assert name in FILES, "there is no file of cases"
     file, operator = FILES[name], OPERATORS[name]
-    assert file.room == operator.room
+    assert file.category == operator.category
     assert file.oracle
     assert len({case.name for case in file.cases}) == len(file.cases), "two cases have one name"
     for case in file.cases:

@@ -124,7 +124,7 @@ class Backend(Protocol):
     info: BackendInfo
     capabilities: Capabilities
     overlapping: bool
-    """Whether any of the methods returns ``Begun``: the device keeps the order of what was begun itself."""
+    """Whether any of the methods returns ``InFlight``: the device keeps the order of what was begun itself."""
     lost: Callable[[str], None]
     """Set by the owner; the backend calls it, in the trio thread, when it notices that the device is gone."""
 

@@ -12,10 +12,10 @@ from typing import Any
 import attrs
 import trio
 
-from webnn_py.begun import Begun
 from webnn_py.device.backend import Backend, CompiledGraph, HostArray, Lends, Memory, Storage
 from webnn_py.errors import UnknownError
 from webnn_py.graph import Constant, Graph
+from webnn_py.in_flight import InFlight
 
 
 @attrs.frozen
@@ -291,7 +291,7 @@ class Device:
 
 def _like(pending: Awaitable[object], rest: Awaitable[None]) -> Awaitable[None]:
     """``rest``, as something that has begun where ``pending``, which it awaits, has."""
-    return Begun(rest) if isinstance(pending, Begun) else rest
+    return InFlight(rest) if isinstance(pending, InFlight) else rest
 
 
 async def _when_back(storages: Iterable[Storage], step: Callable[[], Awaitable[None] | None]) -> None:

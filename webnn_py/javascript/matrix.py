@@ -38,7 +38,7 @@ def data_type_of(name: str) -> str:
 
 
 def matrix(run: Run) -> Mapping[str, Mapping[str, Cell]]:
-    """Verdicts counted by operator, room by room, and by data type."""
+    """Verdicts counted by operator, category by category, and by data type."""
     cells: defaultdict[str, defaultdict[str, Cell]] = defaultdict(lambda: defaultdict(Counter))
     for one in run.every():
         cells[operator_of(one.file, one.name)][data_type_of(one.name)][one.verdict] += 1

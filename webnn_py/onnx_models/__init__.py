@@ -5,7 +5,7 @@ From the top::
     model      OnnxModel: load a file, look at its inputs and outputs, draw it
     drawing    walks the model's nodes; each value on the way is known or drawn
     folding    computes what depends on known values only
-    rules      one rule for each ONNX operator, in the rooms of ``webnn_py.operators``
+    rules      one rule for each ONNX operator, in the categories of ``webnn_py.operators``
     table      @rule, and the choice of a rule by the operator's version
     draw       what a rule draws with
 

@@ -15,10 +15,10 @@ NOT_CONSTANT: Final = frozenset(
 )
 """Operators that give something else each time."""
 
-DEVICE_ROOMS: Final = frozenset(
+DEVICE_CATEGORIES: Final = frozenset(
     {"activation", "matrix", "convolution", "pooling", "resampling", "normalization", "recurrent"}
 )
-"""Rooms whose operators never compute shapes: the device folds them, as it would run them."""
+"""Categories whose operators never compute shapes: the device folds them, as it would run them."""
 
 
 def fold(node: NodeProto, inputs: Sequence[Known | None], opsets: Mapping[str, int]) -> list[Known | None]:

@@ -1,22 +1,9 @@
-"""The register of all rules: importing the fourteen rooms fills the table."""
+"""The register of all rules: importing the modules of the fourteen categories fills the table."""
 
-from webnn_py.onnx_models.rules import (  # noqa: F401 - imported for their rules
-    activation,
-    arithmetic,
-    conversion,
-    convolution,
-    indexing,
-    logical,
-    matrix,
-    movement,
-    normalization,
-    pooling,
-    recurrent,
-    reduction,
-    resampling,
-    unary,
-)
 from webnn_py.onnx_models.table import TABLE, Rules
+from webnn_py.operators.registry import import_categories
+
+import_categories("webnn_py.onnx_models.rules")
 
 RULES: Rules = TABLE
 """The rules by operator and version of the operator."""

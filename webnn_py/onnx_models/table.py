@@ -53,7 +53,7 @@ class Rule:
     attributes: Mapping[str, object]
 
     @property
-    def room(self) -> str:
+    def category(self) -> str:
         """The module that has the rule."""
         return self.function.__module__.rpartition(".")[2]
 

@@ -112,7 +112,7 @@ class Operator(Generic[P, OutputT]):
     Attributes:
         name: the Python name, which is the method's.
         spec_name: the name in the specification.
-        room: the module that declares it.
+        category: the module that declares it.
         limits: the limits row.
         function: the declared function; its body is the shape rule.
     """
@@ -121,7 +121,7 @@ class Operator(Generic[P, OutputT]):
         self.function: Callable[P, OutputT] = function
         self.name = function.__name__.rstrip("_")
         self.spec_name = spec_name
-        self.room = function.__module__.rpartition(".")[2]
+        self.category = function.__module__.rpartition(".")[2]
         self.limits = limits
         self.__doc__ = function.__doc__
         self.__wrapped__: Callable[P, OutputT] = function

@@ -126,7 +126,7 @@ class MLContext(Handle, SharesBuffers):
         if pending is not None:
             await pending
 
-    async def room(self) -> None:
+    async def wait_for_capacity(self) -> None:
         """Wait until queued operations hold at most ``max_queued_bytes``; at once when none was given.
 
         Nothing that the API enqueues can wait, so a producer that outruns the device awaits this in between.

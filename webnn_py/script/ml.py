@@ -68,7 +68,7 @@ class ML(Handle):
             accelerated: a hint: whether a GPU or another accelerator is wanted.
             gpu_device: a ``wgpu.GPUDevice`` to run on.
             backend: ``"numpy"`` or ``"wgpu"`` and no other, or None to choose. Not in the specification.
-            max_queued_bytes: what :meth:`MLContext.room` waits for. Not in the specification.
+            max_queued_bytes: what :meth:`MLContext.wait_for_capacity` waits for. Not in the specification.
             float16_accumulation: whether a GPU may sum products of float16 matrices and convolutions in float16,
                 which is faster and rounds every sum; otherwise sums are float32. Not in the specification.
 

@@ -7,14 +7,14 @@ from functools import partial
 import attrs
 import trio
 
-from webnn_py.begun import Begun
+from webnn_py.in_flight import InFlight
 from webnn_py.timelines.script_timeline import ScriptTimeline
 from webnn_py.timelines.timeline import Timeline, never_cancelled
 
 Work = Callable[[], Awaitable[None] | None]
 """A device step: done when it returns None, else when what it returns has been awaited.
 
-The next one begins when it is done; with ``Begun``, it begins at once, and only the answers wait for each other.
+The next one begins when it is done; with ``InFlight``, it begins at once, and only the answers wait for each other.
 """
 
 
@@ -94,7 +94,7 @@ class DeviceTimeline(Timeline[DeviceOperation]):
         self._on_rest()
 
     def _set_aside(self, entry: DeviceOperation, pending: Awaitable[None]) -> bool:
-        if not isinstance(pending, Begun):
+        if not isinstance(pending, InFlight):
             return False
         self._answers.append((entry, pending))
         self._wake_answers()
@@ -112,14 +112,14 @@ class DeviceTimeline(Timeline[DeviceOperation]):
             return self._answer(entry, error)
         if pending is None:
             return self._answer(entry, None)
-        if isinstance(pending, Begun):
-            return Begun(self._finish(entry, pending))
+        if isinstance(pending, InFlight):
+            return InFlight(self._finish(entry, pending))
         return self._finish(entry, pending)
 
-    def _answer(self, entry: DeviceOperation, error: Exception | None) -> Begun[None] | None:
+    def _answer(self, entry: DeviceOperation, error: Exception | None) -> InFlight[None] | None:
         """Say what became of an entry that is done: now, or after all that has begun before it."""
         if self._in_flight:
-            return Begun(self._answer_later(entry, error))
+            return InFlight(self._answer_later(entry, error))
         self._say_settled(entry, error)
         return None
 
@@ -132,7 +132,7 @@ class DeviceTimeline(Timeline[DeviceOperation]):
             await pending
         except Exception as raised:  # noqa: BLE001 - whatever a device raises goes to the promise
             error = raised
-        if self._in_flight and not isinstance(pending, Begun):
+        if self._in_flight and not isinstance(pending, InFlight):
             await self.wait_until(lambda: not self._in_flight)
         self._say_settled(entry, error)
 

@@ -365,7 +365,7 @@ def softmax_cases() -> Cases:
 
 
 def main() -> None:
-    """Write the files of the room."""
+    """Write the files of the category."""
     for operator in PLAIN:
         write(__file__, operator, ORACLE, plain_cases(operator))
     write(__file__, "hard_sigmoid", ORACLE, hard_sigmoid_cases())

@@ -71,7 +71,7 @@ def oracle(operator: str) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
 
 
 def main() -> None:
-    """Write the files of the room."""
+    """Write the files of the category."""
     for operator in OPERATORS:
         cases = binary_cases(operator, oracle(operator), ALL_TYPES, tolerances=TOLERANCES.get(operator))
         write(__file__, operator, ORACLE, cases)

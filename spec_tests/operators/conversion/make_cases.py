@@ -316,7 +316,7 @@ def dequantized_values(float_type: str, integer_type: str) -> list[tuple[Any, ..
 
 
 def main() -> None:
-    """Write the files of the room."""
+    """Write the files of the category."""
     write(__file__, "cast", OF_CAST, cast_cases())
     for operator in ("quantize_linear", "dequantize_linear"):
         write(__file__, operator, OF_QUANTIZATION, quantization_cases(operator))

@@ -292,7 +292,7 @@ def transposed_cases() -> Cases:
 
 
 def main() -> None:
-    """Write the files of the room."""
+    """Write the files of the category."""
     write(__file__, "conv2d", ORACLE, conv_cases())
     write(__file__, "conv_transpose2d", ORACLE, transposed_cases())
 

@@ -206,7 +206,7 @@ def coordinates_cases(collected: ByCoordinates) -> Cases:
 
 
 def main() -> None:
-    """Write the files of the room."""
+    """Write the files of the category."""
     write(__file__, "gather", ORACLE, gather_cases())
     write(__file__, "gather_elements", ORACLE, elements_cases(AlongAxis("gather_elements", "GatherElements")))
     scatter = AlongAxis("scatter_elements", "ScatterElements", updated=True)

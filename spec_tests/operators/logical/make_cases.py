@@ -108,7 +108,7 @@ def where_cases() -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    """Write the files of the room."""
+    """Write the files of the category."""
     for operator, function in COMPARISONS.items():
         write(__file__, operator, ORACLE, binary_cases(operator, each(function), ALL_TYPES, values=(few, few)))
     for operator, function in CONNECTIVES.items():

@@ -179,7 +179,7 @@ def matmul_cases() -> Cases:
 
 
 def main() -> None:
-    """Write the files of the room."""
+    """Write the files of the category."""
     write(__file__, "gemm", ORACLE, gemm_cases())
     write(__file__, "matmul", ORACLE, matmul_cases())
 

@@ -378,7 +378,7 @@ def triangular_cases() -> Cases:
 
 
 def main() -> None:
-    """Write the files of the room."""
+    """Write the files of the category."""
     operators = {
         "concat": concat_cases,
         "expand": expand_cases,

@@ -295,7 +295,7 @@ def extreme_layers(data_type: str) -> Cases:
 
 
 def main() -> None:
-    """Write the files of the room."""
+    """Write the files of the category."""
     write(__file__, "batch_normalization", ORACLE, batch_cases())
     write(__file__, "instance_normalization", ORACLE, instance_cases())
     write(__file__, "layer_normalization", ORACLE, layer_cases())

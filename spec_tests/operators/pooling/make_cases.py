@@ -232,7 +232,7 @@ def chosen_cases(collected: Collector) -> None:
 
 
 def main() -> None:
-    """Write the files of the room."""
+    """Write the files of the category."""
     for operator in OPERATORS:
         data_types = ALL_TYPES if operator == "max_pool2d" else FLOAT_TYPES
         write(__file__, operator, ORACLE, pool_cases(operator, data_types))

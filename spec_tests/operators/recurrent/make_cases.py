@@ -386,7 +386,7 @@ def both_kinds(kind: Kind, make: Callable[..., dict[str, Any]], sizes: Sequence[
 
 
 def main() -> None:
-    """Write the files of the room."""
+    """Write the files of the category."""
     write(__file__, "gru", ORACLE, network_cases(GRU))
     write(__file__, "gru_cell", ORACLE, cell_cases(GRU))
     write(__file__, "lstm", ORACLE, network_cases(LSTM))

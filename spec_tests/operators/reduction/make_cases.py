@@ -355,7 +355,7 @@ def cumulative_cases() -> Cases:
 
 
 def main() -> None:
-    """Write the files of the room."""
+    """Write the files of the category."""
     for operator in OF_FLOATS:
         data_types = FLOAT_TYPES
         if operator in OF_INTEGERS:

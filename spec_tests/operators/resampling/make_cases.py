@@ -150,7 +150,7 @@ def resample_cases() -> Cases:
 
 
 def main() -> None:
-    """Write the file of the room."""
+    """Write the file of the category."""
     write(__file__, "resample2d", ORACLE, resample_cases())
 
 

@@ -88,7 +88,7 @@ MORE_TYPES: dict[str, tuple[Oracle, Sequence[str]]] = {
 
 
 def main() -> None:
-    """Write the files of the room."""
+    """Write the files of the category."""
     for operator, (function, chosen, of_type) in OPERATORS.items():
         special_values = {
             data_type: rounded(chosen + of_type.get(data_type, []), data_type) for data_type in FLOAT_TYPES

@@ -1,4 +1,4 @@
-"""Random calls of the element-wise rooms: arithmetic, logical, unary, activation, conversion."""
+"""Random calls of the element-wise categories: arithmetic, logical, unary, activation, conversion."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Random calls of the rooms that work on images: convolution, pooling, resampling."""
+"""Random calls of the categories that work on images: convolution, pooling, resampling."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Random calls of the rooms that move elements: movement and indexing."""
+"""Random calls of the categories that move elements: movement and indexing."""
 
 import attrs
 

@@ -1,11 +1,11 @@
-"""Random programs of all fourteen rooms, as a strategy of hypothesis."""
+"""Random programs of all fourteen categories, as a strategy of hypothesis."""
 
 from hypothesis import strategies as st
 
 from spec_tests.support.random_graphs import elementwise, images, moving, networks, sums
 from spec_tests.support.random_graphs.drawer import Drawer
 
-ROOMS = {
+CATEGORIES = {
     "arithmetic": elementwise.arithmetic,
     "logical": elementwise.logical,
     "unary": elementwise.unary,
@@ -50,10 +50,10 @@ MOST_CALLS = 12
 
 
 @st.composite
-def programs(draw, room, data_types):
-    """Programs that begin with a call of a room and have more of them; ``data_types()`` are those of all devices."""
+def programs(draw, category, data_types):
+    """Programs that begin with a call of a category and have more calls; ``data_types()`` are those of all devices."""
     drawer = Drawer(draw, data_types(), draw(st.sampled_from([200, 200, 1000, 8000])))
-    ROOMS[room](drawer)
+    CATEGORIES[category](drawer)
     for _ in range(draw(st.integers(0, MOST_CALLS - 1))):
-        drawer.choose(*(ROOMS[room],) * 8, *ROOMS.values(), *FREQUENT)(drawer)
+        drawer.choose(*(CATEGORIES[category],) * 8, *CATEGORIES.values(), *FREQUENT)(drawer)
     return drawer.program()

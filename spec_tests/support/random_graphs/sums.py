@@ -1,4 +1,4 @@
-"""Random calls of the rooms that add up: matrix, reduction, normalization."""
+"""Random calls of the categories that add up: matrix, reduction, normalization."""
 
 import math
 

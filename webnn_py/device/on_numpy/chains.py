@@ -20,7 +20,7 @@ from webnn_py.device.on_numpy.table import Array, DispatchError, Kernel, entry_o
 from webnn_py.device.plan import lay_out, lifetimes
 from webnn_py.graph import Node, Value
 
-ROOMS = ("arithmetic", "logical", "unary", "activation", "conversion")
+CATEGORIES = ("arithmetic", "logical", "unary", "activation", "conversion")
 TILE_BYTES = 256 * 1024
 """What the arrays of one tile may take together: within a second-level cache, with room for kernels' own scratch."""
 
@@ -91,7 +91,7 @@ def _chain(members: tuple[Node, ...], readers: Mapping[Value, set[Node | None]])
 
 def _tileable_shape(node: Node, is_dense: Callable[[Value], bool]) -> tuple[int, ...] | None:
     """The shape of an element-wise node's only output, if it is large and no operand is broadcast but single ones."""
-    if node.operator.room not in ROOMS or node.operator.name in ("softmax", "identity"):
+    if node.operator.category not in CATEGORIES or node.operator.name in ("softmax", "identity"):
         return None
     output = node.outputs[0]
     fits = all(

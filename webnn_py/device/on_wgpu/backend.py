@@ -14,7 +14,6 @@ import numpy as np
 import trio
 import wgpu
 
-from webnn_py.begun import Begun
 from webnn_py.descriptors import DATA_TYPES, MAX_DIMENSION, MLOperandDataType, MLOperandDescriptor
 from webnn_py.device.backend import Capabilities, HostArray, Storage
 from webnn_py.device.on_wgpu import kernels  # noqa: F401 - enters every kernel into the table
@@ -27,6 +26,7 @@ from webnn_py.device.on_wgpu.native import Queue, Ticket, untie
 from webnn_py.device.on_wgpu.pipelines import Pipelines
 from webnn_py.device.on_wgpu.table import find
 from webnn_py.graph import Graph
+from webnn_py.in_flight import InFlight
 from webnn_py.operators.declaration import Operator
 
 BLOCK_SECONDS: Final = 0.0001
@@ -90,7 +90,7 @@ class WgpuBackend:
             self._watch.look()
             raise
 
-    def read(self, storage: Storage) -> Begun[HostArray]:
+    def read(self, storage: Storage) -> InFlight[HostArray]:
         """Submit a copy into a staging buffer; the answer waits for it."""
         byte_length = -(-storage.descriptor.byte_length // 4) * 4
         try:
@@ -101,7 +101,7 @@ class WgpuBackend:
         except wgpu.GPUError:
             self._watch.look()
             raise
-        return Begun(self._finish_read(storage.descriptor, staging, ticket, byte_length))
+        return InFlight(self._finish_read(storage.descriptor, staging, ticket, byte_length))
 
     async def _finish_read(
         self, descriptor: MLOperandDescriptor, staging: wgpu.GPUBuffer, ticket: Ticket, byte_length: int
@@ -121,9 +121,9 @@ class WgpuBackend:
         self._staging.give_back(staging)
         return data
 
-    def free(self, data: wgpu.GPUBuffer) -> Begun[None]:
+    def free(self, data: wgpu.GPUBuffer) -> InFlight[None]:
         """Destroy a buffer once the GPU has finished with everything submitted so far."""
-        return Begun(self._free(data, self._work_done()))
+        return InFlight(self._free(data, self._work_done()))
 
     async def _free(self, data: wgpu.GPUBuffer, ticket: Ticket) -> None:
         await self._wait(ticket)
@@ -200,9 +200,9 @@ class WgpuBackend:
         self.flush()
         return self._queue.work_done()
 
-    def release_graph(self, compiled: WgpuGraph) -> Begun[None]:
+    def release_graph(self, compiled: WgpuGraph) -> InFlight[None]:
         """Destroy the graph's buffers once the GPU has finished with everything submitted so far."""
-        return Begun(self._release_graph(compiled, self._work_done()))
+        return InFlight(self._release_graph(compiled, self._work_done()))
 
     async def _release_graph(self, compiled: WgpuGraph, ticket: Ticket) -> None:
         await self._wait(ticket)

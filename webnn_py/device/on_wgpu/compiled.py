@@ -14,11 +14,11 @@ import wgpu
 
 from webnn_py.device.backend import Memory, Storage
 from webnn_py.device.on_wgpu.arena import Range, place_blocks
+from webnn_py.device.on_wgpu.composites import expand_composites
 from webnn_py.device.on_wgpu.lowering import Buffer, Features, Kernel, Lowering
 from webnn_py.device.on_wgpu.memory import STORAGE, padded
 from webnn_py.device.on_wgpu.native import Launch, Queue
 from webnn_py.device.on_wgpu.pipelines import Pipelines
-from webnn_py.device.on_wgpu.redrawing import expand_composites
 from webnn_py.device.on_wgpu.siblings import join_siblings
 from webnn_py.device.plan import split_constant
 from webnn_py.graph import Graph, Node, Output, Value

@@ -14,11 +14,11 @@ import numpy as np
 
 from webnn_py.device.on_wgpu.fusing import readers_of
 from webnn_py.device.on_wgpu.layout import Layout, dense_strides
-from webnn_py.device.on_wgpu.redrawing import Redrawing, redraw
 from webnn_py.device.on_wgpu.sources import is_readable
 from webnn_py.device.on_wgpu.table import entry_of
 from webnn_py.device.on_wgpu.wgsl import WIDTH
 from webnn_py.device.plan import split_constant
+from webnn_py.device.rewriting import RewriteBuilder, rewrite
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.operators import arithmetic, matrix
 
@@ -66,12 +66,12 @@ def join_siblings(graph: Graph) -> Graph:
     def draw(node: Node, current: Node) -> Mapping[Value, Value] | None:
         return draw_joined(joined[node], current) if node in joined else None
 
-    return redraw(graph, draw)
+    return rewrite(graph, draw)
 
 
 def draw_joined(family: Sequence[Linear], product: Node) -> dict[Value, Value]:
     """Draw a single product like the family's first; returns what takes the place of each result."""
-    drawing = Redrawing()
+    drawing = RewriteBuilder()
     a = product.operands["a"]
     assert isinstance(a, Value)  # noqa: S101 - for type checkers
     axis = 0 if product.options.get("b_transpose") else 1

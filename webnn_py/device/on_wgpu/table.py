@@ -23,7 +23,7 @@ from webnn_py.operators.declaration import Operator
 
 if TYPE_CHECKING:
     from webnn_py.device.on_wgpu.lowering import Lowering
-    from webnn_py.device.on_wgpu.redrawing import Redrawing
+    from webnn_py.device.rewriting import RewriteBuilder
     from webnn_py.graph import Value
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -37,8 +37,8 @@ LayoutRule = Callable[[Node, Layout], "Layout | Sequence[Layout] | None"]
 Kernels = Callable[[Node, "Lowering"], None]
 """(node, lowering): emits kernels that write all outputs of the node."""
 
-Composite = Callable[[Node, "Redrawing"], "list[Value] | None"]
-"""(node, redrawing) → the values, drawn with other operators, that take the place of the node's outputs.
+Composite = Callable[[Node, "RewriteBuilder"], "list[Value] | None"]
+"""(node, builder) → the values, drawn with other operators, that take the place of the node's outputs.
 
 None where the node is to run as it is, in the operator's other way."""
 

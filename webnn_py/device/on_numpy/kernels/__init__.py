@@ -1,18 +1,5 @@
-"""The numpy kernels, one module per room of operators; importing this fills the table."""
+"""The numpy kernels, one module per category of operators; importing this fills the table."""
 
-from webnn_py.device.on_numpy.kernels import (  # noqa: F401 - imported for their kernels
-    activation,
-    arithmetic,
-    conversion,
-    convolution,
-    indexing,
-    logical,
-    matrix,
-    movement,
-    normalization,
-    pooling,
-    recurrent,
-    reduction,
-    resampling,
-    unary,
-)
+from webnn_py.operators.registry import import_categories
+
+import_categories(__name__)

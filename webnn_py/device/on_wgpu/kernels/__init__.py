@@ -1,19 +1,6 @@
-"""The WGSL kernels, one module per room of operators; importing this fills the table."""
+"""The WGSL kernels, one module per category of operators; importing this fills the table."""
 
-from webnn_py.device.on_wgpu.kernels import (  # noqa: F401 - imported for their kernels
-    _softmax,
-    activation,
-    arithmetic,
-    conversion,
-    convolution,
-    indexing,
-    logical,
-    matrix,
-    movement,
-    normalization,
-    pooling,
-    recurrent,
-    reduction,
-    resampling,
-    unary,
-)
+from webnn_py.device.on_wgpu.kernels import _softmax  # noqa: F401 - imported for its kernels
+from webnn_py.operators.registry import import_categories
+
+import_categories(__name__)

@@ -8,9 +8,9 @@ float32 rounds to.
 import math
 from collections.abc import Sequence
 
-from webnn_py.device.on_wgpu.redrawing import Redrawing
 from webnn_py.device.on_wgpu.table import composite, expression
 from webnn_py.device.on_wgpu.wgsl import compute_type, converted_integer
+from webnn_py.device.rewriting import RewriteBuilder
 from webnn_py.graph import Node, Value
 from webnn_py.operators import conversion
 from webnn_py.operators.conversion import blockwise_shapes
@@ -36,23 +36,23 @@ def cast(node: Node, x: str) -> str:
     return converted_integer(x, given, wanted)
 
 
-def in_blocks(node: Node, redrawing: Redrawing) -> list[Value] | None:
+def in_blocks(node: Node, builder: RewriteBuilder) -> list[Value] | None:
     """Draw an operator with a scale for blocks of more than one element as one whose scale is broadcast."""
     shape, scale = node.outputs[0].shape, node.operand("scale").shape
     if all(count in {1, size} for size, count in zip(shape, scale, strict=True)):
         return None
-    operands = {name: redrawing.operand(value) for name, value in node.operands.items() if isinstance(value, Value)}
+    operands = {name: builder.operand(value) for name, value in node.operands.items() if isinstance(value, Value)}
     blocks, ones = merged(*blockwise_shapes(shape, scale))
     if len(blocks) > MAX_RANK:  # one axis of blocks less; what remains is a composite again
         axis = next(axis for axis, count in enumerate(scale) if count not in {1, shape[axis]})
         for name in ("scale", "zero_point"):
-            operands[name] = repeated(redrawing, operands[name], axis, shape[axis])
-        return [redrawing.value(getattr(redrawing, node.operator.name)(**operands))]
+            operands[name] = repeated(builder, operands[name], axis, shape[axis])
+        return [builder.value(getattr(builder, node.operator.name)(**operands))]
     operands = {
-        name: redrawing.reshape(operand, blocks if name == "input" else ones) for name, operand in operands.items()
+        name: builder.reshape(operand, blocks if name == "input" else ones) for name, operand in operands.items()
     }
-    output = getattr(redrawing, node.operator.name)(**operands)
-    return [redrawing.value(redrawing.reshape(output, shape))]
+    output = getattr(builder, node.operator.name)(**operands)
+    return [builder.value(builder.reshape(output, shape))]
 
 
 def merged(blocks: Sequence[int], ones: Sequence[int]) -> tuple[list[int], list[int]]:
@@ -68,13 +68,13 @@ def merged(blocks: Sequence[int], ones: Sequence[int]) -> tuple[list[int], list[
     return [size for size, _ in axes], [one for _, one in axes]
 
 
-def repeated(redrawing: Redrawing, operand: MLOperand, axis: int, size: int) -> MLOperand:
+def repeated(builder: RewriteBuilder, operand: MLOperand, axis: int, size: int) -> MLOperand:
     """Each element several times along an axis, so that this has a size."""
     shape = operand.shape
     before, count, after = math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
-    spread = redrawing.reshape(operand, (before, count, 1, after))
-    spread = redrawing.expand(spread, (before, count, size // count, after))
-    result: MLOperand = redrawing.reshape(spread, (*shape[:axis], size, *shape[axis + 1 :]))
+    spread = builder.reshape(operand, (before, count, 1, after))
+    spread = builder.expand(spread, (before, count, size // count, after))
+    result: MLOperand = builder.reshape(spread, (*shape[:axis], size, *shape[axis + 1 :]))
     return result
 
 

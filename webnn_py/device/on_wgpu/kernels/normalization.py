@@ -16,9 +16,9 @@ from webnn_py.device.on_wgpu.kernels._reducing import emit_reduction
 from webnn_py.device.on_wgpu.kernels._rows import Plan, Rows
 from webnn_py.device.on_wgpu.layout import Layout
 from webnn_py.device.on_wgpu.lowering import Lowering
-from webnn_py.device.on_wgpu.redrawing import Redrawing
 from webnn_py.device.on_wgpu.table import composite, kernels
 from webnn_py.device.on_wgpu.wgsl import literal
+from webnn_py.device.rewriting import RewriteBuilder
 from webnn_py.graph import Node, Value
 from webnn_py.operators import normalization
 from webnn_py.operators.casting import cast_number
@@ -41,7 +41,7 @@ def _given(node: Node, name: str) -> Value | None:
 
 
 @composite(normalization.batch_normalization)
-def batch_normalization(node: Node, draw: Redrawing) -> list[Value]:
+def batch_normalization(node: Node, draw: RewriteBuilder) -> list[Value]:
     """Element-wise operators, so that they fuse with others; what belongs to a feature folds when it is constant."""
     descriptor = node.outputs[0]
     shape = [descriptor.shape[axis] if axis == node.options["axis"] else 1 for axis in range(len(descriptor.shape))]

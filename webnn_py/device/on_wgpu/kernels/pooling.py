@@ -14,10 +14,10 @@ from webnn_py.device.on_wgpu.elements import _main
 from webnn_py.device.on_wgpu.epilogue import Epilogue
 from webnn_py.device.on_wgpu.layout import Layout
 from webnn_py.device.on_wgpu.lowering import Lowering
-from webnn_py.device.on_wgpu.redrawing import Redrawing
 from webnn_py.device.on_wgpu.sources import wrapped
 from webnn_py.device.on_wgpu.table import composite, kernels
 from webnn_py.device.on_wgpu.wgsl import WIDTH
+from webnn_py.device.rewriting import RewriteBuilder
 from webnn_py.graph import Node, Value
 from webnn_py.operators import pooling
 from webnn_py.operators.windows import Slide, image_axes, image_shape, slides
@@ -136,7 +136,7 @@ def l2_pool2d(node: Node, lowering: Lowering) -> None:
 # --- whole images ------------------------------------------------------------------------------------------------
 
 
-def whole(node: Node, redrawing: Redrawing) -> list[Value] | None:
+def whole(node: Node, builder: RewriteBuilder) -> list[Value] | None:
     """Draw pooling with one window, the whole image, as a reduction."""
     layout: Any = node.options["layout"]
     _, _, *outputs = image_shape(node.outputs[0].shape, layout)
@@ -147,13 +147,13 @@ def whole(node: Node, redrawing: Redrawing) -> list[Value] | None:
     if outputs != [1, 1] or not is_whole:
         return None
     reduce = {
-        "max_pool2d": redrawing.reduce_max,
-        "average_pool2d": redrawing.reduce_mean,
-        "l2_pool2d": redrawing.reduce_l2,
+        "max_pool2d": builder.reduce_max,
+        "average_pool2d": builder.reduce_mean,
+        "l2_pool2d": builder.reduce_l2,
     }[node.operator.name]
     (value,) = node.inputs
     axes = list(image_axes(layout)[2:])
-    return [redrawing.value(reduce(redrawing.operand(value), axes=axes, keep_dimensions=True))]
+    return [builder.value(reduce(builder.operand(value), axes=axes, keep_dimensions=True))]
 
 
 composite(pooling.max_pool2d)(whole)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from webnn_py.device.on_wgpu.redrawing import Redrawing
 from webnn_py.device.on_wgpu.table import composite
+from webnn_py.device.rewriting import RewriteBuilder
 from webnn_py.graph import Node, Value
 from webnn_py.operators import recurrent, unrolling
 from webnn_py.operators.declaration import Operator
@@ -18,20 +18,20 @@ NETWORKS: dict[Operator[..., Any], Any] = {
 }
 
 
-def unrolled(node: Node, redrawing: Redrawing) -> list[Value]:
+def unrolled(node: Node, builder: RewriteBuilder) -> list[Value]:
     """Draw a network as its cells, a cell as products and element-wise operators.
 
     float16 networks compute in float32 and round once at the end, so that errors do not grow from step to step.
     """
     narrow = node.outputs[0].data_type == "float16"
-    operands = {name: redrawing.operand(value) for name, value in node.operands.items() if isinstance(value, Value)}
+    operands = {name: builder.operand(value) for name, value in node.operands.items() if isinstance(value, Value)}
     if narrow:
-        operands = {name: redrawing.cast(operand, "float32") for name, operand in operands.items()}
-    drawn = NETWORKS[node.operator](redrawing, **operands, **node.options)
+        operands = {name: builder.cast(operand, "float32") for name, operand in operands.items()}
+    drawn = NETWORKS[node.operator](builder, **operands, **node.options)
     outputs = drawn if isinstance(drawn, list) else [drawn]
     if narrow:
-        outputs = [redrawing.cast(output, "float16") for output in outputs]
-    return [redrawing.value(output) for output in outputs]
+        outputs = [builder.cast(output, "float16") for output in outputs]
+    return [builder.value(output) for output in outputs]
 
 
 for operator in NETWORKS:

@@ -1,4 +1,4 @@
-"""``Begun``: what a device says of work that goes on by itself."""
+"""``InFlight``: what a device says of work that goes on by itself."""
 
 from collections.abc import Awaitable, Generator
 from typing import Any, Generic, TypeVar, final
@@ -7,7 +7,7 @@ T = TypeVar("T")
 
 
 @final
-class Begun(Generic[T]):
+class InFlight(Generic[T]):
     """An awaitable of work that has begun on a device which keeps the order itself: the next step may begin."""
 
     __slots__ = ("_answer",)

@@ -1,4 +1,4 @@
-"""The floor plan holds: layers, the same fourteen rooms on every floor, one door, no heavy imports."""
+"""The architecture holds: layers, the same fourteen categories on every layer, one door, no heavy imports."""
 
 import ast
 import subprocess
@@ -11,7 +11,7 @@ import webnn_py
 from webnn_py.operators.registry import OPERATORS
 
 ROOT = Path(webnn_py.__file__).parent
-ROOMS = {
+CATEGORIES = {
     "arithmetic": "add sub mul div max min pow",
     "logical": "equal notEqual greater greaterOrEqual lesser lesserOrEqual logicalNot logicalAnd logicalOr logicalXor"
     " isNaN isInfinite where",
@@ -32,20 +32,22 @@ ROOMS = {
 }
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_every_operator_is_declared_in_its_room_and_nowhere_else(room):
-    assert {operator.spec_name for operator in OPERATORS.values() if operator.room == room} == set(ROOMS[room].split())
+@pytest.mark.parametrize("category", CATEGORIES)
+def test_every_operator_is_declared_in_its_room_and_nowhere_else(category):
+    assert {operator.spec_name for operator in OPERATORS.values() if operator.category == category} == set(
+        CATEGORIES[category].split()
+    )
 
 
-@pytest.mark.parametrize("floor", ["operators", "device/on_numpy/kernels"])
-def test_every_floor_has_the_fourteen_rooms(floor):
-    assert set(ROOMS) <= {path.stem for path in (ROOT / floor).glob("*.py")}
+@pytest.mark.parametrize("layer", ["operators", "device/on_numpy/kernels"])
+def test_every_layer_has_the_fourteen_categories(layer):
+    assert set(CATEGORIES) <= {path.stem for path in (ROOT / layer).glob("*.py")}
 
 
-def test_onnx_rules_stand_in_the_fourteen_rooms():
-    rooms = {path.stem for path in (ROOT / "onnx_models/rules").glob("*.py")} - {"__init__"}
-    assert rooms
-    assert rooms <= set(ROOMS)
+def test_onnx_rules_stand_in_the_fourteen_categories():
+    categories = {path.stem for path in (ROOT / "onnx_models/rules").glob("*.py")} - {"__init__"}
+    assert categories
+    assert categories <= set(CATEGORIES)
 
 
 def test_every_operator_has_a_numpy_kernel_in_the_room_that_declares_it():
@@ -56,7 +58,7 @@ def test_every_operator_has_a_numpy_kernel_in_the_room_that_declares_it():
         entry = find(operator)
         assert entry is not None, operator.spec_name
         make = entry.view or entry.make
-        assert make.__module__.rpartition(".")[2] == operator.room, operator.spec_name
+        assert make.__module__.rpartition(".")[2] == operator.category, operator.spec_name
 
 
 def test_layers_hold():

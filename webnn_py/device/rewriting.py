@@ -1,4 +1,4 @@
-"""Drawing operators with other operators, below the script's floor: what composites use."""
+"""Graph rewriting: other nodes in place of some, built below the script's layer."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 
 from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
-from webnn_py.device.on_wgpu.table import entry_of
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.operators.casting import cast_number
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.registry import OPERATORS
 
 
-class Redrawing:
+class RewriteBuilder:
     """Looks like a builder to ``operators.decompositions``; its operands stand for values of the graph."""
 
     def __init__(self) -> None:
@@ -41,7 +40,7 @@ class Redrawing:
         if operator is None:
             raise AttributeError(name)
 
-        def draw(*args: object, **kwargs: object) -> MLOperand | list[MLOperand]:
+        def build(*args: object, **kwargs: object) -> MLOperand | list[MLOperand]:
             arguments = operator.bind(args, kwargs)
             outputs = tuple(operator.infer(arguments))
             values: dict[str, Value | tuple[Value, ...]] = {
@@ -52,47 +51,31 @@ class Redrawing:
             operands = [self.operand(value) for value in node.results]
             return operands if operator.returns_sequence else operands[0]
 
-        return draw
+        return build
 
 
-def redraw(graph: Graph, draw: Callable[[Node, Node], Mapping[Value, Value] | None]) -> Graph:
+def rewrite(graph: Graph, replace: Callable[[Node, Node], Mapping[Value, Value] | None]) -> Graph:
     """The same graph with other nodes in place of some.
 
     Args:
-        graph: what to redraw.
-        draw: (a node, the same with operands that have taken the place of its own) → what takes the place of which
+        graph: what to rewrite.
+        replace: (a node, the same with operands that have taken the place of its own) → what takes the place of which
             values of the graph, of the node's or of later ones'; None where the node stays.
     """
     replaced: dict[Value, Value] = {}
     is_changed = False
     for node in graph.nodes:
         current = _with_operands(node, replaced)
-        drawn = draw(node, current)
-        is_changed = is_changed or drawn is not None
+        built = replace(node, current)
+        is_changed = is_changed or built is not None
         for result, same in zip(node.results, current.results, strict=True):
             replaced.setdefault(result, same)
-        replaced.update(drawn or {})
+        replaced.update(built or {})
     if not is_changed:
         return graph
-    redrawn = Graph.reaching({name: replaced.get(value, value) for name, value in graph.outputs.items()})
+    rewritten = Graph.reaching({name: replaced.get(value, value) for name, value in graph.outputs.items()})
     # Inputs that nothing reads any more stay inputs.
-    return Graph({**graph.inputs, **redrawn.inputs}, redrawn.outputs, redrawn.nodes)
-
-
-def expand_composites(graph: Graph) -> Graph:
-    """The same graph without composite operators; a composite of composites is expanded in turn."""
-
-    def draw(node: Node, current: Node) -> Mapping[Value, Value] | None:
-        composite = entry_of(node).composite
-        drawn = None if composite is None else composite(current, Redrawing())
-        return None if drawn is None else dict(zip(node.results, drawn, strict=True))
-
-    while any(entry_of(node).composite for node in graph.nodes):
-        expanded = redraw(graph, draw)
-        if expanded is graph:
-            break
-        graph = expanded
-    return graph
+    return Graph({**graph.inputs, **rewritten.inputs}, rewritten.outputs, rewritten.nodes)
 
 
 def _with_operands(node: Node, replaced: dict[Value, Value]) -> Node:
