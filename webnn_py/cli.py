@@ -4,12 +4,9 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-import trio
-
 import webnn_py
-from webnn_py.errors import NotSupportedError
+from webnn_py.device import registry
 from webnn_py.javascript.arguments import add_parsers
-from webnn_py.script.ml import open_ml
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -21,17 +18,16 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-async def _devices() -> None:
+def _devices() -> None:
     rows = [("backend", "adapter", "driver", "features")]
-    async with open_ml() as ml:
-        for name in ("numpy", "wgpu"):
-            try:
-                context = await ml.create_context(backend=name)
-            except NotSupportedError as error:
-                rows.append((name, "none", error.message, ""))
-                continue
-            info = context.backend
-            rows.append((info.name, info.adapter, info.driver, ", ".join(info.features)))
+    for name in registry.names():
+        try:
+            found = registry.find(name).adapters()
+        except Exception as error:  # noqa: BLE001 - a driver, or another package, may fail in any way
+            rows.append((name, "none", str(error) or type(error).__name__, ""))
+            continue
+        rows += [(name, info.adapter, info.driver, ", ".join(info.features)) for info in found]
+    rows += [(name, "none", why, "") for name, why in registry.collisions()]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())  # noqa: T201
@@ -41,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
     options = _parser().parse_args(arguments)
     if options.command == "devices":
-        trio.run(_devices)
+        _devices()
         return 0
     from webnn_py.javascript import commands  # noqa: PLC0415 - what these two need is heavy
 

@@ -56,9 +56,9 @@ async def test_where_allowed_an_adapter_with_float16_sums_in_it(ml, monkeypatch,
     assert np.abs(sums - EXACT).max() <= INNER / 4  # half a unit for every other 1024
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-async def test_allowed_or_not_float32_is_summed_in_float32(ml, backend):
-    context = await ml.create_context(backend=backend, float16_accumulation=True)
+@needs_adapter
+async def test_allowed_or_not_float32_is_summed_in_float32(ml):
+    context = await ml.create_context(backend="wgpu", float16_accumulation=True)
     assert np.unique(await product(context, "float32")).tolist() == [EXACT]
 
 

@@ -319,7 +319,7 @@ BAD_OPTIONS = {
     "accelerated, None": ({"accelerated": None}, "accelerated is None; it must be True or False"),
     "a GPU device for numpy": (
         {"gpu_device": object(), "backend": "numpy"},
-        "gpu_device is given, and backend is 'numpy'; a GPU device needs 'wgpu' or None",
+        "gpu_device is no option of the device 'numpy'; 'wgpu' has it",
     ),
     "backend, a word": ({"backend": "cuda"}, "backend is 'cuda'; it must be one of numpy, wgpu, or None"),
     "backend, a number": ({"backend": 1}, "backend is 1"),

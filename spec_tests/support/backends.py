@@ -1,7 +1,17 @@
-"""The backends that cases run on: numpy, and WebGPU where an adapter is found, be it a software one."""
+"""The devices that cases run on: those of the registry that are there, WebGPU also where its adapter is software."""
 
-from webnn_py.device.on_wgpu.adapters import adapters
+from webnn_py.device import registry
+from webnn_py.errors import NotSupportedError
 
-HAS_ADAPTER = bool(adapters())
+
+def is_here(record: registry.DeviceRecord) -> bool:
+    """Whether a context can run on a device."""
+    try:
+        return bool(record.adapters())
+    except NotSupportedError:
+        return False
+
+
+BACKENDS = [record.name for record in registry.built_in() if is_here(record)]
+HAS_ADAPTER = "wgpu" in BACKENDS
 NO_ADAPTER = "WebGPU not tested: no adapter found (Debian and Ubuntu: apt install mesa-vulkan-drivers)"
-BACKENDS = ["numpy", "wgpu"] if HAS_ADAPTER else ["numpy"]

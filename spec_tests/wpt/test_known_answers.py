@@ -52,7 +52,7 @@ async def test_a_device_that_never_answers_is_a_time_out_after_the_limit(engine,
     device = FakeDevice()
     answer = trio.Event()
     device.waiting["compile"] = answer
-    monkeypatch.setattr("webnn_py.script.ml.numpy_backend", lambda: device)
+    monkeypatch.setattr("webnn_py.device.on_numpy.backend.NumpyBackend", lambda: device)
     lose = script_context.MLContext._lose
 
     def lose_and_answer(self, message):

@@ -15,15 +15,13 @@ from webnn_py.operators.limits import MAX_RANK
 HostArray = npt.NDArray[Any]
 """Bytes on the host's side, C-contiguous, of a descriptor's data type and shape."""
 
-BackendName = Literal["numpy", "wgpu"]
-
 
 @attrs.frozen
 class BackendInfo:
     """Where a context really runs.
 
     Attributes:
-        name: ``"numpy"`` or ``"wgpu"``.
+        name: the device's, as ``create_context(backend=…)`` takes it.
         adapter: the processor, as its driver or the system calls it.
         driver: the library or driver that runs it, with its version.
         features: optional abilities of the adapter.

@@ -11,7 +11,6 @@ from typing import Any, cast
 import numpy as np
 
 from webnn_py.descriptors import MLOperandDataType
-from webnn_py.device.backend import BackendName
 from webnn_py.javascript.compatibility import OPTION_NAMES, Compatibility
 from webnn_py.javascript.values import BufferSource
 from webnn_py.operators.declaration import SPEC_NAMES, Operator, Parameter
@@ -41,7 +40,7 @@ Names = dict[str, str]
 class API:
     """The calls, for one ``ML`` and one compatibility mode."""
 
-    def __init__(self, ml: ML, compatibility: Compatibility, backend: BackendName | None) -> None:
+    def __init__(self, ml: ML, compatibility: Compatibility, backend: str | None) -> None:
         self._ml = ml
         self._mode = compatibility
         self._backend = backend

@@ -4,6 +4,8 @@ import argparse
 import os
 from pathlib import Path
 
+from webnn_py.device import registry
+
 
 def default_jobs() -> int:
     """As many processes as there are processors to run them."""
@@ -36,7 +38,7 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     # Only Node tells of rejections that nobody handles, which a program must not lose.
     js.add_argument("--engine", choices=["quickjs", "node"], default="node", help="default: %(default)s")
     for parser in (wpt, js):
-        parser.add_argument("--backend", choices=["numpy", "wgpu"], default="numpy")
+        parser.add_argument("--backend", choices=registry.names(), default=registry.names()[0])
 
 
 def _positive(text: str) -> int:

@@ -11,7 +11,6 @@ from typing import Any
 import trio
 
 import webnn_py
-from webnn_py.device.backend import BackendName
 from webnn_py.errors import NotSupportedError
 from webnn_py.javascript import checkout, declared, descriptions, expectations, reports, worker
 from webnn_py.javascript.compatibility import MODES, NONE, WPT_2025_03, Compatibility
@@ -37,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     return js(options) if options.command == "js" else wpt(options)
 
 
-async def _require_backend(name: BackendName) -> None:
+async def _require_backend(name: str) -> None:
     async with open_ml() as ml:
         await ml.create_context(backend=name)
 

@@ -10,7 +10,6 @@ from urllib.parse import unquote, urlsplit
 
 import trio
 
-from webnn_py.device.backend import BackendName
 from webnn_py.javascript import declared
 from webnn_py.javascript.engine import EngineName
 from webnn_py.javascript.session import Session, open_session
@@ -54,7 +53,7 @@ async def _run(opened: AbstractAsyncContextManager[Session], source: str, name: 
         await session.run(lambda: evaluate(source, name))
 
 
-def run_program(path: Path, *, engine: EngineName, backend: BackendName, module: bool = False) -> bool:
+def run_program(path: Path, *, engine: EngineName, backend: str, module: bool = False) -> bool:
     """Run a program until nothing is left to wait for; False when an exception was not caught.
 
     Raises:

@@ -10,7 +10,6 @@ from typing import Any, Protocol
 
 import trio
 
-from webnn_py.device.backend import BackendName
 from webnn_py.javascript.api import API
 from webnn_py.javascript.compatibility import NONE, Compatibility
 from webnn_py.javascript.engine import Engine, EngineName, ScriptError, own_source, start
@@ -89,7 +88,7 @@ class Session:
     """
 
     def __init__(
-        self, ml: ML, engine_name: EngineName, world: World, compatibility: Compatibility, backend: BackendName | None
+        self, ml: ML, engine_name: EngineName, world: World, compatibility: Compatibility, backend: str | None
     ) -> None:
         self._world = world
         self._timeline = ml.script_timeline
@@ -201,7 +200,7 @@ async def open_session(
     description: dict[str, Any],
     *,
     compatibility: Compatibility = NONE,
-    backend: BackendName | None = None,
+    backend: str | None = None,
 ) -> AsyncIterator[Session]:
     """Open the API and a realm that has it as ``navigator.ml``."""
     async with open_ml() as ml:

@@ -8,7 +8,6 @@ from typing import Any
 import attrs
 import trio
 
-from webnn_py.device.backend import BackendName
 from webnn_py.javascript.checkout import TestFile, resolve
 from webnn_py.javascript.compatibility import Compatibility
 from webnn_py.javascript.engine import EngineName
@@ -37,7 +36,7 @@ class Settings:
     description: dict[str, Any]
     idl: str
     engine: EngineName
-    backend: BackendName
+    backend: str
     compatibility: Compatibility
     timeout_multiplier: float = 1.0
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from functools import partial
 from types import TracebackType
-from typing import Any, Self, final, get_args
+from typing import Any, Self, Unpack, final, get_args, overload
 
 import trio
 
 from webnn_py.descriptors import unsigned_long
-from webnn_py.device.backend import Backend, BackendName
+from webnn_py.device import registry
+from webnn_py.device.backend import Backend
+from webnn_py.device.registry import DeviceOptions, OpenRequest
 from webnn_py.errors import InvalidStateError, NotSupportedError, SecurityError
 from webnn_py.handle import Handle
 from webnn_py.operators.idl import boolean
@@ -51,26 +53,51 @@ class ML(Handle):
         nursery.start_soon(self.script_timeline.run)
         return self
 
-    def create_context(  # noqa: PLR0913 - options by keyword
+    @overload
+    def create_context(
         self,
         *,
         power_preference: MLPowerPreference = "default",
         accelerated: bool = True,
-        gpu_device: object = None,
-        backend: BackendName | None = None,
+        backend: str | None = None,
         max_queued_bytes: int | None = None,
-        float16_accumulation: bool = False,
+        **options: Unpack[DeviceOptions],
+    ) -> MLPromise[MLContext]: ...
+    @overload
+    def create_context(
+        self,
+        *,
+        power_preference: MLPowerPreference = "default",
+        accelerated: bool = True,
+        backend: str,
+        max_queued_bytes: int | None = None,
+        **options: Any,
+    ) -> MLPromise[MLContext]: ...
+    def create_context(
+        self,
+        *,
+        power_preference: MLPowerPreference = "default",
+        accelerated: bool = True,
+        backend: str | None = None,
+        max_queued_bytes: int | None = None,
+        **options: Any,
     ) -> MLPromise[MLContext]:
         """Make a context: a device with a timeline of its own.
 
         Args:
             power_preference: a hint: ``"default"``, ``"high-performance"`` or ``"low-power"``.
             accelerated: a hint: whether a GPU or another accelerator is wanted.
-            gpu_device: a ``wgpu.GPUDevice`` to run on.
-            backend: ``"numpy"`` or ``"wgpu"`` and no other, or None to choose. Not in the specification.
+            backend: the name of a device, and no other is taken: ``"numpy"``, ``"wgpu"``, or what another package
+                registers. None to choose: a GPU where there is one that is no software, otherwise numpy. Not in the
+                specification.
             max_queued_bytes: what :meth:`MLContext.wait_for_capacity` waits for. Not in the specification.
-            float16_accumulation: whether a GPU may sum products of float16 matrices and convolutions in float16,
-                which is faster and rounds every sum; otherwise sums are float32. Not in the specification.
+            **options: what only some devices have; None is as if not given. Without ``backend``, an option chooses
+                the device that has it. The device ``"wgpu"`` has
+
+                * ``gpu_device``: a ``wgpu.GPUDevice`` to run on.
+                * ``float16_accumulation``: whether products of float16 matrices and convolutions may be summed in
+                  float16, which is faster and rounds every sum; otherwise sums are float32. Not in the
+                  specification.
 
         Returns:
             A promise of the context, rejected with ``TypeError`` for a bad argument, ``SecurityError`` when the
@@ -81,49 +108,38 @@ class ML(Handle):
             if power_preference not in get_args(MLPowerPreference):
                 allowed = ", ".join(get_args(MLPowerPreference))
                 raise TypeError(f"power_preference is {power_preference!r}; it must be one of {allowed}")
-            accelerated = _converted("accelerated", boolean, accelerated)
-            float16_accumulation = _converted("float16_accumulation", boolean, float16_accumulation)
+            request = OpenRequest(power_preference, _converted("accelerated", boolean, accelerated))
             if max_queued_bytes is not None:
                 max_queued_bytes = _converted("max_queued_bytes", unsigned_long, max_queued_bytes)
-            if backend is not None and backend not in get_args(BackendName):
-                raise TypeError(
-                    f"backend is {backend!r}; it must be one of {', '.join(get_args(BackendName))}, or None"
-                )
-            if gpu_device is not None and backend == "numpy":
-                raise TypeError("gpu_device is given, and backend is 'numpy'; a GPU device needs 'wgpu' or None")
+            given = {name: value for name, value in options.items() if value is not None}
+            opening = registry.choose(backend, request, given)
             if not self._allowed():
                 raise SecurityError("the policy denies the use of the Web Neural Network API")
-        except (TypeError, SecurityError) as error:
+            if self._closed:
+                raise InvalidStateError("the open_ml() block has been left")
+            opened = opening()
+        except (TypeError, SecurityError, NotSupportedError, InvalidStateError) as error:
             return MLPromise._rejected(type(error)(f"create_context(): {error}"))
-        options: dict[str, Any] = {
+        of_context: dict[str, Any] = {
             "power_preference": power_preference,
-            "accelerated": accelerated,
+            "accelerated": request.accelerated,
             "max_queued_bytes": max_queued_bytes,
         }
-        if gpu_device is None and (backend == "numpy" or (backend is None and not accelerated)):
-            return self._create_context(numpy_backend(), **options)
-        choose = partial(
-            choose_backend, backend, gpu_device, power_preference, float16_accumulation=float16_accumulation
-        )
-        return self._create_gpu_context(choose, options)
+        if isinstance(opened, Awaitable):
+            return self._create_context_later(opened, of_context)
+        return self._create_context(opened, **of_context)
 
-    def _create_gpu_context(
-        self, choose: Callable[[], Awaitable[Backend]], options: dict[str, Any]
-    ) -> MLPromise[MLContext]:
-        """Make a context on a GPU, which takes its time: in parallel, as the specification says."""
-        if self._closed:
-            return MLPromise._rejected(InvalidStateError("create_context(): the open_ml() block has been left"))
+    def _create_context_later(self, opening: Awaitable[Backend], options: dict[str, Any]) -> MLPromise[MLContext]:
+        """Make a context on a device that takes its time to open: in parallel, as the specification says."""
         promise: MLPromise[MLContext] = MLPromise._create()
         self._opening += 1
-        self._nursery.start_soon(self._open_gpu, choose, options, promise)
+        self._nursery.start_soon(self._open, opening, options, promise)
         return promise
 
-    async def _open_gpu(
-        self, choose: Callable[[], Awaitable[Backend]], options: dict[str, Any], promise: MLPromise[MLContext]
-    ) -> None:
+    async def _open(self, opening: Awaitable[Backend], options: dict[str, Any], promise: MLPromise[MLContext]) -> None:
         try:
             with trio.CancelScope(shield=True):
-                backend = await choose()
+                backend = await opening
         except Exception as error:  # noqa: BLE001 - a driver may fail in any way; the promise tells
             refusal = error if isinstance(error, (TypeError, NotSupportedError)) else NotSupportedError(str(error))
             refusal = type(refusal)(f"create_context(): {refusal}")
@@ -213,57 +229,6 @@ class open_ml:  # noqa: N801 - used like a function
             return await self._manager.__aexit__(kind, error, traceback)
         await self._manager.__aexit__(None, None, None)
         return False  # the block's own exception comes out as it is, which a nursery would wrap into a group
-
-
-def numpy_backend() -> Backend:
-    """The numpy device; its kernels load when they are needed."""
-    from webnn_py.device.on_numpy.backend import NumpyBackend  # noqa: PLC0415 - see above
-
-    return NumpyBackend()
-
-
-async def choose_backend(
-    name: BackendName | None,
-    gpu_device: object,
-    power_preference: MLPowerPreference,
-    *,
-    float16_accumulation: bool,
-) -> Backend:
-    """The one place that chooses a device: the user's, a real GPU, or numpy; software GPUs only when asked for.
-
-    Raises:
-        TypeError: ``gpu_device`` is no ``wgpu.GPUDevice``.
-        NotSupportedError: there is no such device.
-    """
-    device = await trio.to_thread.run_sync(_open_device, name, gpu_device, power_preference)
-    if device is None:
-        return numpy_backend()
-    from webnn_py.device.on_wgpu.backend import WgpuBackend  # noqa: PLC0415 - wgpu loads when it is needed
-
-    return WgpuBackend(device, owned=gpu_device is None, float16_accumulation=float16_accumulation)
-
-
-def _open_device(name: BackendName | None, gpu_device: object, power_preference: MLPowerPreference) -> Any:
-    """A ``wgpu.GPUDevice``, or None for numpy; in a worker thread, since drivers take their time."""
-    try:
-        import wgpu  # noqa: PLC0415 - loads when it is needed
-
-        from webnn_py.device.on_wgpu import adapters  # noqa: PLC0415 - likewise
-    except (ImportError, OSError, RuntimeError):
-        if name is None and gpu_device is None:
-            return None  # no WebGPU can be had here, and none was asked for
-        raise
-
-    if gpu_device is not None:
-        if not isinstance(gpu_device, wgpu.GPUDevice):
-            raise TypeError(f"gpu_device is {gpu_device!r}; it must be a wgpu.GPUDevice")
-        return gpu_device
-    adapter = adapters.choose(power_preference, software=name == "wgpu")
-    if adapter is not None:
-        return adapters.request_device(adapter)
-    if name == "wgpu":
-        raise adapters.no_adapter()
-    return None
 
 
 def _converted(name: str, convert: Callable[[object], Any], value: object) -> Any:

@@ -72,9 +72,9 @@ def no_adapter() -> NotSupportedError:
     )
 
 
-def describe(device: wgpu.GPUDevice) -> BackendInfo:
-    """Where a device runs."""
-    info: Any = device.adapter.info
+def describe(device: wgpu.GPUDevice | wgpu.GPUAdapter) -> BackendInfo:
+    """Where a device runs, or one of an adapter would."""
+    info: Any = device.info if isinstance(device, wgpu.GPUAdapter) else device.adapter.info
     kind = "software" if info["adapter_type"] == "CPU" else info["adapter_type"]
     driver = " ".join(filter(None, (info["backend_type"], info["description"])))
     features = tuple(name for name in WANTED_FEATURES if name in device.features)

@@ -1,0 +1,27 @@
+"""The numpy device's entry in the registry; its kernels load when it is opened."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from webnn_py.device.backend import Backend, BackendInfo
+from webnn_py.device.registry import DeviceRecord, OpenRequest, Suitability
+
+
+def _open(_request: OpenRequest) -> Backend:
+    from webnn_py.device.on_numpy.backend import NumpyBackend  # noqa: PLC0415 - see above
+
+    return NumpyBackend()
+
+
+def _adapters() -> Sequence[BackendInfo]:
+    return [_open(OpenRequest()).info]
+
+
+RECORD: Final = DeviceRecord(
+    name="numpy",
+    title="numpy",
+    is_accelerated=False,
+    probe=lambda _power_preference: Suitability.ANYWHERE,
+    open=_open,
+    adapters=_adapters,
+)

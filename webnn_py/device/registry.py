@@ -1,0 +1,253 @@
+"""The devices that contexts can run on: a record of each, this package's own and those of other packages.
+
+Another package registers a device by an entry point of the group ``webnn_py.devices``: its name is the device's, and
+its object a :class:`DeviceRecord`. Records are imported when they are needed, what they stand for when it is opened.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Final, TypedDict
+
+import attrs
+import trio
+
+from webnn_py.device.backend import Backend, BackendInfo
+from webnn_py.errors import NotSupportedError
+
+GROUP: Final = "webnn_py.devices"
+"""The group of entry points by which other packages register devices."""
+
+BUILT_IN: Final = (
+    EntryPoint("numpy", "webnn_py.device.on_numpy.device_record:RECORD", GROUP),
+    EntryPoint("wgpu", "webnn_py.device.on_wgpu.device_record:RECORD", GROUP),
+)
+"""This package's own devices, written as an entry point is. Only these are chosen when no device is named."""
+
+
+class DeviceOptions(TypedDict, total=False):
+    """The options of this package's own devices as keywords of ``create_context()``, for type checkers."""
+
+    gpu_device: object
+    float16_accumulation: bool
+
+
+class Suitability(enum.IntEnum):
+    """How well a device suits a context that names none; the one that suits best is taken."""
+
+    ABSENT = 0
+    """There is no such device here."""
+    ON_REQUEST = 1
+    """There is one, which is to be used only when it is named: a GPU that is software."""
+    ANYWHERE = 2
+    """There always is one, for when there is nothing better."""
+    HARDWARE = 3
+    """There is one with hardware of its own."""
+
+
+def _as_given(value: object) -> object:
+    return value
+
+
+@attrs.frozen
+class DeviceOption:
+    """An option that a device adds to those of ``create_context()``.
+
+    Attributes:
+        name: the keyword.
+        description: what it means.
+        default: what it is when it is not given, already converted.
+        convert: the converted value of what was given; ``TypeError("is …; it must be …")`` when it cannot be one.
+    """
+
+    name: str
+    description: str
+    default: Any = None
+    convert: Callable[[object], Any] = _as_given
+
+
+@attrs.frozen
+class OpenRequest:
+    """What a context asks of the device that it is to run on.
+
+    Attributes:
+        power_preference: a hint: ``"default"``, ``"high-performance"`` or ``"low-power"``.
+        accelerated: a hint: whether a GPU or another accelerator is wanted.
+        options: every option of the device, converted, by name.
+    """
+
+    power_preference: str = "default"
+    accelerated: bool = True
+    options: Mapping[str, Any] = attrs.field(factory=dict)
+
+
+@attrs.frozen(eq=False)
+class DeviceRecord:
+    """A kind of device.
+
+    Attributes:
+        name: what ``create_context(backend=…)`` calls it.
+        title: what documents call it.
+        is_accelerated: whether it is an accelerator, which ``accelerated=False`` does without.
+        probe: how well it suits a context that names no device, for a power preference; runs in a worker thread.
+        open: a backend for a context, or an awaitable of it where opening takes its time. Raises or is rejected with
+            ``TypeError`` for an option and ``NotSupportedError`` when there is no such device.
+        adapters: what there is of it here, one for each adapter; ``NotSupportedError`` says why there is none.
+        options: its own.
+    """
+
+    name: str
+    title: str
+    is_accelerated: bool
+    probe: Callable[[str], Suitability]
+    open: Callable[[OpenRequest], Backend | Awaitable[Backend]]
+    adapters: Callable[[], Sequence[BackendInfo]]
+    options: tuple[DeviceOption, ...] = ()
+
+    def option_names(self) -> tuple[str, ...]:
+        """The names of its options."""
+        return tuple(option.name for option in self.options)
+
+    def converted(self, given: Mapping[str, object]) -> dict[str, Any]:
+        """All its options, from those that are given, which it has.
+
+        Raises:
+            TypeError: one is not what it must be.
+        """
+        values = {}
+        for option in self.options:
+            try:
+                values[option.name] = option.convert(given[option.name]) if option.name in given else option.default
+            except TypeError as error:
+                raise TypeError(f"{option.name} {error}") from None
+        return values
+
+
+@cache
+def _registered() -> Mapping[str, tuple[EntryPoint, ...]]:
+    """The entry points of every name, this package's own first; more than one where names collide."""
+    found: dict[str, tuple[EntryPoint, ...]] = {}
+    for entry in (*BUILT_IN, *sorted(entry_points(group=GROUP), key=lambda entry: entry.name)):
+        found[entry.name] = (*found.get(entry.name, ()), entry)
+    return found
+
+
+def names() -> tuple[str, ...]:
+    """The name of every device that is registered, be it broken."""
+    return tuple(_registered())
+
+
+def collisions() -> Iterator[tuple[str, str]]:
+    """The entry points that are not used because of their names, as (name, why)."""
+    for name, (first, *others) in _registered().items():
+        for other in others:
+            yield name, f"{_origin(other)} is not used: {_origin(first)} has the name"
+
+
+def find(name: object) -> DeviceRecord:
+    """The record of a device.
+
+    Raises:
+        TypeError: no device has the name.
+        NotSupportedError: another package's record cannot be loaded.
+    """
+    entries = _registered().get(name) if isinstance(name, str) else None
+    if entries is None:
+        raise TypeError(f"backend is {name!r}; it must be one of {', '.join(names())}, or None")
+    return _load(entries[0])
+
+
+@cache
+def _load(entry: EntryPoint) -> DeviceRecord:
+    try:
+        record = entry.load()
+    except Exception as error:
+        raise NotSupportedError(
+            f"the device {entry.name!r} cannot be loaded from {_origin(entry)}: {type(error).__name__}: {error}"
+        ) from error
+    if not isinstance(record, DeviceRecord) or record.name != entry.name:
+        raise NotSupportedError(
+            f"the device {entry.name!r} cannot be loaded: {_origin(entry)} is {record!r}; it must be a DeviceRecord "
+            f"of the name {entry.name!r}"
+        )
+    return record
+
+
+def _origin(entry: EntryPoint) -> str:
+    distribution = "" if entry.dist is None else f" of {entry.dist.name}"
+    return f"{entry.value}{distribution}"
+
+
+def built_in() -> tuple[DeviceRecord, ...]:
+    """The records of this package's own devices."""
+    return tuple(_load(entry) for entry in BUILT_IN)
+
+
+def choose(
+    name: str | None, request: OpenRequest, given: Mapping[str, object]
+) -> Callable[[], Backend | Awaitable[Backend]]:
+    """How to open the device of that name, or the one that suits best of those that have the given options.
+
+    Args:
+        name: the device, or None.
+        request: what is asked of any device.
+        given: options of devices, as they were given.
+
+    Returns:
+        What opens it: a backend, or an awaitable of one where that takes time. Both may raise ``NotSupportedError``.
+
+    Raises:
+        TypeError: there is no such device, it lacks an option, or an option is not what it must be.
+        NotSupportedError: the device's record cannot be loaded.
+    """
+    candidates = _candidates(name, request, given)
+    requests = {record: attrs.evolve(request, options=record.converted(given)) for record in candidates}
+    if len(candidates) == 1:
+        (record,) = candidates
+        return partial(record.open, requests[record])
+    return partial(_open_best, requests)
+
+
+def _candidates(name: str | None, request: OpenRequest, given: Mapping[str, object]) -> Sequence[DeviceRecord]:
+    if name is not None:
+        record = find(name)
+        lacking = [option for option in given if option not in record.option_names()]
+        if lacking:
+            raise TypeError(f"{lacking[0]} is no option of the device {name!r}; {_who_has(lacking[0])}")
+        return (record,)
+    if given:
+        having = [record for record in _loadable() if given.keys() <= set(record.option_names())]
+        if not having:
+            owners = "; ".join(f"{option}: {_who_has(option)}" for option in given)
+            raise TypeError(f"no device has the options that are given ({owners})")
+        return having
+    return [record for record in built_in() if request.accelerated or not record.is_accelerated]
+
+
+def _loadable() -> Iterator[DeviceRecord]:
+    for name in names():
+        try:
+            yield find(name)
+        except NotSupportedError:
+            continue  # told to those who ask for it by name, and by `webnn-py devices`
+
+
+def _who_has(option: str) -> str:
+    owners = [repr(record.name) for record in _loadable() if option in record.option_names()]
+    return f"{' and '.join(owners)} has it" if owners else "no device has it"
+
+
+async def _open_best(requests: Mapping[DeviceRecord, OpenRequest]) -> Backend:
+    """Probe the devices and open the best of those that may be used without being named."""
+    suitability = {
+        record: await trio.to_thread.run_sync(partial(record.probe, request.power_preference))
+        for record, request in requests.items()
+    }
+    best = max(requests, key=suitability.__getitem__)
+    if suitability[best] <= Suitability.ON_REQUEST:
+        raise NotSupportedError(f"no device suits; name one of {', '.join(names())}, or ask for accelerated=False")
+    backend = best.open(requests[best])
+    return await backend if isinstance(backend, Awaitable) else backend
