@@ -9,6 +9,7 @@ import sys
 import textwrap
 from pathlib import Path
 
+from webnn_py.descriptors import MLOperandDataTypeLike
 from webnn_py.device.on_numpy import backend as numpy_backend
 from webnn_py.device.on_wgpu import kernels, table  # noqa: F401 - the kernels fill the table
 from webnn_py.operators.declaration import Operator
@@ -40,6 +41,7 @@ def parameter_text(parameter: inspect.Parameter) -> str:
     """One parameter as it is declared, with short names of types."""
     annotation = parameter.annotation
     text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    text = text.replace(inspect.formatannotation(MLOperandDataTypeLike), "MLOperandDataTypeLike")
     for prefix in ("webnn_py.operators.operand.", "webnn_py.descriptors.", "webnn_py.", "collections.abc.", "typing."):
         text = text.replace(prefix, "")
     text = text.replace("Annotated[int, '[EnforceRange] long']", "int")

@@ -13,7 +13,7 @@ The layers, each of which uses only those below it::
 Begin with :func:`open_ml`.
 """
 
-from webnn_py.descriptors import MLBufferDescriptor, MLOperandDataType, MLOperandDescriptor
+from webnn_py.descriptors import MLBufferDescriptor, MLOperandDataType, MLOperandDataTypeLike, MLOperandDescriptor
 from webnn_py.device.backend import BackendInfo
 from webnn_py.errors import (
     DestroyedBufferError,
@@ -53,6 +53,7 @@ __all__ = [
     "MLNumber",
     "MLOperand",
     "MLOperandDataType",
+    "MLOperandDataTypeLike",
     "MLOperandDescriptor",
     "MLPowerPreference",
     "MLPromise",

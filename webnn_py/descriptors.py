@@ -6,11 +6,17 @@ from collections.abc import Iterable, Mapping
 from typing import Final, Literal, cast, get_args
 
 import attrs
+import numpy as np
 
 MLOperandDataType = Literal["float32", "float16", "int32", "uint32", "int64", "uint64", "int8", "uint8"]
 """The eight data types of the specification, by their names there."""
 
 DATA_TYPES: Final[tuple[MLOperandDataType, ...]] = get_args(MLOperandDataType)
+
+NumpyNumber = np.float32 | np.float16 | np.int32 | np.uint32 | np.int64 | np.uint64 | np.int8 | np.uint8
+
+MLOperandDataTypeLike = MLOperandDataType | np.dtype[NumpyNumber] | type[NumpyNumber]
+"""What may be given for a data type: its name, or numpy's dtype or scalar type of that name."""
 
 BYTES_PER_ELEMENT: Final[Mapping[MLOperandDataType, int]] = {
     "float32": 4,
@@ -27,6 +33,15 @@ MAX_DIMENSION: Final = 2**31 - 1
 """A valid dimension, and a valid number of elements, is 1 to this (the range of ``long``)."""
 
 MAX_UNSIGNED_LONG: Final = 2**32 - 1
+
+
+# Numpy has two types of one name where two of C's integers have one size, hence the walk over its codes.
+_NAMED_BY_NUMPY: Final[Mapping[object, MLOperandDataType]] = {
+    key: cast("MLOperandDataType", dtype.name)
+    for dtype in map(np.dtype, np.typecodes["AllInteger"] + np.typecodes["Float"])
+    if dtype.name in BYTES_PER_ELEMENT
+    for key in (dtype, dtype.type)
+}
 
 
 def _shape(values: Iterable[int]) -> tuple[int, ...]:
@@ -72,14 +87,16 @@ class MLBufferDescriptor(MLOperandDescriptor):
 
 
 def operand_data_type(value: object) -> MLOperandDataType:
-    """Convert ``value`` to an ``MLOperandDataType``, as Web IDL converts an enumeration.
+    """Convert ``value`` to an ``MLOperandDataType``: one of the eight names, or numpy's dtype or type of that name.
 
     Raises:
-        TypeError: it is not one of the eight names.
+        TypeError: it is neither, or a dtype of the other byte order.
     """
     if isinstance(value, str) and value in BYTES_PER_ELEMENT:
         return cast("MLOperandDataType", value)
-    raise TypeError(f"data type is {value!r}; it must be one of {', '.join(DATA_TYPES)}")
+    if isinstance(value, (np.dtype, type)) and value in _NAMED_BY_NUMPY:
+        return _NAMED_BY_NUMPY[value]
+    raise TypeError(f"is {value!r}; it must be one of {', '.join(DATA_TYPES)}, or numpy's native dtype of that name")
 
 
 def shown(value: object) -> str:
@@ -88,6 +105,11 @@ def shown(value: object) -> str:
         return repr(value)
     except ValueError:
         return "an integer of thousands of digits"
+
+
+def shortened(text: str, length: int = 60) -> str:
+    """A text for a repr: at most ``length`` characters, the rest being three dots."""
+    return text if len(text) <= length else f"{text[: length - 3]}..."
 
 
 def unsigned_long(value: object) -> int:
@@ -132,7 +154,10 @@ def operand_descriptor(data_type: object, shape: object) -> MLOperandDescriptor:
     Raises:
         TypeError: a member has the wrong type.
     """
-    converted = operand_data_type(data_type)
+    try:
+        converted = operand_data_type(data_type)
+    except TypeError as error:
+        raise TypeError(f"data_type {error}") from None
     try:
         return MLOperandDescriptor(converted, unsigned_longs(shape))
     except TypeError as error:

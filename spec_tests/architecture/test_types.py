@@ -8,6 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 GOOD = """
+import numpy as np
 from webnn_py import MLContext, MLGraphBuilder, MLOperand
 
 async def draw(context: MLContext) -> None:
@@ -20,6 +21,9 @@ async def draw(context: MLContext) -> None:
     builder.clamp(y, min_value=0, max_value=6.5)
     builder.resample2d(y, sizes=[8, 8], mode="linear")
     builder.constant(5, data_type="int32")
+    array = np.zeros(2, np.float32)
+    builder.input("z", data_type=array.dtype, shape=array.shape)
+    builder.cast(builder.arg_min(y, 0, output_data_type=np.int64), np.dtype("float32"))
     graph = await builder.build({"y": y})
     data = await context.read_buffer(await context.create_buffer(data_type="int8", shape=[2], readable=True))
     print(graph.input_descriptors, data.dtype)
@@ -33,8 +37,11 @@ BAD = {
     "missing": "builder.softmax(x)",
     "positional": "builder.linear(x, 2.0)",
     "data type": 'builder.cast(x, "float64")',
+    "numpy data type": "builder.cast(x, np.float64)",
+    "type of Python": "builder.cast(x, float)",
 }
 PREFIX = """
+import numpy as np
 from webnn_py import MLGraphBuilder, MLOperand
 
 def draw(builder: MLGraphBuilder, x: MLOperand) -> None:

@@ -61,7 +61,7 @@ CASES = {
         "create_buffer",
         lambda s: (s.context.destroy(), s.context.create_buffer(data_type="int", shape=[1]))[1],
         TypeError,
-        "data type is 'int'",
+        "data_type is 'int'",
     ),
     "creating a constant: lost, then bad data": (
         "create_constant_buffer",

@@ -17,11 +17,19 @@ BAD = {
     "too many elements": ("int8", [65536, 32768], "2147483648 elements; it must have at most 2147483647"),
     "too many bytes": ("float32", [2**29], "2147483648 bytes; it must take at most LONGEST"),
     "too many bytes in int64": ("int64", [2, 2**27], "2147483648 bytes; it must take at most LONGEST"),
-    "a data type of numpy only": ("float64", [2], "data type is 'float64'; it must be one of float32, float16"),
-    "a data type with a dash": ("float-32", [2], "data type is 'float-32'"),
-    "a data type in capitals": ("Float32", [2], "data type is 'Float32'"),
-    "a numpy data type": (np.float32, [2], "data type is <class 'numpy.float32'>"),
-    "a data type that cannot be hashed": (["float32"], [2], r"data type is \['float32'\]"),
+    "a data type of numpy only": ("float64", [2], "data_type is 'float64'; it must be one of float32, float16"),
+    "a data type with a dash": ("float-32", [2], "data_type is 'float-32'"),
+    "a data type in capitals": ("Float32", [2], "data_type is 'Float32'"),
+    "a type of numpy only": (np.float64, [2], "data_type is <class 'numpy.float64'>; .*, or numpy's native dtype"),
+    "a dtype of numpy only": (np.dtype("complex64"), [2], r"data_type is dtype\('complex64'\)"),
+    "a dtype of bool": (np.dtype(bool), [2], r"data_type is dtype\('bool'\)"),
+    "a type of bool": (np.bool_, [2], "data_type is <class 'numpy.bool'>"),
+    "a dtype of the other byte order": (np.dtype("float32").newbyteorder(), [2], r"data_type is dtype\('>f4'\)"),
+    "a dtype of records": (np.dtype([("x", "f4")]), [2], r"data_type is dtype\(\[\('x'"),
+    "a kind of numpy's types": (np.floating, [2], "data_type is <class 'numpy.floating'>"),
+    "a type of Python": (float, [2], "data_type is <class 'float'>"),
+    "an array": (np.ones(2, np.float32), [2], r"data_type is array"),
+    "a data type that cannot be hashed": (["float32"], [2], r"data_type is \['float32'\]"),
     "no data type": (None, [2], "data.type is (None|missing)"),
     "a number for a shape": ("float32", 2, "shape is 2; it must be a sequence of integers"),
     "a string for a shape": ("float32", "2", "shape is '2'; it must be a sequence of integers"),
@@ -61,7 +69,7 @@ async def test_a_descriptor_is_refused_for(scene, method, what):
 
 @pytest.mark.parametrize(
     ("data_type", "words"),
-    [("float64", "'float64'; it must be one of"), (np.int8, "numpy.int8"), (None, "data_type is missing")],
+    [("float64", "'float64'; it must be one of"), (np.float64, "numpy.float64"), (None, "data_type is missing")],
     ids=["of numpy only", "of numpy", "missing"],
 )
 async def test_a_number_is_refused_for_a_data_type(scene, data_type, words):

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any, Literal, Union, get_args, get_origin
 
-from webnn_py.descriptors import MLOperandDataType
+from webnn_py.descriptors import MLOperandDataType, MLOperandDataTypeLike
 from webnn_py.javascript.descriptions import Description
 from webnn_py.operators import convolution, movement, pooling, recurrent, resampling, windows
 from webnn_py.operators.declaration import SPEC_NAMES, Operator, Parameter
@@ -96,6 +96,7 @@ _TYPES: list[tuple[Any, Type]] = [
     (Sequence[float], _sequence({"kind": "float"})),
     (bool, BOOLEAN),
     (str, USV_STRING),
+    (MLOperandDataTypeLike, DATA_TYPE),
 ]
 
 

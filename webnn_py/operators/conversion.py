@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
+from webnn_py.descriptors import MLOperandDataTypeLike, MLOperandDescriptor
 from webnn_py.operators.declaration import operator
 from webnn_py.operators.limits import ANY, BYTES_TOO, FLOATS, QUANTIZED, LimitsRow, limit
 from webnn_py.operators.operand import MLOperand
@@ -27,7 +27,7 @@ DEQUANTIZE: LimitsRow = {
 
 
 @operator("cast", CAST)
-def cast(input: MLOperand, data_type: MLOperandDataType, *, label: str = "") -> MLOperandDescriptor:
+def cast(input: MLOperand, data_type: MLOperandDataTypeLike, *, label: str = "") -> MLOperandDescriptor:
     """Convert each element to another data type.
 
     A float takes the nearest representable value, beyond the range infinity. From float to integer, values truncate
@@ -38,6 +38,7 @@ def cast(input: MLOperand, data_type: MLOperandDataType, *, label: str = "") -> 
         data_type: the output's data type.
         label: the operator's name in messages.
     """
+    assert isinstance(data_type, str)  # noqa: S101 - for type checkers: it is converted by now
     return output(data_type, input.shape)
 
 

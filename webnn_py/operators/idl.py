@@ -10,6 +10,7 @@ The annotation of a parameter names its IDL type:
 ``Sequence[float]``                             ``sequence<float>`` (finite, rounded to binary32)
 ``MLNumber``                                    ``(bigint or unrestricted double)``
 ``bool``, ``str``, ``Literal[...]``             ``boolean``, ``USVString``, an enumeration
+``MLOperandDataTypeLike``                       ``MLOperandDataType``, or numpy's dtype of that name
 =============================================  ==================================
 
 ``... | None`` with the default None is a member that may be absent. Every refusal is a ``TypeError`` whose text
@@ -24,7 +25,7 @@ import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
-from webnn_py.descriptors import shown, unsigned_long, unsigned_longs
+from webnn_py.descriptors import MLOperandDataTypeLike, operand_data_type, shown, unsigned_long, unsigned_longs
 from webnn_py.operators.operand import MLOperand
 
 Long = Annotated[int, "[EnforceRange] long"]
@@ -157,6 +158,7 @@ _CONVERTERS: dict[object, Converter] = {
     Sequence[float]: floats,
     bool: boolean,
     str: usv_string,
+    MLOperandDataTypeLike: operand_data_type,
 }
 
 

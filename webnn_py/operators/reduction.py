@@ -5,7 +5,7 @@ Integers are combined in their own data type and wrap around; float16 is combine
 
 from collections.abc import Sequence
 
-from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
+from webnn_py.descriptors import MLOperandDataTypeLike, MLOperandDescriptor
 from webnn_py.operators.declaration import operator
 from webnn_py.operators.limits import (
     ANY,
@@ -49,8 +49,9 @@ REDUCE_PRODUCT: LimitsRow = {
 
 
 def _arg_reduced(
-    input: MLOperand, axis: int, data_type: MLOperandDataType, *, keep_dimensions: bool
+    input: MLOperand, axis: int, data_type: MLOperandDataTypeLike, *, keep_dimensions: bool
 ) -> MLOperandDescriptor:
+    assert isinstance(data_type, str)  # noqa: S101 - for type checkers: it is converted by now
     check_axis(axis, input)
     if data_type not in INDEX_OUTPUTS:
         refuse("output_data_type", data_type, " or ".join(INDEX_OUTPUTS))
@@ -63,7 +64,7 @@ def arg_min(
     axis: int,
     *,
     keep_dimensions: bool = False,
-    output_data_type: MLOperandDataType = "int32",
+    output_data_type: MLOperandDataTypeLike = "int32",
     label: str = "",
 ) -> MLOperandDescriptor:
     """The index of the lowest element along an axis: the first one of equals, and the first NaN if there is one.
@@ -84,7 +85,7 @@ def arg_max(
     axis: int,
     *,
     keep_dimensions: bool = False,
-    output_data_type: MLOperandDataType = "int32",
+    output_data_type: MLOperandDataTypeLike = "int32",
     label: str = "",
 ) -> MLOperandDescriptor:
     """The index of the highest element along an axis: the first one of equals, and the first NaN if there is one.

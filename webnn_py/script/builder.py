@@ -12,6 +12,7 @@ import numpy as np
 from webnn_py.descriptors import (
     DATA_TYPES,
     MLOperandDataType,
+    MLOperandDataTypeLike,
     MLOperandDescriptor,
     check_dimensions,
     operand_data_type,
@@ -67,12 +68,12 @@ class MLGraphBuilder(OperatorMethods):
 
     # --- inputs and constants --------------------------------------------------------------------------------
 
-    def input(self, name: str, *, data_type: MLOperandDataType, shape: Any) -> MLOperand:
+    def input(self, name: str, *, data_type: MLOperandDataTypeLike, shape: Any) -> MLOperand:
         """A graph input, whose data come with each dispatch.
 
         Args:
             name: not empty, and not used by another input of this builder.
-            data_type: one of the eight data types.
+            data_type: one of the eight data types, or numpy's dtype of that name.
             shape: the dimensions, each at least 1; empty for a scalar.
 
         Raises:
@@ -96,11 +97,11 @@ class MLGraphBuilder(OperatorMethods):
     @overload
     def constant(self, value: MLBuffer) -> MLOperand: ...
     @overload
-    def constant(self, value: MLNumber, *, data_type: MLOperandDataType) -> MLOperand: ...
+    def constant(self, value: MLNumber, *, data_type: MLOperandDataTypeLike) -> MLOperand: ...
     @overload
     def constant(self, value: np.ndarray[Any, Any]) -> MLOperand: ...
     @overload
-    def constant(self, value: object, *, data_type: MLOperandDataType, shape: Any) -> MLOperand: ...
+    def constant(self, value: object, *, data_type: MLOperandDataTypeLike, shape: Any) -> MLOperand: ...
     def constant(self, value: object, *, data_type: object = None, shape: Any = None) -> MLOperand:
         """A constant, in four forms.
 
@@ -145,9 +146,13 @@ class MLGraphBuilder(OperatorMethods):
 
     def _constant_of_number(self, value: object, data_type: object) -> MLOperand:
         try:
-            number, converted = ml_number(value), operand_data_type(data_type)
+            number = ml_number(value)
         except TypeError as error:
             raise TypeError(f"constant(): the value {error}") from None
+        try:
+            converted = operand_data_type(data_type)
+        except TypeError as error:
+            raise TypeError(f"constant(): data_type {error}") from None
         self._check_can_build("constant")
         self._check_data_type("constant", converted)
         data = np.array(cast_number(number, converted), converted)

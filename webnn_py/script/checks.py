@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.backend import Storage
+from webnn_py.descriptors import MLBufferDescriptor, MLOperandDescriptor, check_dimensions, operand_descriptor
+from webnn_py.device.backend import Capabilities, Storage
 from webnn_py.errors import UnknownError
 from webnn_py.operators.idl import boolean, usv_string
 from webnn_py.script.buffer import MLBuffer
@@ -33,6 +33,22 @@ def flag(name: str, value: object) -> bool:
         return boolean(value)
     except TypeError as error:
         raise TypeError(f"{name} {error}") from None
+
+
+def buffer_descriptor(data_type: object, shape: object, *, readable: object, writable: object) -> MLBufferDescriptor:
+    """Convert the four members of a buffer's descriptor, without checking dimensions."""
+    operand = operand_descriptor(data_type, shape)
+    return MLBufferDescriptor(operand.data_type, operand.shape, flag("readable", readable), flag("writable", writable))
+
+
+def check_descriptor(descriptor: MLOperandDescriptor, capabilities: Capabilities) -> None:
+    """Refuse a data type that the device lacks, and what "check dimensions" refuses."""
+    if descriptor.data_type not in capabilities.data_types:
+        allowed = ", ".join(capabilities.data_types)
+        raise TypeError(f"data type is {descriptor.data_type}; this device has {allowed}")
+    problem = check_dimensions(descriptor, max_rank=capabilities.max_rank, max_byte_length=capabilities.max_byte_length)
+    if problem is not None:
+        raise TypeError(problem)
 
 
 def named_buffers(name: str, buffers: object) -> Mapping[str, MLBuffer]:

@@ -11,13 +11,18 @@ from typing import TYPE_CHECKING, Any, Self, final, overload
 
 import trio
 
-from webnn_py.descriptors import MLBufferDescriptor, MLOperandDescriptor, check_dimensions, operand_descriptor
+from webnn_py.descriptors import (
+    MLBufferDescriptor,
+    MLOperandDataTypeLike,
+    MLOperandDescriptor,
+    operand_descriptor,
+)
 from webnn_py.device.backend import Backend, BackendInfo, HostArray, Storage
 from webnn_py.device.device import Device, GraphHandle, Staging
 from webnn_py.errors import InvalidStateError
 from webnn_py.handle import Handle
 from webnn_py.script.buffer import MLBuffer
-from webnn_py.script.checks import flag, named_buffers, rejected, storages, unknown
+from webnn_py.script.checks import buffer_descriptor, check_descriptor, named_buffers, rejected, storages, unknown
 from webnn_py.script.graph import MLGraph
 from webnn_py.script.interop import SharesBuffers
 from webnn_py.script.limits import op_support_limits
@@ -140,12 +145,12 @@ class MLContext(Handle, SharesBuffers):
     # --- buffers ---------------------------------------------------------------------------------------------
 
     def create_buffer(
-        self, *, data_type: str, shape: Any, readable: bool = False, writable: bool = False
+        self, *, data_type: MLOperandDataTypeLike, shape: Any, readable: bool = False, writable: bool = False
     ) -> MLPromise[MLBuffer]:
         """Create a buffer with all bytes zero.
 
         Args:
-            data_type: one of the eight data types.
+            data_type: one of the eight data types, or numpy's dtype of that name.
             shape: the dimensions, each at least 1; empty for a scalar.
             readable: whether ``read_buffer()`` may read it.
             writable: whether ``write_buffer()`` may write it.
@@ -155,10 +160,7 @@ class MLContext(Handle, SharesBuffers):
             context is lost, ``UnknownError`` when the device cannot allocate it.
         """
         try:
-            operand = operand_descriptor(data_type, shape)
-            descriptor = MLBufferDescriptor(
-                operand.data_type, operand.shape, flag("readable", readable), flag("writable", writable)
-            )
+            descriptor = buffer_descriptor(data_type, shape, readable=readable, writable=writable)
             self._check_not_lost("create_buffer")
             self._check_descriptor(descriptor)
         except (TypeError, InvalidStateError) as error:
@@ -167,14 +169,16 @@ class MLContext(Handle, SharesBuffers):
         work = partial(self._device.allocate, buffer._storage)
         return self._enqueue_creation("create_buffer", buffer, work)
 
-    def create_constant_buffer(self, data: object, *, data_type: str, shape: Any) -> MLPromise[MLBuffer]:
+    def create_constant_buffer(
+        self, data: object, *, data_type: MLOperandDataTypeLike, shape: Any
+    ) -> MLPromise[MLBuffer]:
         """Create a constant buffer from bytes, which are copied now.
 
         It can be given to :meth:`MLGraphBuilder.constant` and to nothing else.
 
         Args:
             data: exactly the bytes of the descriptor; see :meth:`write_buffer` for what is accepted.
-            data_type: one of the eight data types.
+            data_type: one of the eight data types, or numpy's dtype of that name.
             shape: the dimensions, each at least 1; empty for a scalar.
 
         Returns:
@@ -419,15 +423,7 @@ class MLContext(Handle, SharesBuffers):
             raise self._lost_error(method)
 
     def _check_descriptor(self, descriptor: MLOperandDescriptor) -> None:
-        capabilities = self._device.backend.capabilities
-        if descriptor.data_type not in capabilities.data_types:
-            allowed = ", ".join(capabilities.data_types)
-            raise TypeError(f"data type is {descriptor.data_type}; this device has {allowed}")
-        problem = check_dimensions(
-            descriptor, max_rank=capabilities.max_rank, max_byte_length=capabilities.max_byte_length
-        )
-        if problem is not None:
-            raise TypeError(problem)
+        check_descriptor(descriptor, self._device.backend.capabilities)
 
     def _check_buffer(self, method: str, buffer: MLBuffer) -> None:
         if not isinstance(buffer, MLBuffer):

@@ -8,12 +8,12 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from webnn_py.descriptors import MLBufferDescriptor, operand_descriptor
+from webnn_py.descriptors import MLBufferDescriptor, MLOperandDataTypeLike
 from webnn_py.device.backend import Lends
 from webnn_py.device.device import Device
 from webnn_py.errors import NotSupportedError
 from webnn_py.script.buffer import MLBuffer
-from webnn_py.script.checks import flag, rejected, unknown
+from webnn_py.script.checks import buffer_descriptor, rejected, unknown
 from webnn_py.timelines.device_timeline import DeviceOperation, DeviceTimeline
 from webnn_py.timelines.promise import MLPromise
 
@@ -31,7 +31,13 @@ class SharesBuffers:
     _buffers: weakref.WeakKeyDictionary[MLBuffer, None]
 
     def import_buffer(
-        self, gpu_buffer: wgpu.GPUBuffer, *, data_type: str, shape: Any, readable: bool = False, writable: bool = False
+        self,
+        gpu_buffer: wgpu.GPUBuffer,
+        *,
+        data_type: MLOperandDataTypeLike,
+        shape: Any,
+        readable: bool = False,
+        writable: bool = False,
     ) -> MLBuffer:
         """Make a buffer over a ``wgpu.GPUBuffer`` of the context's device, without copying.
 
@@ -42,7 +48,7 @@ class SharesBuffers:
         Args:
             gpu_buffer: has the usages STORAGE, COPY_SRC and COPY_DST, and as many bytes as the descriptor takes,
                 rounded up to a multiple of 32.
-            data_type: one of the eight data types.
+            data_type: one of the eight data types, or numpy's dtype of that name.
             shape: the dimensions, each at least 1; empty for a scalar.
             readable: whether ``read_buffer()`` may read it.
             writable: whether ``write_buffer()`` may write it.
@@ -54,10 +60,7 @@ class SharesBuffers:
         """
         backend = self._lender("import_buffer")
         try:
-            operand = operand_descriptor(data_type, shape)
-            descriptor = MLBufferDescriptor(
-                operand.data_type, operand.shape, flag("readable", readable), flag("writable", writable)
-            )
+            descriptor = buffer_descriptor(data_type, shape, readable=readable, writable=writable)
             self._check_not_lost("import_buffer")
             self._check_descriptor(descriptor)
             memory = backend.check_foreign(gpu_buffer, descriptor)
