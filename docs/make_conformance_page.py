@@ -5,19 +5,32 @@ above the mark in the page is written by hand and stays.
 """
 
 import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from webnn_py.javascript.matrix import OTHER, operator_of
 from webnn_py.operators.registry import OPERATORS
 
 PAGE = Path(__file__).with_name("conformance.md")
 MARK = "<!-- everything below is written by docs/make_conformance_page.py -->\n"
 
+OTHER = "not of one operator"
+
 Report = dict[str, Any]
+
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*")
+_BY_LOWER_NAME = {operator.spec_name.lower(): operator.spec_name for operator in OPERATORS.values()}
+
+
+def operator_of(file: str, name: str) -> str:
+    """The operator that a sub-test is about: from its variant, its own name, or its file's."""
+    variant = re.search(r"[?&]op=(\w+)", file)
+    stem = file.partition("?")[0].rpartition("/")[2].partition(".")[0].replace("_", "")
+    words = [variant[1]] if variant else [*_WORD.findall(name)[:4], stem]
+    return next((_BY_LOWER_NAME[word.lower()] for word in words if word.lower() in _BY_LOWER_NAME), OTHER)
 
 
 def name_of(report: Report) -> str:

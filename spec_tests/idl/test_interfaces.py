@@ -1,17 +1,16 @@
 """The interfaces, enumerations and support limits of the IDL, member by member, under Python's names."""
 
 import inspect
-import json
-from pathlib import Path
 from typing import get_args
 
 import pytest
 
 import webnn_py
+from spec_tests.idl import specification
 from webnn_py.operators.declaration import SPEC_NAMES
 from webnn_py.operators.registry import OPERATORS
 
-FACTS = json.loads(Path(__file__).with_name("spec_facts.json").read_text(encoding="utf-8"))
+INTERFACES = specification.API["interfaces"]
 
 MEMBERS = {
     "ML": {"createContext": "create_context"},
@@ -41,14 +40,16 @@ MEMBERS = {
 
 @pytest.mark.parametrize("interface", MEMBERS)
 def test_every_member_of_the_interface_is_there_and_documented(interface):
-    assert set(MEMBERS[interface]) == set(FACTS["interfaces"][interface])
+    parts = INTERFACES[interface]["attributes"] + INTERFACES[interface]["operations"]
+    assert set(MEMBERS[interface]) == {part["name"] for part in parts}
     for member in MEMBERS[interface].values():
         assert inspect.getdoc(getattr(getattr(webnn_py, interface), member)), member
 
 
 def test_the_builder_has_every_method_of_the_interface():
     names = {operator.spec_name: name for name, operator in OPERATORS.items()}
-    for member in set(FACTS["interfaces"]["MLGraphBuilder"]) - {"constructor"}:
+    for operation in INTERFACES["MLGraphBuilder"]["operations"]:
+        member = operation["name"]
         method = getattr(webnn_py.MLGraphBuilder, names.get(member, member))
         assert inspect.getdoc(method), member
         assert "self" in inspect.signature(method).parameters, member
@@ -65,12 +66,12 @@ def test_both_names_of_the_buffer_are_one_object():
     [("MLPowerPreference", webnn_py.MLPowerPreference), ("MLOperandDataType", webnn_py.MLOperandDataType)],
 )
 def test_enumerations_have_the_specs_values(enumeration, alias):
-    assert list(get_args(alias)) == FACTS["enumerations"][enumeration]
+    assert list(get_args(alias)) == specification.API["enums"][enumeration]
 
 
 async def test_support_limits_have_a_member_for_every_operator_and_operand(numpy_context):
     limits = numpy_context.op_support_limits()
-    expected = FACTS["support_limits"]["MLOpSupportLimits"]
+    expected = {member["name"]: member["type"] for member in specification.members("MLOpSupportLimits")}
     python_names = {operator.spec_name: name for name, operator in OPERATORS.items()}
     top = {
         "preferredInputLayout": "preferred_input_layout",
@@ -81,10 +82,8 @@ async def test_support_limits_have_a_member_for_every_operator_and_operand(numpy
     }
     assert {python_names.get(name) or top[name] for name in expected} == set(limits)
     for name, operator in OPERATORS.items():
-        members = set(limits[name])
-        assert {SPEC_NAMES.get(member, member) for member in members} in [
-            set(entry) for entry in FACTS["support_limits"].values()
-        ], operator.spec_name
+        row = {member["name"] for member in specification.members(expected[operator.spec_name]["name"])}
+        assert {SPEC_NAMES.get(member, member) for member in limits[name]} == row, operator.spec_name
         for operand in limits[name].values():
             assert set(operand) == {"data_types", "rank_range"}
             assert set(operand["rank_range"]) == {"min", "max"}

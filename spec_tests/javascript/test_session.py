@@ -5,7 +5,7 @@ import trio
 
 import webnn_py
 from spec_tests.support.scripts import Notes
-from webnn_py.javascript import declared
+from webnn_py.javascript import descriptions
 from webnn_py.javascript.engine import EngineError
 from webnn_py.javascript.session import open_session
 from webnn_py.timelines.promise import MLPromise
@@ -65,7 +65,7 @@ async def test_a_callback_may_settle_and_watch_other_promises():
 @pytest.mark.parametrize("engine", ["quickjs", "node"])
 async def test_leaving_a_session_early_leaves_nothing(engine):
     notes = Notes()
-    async with open_session(engine, notes, declared.describe(), backend="numpy") as session:
+    async with open_session(engine, notes, descriptions.of_specification(), backend="numpy") as session:
         ended = trio.Event()
         source = """
           navigator.ml.createContext().then(async (context) => {
@@ -89,7 +89,7 @@ async def test_leaving_a_session_early_leaves_nothing(engine):
 
 async def test_an_exception_of_the_block_comes_out_and_the_engine_is_closed():
     with pytest.raises(BaseExceptionGroup) as caught:
-        async with open_session("node", Notes(), declared.describe(), backend="numpy") as session:
+        async with open_session("node", Notes(), descriptions.of_specification(), backend="numpy") as session:
             raise KeyError("mine")
     assert caught.group_contains(KeyError)
     assert session.engine._process.returncode == 0
@@ -97,7 +97,7 @@ async def test_an_exception_of_the_block_comes_out_and_the_engine_is_closed():
 
 async def test_an_engine_that_dies_in_a_task_ends_the_session_loudly():
     async def die():
-        async with open_session("node", Notes(), declared.describe(), backend="numpy") as session:
+        async with open_session("node", Notes(), descriptions.of_specification(), backend="numpy") as session:
             session.engine._process.kill()
             await session.run(lambda: session.evaluate("1", "late.js"))
 
@@ -108,7 +108,7 @@ async def test_an_engine_that_dies_in_a_task_ends_the_session_loudly():
 
 async def test_python_and_a_script_share_one_script_timeline():
     notes = Notes()
-    async with open_session("quickjs", notes, declared.describe(), backend="numpy") as session:
+    async with open_session("quickjs", notes, descriptions.of_specification(), backend="numpy") as session:
         ml = session._host._api._ml
         assert isinstance(ml, webnn_py.ML)
         context = await ml.create_context(backend="numpy")

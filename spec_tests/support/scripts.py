@@ -5,7 +5,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from webnn_py.javascript import checkout, declared
+from webnn_py.javascript import checkout, descriptions
 from webnn_py.javascript.compatibility import NONE
 from webnn_py.javascript.engine import ENGINES
 from webnn_py.javascript.session import open_session
@@ -19,7 +19,7 @@ both_engines = pytest.mark.parametrize("engine", ENGINES)
 
 def settings(engine="quickjs", **changes):
     """Settings for the files of our own."""
-    plain = Settings(FILES, declared.describe(), "", engine, "numpy", NONE)
+    plain = Settings(FILES, descriptions.of_specification(), "", engine, "numpy", NONE)
     return attrs.evolve(plain, **changes)
 
 
@@ -63,7 +63,7 @@ class Notes:
 async def lines_of(source, engine="quickjs", *, module=False, compatibility=NONE, files=None):
     """Run a program to its end and return what it logged; nothing may be left uncaught."""
     notes = Notes(files)
-    description = compatibility.adapted(declared.describe())
+    description = compatibility.adapted(descriptions.of_specification())
     async with open_session(engine, notes, description, compatibility=compatibility, backend="numpy") as session:
         evaluate = session.evaluate_module if module else session.evaluate
         await session.run(lambda: evaluate(source, "program.js"))

@@ -1,14 +1,13 @@
-"""Reports: JSON, JUnit, one HTML page."""
+"""Reports: JSON, JUnit."""
 
 import json
-from html.parser import HTMLParser
 from xml.etree import ElementTree as ET
 
 import pytest
 
+from docs.make_conformance_page import operator_of
 from webnn_py.javascript import reports
 from webnn_py.javascript.expectations import Expected, judge
-from webnn_py.javascript.matrix import data_type_of, matrix, operator_of
 from webnn_py.javascript.results import FileResult, SubTest
 from webnn_py.javascript.summary import Run
 
@@ -72,61 +71,22 @@ def test_junit_skips_what_was_expected_and_fails_what_was_not(run):
     assert crashed.find("testcase/failure").get("type") == "unexpected failure"
 
 
-class Links(HTMLParser):
-    def __init__(self):
-        super().__init__()
-        self.outside = []
-        self.open = []
-
-    def handle_starttag(self, tag, attrs):
-        self.outside += [value for name, value in attrs if name in {"src", "href"}]
-        if tag not in {"meta", "wbr"}:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-
-def test_html_is_one_page_that_loads_nothing_and_escapes_everything(run):
-    page = reports.as_html(run).encode("utf-8", "surrogatepass").decode("utf-8", "replace")
-    links = Links()
-    links.feed(page)
-    assert links.outside == []
-    assert links.open == []
-    assert "<b>&" not in page.replace("<b>1</b>", "")
-    assert "the text &lt;says&gt; so (relu)" in page
-    assert "its process ended with status 70" in page
-
-
-def test_html_has_the_matrix_of_operators_and_data_types(run):
-    page = reports.as_html(run)
-    row = page[page.index("<tr><th>relu</th>") :].split("</tr>")[0]
-    assert '<td class="good">1</td>' in row
-    assert '<td class="known">0 of 1</td>' in row
-    assert '<td class="bad">0 of 1</td>' in row
-    assert '<td class="bad">1 of 3</td>' in row
-
-
 @pytest.mark.parametrize(
-    ("file", "name", "operator", "data_type"),
+    ("file", "name", "operator"),
     [
-        (FILE, "relu float32 1D constant tensor", "relu", "float32"),
-        ("webnn/v/elementwise-binary.any.js?op=sub&device=cpu", "[sub] throws", "sub", "not said"),
-        ("webnn/conformance_tests/hard_sigmoid.any.js", "default options", "hardSigmoid", "not said"),
-        ("webnn/conformance_tests/pooling.any.js", "l2Pool2d float16 4D", "l2Pool2d", "float16"),
-        ("webnn/conformance_tests/tensor.any.js", "create / int64", "not of one operator", "int64"),
-        ("webnn/idlharness.any.js", "MLGraph interface", "not of one operator", "not said"),
+        (FILE, "relu float32 1D constant tensor", "relu"),
+        ("webnn/v/elementwise-binary.any.js?op=sub&device=cpu", "[sub] throws", "sub"),
+        ("webnn/conformance_tests/hard_sigmoid.any.js", "default options", "hardSigmoid"),
+        ("webnn/conformance_tests/pooling.any.js", "l2Pool2d float16 4D", "l2Pool2d"),
+        ("webnn/conformance_tests/tensor.any.js", "create / int64", "not of one operator"),
+        ("webnn/idlharness.any.js", "MLGraph interface", "not of one operator"),
     ],
 )
-def test_operator_and_data_type_are_read_from_names(file, name, operator, data_type):
-    assert (operator_of(file, name), data_type_of(name)) == (operator, data_type)
+def test_the_page_of_conformance_reads_operators_from_names(file, name, operator):
+    assert operator_of(file, name) == operator
 
 
-def test_the_matrix_counts_every_sub_test_once(run):
-    assert sum(cell.total() for row in matrix(run).values() for cell in row.values()) == len(run.every())
-
-
-@pytest.mark.parametrize("suffix", [".json", ".xml", ".html"])
+@pytest.mark.parametrize("suffix", [".json", ".xml"])
 def test_reports_are_written_by_their_names_endings(run, tmp_path, suffix):
     path = tmp_path / f"report{suffix}"
     reports.check(path)
@@ -135,7 +95,7 @@ def test_reports_are_written_by_their_names_endings(run, tmp_path, suffix):
 
 
 def test_an_unknown_ending_and_a_missing_folder_are_refused_before_the_run(tmp_path):
-    with pytest.raises(reports.UnknownReportError, match=r"\.json, \.xml, \.html"):
+    with pytest.raises(reports.UnknownReportError, match=r"\.json, \.xml"):
         reports.check(tmp_path / "report.txt")
     with pytest.raises(FileNotFoundError):
         reports.check(tmp_path / "nowhere" / "report.json")

@@ -20,7 +20,7 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     wpt.add_argument("--jobs", type=_positive, default=default_jobs(), metavar="N", help="files at a time")
     wpt.add_argument("--device", choices=["cpu", "gpu", "npu"], default="cpu", help="which variants of files")
     wpt.add_argument(
-        "--report", type=Path, action="append", default=[], metavar="FILE", help="write .json, .xml (JUnit) or .html"
+        "--report", type=Path, action="append", default=[], metavar="FILE", help="write .json or .xml (JUnit)"
     )
     wpt.add_argument("--expected", type=Path, metavar="FILE", help="the expected failures, if not those shipped")
     wpt.add_argument("--idl", type=Path, metavar="FILE", help="bind this .idl or .bs file, not the checkout's IDL")

@@ -12,7 +12,7 @@ import trio
 
 import webnn_py
 from webnn_py.errors import NotSupportedError
-from webnn_py.javascript import checkout, declared, descriptions, expectations, reports, worker
+from webnn_py.javascript import checkout, descriptions, expectations, reports, worker
 from webnn_py.javascript.compatibility import MODES, NONE, WPT_2025_03, Compatibility
 from webnn_py.javascript.engine import require
 from webnn_py.javascript.program import run_program
@@ -92,11 +92,11 @@ def _settings(options: argparse.Namespace, root: Path) -> Settings:
 
 
 def _api(options: argparse.Namespace, root: Path) -> tuple[str, dict[str, Any]]:
-    """The IDL and its description: of the file given, of the checkout, or, without any, from the declarations."""
+    """The IDL and its description: of the file given, of the checkout, or, without any, of the specification."""
     path = options.idl or root / IDL_FILE
     parser = root / descriptions.PARSER
     if options.idl is None and not (path.is_file() and parser.is_file()):
-        return "", declared.describe()
+        return "", descriptions.of_specification()
     idl = descriptions.read_idl(path)
     return idl, descriptions.from_idl(idl, parser.read_text(encoding="utf-8"), options.engine)
 
@@ -137,7 +137,7 @@ def _facts(settings: Settings, options: argparse.Namespace) -> dict[str, str]:
         "backend": settings.backend,
         "engine": f"{settings.engine} ({package} {_version(package)})",
         "checkout": _revision(settings.root),
-        "IDL": str(options.idl or (IDL_FILE if settings.idl else "the operators' declarations")),
+        "IDL": str(options.idl or (IDL_FILE if settings.idl else "the specification's, as shipped")),
         "compatibility": f"{mode.name}: {', '.join(mode.switches())}" if mode.switches() else mode.name,
         "variants": f"?{options.device}",
         "Python": f"{platform.python_version()} on {platform.system()} {platform.machine()}",

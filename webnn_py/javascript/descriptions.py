@@ -1,10 +1,13 @@
-"""The description of the API, which the bindings are made from: from IDL that is given.
+"""The description of the API, which the bindings are made from: the specification's, or that of IDL that is given.
 
-The parser of IDL is the one that web-platform-tests bring along; it runs in an engine like any script.
+The specification's is shipped as data, made from its IDL by ``spec_tests/idl/make_spec_facts.py``. The parser of IDL is
+webidl2, which web-platform-tests bring along; it runs in an engine like any script.
 """
 
 import json
 import re
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,14 @@ PARSER = "resources/webidl2/lib/webidl2.js"
 _TELL = """(runtime) => {
   runtime.tell = (idl) => runtime.send(JSON.stringify(runtime.describe(WebIDL2.parse(idl))), null);
 }"""
+
+
+@cache
+def of_specification() -> Description:
+    """The API of the specification, of the revision that ``"source"`` names."""
+    text = files(__package__).joinpath("specification", "api.json").read_text(encoding="utf-8")
+    description: Description = json.loads(text)
+    return description
 
 
 def read_idl(path: Path) -> str:

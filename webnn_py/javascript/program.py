@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 import trio
 
-from webnn_py.javascript import declared
+from webnn_py.javascript import descriptions
 from webnn_py.javascript.engine import EngineName
 from webnn_py.javascript.session import Session, open_session
 from webnn_py.javascript.words import say
@@ -62,6 +62,6 @@ def run_program(path: Path, *, engine: EngineName, backend: str, module: bool = 
     warnings.simplefilter("ignore", ResourceWarning)  # scripts leave buffers to the garbage collector, as they may
     source = path.read_text(encoding="utf-8")
     world = CommandLineWorld(path.absolute().parent)
-    opened = open_session(engine, world, declared.describe(), backend=backend)
+    opened = open_session(engine, world, descriptions.of_specification(), backend=backend)
     trio.run(partial(_run, opened, source, str(path), module=module or path.suffix == ".mjs"))
     return not world.failed

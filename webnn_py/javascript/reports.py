@@ -1,4 +1,4 @@
-"""Reports of a run as files: ``.json``, ``.xml`` (JUnit), ``.html``."""
+"""Reports of a run as files: ``.json``, ``.xml`` (JUnit)."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -7,7 +7,6 @@ from xml.etree import ElementTree as ET
 
 import attrs
 
-from webnn_py.javascript.report_html import as_html
 from webnn_py.javascript.results import HARNESS
 from webnn_py.javascript.summary import Run
 
@@ -94,7 +93,7 @@ class UnknownReportError(Exception):
         return f"{self.path}: reports end in {', '.join(FORMATS)}"
 
 
-FORMATS: Mapping[str, Callable[[Run], str]] = {".json": as_json, ".xml": as_junit, ".html": as_html}
+FORMATS: Mapping[str, Callable[[Run], str]] = {".json": as_json, ".xml": as_junit}
 
 
 def check(path: Path) -> None:
