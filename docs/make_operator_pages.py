@@ -11,7 +11,8 @@ from pathlib import Path
 
 from webnn_py.descriptors import MLOperandDataTypeLike
 from webnn_py.device.on_numpy import backend as numpy_backend
-from webnn_py.device.on_wgpu import kernels, table  # noqa: F401 - the kernels fill the table
+from webnn_py.device.on_wgpu import kernels  # noqa: F401 - fills the table
+from webnn_py.device.on_wgpu.records import table
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.limits import MAX_RANK, RankRange, TensorLimits
 from webnn_py.operators.registry import OPERATORS

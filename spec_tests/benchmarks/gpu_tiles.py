@@ -1,6 +1,7 @@
 """Which tile computes a product fastest: ``python -m spec_tests.benchmarks.gpu_tiles [WORD…]``, on the GPU in question.
 
-For choosing ``TILES`` and their rates in ``webnn_py/device/on_wgpu/tiling.py``. A ``*`` stands before the chosen one.
+For choosing ``TILES`` and their rates in ``webnn_py/device/on_wgpu/codegen/gemm/tile_sizes.py``. A ``*`` stands before
+the chosen one.
 """
 
 import argparse
@@ -12,8 +13,8 @@ import trio
 import webnn_py
 from spec_tests.benchmarks.gpu_cases import CASES, Case
 from spec_tests.benchmarks.gpu_contenders import time_ours
-from webnn_py.device.on_wgpu import products
-from webnn_py.device.on_wgpu.tiling import TILES, Tile
+from webnn_py.device.on_wgpu.codegen.gemm import tiled
+from webnn_py.device.on_wgpu.codegen.gemm.tile_sizes import TILES, Tile
 
 SHAPES = [(128, 128, 8, 8), (128, 128, 8, 16), (128, 128, 16, 8), (128, 256, 8, 16), (256, 128, 16, 8), (64, 64, 8, 8)]
 SHAPES += [(128, 64, 8, 8), (64, 128, 8, 8), (64, 64, 8, 4), (64, 64, 4, 8), (64, 64, 4, 4), (32, 32, 4, 4)]
@@ -25,17 +26,17 @@ CANDIDATES = list(dict.fromkeys([*TILES, *(Tile(*shape, **way) for shape in SHAP
 @contextmanager
 def always(tile: Tile | None) -> Iterator[list[Tile]]:
     """While entered, every product is cut into this tile, or as usual; gives the tiles that were used."""
-    choose, used = products.choose_tile, []
+    choose, used = tiled.choose_tile, []
 
     def chosen(*arguments: object) -> Tile:
         used.append(choose(*arguments) if tile is None else tile)
         return used[-1]
 
-    products.choose_tile = chosen
+    tiled.choose_tile = chosen
     try:
         yield used
     finally:
-        products.choose_tile = choose
+        tiled.choose_tile = choose
 
 
 def shown(tile: Tile) -> str:

@@ -13,7 +13,7 @@ import wgpu
 from spec_tests.support.buffers import filled
 from spec_tests.support.watched_device import WatchedDevice, quiet
 from webnn_py import MLGraphBuilder
-from webnn_py.device.on_wgpu import loss
+from webnn_py.device.on_wgpu.runtime import device_loss
 
 ROUNDS = 200
 
@@ -54,7 +54,7 @@ async def whole_round(context):
 def no_device_asked():
     """While this lasts, no thread asks a device whether it is lost, which takes a buffer for a moment."""
     with ExitStack() as stack:
-        for watch in loss._LISTENER._all():
+        for watch in device_loss._LISTENER._all():
             stack.enter_context(watch._asking)
         yield
 

@@ -6,7 +6,7 @@ import pytest
 from spec_tests.support.backends import BACKENDS
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
-from webnn_py.device.on_wgpu.compiled import WgpuGraph
+from webnn_py.device.on_wgpu.runtime.executable import WgpuGraph
 
 X = np.random.default_rng(5).integers(-8, 8, (8, 12)).astype(np.float32) / 8
 

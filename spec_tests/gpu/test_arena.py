@@ -12,10 +12,12 @@ from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.binding_rules import broken_rules
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
-from webnn_py.device.on_wgpu import compiled
 from webnn_py.device.on_wgpu.adapters import choose
-from webnn_py.device.on_wgpu.arena import Range, place_blocks
-from webnn_py.device.on_wgpu.lowering import Buffer, Kernel, declare
+from webnn_py.device.on_wgpu.codegen.module import declare
+from webnn_py.device.on_wgpu.passes.arena import Range, place_blocks
+from webnn_py.device.on_wgpu.records.buffer import Buffer
+from webnn_py.device.on_wgpu.records.kernel import Kernel
+from webnn_py.device.on_wgpu.runtime import executable
 
 needs_adapter = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
@@ -158,7 +160,7 @@ def test_a_kernel_that_binds_what_webgpu_refuses_fails_under_every_test(one, oth
     assert [problem in words for words in found] == [True]
     twice = SimpleNamespace(label="twice", writable=writable)
     with pytest.raises(AssertionError, match=f"twice: .*{problem}"):
-        compiled.WgpuGraph.bind(None, twice, ranges)
+        executable.WgpuGraph.bind(None, twice, ranges)
 
 
 X = np.random.default_rng(3).standard_normal((16, 12)).astype(np.float32)
@@ -196,13 +198,13 @@ async def draw_and_compute(ml, draw, backend):
 def labels(monkeypatch):
     """The labels of the memory that graphs take for intermediates."""
     found = []
-    allocate = compiled.WgpuGraph.allocate
+    allocate = executable.WgpuGraph.allocate
 
     def allocate_and_tell(graph, byte_length, label):
         found.append(label)
         return allocate(graph, byte_length, label)
 
-    monkeypatch.setattr(compiled.WgpuGraph, "allocate", allocate_and_tell)
+    monkeypatch.setattr(executable.WgpuGraph, "allocate", allocate_and_tell)
     return found
 
 
@@ -229,7 +231,7 @@ async def test_intermediates_that_one_buffer_has_no_room_for_lie_in_several(ml, 
         limits.append(largest)
         return place_blocks(kernels, X.nbytes, allocate)
 
-    monkeypatch.setattr(compiled, "place_blocks", place_in_small_buffers)
+    monkeypatch.setattr(executable, "place_blocks", place_in_small_buffers)
     gpu = await draw_and_compute(ml, residual, "wgpu")
     assert limits == [choose("default", software=True).limits["max-buffer-size"]]
     assert len(labels) > 1

@@ -15,8 +15,9 @@ from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.drawing import build_add_number, build_add_one
 from spec_tests.support.watched_device import quiet
 from webnn_py import DestroyedBufferError, InvalidStateError, MLGraphBuilder, MLPromise, OperationError, UnknownError
-from webnn_py.device.on_wgpu import adapters, backend, compiled, memory, native
-from webnn_py.device.on_wgpu.table import find
+from webnn_py.device.on_wgpu import adapters, backend
+from webnn_py.device.on_wgpu.records.table import find
+from webnn_py.device.on_wgpu.runtime import executable, memory, native
 from webnn_py.operators.registry import OPERATORS
 
 pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
@@ -186,7 +187,7 @@ async def test_reads_take_the_staging_memory_that_earlier_reads_have_left(gpu, m
 
 
 async def test_a_graph_runs_on_more_buffers_than_it_keeps_bind_groups_for(gpu, monkeypatch):
-    monkeypatch.setattr(compiled, "MOST_GROUPS", 2)
+    monkeypatch.setattr(executable, "MOST_GROUPS", 2)
     graph = await build_add_one(gpu, [4])
     given, computed = await buffers(gpu, 9), await buffers(gpu, 9)
     for number, x in enumerate(given):

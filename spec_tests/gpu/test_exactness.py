@@ -9,7 +9,7 @@ from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
 from webnn_py.device.on_wgpu import backend
 from webnn_py.device.on_wgpu.backend import features_of
-from webnn_py.device.on_wgpu.snippets import SNIPPETS
+from webnn_py.device.on_wgpu.codegen.snippets import SNIPPETS
 
 pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 

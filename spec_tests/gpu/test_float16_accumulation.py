@@ -6,7 +6,7 @@ import pytest
 from spec_tests.support.backends import BACKENDS, HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
-from webnn_py.device.on_wgpu.lowering import Lowering
+from webnn_py.device.on_wgpu.lowering import GraphLowering
 
 INNER = 256
 TERMS = np.tile([1024, 0.25, -1024, 0.25], INNER // 4)
@@ -46,8 +46,8 @@ async def test_unless_allowed_float16_is_summed_in_float32(ml, backend, compute_
 @pytest.mark.parametrize("compute_sums", [product, convolution])
 async def test_where_allowed_an_adapter_with_float16_sums_in_it(ml, monkeypatch, compute_sums):
     kernels = []
-    emit = Lowering.emit
-    monkeypatch.setattr(Lowering, "emit", lambda self, kernel: kernels.append(kernel) or emit(self, kernel))
+    emit = GraphLowering.emit
+    monkeypatch.setattr(GraphLowering, "emit", lambda self, kernel: kernels.append(kernel) or emit(self, kernel))
     context = await ml.create_context(backend="wgpu", float16_accumulation=True)
     sums = await compute_sums(context, "float16")
     # Not by its results: drivers may compute float16 in float32.

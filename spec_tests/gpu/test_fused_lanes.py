@@ -12,7 +12,7 @@ from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
 from webnn_py.device.on_wgpu import backend as wgpu_backend
 from webnn_py.device.on_wgpu.backend import features_of
-from webnn_py.device.on_wgpu.lowering import Lowering
+from webnn_py.device.on_wgpu.lowering import GraphLowering
 
 pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
@@ -202,13 +202,13 @@ def few_buffers(monkeypatch):
     monkeypatch.setattr(
         wgpu_backend, "features_of", lambda device: attrs.evolve(features_of(device), max_storage_buffers=most)
     )
-    emit = Lowering.emit
+    emit = GraphLowering.emit
 
     def emit_checked(lowering, kernel):
         assert len(kernel.reads) + len(kernel.writes) <= most, kernel.label
         emit(lowering, kernel)
 
-    monkeypatch.setattr(Lowering, "emit", emit_checked)
+    monkeypatch.setattr(GraphLowering, "emit", emit_checked)
 
 
 def sums(b, x, count, seed):

@@ -6,7 +6,7 @@ from spec_tests.operators.cases import load_all
 from spec_tests.operators.exceptions import EXCEPTIONS
 from spec_tests.operators.running import Computed
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
-from webnn_py.device.on_wgpu import products, skinny
+from webnn_py.device.on_wgpu.codegen.gemm import selection, tiled
 
 pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 FILES = {file.operator: file for file in load_all()}
@@ -27,14 +27,14 @@ class Rewritten(dict):
 
 @pytest.fixture(autouse=True)
 def _all_in_tiles(monkeypatch):
-    monkeypatch.setattr(skinny, "MOST_VECTORS", 0)
+    monkeypatch.setattr(selection, "MOST_VECTORS", 0)
 
 
 @pytest.mark.parametrize("operator", ["matmul", "gemm", "conv2d", "conv_transpose2d"])
 def test_products_with_the_same_key_have_the_same_text(monkeypatch, operator):
     texts = Rewritten()
-    monkeypatch.setattr(products, "_MAINS", texts)
-    monkeypatch.setattr(products, "MOST_MAINS", 10**9)
+    monkeypatch.setattr(tiled, "_MAINS", texts)
+    monkeypatch.setattr(tiled, "MOST_MAINS", 10**9)
     file = FILES[operator]
     computed = Computed.of("wgpu", file)
     checked = [case for case in file.cases if ("wgpu", operator, case.name) not in EXCEPTIONS]
@@ -46,7 +46,7 @@ def test_products_with_the_same_key_have_the_same_text(monkeypatch, operator):
 
 def test_only_so_many_texts_are_kept(monkeypatch):
     texts = {}
-    monkeypatch.setattr(products, "_MAINS", texts)
-    monkeypatch.setattr(products, "MOST_MAINS", 3)
+    monkeypatch.setattr(tiled, "_MAINS", texts)
+    monkeypatch.setattr(tiled, "MOST_MAINS", 3)
     Computed.of("wgpu", FILES["gemm"])
     assert 1 <= len(texts) <= 3

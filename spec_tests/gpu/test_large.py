@@ -11,9 +11,9 @@ from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
 from webnn_py.device.on_wgpu import backend as wgpu_backend
-from webnn_py.device.on_wgpu import products
 from webnn_py.device.on_wgpu.backend import features_of
-from webnn_py.device.on_wgpu.tiling import TILES, Tile
+from webnn_py.device.on_wgpu.codegen.gemm import tiled
+from webnn_py.device.on_wgpu.codegen.gemm.tile_sizes import TILES, Tile
 
 pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
@@ -193,7 +193,7 @@ async def test_every_tile_computes_the_same(ml, monkeypatch, tile, buffers, data
     if not tile.fits(features_of(context._device.backend.device)):
         pytest.skip("this adapter cannot run it")
     context.destroy()
-    monkeypatch.setattr(products, "choose_tile", lambda *_: tile)
+    monkeypatch.setattr(tiled, "choose_tile", lambda *_: tile)
     arrays = [integers((tile.rows + 9, 37), data_type), integers((37, tile.columns + 13), data_type)]
     await check(ml, arrays, lambda b, x, y: b.relu(b.matmul(x, y)))
     arrays = [integers((2, tile.rows, 64), data_type), integers((2, 64, 2 * tile.columns), data_type)]

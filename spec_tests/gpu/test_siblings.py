@@ -5,7 +5,7 @@ import pytest
 
 from spec_tests.support.backends import BACKENDS, HAS_ADAPTER, NO_ADAPTER
 from webnn_py import MLGraphBuilder
-from webnn_py.device.on_wgpu import siblings
+from webnn_py.device.on_wgpu.passes import horizontal_fusion
 
 pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
@@ -216,20 +216,20 @@ async def test_products_of_one_matrix_are_joined_where_it_costs_no_copy(check_ke
 async def test_float16_products_are_joined(compiled, draw_and_compute, monkeypatch):
     numpy, gpu = [await draw_and_compute(backend, attention, "float16") for backend in BACKENDS]
     np.testing.assert_allclose(gpu["0"].astype(np.float32), numpy["0"].astype(np.float32), rtol=2e-3, atol=1e-3)
-    monkeypatch.setattr(siblings, "MOST_BYTES", 0)
+    monkeypatch.setattr(horizontal_fusion, "MOST_BYTES", 0)
     await draw_and_compute("wgpu", attention, "float16")
     joined, apart = compiled[-2:]
     assert joined[0] == apart[0] - 2
 
 
 async def test_large_products_stay_apart(check_kernels, monkeypatch):
-    monkeypatch.setattr(siblings, "MOST_BYTES", 3 * 12 * 12 * 4 - 1)
+    monkeypatch.setattr(horizontal_fusion, "MOST_BYTES", 3 * 12 * 12 * 4 - 1)
     await check_kernels(attention, 6)
 
 
 async def test_weights_are_not_kept_twice(compiled, draw_and_compute, monkeypatch):
     await draw_and_compute("wgpu", attention)
-    monkeypatch.setattr(siblings, "MOST_BYTES", 0)
+    monkeypatch.setattr(horizontal_fusion, "MOST_BYTES", 0)
     await draw_and_compute("wgpu", attention)
     joined, apart = compiled[-2:]
     assert joined[0] < apart[0]

@@ -13,7 +13,7 @@ from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.drawing import build_add_number, build_add_one
 from spec_tests.support.watched_device import quiet
 from webnn_py.device.on_wgpu import backend as wgpu_backend
-from webnn_py.device.on_wgpu.native import Ticket
+from webnn_py.device.on_wgpu.runtime.native import Ticket
 
 pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 

@@ -8,11 +8,12 @@ import re
 
 import attrs
 
-from webnn_py.device.on_wgpu import backend, pipelines
-from webnn_py.device.on_wgpu.arena import Range
-from webnn_py.device.on_wgpu.compiled import WgpuGraph
-from webnn_py.device.on_wgpu.memory import STORAGE
-from webnn_py.device.on_wgpu.pipelines import Pipelines
+from webnn_py.device.on_wgpu import backend
+from webnn_py.device.on_wgpu.passes.arena import Range
+from webnn_py.device.on_wgpu.runtime import pipelines
+from webnn_py.device.on_wgpu.runtime.executable import WgpuGraph
+from webnn_py.device.on_wgpu.runtime.memory import STORAGE
+from webnn_py.device.on_wgpu.runtime.pipelines import Pipelines
 
 OPTION = "--check-indices"
 

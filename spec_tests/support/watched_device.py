@@ -101,7 +101,7 @@ class WatchedDevice:
 
 def destroy_and_log(backend: object) -> None:
     """What a driver's failure does: the device is gone, and wgpu-py logs it, since it has nobody else to tell."""
-    from webnn_py.device.on_wgpu.loss import LOG  # noqa: PLC0415 - imports wgpu
+    from webnn_py.device.on_wgpu.runtime.device_loss import LOG  # noqa: PLC0415 - imports wgpu
 
     backend.device.destroy()
     LOG.error("The WGPU device was lost (Unknown):\na test has destroyed it")

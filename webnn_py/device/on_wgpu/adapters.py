@@ -9,7 +9,7 @@ import wgpu
 from wgpu.backends.wgpu_native import extras
 
 from webnn_py.device.backend import BackendInfo
-from webnn_py.device.on_wgpu.lowering import Features
+from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.errors import NotSupportedError
 
 WANTED_FEATURES: Final = ("shader-f16", "shader-int64", "subgroup", "subgroup-barrier", "timestamp-query")
@@ -28,7 +28,6 @@ _ORDER: Final = {
     "high-performance": ("DiscreteGPU", "IntegratedGPU", "VirtualGPU", "Unknown", "CPU"),
     "low-power": ("IntegratedGPU", "DiscreteGPU", "VirtualGPU", "Unknown", "CPU"),
 }
-
 
 LEAST_SUBGROUPS: Final = {0x10DE: 32, 0x1002: 32, 0x106B: 32, 0x8086: 8}
 """The sizes of the smallest subgroups by vendor: NVIDIA, AMD, Apple and Intel."""

@@ -18,13 +18,14 @@ from webnn_py.descriptors import DATA_TYPES, MAX_DIMENSION, MLOperandDataType, M
 from webnn_py.device.backend import Capabilities, HostArray, Storage
 from webnn_py.device.on_wgpu import kernels  # noqa: F401 - enters every kernel into the table
 from webnn_py.device.on_wgpu.adapters import describe, features_of
-from webnn_py.device.on_wgpu.compiled import WgpuGraph, upload
-from webnn_py.device.on_wgpu.lending import LentBuffer, check_foreign, check_usable
-from webnn_py.device.on_wgpu.loss import LossWatch, to_nobody
-from webnn_py.device.on_wgpu.memory import GRAIN, STORAGE, StagingPool, padded
-from webnn_py.device.on_wgpu.native import Queue, Ticket, untie
-from webnn_py.device.on_wgpu.pipelines import Pipelines
-from webnn_py.device.on_wgpu.table import find
+from webnn_py.device.on_wgpu.records.buffer import GRAIN, padded
+from webnn_py.device.on_wgpu.records.table import find
+from webnn_py.device.on_wgpu.runtime.buffer_sharing import LentBuffer, check_foreign, check_usable
+from webnn_py.device.on_wgpu.runtime.device_loss import LossWatch, to_nobody
+from webnn_py.device.on_wgpu.runtime.executable import WgpuGraph, upload
+from webnn_py.device.on_wgpu.runtime.memory import STORAGE, StagingPool
+from webnn_py.device.on_wgpu.runtime.native import Queue, Ticket, untie
+from webnn_py.device.on_wgpu.runtime.pipelines import Pipelines
 from webnn_py.graph import Graph
 from webnn_py.in_flight import InFlight
 from webnn_py.operators.declaration import Operator

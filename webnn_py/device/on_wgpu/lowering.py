@@ -2,119 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal, TypeGuard
+from collections.abc import Iterator, Mapping
+from typing import TypeGuard
 
-import attrs
-
-from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
-from webnn_py.device.backend import HostArray, Storage
-from webnn_py.device.on_wgpu.fusing import Fusion
-from webnn_py.device.on_wgpu.layout import Layout, dense_strides
-from webnn_py.device.on_wgpu.table import Entry, entry_of
-from webnn_py.device.on_wgpu.wgsl import Element, element
+from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.device.on_wgpu.codegen.copies import copy_kernel, is_exchanged
+from webnn_py.device.on_wgpu.codegen.elementwise import emit_expression
+from webnn_py.device.on_wgpu.passes.elementwise_fusion import Fusion
+from webnn_py.device.on_wgpu.records.buffer import Buffer, Place
+from webnn_py.device.on_wgpu.records.element import Element
+from webnn_py.device.on_wgpu.records.features import Features
+from webnn_py.device.on_wgpu.records.kernel import Kernel
+from webnn_py.device.on_wgpu.records.layout import Layout, dense_strides
+from webnn_py.device.on_wgpu.records.lowering import Lowering
+from webnn_py.device.on_wgpu.records.table import Entry, entry_of
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.operators import movement
 
-WORKGROUP = 256
-MAX_WORKGROUPS = 65535
 
-
-@attrs.frozen
-class Features:
-    """What an adapter has, as far as kernels care, and what the user allows.
-
-    Attributes:
-        float16_accumulation: whether products of float16 matrices may be summed in float16.
-    """
-
-    shader_f16: bool = False
-    shader_int64: bool = False
-    subgroups: bool = False
-    least_subgroup: int = 4
-    max_storage_buffers: int = 8
-    max_workgroup_storage: int = 16384
-    max_invocations: int = 256
-    float16_accumulation: bool = False
-
-    def element(self, data_type: MLOperandDataType) -> Element:
-        """How a data type is stored here."""
-        return element(data_type, shader_f16=self.shader_f16)
-
-
-@attrs.frozen(eq=False)
-class Buffer:
-    """A piece of memory that kernels read or write.
-
-    Attributes:
-        kind: an input or output of the dispatch, a constant, or a block: memory of the graph's, given later.
-        byte_length: its size.
-        name: of an input or output.
-        data: of a constant: the host's bytes, the storage of a constant buffer, or a GPU buffer computed at build.
-    """
-
-    kind: Literal["input", "output", "constant", "block"]
-    byte_length: int
-    name: str = ""
-    data: HostArray | Storage | object = None
-
-
-@attrs.frozen
-class Place:
-    """Where a value lies."""
-
-    buffer: Buffer
-    layout: Layout
-
-
-@attrs.frozen(eq=False)
-class Kernel:
-    """One compute shader and what it is run on.
-
-    Attributes:
-        label: operator and data types, for messages and profilers.
-        source: a WGSL module with the entry point ``main`` and, in group 0, a binding for each of ``reads`` and then
-            for each of ``writes``, as :func:`declare` says them.
-        reads: what it reads.
-        writes: what it writes.
-        workgroups: in x, y and z.
-    """
-
-    label: str
-    source: str
-    reads: tuple[Buffer, ...]
-    writes: tuple[Buffer, ...]
-    workgroups: tuple[int, int, int]
-
-    @property
-    def writable(self) -> tuple[bool, ...]:
-        """For each binding, whether it is declared for writing."""
-        return writable(self.reads, self.writes)
-
-    @property
-    def writes_apart(self) -> bool:
-        """Whether the blocks that it writes have to lie in other buffers than those that it reads."""
-        return reads_twice(self.reads)
-
-
-def writable(reads: Sequence[Buffer], writes: Sequence[Buffer]) -> tuple[bool, ...]:
-    """For each binding, whether it is declared for writing: what is written, and the blocks read beside such a block.
-
-    All blocks may lie in one GPU buffer, and WebGPU lets a dispatch use a buffer for reading or for writing. Ranges
-    that are bound for writing must not overlap, so a kernel that reads one block twice binds it for reading.
-    """
-    shares = any(buffer.kind == "block" for buffer in writes) and not reads_twice(reads)
-    return (*(shares and buffer.kind == "block" for buffer in reads), *(True for _ in writes))
-
-
-def reads_twice(reads: Sequence[Buffer]) -> bool:
-    """Whether a block is bound more than once: as elements and as fours."""
-    blocks = [buffer for buffer in reads if buffer.kind == "block"]
-    return len(set(blocks)) < len(blocks)
-
-
-class Lowering:
-    """Turns nodes into kernels, one after the other; kernel writers call its public methods."""
+class GraphLowering(Lowering):
+    """The walk over a graph that turns its nodes into kernels, one after the other."""
 
     def __init__(self, graph: Graph, features: Features, known: Mapping[Value, Buffer]) -> None:
         self.features = features
@@ -145,17 +52,15 @@ class Lowering:
             if node is None:
                 self._places[value] = Place(self._constant(value), Layout.dense(value.descriptor.shape))
             else:
-                self._emit_expression(node)
+                emit_expression(self, node)
         return self._places[value]
 
     def dense(self, value: Value) -> Buffer:
         """A buffer in which an operand lies dense, copied there when it is a view."""
-        from webnn_py.device.on_wgpu.copying import emit_copy  # noqa: PLC0415 - it uses this module
-
         place = self.place(value)
         if not place.layout.is_dense:
             target = Buffer("block", value.descriptor.byte_length)
-            emit_copy(self, place, target, value.descriptor)
+            self.emit(copy_kernel(place, target, value.descriptor))
             place = Place(target, place.layout)
         # Also where nothing was copied: strides of axes of size 1 may be anything so far.
         self._places[value] = Place(place.buffer, Layout.dense(value.descriptor.shape))
@@ -166,8 +71,6 @@ class Lowering:
 
         A large view whose neighbours lie far apart is copied first: each of its elements would cost a whole sector.
         """
-        from webnn_py.device.on_wgpu.copying import is_exchanged  # noqa: PLC0415 - it uses this module
-
         if is_exchanged(self.place(value).layout):
             self.dense(value)
         return self.place(value)
@@ -227,15 +130,13 @@ class Lowering:
 
     def repacked(self, value: Value, layout: Layout) -> Buffer:
         """A dense copy of another view of an operand; of a constant it is made once, when the graph is built."""
-        from webnn_py.device.on_wgpu.copying import emit_copy  # noqa: PLC0415 - it uses this module
-
         place = Place(self.place(value).buffer, layout)
         if layout.is_dense:
             return place.buffer
         if place in self._repacked:
             return self._repacked[place]
         target = self._repacked[place] = self.derived(place.buffer, value.descriptor.byte_length)
-        emit_copy(self, place, target, MLOperandDescriptor(value.descriptor.data_type, layout.shape))
+        self.emit(copy_kernel(place, target, MLOperandDescriptor(value.descriptor.data_type, layout.shape)))
         return target
 
     def derived(self, source: Buffer, byte_length: int) -> Buffer:
@@ -274,14 +175,12 @@ class Lowering:
 
     def run(self) -> None:
         """Lower every node, then copy the outputs that no kernel wrote straight into place."""
-        from webnn_py.device.on_wgpu.copying import emit_copy  # noqa: PLC0415 - it uses this module
-
         for node in self._graph.nodes:
             entry = entry_of(node)
             if not self._fusion.has_own_kernel(node) or node in self._done or self._lower_view(node, entry):
                 continue
             if entry.expression is not None:
-                self._emit_expression(node)
+                emit_expression(self, node)
             elif entry.kernels is not None:
                 entry.kernels(node, self)
             else:
@@ -290,12 +189,7 @@ class Lowering:
             place = self.place(value)
             if place.buffer.kind != "output" or place.buffer.name != name:
                 descriptor = value.descriptor
-                emit_copy(self, place, Buffer("output", descriptor.byte_length, name), descriptor)
-
-    def _emit_expression(self, node: Node) -> None:
-        from webnn_py.device.on_wgpu.elements import emit_expression  # noqa: PLC0415 - it uses this module
-
-        emit_expression(self, node)
+                self.emit(copy_kernel(place, Buffer("output", descriptor.byte_length, name), descriptor))
 
     def _lower_view(self, node: Node, entry: Entry) -> bool:
         if entry.layout is None:
@@ -334,23 +228,3 @@ def reshaped_from(value: Value) -> Iterator[Output]:
             return
         yield operand
         value = operand
-
-
-def grid(groups: int) -> tuple[int, int, int]:
-    """At least ``groups`` workgroups, spread over x and y where x alone has not enough."""
-    rows = -(-groups // MAX_WORKGROUPS)
-    return -(-groups // rows), rows, 1
-
-
-Binding = tuple[Buffer, str, str]
-"""A buffer, its name in a module, and the WGSL type of the elements of the array that it is there."""
-
-
-def declare(reads: Sequence[Binding], writes: Sequence[Binding]) -> str:
-    """The bindings of a module: what is read, then what is written."""
-    access = writable([buffer for buffer, _, _ in reads], [buffer for buffer, _, _ in writes])
-    lines = [
-        f"@group(0) @binding({index}) var<storage, {'read_write' if written else 'read'}> {name}: array<{kind}>;"
-        for index, ((_, name, kind), written) in enumerate(zip((*reads, *writes), access, strict=True))
-    ]
-    return "\n".join(lines) + "\n"

@@ -1,6 +1,5 @@
 """The WGSL kernels, one module per category of operators; importing this fills the table."""
 
-from webnn_py.device.on_wgpu.kernels import _softmax  # noqa: F401 - imported for its kernels
 from webnn_py.operators.registry import import_categories
 
 import_categories(__name__)

@@ -1,11 +1,8 @@
 """Element-wise binary operators in WGSL."""
 
-import math
-from typing import Literal
-
-from webnn_py.device.on_wgpu.fusing import constant_scalar
-from webnn_py.device.on_wgpu.table import expression
-from webnn_py.device.on_wgpu.wgsl import compute_type
+from webnn_py.device.on_wgpu.records.element import compute_type
+from webnn_py.device.on_wgpu.records.graph_queries import constant_scalar, sign_of_zero
+from webnn_py.device.on_wgpu.records.table import expression
 from webnn_py.graph import Node, Value
 from webnn_py.operators import arithmetic
 
@@ -33,14 +30,6 @@ def mul(node: Node, a: str, b: str) -> str:
             if sign is not None:
                 return f"zero_times({sign}({other}))"
     return f"{a} * {b}"
-
-
-def sign_of_zero(operand: object) -> Literal["", "-"] | None:
-    """The sign of the constant 0, with which compilers do not multiply; None for any other operand."""
-    number = constant_scalar(operand) if isinstance(operand, Value) else None
-    if number != 0 or number is None:
-        return None
-    return "-" if math.copysign(1, number) < 0 else ""
 
 
 @expression(arithmetic.div)

@@ -8,8 +8,9 @@ float32 rounds to.
 import math
 from collections.abc import Sequence
 
-from webnn_py.device.on_wgpu.table import composite, expression
-from webnn_py.device.on_wgpu.wgsl import compute_type, converted_integer
+from webnn_py.device.on_wgpu.codegen.expressions import converted_integer
+from webnn_py.device.on_wgpu.records.element import compute_type
+from webnn_py.device.on_wgpu.records.table import composite, expression
 from webnn_py.device.rewriting import RewriteBuilder
 from webnn_py.graph import Node, Value
 from webnn_py.operators import conversion
@@ -79,6 +80,8 @@ def repeated(builder: RewriteBuilder, operand: MLOperand, axis: int, size: int) 
 
 
 composite(conversion.quantize_linear)(in_blocks)
+
+
 composite(conversion.dequantize_linear)(in_blocks)
 
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import attrs
 
-from webnn_py.device.on_wgpu.epilogue import Epilogue, Term
-from webnn_py.device.on_wgpu.kernels._direct import emit_direct, emit_gather, is_direct
-from webnn_py.device.on_wgpu.kernels._images import Conv, forward_axis, transposed_axis
-from webnn_py.device.on_wgpu.kernels._spreading import packed_filter
-from webnn_py.device.on_wgpu.layout import Layout
-from webnn_py.device.on_wgpu.lowering import Lowering
-from webnn_py.device.on_wgpu.products import Product, emit_product
-from webnn_py.device.on_wgpu.skinny import emit_best
-from webnn_py.device.on_wgpu.sources import Along, Matrix, Source, Windows
-from webnn_py.device.on_wgpu.table import kernels
-from webnn_py.device.on_wgpu.wgsl import WIDTH
+from webnn_py.device.on_wgpu.codegen.convolution.direct import emit_direct, emit_gather, is_direct
+from webnn_py.device.on_wgpu.codegen.convolution.filter_packing import packed_filter
+from webnn_py.device.on_wgpu.codegen.convolution.shape import Conv, forward_axis, transposed_axis
+from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue, Term
+from webnn_py.device.on_wgpu.codegen.gemm.im2col_loader import Along, Windows
+from webnn_py.device.on_wgpu.codegen.gemm.matrix_loader import Matrix
+from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import Source
+from webnn_py.device.on_wgpu.codegen.gemm.selection import emit_best
+from webnn_py.device.on_wgpu.codegen.gemm.tiled import Product, emit_product
+from webnn_py.device.on_wgpu.records.element import WIDTH
+from webnn_py.device.on_wgpu.records.layout import Layout
+from webnn_py.device.on_wgpu.records.lowering import Lowering
+from webnn_py.device.on_wgpu.records.table import kernels
 from webnn_py.graph import Node, Value
 from webnn_py.operators import convolution
 

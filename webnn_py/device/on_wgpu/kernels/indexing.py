@@ -11,12 +11,15 @@ from collections.abc import Sequence
 import attrs
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.on_wgpu.elements import _main
-from webnn_py.device.on_wgpu.kernels._moving import Moving
-from webnn_py.device.on_wgpu.layout import dense_strides
-from webnn_py.device.on_wgpu.lowering import Buffer, Kernel, Lowering, declare
-from webnn_py.device.on_wgpu.table import kernels
-from webnn_py.device.on_wgpu.wgsl import WIDTH, compute_type
+from webnn_py.device.on_wgpu.codegen.data_movement import Moving
+from webnn_py.device.on_wgpu.codegen.entry_point import _main
+from webnn_py.device.on_wgpu.codegen.module import declare
+from webnn_py.device.on_wgpu.records.buffer import Buffer
+from webnn_py.device.on_wgpu.records.element import WIDTH, compute_type
+from webnn_py.device.on_wgpu.records.kernel import Kernel
+from webnn_py.device.on_wgpu.records.layout import dense_strides
+from webnn_py.device.on_wgpu.records.lowering import Lowering
+from webnn_py.device.on_wgpu.records.table import kernels
 from webnn_py.graph import Node, Output, Value
 from webnn_py.operators import indexing
 

@@ -1,7 +1,7 @@
 """Element-wise logical operators in WGSL. Truth is uint8, computed as u32."""
 
-from webnn_py.device.on_wgpu.table import expression
-from webnn_py.device.on_wgpu.wgsl import compute_type
+from webnn_py.device.on_wgpu.records.element import compute_type
+from webnn_py.device.on_wgpu.records.table import expression
 from webnn_py.graph import Node
 from webnn_py.operators import logical
 

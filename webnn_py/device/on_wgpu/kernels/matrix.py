@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 
-from webnn_py.device.on_wgpu.epilogue import Epilogue, Term
-from webnn_py.device.on_wgpu.layout import Layout
-from webnn_py.device.on_wgpu.lowering import Lowering
-from webnn_py.device.on_wgpu.products import Product
-from webnn_py.device.on_wgpu.skinny import emit_best
-from webnn_py.device.on_wgpu.sources import Matrix, is_readable
-from webnn_py.device.on_wgpu.table import kernels
-from webnn_py.device.on_wgpu.wgsl import WIDTH, literal
+from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue, Term
+from webnn_py.device.on_wgpu.codegen.gemm.matrix_loader import Matrix
+from webnn_py.device.on_wgpu.codegen.gemm.selection import emit_best
+from webnn_py.device.on_wgpu.codegen.gemm.tiled import Product
+from webnn_py.device.on_wgpu.records.element import WIDTH, literal
+from webnn_py.device.on_wgpu.records.layout import Layout, is_readable
+from webnn_py.device.on_wgpu.records.lowering import Lowering
+from webnn_py.device.on_wgpu.records.table import kernels
 from webnn_py.graph import Node, Value
 from webnn_py.operators import matrix
 from webnn_py.operators.casting import cast_number

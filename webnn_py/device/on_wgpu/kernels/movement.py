@@ -7,11 +7,12 @@ import attrs
 import numpy as np
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.on_wgpu.copying import emit_copy
-from webnn_py.device.on_wgpu.kernels._moving import Moving
-from webnn_py.device.on_wgpu.layout import Layout, dense_strides
-from webnn_py.device.on_wgpu.lowering import Buffer, Lowering, Place
-from webnn_py.device.on_wgpu.table import kernels, layout
+from webnn_py.device.on_wgpu.codegen.copies import copy_kernel
+from webnn_py.device.on_wgpu.codegen.data_movement import Moving
+from webnn_py.device.on_wgpu.records.buffer import Buffer, Place
+from webnn_py.device.on_wgpu.records.layout import Layout, dense_strides
+from webnn_py.device.on_wgpu.records.lowering import Lowering
+from webnn_py.device.on_wgpu.records.table import kernels, layout
 from webnn_py.graph import Node, Value
 from webnn_py.operators import movement
 from webnn_py.operators.casting import cast_number
@@ -72,7 +73,7 @@ def tile(node: Node, lowering: Lowering) -> None:
         tuple(number for stride in strides for number in (0, stride)),
         place.layout.offset,
     )
-    emit_copy(lowering, Place(place.buffer, repeated), lowering.target(result), result.descriptor)
+    lowering.emit(copy_kernel(Place(place.buffer, repeated), lowering.target(result), result.descriptor))
 
 
 @kernels(movement.concat)

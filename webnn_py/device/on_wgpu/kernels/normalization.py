@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from webnn_py.device.on_wgpu.kernels._combining import moments, nan_unless_finite
-from webnn_py.device.on_wgpu.kernels._lanes import Lanes
-from webnn_py.device.on_wgpu.kernels._operands import Operand, Target, label_of, read_or_compute
-from webnn_py.device.on_wgpu.kernels._pointwise import emit_pointwise
-from webnn_py.device.on_wgpu.kernels._reducing import emit_reduction
-from webnn_py.device.on_wgpu.kernels._rows import Plan, Rows
-from webnn_py.device.on_wgpu.layout import Layout
-from webnn_py.device.on_wgpu.lowering import Lowering
-from webnn_py.device.on_wgpu.table import composite, kernels
-from webnn_py.device.on_wgpu.wgsl import literal
+from webnn_py.device.on_wgpu.codegen.reduction.combiners import moments, nan_unless_finite
+from webnn_py.device.on_wgpu.codegen.reduction.kernels import emit_reduction
+from webnn_py.device.on_wgpu.codegen.reduction.operands import Operand, Target, label_of, read_or_compute
+from webnn_py.device.on_wgpu.codegen.reduction.pointwise import emit_pointwise
+from webnn_py.device.on_wgpu.codegen.reduction.register_rows import Plan, Rows
+from webnn_py.device.on_wgpu.codegen.reduction.rows import Lanes
+from webnn_py.device.on_wgpu.records.element import literal
+from webnn_py.device.on_wgpu.records.layout import Layout
+from webnn_py.device.on_wgpu.records.lowering import Lowering
+from webnn_py.device.on_wgpu.records.table import composite, kernels
 from webnn_py.device.rewriting import RewriteBuilder
 from webnn_py.graph import Node, Value
 from webnn_py.operators import normalization

@@ -9,14 +9,14 @@ from typing import Any, Final
 import attrs
 import numpy as np
 
-from webnn_py.device.on_wgpu.bodies import Body
-from webnn_py.device.on_wgpu.elements import _main
-from webnn_py.device.on_wgpu.epilogue import Epilogue
-from webnn_py.device.on_wgpu.layout import Layout
-from webnn_py.device.on_wgpu.lowering import Lowering
-from webnn_py.device.on_wgpu.sources import wrapped
-from webnn_py.device.on_wgpu.table import composite, kernels
-from webnn_py.device.on_wgpu.wgsl import WIDTH
+from webnn_py.device.on_wgpu.codegen.entry_point import _main
+from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue
+from webnn_py.device.on_wgpu.codegen.expressions import wrapped
+from webnn_py.device.on_wgpu.codegen.map_kernel import Body
+from webnn_py.device.on_wgpu.records.element import WIDTH
+from webnn_py.device.on_wgpu.records.layout import Layout
+from webnn_py.device.on_wgpu.records.lowering import Lowering
+from webnn_py.device.on_wgpu.records.table import composite, kernels
 from webnn_py.device.rewriting import RewriteBuilder
 from webnn_py.graph import Node, Value
 from webnn_py.operators import pooling
@@ -157,7 +157,11 @@ def whole(node: Node, builder: RewriteBuilder) -> list[Value] | None:
 
 
 composite(pooling.max_pool2d)(whole)
+
+
 composite(pooling.average_pool2d)(whole)
+
+
 composite(pooling.l2_pool2d)(whole)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from webnn_py.device.on_wgpu.table import composite
+from webnn_py.device.on_wgpu.records.table import composite
 from webnn_py.device.rewriting import RewriteBuilder
 from webnn_py.graph import Node, Value
 from webnn_py.operators import recurrent, unrolling

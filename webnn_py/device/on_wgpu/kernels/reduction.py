@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from webnn_py.device.on_wgpu.kernels._combining import (
+from webnn_py.device.on_wgpu.codegen.reduction.combiners import (
     SUM_SCALE,
     Reduction,
     extreme,
@@ -14,13 +14,13 @@ from webnn_py.device.on_wgpu.kernels._combining import (
     root_of_squares,
     scaled_sum,
 )
-from webnn_py.device.on_wgpu.kernels._lanes import Lanes
-from webnn_py.device.on_wgpu.kernels._operands import Operand, Target, label_of, read_or_compute
-from webnn_py.device.on_wgpu.kernels._reducing import emit_reduction
-from webnn_py.device.on_wgpu.kernels._scanning import emit_scan
-from webnn_py.device.on_wgpu.lowering import Lowering
-from webnn_py.device.on_wgpu.table import kernels
-from webnn_py.device.on_wgpu.wgsl import literal
+from webnn_py.device.on_wgpu.codegen.reduction.kernels import emit_reduction
+from webnn_py.device.on_wgpu.codegen.reduction.operands import Operand, Target, label_of, read_or_compute
+from webnn_py.device.on_wgpu.codegen.reduction.rows import Lanes
+from webnn_py.device.on_wgpu.codegen.reduction.scan import emit_scan
+from webnn_py.device.on_wgpu.records.element import literal
+from webnn_py.device.on_wgpu.records.lowering import Lowering
+from webnn_py.device.on_wgpu.records.table import kernels
 from webnn_py.graph import Node, Value
 from webnn_py.operators import reduction
 

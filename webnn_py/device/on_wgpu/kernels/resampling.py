@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.on_wgpu.bodies import Body
-from webnn_py.device.on_wgpu.kernels._moving import Moving
-from webnn_py.device.on_wgpu.lowering import Lowering
-from webnn_py.device.on_wgpu.table import kernels
+from webnn_py.device.on_wgpu.codegen.data_movement import Moving
+from webnn_py.device.on_wgpu.codegen.map_kernel import Body
+from webnn_py.device.on_wgpu.records.lowering import Lowering
+from webnn_py.device.on_wgpu.records.table import kernels
 from webnn_py.graph import Constant, Node
 from webnn_py.operators import resampling
 

@@ -1,8 +1,8 @@
 """Element-wise unary operators in WGSL."""
 
-from webnn_py.device.on_wgpu.layout import Layout
-from webnn_py.device.on_wgpu.table import expression, layout
-from webnn_py.device.on_wgpu.wgsl import compute_type, literal
+from webnn_py.device.on_wgpu.records.element import compute_type, literal
+from webnn_py.device.on_wgpu.records.layout import Layout
+from webnn_py.device.on_wgpu.records.table import expression, layout
 from webnn_py.graph import Node
 from webnn_py.operators import unary
 

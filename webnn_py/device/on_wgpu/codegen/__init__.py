@@ -1,0 +1,1 @@
+"""WGSL as text: what kernels of several operators have in common."""

@@ -1,0 +1,1 @@
+"""What convolutions read, and those that are no matrix product."""

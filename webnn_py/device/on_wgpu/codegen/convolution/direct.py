@@ -1,0 +1,243 @@
+"""Convolutions whose groups have few channels: every output element sums up its windows by itself.
+
+An invocation computes four neighbours. Where they lie side by side along the width, or are channels with a filter
+each, it reads once what they share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from webnn_py.device.on_wgpu.codegen.convolution.shape import Conv
+from webnn_py.device.on_wgpu.codegen.entry_point import _main
+from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue
+from webnn_py.device.on_wgpu.codegen.expressions import wrapped
+from webnn_py.device.on_wgpu.records.buffer import Buffer
+from webnn_py.device.on_wgpu.records.element import WIDTH, Element
+from webnn_py.device.on_wgpu.records.layout import Layout
+from webnn_py.device.on_wgpu.records.lowering import Lowering
+from webnn_py.operators.windows import Slide
+
+FEW_OUTPUTS = 2
+"""So many output channels of a group are too few for a tile of a matrix product."""
+
+MOST_UNROLLED = 64
+"""Elements of a window that are written out; larger windows are loops."""
+
+
+def is_direct(conv: Conv) -> bool:
+    """Whether groups are so small that a matrix product would stand idle."""
+    return conv.groups > 1 and (conv.group_inputs == 1 or conv.group_outputs <= FEW_OUTPUTS)
+
+
+def emit_direct(lowering: Lowering, conv: Conv, epilogue: Epilogue) -> None:
+    """The kernel of a convolution of which :func:`is_direct` is true."""
+    is_small = conv.slides[0].window * conv.slides[1].window <= MOST_UNROLLED
+    if conv.nchw and is_small and (conv.output_sizes[1] % WIDTH == 0 or epilogue.stores_single_elements):
+        emit_strips(lowering, conv, epilogue)
+    elif not conv.nchw and is_small and has_channels_in_fours(conv):
+        emit_channels(lowering, conv, epilogue)
+    else:
+        emit_gather(lowering, conv, epilogue)
+
+
+# --- channels first: four neighbours along the width -------------------------------------------------------------
+
+
+def emit_strips(lowering: Lowering, conv: Conv, epilogue: Epilogue) -> None:
+    """Each invocation computes four neighbours of a row."""
+    height, width = conv.output_sizes
+    vertical, horizontal = conv.slides
+    strips = -(-width // WIDTH)
+    whole = width % WIDTH == 0
+    group = f"channel / {conv.group_outputs}u * {conv.group_inputs}u"
+    lines = [
+        *_decoded("four", ("image", "channel", "row", "strip"), (conv.output_channels, height, strips)),
+        f"let column = strip * {WIDTH}u;",
+        f"let h0 = row * {vertical.stride}u + {wrapped(-vertical.begin)};",
+        f"let w0 = column * {horizontal.stride}u + {wrapped(-horizontal.begin)};",
+        "var totals = vec4<f32>();",
+        f"for (var c = 0u; c < {conv.group_inputs}u; c++) {{",
+        f"  let image_at = {_place(conv.image_layout, 'image', f'({group} + c)')};",
+        f"  let filter_at = {_place(conv.filter_layout, 'channel', 'c')};",
+        *(f"  {line}" for v in range(vertical.window) for line in _strip(conv, v)),
+        "}",
+    ]
+    number = conv.address("image", "channel", "row", "column")
+    if whole:
+        lines.append(f"finish(({number}) / {WIDTH}u, totals);")
+    else:
+        for lane, total in enumerate("xyzw"):
+            lines.append(f"if (column + {lane}u < {width}u) {{ finish_one({number} + {lane}u, totals.{total}); }}")
+    count = conv.batch * conv.output_channels * height * strips * WIDTH
+    _emit(lowering, conv, epilogue, lines, count, fours=whole)
+
+
+def _strip(conv: Conv, v: int) -> list[str]:
+    """Add what row v of the windows has in a channel."""
+    vertical, horizontal = conv.slides
+    _, _, height, width = conv.image_layout.strides
+    taps = [u * horizontal.dilation for u in range(horizontal.window)]
+    lanes = [lane * horizontal.stride for lane in range(WIDTH)]
+    lines = ["{", f"  let h = h0 + {v * vertical.dilation}u;"]
+    for offset in sorted({lane + tap for lane in lanes for tap in taps}):
+        inside = f"in{offset}"
+        at = f"image_at + h * {height}u + (w0 + {offset}u) * {width}u"
+        lines.append(f"  let {inside} = h < {vertical.size}u && w0 + {offset}u < {horizontal.size}u;")
+        lines.append(f"  let x{offset} = select(0.0, image_one(select(0u, {at}, {inside})), {inside});")
+    for u, tap in enumerate(taps):
+        values = ", ".join(f"x{lane + tap}" for lane in lanes)
+        weight = f"filter_one(filter_at + {v * conv.filter_layout.strides[2] + u * conv.filter_layout.strides[3]}u)"
+        lines.append(f"  totals = fma(vec4<f32>({values}), vec4<f32>({weight}), totals);")
+    return [*lines, "}"]
+
+
+# --- channels last: four channels --------------------------------------------------------------------------------
+
+
+def has_channels_in_fours(conv: Conv) -> bool:
+    """Whether four channels lie side by side and each has one filter of its own."""
+    batch, channel, *others = conv.image_layout.strides
+    numbers = (batch, *others, conv.image_layout.offset, conv.output_channels)
+    return conv.group_inputs == conv.group_outputs == channel == 1 and not any(number % WIDTH for number in numbers)
+
+
+def emit_channels(lowering: Lowering, conv: Conv, epilogue: Epilogue) -> None:
+    """Each invocation computes four channels of a place; the filter is brought into the same order."""
+    permuted = conv.filter_layout.permute((2, 3, 1, 0))
+    filter_ = lowering.repacked(conv.filter, permuted)
+    height, width = conv.output_sizes
+    vertical, horizontal = conv.slides
+    fours = conv.output_channels // WIDTH
+    lines = [
+        *_decoded("four", ("image", "row", "column", "channels"), (height, width, fours)),
+        f"let h0 = row * {vertical.stride}u + {wrapped(-vertical.begin)};",
+        f"let w0 = column * {horizontal.stride}u + {wrapped(-horizontal.begin)};",
+        "var totals = vec4<f32>();",
+    ]
+    image, _, down, across = (stride // WIDTH for stride in conv.image_layout.strides)
+    first = f"{conv.image_layout.offset // WIDTH}u + image * {image}u + channels"
+    for v in range(vertical.window):
+        for u in range(horizontal.window):
+            tap = v * horizontal.window + u
+            lines += [
+                "{",
+                f"  let h = h0 + {v * vertical.dilation}u;",
+                f"  let w = w0 + {u * horizontal.dilation}u;",
+                f"  let inside = h < {vertical.size}u && w < {horizontal.size}u;",
+                f"  let x = image_four(select(0u, {first} + h * {down}u + w * {across}u, inside));",
+                f"  let weights = filter_four({tap * fours}u + channels);",
+                "  totals = fma(select(vec4<f32>(), x, inside), weights, totals);",
+                "}",
+            ]
+    lines.append("finish(four, totals);")
+    _emit(lowering, conv, epilogue, lines, epilogue.count, fours=True, read_fours=True, filter_buffer=filter_)
+
+
+# --- any others --------------------------------------------------------------------------------------------------
+
+
+def emit_gather(lowering: Lowering, conv: Conv, epilogue: Epilogue, *, transposed: bool = False) -> None:
+    """Each invocation computes four elements, one after the other."""
+    height, width = conv.output_sizes
+    if conv.nchw:
+        lines = _decoded("i", ("image", "channel", "row", "column"), (conv.output_channels, height, width))
+    else:
+        lines = _decoded("i", ("image", "row", "column", "channel"), (height, width, conv.output_channels))
+    of_filter = f"channel % {conv.group_outputs}u" if transposed else "channel"
+    inputs = f"(channel / {conv.group_outputs}u * {conv.group_inputs}u + c)"
+    reads = _transposed_place if transposed else _forward_place
+    _, _, down, across = conv.image_layout.strides
+    _, _, filter_down, filter_across = conv.filter_layout.strides
+    lines += [
+        "var total = 0.0;",
+        f"for (var c = 0u; c < {conv.group_inputs}u; c++) {{",
+        f"  let image_at = {_place(conv.image_layout, 'image', inputs)};",
+        f"  let filter_at = {_place(conv.filter_layout, of_filter, inputs if transposed else 'c')};",
+        f"  for (var v = 0u; v < {conv.slides[0].window}u; v++) {{",
+        *(f"    {line}" for line in reads("h", "row", "v", conv.slides[0])),
+        f"    for (var u = 0u; u < {conv.slides[1].window}u; u++) {{",
+        *(f"      {line}" for line in reads("w", "column", "u", conv.slides[1])),
+        f"      let x = image_one(image_at + h * {down}u + w * {across}u);",
+        f"      total = fma(x, filter_one(filter_at + v * {filter_down}u + u * {filter_across}u), total);",
+        "    }",
+        "  }",
+        "}",
+        "return total;",
+    ]
+    body = "\n".join(f"  {line}" for line in lines)
+    function = f"fn total_of(i: u32) -> f32 {{\n{body}\n}}"
+    lanes = [f"total_of(min(i + {lane}u, {epilogue.count - 1}u))" for lane in range(WIDTH)]
+    call = f"finish(four, vec4<f32>({', '.join(lanes)}));"
+    _emit(lowering, conv, epilogue, [call], epilogue.count, fours=True, functions=[function])
+
+
+def _forward_place(name: str, output: str, tap: str, slide: Slide) -> list[str]:
+    """Where an element of a window lies; on to the next if it lies outside."""
+    place = f"{output} * {slide.stride}u + {tap} * {slide.dilation}u + {wrapped(-slide.begin)}"
+    return [f"let {name} = {place};", f"if ({name} >= {slide.size}u) {{ continue; }}"]
+
+
+def _transposed_place(name: str, output: str, tap: str, slide: Slide) -> list[str]:
+    """What spreads to the output by an element of a window; on to the next if nothing does."""
+    spread, place = f"{tap} * {slide.dilation}u", f"{output} + {slide.begin}u"
+    return [
+        f"if ({place} < {spread} || ({place} - {spread}) % {slide.stride}u != 0u) {{ continue; }}",
+        f"let {name} = ({place} - {spread}) / {slide.stride}u;",
+        f"if ({name} >= {slide.size}u) {{ continue; }}",
+    ]
+
+
+# --- what they share ---------------------------------------------------------------------------------------------
+
+
+def _decoded(number: str, names: Sequence[str], sizes: Sequence[int]) -> list[str]:
+    """Statements that name the coordinates of a row-major number; the first axis has no size."""
+    lines = []
+    below = 1
+    for name, size in zip(reversed(names[1:]), reversed(sizes), strict=True):
+        lines.append(f"let {name} = {number} / {below}u % {size}u;")
+        below *= size
+    return [*lines, f"let {names[0]} = {number} / {below}u;"]
+
+
+def _place(layout: Layout, first: str, second: str) -> str:
+    """Where the elements begin that have two coordinates."""
+    return f"{layout.offset}u + {first} * {layout.strides[0]}u + {second} * {layout.strides[1]}u"
+
+
+def _readers(name: str, buffer: str, element: Element, *, four: bool) -> str:
+    """``name_one(i)`` or ``name_four(i)``, in float32."""
+    if four:
+        values = ", ".join(element.unpack("four"))
+        return f"fn {name}_four(i: u32) -> vec4<f32> {{ let four = {buffer}[i]; return vec4<f32>({values}); }}"
+    return f"fn {name}_one(i: u32) -> f32 {{ return {element.load(buffer, 'i')}; }}"
+
+
+def _emit(
+    lowering: Lowering,
+    conv: Conv,
+    epilogue: Epilogue,
+    lines: Sequence[str],
+    count: int,
+    *,
+    fours: bool,
+    read_fours: bool = False,
+    functions: Sequence[str] = (),
+    filter_buffer: Buffer | None = None,
+) -> None:
+    """The kernel that runs ``lines`` for every four of ``count``."""
+    element = lowering.element(conv.images)
+    main, workgroups = _main(count, "\n".join(f"  {line}" for line in lines))
+    kind = element.four if read_fours else element.one
+    reads = [
+        (lowering.place(conv.images).buffer, "images", kind),
+        (filter_buffer or lowering.place(conv.filter).buffer, "weights", kind),
+    ]
+    parts = [
+        _readers("image", "images", element, four=read_fours),
+        _readers("filter", "weights", element, four=read_fours),
+        *functions,
+    ]
+    finish = epilogue.write(fours=fours)
+    lowering.emit(finish.kernel(epilogue.label, reads, parts, main, workgroups))

@@ -1,0 +1,113 @@
+"""Element-wise nodes that one kernel computes, as one WGSL function of the elements that they read."""
+
+from __future__ import annotations
+
+import attrs
+
+from webnn_py.device.on_wgpu.codegen.bound_operands import _Operands
+from webnn_py.device.on_wgpu.codegen.entry_point import _lanes, _main
+from webnn_py.device.on_wgpu.codegen.module import declare, module
+from webnn_py.device.on_wgpu.records.element import WIDTH
+from webnn_py.device.on_wgpu.records.kernel import Kernel
+from webnn_py.device.on_wgpu.records.lowering import Lowering
+from webnn_py.device.on_wgpu.records.table import entry_of
+from webnn_py.graph import Node, Output, Value
+
+
+def emit_expression(lowering: Lowering, node: Node) -> None:
+    """One kernel for an element-wise node and the element-wise nodes fused into it."""
+    chain = Chain.of(lowering, node)
+    descriptor = chain.result.descriptor
+    output = lowering.element(chain.result)
+    lanes = _lanes(descriptor.element_count)
+    operands = _Operands(lowering)
+    loads = [operands.scalars(leaf, descriptor.shape, lanes) for leaf in chain.leaves]
+    calls = [f"compute({', '.join(scalars[lane] for _, scalars in loads)})" for lane in range(WIDTH)]
+    target = lowering.target(chain.result)
+    prepare = "".join(dict.fromkeys(text for text, _ in loads))
+    main, workgroups = _main(descriptor.element_count, f"{prepare}  o[four] = {output.pack(calls)};")
+    source = module(
+        declare(
+            [(buffer, name, kind) for (buffer, kind), name in operands.bindings.items()], [(target, "o", output.four)]
+        ),
+        chain.function("compute"),
+        main,
+    )
+    reads = tuple(buffer for buffer, _ in operands.bindings)
+    lowering.emit(Kernel(chain.label, source, reads, (target,), workgroups))
+
+
+@attrs.frozen(eq=False)
+class Chain:
+    """A node and the nodes that are fused into it.
+
+    Attributes:
+        result: what comes out.
+        leaves: what goes in, in the order of the function's parameters.
+        label: the operators, with the data type of those that read nothing of the others.
+    """
+
+    result: Value
+    leaves: tuple[Value, ...]
+    label: str
+    _text: str
+
+    @classmethod
+    def of(cls, lowering: Lowering, last: Node, first: Value | None = None, *, is_stored: bool = True) -> Chain:
+        """Write the function.
+
+        Args:
+            lowering: the walk, which knows what is fused.
+            last: the node whose result comes out.
+            first: what the first parameter is to be.
+            is_stored: whether the result is stored and not read before, so that it need not be rounded here.
+        """
+        nodes = _nodes(lowering, last)
+        leaves = {} if first is None else {first: "a0"}
+        computed: dict[Node, str] = {}
+        lines: list[str] = []
+        for node in nodes:
+            names = []
+            for value in node.inputs:
+                if isinstance(value, Output) and value.node in computed:
+                    names.append(computed[value.node])
+                else:
+                    names.append(leaves.setdefault(value, f"a{len(leaves)}"))
+            expression = entry_of(node).expression
+            assert expression is not None  # noqa: S101 - only element-wise nodes are fused
+            computed[node] = f"v{len(lines)}"
+            element = lowering.element(node.results[0])
+            value_of_node = element.narrow(expression(node, *names), is_stored=is_stored and node is last)
+            lines.append(f"  let {computed[node]} = {value_of_node};\n")
+        result = last.results[0]
+        parameters = ", ".join(f"{name}: {lowering.element(leaf).compute}" for leaf, name in leaves.items())
+        lines.append(f"  return {computed[last]};\n}}")
+        text = f"({parameters}) -> {lowering.element(result).compute} {{\n{''.join(lines)}"
+        return cls(result, tuple(leaves), _label(lowering, nodes), text)
+
+    def function(self, name: str) -> str:
+        """The text of the function."""
+        return f"fn {name}{self._text}"
+
+
+def _nodes(lowering: Lowering, last: Node) -> list[Node]:
+    """All that a node's kernel computes, each node behind those that it reads, once."""
+    nodes: dict[Node, None] = {}
+    stack = [(last, False)]
+    while stack:
+        node, has_operands = stack.pop()
+        if has_operands:
+            nodes[node] = None
+        elif node not in nodes:
+            stack.append((node, True))
+            stack += [(value.node, False) for value in reversed([*node.inputs]) if lowering.is_inlined(value)]
+    return list(nodes)
+
+
+def _label(lowering: Lowering, nodes: list[Node]) -> str:
+    words = []
+    for node in nodes:
+        is_first = not any(lowering.is_inlined(value) for value in node.inputs)
+        data_type = f" {node.outputs[0].data_type}" if is_first else ""
+        words.append(f"{node.operator.spec_name}{data_type}")
+    return " ".join(words)

@@ -1,0 +1,175 @@
+"""What becomes of results before they are stored: a node's own last step, and element-wise nodes that alone read it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import attrs
+
+from webnn_py.device.on_wgpu.codegen.bound_operands import _Operands
+from webnn_py.device.on_wgpu.codegen.elementwise import Chain
+from webnn_py.device.on_wgpu.codegen.entry_point import _main
+from webnn_py.device.on_wgpu.codegen.module import Binding, declare, module
+from webnn_py.device.on_wgpu.records.buffer import Buffer
+from webnn_py.device.on_wgpu.records.element import WIDTH, Element
+from webnn_py.device.on_wgpu.records.kernel import Kernel
+from webnn_py.device.on_wgpu.records.layout import Layout
+from webnn_py.device.on_wgpu.records.lowering import Lowering
+from webnn_py.graph import Node, Value
+
+OWN_BUFFERS = 3
+"""What a product binds besides: two operands and the output."""
+
+
+@attrs.frozen
+class Term:
+    """An operand of the last step.
+
+    Attributes:
+        value: what to read.
+        layout: how to look at it, so that it broadcasts to the output.
+    """
+
+    value: Value
+    layout: Layout
+
+
+def as_it_is(total: str) -> str:
+    """The last step of a producer that has none."""
+    return total
+
+
+class Epilogue:
+    """The last step of a node, as WGSL functions that also store the output.
+
+    ``finish(four, totals)`` stores four neighbouring elements, ``finish_one(i, total)`` a single one. Totals are of the
+    type in which the node's data type is computed.
+    """
+
+    def __init__(
+        self,
+        lowering: Lowering,
+        node: Node,
+        terms: Sequence[Term] = (),
+        combine: Callable[..., str] = as_it_is,
+        own_buffers: int = OWN_BUFFERS,
+    ) -> None:
+        """Find what the node's kernel may compute besides.
+
+        Args:
+            lowering: the walk.
+            node: the producer; it has one output.
+            terms: what its last step reads.
+            combine: (the total, one expression for each term) → the node's result.
+            own_buffers: how many the node's kernel binds besides those of the terms.
+        """
+        self._lowering = lowering
+        self._terms = terms
+        self._combine = combine
+        (self._value,) = node.results
+        spare = lowering.features.max_storage_buffers - own_buffers - len(terms)
+        last = lowering.epilogue(self._value, spare)
+        self._chain = None if last is None else Chain.of(lowering, last, self._value)
+        result = self._value if self._chain is None else self._chain.result
+        self.shape = result.descriptor.shape
+        self.count = result.descriptor.element_count
+        self.output = lowering.element(result)
+        place = lowering.transposed_target(result)
+        self.target, self._layout = place.buffer, place.layout
+        chain = "" if self._chain is None else f" {self._chain.label}"
+        self.label = f"{node.operator.spec_name} {node.outputs[0].data_type}{chain}"
+
+    @property
+    def stores_single_elements(self) -> bool:
+        """Whether an element has memory of its own, so that ``finish_one`` can be used."""
+        return self.output.per_one == 1
+
+    def write(self, *, fours: bool) -> Finish:
+        """The functions' text and what it binds: for whole fours, or for single elements."""
+        operands = _Operands(self._lowering)
+        lanes = ["i", *(f"i + {lane}u" for lane in range(1, WIDTH))] if fours else ["i"]
+        if fours and self.count % WIDTH:
+            lanes = [f"min({lane}, {self.count - 1}u)" for lane in lanes]
+        element = self._lowering.element(self._value)
+        leaves = () if self._chain is None else self._chain.leaves[1:]
+        loads = [operands.scalars(term.value, self.shape, lanes, term.layout) for term in self._terms]
+        loads += [operands.scalars(leaf, self.shape, lanes) for leaf in leaves]
+        terms = [f"t{index}" for index in range(len(self._terms))]
+        others = [f"a{index}" for index in range(1, len(leaves) + 1)]
+        kinds = [self._lowering.element(value).compute for value in (*(term.value for term in self._terms), *leaves)]
+        parameters = [
+            f"total: {element.compute}",
+            *(f"{name}: {kind}" for name, kind in zip([*terms, *others], kinds, strict=True)),
+        ]
+        result = element.narrow(self._combine("total", *terms), is_stored=self._chain is None)
+        if self._chain is not None:
+            result = f"chain({', '.join([result, *others])})"
+        calls = [
+            f"compute({', '.join([total, *(scalars[lane] for _, scalars in loads)])})"
+            for lane, total in enumerate([f"totals.{lane}" for lane in "xyzw"] if fours else ["total"])
+        ]
+        prepare = "".join(dict.fromkeys(text for text, _ in loads))
+        text = "\n".join(
+            [
+                *([] if self._chain is None else [self._chain.function("chain")]),
+                f"fn compute({', '.join(parameters)}) -> {self.output.compute} {{ return {result}; }}",
+                self._store_fours(prepare, calls, element) if fours else self._store_one(prepare, calls[0], element),
+            ]
+        )
+        bindings = [(buffer, name, kind) for (buffer, kind), name in operands.bindings.items()]
+        return Finish(text, bindings, self.target, self.output.four if fours else self.output.one)
+
+    def _store_fours(self, prepare: str, calls: list[str], element: Element) -> str:
+        lines = f"fn finish(four: u32, totals: vec4<{element.compute}>) {{\n  let i = four * {WIDTH}u;\n{prepare}"
+        fours = self._layout.fours()
+        place = "four" if self._layout.is_dense or fours is None else fours.index("four")
+        return f"{lines}  o[{place}] = {self.output.pack(calls)};\n}}"
+
+    def _store_one(self, prepare: str, call: str, element: Element) -> str:
+        value = f"f16({call})" if self.output.one == "f16" else call
+        place = "i" if self._layout.is_dense else self._layout.index("i")
+        return f"fn finish_one(i: u32, total: {element.compute}) {{\n{prepare}  o[{place}] = {value};\n}}"
+
+
+@attrs.frozen
+class Finish:
+    """The functions that end a kernel.
+
+    Attributes:
+        text: the functions; they store in ``o``.
+        bindings: what they read: buffer, name, type of the array's elements.
+        target: the buffer to store in.
+        kind: the type of its array's elements.
+    """
+
+    text: str
+    bindings: Sequence[Binding]
+    target: Buffer
+    kind: str
+
+    def kernel(
+        self,
+        label: str,
+        reads: Sequence[Binding],
+        parts: Sequence[str],
+        main: str,
+        workgroups: tuple[int, int, int],
+    ) -> Kernel:
+        """The kernel whose other parts read ``reads``: buffer, name, type of the array's elements.
+
+        ``main`` calls functions of the parts alone.
+        """
+        bound = [*reads, *self.bindings]
+        declared = declare(bound, [(self.target, "o", self.kind)])
+        source = module(declared, self.text, *parts, main=main)
+        return Kernel(label, source, tuple(buffer for buffer, _, _ in bound), (self.target,), workgroups)
+
+
+def emit_finish(lowering: Lowering, epilogue: Epilogue, sums: Buffer, parts: int) -> None:
+    """The kernel that adds up ``parts`` arrays of sums, one behind the other in whole fours, and ends the operator."""
+    finish = epilogue.write(fours=True)
+    fours = -(-epilogue.count // WIDTH)
+    terms = ["sums[four]", *(f"sums[four + {part * fours}u]" for part in range(1, parts))]
+    main, workgroups = _main(epilogue.count, f"  finish(four, {' + '.join(terms)});")
+    reads = [(sums, "sums", "vec4<f32>")]
+    lowering.emit(finish.kernel(f"{epilogue.label} (sum)", reads, [], main, workgroups))

@@ -1,0 +1,1 @@
+"""Matrix products: tiled ones, and those of a matrix and a few vectors."""

@@ -1,0 +1,178 @@
+"""Sides of a product that are windows of images: im2col, gathered while it is read."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import attrs
+
+from webnn_py.device.on_wgpu.codegen.expressions import looked_up, wrapped
+from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import Way, in_fours, read_function
+from webnn_py.device.on_wgpu.records.buffer import Buffer
+from webnn_py.device.on_wgpu.records.element import WIDTH, Element
+from webnn_py.device.on_wgpu.records.layout import Layout
+
+
+@attrs.frozen
+class Along:
+    """How windows lie on one axis of images, in one phase or several.
+
+    Phases share all but the place of the first window, and how many of a window's elements count.
+
+    Attributes:
+        size: the length of the axis.
+        outputs: how many windows there are.
+        stride: from one window to the next.
+        step: from one element of a window to the next; may be negative.
+        begins: for each phase, where the first element of the first window lies; may be outside.
+        counts: for each phase, how many elements a window has.
+    """
+
+    size: int
+    outputs: int
+    stride: int
+    step: int
+    begins: tuple[int, ...]
+    counts: tuple[int, ...]
+
+    @property
+    def taps(self) -> int:
+        """The most elements that a window has."""
+        return max(1, *self.counts)
+
+    @property
+    def phases(self) -> int:
+        """The number of phases."""
+        return len(self.begins)
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether all windows lie inside the images and have equally many elements."""
+        reach = (self.taps - 1) * self.step
+        first, last = min(self.begins), max(self.begins) + (self.outputs - 1) * self.stride
+        return first + min(reach, 0) >= 0 and last + max(reach, 0) < self.size and min(self.counts) == self.taps
+
+
+@attrs.frozen(slots=False)
+class Windows:
+    """A side whose outer axis has all windows of all images, and whose inner axis the elements of a window.
+
+    Elements of a window are in the order height, width, channel. Outside of the images there are zeros. A batch is a
+    group of channels and within it a phase of the height and one of the width.
+
+    Attributes:
+        groups: where the channels of groups begin; all offsets are here.
+        image_count: the number of images.
+        image_stride: from one image to the next.
+        channels: how many a group has.
+        channel_stride: the distance of a group's channels.
+        axes: height and width.
+        strides: the distances along height and width.
+    """
+
+    buffer: Buffer
+    element: Element
+    groups: Layout
+    image_count: int
+    image_stride: int
+    channels: int
+    channel_stride: int
+    axes: tuple[Along, Along]
+    strides: tuple[int, int]
+
+    @cached_property
+    def windows(self) -> int:
+        """Windows of an image."""
+        return self.axes[0].outputs * self.axes[1].outputs
+
+    @property
+    def outer(self) -> int:
+        return self.image_count * self.windows
+
+    @property
+    def inner(self) -> int:
+        return self.axes[0].taps * self.axes[1].taps * self.channels
+
+    @cached_property
+    def way(self) -> Way:
+        numbers = (*self.groups.strides, self.groups.offset, self.image_stride, *self.strides, self.channels)
+        return "turned" if self.channel_stride == 1 and not any(number % WIDTH for number in numbers) else "single"
+
+    @property
+    def follows_inner(self) -> bool:
+        return self.channel_stride < self.strides[1]
+
+    @property
+    def _unit(self) -> int:
+        return WIDTH if self.way == "turned" else 1
+
+    def _has_uniform_taps(self, depth: int) -> bool:
+        """Whether all of a tile has to do with one element of the windows only, but for the channel."""
+        return self.channels % depth == 0
+
+    def functions(self, name: str, scalar: str, array: str) -> str:
+        vertical, horizontal = self.axes
+        unit = self._unit
+        zero = f"vec4<{scalar}>()" if unit == WIDTH else f"{scalar}()"
+        result = f"vec4<{scalar}>" if unit == WIDTH else scalar
+        row, column = (stride // unit for stride in self.strides)
+        inside = f"h < {vertical.size}u && w < {horizontal.size}u"
+        for axis, tap in ((vertical, "v < phase.z"), (horizontal, "u < phase.w")):
+            inside += f" && {tap}" if min(axis.counts) < axis.taps else ""
+        is_inside = vertical.is_inside and horizontal.is_inside
+        value = f"{name}_at(base + tap.x + c)"
+        return f"""{read_function(self, name, scalar, array)}
+fn {name}_window(o: u32, phase: vec4<u32>) -> vec3<u32> {{
+  let window = o % {self.windows}u;
+  let h = window / {horizontal.outputs}u * {vertical.stride}u + phase.x;
+  let w = window % {horizontal.outputs}u * {horizontal.stride}u + phase.y;
+  return vec3<u32>(o / {self.windows}u * {self.image_stride // unit}u + h * {row}u + w * {column}u, h, w);
+}}
+fn {name}_tap(tap: u32, window: vec3<u32>, phase: vec4<u32>) -> vec2<u32> {{
+  let v = tap / {horizontal.taps}u;
+  let u = tap % {horizontal.taps}u;
+  let h = window.y + v * {wrapped(vertical.step)};
+  let w = window.z + u * {wrapped(horizontal.step)};
+  let at = window.x + v * {wrapped(vertical.step * row)} + u * {wrapped(horizontal.step * column)};
+  return select(vec2<u32>(), vec2<u32>(at, 1u), {"true" if is_inside else inside});
+}}
+fn {name}_channel(base: u32, c: u32, tap: vec2<u32>) -> {result} {{
+  return {value if is_inside else f"select({zero}, {value}, tap.y == 1u)"};
+}}"""
+
+    def begin(self, name: str) -> list[str]:
+        groups = self.groups if self.way == "single" else in_fours(self.groups)
+        phases = [axis.phases for axis in self.axes]
+        lines = [f"let {name}_base = {groups.index(f'(batch / {phases[0] * phases[1]}u)')};"]
+        numbers = []
+        for axis, number in zip(
+            self.axes, (f"batch / {phases[1]}u % {phases[0]}u", f"batch % {phases[1]}u"), strict=True
+        ):
+            numbers.append((looked_up(axis.begins, number), looked_up(axis.counts, number)))
+        (v, v_count), (u, u_count) = numbers
+        return [*lines, f"let {name}_phase = vec4<u32>({v}, {u}, {v_count}, {u_count});"]
+
+    def prepare(self, name: str, tag: str, outers: list[str]) -> list[str]:
+        return [f"let {tag}_{lane} = {name}_window({outer}, {name}_phase);" for lane, outer in enumerate(outers)]
+
+    def enter(self, name: str, tag: str, depth: int) -> list[str]:
+        if not self._has_uniform_taps(depth):
+            return []
+        tap = f"first / {self.channels}u"
+        return [
+            f"let {tag}_skip = {tap} * {self.channels}u;",
+            *(f"let {tag}_tap_{lane} = {name}_tap({tap}, {tag}_{lane}, {name}_phase);" for lane in range(WIDTH)),
+        ]
+
+    def fetch(self, name: str, tag: str, inner: str, depth: int) -> list[str]:
+        stride = self.channel_stride if self.way == "single" else 1
+        channel = f"({inner}) % {self.channels}u"
+        if self._has_uniform_taps(depth):
+            channel = f"({inner} - {tag}_skip)"
+            taps = [f"{tag}_tap_{lane}" for lane in range(WIDTH)]
+        else:
+            tap = f"({inner}) / {self.channels}u"
+            taps = [f"{name}_tap({tap}, {tag}_{lane}, {name}_phase)" for lane in range(WIDTH)]
+        place = f"{channel} / {self._unit}u * {stride}u"
+        values = [f"{name}_channel({name}_base, {place}, {tap})" for tap in taps]
+        return values if self.way == "turned" else [", ".join(values)]

@@ -1,0 +1,100 @@
+"""Where the two sides of a product come from: matrices of any layout, and windows of images.
+
+A side has an outer axis (the rows of the left matrix, the columns of the right one) and the inner axis that is summed
+over. A workgroup brings a tile of each side into its memory, four neighbours on the outer axis at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any, Literal, Protocol
+
+import attrs
+
+from webnn_py.device.on_wgpu.codegen.module import Binding
+from webnn_py.device.on_wgpu.records.buffer import Buffer
+from webnn_py.device.on_wgpu.records.element import WIDTH, Element
+from webnn_py.device.on_wgpu.records.layout import Layout
+
+Way = Literal["direct", "turned", "single"]
+"""How a side is read: fours along the outer axis; fours along the inner axis, four by four; or element by element."""
+
+
+class Source(Protocol):
+    """One side of a product, as text that reads it.
+
+    Attributes:
+        buffer: where it lies.
+        element: how its data type is stored.
+        outer: the length of the outer axis.
+        inner: the length of the inner axis.
+        way: how it is read.
+        follows_inner: whether neighbouring invocations had better read neighbours on the inner axis.
+    """
+
+    @property
+    def buffer(self) -> Buffer: ...
+    @property
+    def element(self) -> Element: ...
+    @property
+    def outer(self) -> int: ...
+    @property
+    def inner(self) -> int: ...
+    @property
+    def way(self) -> Way: ...
+    @property
+    def follows_inner(self) -> bool: ...
+
+    def functions(self, name: str, scalar: str, array: str) -> str:
+        """The functions that the other texts call, which read the binding ``array``."""
+
+    def begin(self, name: str) -> list[str]:
+        """Statements before all others; the number of the ``batch`` is known."""
+
+    def prepare(self, name: str, tag: str, outers: list[str]) -> list[str]:
+        """Statements that name, as ``tag``, what reading at four places on the outer axis needs again and again."""
+
+    def enter(self, name: str, tag: str, depth: int) -> list[str]:
+        """Statements before reading of a tile ``depth`` long that begins at ``first`` on the inner axis."""
+
+    def fetch(self, name: str, tag: str, inner: str, depth: int) -> list[str]:
+        """Expressions for fours: one along the outer axis, or when turned, four of them along the inner one."""
+
+
+def described(source: Source) -> Hashable:
+    """All that the texts depend on: every attribute but the buffer."""
+    kind: Any = type(source)
+    return kind, *(getattr(source, field.name) for field in attrs.fields(kind) if field.name != "buffer")
+
+
+def binding_kind(source: Source) -> str:
+    """The type of the elements of the array that a source reads."""
+    return source.element.one if source.way == "single" else source.element.four
+
+
+def bound(sides: Mapping[str, Source], scalar: str) -> tuple[list[Binding], list[str]]:
+    """The bindings of a kernel's sides, one for those that read one buffer alike, and the functions that read them."""
+    arrays: dict[tuple[Buffer, str], str] = {}
+    functions = []
+    for name, side in sides.items():
+        array = arrays.setdefault((side.buffer, binding_kind(side)), name)
+        functions.append(side.functions(name, scalar, array))
+    return [(buffer, name, kind) for (buffer, kind), name in arrays.items()], functions
+
+
+def read_function(source: Source, name: str, scalar: str, array: str) -> str:
+    """``name_at(i)``: the element, or the four, number i of ``array``, computed in ``scalar``."""
+    if source.way == "single":
+        value = source.element.load(array, "i")
+        value = value if scalar == "f32" else f"{scalar}({value})"
+        return f"fn {name}_at(i: u32) -> {scalar} {{ return {value}; }}"
+    if source.element.one == scalar:
+        return f"fn {name}_at(i: u32) -> vec4<{scalar}> {{ return {array}[i]; }}"
+    values = ", ".join(source.element.unpack("four"))
+    wide = f"vec4<f32>({values})" if scalar == "f32" else f"vec4<{scalar}>(vec4<f32>({values}))"
+    return f"fn {name}_at(i: u32) -> vec4<{scalar}> {{ let four = {array}[i]; return {wide}; }}"
+
+
+def in_fours(layout: Layout) -> Layout:
+    """A layout of whole fours, counted in fours."""
+    return Layout(layout.shape, tuple(stride // WIDTH for stride in layout.strides), layout.offset // WIDTH)

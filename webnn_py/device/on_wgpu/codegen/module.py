@@ -1,0 +1,55 @@
+"""Kernels that compute each element by itself, and what they have in common with others that do.
+
+Each invocation computes four neighbouring elements of the output and stores them at once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from typing import Final
+
+from webnn_py.device.on_wgpu.codegen.snippets import SNIPPETS
+from webnn_py.device.on_wgpu.records.buffer import Buffer
+from webnn_py.device.on_wgpu.records.kernel import writable
+
+_CALL: Final = re.compile(r"\b(\w++)\(")
+_FLOAT16: Final = re.compile(r"f16(?<=\bf16)\b")  # it begins with letters, which makes it fast
+
+
+def module(*parts: str, main: str = "") -> str:
+    """A WGSL module: what it has to enable first, then the helper functions that the parts call, then the parts.
+
+    A long ``main`` that calls functions of the parts alone comes last, and is not searched.
+    """
+    body = "\n".join(parts)
+    helpers = dict.fromkeys(helper for name in _called(body) for helper in _with_callees(name))
+    enable = "enable f16;\n" if _FLOAT16.search(body) or _FLOAT16.search(main) else ""
+    return "\n".join([enable, *(SNIPPETS[name] for name in helpers), body, main])
+
+
+def _called(text: str) -> list[str]:
+    """The names of the helper functions that a text calls."""
+    return [name for name in dict.fromkeys(_CALL.findall(text)) if name in SNIPPETS]
+
+
+@cache
+def _with_callees(name: str) -> tuple[str, ...]:
+    """The name of a helper function behind those of all that it calls."""
+    inner = (callee for called in _called(SNIPPETS[name]) if called != name for callee in _with_callees(called))
+    return (*dict.fromkeys(inner), name)
+
+
+Binding = tuple[Buffer, str, str]
+"""A buffer, its name in a module, and the WGSL type of the elements of the array that it is there."""
+
+
+def declare(reads: Sequence[Binding], writes: Sequence[Binding]) -> str:
+    """The bindings of a module: what is read, then what is written."""
+    access = writable([buffer for buffer, _, _ in reads], [buffer for buffer, _, _ in writes])
+    lines = [
+        f"@group(0) @binding({index}) var<storage, {'read_write' if written else 'read'}> {name}: array<{kind}>;"
+        for index, ((_, name, kind), written) in enumerate(zip((*reads, *writes), access, strict=True))
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,1 @@
+"""Reductions, scans, and what reads and writes whole rows."""

@@ -1,0 +1,291 @@
+"""What reductions combine: the variables that hold what has been seen so far, and how more comes to it.
+
+Floats are combined in f32. What could overflow there although the result does not is combined twice, as it is and
+scaled down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import attrs
+
+from webnn_py.device.on_wgpu.codegen.expressions import converted_integer
+from webnn_py.device.on_wgpu.codegen.reduction.workgroup import Merge
+from webnn_py.device.on_wgpu.records.element import literal
+
+LOWEST: Final = {"f32": -float("inf"), "i32": -(2**31), "u32": 0, "i64": -(2**63), "u64": 0}
+HIGHEST: Final = {"f32": float("inf"), "i32": 2**31 - 1, "u32": 2**32 - 1, "i64": 2**63 - 1, "u64": 2**64 - 1}
+LARGEST_FINITE: Final = (2 - 2**-23) * 2.0**127
+
+SUM_SCALE: Final = 32
+"""Floats divided by 2 to this power have a sum that does not overflow, as many as a buffer holds."""
+
+LARGE_SCALE: Final = 64
+"""Large floats are divided by 2 to this power before they are squared."""
+
+SMALL_SCALE: Final = 86
+"""Small floats are multiplied by 2 to this power before: then the square of the least one, 2⁻¹⁴⁹, is no subnormal."""
+
+Item = Sequence[str]
+"""The variables that hold an element: one, or those of a partial result."""
+
+Absorb = Callable[[Sequence[str], Sequence[Item], Sequence[str]], list[str]]
+"""(variables, elements, their positions in the lane) → statements that combine the elements into the variables.
+
+The elements come in ascending order of their positions.
+"""
+
+
+@attrs.frozen
+class Reduction:
+    """What is combined and how.
+
+    Attributes:
+        kinds: the types of the variables that hold what has been combined so far.
+        start: what they hold of no elements.
+        absorb: combines elements into them.
+        merge: combines into them what another invocation has.
+        finish: the results, from the variables.
+    """
+
+    kinds: tuple[str, ...]
+    start: tuple[str, ...]
+    absorb: Absorb
+    merge: Merge
+    finish: Callable[[Sequence[str]], list[str]]
+
+    def without_finish(self) -> Reduction:
+        """The first of two steps: puts out the variables."""
+        return attrs.evolve(self, finish=list)
+
+    def of_partial_results(self) -> Reduction:
+        """The second of two steps: its elements are the variables of the first."""
+
+        def absorb(variables: Sequence[str], items: Sequence[Item], _positions: Sequence[str]) -> list[str]:
+            return [line for item in items for line in self.merge(variables, item)]
+
+        return attrs.evolve(self, absorb=absorb)
+
+
+def tree(operator: str, values: Sequence[str]) -> str:
+    """Combine expressions by a function or an operator, as a balanced tree."""
+    if len(values) == 1:
+        return values[0]
+    half = len(values) // 2
+    left, right = tree(operator, values[:half]), tree(operator, values[half:])
+    return f"{operator}({left}, {right})" if operator.isalpha() else f"({left} {operator} {right})"
+
+
+def folding(
+    kind: str,
+    operator: str,
+    start: float,
+    maps: Sequence[str] = ("{}",),
+    finish: Callable[[Sequence[str]], str] = lambda variables: variables[0],
+) -> Reduction:
+    """Combine by an operator what each of ``maps`` makes of the elements."""
+
+    def absorb(variables: Sequence[str], items: Sequence[Item], _positions: Sequence[str]) -> list[str]:
+        return [
+            f"{variable} = {tree(operator, [variable, tree(operator, [map_.format(item[0]) for item in items])])};"
+            for variable, map_ in zip(variables, maps, strict=True)
+        ]
+
+    def merge(variables: Sequence[str], others: Sequence[str]) -> list[str]:
+        return [
+            f"{variable} = {tree(operator, [variable, other])};"
+            for variable, other in zip(variables, others, strict=True)
+        ]
+
+    return Reduction(
+        (kind,) * len(maps), (literal(start, kind),) * len(maps), absorb, merge, lambda variables: [finish(variables)]
+    )
+
+
+def _bits(value: str) -> str:
+    return f"(bitcast<u32>({value}) & 0x7fffffffu)"
+
+
+def nan_unless_finite(value: str, decisive: str) -> str:
+    """``value``, or NaN where ``decisive`` is infinite or NaN: compilers may take its difference from itself for 0."""
+    return f"bitcast<f32>(select(0x7fc00000u, bitcast<u32>({value}), {_bits(decisive)} < {_exponent(128)}))"
+
+
+def scaled_sum(finish: str, finish_scaled: str) -> Reduction:
+    """A sum, from which ``finish`` makes the result, or ``finish_scaled`` of the scaled one where it overflows.
+
+    Elements that are too small to matter then are left out of the scaled one. They are scaled by their exponents:
+    factors may be moved behind the sum, or joined with those before it, and what should overflow would not.
+    """
+    bits = "bitcast<u32>({0})"
+    divided = f"select({bits} - {_powers(SUM_SCALE)}, {bits}, {_bits('{0}')} >= {_exponent(128)})"
+    scaled = f"bitcast<f32>(select(0u, {divided}, {_bits('{0}')} >= {_exponent(64)}))"
+
+    def choose(variables: Sequence[str]) -> str:
+        whole, reduced = finish.format(variables[0]), finish_scaled.format(variables[1])
+        return f"select({whole}, {reduced}, {_bits(variables[0])} >= {_exponent(128)})"
+
+    return folding("f32", "+", 0, ("{}", scaled), choose)
+
+
+def _exponent(power: int) -> str:
+    """The bits of 2 to a power; of infinity for 128."""
+    return f"{127 + power << 23:#x}u"
+
+
+def root_of_squares() -> Reduction:
+    """The root of a sum of squares, of which neither large nor small ones are lost.
+
+    They are scaled by their exponents: with factors, what drivers make of the products may overflow or underflow.
+    """
+    bits = _bits("{0}")
+    is_large = f"{bits} >= {_exponent(48)} && {bits} <= {_exponent(128)}"
+    is_small = f"{bits} < {_exponent(-40)}"
+    # Infinity is then still large enough for its square to be infinite.
+    lowered = f"bitcast<f32>(select(0u, {bits} - {_powers(LARGE_SCALE)}, {is_large}))"
+    # The bits of a subnormal number count 2⁻¹⁴⁹.
+    subnormal = f"f32({bits}) * {literal(2.0 ** (SMALL_SCALE - 149), 'f32')}"
+    raised = f"select(bitcast<f32>({bits} + {_powers(SMALL_SCALE)}), {subnormal}, {bits} < {_exponent(-126)})"
+    maps = (
+        f"{lowered} * {lowered}",
+        f"select({{0}} * {{0}}, 0.0, ({is_large}) || {is_small})",
+        f"select(0.0, {raised} * {raised}, {is_small})",
+    )
+
+    def finish(variables: Sequence[str]) -> str:
+        high, middle, low = variables
+        root = f"bitcast<u32>({_root(low)})"
+        counted = f"u32({_root(low)} * {literal(2.0 ** (149 - SMALL_SCALE), 'f32')} + 0.5)"
+        small = f"select({root} - {_powers(SMALL_SCALE)}, {counted}, {root} < {_exponent(SMALL_SCALE - 126)})"
+        small = f"bitcast<f32>(select({small}, 0u, {low} == 0.0))"
+        usual = f"select(sqrt({middle} + {small} * {small}), {small}, {middle} == 0.0)"
+        rest = f"bitcast<f32>(select(0u, bitcast<u32>({_root(middle)}) - {_powers(LARGE_SCALE)}, {middle} > 0.0))"
+        large = f"bitcast<u32>(sqrt({high} + {rest} * {rest})) + {_powers(LARGE_SCALE)}"
+        result = f"select(bitcast<u32>({usual}), min({large}, {_exponent(128)}), {high} > 0.0)"
+        return f"bitcast<f32>(select({result}, 0x7fc00000u, {_bits(middle)} > {_exponent(128)}))"
+
+    return folding("f32", "+", 0, maps, finish)
+
+
+def _root(value: str) -> str:
+    """The square root of what is not negative, but not of 0, which drivers may compute as 0 times infinity."""
+    return f"sqrt(max({value}, {literal(2.0**-126, 'f32')}))"
+
+
+def _powers(count: int) -> str:
+    """What to add to a float's bits to multiply it by 2 to this power."""
+    return f"{count << 23:#x}u"
+
+
+def extreme(kind: str, function: str) -> Reduction:
+    """The highest or the lowest element; of floats also the highest bits without sign, which tell of NaN."""
+    start = literal((LOWEST if function == "max" else HIGHEST)[kind], kind)
+    if kind != "f32":
+        return folding(kind, function, start=(LOWEST if function == "max" else HIGHEST)[kind])
+
+    def absorb(variables: Sequence[str], items: Sequence[Item], _positions: Sequence[str]) -> list[str]:
+        values = [item[0] for item in items]
+        bits = [_bits(value) for value in values]
+        return merge(variables, [tree(function, values), tree("max", bits)])
+
+    def merge(variables: Sequence[str], others: Sequence[str]) -> list[str]:
+        (value, bits), (other, other_bits) = variables, others
+        return [f"{value} = {function}({value}, {other});", f"{bits} = max({bits}, {other_bits});"]
+
+    def finish(variables: Sequence[str]) -> list[str]:
+        value, bits = variables
+        return [f"bitcast<f32>(select(bitcast<u32>({value}), 0x7fc00000u, {bits} > 0x7f800000u))"]
+
+    return Reduction(("f32", "u32"), (start, "0u"), absorb, merge, finish)
+
+
+def place_of_extreme(kind: str, index_kind: str, *, highest: bool) -> Reduction:
+    """The position of the first of the elements with the highest key: a number that orders them, NaN above all."""
+    if kind == "f32":
+        key, key_kind = f"select({'' if highest else '-'}order({{0}}), 0x7fffffffi, is_nan({{0}}))", "i32"
+    else:
+        key, key_kind = ("{}" if highest else "(~{})"), kind
+
+    def absorb(variables: Sequence[str], items: Sequence[Item], positions: Sequence[str]) -> list[str]:
+        best, place = variables
+        lines = []
+        for item, position in zip(items, positions, strict=True):
+            lines += [f"{{ let key = {key.format(item[0])};"]
+            lines += [f"if (key > {best}) {{ {best} = key; {place} = {position}; }} }}"]
+        return lines
+
+    def merge(variables: Sequence[str], others: Sequence[str]) -> list[str]:
+        (best, place), (other, other_place) = variables, others
+        return [
+            f"{{ let key = {other}; let position = {other_place};",
+            f"if (key > {best} || (key == {best} && position < {place})) {{",
+            f"{best} = key; {place} = position; }} }}",
+        ]
+
+    # Where nothing is higher than the lowest key, everything equals it, and the first position is right.
+    start = (literal(LOWEST[key_kind], key_kind), "0u")
+
+    def finish(variables: Sequence[str]) -> list[str]:
+        return [converted_integer(variables[1], "u32", index_kind)]
+
+    return Reduction((key_kind, "u32"), start, absorb, merge, finish)
+
+
+def log_sum_exp(finish: Callable[[Sequence[str]], list[str]]) -> Reduction:
+    """The highest element, at most the highest finite float, and the sum of the exponentials less it."""
+    lowest, highest = literal(-LARGEST_FINITE, "f32"), literal(LARGEST_FINITE, "f32")
+
+    def absorb(variables: Sequence[str], items: Sequence[Item], _positions: Sequence[str]) -> list[str]:
+        top, total = variables
+        values = [item[0] for item in items]
+        sums = tree("+", [f"exp_f32({value} - higher)" for value in values])
+        return [
+            f"{{ let higher = min({tree('max', [top, tree('max', values)])}, {highest});",
+            f"{total} = {total} * exp_f32({top} - higher) + {sums};",
+            f"{top} = higher; }}",
+        ]
+
+    def merge(variables: Sequence[str], others: Sequence[str]) -> list[str]:
+        (top, total), (other_top, other_total) = variables, others
+        return [
+            f"{{ let higher = max({top}, {other_top});",
+            f"{total} = {total} * exp_f32({top} - higher) + {other_total} * exp_f32({other_top} - higher);",
+            f"{top} = higher; }}",
+        ]
+
+    return Reduction(("f32", "f32"), (lowest, "0.0"), absorb, merge, finish)
+
+
+def moments(epsilon: str) -> Reduction:
+    """The mean, and what to multiply distances from it with; counts, means and squares of parts are merged."""
+
+    def absorb(variables: Sequence[str], items: Sequence[Item], _positions: Sequence[str]) -> list[str]:
+        values = [item[0] for item in items]
+        squares = [f"({value} - middle) * ({value} - middle)" for value in values]
+        return [
+            f"{{ let middle = {tree('+', values)} / {len(values)}.0;",
+            f"let squares = {tree('+', squares)};",
+            *merge(variables, [f"{len(values)}.0", "middle", "squares"]),
+            "}",
+        ]
+
+    def merge(variables: Sequence[str], others: Sequence[str]) -> list[str]:
+        (count, mean, squares), (other_count, other_mean, other_squares) = variables, others
+        return [
+            f"{{ let both = {count} + {other_count};",
+            f"let part = select({other_count} / both, 0.0, both == 0.0);",
+            f"let distance = {other_mean} - {mean};",
+            f"let weight = {count} * part;",
+            "let apart = select(0.0, distance * distance * weight, weight > 0.0);",  # not infinity times 0
+            f"{squares} = {squares} + ({other_squares} + apart);",
+            f"{mean} = {mean} + distance * part;",
+            f"{count} = both; }}",
+        ]
+
+    def finish(variables: Sequence[str]) -> list[str]:
+        count, mean, squares = variables
+        return [mean, nan_unless_finite(f"1.0 / sqrt({squares} / {count} + {epsilon})", mean)]
+
+    return Reduction(("f32", "f32", "f32"), ("0.0", "0.0", "0.0"), absorb, merge, finish)

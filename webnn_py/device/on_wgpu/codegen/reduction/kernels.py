@@ -1,0 +1,269 @@
+"""Reductions: one kernel where there are enough outputs, two where their elements must be shared out.
+
+Sums are added up in many short chains that are then added in a tree: no chain is longer than a few hundred elements.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+import attrs
+
+from webnn_py.device.on_wgpu.codegen.entry_point import WORKGROUP
+from webnn_py.device.on_wgpu.codegen.reduction.combiners import Item, Reduction
+from webnn_py.device.on_wgpu.codegen.reduction.operands import Computed, Operand, Target
+from webnn_py.device.on_wgpu.codegen.reduction.rows import Lanes, Vector, View, choose_vector, lies_across
+from webnn_py.device.on_wgpu.codegen.reduction.workgroup import Team
+from webnn_py.device.on_wgpu.codegen.reduction.writer import Writer, store_expression
+from webnn_py.device.on_wgpu.records.element import WIDTH
+from webnn_py.device.on_wgpu.records.lowering import Lowering
+
+INVOCATIONS: Final = 2**18
+"""So many invocations keep the largest GPU busy."""
+
+WORTH_SHARING: Final = 2**16
+"""With fewer loads than this there is no point in giving several to one invocation."""
+
+FEWEST_LOADS: Final = 4
+"""What an invocation should load at least, when there is enough, so that combining is a small part of its work."""
+
+MOST_LOADS: Final = 32
+"""Up to so many loads to an invocation, one kernel is faster than two."""
+
+UNROLLED: Final = {"along": 4, "across": 4, "none": 8}
+"""How many loads are under way at once."""
+
+SEGMENT: Final = {"along": 8, "across": 16, "none": 32}
+"""How many neighbouring invocations should read neighbouring units: whole lines of the cache."""
+
+
+@attrs.frozen
+class Plan:
+    """How the work on a tensor is shared out.
+
+    Attributes:
+        vector: which way four neighbours lie that are read at once.
+        team: the invocations of a workgroup.
+        length: how many units of a lane a workgroup combines.
+        pieces: into how many pieces of this length lanes are cut.
+    """
+
+    vector: Vector
+    team: Team
+    length: int
+    pieces: int
+
+    @classmethod
+    def of(cls, lanes: Lanes, view: View, *, packed: bool) -> Plan:
+        """Share out a tensor.
+
+        Args:
+            lanes: the lanes.
+            view: how the operand lies.
+            packed: whether outputs can only be stored four at a time.
+        """
+        vector = choose_vector(view)
+        outputs, units = lanes.units(vector)
+        fewest = FEWEST_LOADS if outputs * units >= WORTH_SHARING else 1
+        most = power_of_two(units / fewest)
+        if vector == "along":  # neighbours should read neighbours, if they have nothing else to read
+            most = max(most, min(SEGMENT[vector], power_of_two(units)))
+        wanted = INVOCATIONS / outputs
+        side_by_side = lies_across(view)
+        if side_by_side:
+            limit = WORKGROUP // min(SEGMENT[vector], power_of_two(outputs))
+        else:
+            limit = WORKGROUP
+            wanted = max(wanted, min(SEGMENT[vector], power_of_two(units)))
+        along = min(power_of_two(wanted), most, limit)
+        pieces = max(1, min(power_of_two(wanted), most) // limit) if units > limit * MOST_LOADS else 1
+        step = along * UNROLLED[vector]
+        length = -(-units // (pieces * step)) * step
+        if length >= units:
+            length = units
+            if packed and vector != "across":
+                along = min(along, WORKGROUP // WIDTH)
+        return cls(vector, Team(WORKGROUP // along, along, not side_by_side), length, -(-units // length))
+
+
+def power_of_two(number: float) -> int:
+    """The lowest power of two that is no less."""
+    return 1 << max(0, math.ceil(number) - 1).bit_length()
+
+
+def emit_reduction(
+    lowering: Lowering,
+    label: str,
+    operands: Sequence[Operand | Computed],
+    lanes: Lanes,
+    reduction: Reduction,
+    targets: Sequence[Target],
+) -> None:
+    """Write the kernels of a reduction.
+
+    Args:
+        lowering: where to.
+        label: the operator and its data types.
+        operands: the tensor, or the tensors of the variables of partial results; all of one layout.
+        lanes: what is combined.
+        reduction: how.
+        targets: where the results go, one for each of ``reduction.finish``.
+    """
+    packed = any(target.element.per_one > 1 for target in targets)
+    plan = Plan.of(lanes, lanes.view(operands[0].layout), packed=packed)
+    if plan.pieces == 1:
+        emit_pass(lowering, label, operands, lanes, reduction, plan, targets)
+        return
+    shape = (plan.pieces, lanes.outputs)
+    partial = [Target.between(lowering, kind, plan.pieces * lanes.outputs) for kind in reduction.kinds]
+    emit_pass(lowering, f"{label} (pieces)", operands, lanes, reduction.without_finish(), plan, partial)
+    results = [target.operand(shape) for target in partial]
+    emit_reduction(lowering, label, results, Lanes(shape, (0,)), reduction.of_partial_results(), targets)
+
+
+def emit_pass(
+    lowering: Lowering,
+    label: str,
+    operands: Sequence[Operand | Computed],
+    lanes: Lanes,
+    reduction: Reduction,
+    plan: Plan,
+    targets: Sequence[Target],
+) -> None:
+    """Write one kernel, which reduces pieces of lanes; results lie by piece, then by output."""
+    Pass(Writer(lowering, label), operands, lanes, reduction, plan).write(targets)
+
+
+class Pass:
+    """One kernel of a reduction."""
+
+    def __init__(
+        self,
+        writer: Writer,
+        operands: Sequence[Operand | Computed],
+        lanes: Lanes,
+        reduction: Reduction,
+        plan: Plan,
+    ) -> None:
+        self._writer = writer
+        self._readers = [writer.reader(operand, lanes, plan.vector) for operand in operands]
+        self._reduction = reduction
+        self._vector = plan.vector
+        self._team = plan.team
+        self._outputs, self._units = lanes.units(plan.vector)
+        self._length = plan.length
+        self._pieces = plan.pieces
+        self._sets: list[list[str]] = []
+
+    def write(self, targets: Sequence[Target]) -> None:
+        """Write the kernel that fills ``targets``."""
+        writer, team, reduction = self._writer, self._team, self._reduction
+        team.place(writer)
+        writer.add(f"let place = group * {team.across}u + x;", f"let output = min(place, {self._outputs - 1}u);")
+        sets = WIDTH if self._vector == "across" else 1
+        self._sets = [[writer.var(start) for start in reduction.start] for _ in range(sets)]
+        self._absorb_all()
+        team.combine(writer, reduction.kinds, self._sets, reduction.merge, everywhere=False)
+        results = [reduction.finish(variables) for variables in self._sets]
+        self._store(results, targets)
+        groups = -(-self._outputs // team.across)
+        writer.emit(team.size, groups, self._pieces)
+
+    # --- reading ---------------------------------------------------------------------------------------------
+
+    def _absorb_all(self) -> None:
+        writer, stride = self._writer, self._team.along
+        loads = -(-self._length // stride)
+        unrolled = UNROLLED[self._vector]
+        if self._pieces == 1 and loads <= 2 * unrolled:
+            writer.add("let unit = y;")
+            self._absorb_rest(loads, f"{self._units}u", sure=self._units // stride)
+            return
+        if self._pieces == 1:
+            writer.add("var unit = y;")
+            end = f"{self._units}u"
+        else:
+            writer.add(f"var unit = depth * {self._length}u + y;")
+            end = writer.let(f"min((depth + 1u) * {self._length}u, {self._units}u)", "end")
+        writer.add(f"for (; unit + {(unrolled - 1) * stride}u < {end}; unit += {unrolled * stride}u) {{")
+        self._absorb([self._load(self._unit(number)) for number in range(unrolled)])
+        writer.add("}")
+        if self._units % (unrolled * stride) or (self._pieces > 1 and self._length % (unrolled * stride)):
+            self._absorb_rest(unrolled - 1, end, sure=0)
+
+    def _absorb_rest(self, loads: int, end: str, sure: int) -> None:
+        """Absorb up to ``loads`` units, of which only the first ``sure`` are surely there; load them all at once."""
+        writer = self._writer
+        units = [self._unit(number) for number in range(loads)]
+        loaded = [
+            self._load(unit if number < sure else writer.let(f"min({unit}, {end} - 1u)", "unit"))
+            for number, unit in enumerate(units)
+        ]
+        self._absorb(loaded[:sure])
+        for unit, load in zip(units[sure:], loaded[sure:], strict=True):
+            writer.add(f"if ({unit} < {end}) {{")
+            self._absorb([load])
+            writer.add("}")
+
+    def _unit(self, number: int) -> str:
+        return self._writer.let(f"unit + {number * self._team.along}u", "unit") if number else "unit"
+
+    def _load(self, unit: str) -> tuple[list[Item], list[str]]:
+        """The elements of a unit, and their positions in the lane."""
+        columns = [read("output", unit) for read in self._readers]
+        if self._vector == "along":
+            positions = [f"({unit} * {WIDTH}u + {lane}u)" for lane in range(WIDTH)]
+        else:
+            positions = [unit] * len(columns[0])
+        return list(zip(*columns, strict=True)), positions
+
+    def _absorb(self, loaded: Sequence[tuple[list[Item], list[str]]]) -> None:
+        if not loaded:
+            return
+        for number, variables in enumerate(self._sets):
+            lane = slice(number, number + 1) if self._vector == "across" else slice(None)
+            items = [item for units, _ in loaded for item in units[lane]]
+            positions = [position for _, units in loaded for position in units[lane]]
+            self._writer.add(*self._reduction.absorb(variables, items, positions))
+
+    # --- writing ---------------------------------------------------------------------------------------------
+
+    def _store(self, results: Sequence[Sequence[str]], targets: Sequence[Target]) -> None:
+        writer = self._writer
+        if self._vector != "across" and any(target.element.per_one > 1 for target in targets):
+            self._store_packed(results[0], targets)
+            return
+        writer.add(f"if (y == 0u && place < {self._outputs}u) {{")
+        at = f"depth * {self._outputs}u + place" if self._pieces > 1 else "place"
+        for number, target in enumerate(targets):
+            values = writer.stored(target, [result[number] for result in results], self._beside(target, ["place"]))
+            if self._vector == "across":
+                writer.add(f"{writer.writes(target, target.element.four)}[{at}] = {target.element.pack(values)};")
+            else:
+                value = store_expression(target.element, values[0])
+                writer.add(f"{writer.writes(target, target.element.one)}[{at}] = {value};")
+        writer.add("}")
+
+    def _beside(self, target: Target, places: Sequence[str]) -> list[list[str]]:
+        """Name the elements of each of the target's terms that lie where these outputs, or fours of them, go."""
+        if target.behind is None:
+            return []
+        vector: Vector = "across" if self._vector == "across" else "none"
+        return [self._writer.read_flat(term, target.behind.shape, vector, places) for term in target.terms]
+
+    def _store_packed(self, results: Sequence[str], targets: Sequence[Target]) -> None:
+        """Hand the workgroup's outputs to invocations that pack four of them; the last ones may be repeated."""
+        writer, across = self._writer, self._team.across
+        for number, (result, target) in enumerate(zip(results, targets, strict=True)):
+            kind = (target.element if target.behind is None else target.behind.computed).compute
+            array = writer.shared(kind, len(self._reduction.kinds) + number, across)
+            writer.add(f"if (y == 0u) {{ {array}[x] = {result}; }}", "workgroupBarrier();")
+            writer.add(f"let four = group * {across // WIDTH}u + t;")
+            fours = -(-self._outputs // WIDTH)
+            writer.add(f"if (t < {across // WIDTH}u && four < {fours}u) {{")
+            places = [f"min(four * {WIDTH}u + {lane}u, {self._outputs - 1}u)" for lane in range(WIDTH)]
+            values = [f"{array}[t * {WIDTH}u + {lane}u]" for lane in range(WIDTH)]
+            values = writer.stored(target, values, self._beside(target, places))
+            writer.add(f"{writer.writes(target, target.element.four)}[four] = {target.element.pack(values)};", "}")

@@ -1,0 +1,202 @@
+"""What kernels read and write: tensors as they lie, or as element-wise nodes make them of others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import attrs
+
+from webnn_py.descriptors import MLOperandDataType
+from webnn_py.device.on_wgpu.codegen.elementwise import Chain
+from webnn_py.device.on_wgpu.records.buffer import Buffer
+from webnn_py.device.on_wgpu.records.element import Element
+from webnn_py.device.on_wgpu.records.graph_queries import constant_scalar
+from webnn_py.device.on_wgpu.records.layout import Layout
+from webnn_py.device.on_wgpu.records.lowering import Lowering
+from webnn_py.graph import Node, Value
+
+STORED_AS: Final[dict[str, MLOperandDataType]] = {
+    "f32": "float32",
+    "i32": "int32",
+    "u32": "uint32",
+    "i64": "int64",
+    "u64": "uint64",
+}
+"""The data type in which values of a computing type are kept between two kernels."""
+
+
+@attrs.frozen
+class Operand:
+    """A tensor that a kernel reads.
+
+    Attributes:
+        buffer: where it lies.
+        element: how its data type is stored.
+        layout: its elements, by the axes of the shape that the kernel works on.
+    """
+
+    buffer: Buffer
+    element: Element
+    layout: Layout
+
+    @classmethod
+    def of(cls, lowering: Lowering, value: Value) -> Operand:
+        """A value as it lies."""
+        place = lowering.place(value)
+        return cls(place.buffer, lowering.element(value), place.layout)
+
+    @property
+    def data_type(self) -> MLOperandDataType:
+        """The data type."""
+        return self.element.data_type
+
+
+@attrs.frozen
+class Repeated:
+    """A number that stands for every element of a tensor.
+
+    Attributes:
+        text: the number, as WGSL.
+    """
+
+    text: str
+
+
+@attrs.frozen
+class Computed:
+    """A tensor that element-wise nodes make of others, where a kernel reads it.
+
+    Attributes:
+        chain: the nodes.
+        terms: what they read.
+        layout: how most of that lies, so that it is read as it lies best.
+    """
+
+    chain: Chain
+    terms: tuple[Operand | Repeated, ...]
+    layout: Layout
+
+
+Input = Operand | Repeated | Computed
+"""What a kernel may read."""
+
+
+def read_or_compute(lowering: Lowering, value: Value, spare_buffers: int) -> Operand | Computed:
+    """A value that a kernel reads, and reads once: computed there, where nothing else needs it.
+
+    Args:
+        lowering: the walk.
+        value: the operand that the operator's entry says is computed.
+        spare_buffers: what the kernel can bind for it.
+    """
+    last = lowering.deferred(value)
+    chain = None if last is None else Chain.of(lowering, last, is_stored=False)
+    if chain is None or len(_bound(chain.leaves)) > spare_buffers:
+        return Operand.of(lowering, value)
+    shape = value.descriptor.shape
+    terms = tuple(_term(lowering, leaf, shape) for leaf in chain.leaves)
+    wide = {
+        term.layout
+        for leaf, term in zip(chain.leaves, terms, strict=True)
+        if isinstance(term, Operand) and leaf.descriptor.element_count == value.descriptor.element_count
+    }
+    return Computed(chain, terms, wide.pop() if len(wide) == 1 else Layout.dense(shape))
+
+
+def _bound(values: Sequence[Value]) -> set[Value]:
+    """Those of some values that take a buffer."""
+    return {value for value in values if constant_scalar(value) is None}
+
+
+def _term(lowering: Lowering, value: Value, shape: tuple[int, ...]) -> Operand | Repeated:
+    """A value that is broadcast to a shape."""
+    element = lowering.element(value)
+    number = constant_scalar(value)
+    if number is not None:
+        return Repeated(element.literal(number))
+    place = lowering.near(value)
+    return Operand(place.buffer, element, place.layout.broadcast(shape))
+
+
+@attrs.frozen
+class Behind:
+    """The element-wise nodes behind an operator that its kernel computes before it stores.
+
+    Attributes:
+        computed: how the operator's own result would be stored.
+        chain: the nodes; what they read first is that.
+        terms: what they read besides.
+        shape: the shape of all these.
+    """
+
+    computed: Element
+    chain: Chain
+    terms: tuple[Operand | Repeated, ...]
+    shape: tuple[int, ...]
+
+
+@attrs.frozen
+class Target:
+    """A dense tensor that a kernel writes.
+
+    Attributes:
+        buffer: where it goes.
+        element: how its data type is stored.
+        behind: what is computed of the results before they are stored; None if nothing is.
+    """
+
+    buffer: Buffer
+    element: Element
+    behind: Behind | None = None
+
+    @classmethod
+    def of(cls, lowering: Lowering, value: Value) -> Target:
+        """A value that an operator puts out."""
+        return cls(lowering.target(value), lowering.element(value))
+
+    @classmethod
+    def behind_of(cls, lowering: Lowering, value: Value, own_buffers: int) -> Target:
+        """What element-wise nodes that alone read it make of a value, if there are any; otherwise the value.
+
+        Args:
+            lowering: the walk.
+            value: what the operator puts out.
+            own_buffers: so many the kernel that writes the target binds otherwise, the target among them.
+        """
+        last = lowering.epilogue(value, lowering.features.max_storage_buffers - own_buffers)
+        if last is None:
+            return cls.of(lowering, value)
+        chain, shape = Chain.of(lowering, last, value), value.descriptor.shape
+        terms = tuple(_term(lowering, leaf, shape) for leaf in chain.leaves[1:])
+        target = cls.of(lowering, chain.result)
+        return attrs.evolve(target, behind=Behind(lowering.element(value), chain, terms, shape))
+
+    @classmethod
+    def between(cls, lowering: Lowering, kind: str, count: int) -> Target:
+        """Memory for ``count`` values of a computing type, from one kernel of an operator to the next."""
+        element = lowering.features.element(STORED_AS[kind])
+        return cls(Buffer("block", count * (8 if kind in ("i64", "u64") else 4)), element)
+
+    @property
+    def terms(self) -> tuple[Operand | Repeated, ...]:
+        """What is read for what is computed of the results."""
+        return () if self.behind is None else self.behind.terms
+
+    @property
+    def bound_behind(self) -> int:
+        """How many buffers are bound for what is computed of the results."""
+        return 0 if self.behind is None else len(_bound(self.behind.chain.leaves[1:]))
+
+    def operand(self, shape: Sequence[int]) -> Operand:
+        """What was written, to be read again with this shape."""
+        return Operand(self.buffer, self.element, Layout.dense(shape))
+
+
+def label_of(node: Node, source: Operand | Computed, target: Target) -> str:
+    """The operator, its data type, and the operators before and behind it that its kernels compute."""
+    words = [source.chain.label] if isinstance(source, Computed) else []
+    words.append(f"{node.operator.spec_name} {next(iter(node.inputs)).descriptor.data_type}")
+    if target.behind is not None:
+        words.append(target.behind.chain.label)
+    return " ".join(words)

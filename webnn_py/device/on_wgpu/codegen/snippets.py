@@ -1,0 +1,101 @@
+"""WGSL functions that expressions and bodies may call; a module gets those that it uses.
+
+Functions of floats stand in ``math.wgsl`` and ``angles.wgsl``; those of integers are the same for several types and
+are written here.
+"""
+
+import re
+from importlib.resources import files
+from typing import Final
+
+INTEGERS: Final = {"i32": "i", "u32": "u", "i64": "li", "u64": "lu"}
+"""The integer types that kernels compute in, and the suffixes of their literals."""
+
+
+def text(name: str) -> str:
+    """A file of WGSL that lies beside this module."""
+    return (files("webnn_py.device.on_wgpu.codegen") / name).read_text(encoding="utf-8")
+
+
+def functions(wgsl: str) -> dict[str, str]:
+    """The functions of a WGSL text by name, without comments."""
+    code = re.sub(r"^\s*//.*\n", "", wgsl, flags=re.MULTILINE)
+    return {match[1]: match[0] for match in re.finditer(r"^fn (\w+)\(.*?^}$", code, re.MULTILINE | re.DOTALL)}
+
+
+def quotient_of_integers(kind: str, suffix: str) -> str:
+    """The quotient a / b, toward zero; a / 0 is 0, and the lowest integer / -1 wraps to itself."""
+    wraps = f" || (b == -1{suffix} && a == -a)" if kind.startswith("i") else ""
+    return f"""fn quotient_{kind}(a: {kind}, b: {kind}) -> {kind} {{
+  return select(a / select(b, 1{suffix}, b == 0{suffix}{wraps}), 0{suffix}, b == 0{suffix});
+}}"""
+
+
+def power_of_integers(kind: str, suffix: str) -> str:
+    """The power aᵇ, wrapping; for a negative b the truncated fraction."""
+    fraction = f"""
+  if (b < 0{suffix}) {{
+    return select(0{suffix}, select(1{suffix}, a, (b & 1{suffix}) == 1{suffix}), a == 1{suffix} || a == -1{suffix});
+  }}"""
+    return f"""fn power_{kind}(a: {kind}, b: {kind}) -> {kind} {{{fraction if kind.startswith("i") else ""}
+  var power = 1{suffix};
+  var square = a;
+  for (var rest = b; rest != 0{suffix}; rest = rest >> 1u) {{
+    power = select(power, power * square, (rest & 1{suffix}) == 1{suffix});
+    square = square * square;
+  }}
+  return power;
+}}"""
+
+
+def position(kind: str, suffix: str) -> str:
+    """Where an index points on an axis: a negative one counts from the end; then it is clamped."""
+    if kind == "u32":
+        return "fn position_u32(index: u32, size: u32) -> u32 {\n  return min(index, size - 1u);\n}"
+    return f"""fn position_{kind}(index: {kind}, size: u32) -> u32 {{
+  let counted = select(index, index + {kind}(size), index < 0{suffix});
+  return u32(clamp(counted, 0{suffix}, {kind}(size) - 1{suffix}));
+}}"""
+
+
+WIDENED: Final = {
+    "widened_i32": """fn widened_i32(x: i32) -> i64 {
+  return (i64(x >> 31u) << 32u) | i64(u64(bitcast<u32>(x)));
+}""",
+    "widened_u32": """fn widened_u32(x: u32) -> i64 {
+  return i64(u64(x));
+}""",
+}
+"""32-bit integers as i64. Mesa 22.3 takes a comparison of ``i64(x)`` with a constant for always true, or never."""
+
+
+def _saturated(kind: str, below: str, beyond: str, lowest: str, highest: str) -> str:
+    """A float as an integer: truncated, beyond the range saturated, 0 for NaN."""
+    zero = f"0{INTEGERS[kind]}"
+    return f"""fn saturated_{kind}(x: f32) -> {kind} {{
+  if (is_nan(x)) {{ return {zero}; }}
+  if (x <= {below}) {{ return {lowest}; }}
+  if (x >= {beyond}) {{ return {highest}; }}
+  return {kind}(x);
+}}"""
+
+
+SNIPPETS: Final[dict[str, str]] = {
+    **functions(text("math.wgsl")),
+    **functions(text("angles.wgsl")),
+    **{f"quotient_{kind}": quotient_of_integers(kind, suffix) for kind, suffix in INTEGERS.items()},
+    **{f"power_{kind}": power_of_integers(kind, suffix) for kind, suffix in INTEGERS.items()},
+    **{f"position_{kind}": position(kind, INTEGERS[kind]) for kind in ("i32", "u32", "i64")},
+    **WIDENED,
+    "saturated_i32": _saturated("i32", "-2147483648.0", "2147483648.0", "-2147483647i - 1i", "2147483647i"),
+    "saturated_u32": _saturated("u32", "0.0", "4294967296.0", "0u", "4294967295u"),
+    "saturated_i64": _saturated(
+        "i64",
+        "-9223372036854775808.0",
+        "9223372036854775808.0",
+        "-9223372036854775807li - 1li",
+        "9223372036854775807li",
+    ),
+    "saturated_u64": _saturated("u64", "0.0", "18446744073709551616.0", "0lu", "18446744073709551615lu"),
+}
+"""By name. Text of the form ``name(`` in a module brings the function in, and what it calls before it."""

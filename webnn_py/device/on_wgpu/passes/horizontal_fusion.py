@@ -1,0 +1,161 @@
+"""Horizontal fusion: several linear layers of one input, such as attention's queries, keys and values, drawn as one.
+
+One kernel takes the place of several, each of which would leave most of a GPU idle. What these returned are parts of
+what the single one returns; so it is done only where other products alone read them, in ways that need no copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import attrs
+import numpy as np
+
+from webnn_py.device.on_wgpu.records.element import WIDTH
+from webnn_py.device.on_wgpu.records.graph_queries import readers_of
+from webnn_py.device.on_wgpu.records.layout import Layout, dense_strides, is_readable
+from webnn_py.device.on_wgpu.records.table import entry_of
+from webnn_py.device.plan import split_constant
+from webnn_py.device.rewriting import RewriteBuilder, rewrite
+from webnn_py.graph import Constant, Graph, Node, Output, Value
+from webnn_py.operators import arithmetic, matrix
+
+MOST_BYTES: Final = 2**26
+"""So many may the single product's matrix or result have: larger products fill a GPU, each by itself."""
+
+
+@attrs.frozen
+class Linear:
+    """A linear layer: a product with a constant matrix, and the addition of a constant row, if there is one.
+
+    Attributes:
+        node: the matmul or gemm.
+        weight: the constant matrix.
+        bias: the constant row; None if there is none.
+        result: what comes out.
+    """
+
+    node: Node
+    weight: Value
+    bias: Value | None
+    result: Value
+
+    @property
+    def family(self) -> object:
+        """What siblings have in common."""
+        return self.node.operator, self.node.operands["a"], tuple(self.node.options.items()), self.bias is None
+
+    @property
+    def columns(self) -> int:
+        return self.result.descriptor.shape[-1]
+
+
+def join_siblings(graph: Graph) -> Graph:
+    """The same graph with fewer products."""
+    search = Search(graph)
+    families: dict[object, list[Linear]] = {}
+    for node in graph.nodes:
+        linear = search.linear(node)
+        if linear is not None:
+            families.setdefault(linear.family, []).append(linear)
+    joinable = [search.joinable(family) for family in families.values()]
+    joined = {family[0].node: family for family in joinable if family}
+
+    def draw(node: Node, current: Node) -> Mapping[Value, Value] | None:
+        return draw_joined(joined[node], current) if node in joined else None
+
+    return rewrite(graph, draw)
+
+
+def draw_joined(family: Sequence[Linear], product: Node) -> dict[Value, Value]:
+    """Draw a single product like the family's first; returns what takes the place of each result."""
+    drawing = RewriteBuilder()
+    a = product.operands["a"]
+    assert isinstance(a, Value)  # noqa: S101 - for type checkers
+    axis = 0 if product.options.get("b_transpose") else 1
+    weight = drawing.concat([drawing.operand(linear.weight) for linear in family], axis)
+    biases = [drawing.operand(linear.bias) for linear in family if linear.bias is not None]
+    bias = drawing.concat(biases, 0) if biases else None
+    if product.operator is matrix.gemm:
+        drawn = drawing.gemm(drawing.operand(a), weight, **{**product.options, "c": bias})
+    else:
+        drawn = drawing.matmul(drawing.operand(a), weight)
+        drawn = drawn if bias is None else drawing.add(drawn, bias)
+    parts = drawing.split(drawn, [linear.columns for linear in family], axis=len(drawn.shape) - 1)
+    return {linear.result: drawing.value(part) for linear, part in zip(family, parts, strict=True)}
+
+
+def part_of(linear: Linear, family: Sequence[Linear]) -> Layout:
+    """How a result lies that is a part of a single product's, but for where it begins."""
+    shape = linear.result.descriptor.shape
+    total = sum(member.columns for member in family)
+    return Layout(shape, dense_strides((*shape[:-1], total)))
+
+
+class Search:
+    """Looks for siblings in a graph."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._outputs = set(graph.outputs.values())
+        self._constant = set(split_constant(graph)[0])
+        self._readers = readers_of(graph)
+
+    def linear(self, node: Node) -> Linear | None:
+        """The linear layer that begins with a node, or None if it is no product with a constant matrix."""
+        if node.operator not in (matrix.matmul, matrix.gemm) or node in self._constant:
+            return None
+        weight, bias = node.operands["b"], node.operands.get("c")
+        result: Value = node.results[0]
+        assert isinstance(weight, Value)  # noqa: S101 - for type checkers
+        if node.operator is matrix.matmul:
+            bias, result = self._addition(result)
+        columns = node.outputs[0].shape[-1]
+        if columns % WIDTH or len(weight.descriptor.shape) != 2 or not self._is_own_constant(weight):
+            return None
+        if bias is None:
+            return Linear(node, weight, None, result)
+        assert isinstance(bias, Value)  # noqa: S101 - for type checkers
+        is_row = bias.descriptor.shape == (columns,) and self._is_own_constant(bias)
+        return Linear(node, weight, bias, result) if is_row else None
+
+    def _addition(self, product: Value) -> tuple[Value | None, Value]:
+        """What alone is added to a product, and the sum; None and the product if nothing is."""
+        readers = self._readers.get(product, [])
+        if product in self._outputs or len(readers) != 1 or readers[0].operator is not arithmetic.add:
+            return None, product
+        (addend,) = (value for value in readers[0].inputs if value is not product)
+        return addend, readers[0].results[0]
+
+    def _is_own_constant(self, value: Value) -> bool:
+        """Whether a value is a constant that nothing else needs, and not the user's buffer: memory is not doubled."""
+        if value in self._outputs or len(self._readers[value]) > 1:
+            return False
+        if isinstance(value, Constant):
+            return isinstance(value.data, np.ndarray)
+        return isinstance(value, Output) and value.node in self._constant
+
+    def joinable(self, family: Sequence[Linear]) -> list[Linear]:
+        """Those of a family that a single product is to take the place of."""
+        readable = [linear for linear in family if self._can_be_read(linear.result, part_of(linear, family))]
+        weight = sum(linear.weight.descriptor.byte_length for linear in readable)
+        result = sum(linear.result.descriptor.byte_length for linear in readable)
+        return readable if len(readable) > 1 and max(weight, result) <= MOST_BYTES else []
+
+    def _can_be_read(self, value: Value, layout: Layout) -> bool:
+        """Whether only products read a value that lies so, or views of it, and none needs a copy."""
+        if value in self._outputs:
+            return False
+        for node in self._readers.get(value, []):
+            rule = entry_of(node).layout
+            if node.operator in (matrix.matmul, matrix.gemm):
+                if not is_readable(layout):
+                    return False
+                continue
+            views = None if rule is None else rule(node, layout)
+            if views is None:
+                return False
+            views = [views] if isinstance(views, Layout) else views
+            if not all(self._can_be_read(*part) for part in zip(node.results, views, strict=True)):
+                return False
+        return True

@@ -1,0 +1,1 @@
+"""What all other parts speak of: kernels, buffers, layouts, features, and the table of operators."""

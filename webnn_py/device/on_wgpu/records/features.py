@@ -1,0 +1,30 @@
+"""What an adapter has, as far as kernels care."""
+
+from __future__ import annotations
+
+import attrs
+
+from webnn_py.descriptors import MLOperandDataType
+from webnn_py.device.on_wgpu.records.element import Element, element
+
+
+@attrs.frozen
+class Features:
+    """What an adapter has, as far as kernels care, and what the user allows.
+
+    Attributes:
+        float16_accumulation: whether products of float16 matrices may be summed in float16.
+    """
+
+    shader_f16: bool = False
+    shader_int64: bool = False
+    subgroups: bool = False
+    least_subgroup: int = 4
+    max_storage_buffers: int = 8
+    max_workgroup_storage: int = 16384
+    max_invocations: int = 256
+    float16_accumulation: bool = False
+
+    def element(self, data_type: MLOperandDataType) -> Element:
+        """How a data type is stored here."""
+        return element(data_type, shader_f16=self.shader_f16)

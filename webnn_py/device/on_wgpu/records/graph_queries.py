@@ -1,0 +1,35 @@
+"""What a graph's nodes and values say about themselves."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+
+from webnn_py.graph import Constant, Graph, Node, Value
+
+
+def readers_of(graph: Graph) -> dict[Value, list[Node]]:
+    """The nodes that read each value, as often as they read it."""
+    readers: dict[Value, list[Node]] = {}
+    for node in graph.nodes:
+        for value in node.inputs:
+            readers.setdefault(value, []).append(node)
+    return readers
+
+
+def constant_scalar(value: Value) -> float | int | None:
+    """The number of a constant that has one element and lies on the host."""
+    if isinstance(value, Constant) and isinstance(value.data, np.ndarray) and value.data.size == 1:
+        number: float | int = value.data.reshape(-1)[0].item()
+        return number
+    return None
+
+
+def sign_of_zero(operand: object) -> Literal["", "-"] | None:
+    """The sign of the constant 0, with which compilers do not multiply; None for any other operand."""
+    number = constant_scalar(operand) if isinstance(operand, Value) else None
+    if number != 0 or number is None:
+        return None
+    return "-" if math.copysign(1, number) < 0 else ""

@@ -1,0 +1,55 @@
+"""A compute shader and what it is run on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from webnn_py.device.on_wgpu.records.buffer import Buffer
+
+
+@attrs.frozen(eq=False)
+class Kernel:
+    """One compute shader and what it is run on.
+
+    Attributes:
+        label: operator and data types, for messages and profilers.
+        source: a WGSL module with the entry point ``main`` and, in group 0, a binding for each of ``reads`` and then
+            for each of ``writes``, as :func:`declare` says them.
+        reads: what it reads.
+        writes: what it writes.
+        workgroups: in x, y and z.
+    """
+
+    label: str
+    source: str
+    reads: tuple[Buffer, ...]
+    writes: tuple[Buffer, ...]
+    workgroups: tuple[int, int, int]
+
+    @property
+    def writable(self) -> tuple[bool, ...]:
+        """For each binding, whether it is declared for writing."""
+        return writable(self.reads, self.writes)
+
+    @property
+    def writes_apart(self) -> bool:
+        """Whether the blocks that it writes have to lie in other buffers than those that it reads."""
+        return reads_twice(self.reads)
+
+
+def writable(reads: Sequence[Buffer], writes: Sequence[Buffer]) -> tuple[bool, ...]:
+    """For each binding, whether it is declared for writing: what is written, and the blocks read beside such a block.
+
+    All blocks may lie in one GPU buffer, and WebGPU lets a dispatch use a buffer for reading or for writing. Ranges
+    that are bound for writing must not overlap, so a kernel that reads one block twice binds it for reading.
+    """
+    shares = any(buffer.kind == "block" for buffer in writes) and not reads_twice(reads)
+    return (*(shares and buffer.kind == "block" for buffer in reads), *(True for _ in writes))
+
+
+def reads_twice(reads: Sequence[Buffer]) -> bool:
+    """Whether a block is bound more than once: as elements and as fours."""
+    blocks = [buffer for buffer in reads if buffer.kind == "block"]
+    return len(set(blocks)) < len(blocks)

@@ -1,0 +1,1 @@
+"""What runs on a device: pipelines, memory, the queue, and compiled graphs."""

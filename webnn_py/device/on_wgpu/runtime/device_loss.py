@@ -1,0 +1,119 @@
+"""Noticing that a device is lost.
+
+wgpu-py keeps the device-lost callback for itself and only logs what it is told. So its log is what wakes us, and a
+device that really is lost says so when it is asked; calls that fail look at once. The callback comes only when
+something uses the device: a thread asks devices now and then, lest the loss of one that is idle go unnoticed.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from typing import Final
+
+import trio
+import wgpu
+
+from webnn_py.device.on_wgpu.runtime.native import is_lost
+
+LOG: Final = logging.getLogger("wgpu")
+
+IDLE_SECONDS: Final = 0.5
+"""How often devices are asked that nothing may be using."""
+
+
+class LossWatch:
+    """Tells, once and in the trio thread, that a device is lost."""
+
+    def __init__(self, device: wgpu.GPUDevice, say: Callable[[str], None]) -> None:
+        self._device: wgpu.GPUDevice | None = device
+        self._say = say
+        self._token = trio.lowlevel.current_trio_token()
+        self._asking = threading.RLock()
+        _LISTENER.add(self)
+
+    def look(self, reason: str = "") -> None:
+        """Ask the device; call from the trio thread."""
+        if self._is_lost():
+            say = self._say
+            self.stop()
+            say(reason or "the device was destroyed or its driver failed")
+
+    def _is_lost(self) -> bool:
+        with self._asking:
+            return self._device is not None and is_lost(self._device)
+
+    def look_from_afar(self) -> None:
+        """Ask the device from another thread; the trio thread does again before it says anything."""
+        if self._is_lost():
+            self.look_soon("")
+
+    def look_soon(self, reason: str) -> None:
+        """Have the trio thread look; call from any."""
+        try:
+            self._token.run_sync_soon(self.look, reason)
+        except trio.RunFinishedError:
+            _LISTENER.discard(self)
+
+    def stop(self) -> None:
+        """Say nothing more, and let go of the device and of whom it was said to."""
+        with self._asking:
+            self._device = None
+        self._say = to_nobody
+        _LISTENER.discard(self)
+
+
+def to_nobody(_reason: str) -> None:
+    """What says that a device is lost, when nobody needs to hear it."""
+
+
+class _Listener(logging.Handler):
+    """Hears what wgpu-py logs when some device is lost, and has a thread that asks all devices."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self._watches: weakref.WeakSet[LossWatch] = weakref.WeakSet()
+        self._changing = threading.RLock()
+        self._thread: threading.Thread | None = None
+
+    def add(self, watch: LossWatch) -> None:
+        with self._changing:
+            self._watches.add(watch)
+            if self._thread is None or not self._thread.is_alive():  # not alive: in a process that was forked
+                self._thread = threading.Thread(target=self._ask_again_and_again, name="webnn-loss", daemon=True)
+                self._thread.start()
+
+    def discard(self, watch: LossWatch) -> None:
+        with self._changing:
+            self._watches.discard(watch)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage()
+        if "device was lost" in text.lower():
+            for watch in self._all():
+                watch.look_soon(" ".join(text.split()))
+
+    def _all(self) -> list[LossWatch]:
+        with self._changing:
+            return list(self._watches)
+
+    def _ask_again_and_again(self) -> None:
+        """The body of the thread, which ends with the last device."""
+        while True:
+            time.sleep(IDLE_SECONDS)
+            for watch in self._all():
+                watch.look_from_afar()
+                del watch
+            with self._changing:
+                if not self._watches:
+                    self._thread = None
+                    return
+
+
+_LISTENER: Final = _Listener()
+
+
+LOG.addHandler(_LISTENER)

@@ -1,0 +1,263 @@
+"""The one door to wgpu-native behind wgpu-py: what wgpu-py does not offer, or does too slowly for small work.
+
+* Trusted shader modules: without bounds checks and forced loop bounds, which cost a third of a matmul.
+* A whole dispatch encoded and submitted with cached handles: 1 to 3 µs a kernel.
+* Mapping and waiting by polling, owned by the device timeline: wgpu-py's promises poll from a thread of their own and
+  cannot be cancelled safely.
+
+Errors of all calls in a ``checked`` block are raised at its end, as wgpu-py's own exceptions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from threading import RLock
+from typing import Any
+
+import wgpu
+from wgpu.backends.wgpu_native import _api, _helpers
+from wgpu.backends.wgpu_native._ffi import ffi, lib
+
+NO_CHECKS = 0
+_SPONTANEOUS = lib.WGPUCallbackMode_AllowProcessEvents
+
+
+class Ticket:
+    """Something that the GPU will say: done is None until it does, then "" or what went wrong."""
+
+    __slots__ = ("_handle", "done")
+
+    def __init__(self) -> None:
+        self.done: str | None = None
+        self._handle = ffi.new_handle(self)
+
+
+def _settle(ok: bool, message: Any, userdata: Any) -> None:  # noqa: FBT001 - a C callback's argument
+    ticket = ffi.from_handle(userdata)
+    text = "" if ok else ffi.string(message.data, message.length).decode(errors="replace")
+    ticket.done = "" if ok else text or "the device is lost"
+
+
+@ffi.callback("void(WGPUMapAsyncStatus, WGPUStringView, void *, void *)")  # type: ignore[untyped-decorator]
+def _mapped(status: int, message: Any, userdata: Any, _unused: Any) -> None:
+    _settle(status == lib.WGPUMapAsyncStatus_Success, message, userdata)
+
+
+@ffi.callback("void(WGPUQueueWorkDoneStatus, WGPUStringView, void *, void *)")  # type: ignore[untyped-decorator]
+def _work_done(status: int, message: Any, userdata: Any, _unused: Any) -> None:
+    _settle(status == lib.WGPUQueueWorkDoneStatus_Success, message, userdata)
+
+
+_problems = _api.error_handler._get_proxy_stack
+
+
+class checked:  # noqa: N801 - reads like the function that it would be, were that not slower
+    """A block, at whose end what went wrong in raw calls of this thread is raised.
+
+    wgpu-py leaves it with what lies on top of the thread's stack, as it does for its own calls: this lies there.
+    """
+
+    __slots__ = ("message", "name", "type")
+
+    def __init__(self, what: str) -> None:
+        self.name = what
+        self.type = ""
+        self.message: str | None = None
+
+    def __enter__(self) -> None:
+        _problems().append(self)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
+        _problems().pop()
+        if self.message is not None and error is None:
+            raise _helpers.ERROR_TYPES.get(self.type, wgpu.GPUError)(self.message)
+
+
+def trusted_module(device: wgpu.GPUDevice, code: str, label: str) -> wgpu.GPUShaderModule:
+    """A shader module without run-time checks: only for kernels whose every index is provably in range.
+
+    Falls back to an ordinary module where the library lacks the function.
+    """
+    create = getattr(_api.libf, "wgpuDeviceCreateShaderModuleTrusted", None)
+    if create is None:
+        return device.create_shader_module(label=label, code=code)
+    text, name = ffi.new("char[]", code.encode()), ffi.new("char[]", label.encode())
+    source = ffi.new("WGPUShaderSourceWGSL *")
+    source.chain.sType = lib.WGPUSType_ShaderSourceWGSL
+    source.code.data, source.code.length = text, len(text) - 1
+    descriptor = ffi.new("WGPUShaderModuleDescriptor *")
+    descriptor.nextInChain = ffi.cast("WGPUChainedStruct *", source)
+    descriptor.label.data, descriptor.label.length = name, len(name) - 1
+    return _api.GPUShaderModule(label, create(device._internal, descriptor, NO_CHECKS), device)
+
+
+def untie(device: wgpu.GPUDevice) -> None:
+    """Let a destroyed device go with the last reference to it, and not only when garbage is collected.
+
+    wgpu-py's devices refer to themselves, and to their queues, which refer to them.
+    """
+    device.queue._device = None
+    device._device = None
+
+
+def is_lost(device: wgpu.GPUDevice) -> bool:
+    """Whether a device is lost: that is why it then refuses a buffer of no usage, which every device refuses.
+
+    Nothing is left behind: memory would be kept until something else uses the device.
+    """
+    descriptor = ffi.new("WGPUBufferDescriptor *")
+    descriptor.size, descriptor.usage = 4, 0
+    buffer = ffi.NULL
+    try:
+        with checked("is lost"):
+            buffer = lib.wgpuDeviceCreateBuffer(device._internal, descriptor)
+    except wgpu.GPUError as error:
+        return "lost" in str(error).lower()
+    finally:
+        if buffer != ffi.NULL:
+            lib.wgpuBufferRelease(buffer)
+    return False
+
+
+Launch = tuple[Any, Any, int, int, int, wgpu.GPUBindGroup]
+"""A kernel to run: pipeline and bind group, as raw handles, workgroups in x, y and z, and what owns the bind group."""
+
+MOST_COLLECTED = 32
+"""So many launches take the host about as long as a submission takes."""
+
+
+class Queue:
+    """A device's queue, through the raw functions.
+
+    Launches are collected and submitted together, before anything else that goes into the queue: a submission costs
+    more than ten launches, and the GPU pauses between two of them.
+
+    A build submits from its worker thread, with :meth:`run` and :meth:`fill`, one submission at a time.
+    """
+
+    def __init__(self, device: wgpu.GPUDevice) -> None:
+        self._owner = device  # a thread may still be polling when nobody else has the device any more
+        self._device = device._internal
+        self._queue = device.queue._internal
+        self._encoder_descriptor = ffi.new("WGPUCommandEncoderDescriptor *")
+        self._pass_descriptor = ffi.new("WGPUComputePassDescriptor *")
+        self._command_descriptor = ffi.new("WGPUCommandBufferDescriptor *")
+        self._commands = ffi.new("WGPUCommandBuffer[1]")
+        self._map_info = ffi.new("WGPUBufferMapCallbackInfo *")
+        self._map_info.mode, self._map_info.callback = _SPONTANEOUS, _mapped
+        self._launches: list[Launch] = []
+        self._lock = RLock()
+
+    def launch(self, launches: Sequence[Launch]) -> None:
+        """Collect kernels for the next submission; submit while there are many, so that the GPU begins."""
+        with self._lock:
+            waiting = [*self._take_launches(), *launches]
+            while len(waiting) >= MOST_COLLECTED:
+                self._submit("dispatch", waiting[:MOST_COLLECTED])
+                del waiting[:MOST_COLLECTED]
+            self._launches = waiting
+
+    def submit(self) -> None:
+        """Submit what is collected."""
+        with self._lock:
+            if self._launches:
+                self._submit("dispatch", self._take_launches())
+
+    def run(self, launches: Sequence[Launch]) -> None:
+        """Submit kernels by themselves and now; what is collected stays so, and fails for itself."""
+        with self._lock:
+            self._submit("build", launches)
+
+    def write(self, buffer: wgpu.GPUBuffer, data: Any, byte_length: int) -> None:
+        """Copy ``data``, a contiguous buffer, into ``buffer`` behind everything before."""
+        with self._lock, checked("write"):
+            self.submit()
+            lib.wgpuQueueWriteBuffer(self._queue, buffer._internal, 0, ffi.from_buffer(data), byte_length)
+
+    def fill(self, buffer: wgpu.GPUBuffer, data: Any, byte_length: int) -> None:
+        """Likewise into memory that nothing has used yet; no other thread has to wait for the copy."""
+        with checked("fill"):
+            lib.wgpuQueueWriteBuffer(self._queue, buffer._internal, 0, ffi.from_buffer(data), byte_length)
+
+    def submit_copy(self, source: wgpu.GPUBuffer, target: wgpu.GPUBuffer, byte_length: int) -> None:
+        """Submit what is collected, and a copy from one buffer to another behind it."""
+        with self._lock:
+            self._submit("copy", self._take_launches(), (source._internal, target._internal, byte_length))
+
+    def _take_launches(self) -> list[Launch]:
+        launches, self._launches = self._launches, []
+        return launches
+
+    def _submit(self, what: str, launches: Sequence[Launch], copy: tuple[Any, Any, int] | None = None) -> None:
+        """Submit kernels, and behind them a copy from one buffer to another, of so many bytes.
+
+        Only what was encoded without an error is submitted: what the library refuses then, on a lost device too, is
+        not raised but ends the process.
+        """
+        encoder = commands = ffi.NULL
+        try:
+            with checked(what):
+                encoder = lib.wgpuDeviceCreateCommandEncoder(self._device, self._encoder_descriptor)
+                if launches:
+                    self._encode_launches(encoder, launches)
+                if copy is not None:
+                    source, target, byte_length = copy
+                    lib.wgpuCommandEncoderCopyBufferToBuffer(encoder, source, 0, target, 0, byte_length)
+                commands = lib.wgpuCommandEncoderFinish(encoder, self._command_descriptor)
+            self._commands[0] = commands
+            with checked("submit"):
+                lib.wgpuQueueSubmit(self._queue, 1, self._commands)
+        finally:
+            if commands != ffi.NULL:
+                lib.wgpuCommandBufferRelease(commands)
+            if encoder != ffi.NULL:
+                lib.wgpuCommandEncoderRelease(encoder)
+
+    def _encode_launches(self, encoder: Any, launches: Sequence[Launch]) -> None:
+        compute = lib.wgpuCommandEncoderBeginComputePass(encoder, self._pass_descriptor)
+        set_pipeline = lib.wgpuComputePassEncoderSetPipeline
+        set_bind_group = lib.wgpuComputePassEncoderSetBindGroup
+        dispatch = lib.wgpuComputePassEncoderDispatchWorkgroups
+        last = None
+        for pipeline, group, x, y, z, _owner in launches:
+            if pipeline is not last:
+                set_pipeline(compute, pipeline)
+                last = pipeline
+            set_bind_group(compute, 0, group, 0, ffi.NULL)
+            dispatch(compute, x, y, z)
+        lib.wgpuComputePassEncoderEnd(compute)
+        lib.wgpuComputePassEncoderRelease(compute)
+
+    def map_for_reading(self, buffer: wgpu.GPUBuffer, byte_length: int) -> Ticket:
+        """Ask for the buffer's memory on the host's side."""
+        ticket = Ticket()
+        self._map_info.userdata1 = ticket._handle
+        with checked("map"):
+            lib.wgpuBufferMapAsync(buffer._internal, lib.WGPUMapMode_Read, 0, byte_length, self._map_info[0])
+        return ticket
+
+    def mapped_bytes(self, buffer: wgpu.GPUBuffer, byte_length: int) -> memoryview:
+        """The memory of a mapped buffer, until :meth:`unmap`."""
+        pointer = lib.wgpuBufferGetConstMappedRange(buffer._internal, 0, byte_length)
+        if pointer == ffi.NULL:
+            raise MemoryError("the staging buffer has no memory on the host")
+        return memoryview(ffi.buffer(pointer, byte_length))
+
+    def unmap(self, buffer: wgpu.GPUBuffer) -> None:
+        """Give the memory of a mapped buffer back."""
+        with checked("unmap"):
+            lib.wgpuBufferUnmap(buffer._internal)
+
+    def work_done(self) -> Ticket:
+        """Submit what is collected; a ticket for everything so far."""
+        self.submit()
+        ticket = Ticket()
+        info = ffi.new("WGPUQueueWorkDoneCallbackInfo *")
+        info.mode, info.callback, info.userdata1 = _SPONTANEOUS, _work_done, ticket._handle
+        with checked("work done"):
+            lib.wgpuQueueOnSubmittedWorkDone(self._queue, info[0])
+        return ticket
+
+    def poll(self, *, wait: bool) -> None:
+        """Let finished work say so; with ``wait``, block until everything submitted has finished."""
+        lib.wgpuDevicePoll(self._device, wait, ffi.NULL)
