@@ -6,7 +6,7 @@ The layers, each of which uses only those below it::
     script           what runs in your task: check, copy, enqueue, hand out a promise
     timelines        the script timeline and the device timeline, and MLPromise
     device           backends: plans, kernels, memory
-    graph            the drawing that the builder makes
+    graph            nodes and values: what the builder makes
     operators        what the 95 operators are: declarations, limits, shape rules
     descriptors, errors
 

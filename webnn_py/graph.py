@@ -1,4 +1,4 @@
-"""The drawing of a graph: what the builder makes and a device reads. Frozen, without arrays' values or handles."""
+"""The graph: what the builder makes and a device reads. Frozen, without arrays' values or handles."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from webnn_py.operators.declaration import Operator
 
 @attrs.frozen(eq=False)
 class Value:
-    """An edge of the drawing: the data of one operand."""
+    """An edge of the graph: the data of one operand."""
 
     descriptor: MLOperandDescriptor
 
@@ -87,7 +87,7 @@ class Node:
 
 @attrs.frozen(eq=False)
 class Graph:
-    """A whole drawing: nodes in an order in which they can run, and only those that the outputs need."""
+    """A whole graph: nodes in an order in which they can run, and only those that the outputs need."""
 
     inputs: Mapping[str, Input]
     outputs: Mapping[str, Value]

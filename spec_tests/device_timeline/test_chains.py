@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.on_numpy import backend, chains  # noqa: F401 - the backend fills the table of kernels
-from webnn_py.device.on_numpy.compiled import NumpyGraph
+from webnn_py.device.on_numpy import backend  # noqa: F401 - fills the table of kernels
+from webnn_py.device.on_numpy.executable import NumpyGraph
+from webnn_py.device.on_numpy.passes import fusion
 from webnn_py.graph import Graph, Input, Node
 from webnn_py.operators.registry import OPERATORS
 
@@ -41,16 +42,16 @@ def run(graph, arrays):
 
 @pytest.fixture
 def small_tiles(monkeypatch):
-    monkeypatch.setattr(chains, "WORTH_TILING", 100)
-    monkeypatch.setattr(chains, "tile_length", lambda _chain, count: min(count, 128))
+    monkeypatch.setattr(fusion, "WORTH_TILING", 100)
+    monkeypatch.setattr(fusion, "tile_length", lambda _chain, count: min(count, 128))
 
 
 def both_ways(graph, arrays, monkeypatch):
     """What a graph gives as chains of small tiles, and one operator at a time."""
-    monkeypatch.setattr(chains, "WORTH_TILING", 100)
-    monkeypatch.setattr(chains, "tile_length", lambda _chain, count: min(count, 128))
+    monkeypatch.setattr(fusion, "WORTH_TILING", 100)
+    monkeypatch.setattr(fusion, "tile_length", lambda _chain, count: min(count, 128))
     tiled = run(graph, arrays)
-    monkeypatch.setattr(chains, "WORTH_TILING", 2**40)
+    monkeypatch.setattr(fusion, "WORTH_TILING", 2**40)
     return tiled, run(graph, arrays)
 
 
@@ -101,7 +102,7 @@ def test_what_lies_between_takes_no_memory_of_the_whole(small_tiles):
         value = node("add", value, x).results[0]
     graph = NumpyGraph(Graph.reaching({"y": value}))
     assert graph.byte_length == 2 * 128 * 4, "two intermediates of a tile"
-    assert len(graph._steps) == 1
+    assert len(graph._calls) == 1
 
 
 def test_views_of_other_layouts_are_not_taken_tile_by_tile(monkeypatch):

@@ -26,7 +26,7 @@ class Drawn:
     @property
     def steps(self):
         """The operators that run at each dispatch; None for a copy into an output."""
-        nodes = [step.node for step in self.graph._handle.compiled._steps]
+        nodes = [step.node for step in self.graph._handle.compiled._calls]
         return [None if node is None else node.operator.name for node in nodes]
 
     @property
@@ -267,4 +267,4 @@ async def test_a_released_graph_holds_no_arrays(numpy_context, drawn):
     drawn.graph.destroy()
     await numpy_context.drain()
     assert compiled._template == []
-    assert compiled._steps == []
+    assert compiled._calls == []

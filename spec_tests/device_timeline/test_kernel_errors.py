@@ -18,7 +18,7 @@ def raising(_node):
 
 @pytest.fixture(params=[0.0, 1e12], ids=["inline", "in a worker thread"])
 def _broken_add(request, monkeypatch):
-    monkeypatch.setitem(table._TABLE, arithmetic.add, table.Entry(raising, None, lambda _node: request.param))
+    monkeypatch.setitem(table._TABLE, arithmetic.add, table.NumpyEntry(raising, None, lambda _node: request.param))
 
 
 def draw(context, *, constant):

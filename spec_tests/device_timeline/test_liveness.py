@@ -12,7 +12,7 @@ from spec_tests.support.drawing import build_add_number
 from spec_tests.support.watched_device import WatchedDevice
 from webnn_py import InvalidStateError, MLGraphBuilder, open_ml
 from webnn_py.device.on_numpy import backend as numpy_backend
-from webnn_py.device.on_numpy import compiled, table
+from webnn_py.device.on_numpy import executable, table
 from webnn_py.operators import arithmetic
 from webnn_py.timelines import timeline as timelines
 
@@ -43,7 +43,7 @@ class ObservedAdd:
 @pytest.fixture
 def observed_add(monkeypatch):
     observed = ObservedAdd()
-    entry = table.Entry(observed.make, None, lambda _node: observed.work)
+    entry = table.NumpyEntry(observed.make, None, lambda _node: observed.work)
     monkeypatch.setitem(table._TABLE, arithmetic.add, entry)
     return observed
 
@@ -79,7 +79,7 @@ async def test_where_a_dispatch_runs_follows_how_long_the_last_one_took(numpy_co
     await numpy_context.drain()
     for seconds in (1.0, 0.0, 1.0):
         clock = iter([0.0, seconds])
-        monkeypatch.setattr(compiled, "perf_counter", clock.__next__)
+        monkeypatch.setattr(executable, "perf_counter", clock.__next__)
         numpy_context.dispatch(graph, {"x": x}, {"y": y})
         await numpy_context.drain()
     assert [thread == threading.get_ident() for thread in observed_add.threads] == [True, False, True]

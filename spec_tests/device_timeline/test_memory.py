@@ -10,10 +10,10 @@ import pytest
 import trio
 
 from webnn_py import MLGraphBuilder
-from webnn_py.device.on_numpy import compiled
+from webnn_py.device.on_numpy import executable
 from webnn_py.device.on_numpy.backend import NumpyBackend
-from webnn_py.device.on_numpy.compiled import NumpyGraph
-from webnn_py.device.on_numpy.scratch import Pool, in_turn, scratch
+from webnn_py.device.on_numpy.executable import NumpyGraph
+from webnn_py.device.on_numpy.scratch import ScratchPool, in_turn, scratch
 from webnn_py.graph import Constant
 
 MOST = 1.3
@@ -42,12 +42,12 @@ def pools(monkeypatch):
     """The scratch of every graph that is compiled."""
     made = []
 
-    class Remembered(Pool):
+    class Remembered(ScratchPool):
         def __init__(self):
             super().__init__()
             made.append(self)
 
-    monkeypatch.setattr(compiled, "Pool", Remembered)
+    monkeypatch.setattr(executable, "ScratchPool", Remembered)
     return made
 
 
@@ -211,13 +211,13 @@ async def test_nothing_in_the_scratch_outlives_a_kernel(compile_for, pools, draw
     graph = await compile_for(draw)
     compiled_graph = NumpyGraph(graph)
     expected = run(graph, compiled_graph)
-    steps = compiled_graph._steps
+    steps = compiled_graph._calls
     for byte in (0xFF, 0x7F):
 
         def spoil(kernel, byte=byte):
             return lambda *arrays: pools[-1].memory.fill(byte) or kernel(*arrays)
 
-        compiled_graph._steps = [compiled.Step(spoil(step.kernel), step.pick, step.node) for step in steps]
+        compiled_graph._calls = [executable.Call(spoil(step.kernel), step.pick, step.node) for step in steps]
         for name, array in run(graph, compiled_graph).items():
             np.testing.assert_array_equal(array, expected[name])
 
@@ -297,7 +297,7 @@ class Maker:
 @pytest.mark.parametrize("sizes", [[(640, 64), (128,), ()], [(), (64,), (128, 64), (640, 64)]], ids=["fit", "grow"])
 def test_makers_get_scratch_from_the_start_of_the_same_memory_in_any_order(sizes):
     makers = {index: Maker(*pieces) for index, pieces in enumerate(sizes)}
-    pool = Pool()
+    pool = ScratchPool()
     assert pool.make(makers).keys() == makers.keys()
     assert pool.memory.nbytes == 704
     for maker in makers.values():
@@ -308,7 +308,7 @@ def test_makers_get_scratch_from_the_start_of_the_same_memory_in_any_order(sizes
 
 def test_a_maker_whose_scratch_is_there_is_called_once():
     makers = {"large": Maker(1000), "small": Maker(10), "none": Maker()}
-    Pool().make(makers)
+    ScratchPool().make(makers)
     assert {name: maker.calls for name, maker in makers.items()} == {"large": 2, "small": 1, "none": 1}
 
 
@@ -322,7 +322,7 @@ def test_kernels_that_run_in_turn_get_the_same_scratch_beside_what_stays():
                 given.append((kept, scratch((2, 8), np.float32)))
         return lambda *_arrays: None
 
-    pool = Pool()
+    pool = ScratchPool()
     pool.make({0: make})
     assert pool.memory.nbytes == 128
     (kept, first), (_, second) = given[-2:]
@@ -344,5 +344,5 @@ def test_a_maker_that_fails_leaves_nothing_behind():
         raise ValueError("no kernel")
 
     with pytest.raises(ValueError, match="no kernel"):
-        Pool().make({0: fail})
+        ScratchPool().make({0: fail})
     assert not np.shares_memory(scratch(10), scratch(10))

@@ -5,15 +5,16 @@ import pytest
 
 from spec_tests.support.buffers import filled, zeroed
 from webnn_py import MLGraphBuilder, UnknownError
-from webnn_py.device.on_numpy import chains, table
+from webnn_py.device.on_numpy import table
+from webnn_py.device.on_numpy.passes import fusion
 from webnn_py.operators import arithmetic
 
 
 @pytest.fixture(autouse=True)
 def _small_tiles(monkeypatch):
     """Tiles of 1024 elements, and arrays of any size worth them."""
-    monkeypatch.setattr(chains, "WORTH_TILING", 1)
-    monkeypatch.setattr(chains, "TILE_BYTES", 1)
+    monkeypatch.setattr(fusion, "WORTH_TILING", 1)
+    monkeypatch.setattr(fusion, "TILE_BYTES", 1)
 
 
 async def run(context, shape, draw, data_type="float32"):
@@ -47,7 +48,7 @@ async def test_neighbours_are_one_step_without_memory_between_them(numpy_context
     builder = MLGraphBuilder(numpy_context)
     x = builder.input("x", data_type="float32", shape=[2000])
     graph = await builder.build({"y": builder.mul(builder.add(builder.sub(x, x), x), x)})
-    assert len(graph._handle.compiled._steps) == 1
+    assert len(graph._handle.compiled._calls) == 1
     assert numpy_context.statistics().live_bytes < 2 * 8000, "two whole intermediates"
 
 
@@ -90,7 +91,7 @@ async def test_a_kernel_that_raises_in_a_tile_is_named_with_its_label(numpy_cont
 
         return fail
 
-    monkeypatch.setitem(table._TABLE, arithmetic.add, table.Entry(make, None, table.elements))
+    monkeypatch.setitem(table._TABLE, arithmetic.add, table.NumpyEntry(make, None, table.elements))
     builder = MLGraphBuilder(numpy_context)
     x = builder.input("x", data_type="float32", shape=[2000])
     graph = await builder.build({"y": builder.mul(builder.add(x, x, label="sum of rows"), x)})

@@ -33,7 +33,7 @@ class DeviceStatistics:
     host_copies: int
 
 
-class Staging:
+class Readback:
     """Where a read leaves the bytes for the script; it counts as live until it is taken or dropped."""
 
     __slots__ = ("_device", "data")
@@ -131,25 +131,25 @@ class Device:
             return None
         return _finish([storage], pending, "write_buffer()")
 
-    def read(self, storage: Storage, staging: Staging) -> Awaitable[None] | None:
-        """Copy the contents of ``storage`` into ``staging``.
+    def read(self, storage: Storage, readback: Readback) -> Awaitable[None] | None:
+        """Copy the contents of ``storage`` into ``readback``.
 
         Raises:
             UnknownError: the contents were never written as they should have been.
         """
         if storage.lent is not None:
-            return _when_back([storage], lambda: self.read(storage, staging))
+            return _when_back([storage], lambda: self.read(storage, readback))
         if storage.failure is not None:
             raise UnknownError(f"read_buffer(): the buffer holds no data, because {storage.failure}")
         self.host_copies += 1
         data = self.backend.read(storage)
         if isawaitable(data):
-            return _like(data, self._finish_read(data, staging))
-        staging.put(data)
+            return _like(data, self._finish_read(data, readback))
+        readback.put(data)
         return None
 
-    async def _finish_read(self, data: Awaitable[HostArray], staging: Staging) -> None:
-        staging.put(await data)
+    async def _finish_read(self, data: Awaitable[HostArray], readback: Readback) -> None:
+        readback.put(await data)
 
     def release(self, storage: Storage) -> Awaitable[None] | None:
         """Let go of the memory of ``storage``, if it has any."""

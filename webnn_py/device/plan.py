@@ -1,4 +1,4 @@
-"""From a drawing to an order of work: what can be computed at build, and which intermediates share memory.
+"""From a graph to an order of work: what can be computed at build, and which intermediates share memory.
 
 Shared by the backends; what memory it is that they share, it does not know.
 """

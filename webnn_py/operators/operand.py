@@ -1,4 +1,4 @@
-"""``MLOperand``: the handle of a value in a drawing that is not built yet."""
+"""``MLOperand``: the handle of a value in a graph that is not built yet."""
 
 from typing import Self, final
 

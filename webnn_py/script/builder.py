@@ -1,4 +1,4 @@
-"""``MLGraphBuilder``: draws a graph, one operator at a time, and checks each as it is drawn."""
+"""``MLGraphBuilder``: builds a graph, one operator at a time, and checks each as it is added."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ class MLGraphBuilder(OperatorMethods):
     # --- build -----------------------------------------------------------------------------------------------
 
     def build(self, outputs: Mapping[str, MLOperand]) -> MLPromise[MLGraph]:
-        """Compile the drawing for the context's device; the builder can then draw no more.
+        """Compile the graph for the context's device; the builder can then draw no more.
 
         Args:
             outputs: the operands to compute, by name. Inputs and constants themselves cannot be outputs: use
@@ -220,14 +220,14 @@ class MLGraphBuilder(OperatorMethods):
         """
         try:
             named = self._check_outputs(outputs)
-            drawing = Graph.reaching({name: self._values[operand] for name, operand in named.items()})
-            self._check_constant_buffers(drawing)
+            graph = Graph.reaching({name: self._values[operand] for name, operand in named.items()})
+            self._check_constant_buffers(graph)
         except (TypeError, InvalidStateError) as error:
             return MLPromise._rejected(error)
-        graph = MLGraph._create(self._context, drawing)
+        ml_graph = MLGraph._create(self._context, graph)
         self._has_built = True
         self._forget()
-        return self._enqueue_build(graph, drawing)
+        return self._enqueue_build(ml_graph, graph)
 
     def _check_outputs(self, outputs: object) -> dict[str, MLOperand]:
         if not isinstance(outputs, Mapping):
@@ -250,33 +250,33 @@ class MLGraphBuilder(OperatorMethods):
                 raise TypeError(f"build(): outputs[{name!r}] is {kind}; use identity() of it instead")
         return named
 
-    def _check_constant_buffers(self, drawing: Graph) -> None:
-        for value in (value for node in drawing.nodes for value in node.inputs):
+    def _check_constant_buffers(self, graph: Graph) -> None:
+        for value in (value for node in graph.nodes for value in node.inputs):
             buffer = self._constant_buffers.get(value)
             if buffer is not None:
                 buffer._check_alive("build", repr(buffer))
 
-    def _enqueue_build(self, graph: MLGraph, drawing: Graph) -> MLPromise[MLGraph]:
+    def _enqueue_build(self, ml_graph: MLGraph, graph: Graph) -> MLPromise[MLGraph]:
         promise: MLPromise[MLGraph] = MLPromise._create()
         context = self._context
-        context._graphs[graph] = None
+        context._graphs[ml_graph] = None
 
         def settled(error: Exception | None) -> None:
             if error is None:
-                promise._resolve(graph)
+                promise._resolve(ml_graph)
                 return
-            graph.destroy()
+            ml_graph.destroy()
             refusal = OperationError(f"build(): the graph cannot be compiled: {str(error) or type(error).__name__}")
             refusal.__cause__ = error
             promise._reject(refusal)
 
-        work = partial(context._device.compile, drawing, graph._handle)
+        work = partial(context._device.compile, graph, ml_graph._handle)
         aborted = partial(context._abort, promise, "build")
         context._timeline.enqueue(DeviceOperation("build", work, settled, aborted=aborted))
         return promise
 
     def destroy(self) -> None:
-        """Drop the drawing and its constants without building it; not in the specification. Idempotent."""
+        """Drop the graph and its constants without building it; not in the specification. Idempotent."""
         self._destroyed = True
         self._forget()
 

@@ -18,7 +18,7 @@ from webnn_py.descriptors import (
     operand_descriptor,
 )
 from webnn_py.device.backend import Backend, BackendInfo, HostArray, Storage
-from webnn_py.device.device import Device, GraphHandle, Staging
+from webnn_py.device.device import Device, GraphHandle, Readback
 from webnn_py.errors import InvalidStateError
 from webnn_py.handle import Handle
 from webnn_py.script.buffer import MLBuffer
@@ -273,21 +273,21 @@ class MLContext(Handle, SharesBuffers):
             return rejected("read_buffer", error)
         promise: MLPromise[Any] = MLPromise._create()
         buffer._pending_reads[promise] = None
-        staging = Staging(self._device)
+        readback = Readback(self._device)
         self._timeline.enqueue(
             DeviceOperation(
                 "read_buffer",
-                partial(self._device.read, buffer._storage, staging),
-                partial(self._settle_read, promise, buffer, staging, out),
-                aborted=partial(self._abort_read, promise, staging),
+                partial(self._device.read, buffer._storage, readback),
+                partial(self._settle_read, promise, buffer, readback, out),
+                aborted=partial(self._abort_read, promise, readback),
             )
         )
         return promise
 
     def _settle_read(
-        self, promise: MLPromise[Any], buffer: MLBuffer, staging: Staging, out: object, error: Exception | None
+        self, promise: MLPromise[Any], buffer: MLBuffer, readback: Readback, out: object, error: Exception | None
     ) -> None:
-        data = staging.take()
+        data = readback.take()
         if promise.state != "pending":
             return  # destroy() was faster; out must not be written
         del buffer._pending_reads[promise]
@@ -305,8 +305,8 @@ class MLContext(Handle, SharesBuffers):
             target[...] = data
             promise._resolve(None)
 
-    def _abort_read(self, promise: MLPromise[Any], staging: Staging) -> None:
-        staging.take()
+    def _abort_read(self, promise: MLPromise[Any], readback: Readback) -> None:
+        readback.take()
         self._abort(promise, "read_buffer")
 
     create_tensor = create_buffer

@@ -37,13 +37,13 @@ class MLGraph(Handle):
     output_descriptors: Mapping[str, MLOperandDescriptor]
 
     @classmethod
-    def _create(cls, context: MLContext, drawing: Graph) -> Self:
+    def _create(cls, context: MLContext, graph: Graph) -> Self:
         self = cls.__new__(cls)
         self._context = context
         self._destroyed = False
         self._handle = GraphHandle()
-        self.input_descriptors = MappingProxyType({n: v.descriptor for n, v in drawing.inputs.items()})
-        self.output_descriptors = MappingProxyType({n: v.descriptor for n, v in drawing.outputs.items()})
+        self.input_descriptors = MappingProxyType({n: v.descriptor for n, v in graph.inputs.items()})
+        self.output_descriptors = MappingProxyType({n: v.descriptor for n, v in graph.outputs.items()})
         return self
 
     def destroy(self) -> None:

@@ -12,7 +12,7 @@ import trio
 from webnn_py.descriptors import BYTES_PER_ELEMENT, MLOperandDataType, MLOperandDescriptor
 from webnn_py.device.backend import BackendInfo, Capabilities, HostArray, Storage
 from webnn_py.device.on_numpy import kernels  # noqa: F401 - enters every kernel into the table
-from webnn_py.device.on_numpy.compiled import NumpyGraph
+from webnn_py.device.on_numpy.executable import NumpyGraph
 from webnn_py.device.on_numpy.table import find
 from webnn_py.graph import Graph
 from webnn_py.operators.declaration import Operator

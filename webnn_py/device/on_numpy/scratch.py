@@ -34,7 +34,7 @@ def allowance(node: Node) -> int:
     return max(LEAST, int(SHARE * touched))
 
 
-class Pool:
+class ScratchPool:
     """The scratch of a graph: as much as the node that needs most.
 
     Attributes:
@@ -98,7 +98,7 @@ class Pool:
             self.memory = np.empty(self._needed, np.uint8)
 
 
-_POOL: ContextVar[Pool | None] = ContextVar("_POOL", default=None)
+_POOL: ContextVar[ScratchPool | None] = ContextVar("_POOL", default=None)
 
 
 def scratch(shape: int | tuple[int, ...], data_type: npt.DTypeLike = np.float32) -> Array:

@@ -5,8 +5,8 @@ function of arrays: the operands in declaration order (those that are there, seq
 per output to fill. Arrays have exactly the descriptors' data types and shapes. Operands may be views of any layout
 and must not be written; outputs are C-contiguous, hold garbage at first, and never overlap an operand.
 
-Kernels run under ``np.errstate(all="ignore")``, possibly in a worker thread, and keep no state between calls. Room for
-what they compute on the way they take from ``scratch`` as they are made; at each call it holds garbage, too.
+Kernels run under ``np.errstate(all="ignore")``, possibly in a worker thread, and keep no state between calls. Memory
+for what they compute on the way they take from ``scratch`` as they are made; at each call it holds garbage, too.
 """
 
 import math
@@ -36,7 +36,7 @@ Work = Callable[[Node], float]
 
 
 @attrs.frozen
-class Entry:
+class NumpyEntry:
     """How the numpy device runs one operator: ``view`` where it has one and the strides allow it, else ``make``."""
 
     make: Callable[[Node], Kernel]
@@ -53,7 +53,7 @@ class DispatchError(RuntimeError):
         return cls(f"{node}: {str(error) or type(error).__name__}")
 
 
-_TABLE: dict[Operator[..., Any], Entry] = {}
+_TABLE: dict[Operator[..., Any], NumpyEntry] = {}
 
 
 def elements(node: Node) -> float:
@@ -68,7 +68,7 @@ def kernel(
     """Register the maker of an operator's kernel."""
 
     def register(make: Callable[[Node], Kernel]) -> Callable[[Node], Kernel]:
-        _enter(operator, Entry(make, None, work))
+        _enter(operator, NumpyEntry(make, None, work))
         return make
 
     return register
@@ -83,7 +83,7 @@ def view(
     """
 
     def register(make: Callable[[Node], View]) -> Callable[[Node], View]:
-        _enter(operator, Entry(otherwise or _copying(make), make, elements))
+        _enter(operator, NumpyEntry(otherwise or _copying(make), make, elements))
         return make
 
     return register
@@ -97,18 +97,18 @@ def _copying(make: Callable[[Node], View]) -> Callable[[Node], Kernel]:
     return make_copy
 
 
-def _enter(operator: Operator[..., Any], entry: Entry) -> None:
+def _enter(operator: Operator[..., Any], entry: NumpyEntry) -> None:
     if operator in _TABLE:
         raise RuntimeError(f"{operator.spec_name} already has a numpy kernel")
     _TABLE[operator] = entry
 
 
-def find(operator: Operator[..., Any]) -> Entry | None:
+def find(operator: Operator[..., Any]) -> NumpyEntry | None:
     """The operator's entry, or None when this device cannot run it."""
     return _TABLE.get(operator)
 
 
-def entry_of(node: Node) -> Entry:
+def entry_of(node: Node) -> NumpyEntry:
     """The entry of a node's operator.
 
     Raises:

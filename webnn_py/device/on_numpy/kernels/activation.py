@@ -3,13 +3,16 @@
 ``clip`` with both bounds stands for max and min with a number: numpy vectorizes it, but not ``maximum`` with a scalar.
 """
 
+import itertools
+from collections.abc import Iterator
+
 import numpy as np
 
-from webnn_py.device.on_numpy.kernels import _special
-from webnn_py.device.on_numpy.kernels._blocks import float_blocks, float_ufunc, in_blocks, passes
-from webnn_py.device.on_numpy.kernels._float16 import INFINITY_BITS, MAGNITUDE_BITS
-from webnn_py.device.on_numpy.kernels._softmax import softmax_along
-from webnn_py.device.on_numpy.table import Array, Kernel, kernel, scalar
+from webnn_py.device.on_numpy.routines import special
+from webnn_py.device.on_numpy.routines.blocks import BLOCK_BYTES, Index, float_blocks, float_ufunc, in_blocks, passes
+from webnn_py.device.on_numpy.routines.float16 import INFINITY_BITS, MAGNITUDE_BITS, NARROWING, narrow, widen
+from webnn_py.device.on_numpy.scratch import allowance, scratch
+from webnn_py.device.on_numpy.table import Array, Kernel, kernel, product, scalar
 from webnn_py.graph import Node
 from webnn_py.operators import activation
 from webnn_py.operators.activation import clamp_bounds
@@ -80,43 +83,43 @@ def to_order(bits: Array, order: Array) -> None:
 def elu(node: Node) -> Kernel:
     alpha = option(node, "alpha")
 
-    def step(x: Array, y: Array, positive: Array) -> None:
+    def compute(x: Array, y: Array, positive: Array) -> None:
         x.clip(MINUS_INFINITY, ZERO, out=y)
         np.expm1(y, out=y)
         np.multiply(y, alpha, out=y)
         x.clip(ZERO, INFINITY, out=positive)
         np.add(y, positive, out=y)
 
-    return float_blocks(node, step, np.float32)
+    return float_blocks(node, compute, np.float32)
 
 
 @kernel(activation.gelu, work=passes(16))
 def gelu(node: Node) -> Kernel:
-    return float_blocks(node, _special.gelu, np.float32, np.float32)
+    return float_blocks(node, special.gelu, np.float32, np.float32)
 
 
 @kernel(activation.hard_sigmoid)
 def hard_sigmoid(node: Node) -> Kernel:
     alpha, beta = option(node, "alpha"), option(node, "beta")
 
-    def step(x: Array, y: Array) -> None:
+    def compute(x: Array, y: Array) -> None:
         np.multiply(x, alpha, out=y)
         np.add(y, beta, out=y)
         y.clip(ZERO, ONE, out=y)
 
-    return float_blocks(node, step)
+    return float_blocks(node, compute)
 
 
 @kernel(activation.hard_swish, work=passes(2))
 def hard_swish(node: Node) -> Kernel:
-    def step(x: Array, y: Array, factor: Array) -> None:
+    def compute(x: Array, y: Array, factor: Array) -> None:
         np.add(x, THREE, out=y)
         y.clip(ZERO, SIX, out=y)
         np.divide(y, SIX, out=y)
         x.clip(MINUS_THREE, INFINITY, out=factor)  # where y is 0, lest -Infinity times it be NaN
         np.multiply(y, factor, out=y)
 
-    return float_blocks(node, step, np.float32)
+    return float_blocks(node, compute, np.float32)
 
 
 @kernel(activation.leaky_relu)
@@ -126,22 +129,22 @@ def leaky_relu(node: Node) -> Kernel:
         return relu(node)  # Infinity · 0 is NaN
     higher_or_lower = np.maximum if alpha <= 1 else np.minimum
 
-    def step(x: Array, y: Array) -> None:
+    def compute(x: Array, y: Array) -> None:
         np.multiply(x, alpha, out=y)
         higher_or_lower(x, y, out=y)
 
-    return float_blocks(node, step)
+    return float_blocks(node, compute)
 
 
 @kernel(activation.linear)
 def linear(node: Node) -> Kernel:
     alpha, beta = option(node, "alpha"), option(node, "beta")
 
-    def step(x: Array, y: Array) -> None:
+    def compute(x: Array, y: Array) -> None:
         np.multiply(x, alpha, out=y)
         np.add(y, beta, out=y)
 
-    return float_blocks(node, step)
+    return float_blocks(node, compute)
 
 
 @kernel(activation.prelu, work=passes(2))
@@ -151,18 +154,18 @@ def prelu(node: Node) -> Kernel:
     lowest, highest = (scalar(bound, in_type) for bound in clamp_bounds(in_type, None, None))
     zero = scalar(0, in_type)
 
-    def step(x: Array, slope: Array, y: Array, positive: Array) -> None:
+    def compute(x: Array, slope: Array, y: Array, positive: Array) -> None:
         x.clip(lowest, zero, out=y)
         np.multiply(y, slope, out=y)
         x.clip(zero, highest, out=positive)
         np.add(y, positive, out=y)
 
-    return float_blocks(node, step, in_type) if data_type == "float16" else in_blocks(node, step, in_type)
+    return float_blocks(node, compute, in_type) if data_type == "float16" else in_blocks(node, compute, in_type)
 
 
 @kernel(activation.sigmoid, work=passes(5))
 def sigmoid(node: Node) -> Kernel:
-    def step(x: Array, y: Array) -> None:
+    def compute(x: Array, y: Array) -> None:
         np.negative(x, out=y)
         np.exp(y, out=y)
         np.add(y, ONE, out=y)
@@ -170,17 +173,12 @@ def sigmoid(node: Node) -> Kernel:
         if not x.min() >= LOWEST_POWER:
             np.exp(x, out=y, where=x < LOWEST_POWER)
 
-    return float_blocks(node, step)
-
-
-@kernel(activation.softmax, work=passes(8))
-def softmax(node: Node) -> Kernel:
-    return softmax_along(node)
+    return float_blocks(node, compute)
 
 
 @kernel(activation.softplus, work=passes(9))
 def softplus(node: Node) -> Kernel:
-    def step(x: Array, y: Array, positive: Array) -> None:
+    def compute(x: Array, y: Array, positive: Array) -> None:
         """max(0, x) + ln(1 + exp(-|x|)), where nothing overflows or cancels."""
         np.abs(x, out=y)
         np.negative(y, out=y)
@@ -189,20 +187,162 @@ def softplus(node: Node) -> Kernel:
         x.clip(ZERO, INFINITY, out=positive)
         np.add(y, positive, out=y)
 
-    return float_blocks(node, step, np.float32)
+    return float_blocks(node, compute, np.float32)
 
 
 @kernel(activation.softsign, work=passes(2))
 def softsign(node: Node) -> Kernel:
-    def step(x: Array, y: Array, magnitude: Array) -> None:
+    def compute(x: Array, y: Array, magnitude: Array) -> None:
         x.clip(LOWEST, LARGEST, out=y)  # the limit of infinities, which would give NaN
         np.abs(y, out=magnitude)
         np.add(magnitude, ONE, out=magnitude)
         np.divide(y, magnitude, out=y)
 
-    return float_blocks(node, step, np.float32)
+    return float_blocks(node, compute, np.float32)
 
 
 @kernel(activation.tanh, work=passes(3))
 def tanh(node: Node) -> Kernel:
     return float_ufunc(node, np.tanh)
+
+
+# --- softmax ---------------------------------------------------------------------------------------------------
+
+Form = tuple[int, int, int]
+"""The elements before an axis, along it, and after it."""
+
+LOWEST_MAXIMUM = -7
+HIGHEST_MAXIMUM = 64
+"""exp of this is 2⁹²: sums of exponentials up to here do not overflow float32, however long the row."""
+
+LOWEST_SUM = 2.0**-10
+"""About exp(-7): a row with at least this sum has lost nothing to underflow that its results would show."""
+
+SHORT_ROW = 128
+"""Rows shorter than this are reduced faster when transposed, many rows at a time."""
+
+SHORTEST_RUN = 512
+"""Contiguous runs of elements are not cut shorter than this: overheads would outweigh the cache's speed."""
+
+LONGEST_PRODUCT = 2**15
+"""Longer rows are added up by a reduction: a product would need as many ones."""
+
+
+@kernel(activation.softmax, work=passes(8))
+def softmax(node: Node) -> Kernel:
+    """Make the kernel, which sees its input as [outer, axis, inner] and takes it in blocks of whole rows."""
+    shape, axis = node.outputs[0].shape, node.options["axis"]
+    form = product(shape[:axis]), shape[axis], product(shape[axis + 1 :])
+    ones = np.ones(shape[axis] if shape[axis] <= LONGEST_PRODUCT and form[2] == 1 else 0, np.float32)
+    if node.outputs[0].data_type == "float16":
+        return softmax_in_float16(form, ones, min(BLOCK_BYTES // 8, allowance(node) // (4 + NARROWING)))
+    blocks = list(softmax_blocks(form, BLOCK_BYTES // 8))
+
+    def run(input: Array, output: Array) -> None:
+        x, y = input.reshape(form), output.reshape(form)
+        for block in blocks:
+            if not plain_softmax(x[block], y[block], ones):
+                stable_softmax(x[block], y[block], ones)
+
+    return run
+
+
+def softmax_in_float16(form: Form, ones: Array, limit: int) -> Kernel:
+    """Make the kernel for float16, which computes on blocks of at most ``limit`` elements of float32."""
+    if form[1] * min(SHORTEST_RUN, form[2]) > limit:
+        return softmax_in_pieces(form, limit)
+    blocks = list(softmax_blocks(form, limit))
+    memory = scratch(limit)
+
+    def run(input: Array, output: Array) -> None:
+        x, y = input.reshape(form), output.reshape(form)
+        for block in blocks:
+            wide = widened(x[block], memory)
+            if not plain_softmax(wide, wide, ones):
+                stable_softmax(widened(x[block], memory), wide, ones)
+            narrow(wide, y[block])
+
+    return run
+
+
+def softmax_in_pieces(form: Form, limit: int) -> Kernel:
+    """Make the kernel for float16 and rows so long that they are widened for each pass anew, piece by piece."""
+    outer, length, inner = form
+    width = min(SHORTEST_RUN, inner)
+    step = max(1, limit // width)
+    pieces = [slice(start, start + step) for start in range(0, length, step)]
+    memory = scratch(step * width)
+
+    def powers(x: Array, maxima: Array) -> Array:
+        wide = widened(x, memory)
+        np.subtract(wide, maxima, out=wide)
+        return np.exp(wide, out=wide)
+
+    def run(input: Array, output: Array) -> None:
+        x, y = input.reshape(form), output.reshape(form)
+        for row, column in itertools.product(range(outer), range(0, inner, width)):
+            block = slice(row, row + 1), slice(None), slice(column, column + width)
+            source, target = x[block], y[block]
+            maxima = np.maximum.reduce([row_maxima(widened(source[:, piece], memory)) for piece in pieces])
+            sums = np.add.reduce([powers(source[:, piece], maxima).sum(axis=1, keepdims=True) for piece in pieces])
+            for piece in pieces:
+                wide = powers(source[:, piece], maxima)
+                narrow(np.divide(wide, sums, out=wide), target[:, piece])
+
+    return run
+
+
+def widened(x: Array, memory: Array) -> Array:
+    """A float16 array in float32, in the beginning of a piece of scratch."""
+    wide = memory[: x.size].reshape(x.shape)
+    widen(x, wide)
+    return wide
+
+
+def softmax_blocks(form: Form, limit: int) -> Iterator[Index]:
+    """Cut [outer, axis, inner] into blocks of about ``limit`` elements that hold the axis whole."""
+    outer, length, inner = form
+    width = min(max(SHORTEST_RUN, limit // length), inner)
+    rows = max(1, limit // (length * width))
+    for start in range(0, outer, rows):
+        for left in range(0, inner, width):
+            yield slice(start, start + rows), slice(None), slice(left, left + width)
+
+
+def plain_softmax(x: Array, y: Array, ones: Array) -> bool:
+    """Fill ``y`` with the softmax of ``x`` along the middle axis, as it stands; tell whether that went well.
+
+    Softmax is the same for x less any number. One would subtract each row's maximum, lest exponentials overflow or
+    all of them vanish; most often neither can happen as x stands, and then subtracting only costs time and precision.
+    """
+    if not LOWEST_MAXIMUM <= x.max() <= HIGHEST_MAXIMUM:
+        return False
+    np.exp(x, out=y)
+    sums = row_sums(y, ones)
+    if not sums.min() >= LOWEST_SUM:
+        return False
+    np.divide(y, sums, out=y)
+    return True
+
+
+def stable_softmax(x: Array, y: Array, ones: Array) -> None:
+    """Do the same, subtracting maxima."""
+    np.subtract(x, row_maxima(x), out=y)
+    np.exp(y, out=y)
+    np.divide(y, row_sums(y, ones), out=y)
+
+
+def row_sums(y: Array, ones: Array) -> Array:
+    """The sums along the middle axis, which stays as 1; where it is the last, BLAS is fastest."""
+    if y.shape[2] > 1 or not len(ones):
+        return np.add.reduce(y, axis=1, keepdims=True)
+    sums: Array = np.matmul(y[:, :, 0], ones)
+    return sums[:, np.newaxis, np.newaxis]
+
+
+def row_maxima(x: Array) -> Array:
+    """The maxima along the middle axis, which stays as 1."""
+    if x.shape[2] > 1 or x.shape[1] >= SHORT_ROW:
+        return np.maximum.reduce(x, axis=1, keepdims=True)
+    maxima: Array = np.maximum.reduce(x[:, :, 0].T.copy(), axis=0)
+    return maxima[:, np.newaxis, np.newaxis]

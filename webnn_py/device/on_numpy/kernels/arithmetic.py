@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from webnn_py.device.on_numpy.kernels._blocks import in_blocks
+from webnn_py.device.on_numpy.routines.blocks import in_blocks
 from webnn_py.device.on_numpy.table import Array, Kernel, kernel
 from webnn_py.graph import Node
 from webnn_py.operators import arithmetic

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 
 from webnn_py.descriptors import BYTES_PER_ELEMENT, MLOperandDataType
-from webnn_py.device.on_numpy.kernels._blocks import in_blocks, passes, reshaped_in_blocks
-from webnn_py.device.on_numpy.kernels._float16 import NARROWING, in_float32, narrow, widen
+from webnn_py.device.on_numpy.routines.blocks import in_blocks, passes, reshaped_in_blocks
+from webnn_py.device.on_numpy.routines.float16 import NARROWING, in_float32, narrow, widen
 from webnn_py.device.on_numpy.table import Array, Kernel, kernel, scalar
 from webnn_py.graph import Node
 from webnn_py.operators import conversion

@@ -7,12 +7,13 @@ from math import prod
 
 import numpy as np
 
-from webnn_py.device.on_numpy.bands import inside, steps_of, tile_size, tile_starts
-from webnn_py.device.on_numpy.blas import float32, for_blas
-from webnn_py.device.on_numpy.convolving import Conv, filter_matrices
+from webnn_py.device.on_numpy.routines.blas import float32, for_blas
+from webnn_py.device.on_numpy.routines.conv_sizes import Convolution
+from webnn_py.device.on_numpy.routines.im2col import PRODUCT_TILE, im2col_pixels, im2col_planes, shifted_pixels
+from webnn_py.device.on_numpy.routines.packed_filter import filter_matrices
+from webnn_py.device.on_numpy.routines.tiling import inside, steps_of, tile_size, tile_starts
 from webnn_py.device.on_numpy.scratch import scratch
 from webnn_py.device.on_numpy.table import Array, Kernel, kernel
-from webnn_py.device.on_numpy.unrolling import PRODUCT_TILE, shifted_pixels, unrolled_pixels, unrolled_planes
 from webnn_py.graph import Node
 from webnn_py.operators import convolution
 from webnn_py.operators.windows import Slide
@@ -20,30 +21,30 @@ from webnn_py.operators.windows import Slide
 
 def multiply_adds(node: Node) -> float:
     """One for each element of the output and each that it sums over."""
-    return Conv.of(node).multiply_adds
+    return Convolution.of(node).multiply_adds
 
 
 def transposed_multiply_adds(node: Node) -> float:
     """One for each element of the input and each that it is added to."""
-    conv = Conv.of(node)
+    conv = Convolution.of(node)
     return float(node.operand("input").element_count * conv.group_outputs * len(conv.taps))
 
 
 @kernel(convolution.conv2d, work=multiply_adds)
 def conv2d(node: Node) -> Kernel:
-    conv = Conv.of(node)
+    conv = Convolution.of(node)
     if conv.is_pointwise and conv.data_type == "float32":
         convolve = pointwise(conv)
     elif conv.layout == "nhwc" and conv.groups == 1:
-        convolve = unrolled_pixels(conv)
+        convolve = im2col_pixels(conv)
     elif conv.layout == "nhwc" and conv.is_depthwise:
         convolve = shifted_pixels(conv)
     else:
-        convolve = unrolled_planes(conv)
+        convolve = im2col_planes(conv)
     return conv.upright(convolve)
 
 
-def pointwise(conv: Conv) -> Kernel:
+def pointwise(conv: Convolution) -> Kernel:
     """A convolution of single elements: a matrix product of the filter and the images as they are."""
     nchw = conv.layout == "nchw"
     steps = tuple(slice(None, None, slide.stride) for slide in conv.slides)
@@ -69,13 +70,13 @@ def pointwise(conv: Conv) -> Kernel:
 @kernel(convolution.conv_transpose2d, work=transposed_multiply_adds)
 def conv_transpose2d(node: Node) -> Kernel:
     """Multiply all elements by the filter, then add what falls on the same place."""
-    conv = Conv.of(node)
+    conv = Convolution.of(node)
     if conv.input_channels % conv.groups:
         raise ValueError(f"{node}: {conv.groups} groups do not divide {conv.input_channels} input channels")
     return conv.upright(spread_out(conv))
 
 
-def spread_out(conv: Conv) -> Kernel:
+def spread_out(conv: Convolution) -> Kernel:
     """The kernel: some output channels of each group at a time, and of them tiles of rows."""
     spread = Spread(conv)
     height, width = conv.output_sizes
@@ -117,7 +118,7 @@ class Spread:
         outputs: the output channels of each group that are computed at a time.
     """
 
-    def __init__(self, conv: Conv) -> None:
+    def __init__(self, conv: Convolution) -> None:
         self._conv = conv
         nchw = conv.layout == "nchw"
         self._is_copied = conv.data_type != "float32" or not (nchw or conv.filter_layout == "hwoi")

@@ -55,7 +55,7 @@ def gather(node: Node) -> Kernel:
         length = most // (NUMBER_BYTES + taken_bytes)
     length = max(1, min(count, length))
     some = max(1, min(length, most // (NUMBER_BYTES + taken_bytes)))
-    room = scratch(length, np.intp)
+    memory = scratch(length, np.intp)
 
     def take(input: Array, indices: Array, output: Array) -> None:
         indices, results = indices.reshape(-1), output.reshape(outer, count, inner)
@@ -64,7 +64,7 @@ def gather(node: Node) -> Kernel:
         step = length if is_dense else some
         for start in range(0, count, step):
             block = slice(start, min(start + step, count))
-            found = positions(indices[block], size, room[: block.stop - start])
+            found = positions(indices[block], size, memory[: block.stop - start])
             if is_dense:
                 np.take(rows, found, 1, out=results[:, block], mode=IN_RANGE)
             else:
@@ -76,7 +76,7 @@ def gather(node: Node) -> Kernel:
 
 @kernel(indexing.gather_elements, work=looked_up)
 def gather_elements(node: Node) -> Kernel:
-    layout = Elements.of(node)
+    layout = SelectedElements.of(node)
 
     def take(input: Array, indices: Array, output: Array) -> None:
         elements, taken = input.reshape(-1), output.reshape(layout.shape)
@@ -88,7 +88,7 @@ def gather_elements(node: Node) -> Kernel:
 
 @kernel(indexing.scatter_elements)
 def scatter_elements(node: Node) -> Kernel:
-    layout = Elements.of(node)
+    layout = SelectedElements.of(node)
 
     def put(input: Array, indices: Array, updates: Array, output: Array) -> None:
         np.copyto(output, input)
@@ -100,7 +100,7 @@ def scatter_elements(node: Node) -> Kernel:
 
 
 @attrs.frozen
-class Elements:
+class SelectedElements:
     """Which elements of the input, in row-major order, single indices along an axis select.
 
     Attributes:
@@ -116,7 +116,7 @@ class Elements:
     scratch: Array
 
     @classmethod
-    def of(cls, node: Node) -> "Elements":
+    def of(cls, node: Node) -> "SelectedElements":
         """The layout of a node's ``indices`` along its ``axis``."""
         axis, shape = node.options["axis"], node.operand("input").shape
         outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])

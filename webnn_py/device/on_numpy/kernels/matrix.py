@@ -7,9 +7,9 @@ from typing import Final
 
 import numpy as np
 
-from webnn_py.device.on_numpy.blas import float32, for_blas
-from webnn_py.device.on_numpy.kernels._blocks import part_of, tiles
-from webnn_py.device.on_numpy.kernels._float16 import NARROWING, narrow, widen
+from webnn_py.device.on_numpy.routines.blas import float32, for_blas
+from webnn_py.device.on_numpy.routines.blocks import part_of, tiles
+from webnn_py.device.on_numpy.routines.float16 import NARROWING, narrow, widen
 from webnn_py.device.on_numpy.scratch import allowance, scratch
 from webnn_py.device.on_numpy.table import Array, Kernel, kernel
 from webnn_py.graph import Node
@@ -126,9 +126,9 @@ class Widened:
                 np.add(block, self._multiply(a[..., row, depth], factor, self._term), out=block)
             finish(block, row, column)
 
-    def _multiply(self, a: Array, b: Array, room: Array) -> Array:
+    def _multiply(self, a: Array, b: Array, memory: Array) -> Array:
         shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
-        block = room[: math.prod(shape)].reshape(shape)
+        block = memory[: math.prod(shape)].reshape(shape)
         return np.matmul(widened(a, self._a), b, out=block)
 
 
@@ -147,11 +147,11 @@ def elements(sizes: Sizes) -> int:
     return rows * inner + inner * columns + (2 + NARROWING // 4) * rows * columns
 
 
-def widened(matrices: Array, room: Array) -> Array:
+def widened(matrices: Array, memory: Array) -> Array:
     """Float16 matrices in float32, in the beginning of a piece of scratch, in the order in which they lie."""
     if matrices.strides[-1] > matrices.strides[-2]:
-        return widened(matrices.swapaxes(-1, -2), room).swapaxes(-1, -2)
-    wide = room[: matrices.size].reshape(matrices.shape)
+        return widened(matrices.swapaxes(-1, -2), memory).swapaxes(-1, -2)
+    wide = memory[: matrices.size].reshape(matrices.shape)
     widen(matrices, wide)
     return wide
 

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 import attrs
 import numpy as np
 
-from webnn_py.device.on_numpy.kernels._blocks import Index, Shape, part_of
-from webnn_py.device.on_numpy.kernels._float16 import NARROWING, in_float32, narrow, widen
-from webnn_py.device.on_numpy.kernels._lanes import flat_tiles
+from webnn_py.device.on_numpy.routines.blocks import Index, Shape, part_of
+from webnn_py.device.on_numpy.routines.float16 import NARROWING, in_float32, narrow, widen
+from webnn_py.device.on_numpy.routines.rows import flat_tiles
 from webnn_py.device.on_numpy.scratch import allowance, scratch
 from webnn_py.device.on_numpy.table import Array, Kernel, kernel, product, scalar, unbuffered
 from webnn_py.graph import Node
@@ -62,7 +62,7 @@ def batch_normalization(node: Node) -> Kernel:
     in_float16 = node.outputs[0].data_type == "float16"
     layout = PerFeature.of(node.outputs[0].shape, node.options["axis"], _most_elements(node, 4))
     epsilon = _epsilon(node)
-    room = scratch(layout.block_elements if in_float16 else 0)
+    memory = scratch(layout.block_elements if in_float16 else 0)
 
     def run(*arrays: Array) -> None:
         given = _named(node, arrays)
@@ -76,7 +76,7 @@ def batch_normalization(node: Node) -> Kernel:
             for block in blocks:
                 source, result = x[block], output[block]
                 if in_float16:
-                    source = result = room[: source.size].reshape(source.shape)
+                    source = result = memory[: source.size].reshape(source.shape)
                     widen(x[block], source)
                 count = source.shape[0]
                 np.subtract(source, mean[:count], out=result)
@@ -260,7 +260,7 @@ class Normalizer:
             self._columns = [()]
         self._ones = np.ones(piece, np.float32)
         self._sums = scratch((3, step, 1, width) if is_side_by_side else (3, step, 1))
-        self._room = scratch(step * piece * width if self._is_copied else 0)
+        self._memory = scratch(step * piece * width if self._is_copied else 0)
         self._squares = scratch(step * piece * width if is_side_by_side else 0)
 
     def run(
@@ -326,7 +326,7 @@ class Normalizer:
 
     def _form(self, part: Part) -> Array:
         """The scratch for a part."""
-        return self._room[: product(part.shape)].reshape(part.shape)
+        return self._memory[: product(part.shape)].reshape(part.shape)
 
     def _load(self, part: Part) -> Array:
         """A part of the input, in float32."""

@@ -9,7 +9,8 @@ from typing import Any, Final
 import attrs
 import numpy as np
 
-from webnn_py.device.on_numpy.bands import Band, inside, tile_size, tile_starts
+from webnn_py.device.on_numpy.routines.im2col_tiles import Im2colTile
+from webnn_py.device.on_numpy.routines.tiling import inside, tile_size, tile_starts
 from webnn_py.device.on_numpy.scratch import allowance, scratch
 from webnn_py.device.on_numpy.table import Array, Kernel, kernel, scalar
 from webnn_py.graph import Node
@@ -21,7 +22,7 @@ TILE: Final = 2**18
 
 
 @attrs.frozen
-class Pool:
+class Pooling:
     """What a node pools, and how.
 
     Attributes:
@@ -44,7 +45,7 @@ class Pool:
     most_elements: int
 
     @classmethod
-    def of(cls, node: Node, combine: np.ufunc, padding: float, prepare: np.ufunc | None = None) -> "Pool":
+    def of(cls, node: Node, combine: np.ufunc, padding: float, prepare: np.ufunc | None = None) -> "Pooling":
         """Read a node."""
         options: Any = node.options
         layout = options["layout"]
@@ -100,20 +101,20 @@ class Pool:
 
 def pool_work(node: Node) -> float:
     """The operations that pooling takes."""
-    return Pool.of(node, np.add, 0).work
+    return Pooling.of(node, np.add, 0).work
 
 
 @kernel(pooling.max_pool2d, work=pool_work)
 def max_pool2d(node: Node) -> Kernel:
     data_type = np.dtype(node.outputs[0].data_type)
     lowest = -np.inf if data_type.kind == "f" else np.iinfo(data_type).min
-    pool = Pool.of(node, np.maximum, lowest)
+    pool = Pooling.of(node, np.maximum, lowest)
     return whole(pool, None) if pool.is_global else windowed(pool, None)
 
 
 @kernel(pooling.average_pool2d, work=pool_work)
 def average_pool2d(node: Node) -> Kernel:
-    pool = Pool.of(node, np.add, 0)
+    pool = Pooling.of(node, np.add, 0)
     rows, columns = pool.counts()
     if (rows == rows[0]).all() and (columns == columns[0]).all():
         count = scalar(rows[0] * columns[0], "float32")
@@ -137,7 +138,7 @@ def average_pool2d(node: Node) -> Kernel:
 
 @kernel(pooling.l2_pool2d, work=pool_work)
 def l2_pool2d(node: Node) -> Kernel:
-    pool = Pool.of(node, np.add, 0, np.square)
+    pool = Pooling.of(node, np.add, 0, np.square)
 
     def root(sums: Array, _row: int) -> None:
         np.sqrt(sums, out=sums)
@@ -149,8 +150,8 @@ Finish = Callable[[Array, int], None]
 """Changes the results in place, given the first row of windows that they belong to."""
 
 
-def whole(pool: Pool, finish: Finish | None) -> Kernel:
-    """Pool whole images."""
+def whole(pool: Pooling, finish: Finish | None) -> Kernel:
+    """Pooling whole images."""
     axes = (2, 3) if pool.nchw else (1, 2)
     combined: Callable[[Array], Array] = partial(pool.combine.reduce, axis=axes, dtype=pool.data_type, keepdims=True)
     if pool.prepare is not None:
@@ -165,12 +166,12 @@ def whole(pool: Pool, finish: Finish | None) -> Kernel:
     return run
 
 
-def prepared(pool: Pool, prepare: np.ufunc) -> Callable[[Array], Array]:
+def prepared(pool: Pooling, prepare: np.ufunc) -> Callable[[Array], Array]:
     """The function that combines whole images, some rows of some channels at a time."""
     height, width = (slide.size for slide in pool.slides)
     rows = tile_size(height, pool.most_elements / (width if pool.nchw else width * pool.channels))
     channels = tile_size(pool.channels, pool.most_elements / (width * rows)) if pool.nchw else pool.channels
-    room = scratch(channels * rows * width, pool.data_type)
+    memory = scratch(channels * rows * width, pool.data_type)
     axes = (1, 2) if pool.nchw else (0, 1)
 
     def combined(images: Array) -> Array:
@@ -182,7 +183,7 @@ def prepared(pool: Pool, prepare: np.ufunc) -> Callable[[Array], Array]:
             part = planes[image, channel : channel + channels, row : row + rows]
             if not pool.nchw:
                 part = part.transpose(1, 2, 0)
-            squares = room[: part.size].reshape(part.shape)
+            squares = memory[: part.size].reshape(part.shape)
             prepare(part, out=squares, dtype=pool.data_type)
             here = result[image, channel : channel + channels, 0, 0]
             pool.combine(here, pool.combine.reduce(squares, axes), out=here)
@@ -191,8 +192,8 @@ def prepared(pool: Pool, prepare: np.ufunc) -> Callable[[Array], Array]:
     return combined
 
 
-def windowed(pool: Pool, finish: Finish | None) -> Kernel:
-    """Pool window by window, in tiles that stay in cache."""
+def windowed(pool: Pooling, finish: Finish | None) -> Kernel:
+    """Pooling window by window, in tiles that stay in cache."""
     height, width = pool.output_sizes
     rows, channels = tile_sizes(pool)
     row_starts = tile_starts(height, rows)
@@ -217,7 +218,7 @@ def windowed(pool: Pool, finish: Finish | None) -> Kernel:
     return run
 
 
-def tile_sizes(pool: Pool) -> tuple[int, int]:
+def tile_sizes(pool: Pooling) -> tuple[int, int]:
     """The rows of windows of a tile, and its channels.
 
     What counts are the padded images, the windows combined by height and by both, and the counts of their elements.
@@ -236,19 +237,19 @@ def tile_sizes(pool: Pool) -> tuple[int, int]:
 
 
 def tile_pooler(
-    pool: Pool, channels: int, rows: int, row_starts: Sequence[int]
+    pool: Pooling, channels: int, rows: int, row_starts: Sequence[int]
 ) -> tuple[Callable[[], None], Callable[[Array, int], Array]]:
     """What prepares the scratch for a call; and the function of images and a first row that combines windows."""
     vertical, horizontal = pool.slides
     lead, inner = ((channels,), ()) if pool.nchw else ((), (channels,))
-    band = Band(lead, inner, pool.slides, (rows, pool.output_sizes[1]), row_starts, pool.data_type, pool.padding)
-    shape = (*lead, rows, band.pitch, *inner)
+    tile = Im2colTile(lead, inner, pool.slides, (rows, pool.output_sizes[1]), row_starts, pool.data_type, pool.padding)
+    shape = (*lead, rows, tile.pitch, *inner)
     phases = sorted({j * horizontal.dilation % horizontal.stride for j in range(horizontal.window)})
     # Runs of the last row go on beyond it, by less than a row: those are windows in excess.
-    memory = scratch((len(phases), prod(shape) + band.pitch * prod(inner)), pool.data_type)
+    memory = scratch((len(phases), prod(shape) + tile.pitch * prod(inner)), pool.data_type)
     stacks = [
         (
-            [band.rows(i, phase) for i in range(vertical.window)],
+            [tile.rows(i, phase) for i in range(vertical.window)],
             memory[index, : prod(shape)].reshape(shape),
         )
         for index, phase in enumerate(phases)
@@ -261,13 +262,13 @@ def tile_pooler(
         shifted.append(memory[phases.index(phase), begin : begin + prod(shape)].reshape(shape))
 
     def run(images: Array, row: int) -> Array:
-        band.fill(images, row, pool.prepare)
+        tile.fill(images, row, pool.prepare)
         for views, target in stacks:
             combine_all(pool.combine, views, target)
         combine_all(pool.combine, shifted, result)
         return result
 
-    return band.clear, run
+    return tile.clear, run
 
 
 def combine_all(combine: np.ufunc, arrays: Sequence[Array], output: Array) -> None:

@@ -16,8 +16,8 @@ from functools import partial
 import attrs
 import numpy as np
 
-from webnn_py.device.on_numpy.bands import tile_size, tile_starts
-from webnn_py.device.on_numpy.kernels._float16 import in_float32, widen
+from webnn_py.device.on_numpy.routines.float16 import in_float32, widen
+from webnn_py.device.on_numpy.routines.tiling import tile_size, tile_starts
 from webnn_py.device.on_numpy.scratch import allowance, scratch
 from webnn_py.device.on_numpy.table import Array, Kernel, kernel
 from webnn_py.graph import Node
@@ -207,8 +207,8 @@ def multiply(widened: Array, x: Array, weights: Array, products: Array) -> None:
     step = max(1, len(widened) // inputs)
     for gate, start in itertools.product(range(len(weights)), range(0, outputs, step)):
         part = weights[gate, :, start : start + step].T
-        room = widened[: part.size] if inputs <= len(widened) else np.empty(part.size, np.float32)
-        wide = room.reshape(part.shape)
+        memory = widened[: part.size] if inputs <= len(widened) else np.empty(part.size, np.float32)
+        wide = memory.reshape(part.shape)
         widen(part, wide)
         np.matmul(x, wide.T, out=products[gate, :, start : start + step])
 

@@ -11,9 +11,9 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from webnn_py.device.on_numpy.kernels._blocks import passes
-from webnn_py.device.on_numpy.kernels._float16 import NARROWING, narrow, widen
-from webnn_py.device.on_numpy.kernels._lanes import Block, Lanes, fold
+from webnn_py.device.on_numpy.routines.blocks import passes
+from webnn_py.device.on_numpy.routines.float16 import NARROWING, narrow, widen
+from webnn_py.device.on_numpy.routines.rows import RowBlock, Rows, fold
 from webnn_py.device.on_numpy.scratch import allowance, scratch
 from webnn_py.device.on_numpy.table import Array, Kernel, kernel
 from webnn_py.graph import Node
@@ -43,25 +43,25 @@ def directly(node: Node, ufunc: np.ufunc) -> Kernel:
     """Reduce the operand as it is, in its own data type."""
     axes, keep = _axes(node), node.options["keep_dimensions"]
     data_type = np.dtype(node.outputs[0].data_type)
-    lanes = Lanes.of(node.operand("input").shape, axes)
+    rows = Rows.of(node.operand("input").shape, axes)
 
     def reduce(input: Array, output: Array) -> None:
         ufunc.reduce(input, axis=axes, dtype=data_type, out=output, keepdims=keep)
 
-    if lanes.permutation is not None or lanes.inner == 1 or lanes.count < 8:
+    if rows.permutation is not None or rows.inner == 1 or rows.count < 8:
         return reduce
 
-    step = max(1, allowance(node) // (lanes.count * lanes.inner * data_type.itemsize))
+    step = max(1, allowance(node) // (rows.count * rows.inner * data_type.itemsize))
 
-    def reduce_lanes(input: Array, output: Array) -> None:
+    def reduce_rows(input: Array, output: Array) -> None:
         if not input.flags.c_contiguous:
             reduce(input, output)
             return
-        values, totals = lanes.arrange(input), output.reshape(lanes.outer, lanes.inner)
-        for start in range(0, lanes.outer, step):
+        values, totals = rows.arrange(input), output.reshape(rows.outer, rows.inner)
+        for start in range(0, rows.outer, step):
             fold(ufunc, values[start : start + step], totals[start : start + step])
 
-    return reduce_lanes
+    return reduce_rows
 
 
 def in_blocks(
@@ -74,26 +74,26 @@ def in_blocks(
 ) -> Kernel:
     """Reduce in scratch blocks of the data type ``working``, after ``before`` on each element."""
     data_type, working = np.dtype(node.outputs[0].data_type), np.dtype(working)
-    lanes = Lanes.of(node.operand("input").shape, _axes(node))
-    # What combining and rounding take is less for each lane than what one and a half of its elements take.
-    item_bytes = working.itemsize * (1.5 + 1.5 / lanes.count) + NARROWING / lanes.count
+    rows = Rows.of(node.operand("input").shape, _axes(node))
+    # What combining and rounding take is less for each row than what one and a half of its elements take.
+    item_bytes = working.itemsize * (1.5 + 1.5 / rows.count) + NARROWING / rows.count
     limit = min(BLOCK, int(allowance(node) / item_bytes))
-    blocks = lanes.blocks(limit)
+    blocks = rows.blocks(limit)
     in_pieces = len(blocks[0].pieces) > 1
     total_type = np.dtype(np.float64) if in_pieces and working.kind == "f" else working
-    room = scratch(limit, working)
+    memory = scratch(limit, working)
 
-    def combine_block(values: Array, block: Block, total: Array) -> None:
+    def combine_block(values: Array, block: RowBlock, total: Array) -> None:
         if not in_pieces:
-            combine(_fill(room, values[block.pieces[0]], block.shape(0), before), total)
+            combine(_fill(memory, values[block.pieces[0]], block.shape(0), before), total)
             return
         parts = np.empty((1, len(block.pieces), total.shape[1]), working)
         for index, piece in enumerate(block.pieces):
-            combine(_fill(room, values[piece], block.shape(index), before), parts[:, index])
+            combine(_fill(memory, values[piece], block.shape(index), before), parts[:, index])
         combine(parts.astype(total_type), total)
 
     def reduce(input: Array, output: Array) -> None:
-        values, outputs = lanes.arrange(input), output.reshape(lanes.outer, lanes.inner)
+        values, outputs = rows.arrange(input), output.reshape(rows.outer, rows.inner)
         for block in blocks:
             result = outputs[block.outer, block.inner]
             total = result if total_type == data_type else np.empty(result.shape, total_type)
@@ -106,9 +106,9 @@ def in_blocks(
     return reduce
 
 
-def _fill(room: Array, values: Array, shape: tuple[int, ...], before: np.ufunc | None = None) -> Array:
+def _fill(memory: Array, values: Array, shape: tuple[int, ...], before: np.ufunc | None = None) -> Array:
     """Put ``values``, or what ``before`` makes of them, into the beginning of the scratch; return that in ``shape``."""
-    block = room[: values.size]
+    block = memory[: values.size]
     target = block.reshape(values.shape)
     if before is not None and values.dtype == block.dtype:
         before(values, out=target)
@@ -162,7 +162,7 @@ def reduce_min(node: Node) -> Kernel:
 
 @kernel(reduction.reduce_mean)
 def reduce_mean(node: Node) -> Kernel:
-    count = Lanes.of(node.operand("input").shape, _axes(node)).count
+    count = Rows.of(node.operand("input").shape, _axes(node)).count
 
     def divide(totals: Array) -> None:
         np.divide(totals, count, out=totals)
@@ -235,23 +235,23 @@ def arg_max(node: Node) -> Kernel:
 
 
 def _arg(node: Node, search: Callable[..., Array], extreme: np.ufunc) -> Kernel:
-    lanes = Lanes.of(node.operand("input").shape, (node.options["axis"],))
-    if 1 < lanes.count <= MAX_BYTE and lanes.inner >= SHORT_RUN:
-        return _arg_in_bytes(node, lanes, search, extreme)
+    rows = Rows.of(node.operand("input").shape, (node.options["axis"],))
+    if 1 < rows.count <= MAX_BYTE and rows.inner >= SHORT_RUN:
+        return _arg_in_bytes(node, rows, search, extreme)
     in_float16 = node.operand("input").data_type == "float16"
-    # Where lanes lie side by side, numpy transposes them first; indices are 64 bits.
-    item_bytes = (4 if in_float16 else 0) + (8 if lanes.inner > 1 else 0) + 8 / lanes.count
+    # Where rows lie side by side, numpy transposes them first; indices are 64 bits.
+    item_bytes = (4 if in_float16 else 0) + (8 if rows.inner > 1 else 0) + 8 / rows.count
     limit = int(allowance(node) / item_bytes)
-    if not in_float16 and lanes.inner == 1:
-        limit = max(limit, lanes.count)
-    blocks = lanes.blocks(limit, run=1)
-    room = scratch(limit if in_float16 else 0)
+    if not in_float16 and rows.inner == 1:
+        limit = max(limit, rows.count)
+    blocks = rows.blocks(limit, run=1)
+    memory = scratch(limit if in_float16 else 0)
 
     def filled(values: Array, shape: tuple[int, ...]) -> Array:
-        return _fill(room, values, shape) if in_float16 else values.reshape(shape)
+        return _fill(memory, values, shape) if in_float16 else values.reshape(shape)
 
     def arg(input: Array, output: Array) -> None:
-        values, indices = lanes.arrange(input), output.reshape(lanes.outer, lanes.inner)
+        values, indices = rows.arrange(input), output.reshape(rows.outer, rows.inner)
         for block in blocks:
             result = indices[block.outer, block.inner]
             if len(block.pieces) == 1:
@@ -265,7 +265,7 @@ def _arg(node: Node, search: Callable[..., Array], extreme: np.ufunc) -> Kernel:
 
 
 def _first_of(pieces: Iterator[Array], starts: list[int], search: Callable[..., Array]) -> Array:
-    """The first place of the extreme, or of NaN, in lanes that come in pieces."""
+    """The first place of the extreme, or of NaN, in rows that come in pieces."""
     bests, places = [], []
     for piece, start in zip(pieces, starts, strict=True):
         place = search(piece, axis=1)
@@ -275,21 +275,21 @@ def _first_of(pieces: Iterator[Array], starts: list[int], search: Callable[..., 
     return np.take_along_axis(np.stack(places, 1), choice[:, np.newaxis], 1)[:, 0]
 
 
-def _arg_in_bytes(node: Node, lanes: Lanes, search: Callable[..., Array], extreme: np.ufunc) -> Kernel:
-    """Search lanes that lie side by side, where numpy's own search would transpose the operand first.
+def _arg_in_bytes(node: Node, rows: Rows, search: Callable[..., Array], extreme: np.ufunc) -> Kernel:
+    """Search rows that lie side by side, where numpy's own search would transpose the operand first.
 
-    Whatever equals the extreme of its lane gets a byte that counts down along the lane; the highest byte tells the
+    Whatever equals the extreme of its row gets a byte that counts down along the row; the highest byte tells the
     first of them.
     """
     data_type = node.operand("input").data_type
     in_float16 = data_type == "float16"
     item = np.dtype("float32" if in_float16 else data_type).itemsize
-    item_bytes = 2 + 1.5 * item * in_float16 + 2 * item / lanes.count
-    limit = max(lanes.count, min(BLOCK, int(allowance(node) / item_bytes)))
-    blocks = lanes.blocks(limit, run=1)
-    room = scratch(limit if in_float16 else 0)
+    item_bytes = 2 + 1.5 * item * in_float16 + 2 * item / rows.count
+    limit = max(rows.count, min(BLOCK, int(allowance(node) / item_bytes)))
+    blocks = rows.blocks(limit, run=1)
+    memory = scratch(limit if in_float16 else 0)
     marks, ranks = scratch(limit, np.bool), scratch(limit, np.uint8)
-    countdown = np.arange(lanes.count, 0, -1, dtype=np.uint8)[:, np.newaxis]
+    countdown = np.arange(rows.count, 0, -1, dtype=np.uint8)[:, np.newaxis]
 
     def arg_block(values: Array, output: Array) -> None:
         best = np.empty(output.shape, values.dtype)
@@ -301,32 +301,32 @@ def _arg_in_bytes(node: Node, lanes: Lanes, search: Callable[..., Array], extrem
         np.equal(values, best[:, np.newaxis], out=equal)
         rank = ranks[: values.size].reshape(values.shape)
         np.multiply(equal.view(np.uint8), countdown, out=rank)
-        np.subtract(lanes.count, np.maximum.reduce(rank, axis=1), out=output, dtype=output.dtype)
+        np.subtract(rows.count, np.maximum.reduce(rank, axis=1), out=output, dtype=output.dtype)
 
     def arg(input: Array, output: Array) -> None:
-        values, indices = lanes.arrange(input), output.reshape(lanes.outer, lanes.inner)
+        values, indices = rows.arrange(input), output.reshape(rows.outer, rows.inner)
         for block in blocks:
-            lane = values[block.pieces[0]]
+            row = values[block.pieces[0]]
             if in_float16:
-                lane = _fill(room, lane, lane.shape)
-            arg_block(lane, indices[block.outer, block.inner])
+                row = _fill(memory, row, row.shape)
+            arg_block(row, indices[block.outer, block.inner])
 
     return arg
 
 
 @kernel(reduction.cumulative_sum, work=passes(8))
 def cumulative_sum(node: Node) -> Kernel:
-    lanes = Lanes.of(node.operand("input").shape, (node.options["axis"],))
+    rows = Rows.of(node.operand("input").shape, (node.options["axis"],))
     exclusive, step = node.options["exclusive"], -1 if node.options["reversed"] else 1
     working = np.dtype(_working(node, wide=True))
     scan: Callable[..., object] = partial(np.add.accumulate, axis=1, dtype=working)
     if working != node.outputs[0].data_type:
-        room = scratch(max(SHORT_RUN, min(BLOCK, allowance(node) // working.itemsize)), working)
-        scan = partial(_scan_side_by_side if lanes.inner >= SHORT_RUN else _scan_rows, room)
+        memory = scratch(max(SHORT_RUN, min(BLOCK, allowance(node) // working.itemsize)), working)
+        scan = partial(_scan_side_by_side if rows.inner >= SHORT_RUN else _scan_rows, memory)
 
     def accumulate(input: Array, output: Array) -> None:
-        values = lanes.arrange(input)[:, ::step]
-        sums = output.reshape(lanes.outer, lanes.count, lanes.inner)[:, ::step]
+        values = rows.arrange(input)[:, ::step]
+        sums = output.reshape(rows.outer, rows.count, rows.inner)[:, ::step]
         if exclusive:
             sums[:, 0] = 0
             values, sums = values[:, :-1], sums[:, 1:]
@@ -335,32 +335,32 @@ def cumulative_sum(node: Node) -> Kernel:
     return accumulate
 
 
-def _scan_side_by_side(room: Array, values: Array, *, out: Array) -> None:
-    """Accumulate along axis 1, many lanes at once."""
+def _scan_side_by_side(memory: Array, values: Array, *, out: Array) -> None:
+    """Accumulate along axis 1, many rows at once."""
     outer, count, inner = values.shape
-    width = min(inner, room.size)
-    rows = max(1, room.size // width)
+    width = min(inner, memory.size)
+    rows = max(1, memory.size // width)
     for row, column in itertools.product(range(0, outer, rows), range(0, inner, width)):
-        lanes = slice(row, row + rows), slice(None), slice(column, column + width)
-        some, sums = values[lanes], out[lanes]
-        lines, _, lane_count = some.shape
-        total = room[: lines * lane_count].reshape(lines, lane_count)
+        block = slice(row, row + rows), slice(None), slice(column, column + width)
+        some, sums = values[block], out[block]
+        lines, _, columns = some.shape
+        total = memory[: lines * columns].reshape(lines, columns)
         total.fill(0)
         for position in range(count):
             np.add(total, some[:, position], out=total)
             np.copyto(sums[:, position], total, casting="same_kind")
 
 
-def _scan_rows(room: Array, values: Array, *, out: Array) -> None:
-    """Accumulate along axis 1, some lanes at a time, or one piece of them after the other."""
+def _scan_rows(memory: Array, values: Array, *, out: Array) -> None:
+    """Accumulate along axis 1, some rows at a time, or one piece of them after the other."""
     outer, count, inner = values.shape
-    step = max(1, min(count, room.size // inner))
-    rows = max(1, room.size // (step * inner))
+    step = max(1, min(count, memory.size // inner))
+    rows = max(1, memory.size // (step * inner))
     for row in range(0, outer, rows):
         carry: Array | None = None
         for start in range(0, count, step):
             piece = slice(row, row + rows), slice(start, start + step)
-            block = room[: values[piece].size].reshape(values[piece].shape)
+            block = memory[: values[piece].size].reshape(values[piece].shape)
             np.copyto(block, values[piece])
             if carry is not None:
                 np.add(block[:, 0], carry, out=block[:, 0])

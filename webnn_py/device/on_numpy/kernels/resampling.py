@@ -8,7 +8,7 @@ from typing import Any, Final
 import attrs
 import numpy as np
 
-from webnn_py.device.on_numpy.bands import tile_size, tile_starts
+from webnn_py.device.on_numpy.routines.tiling import tile_size, tile_starts
 from webnn_py.device.on_numpy.scratch import allowance
 from webnn_py.device.on_numpy.table import Array, Kernel, elements, kernel
 from webnn_py.graph import Node
@@ -23,7 +23,7 @@ SCATTERED: Final = 4
 Places = slice | Array
 """Indices along an axis; a slice where they are evenly spaced, which saves a copy."""
 
-Step = Callable[[Array, Array], None]
+ResampleStep = Callable[[Array, Array], None]
 """Fills its second argument with its first, one axis resampled."""
 
 
@@ -43,14 +43,14 @@ class Stretch:
     new_size: int
     linear: bool
 
-    def whole(self) -> Step:
+    def whole(self) -> ResampleStep:
         """How to resample the whole axis."""
         if self.new_size % self.size == 0:
             return partial(interleave if self.linear else repeat, self.axis, self.new_size // self.size)
         needed, step = self.part(0, self.new_size)
         return lambda source, target: step(source[at(self.axis, needed)], target)
 
-    def part(self, begin: int, end: int) -> tuple[slice, Step]:
+    def part(self, begin: int, end: int) -> tuple[slice, ResampleStep]:
         """How to get the new elements from ``begin`` to ``end``, and from which old ones."""
         # In units of 1 / (2 · new size): where the middle of each new element lies between the middles of the old.
         unit = 2 * self.new_size
@@ -96,7 +96,7 @@ def resample2d(node: Node) -> Kernel:
     rows = tile_size(after[1], min(most / row_bytes, TILE / prod(after[2:])))
     wholes = {stretch.axis: stretch.whole() for stretch in stretches}
     tiles = [
-        (old_rows, slice(row, row + rows), chain(steps, linear=linear, rounded=rounded))
+        (old_rows, slice(row, row + rows), in_succession(steps, linear=linear, rounded=rounded))
         for row in tile_starts(after[1], rows)
         for old_rows, steps in [rows_of(stretches, wholes, row, row + rows, after[1])]
     ]
@@ -136,8 +136,8 @@ def columns_first(rows: Stretch, columns: Stretch, cost: float) -> bool:
 
 
 def rows_of(
-    stretches: Sequence[Stretch], wholes: Mapping[int, Step], begin: int, end: int, height: int
-) -> tuple[slice, list[tuple[int, int, Step]]]:
+    stretches: Sequence[Stretch], wholes: Mapping[int, ResampleStep], begin: int, end: int, height: int
+) -> tuple[slice, list[tuple[int, int, ResampleStep]]]:
     """How to get some rows of the output.
 
     Returns:
@@ -156,7 +156,7 @@ def rows_of(
     return old_rows, steps
 
 
-def chain(steps: Sequence[tuple[int, int, Step]], *, linear: bool, rounded: bool) -> Step:
+def in_succession(steps: Sequence[tuple[int, int, ResampleStep]], *, linear: bool, rounded: bool) -> ResampleStep:
     """Resample one axis after the other.
 
     Args:

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from webnn_py.device.on_numpy.kernels import _special
-from webnn_py.device.on_numpy.kernels._blocks import float_blocks, float_ufunc, passes
+from webnn_py.device.on_numpy.routines import special
+from webnn_py.device.on_numpy.routines.blocks import float_blocks, float_ufunc, passes
 from webnn_py.device.on_numpy.table import Array, Kernel, View, kernel, scalar, view
 from webnn_py.graph import Node
 from webnn_py.operators import unary
@@ -28,7 +28,7 @@ def cos(node: Node) -> Kernel:
 
 @kernel(unary.erf, work=passes(16))
 def erf(node: Node) -> Kernel:
-    return float_blocks(node, _special.erf, *[np.float64] * 3)
+    return float_blocks(node, special.erf, *[np.float64] * 3)
 
 
 @kernel(unary.exp, work=passes(4))

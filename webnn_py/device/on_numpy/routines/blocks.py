@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from webnn_py.device.on_numpy.kernels._float16 import NARROWING, in_float32, narrow
+from webnn_py.device.on_numpy.routines.float16 import NARROWING, in_float32, narrow
 from webnn_py.device.on_numpy.scratch import allowance, scratch
 from webnn_py.device.on_numpy.table import Array, Kernel, Work, elements, product
 from webnn_py.graph import Node
@@ -18,7 +18,7 @@ from webnn_py.graph import Node
 Shape = tuple[int, ...]
 Index = tuple[slice, ...]
 
-Step = Callable[..., object]
+BlockFunction = Callable[..., object]
 """Takes a block of each operand, the block of the output to fill, then scratch arrays of the output block's shape.
 
 Blocks of operands broadcast to the output's; they must not be written.
@@ -33,44 +33,44 @@ def float_ufunc(node: Node, function: np.ufunc) -> Kernel:
     return function if node.outputs[0].data_type == "float32" else float_blocks(node, function)
 
 
-def float_blocks(node: Node, step: Step, *scratch_types: npt.DTypeLike) -> Kernel:
-    """Make a kernel that runs ``step`` on blocks of float32, to and from which it converts float16.
+def float_blocks(node: Node, function: BlockFunction, *scratch_types: npt.DTypeLike) -> Kernel:
+    """Make a kernel that runs ``function`` on blocks of float32, to and from which it converts float16.
 
     Args:
         node: its operands are floats and broadcast to its only output.
-        step: see :data:`Step`.
-        scratch_types: the data types of the scratch arrays that the step takes.
+        function: see :data:`BlockFunction`.
+        scratch_types: the data types of the scratch arrays that the function takes.
     """
     if node.outputs[0].data_type == "float32":
-        return in_blocks(node, step, *scratch_types)
+        return in_blocks(node, function, *scratch_types)
     count = len(node.operands)
 
     def in_float16(*arrays: Array) -> None:
         output, result, *temporaries = arrays[count:]
-        step(*map(in_float32, arrays[:count]), result, *temporaries)
+        function(*map(in_float32, arrays[:count]), result, *temporaries)
         narrow(result, output)
 
     return in_blocks(node, in_float16, np.float32, *scratch_types, allocated=4 * count + NARROWING)
 
 
-def in_blocks(node: Node, step: Step, *scratch_types: npt.DTypeLike, allocated: int = 0) -> Kernel:
-    """Make a kernel that runs ``step`` on blocks of the output and what of the operands belongs to them.
+def in_blocks(node: Node, function: BlockFunction, *scratch_types: npt.DTypeLike, allocated: int = 0) -> Kernel:
+    """Make a kernel that runs ``function`` on blocks of the output and what of the operands belongs to them.
 
     Args:
         node: its operands broadcast to its only output.
-        step: see :data:`Step`.
-        scratch_types: the data types of the scratch arrays that the step takes.
-        allocated: the bytes for each element that the step allocates besides, for a while.
+        function: see :data:`BlockFunction`.
+        scratch_types: the data types of the scratch arrays that the function takes.
+        allocated: the bytes for each element that the function allocates besides, for a while.
     """
     shapes = [value.descriptor.shape for value in node.inputs]
-    return reshaped_in_blocks(node, shapes, node.outputs[0].shape, step, *scratch_types, allocated=allocated)
+    return reshaped_in_blocks(node, shapes, node.outputs[0].shape, function, *scratch_types, allocated=allocated)
 
 
 def reshaped_in_blocks(
     node: Node,
     operands: Sequence[Shape],
     output: Shape,
-    step: Step,
+    function: BlockFunction,
     *scratch_types: npt.DTypeLike,
     allocated: int = 0,
 ) -> Kernel:
@@ -82,19 +82,19 @@ def reshaped_in_blocks(
     limit = min(BLOCK_BYTES // item_bytes, product(output))
     if scratch_bytes:
         limit = min(limit, allowance(node) // scratch_bytes)
-    rooms = [scratch(limit, data_type) for data_type in scratch_types]
+    memories = [scratch(limit, data_type) for data_type in scratch_types]
     views: dict[Shape, list[Array]] = {}
     plan: list[tuple[list[Index], list[Array]]] = []
     for tile in tiles(collapsed[-1], limit):
         shape = tuple(len(range(size)[part]) for part, size in zip(tile, collapsed[-1], strict=True))
         if shape not in views:
-            views[shape] = [room[: product(shape)].reshape(shape) for room in rooms]
+            views[shape] = [memory[: product(shape)].reshape(shape) for memory in memories]
         plan.append(([part_of(whole, tile) for whole in collapsed], views[shape]))
 
     def kernel(*arrays: Array) -> None:
         whole = [array.reshape(shape) for array, shape in zip(arrays, collapsed, strict=True)]
         for indices, temporaries in plan:
-            step(*[array[index] for array, index in zip(whole, indices, strict=True)], *temporaries)
+            function(*[array[index] for array, index in zip(whole, indices, strict=True)], *temporaries)
 
     return kernel
 

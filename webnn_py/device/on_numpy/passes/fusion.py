@@ -1,7 +1,7 @@
-"""Chains of element-wise operators, run tile by tile so that what lies between them stays in cache.
+"""Element-wise fusion: neighbours run tile by tile, so that what lies between them stays in cache.
 
-Over a large array each operator by itself reads and writes all of memory. A chain takes a tile of every operand through
-all its operators before the next tile, so that memory is read once for each operand of the chain and written once for
+Over a large array each operator by itself reads and writes all of memory. A group takes a tile of every operand through
+all its operators before the next tile, so that memory is read once for each operand of the group and written once for
 each result that somebody else needs.
 """
 
@@ -29,7 +29,7 @@ WORTH_TILING = 2**18
 
 
 @attrs.frozen(eq=False)
-class Chain:
+class FusionGroup:
     """Element-wise nodes of one output shape, in an order in which they can run.
 
     Attributes:
@@ -48,17 +48,17 @@ class Chain:
         return (value for node in self.nodes for value in node.results if value not in results)
 
 
-Together = tuple[Node] | Chain
-"""What runs in one step: a node by itself, or a chain."""
+Step = tuple[Node] | FusionGroup
+"""What runs in one step: a node by itself, or a fusion group."""
 
 
-def nodes_of(step: Together) -> tuple[Node, ...]:
+def nodes_of(step: Step) -> tuple[Node, ...]:
     """The nodes that run in a step."""
-    return step.nodes if isinstance(step, Chain) else step
+    return step.nodes if isinstance(step, FusionGroup) else step
 
 
-def steps_of(nodes: Sequence[Node], outputs: Sequence[Value], is_dense: Callable[[Value], bool]) -> list[Together]:
-    """The nodes one by one, but neighbours that can be taken tile by tile as chains.
+def steps_of(nodes: Sequence[Node], outputs: Sequence[Value], is_dense: Callable[[Value], bool]) -> list[Step]:
+    """The nodes one by one, but neighbours that can be taken tile by tile as fusion groups.
 
     Args:
         nodes: all nodes, in the order in which they run.
@@ -71,22 +71,22 @@ def steps_of(nodes: Sequence[Node], outputs: Sequence[Value], is_dense: Callable
             readers.setdefault(value, set()).add(node)
     for value in outputs:
         readers.setdefault(value, set()).add(None)
-    steps: list[Together] = []
+    steps: list[Step] = []
     for shape, run in groupby(nodes, lambda node: _tileable_shape(node, is_dense)):
         members = tuple(run)
         if shape is None or len(members) == 1:
             steps.extend((node,) for node in members)
         else:
-            steps.append(_chain(members, readers))
+            steps.append(_group(members, readers))
     return steps
 
 
-def _chain(members: tuple[Node, ...], readers: Mapping[Value, set[Node | None]]) -> Chain:
+def _group(members: tuple[Node, ...], readers: Mapping[Value, set[Node | None]]) -> FusionGroup:
     inside = set(members)
     made = dict.fromkeys(value for node in members for value in node.results)
     operands = dict.fromkeys(value for node in members for value in node.inputs if value not in made)
     results = tuple(value for value in made if not readers.get(value, set()) <= inside)
-    return Chain(members, tuple(operands), results)
+    return FusionGroup(members, tuple(operands), results)
 
 
 def _tileable_shape(node: Node, is_dense: Callable[[Value], bool]) -> tuple[int, ...] | None:
@@ -101,19 +101,19 @@ def _tileable_shape(node: Node, is_dense: Callable[[Value], bool]) -> tuple[int,
     return output.shape if fits and output.element_count >= WORTH_TILING else None
 
 
-def chain_kernel(chain: Chain) -> Kernel:
-    """A function of the chain's operands, then results, as whole arrays."""
-    count = chain.nodes[0].outputs[0].element_count
-    length = tile_length(chain, count)
+def fused_kernel(group: FusionGroup) -> Kernel:
+    """A function of the group's operands, then results, as whole arrays."""
+    count = group.nodes[0].outputs[0].element_count
+    length = tile_length(group, count)
     with in_turn():
-        whole = Tile(chain, length)
+        whole = FusedTile(group, length)
     with in_turn():
-        rest = Tile(chain, count % length) if count % length else None
-    single = [value.descriptor.element_count == 1 for value in chain.operands]
+        rest = FusedTile(group, count % length) if count % length else None
+    single = [value.descriptor.element_count == 1 for value in group.operands]
 
     def run(*arrays: Array) -> None:
         flat = [array.reshape(-1) for array in arrays]
-        spans = [not alone for alone in single] + [True] * len(chain.results)
+        spans = [not alone for alone in single] + [True] * len(group.results)
         for start in range(0, count, length):
             tile = whole if start + length <= count else rest
             assert tile is not None  # noqa: S101 - there is a rest where a whole tile does not fit
@@ -123,21 +123,21 @@ def chain_kernel(chain: Chain) -> Kernel:
     return run
 
 
-def tile_length(chain: Chain, count: int) -> int:
+def tile_length(group: FusionGroup, count: int) -> int:
     """The elements of a tile: as many as keep operands, results and what lies between them in cache."""
-    values = {*chain.operands, *(value for node in chain.nodes for value in node.results)}
+    values = {*group.operands, *(value for node in group.nodes for value in node.results)}
     widest = max(np.dtype(value.descriptor.data_type).itemsize for value in values)
-    alive = min(len(values), len(chain.operands) + len(chain.results) + 3)
+    alive = min(len(values), len(group.operands) + len(group.results) + 3)
     return min(count, max(1024, TILE_BYTES // (widest * alive)))
 
 
-class Tile:
-    """The chain's kernels for tiles of one length, and their intermediates."""
+class FusedTile:
+    """The group's kernels for tiles of one length, and their intermediates."""
 
-    def __init__(self, chain: Chain, length: int) -> None:
+    def __init__(self, group: FusionGroup, length: int) -> None:
         stand_ins: dict[Value, Value] = {}
-        nodes = [_shrunk(node, length, stand_ins) for node in chain.nodes]
-        outside = [stand_ins[value] for value in (*chain.operands, *chain.results)]
+        nodes = [_shrunk(node, length, stand_ins) for node in group.nodes]
+        outside = [stand_ins[value] for value in (*group.operands, *group.results)]
         kept = set(outside)
         arena = lay_out(lifetimes([[node] for node in nodes], {}, outside, lambda value: value in kept))
         memory = scratch(arena.byte_length, np.uint8)
@@ -148,10 +148,10 @@ class Tile:
             descriptor = value.descriptor
             self._between.append(np.ndarray(descriptor.shape, descriptor.data_type, memory, offset))
         self._steps: list[tuple[Kernel, Callable[[list[Array]], tuple[Array, ...]], Node]] = []
-        for node, drawn in zip(nodes, chain.nodes, strict=True):
+        for node, original in zip(nodes, group.nodes, strict=True):
             with in_turn():
                 kernel = entry_of(node).make(node)
-            self._steps.append((kernel, itemgetter(*_slots_of(node, slots)), drawn))
+            self._steps.append((kernel, itemgetter(*_slots_of(node, slots)), original))
 
     def run(self, outside: list[Array]) -> None:
         """Compute one tile: ``outside`` are the operands', then the results' parts.

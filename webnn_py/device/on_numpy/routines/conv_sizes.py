@@ -1,15 +1,11 @@
-"""What a node convolves, and its filter as BLAS takes it."""
+"""What a node convolves: sizes and layouts, and the scratch that follows from them."""
 
-from collections.abc import Callable, Iterable
 from math import prod
 from typing import Any, Final, Self
 
 import attrs
-import numpy as np
 
-from webnn_py.device.on_numpy.bands import tile_size
-from webnn_py.device.on_numpy.blas import for_blas
-from webnn_py.device.on_numpy.scratch import allowance, scratch
+from webnn_py.device.on_numpy.scratch import allowance
 from webnn_py.device.on_numpy.table import Array, Kernel
 from webnn_py.graph import Node
 from webnn_py.operators.convolution import filter_shape
@@ -23,7 +19,7 @@ MOST_SHIFTS: Final = 64
 
 
 @attrs.frozen
-class Conv:
+class Convolution:
     """What a node convolves: sizes and layouts.
 
     Attributes:
@@ -157,72 +153,3 @@ class Conv:
             convolve(images.swapaxes(*axes), filter_, *rest[:-1], rest[-1].swapaxes(*axes))
 
         return run
-
-
-def filter_matrices(conv: Conv, filter_: Array) -> Array:
-    """The filter as [groups, output channels of a group, elements of a window]; a view where the filter is dense.
-
-    The elements of a window are in the filter's own order.
-    """
-    if conv.filter_layout in ("oihw", "ohwi"):
-        return filter_.reshape(conv.groups, conv.group_outputs, -1)
-    return filter_.reshape(-1, conv.groups, conv.group_outputs).transpose(1, 2, 0)
-
-
-Blocks = Callable[[], Iterable[tuple[slice, Array]]]
-"""Gives the filter as matrices, each with which output channels of the groups it is for."""
-
-
-class Factors:
-    """The filter as BLAS takes it: [groups, output channels of a group, elements of a window], in float32.
-
-    Where that is not how the filter lies, it is copied: some output channels at a time, if it is large.
-
-    Attributes:
-        elements: the elements of scratch that this takes.
-        count: the blocks.
-    """
-
-    def __init__(self, conv: Conv, *, window_first: bool, bias: bool = False) -> None:
-        """Prepare the scratch.
-
-        Args:
-            conv: the convolution.
-            window_first: whether the elements of a window come in the order height, width, input channel; otherwise
-                in the order input channel, height, width.
-            bias: whether the bias is one more element of each window.
-        """
-        self._conv = conv
-        self._order = [conv.filter_layout.index(axis) for axis in ("ohwi" if window_first else "oihw")]
-        self._is_view = conv.data_type == "float32" and window_first == conv.is_window_first and not bias
-        pitch = conv.group_inputs * len(conv.taps) + bias
-        self._step = conv.group_outputs
-        if not self._is_view:
-            self._step = tile_size(conv.group_outputs, conv.copied_elements / (conv.groups * pitch))
-        self._starts = range(0, conv.group_outputs, self._step)
-        self._memory = scratch((conv.groups, 0 if self._is_view else self._step, pitch))
-        self.elements = self._memory.size
-        self.count = len(self._starts)
-
-    def of(self, filter_: Array, bias: Array | None = None) -> Blocks:
-        """The blocks of a filter, perhaps with the bias."""
-        conv = self._conv
-        if self._is_view:
-            whole = [(slice(None), for_blas(filter_matrices(conv, filter_)))]
-            return lambda: whole
-        parts = filter_.transpose(self._order)
-        parts = parts.reshape(conv.groups, conv.group_outputs, *parts.shape[1:], copy=False)
-        biases = None if bias is None else bias.reshape(conv.groups, conv.group_outputs)
-        if self.count > 1:
-            return lambda: (self._copy(parts, biases, start) for start in self._starts)
-        copied = [self._copy(parts, biases, 0)]
-        return lambda: copied
-
-    def _copy(self, parts: Array, biases: Array | None, start: int) -> tuple[slice, Array]:
-        channels = slice(start, min(start + self._step, self._conv.group_outputs))
-        matrices = self._memory[:, : channels.stop - start]
-        elements = matrices if biases is None else matrices[..., :-1]
-        np.copyto(elements.reshape(*elements.shape[:2], *parts.shape[2:], copy=False), parts[:, channels])
-        if biases is not None:
-            matrices[..., -1] = biases[:, channels]
-        return channels, matrices

@@ -2,7 +2,7 @@
 
 Both approximations are minimax fits in the form that W. J. Cody (erf, "Rational Chebyshev approximations for the
 error function", 1969) and M. Shepherd and J. Laframboise (the tail, "Chebyshev approximation of (1 + 2x) exp(x²)
-erfc x in 0 ≤ x < ∞", 1981) use. The functions are steps over float32 blocks, see ``_blocks``.
+erfc x in 0 ≤ x < ∞", 1981) use. They are computed block by block, see ``blocks``.
 """
 
 from collections.abc import Sequence

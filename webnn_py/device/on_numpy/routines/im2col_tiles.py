@@ -1,4 +1,4 @@
-"""Bands: padded copies of a few rows of images, laid out so that windows become long runs of memory."""
+"""Im2col tiles: padded copies of a few rows of images, laid out so that windows become long runs of memory."""
 
 from collections.abc import Iterator, Sequence
 from itertools import product
@@ -7,37 +7,12 @@ from math import gcd, prod
 import attrs
 import numpy as np
 
+from webnn_py.device.on_numpy.routines.tiling import inside, steps_of
 from webnn_py.device.on_numpy.scratch import scratch
 from webnn_py.device.on_numpy.table import Array
 from webnn_py.operators.windows import Slide
 
 Slices = tuple[slice, ...]
-
-
-def tile_size(total: int, most: float) -> int:
-    """The size of equal tiles of at most ``most`` (but at least 1) that cover ``total``; the last may overlap."""
-    tiles = -(-total // max(1, min(total, int(most))))
-    return -(-total // tiles)
-
-
-def tile_starts(total: int, size: int) -> list[int]:
-    """Where tiles of exactly ``size`` start; the last is moved back so that it ends at ``total``.
-
-    What two tiles share is computed twice, for views of scratch memory that are made once.
-    """
-    return [*range(0, total - size, size), total - size]
-
-
-def inside(first: int, step: int, count: int, size: int) -> tuple[int, int]:
-    """The range of i in 0 … count-1 for which first + i · step lies in 0 … size-1."""
-    begin = min(max(-(first // step), 0), count)
-    end = min(max(-((first - size) // step), begin), count)
-    return begin, end
-
-
-def steps_of(first: int, step: int, begin: int, end: int) -> slice:
-    """The positions first + i · step for i from ``begin`` to ``end``."""
-    return slice(first + begin * step, first + (end - 1) * step + 1, step)
 
 
 def not_empty(*arrays: Array) -> list[Array]:
@@ -50,7 +25,7 @@ Move = tuple[Array | None, Slices, list[Array]]
 
 
 @attrs.define(eq=False)
-class Band:
+class Im2colTile:
     """The rows of some images that ``output_sizes[0]`` rows of windows need, padded.
 
     Elements are dealt out to planes: plane (i, j) has every row y with y % stride = i, of them every column x likewise
@@ -64,7 +39,7 @@ class Band:
         lead: the axes before height.
         inner: the axes after width.
         slides: how windows slide along height and width.
-        output_sizes: the rows of windows that the band is for, and the windows of a row.
+        output_sizes: the rows of windows that the tile is for, and the windows of a row.
         row_starts: the first rows of windows that it will be filled for.
         data_type: the copy's.
         padding: the value of padding.

@@ -1,4 +1,4 @@
-"""Lanes: how the elements that a reduction combines lie in memory, and how to cut them into blocks."""
+"""Rows: how the elements that a reduction combines lie in memory, and how to cut them into blocks."""
 
 import itertools
 import math
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import attrs
 import numpy as np
 
-from webnn_py.device.on_numpy.kernels._blocks import Index, Shape, tiles
+from webnn_py.device.on_numpy.routines.blocks import Index, Shape, tiles
 from webnn_py.device.on_numpy.table import Array
 
 RUN = 1024
@@ -15,8 +15,8 @@ RUN = 1024
 
 
 @attrs.frozen
-class Lanes:
-    """An operand seen as (outer, count, inner): ``outer * inner`` lanes of ``count`` elements to combine.
+class Rows:
+    """An operand seen as (outer, count, inner): ``outer * inner`` rows of ``count`` elements to combine.
 
     Attributes:
         permutation: how to order the axes first, if those to reduce are not neighbours; then inner is 1.
@@ -31,7 +31,7 @@ class Lanes:
     inner: int
 
     @classmethod
-    def of(cls, shape: Sequence[int], axes: Iterable[int]) -> "Lanes":
+    def of(cls, shape: Sequence[int], axes: Iterable[int]) -> "Rows":
         """The layout for reducing ``axes``; those of size 1 do not matter."""
         reduced = sorted(axis for axis in axes if shape[axis] != 1)
         if not reduced:
@@ -60,10 +60,10 @@ class Lanes:
             array = array.transpose(self.permutation)[..., np.newaxis]
         return array.reshape(*self.kept, *self.reduced, self.inner)
 
-    def blocks(self, limit: int, run: int = RUN) -> "list[Block]":
-        """Cut the lanes into blocks of at most ``limit`` elements.
+    def blocks(self, limit: int, run: int = RUN) -> "list[RowBlock]":
+        """Cut the rows into blocks of at most ``limit`` elements.
 
-        Where that leaves less than ``run`` inner elements to a block, the lanes themselves are cut into pieces.
+        Where that leaves less than ``run`` inner elements to a block, the rows themselves are cut into pieces.
         """
         inner = min(self.inner, max(1, min(run, limit), limit // self.count))
         count = min(self.count, max(1, limit // inner))
@@ -71,20 +71,22 @@ class Lanes:
         pieces = flat_tiles(self.reduced, count)
         columns = [slice(start, min(start + inner, self.inner)) for start in range(0, self.inner, inner)]
         return [
-            Block([(*rows, *piece, column) for piece, _ in pieces], where, [counts for _, counts in pieces], column)
-            for (rows, where), column in itertools.product(flat_tiles(self.kept, outer), columns)
+            RowBlock(
+                [(*outer_index, *piece, column) for piece, _ in pieces], where, [counts for _, counts in pieces], column
+            )
+            for (outer_index, where), column in itertools.product(flat_tiles(self.kept, outer), columns)
         ]
 
 
 @attrs.frozen
-class Block:
-    """Some of the lanes, and the pieces to take them in.
+class RowBlock:
+    """Some of the rows, and the pieces to take them in.
 
     Attributes:
         pieces: for each piece, what of the arranged array belongs to it.
-        outer: the lanes' places along outer.
+        outer: the rows' places along outer.
         counts: for each piece, its places along count.
-        inner: the lanes' places along inner.
+        inner: the rows' places along inner.
     """
 
     pieces: list[Index]

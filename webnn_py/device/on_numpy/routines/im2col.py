@@ -1,4 +1,4 @@
-"""Convolutions as matrix products of the filter and unrolled windows, or as sums of shifted images."""
+"""Convolutions as matrix products of the filter and im2col matrices, or as sums of shifted images."""
 
 from collections.abc import Callable
 from functools import partial
@@ -9,14 +9,16 @@ from typing import Final, Self
 import attrs
 import numpy as np
 
-from webnn_py.device.on_numpy.bands import Band, tile_size, tile_starts
-from webnn_py.device.on_numpy.blas import float32
-from webnn_py.device.on_numpy.convolving import Blocks, Conv, Factors, filter_matrices
+from webnn_py.device.on_numpy.routines.blas import float32
+from webnn_py.device.on_numpy.routines.conv_sizes import Convolution
+from webnn_py.device.on_numpy.routines.im2col_tiles import Im2colTile
+from webnn_py.device.on_numpy.routines.packed_filter import FilterBlocks, PackedFilter, filter_matrices
+from webnn_py.device.on_numpy.routines.tiling import tile_size, tile_starts
 from webnn_py.device.on_numpy.scratch import scratch
 from webnn_py.device.on_numpy.table import Array, Kernel
 
 PRODUCT_TILE: Final = 2**19
-"""The most elements of an unrolled tile for matrix products: the fewer tiles, the better BLAS works."""
+"""The most elements of the im2col matrix of a tile for matrix products: the fewer tiles, the better BLAS works."""
 
 VECTOR_TILE: Final = 3 * 2**16
 """The most where a group has few outputs: BLAS waits for memory, so a tile fits in cache."""
@@ -28,10 +30,10 @@ SHIFTED_RUN: Final = 2**11
 """The elements for which the filter is repeated beside shifted images: numpy is slow where it has to repeat less."""
 
 MOST_EXCESS: Final = 1.3
-"""How much wider than the output an unrolled tile may be, so that its rows are copied as one run."""
+"""How much wider than the output an im2col matrix may be, so that its rows are copied as one run."""
 
 COPY: Final = 3
-"""How much longer an element of the filter takes to be copied than one of the images to be unrolled."""
+"""How much longer an element of the filter takes to be copied than one of the images to the im2col matrix."""
 
 CHANNELS_IN_LINE: Final = 16
 """The float32 channels of one pixel that a line of the cache has."""
@@ -68,7 +70,7 @@ class Tiles:
     starts: list[tuple[int, int, int]]
 
     @classmethod
-    def of(cls, conv: Conv, most: int, least_groups: int = 1) -> Self:
+    def of(cls, conv: Convolution, most: int, least_groups: int = 1) -> Self:
         """Tiles of about ``most`` elements, and of ``least_groups``; of whole planes and images as far as may be."""
         height = conv.output_sizes[0]
         row = conv.tile_elements(2) - conv.tile_elements(1)
@@ -81,15 +83,17 @@ class Tiles:
         return cls(images, groups, rows, row_starts, list(starts))
 
 
-Unroll = Callable[[int, int, int], None]
-"""Unrolls the windows of the tile with a first image, group and row."""
+FillColumns = Callable[[int, int, int], None]
+"""Fills the im2col matrix with the windows of the tile with a first image, group and row."""
 
 Multiply = Callable[[slice, Array, int, int, int], None]
 """Computes some output channels of the groups of such a tile, given their matrices."""
 
 
-def go_through(conv: Conv, tiles: Tiles, blocks: Blocks, count: int, unroll: Unroll, multiply: Multiply) -> None:
-    """Unroll tiles, and multiply them by the filter, which comes in so many blocks.
+def go_through(
+    conv: Convolution, tiles: Tiles, blocks: FilterBlocks, count: int, fill_columns: FillColumns, multiply: Multiply
+) -> None:
+    """Fill the im2col matrices of tiles, and multiply them by the filter, which comes in so many blocks.
 
     Where neither all windows nor the whole filter fits into the scratch, one of the two is copied again and again: the
     one that takes less time.
@@ -98,25 +102,25 @@ def go_through(conv: Conv, tiles: Tiles, blocks: Blocks, count: int, unroll: Unr
     if (count - 1) * windows < (len(tiles.starts) - 1) * conv.group_outputs * COPY:
         for part, matrices in blocks():
             for start in tiles.starts:
-                unroll(*start)
+                fill_columns(*start)
                 multiply(part, matrices, *start)
         return
     for start in tiles.starts:
-        unroll(*start)
+        fill_columns(*start)
         for part, matrices in blocks():
             multiply(part, matrices, *start)
 
 
-def unrolled_planes(conv: Conv) -> Kernel:
+def im2col_planes(conv: Convolution) -> Kernel:
     """A convolution channel by channel: the filter times a matrix that has a column per window, tile by tile.
 
     nhwc images are taken for nchw images of another memory layout.
     """
     nchw = conv.layout == "nchw"
-    factors = Factors(conv, window_first=conv.is_window_first, bias=conv.multiplies_bias)
-    most = min(VECTOR_TILE if conv.has_few_outputs else PRODUCT_TILE, conv.most_elements - factors.elements)
+    packed = PackedFilter(conv, window_first=conv.is_window_first, bias=conv.multiplies_bias)
+    most = min(VECTOR_TILE if conv.has_few_outputs else PRODUCT_TILE, conv.most_elements - packed.elements)
     tiles = Tiles.of(conv, most, 1 if nchw else -(-CHANNELS_IN_LINE // conv.group_inputs))
-    clear, unroll, multiply = planes_tile(conv, tiles)
+    clear, fill_columns, multiply = planes_tile(conv, tiles)
     by_group = (conv.batch, conv.groups, conv.group_outputs, *conv.output_sizes)
 
     def run(images: Array, filter_: Array, *rest: Array) -> None:
@@ -125,39 +129,39 @@ def unrolled_planes(conv: Conv) -> Kernel:
         if not nchw:
             images, output = images.transpose(0, 3, 1, 2), output.transpose(0, 3, 1, 2)
         output = output.reshape(by_group, copy=False)
-        blocks = factors.of(filter_, bias if conv.multiplies_bias else None)
+        blocks = packed.of(filter_, bias if conv.multiplies_bias else None)
         if bias is not None:
             bias = None if conv.multiplies_bias else bias.reshape(conv.groups, -1, 1, 1, 1)
         clear()
-        go_through(conv, tiles, blocks, factors.count, partial(unroll, images), partial(multiply, bias, output))
+        go_through(conv, tiles, blocks, packed.count, partial(fill_columns, images), partial(multiply, bias, output))
 
     return run
 
 
 def planes_tile(
-    conv: Conv, tiles: Tiles
+    conv: Convolution, tiles: Tiles
 ) -> tuple[
     Callable[[], None],
     Callable[[Array, int, int, int], None],
     Callable[[Array | None, Array, slice, Array, int, int, int], None],
 ]:
-    """What prepares the scratch for a call; Unroll, given images; and Multiply, given the bias and the output."""
+    """What prepares the scratch for a call; FillColumns, given images; and Multiply, given the bias and the output."""
     width = conv.output_sizes[1]
     inputs = tiles.groups * conv.group_inputs
-    band = Band((inputs, tiles.images), (), conv.slides, (tiles.rows, width), tiles.row_starts)
-    columns = band.pitch if band.pitch <= MOST_EXCESS * width else width
-    patches, ones, moves = columns_of(conv, band, tiles, columns)
+    tile = Im2colTile((inputs, tiles.images), (), conv.slides, (tiles.rows, width), tiles.row_starts)
+    columns = tile.pitch if tile.pitch <= MOST_EXCESS * width else width
+    patches, ones, moves = columns_of(conv, tile, tiles, columns)
     direct = tiles.images == 1 and columns == width and conv.data_type == "float32" and conv.layout == "nchw"
     outputs = 0 if direct else conv.group_outputs
-    staged = scratch((tiles.groups, outputs, tiles.images, tiles.rows, columns))
+    products = scratch((tiles.groups, outputs, tiles.images, tiles.rows, columns))
 
     def clear() -> None:
-        band.clear()
+        tile.clear()
         ones.fill(1)
 
-    def unroll(images: Array, image: int, group: int, row: int) -> None:
+    def fill_columns(images: Array, image: int, group: int, row: int) -> None:
         channels = slice(group * conv.group_inputs, group * conv.group_inputs + inputs)
-        band.fill(images[image : image + tiles.images, channels].swapaxes(0, 1), row)
+        tile.fill(images[image : image + tiles.images, channels].swapaxes(0, 1), row)
         for target, source in moves:
             np.copyto(target, source)
 
@@ -166,19 +170,21 @@ def planes_tile(
     ) -> None:
         images, groups = slice(image, image + tiles.images), slice(group, group + tiles.groups)
         region = output[images, groups, part, row : row + tiles.rows].transpose(1, 2, 0, 3, 4)
-        result = region if direct else staged[:, part]
+        result = region if direct else products[:, part]
         np.matmul(matrices[groups], patches, out=result.reshape(tiles.groups, -1, patches.shape[2], copy=False))
         emit(region if direct else result[..., :width], None if bias is None else bias[groups, part], region)
 
-    return clear, unroll, multiply
+    return clear, fill_columns, multiply
 
 
-def columns_of(conv: Conv, band: Band, tiles: Tiles, columns: int) -> tuple[Array, Array, list[tuple[Array, Array]]]:
+def columns_of(
+    conv: Convolution, tile: Im2colTile, tiles: Tiles, columns: int
+) -> tuple[Array, Array, list[tuple[Array, Array]]]:
     """The matrices (groups, elements of a window, windows) of a tile, their row of ones, and what to copy where."""
     height, width = (slide.window for slide in conv.slides)
     windows = (tiles.images, tiles.rows, columns)
     channels = (tiles.groups, conv.group_inputs)
-    plane = band.plane((0, 0))
+    plane = tile.plane((0, 0))
     elements = conv.group_inputs * height * width
     if height * width == 1 and plane.shape[2:] == windows[1:] and not conv.multiplies_bias:
         return plane.reshape(*channels, -1), plane[:0], []
@@ -190,61 +196,61 @@ def columns_of(conv: Conv, band: Band, tiles: Tiles, columns: int) -> tuple[Arra
         target = target.reshape(tiles.groups, -1, height, width, *windows).transpose(0, 1, 4, 2, 3, 5, 6)
     moves = [
         (target[:, :, :, rows, rest], taps.reshape(*channels, *taps.shape[1:]))
-        for rows, rest, taps in band.taps(columns)
+        for rows, rest, taps in tile.taps(columns)
     ]
     return patches.reshape(*patches.shape[:2], -1), patches[:, elements:], moves
 
 
-def unrolled_pixels(conv: Conv) -> Kernel:
+def im2col_pixels(conv: Convolution) -> Kernel:
     """A convolution of nhwc images in one group: a matrix that has a row per window times the filter, by tiles."""
     height, width = conv.output_sizes
     # Where the windows outnumber the output channels, the filter is what is cheaper to copy in another order.
     windows_outnumber = conv.output_channels < conv.batch * height * width
     fits = conv.output_channels * conv.input_channels * len(conv.taps) <= conv.copied_elements
     is_copied = conv.data_type != "float32" or (windows_outnumber and fits)
-    factors = Factors(conv, window_first=conv.is_window_first or is_copied)
-    tiles = Tiles.of(conv, min(PRODUCT_TILE, conv.most_elements - factors.elements))
-    windows, band, starts = window_views(conv, tiles)
+    packed = PackedFilter(conv, window_first=conv.is_window_first or is_copied)
+    tiles = Tiles.of(conv, min(PRODUCT_TILE, conv.most_elements - packed.elements))
+    windows, tile, starts = window_views(conv, tiles)
     if not (conv.is_window_first or is_copied):
         windows = windows.transpose(0, 1, 2, 5, 3, 4)
     patches = scratch(windows.shape)
     matrix = patches.reshape(tiles.images * tiles.rows * width, -1)
     direct = conv.data_type == "float32"
-    staged = scratch((0 if direct else tiles.images, tiles.rows, width, conv.output_channels))
+    products = scratch((0 if direct else tiles.images, tiles.rows, width, conv.output_channels))
 
-    def unroll(images: Array, image: int, _group: int, row: int) -> None:
-        band.fill(images[image : image + tiles.images], starts[row])
+    def fill_columns(images: Array, image: int, _group: int, row: int) -> None:
+        tile.fill(images[image : image + tiles.images], starts[row])
         np.copyto(patches, windows)
 
     def multiply(
         bias: Array | None, output: Array, part: slice, matrices: Array, image: int, _group: int, row: int
     ) -> None:
         region = output[image : image + tiles.images, row : row + tiles.rows, :, part]
-        result = region if direct else staged[..., part]
+        result = region if direct else products[..., part]
         np.matmul(matrix, matrices[0].T, out=result.reshape(len(matrix), -1, copy=False))
         emit(result, None if bias is None else bias[part], region)
 
     def run(images: Array, filter_: Array, *rest: Array) -> None:
         bias = float32(rest[0]) if conv.has_bias else None
-        band.clear()
-        blocks = factors.of(filter_)
-        go_through(conv, tiles, blocks, factors.count, partial(unroll, images), partial(multiply, bias, rest[-1]))
+        tile.clear()
+        blocks = packed.of(filter_)
+        go_through(conv, tiles, blocks, packed.count, partial(fill_columns, images), partial(multiply, bias, rest[-1]))
 
     return run
 
 
-def window_views(conv: Conv, tiles: Tiles) -> tuple[Array, Band, dict[int, int]]:
+def window_views(conv: Convolution, tiles: Tiles) -> tuple[Array, Im2colTile, dict[int, int]]:
     """The windows of a tile of nhwc images: (images, rows, columns, height and width of a window, channels).
 
     Returns:
-        The view; the band that it looks at; and the band's row start for each row start of windows.
+        The view; the tile that it looks at; and the tile's row start for each row start of windows.
     """
     vertical, horizontal = conv.slides
     dense = tuple(attrs.evolve(slide, window=slide.reach, stride=1, dilation=1) for slide in conv.slides)
     sizes = ((tiles.rows - 1) * vertical.stride + 1, (conv.output_sizes[1] - 1) * horizontal.stride + 1)
     starts = {row: row * vertical.stride for row in tiles.row_starts}
-    band = Band((tiles.images,), (conv.input_channels,), (dense[0], dense[1]), sizes, list(starts.values()))
-    plane = band.plane((0, 0))
+    tile = Im2colTile((tiles.images,), (conv.input_channels,), (dense[0], dense[1]), sizes, list(starts.values()))
+    plane = tile.plane((0, 0))
     image, row, column, channel = plane.strides
     view = np.ndarray(
         (
@@ -259,10 +265,10 @@ def window_views(conv: Conv, tiles: Tiles) -> tuple[Array, Band, dict[int, int]]
             *(row * vertical.dilation, column * horizontal.dilation, channel),
         ),
     )
-    return view, band, starts
+    return view, tile, starts
 
 
-def shifted_pixels(conv: Conv) -> Kernel:
+def shifted_pixels(conv: Convolution) -> Kernel:
     """A depthwise convolution of nhwc images: the sum of shifted images, times a row of the filter's elements each."""
     height, width = conv.output_sizes
     runs, columns = runs_of(width, conv.pitch, SHIFTED_RUN / conv.groups)
@@ -272,9 +278,9 @@ def shifted_pixels(conv: Conv) -> Kernel:
     most = (conv.most_elements - weights.size) / conv.groups - conv.padded_elements(0)
     rows = tile_size(height, min(SHIFTED_TILE / (conv.pitch * conv.groups), most / row))
     row_starts = tile_starts(height, rows)
-    band = Band((), (conv.groups,), conv.slides, (rows, width), row_starts)
+    tile = Im2colTile((), (conv.groups,), conv.slides, (rows, width), row_starts)
     first, *others = (
-        band.tap(i, j)[:, : runs * columns].reshape(rows, runs, columns * conv.groups, copy=False) for i, j in conv.taps
+        tile.tap(i, j)[:, : runs * columns].reshape(rows, runs, columns * conv.groups, copy=False) for i, j in conv.taps
     )
     total, term = scratch((2, *first.shape))
     result = total.reshape(rows, -1, conv.groups)[:, :width]
@@ -284,9 +290,9 @@ def shifted_pixels(conv: Conv) -> Kernel:
         np.copyto(repeated, filter_matrices(conv, float32(filter_)).transpose(1, 2, 0)[:, :, None])
         bias = float32(rest[0]).reshape(conv.groups, -1).T if conv.has_bias else None
         outputs = rest[-1].reshape(conv.batch, height, width, conv.groups, conv.group_outputs)
-        band.clear()
+        tile.clear()
         for image, row in product(range(conv.batch), row_starts):
-            band.fill(images[image], row)
+            tile.fill(images[image], row)
             for multiple in range(conv.group_outputs):
                 np.multiply(first, weights[multiple, 0], out=total)
                 for tap, weight in zip(others, weights[multiple, 1:], strict=True):

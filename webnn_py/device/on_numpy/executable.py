@@ -14,10 +14,10 @@ import attrs
 import numpy as np
 
 from webnn_py.device.backend import HostArray, Storage
-from webnn_py.device.on_numpy.chains import Chain, Together, chain_kernel, nodes_of, steps_of
-from webnn_py.device.on_numpy.scratch import Pool
+from webnn_py.device.on_numpy.passes.fusion import FusionGroup, Step, fused_kernel, nodes_of, steps_of
+from webnn_py.device.on_numpy.passes.views import Views, find_views
+from webnn_py.device.on_numpy.scratch import ScratchPool
 from webnn_py.device.on_numpy.table import Array, DispatchError, Kernel, View, entry_of, run_node
-from webnn_py.device.on_numpy.views import Views, find_views
 from webnn_py.device.plan import lay_out, lifetimes, split_constant
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 
@@ -29,7 +29,7 @@ SECONDS_PER_NODE = 2e-5
 
 
 @attrs.frozen
-class Step:
+class Call:
     """One call: ``kernel(*pick(slots))``."""
 
     kernel: Kernel
@@ -38,7 +38,7 @@ class Step:
 
 
 @attrs.frozen
-class Binding:
+class LateView:
     """A view to be made at each dispatch, because the array it looks at comes with the dispatch."""
 
     slot: int
@@ -54,8 +54,8 @@ class NumpyGraph:
         self.stopped = False
         self._slots: dict[Value, int] = {}
         self._template: list[Array | None] = []
-        self._bindings: list[Binding] = []
-        self._steps: list[Step] = []
+        self._late_views: list[LateView] = []
+        self._calls: list[Call] = []
         folded, live = split_constant(graph)
         self._input_slots = {name: self._new_slot(value, None) for name, value in graph.inputs.items()}
         self._output_slots: dict[str, int] = {}
@@ -123,15 +123,15 @@ class NumpyGraph:
 
     def _place_intermediates(
         self,
-        steps: list[Together],
-        kernels: Mapping[Together, Kernel],
+        steps: list[Step],
+        kernels: Mapping[Step, Kernel],
         outputs: Iterable[Value],
         written: set[Value],
         views: Views,
     ) -> None:
         """Lay intermediates out in the arena and make the list of calls."""
         bases: dict[Value, Value] = {node.results[0]: next(iter(node.inputs)) for node in views.views}
-        inner = {value for chain in steps if isinstance(chain, Chain) for value in chain.between()}
+        inner = {value for step in steps if isinstance(step, FusionGroup) for value in step.between()}
         together = [nodes_of(step) for step in steps]
         arena = lay_out(lifetimes(together, bases, outputs, lambda value: value in written or value in inner))
         memory = np.empty(arena.byte_length, np.uint8)
@@ -141,40 +141,42 @@ class NumpyGraph:
             self._new_slot(value, np.ndarray(d.shape, d.data_type, memory, offset))
         for step in steps:
             if step in kernels:
-                self._add_step(step, kernels[step])
+                self._add_call(step, kernels[step])
             elif isinstance(step, tuple):
                 self._place_view(step[0], views.views[step[0]])
 
-    def _make_kernels(self, steps: list[Together], work: Mapping[Node, float]) -> dict[Together, Kernel]:
+    def _make_kernels(self, steps: list[Step], work: Mapping[Node, float]) -> dict[Step, Kernel]:
         """Make the kernels, which share their scratch; where there is most work, most is needed, as a rule."""
         total = {step: sum(work[node] for node in nodes_of(step)) for step in steps}
-        pool = Pool()
-        makers: dict[Together, Callable[[], Kernel]] = {
-            step: partial(chain_kernel, step) if isinstance(step, Chain) else partial(entry_of(step[0]).make, step[0])
+        pool = ScratchPool()
+        makers: dict[Step, Callable[[], Kernel]] = {
+            step: partial(fused_kernel, step)
+            if isinstance(step, FusionGroup)
+            else partial(entry_of(step[0]).make, step[0])
             for step in sorted(steps, key=lambda step: -total[step])
         }
         kernels = pool.make(makers)
         self.byte_length += pool.memory.nbytes
         return kernels
 
-    def _add_step(self, step: Together, kernel: Kernel) -> None:
+    def _add_call(self, step: Step, kernel: Kernel) -> None:
         last = nodes_of(step)[-1]
-        values = (*step.operands, *step.results) if isinstance(step, Chain) else (*last.inputs, *last.results)
-        self._steps.append(Step(kernel, itemgetter(*(self._slots[value] for value in values)), last))
+        values = (*step.operands, *step.results) if isinstance(step, FusionGroup) else (*last.inputs, *last.results)
+        self._calls.append(Call(kernel, itemgetter(*(self._slots[value] for value in values)), last))
 
     def _place_view(self, node: Node, view: View) -> None:
         base = self._slots[next(iter(node.inputs))]
         array = self._template[base]
         slot = self._new_slot(node.results[0], None if array is None else view(array))
         if array is None:
-            self._bindings.append(Binding(slot, base, view))
+            self._late_views.append(LateView(slot, base, view))
 
     def _copy_outputs(self, graph: Graph, written: set[Value]) -> None:
         """Copy what no node wrote straight into its output: views, constants, one value under two names."""
         for name, value in graph.outputs.items():
             slot = self._output_slots[name]
             if value not in written or self._slots[value] != slot:
-                self._steps.append(Step(_copy, itemgetter(self._slots[value], slot), None))
+                self._calls.append(Call(_copy, itemgetter(self._slots[value], slot), None))
 
     # --- running ---------------------------------------------------------------------------------------------
 
@@ -190,18 +192,18 @@ class NumpyGraph:
             slots[slot] = inputs[name]
         for name, slot in self._output_slots.items():
             slots[slot] = outputs[name]
-        for binding in self._bindings:
-            base = slots[binding.base]
-            assert base is not None  # noqa: S101 - bindings are in the order of their bases
-            slots[binding.slot] = binding.view(base)
+        for late in self._late_views:
+            base = slots[late.base]
+            assert base is not None  # noqa: S101 - they are in the order of their bases
+            slots[late.slot] = late.view(base)
         with np.errstate(all="ignore"):
-            for step in self._steps:
+            for call in self._calls:
                 try:
-                    step.kernel(*step.pick(slots))
+                    call.kernel(*call.pick(slots))
                 except DispatchError:
                     raise
                 except Exception as error:
-                    raise DispatchError.of(step.node, error) from error
+                    raise DispatchError.of(call.node, error) from error
                 if self.stopped:
                     break
         self.expected_seconds = perf_counter() - started
@@ -209,8 +211,8 @@ class NumpyGraph:
     def release(self) -> None:
         """Drop every array."""
         self._template = []
-        self._steps = []
-        self._bindings = []
+        self._calls = []
+        self._late_views = []
 
 
 def _copy(source: Array, output: Array) -> None:
