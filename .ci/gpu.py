@@ -33,6 +33,7 @@ TESTS = [
     "spec_tests/operators",
     "spec_tests/wpt/test_vectors.py",
     "spec_tests/script_timeline",
+    "spec_tests/device",
     "spec_tests/device_timeline",
 ]
 ADAPTER = """
