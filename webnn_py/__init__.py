@@ -7,7 +7,7 @@ The layers, each of which uses only those below it::
     timelines        the script timeline and the device timeline, and MLPromise
     device           backends: plans, kernels, memory
     graph            nodes and values: what the builder makes
-    operators        what the 95 operators are: declarations, limits, shape rules
+    operators        what the operators are: declarations, limits, shape rules
     descriptors, errors
 
 Begin with :func:`open_ml`.

@@ -7,7 +7,7 @@ from onnx import defs
 from spec_tests.onnx_models.single_node import Case
 from webnn_py.onnx_models.draw import Draw
 from webnn_py.onnx_models.registry import RULES
-from webnn_py.onnx_models.table import TABLE, Rule, rule
+from webnn_py.onnx_models.table import NEVER_IN_SHAPES, TABLE, Rule, rule
 from webnn_py.operators.operand import MLOperand
 
 CATEGORIES = sorted(path.stem for path in (Path(__file__).parents[2] / "webnn_py/onnx_models/rules").glob("[!_]*.py"))
@@ -25,8 +25,12 @@ def test_every_rule_is_compared_in_each_of_its_versions():
     assert {(case.operator, case.version) for category in CATEGORIES for case in cases_of(category)} == REGISTERED
 
 
+def test_what_never_computes_shapes_are_categories_of_rules():
+    assert set(CATEGORIES) >= NEVER_IN_SHAPES
+
+
 @pytest.mark.parametrize("category", CATEGORIES)
-def test_operators_are_compared_in_the_room_of_their_rule(category):
+def test_operators_are_compared_in_the_category_of_their_rule(category):
     assert {RULES[case.operator][case.version].category for case in cases_of(category)} == {category}
 
 

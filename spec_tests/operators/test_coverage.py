@@ -28,7 +28,7 @@ def values_of(name: str, parameter: str) -> list[Any]:
 
 
 @EVERY_OPERATOR
-def test_every_operator_has_cases_in_its_room(name):
+def test_every_operator_has_cases_in_its_category(name):
     assert name in FILES, "there is no file of cases"
     file, operator = FILES[name], OPERATORS[name]
     assert file.category == operator.category

@@ -14,7 +14,7 @@ from webnn_py.graph import Output
 from webnn_py.onnx_models.binding import call
 from webnn_py.onnx_models.draw import Constants, Draw, Known, Value
 from webnn_py.onnx_models.element_types import webnn_data_type
-from webnn_py.onnx_models.folding import DEVICE_CATEGORIES, NOT_CONSTANT, fold
+from webnn_py.onnx_models.folding import NOT_CONSTANT, fold
 from webnn_py.onnx_models.problems import Problem, UnsupportedModelError
 from webnn_py.onnx_models.registry import RULES
 from webnn_py.operators.operand import MLOperand
@@ -141,7 +141,7 @@ class Drawing:
         known = [value for value in values if value is None or isinstance(value, np.ndarray)]
         foldable = len(known) == len(values) and node.op_type not in NOT_CONSTANT
         results: Sequence[Value | None]
-        if foldable and (rule is None or rule.category not in DEVICE_CATEGORIES):
+        if foldable and (rule is None or rule.may_compute_shapes):
             results = fold(node, known, self._opsets)
         elif rule is None:
             raise Refused(_no_rule(schema))

@@ -15,11 +15,6 @@ NOT_CONSTANT: Final = frozenset(
 )
 """Operators that give something else each time."""
 
-DEVICE_CATEGORIES: Final = frozenset(
-    {"activation", "matrix", "convolution", "pooling", "resampling", "normalization", "recurrent"}
-)
-"""Categories whose operators never compute shapes: the device folds them, as it would run them."""
-
 
 def fold(node: NodeProto, inputs: Sequence[Known | None], opsets: Mapping[str, int]) -> list[Known | None]:
     """Compute a node.

@@ -1,4 +1,4 @@
-"""The register of all rules: importing the modules of the fourteen categories fills the table."""
+"""The register of all rules: importing the modules of all categories fills the table."""
 
 from webnn_py.onnx_models.table import TABLE, Rules
 from webnn_py.operators.registry import import_categories

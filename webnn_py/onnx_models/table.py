@@ -14,13 +14,18 @@ must be absent or have their default. A rule that would be wrong in a corner cal
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, TypeVar, get_type_hints
+from typing import Any, Final, Literal, TypeVar, get_type_hints
 
 import attrs
 
 from webnn_py.onnx_models.draw import Draw, Known, Result, Value
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.operand import MLOperand
+
+NEVER_IN_SHAPES: Final = frozenset(
+    {"activation", "matrix", "convolution", "pooling", "resampling", "normalization", "recurrent"}
+)
+"""Categories whose operators no model computes shapes with."""
 
 InputKind = Literal["operand", "known", "either"]
 
@@ -56,6 +61,11 @@ class Rule:
     def category(self) -> str:
         """The module that has the rule."""
         return self.function.__module__.rpartition(".")[2]
+
+    @property
+    def may_compute_shapes(self) -> bool:
+        """Whether its result may be needed as a number while drawing; if not, the device computes it like any other."""
+        return self.category not in NEVER_IN_SHAPES
 
     @classmethod
     def declared_by(cls, function: Callable[..., Result]) -> "Rule":

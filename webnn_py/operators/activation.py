@@ -46,7 +46,7 @@ def clamp_bounds(
     return cast_number(lowest, data_type), cast_number(highest, data_type)
 
 
-@operator("clamp", CLAMP)
+@operator("clamp", CLAMP, elementwise=True)
 def clamp(
     input: MLOperand,
     *,
@@ -68,43 +68,43 @@ def clamp(
     return same(input)
 
 
-@operator("elu", OF_FLOATS)
+@operator("elu", OF_FLOATS, elementwise=True)
 def elu(input: MLOperand, *, alpha: float = 1.0, label: str = "") -> MLOperandDescriptor:
     """The exponential linear unit: max(0, x) + alpha · (exp(min(0, x)) - 1)."""
     return same(input)
 
 
-@operator("gelu", OF_FLOATS)
+@operator("gelu", OF_FLOATS, elementwise=True)
 def gelu(input: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """The Gaussian error linear unit: 0.5 · x · (1 + erf(x / √2)), without approximation by tanh."""
     return same(input)
 
 
-@operator("hardSigmoid", OF_FLOATS)
+@operator("hardSigmoid", OF_FLOATS, elementwise=True)
 def hard_sigmoid(input: MLOperand, *, alpha: float = 0.2, beta: float = 0.5, label: str = "") -> MLOperandDescriptor:
     """A sigmoid made of three straight lines: max(0, min(1, alpha · x + beta))."""
     return same(input)
 
 
-@operator("hardSwish", OF_FLOATS)
+@operator("hardSwish", OF_FLOATS, elementwise=True)
 def hard_swish(input: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """The element times a hard sigmoid: x · max(0, min(6, x + 3)) / 6."""
     return same(input)
 
 
-@operator("leakyRelu", OF_FLOATS)
+@operator("leakyRelu", OF_FLOATS, elementwise=True)
 def leaky_relu(input: MLOperand, *, alpha: float = 0.01, label: str = "") -> MLOperandDescriptor:
     """A rectifier that lets a little through: max(0, x) + alpha · min(0, x)."""
     return same(input)
 
 
-@operator("linear", OF_FLOATS)
+@operator("linear", OF_FLOATS, elementwise=True)
 def linear(input: MLOperand, *, alpha: float = 1.0, beta: float = 0.0, label: str = "") -> MLOperandDescriptor:
     """A straight line: alpha · x + beta."""
     return same(input)
 
 
-@operator("prelu", PRELU)
+@operator("prelu", PRELU, elementwise=True)
 def prelu(input: MLOperand, slope: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """A rectifier with a slope for each element: max(0, x) + slope · min(0, x). Integers wrap around.
 
@@ -116,13 +116,13 @@ def prelu(input: MLOperand, slope: MLOperand, *, label: str = "") -> MLOperandDe
     return output(input.data_type, broadcast(input.shape, slope.shape, ("input", "slope")))
 
 
-@operator("relu", RELU)
+@operator("relu", RELU, elementwise=True)
 def relu(input: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """The rectifier: max(0, x)."""
     return same(input)
 
 
-@operator("sigmoid", OF_FLOATS)
+@operator("sigmoid", OF_FLOATS, elementwise=True)
 def sigmoid(input: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """The logistic function: 1 / (1 + exp(-x))."""
     return same(input)
@@ -141,19 +141,19 @@ def softmax(input: MLOperand, axis: int, *, label: str = "") -> MLOperandDescrip
     return same(input)
 
 
-@operator("softplus", OF_FLOATS)
+@operator("softplus", OF_FLOATS, elementwise=True)
 def softplus(input: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """A smooth rectifier: ln(1 + exp(x)), computed so that it does not overflow."""
     return same(input)
 
 
-@operator("softsign", OF_FLOATS)
+@operator("softsign", OF_FLOATS, elementwise=True)
 def softsign(input: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """A slowly saturating sign: x / (1 + |x|)."""
     return same(input)
 
 
-@operator("tanh", OF_FLOATS)
+@operator("tanh", OF_FLOATS, elementwise=True)
 def tanh(input: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """The hyperbolic tangent."""
     return same(input)

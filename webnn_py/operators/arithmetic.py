@@ -16,25 +16,25 @@ BINARY: LimitsRow = {
 }
 
 
-@operator("add", BINARY)
+@operator("add", BINARY, elementwise=True)
 def add(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """Add element by element: a + b."""
     return output(a.data_type, broadcast(a.shape, b.shape))
 
 
-@operator("sub", BINARY)
+@operator("sub", BINARY, elementwise=True)
 def sub(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """Subtract element by element: a - b."""
     return output(a.data_type, broadcast(a.shape, b.shape))
 
 
-@operator("mul", BINARY)
+@operator("mul", BINARY, elementwise=True)
 def mul(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """Multiply element by element: a · b."""
     return output(a.data_type, broadcast(a.shape, b.shape))
 
 
-@operator("div", BINARY)
+@operator("div", BINARY, elementwise=True)
 def div(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """Divide element by element: a / b.
 
@@ -43,19 +43,19 @@ def div(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     return output(a.data_type, broadcast(a.shape, b.shape))
 
 
-@operator("max", BINARY)
+@operator("max", BINARY, elementwise=True)
 def max_(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """The greater of each pair of elements; NaN if one of them is NaN."""
     return output(a.data_type, broadcast(a.shape, b.shape))
 
 
-@operator("min", BINARY)
+@operator("min", BINARY, elementwise=True)
 def min_(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """The lesser of each pair of elements; NaN if one of them is NaN."""
     return output(a.data_type, broadcast(a.shape, b.shape))
 
 
-@operator("pow", BINARY)
+@operator("pow", BINARY, elementwise=True)
 def pow_(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """Raise a to the power b, element by element.
 

@@ -26,7 +26,7 @@ DEQUANTIZE: LimitsRow = {
 }
 
 
-@operator("cast", CAST)
+@operator("cast", CAST, elementwise=True)
 def cast(input: MLOperand, data_type: MLOperandDataTypeLike, *, label: str = "") -> MLOperandDescriptor:
     """Convert each element to another data type.
 
@@ -42,7 +42,7 @@ def cast(input: MLOperand, data_type: MLOperandDataTypeLike, *, label: str = "")
     return output(data_type, input.shape)
 
 
-@operator("quantizeLinear", QUANTIZE)
+@operator("quantizeLinear", QUANTIZE, elementwise=True)
 def quantize_linear(
     input: MLOperand, scale: MLOperand, zero_point: MLOperand, *, label: str = ""
 ) -> MLOperandDescriptor:
@@ -61,7 +61,7 @@ def quantize_linear(
     return output(zero_point.data_type, input.shape)
 
 
-@operator("dequantizeLinear", DEQUANTIZE)
+@operator("dequantizeLinear", DEQUANTIZE, elementwise=True)
 def dequantize_linear(
     input: MLOperand, scale: MLOperand, zero_point: MLOperand, *, label: str = ""
 ) -> MLOperandDescriptor:

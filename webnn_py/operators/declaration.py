@@ -3,8 +3,8 @@
 Positional parameters are the operator's operands and arguments, keyword parameters its options with the defaults
 of the IDL, the docstring its documentation, and the body its shape rule: it returns the descriptor of the output,
 or a list of descriptors where the IDL returns a sequence. The decorator adds what a signature cannot say: the
-spec's name and its limits row. The builder's method, its checks, ``op_support_limits()``, kernels and documentation
-all hang off the :class:`Operator` that results.
+spec's name, its limits row, and whether the operator is element-wise. The builder's method, its checks,
+``op_support_limits()``, kernels and documentation all hang off the :class:`Operator` that results.
 
 ``label`` and the data types and ranks of the limits row are checked before the body runs; the body raises
 :class:`~webnn_py.operators.rules.Refused` through the helpers of ``rules``.
@@ -114,15 +114,20 @@ class Operator(Generic[P, OutputT]):
         spec_name: the name in the specification.
         category: the module that declares it.
         limits: the limits row.
+        is_elementwise: whether each element of the output is made of the elements in its place alone, once operands
+            are broadcast: what devices fuse.
         function: the declared function; its body is the shape rule.
     """
 
-    def __init__(self, function: Callable[P, OutputT], spec_name: str, limits: LimitsRow) -> None:
+    def __init__(
+        self, function: Callable[P, OutputT], spec_name: str, limits: LimitsRow, *, elementwise: bool = False
+    ) -> None:
         self.function: Callable[P, OutputT] = function
         self.name = function.__name__.rstrip("_")
         self.spec_name = spec_name
         self.category = function.__module__.rpartition(".")[2]
         self.limits = limits
+        self.is_elementwise = elementwise
         self.__doc__ = function.__doc__
         self.__wrapped__: Callable[P, OutputT] = function
 
@@ -225,11 +230,13 @@ DECLARED: dict[str, Operator[..., Any]] = {}
 """What has been declared so far, by Python name; ``registry`` has it complete."""
 
 
-def operator(spec_name: str, limits: LimitsRow) -> Callable[[Callable[P, OutputT]], Operator[P, OutputT]]:
+def operator(
+    spec_name: str, limits: LimitsRow, *, elementwise: bool = False
+) -> Callable[[Callable[P, OutputT]], Operator[P, OutputT]]:
     """Declare an operator; see the module's docstring."""
 
     def declare(function: Callable[P, OutputT]) -> Operator[P, OutputT]:
-        declared = Operator(function, spec_name, limits)
+        declared = Operator(function, spec_name, limits, elementwise=elementwise)
         if declared.name in DECLARED:
             raise RuntimeError(f"{declared.name} is declared twice")
         DECLARED[declared.name] = declared

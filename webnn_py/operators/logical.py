@@ -25,79 +25,79 @@ WHERE: LimitsRow = {
 }
 
 
-@operator("equal", COMPARISON)
+@operator("equal", COMPARISON, elementwise=True)
 def equal(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """Compare element by element: a = b. NaN equals nothing."""
     return output("uint8", broadcast(a.shape, b.shape))
 
 
-@operator("notEqual", COMPARISON)
+@operator("notEqual", COMPARISON, elementwise=True)
 def not_equal(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """Compare element by element: a ≠ b. NaN differs from everything, itself included."""
     return output("uint8", broadcast(a.shape, b.shape))
 
 
-@operator("greater", COMPARISON)
+@operator("greater", COMPARISON, elementwise=True)
 def greater(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """Compare element by element: a > b. False where one of them is NaN."""
     return output("uint8", broadcast(a.shape, b.shape))
 
 
-@operator("greaterOrEqual", COMPARISON)
+@operator("greaterOrEqual", COMPARISON, elementwise=True)
 def greater_or_equal(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """Compare element by element: a ≥ b. False where one of them is NaN."""
     return output("uint8", broadcast(a.shape, b.shape))
 
 
-@operator("lesser", COMPARISON)
+@operator("lesser", COMPARISON, elementwise=True)
 def lesser(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """Compare element by element: a < b. False where one of them is NaN."""
     return output("uint8", broadcast(a.shape, b.shape))
 
 
-@operator("lesserOrEqual", COMPARISON)
+@operator("lesserOrEqual", COMPARISON, elementwise=True)
 def lesser_or_equal(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """Compare element by element: a ≤ b. False where one of them is NaN."""
     return output("uint8", broadcast(a.shape, b.shape))
 
 
-@operator("logicalNot", NEGATION)
+@operator("logicalNot", NEGATION, elementwise=True)
 def logical_not(a: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """Negate element by element: 1 where a is 0, otherwise 0."""
     return output("uint8", a.shape)
 
 
-@operator("logicalAnd", CONNECTIVE)
+@operator("logicalAnd", CONNECTIVE, elementwise=True)
 def logical_and(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """1 where both elements of a pair are true."""
     return output("uint8", broadcast(a.shape, b.shape))
 
 
-@operator("logicalOr", CONNECTIVE)
+@operator("logicalOr", CONNECTIVE, elementwise=True)
 def logical_or(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """1 where at least one element of a pair is true."""
     return output("uint8", broadcast(a.shape, b.shape))
 
 
-@operator("logicalXor", CONNECTIVE)
+@operator("logicalXor", CONNECTIVE, elementwise=True)
 def logical_xor(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """1 where exactly one element of a pair is true."""
     return output("uint8", broadcast(a.shape, b.shape))
 
 
-@operator("isNaN", FLOAT_TEST)
+@operator("isNaN", FLOAT_TEST, elementwise=True)
 def is_nan(a: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """1 where the element is NaN."""
     return output("uint8", a.shape)
 
 
-@operator("isInfinite", FLOAT_TEST)
+@operator("isInfinite", FLOAT_TEST, elementwise=True)
 def is_infinite(a: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """1 where the element is infinite, of either sign."""
     return output("uint8", a.shape)
 
 
-@operator("where", WHERE)
+@operator("where", WHERE, elementwise=True)
 def where(
     condition: MLOperand, true_value: MLOperand, false_value: MLOperand, *, label: str = ""
 ) -> MLOperandDescriptor:

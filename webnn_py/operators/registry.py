@@ -1,4 +1,4 @@
-"""The register of all operators: importing the modules of the fourteen categories fills it."""
+"""The register of all operators: importing the modules of all categories fills it."""
 
 from collections.abc import Mapping
 from importlib import import_module

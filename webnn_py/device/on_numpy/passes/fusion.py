@@ -20,7 +20,6 @@ from webnn_py.device.on_numpy.table import Array, DispatchError, Kernel, entry_o
 from webnn_py.device.plan import lay_out, lifetimes
 from webnn_py.graph import Node, Value
 
-CATEGORIES = ("arithmetic", "logical", "unary", "activation", "conversion")
 TILE_BYTES = 256 * 1024
 """What the arrays of one tile may take together: within a second-level cache, with room for kernels' own scratch."""
 
@@ -89,9 +88,14 @@ def _group(members: tuple[Node, ...], readers: Mapping[Value, set[Node | None]])
     return FusionGroup(members, tuple(operands), results)
 
 
+def fuses(node: Node) -> bool:
+    """Whether a node can be part of a group: it is element-wise, and not a mere view, which takes no step at all."""
+    return node.operator.is_elementwise and entry_of(node).view is None
+
+
 def _tileable_shape(node: Node, is_dense: Callable[[Value], bool]) -> tuple[int, ...] | None:
     """The shape of an element-wise node's only output, if it is large and no operand is broadcast but single ones."""
-    if node.operator.category not in CATEGORIES or node.operator.name in ("softmax", "identity"):
+    if not fuses(node):
         return None
     output = node.outputs[0]
     fits = all(

@@ -1,0 +1,73 @@
+"""Which operators are element-wise is declared once; it is true, and what devices fuse follows from it."""
+
+import numpy as np
+import pytest
+
+from spec_tests.operators.minimal import Tensor, draw_operands, minimal, operand_rows, outputs_of
+from spec_tests.support.computing import compute
+from webnn_py import MLGraphBuilder
+from webnn_py.device.on_numpy import backend  # noqa: F401 - fills the table of numpy kernels
+from webnn_py.device.on_numpy import table as numpy_kernels
+from webnn_py.device.on_numpy.passes import fusion
+from webnn_py.device.on_wgpu import kernels  # noqa: F401 - fills the table of WGSL kernels
+from webnn_py.device.on_wgpu import table as wgsl_kernels
+from webnn_py.graph import Graph, Node
+from webnn_py.operators.registry import OPERATORS
+
+ELEMENTWISE = sorted(name for name, operator in OPERATORS.items() if operator.is_elementwise)
+
+
+def square(name):
+    """A call on operands of the shape [2, 2], or of another where the operator has no such operands."""
+    rows = operand_rows(OPERATORS[name])
+    return minimal(name, rank={operand: 2 for operand, row in rows.items() if row.ranks.min <= 2 <= row.ranks.max})
+
+
+def node_of(context, name) -> Node:
+    builder = MLGraphBuilder(context)
+    outputs = outputs_of(getattr(builder, name)(**draw_operands(builder, square(name))))
+    return Graph.reaching({key: builder._values[operand] for key, operand in outputs.items()}).nodes[0]
+
+
+async def run(context, name, inputs) -> np.ndarray:
+    builder = MLGraphBuilder(context)
+    outputs = outputs_of(getattr(builder, name)(**draw_operands(builder, square(name))))
+    return (await compute(context, builder, inputs, outputs))["output0"]
+
+
+def same_again(node: Node) -> Node:
+    return Node(node.operator, node.operands, node.options, node.outputs, node.label)
+
+
+@pytest.mark.parametrize("name", ELEMENTWISE)
+async def test_elements_in_another_order_give_the_results_in_that_order(numpy_context, rng, name):
+    arrays = {
+        key: rng.uniform(0, 4, value.shape).astype(value.data_type)
+        for key, value in square(name).items()
+        if isinstance(value, Tensor)
+    }
+    order = np.array([2, 0, 3, 1])
+    shuffled = {key: array.reshape(-1)[order].reshape(array.shape) for key, array in arrays.items()}
+    in_order, in_another = [await run(numpy_context, name, inputs) for inputs in (arrays, shuffled)]
+    assert in_order.size == order.size
+    np.testing.assert_array_equal(in_another.reshape(-1), in_order.reshape(-1)[order])
+
+
+def test_the_gpu_has_expressions_of_exactly_the_elementwise_operators_that_are_no_views():
+    entries = {name: wgsl_kernels.find(operator) for name, operator in OPERATORS.items()}
+    expressions = [name for name, entry in entries.items() if entry.expression is not None]
+    assert sorted(expressions) == [name for name in ELEMENTWISE if entries[name].layout is None]
+
+
+@pytest.mark.parametrize("name", sorted(OPERATORS))
+async def test_numpy_fuses_exactly_the_elementwise_operators_that_are_no_views(numpy_context, monkeypatch, name):
+    monkeypatch.setattr(fusion, "WORTH_TILING", 1)
+    node = node_of(numpy_context, name)
+    steps = fusion.steps_of([node, same_again(node)], [], lambda _value: True)
+    fused = any(isinstance(step, fusion.FusionGroup) for step in steps)
+    assert fused == (name in ELEMENTWISE and numpy_kernels.entry_of(node).view is None)
+
+
+def test_only_identity_is_elementwise_and_a_view():
+    views = [name for name in ELEMENTWISE if numpy_kernels.find(OPERATORS[name]).view is not None]
+    assert views == ["identity"]
