@@ -51,7 +51,7 @@ async def identify(paths: Iterable[Path], magika: Magika) -> tuple[list[Identifi
         context = await ml.create_context()
         builder = webnn_py.MLGraphBuilder(context)
         shape = [1, magika.config["beg_size"] + magika.config["end_size"]]
-        graph = await builder.build(magika.model.draw(builder, {"bytes": shape}))
+        graph = await builder.build(magika.model.convert(builder, {"bytes": shape}))
         tokens = await context.create_buffer(data_type="int32", shape=shape, writable=True)
         scores = await context.create_buffer(
             data_type="float32", shape=graph.output_descriptors["target_label"].shape, readable=True

@@ -143,7 +143,7 @@ async def time_ours(ml: webnn_py.ML, model: bytes, data: np.ndarray) -> tuple[fl
 
     context = await ml.create_context(backend="wgpu")
     builder = MLGraphBuilder(context)
-    graph = await builder.build(OnnxModel.load(model).draw(builder, {"x": list(data.shape)}))
+    graph = await builder.build(OnnxModel.load(model).convert(builder, {"x": list(data.shape)}))
     ((name, output),) = graph.output_descriptors.items()
     x = await context.create_buffer(data_type="float32", shape=data.shape, writable=True)
     y = await context.create_buffer(data_type="float32", shape=output.shape, readable=True)

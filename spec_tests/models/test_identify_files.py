@@ -128,7 +128,7 @@ def test_sizes_around_the_limits_of_what_is_read(size, blanks, tmp_path, trained
 async def test_raw_scores_are_those_of_onnxruntime(numpy_context, files, trained, exact):
     session = onnxruntime.InferenceSession(TRAINED / "model.onnx", providers=["CPUExecutionProvider"])
     builder = MLGraphBuilder(numpy_context)
-    graph = await builder.build(trained.model.draw(builder, {"bytes": [1, 2048]}))
+    graph = await builder.build(trained.model.convert(builder, {"bytes": [1, 2048]}))
     tokens = await numpy_context.create_buffer(data_type="int32", shape=[1, 2048], writable=True)
     scores = await numpy_context.create_buffer(data_type="float32", shape=[1, 214], readable=True)
     for path in files:

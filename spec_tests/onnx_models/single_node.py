@@ -110,7 +110,7 @@ async def run(context, model, feeds, **options):
     loaded = OnnxModel.load(model)
     builder = MLGraphBuilder(context)
     try:
-        graph = await builder.build(loaded.draw(builder, **options))
+        graph = await builder.build(loaded.convert(builder, **options))
         inputs = {}
         for name, descriptor in graph.input_descriptors.items():
             inputs[name] = await context.create_buffer(

@@ -28,7 +28,7 @@ def make(*nodes, outputs=("y",), opset=15, **initializers):
 def drawn(context, model, **options):
     """The graph that the model becomes."""
     builder = MLGraphBuilder(context)
-    outputs = OnnxModel.load(model).draw(builder, **options)
+    outputs = OnnxModel.load(model).convert(builder, **options)
     return Graph.reaching({name: builder._values[operand] for name, operand in outputs.items()})
 
 
@@ -154,7 +154,7 @@ async def test_random_numbers_are_not_constants(context):
 async def test_what_cannot_be_computed_while_drawing_says_why(context):
     model = make(("Reshape", "w five", "c", {}), ("Add", "x c", "y", {}), w=X, five=integers(5))
     with pytest.raises(
-        UnsupportedModelError, match=r"\(Reshape, opset 15\): it cannot be computed while drawing: .*24"
+        UnsupportedModelError, match=r"\(Reshape, opset 15\): it cannot be computed while building: .*24"
     ):
         drawn(context, model)
 

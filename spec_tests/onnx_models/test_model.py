@@ -100,13 +100,13 @@ async def test_open_shapes_are_given(context):
 )
 async def test_shapes_and_values_that_do_not_fit_are_refused(context, shapes, values, text):
     with pytest.raises(ValueError, match=text):
-        OnnxModel.load(relu_model()).draw(MLGraphBuilder(context), shapes, values)
+        OnnxModel.load(relu_model()).convert(MLGraphBuilder(context), shapes, values)
 
 
 async def test_frozen_inputs_are_constants(context):
     model = OnnxModel.load(make_model([helper.make_node("Add", ["a", "b"], ["y"])], {"a": X, "b": X}, ["y"], opset=14))
     builder = MLGraphBuilder(context)
-    graph = await builder.build(model.draw(builder, input_values={"b": X}))
+    graph = await builder.build(model.convert(builder, input_values={"b": X}))
     assert list(graph.input_descriptors) == ["a"]
     graph.destroy()
 
@@ -116,7 +116,7 @@ async def test_a_frozen_input_is_copied(context):
     model = make_model([helper.make_node("Add", ["a", "b"], ["y"])], {"a": X, "b": X}, ["y"], opset=14)
     loaded = OnnxModel.load(model)
     builder = MLGraphBuilder(context)
-    outputs = loaded.draw(builder, input_values={"b": b})
+    outputs = loaded.convert(builder, input_values={"b": b})
     b[...] = 0
     graph = await builder.build(outputs)
     (a, y) = [
@@ -186,7 +186,7 @@ async def test_a_frozen_condition_chooses_its_branch(context):
 
 async def test_a_condition_of_the_run_is_refused(context):
     with pytest.raises(UnsupportedModelError, match=r"node 'choice' \(If, opset 16\): its condition is computed"):
-        OnnxModel.load(two_branches(None)).draw(MLGraphBuilder(context))
+        OnnxModel.load(two_branches(None)).convert(MLGraphBuilder(context))
 
 
 async def test_functions_of_the_model_are_inlined(context):
@@ -212,7 +212,7 @@ async def test_functions_of_the_model_are_inlined(context):
 async def test_a_broken_model_is_refused(context):
     model = make_model([helper.make_node("Relu", ["x"], ["y"], name="r")], {"z": X}, ["y"], opset=14)
     with pytest.raises(ValueError, match="the model is broken: node 'r' uses 'x', which nothing before it computes"):
-        OnnxModel.load(model).draw(MLGraphBuilder(context))
+        OnnxModel.load(model).convert(MLGraphBuilder(context))
 
 
 async def test_the_comparison_can_fail(context):

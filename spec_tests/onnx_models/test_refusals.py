@@ -26,7 +26,7 @@ def case(*arguments, **attributes):
 
 REFUSALS = [
     # what is missing altogether
-    (case("NonZero", 13, X), "the operator is not supported, unless all its inputs are known while drawing"),
+    (case("NonZero", 13, X), "the operator is not supported, unless all its inputs are known while building"),
     (case("Einsum", 12, X, X, equation="abc,abc->a"), "the operator is not supported, unless"),
     (case("Shrink", 9, X), "the operator is not supported, unless"),
     # attributes
@@ -139,10 +139,13 @@ REFUSALS = [
     # inputs
     (
         case("Reshape", 14, X, given(6, 4)),
-        "input shape is computed when the graph runs; it must be known while drawing",
+        "input shape is computed when the graph runs; it must be known while building",
     ),
     (case("Slice", 13, X, given(0), given(1), given(0), known=[1, 2]), "input axes is computed when the graph runs"),
-    (case("Pad", 13, X, given(*[0] * 6)), "input pads is computed when the graph runs; it must be known while drawing"),
+    (
+        case("Pad", 13, X, given(*[0] * 6)),
+        "input pads is computed when the graph runs; it must be known while building",
+    ),
     (case("Conv", 11, IMAGE), "input W is missing; it is needed"),
     (case("Dropout", 13, X, None, np.array(True), known=[2]), "input training_mode is True; it must be False"),
     (
@@ -258,18 +261,18 @@ REFUSALS = [
 @pytest.mark.parametrize(("case", "text"), REFUSALS, ids=[f"{case.operator}: {text}"[:80] for case, text in REFUSALS])
 async def test_a_refusal_names_node_operator_opset_and_what_is_wrong(context, case, text):
     with pytest.raises(UnsupportedModelError, match=re.escape(text)) as caught:
-        OnnxModel.load(case.model()).draw(MLGraphBuilder(context))
+        OnnxModel.load(case.model()).convert(MLGraphBuilder(context))
     (problem,) = caught.value.problems
     assert problem.operator == case.operator
     assert problem.subject == f"node 'the node' ({case.operator}, opset {case.opset})"
-    assert str(caught.value) == f"the model cannot be drawn:\n  {problem}"
+    assert str(caught.value) == f"the model cannot be converted:\n  {problem}"
 
 
 async def test_versions_that_no_rule_knows_are_refused(context):
     nodes = [helper.make_node("Add", ["x", "x"], ["y"], name="sum")]
     model = make_model(nodes, {"x": X}, ["y"], opset=6)
     with pytest.raises(UnsupportedModelError, match=r"version 6 of the operator .*; only those of opset 7, 13, 14 are"):
-        OnnxModel.load(model).draw(MLGraphBuilder(context))
+        OnnxModel.load(model).convert(MLGraphBuilder(context))
 
 
 async def test_an_opset_newer_than_the_package_is_refused(context):
@@ -278,14 +281,14 @@ async def test_an_opset_newer_than_the_package_is_refused(context):
     with pytest.raises(
         UnsupportedModelError, match=r"\(Relu, opset 999\): the installed onnx package knows opsets up to"
     ):
-        OnnxModel.load(proto.SerializeToString()).draw(MLGraphBuilder(context))
+        OnnxModel.load(proto.SerializeToString()).convert(MLGraphBuilder(context))
 
 
 async def test_an_operator_that_the_opset_lacks_is_refused(context):
     proto = onnx.load_model_from_string(make_model([helper.make_node("Gelu", ["x"], ["y"])], {"x": X}, ["y"], opset=20))
     proto.opset_import[0].version = 14
     with pytest.raises(UnsupportedModelError, match=r"\(Gelu, opset 14\): ONNX has no such operator in opset 14"):
-        OnnxModel.load(proto.SerializeToString()).draw(MLGraphBuilder(context))
+        OnnxModel.load(proto.SerializeToString()).convert(MLGraphBuilder(context))
 
 
 async def test_every_problem_is_told(context):
@@ -301,7 +304,7 @@ async def test_every_problem_is_told(context):
     proto.opset_import.append(helper.make_opsetid("com.microsoft", 1))
     proto.graph.input.append(helper.make_tensor_value_info("z", TensorProto.DOUBLE, [1]))
     with pytest.raises(UnsupportedModelError) as caught:
-        OnnxModel.load(proto.SerializeToString()).draw(MLGraphBuilder(context))
+        OnnxModel.load(proto.SerializeToString()).convert(MLGraphBuilder(context))
     assert [problem.subject for problem in caught.value.problems] == [
         "input 'z'",
         "node 'first' (NonZero, opset 15)",
@@ -316,7 +319,7 @@ async def test_an_output_of_a_type_that_webnn_lacks_is_refused(context):
     nodes = [helper.make_node("Cast", ["w"], ["y"], to=TensorProto.DOUBLE)]
     model = make_model(nodes, {"w": X}, ["y"], {"w": X}, opset=14)
     with pytest.raises(UnsupportedModelError, match=r"output 'y': constant.*float64"):
-        OnnxModel.load(model).draw(MLGraphBuilder(context))
+        OnnxModel.load(model).convert(MLGraphBuilder(context))
 
 
 async def test_a_sparse_initializer_is_refused(context):
@@ -326,4 +329,4 @@ async def test_a_sparse_initializer_is_refused(context):
     places = helper.make_tensor("w places", TensorProto.INT64, [1], [2])
     proto.graph.sparse_initializer.append(helper.make_sparse_tensor(values, places, [4]))
     with pytest.raises(UnsupportedModelError, match="initializer 'w': it is sparse; only dense ones are supported"):
-        OnnxModel.load(proto.SerializeToString()).draw(MLGraphBuilder(context))
+        OnnxModel.load(proto.SerializeToString()).convert(MLGraphBuilder(context))

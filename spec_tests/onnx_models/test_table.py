@@ -5,7 +5,7 @@ import pytest
 from onnx import defs
 
 from spec_tests.onnx_models.single_node import Case
-from webnn_py.onnx_models.draw import Draw
+from webnn_py.onnx_models.conversion_context import ConversionContext
 from webnn_py.onnx_models.registry import RULES
 from webnn_py.onnx_models.table import NEVER_IN_SHAPES, TABLE, Rule, rule
 from webnn_py.operators.operand import MLOperand
@@ -47,14 +47,16 @@ def test_rules_take_what_onnx_declares(operator, version):
 
 
 def test_a_version_has_one_rule():
-    def example(draw: Draw, x: MLOperand) -> MLOperand: ...
+    def example(context: ConversionContext, x: MLOperand) -> MLOperand: ...
 
     with pytest.raises(RuntimeError, match="version 14 of Add has two rules"):
         rule("Add", 14)(example)
 
 
 def test_a_signature_says_what_a_rule_takes():
-    def example(draw: Draw, x: MLOperand, w: MLOperand | None = None, *, axis: int, alpha: float = 2.0) -> MLOperand:
+    def example(
+        context: ConversionContext, x: MLOperand, w: MLOperand | None = None, *, axis: int, alpha: float = 2.0
+    ) -> MLOperand:
         return x
 
     declared = Rule.declared_by(example)
@@ -67,7 +69,7 @@ def test_a_signature_says_what_a_rule_takes():
 
 
 def test_an_annotation_that_means_nothing_is_refused():
-    def example(draw: Draw, x: int) -> MLOperand: ...
+    def example(context: ConversionContext, x: int) -> MLOperand: ...
 
     with pytest.raises(NotImplementedError, match="no kind of input is known for the annotation <class 'int'>"):
         Rule.declared_by(example)

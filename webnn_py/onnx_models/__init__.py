@@ -1,16 +1,17 @@
-"""ONNX models drawn with an ``MLGraphBuilder``; needs the extra ``onnx``.
+"""ONNX models as graphs of an ``MLGraphBuilder``; needs the extra ``onnx``.
 
 From the top::
 
-    model      OnnxModel: load a file, look at its inputs and outputs, draw it
-    drawing    walks the model's nodes; each value on the way is known or drawn
-    folding    computes what depends on known values only
-    rules      one rule for each ONNX operator, in the categories of ``webnn_py.operators``
-    table      @rule, and the choice of a rule by the operator's version
-    draw       what a rule draws with
+    model               OnnxModel: load a file, look at its inputs and outputs, convert it
+    model_conversion    walks the model's nodes; each value on the way is static or an operand
+    folding             computes what depends on static values only
+    rules               one rule for each ONNX operator, in the categories of ``webnn_py.operators``
+    table               @rule, and the choice of a rule by the operator's version
+    calling             a node's inputs and attributes as a rule's arguments
+    conversion_context  what a rule builds with
 
-A value is *known* when it can be computed while drawing: a numpy array. All others are *drawn*: operands. Shapes are
-fixed, so that whatever is computed from shapes is known, and no node of it remains.
+A value is *static* when it can be computed while the graph is built: a numpy array. All others are operands. Shapes
+are fixed, so that whatever is computed from shapes is static, and no node of it remains.
 """
 
 from webnn_py.onnx_models.model import OnnxModel, TensorInfo

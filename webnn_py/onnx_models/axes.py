@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable
 
-from webnn_py.onnx_models.draw import Known
+from webnn_py.onnx_models.conversion_context import StaticValue
 from webnn_py.operators.rules import refuse
 
 
-def integers(name: str, value: Known) -> tuple[int, ...]:
-    """A known list of integers, or a single one.
+def integers(name: str, value: StaticValue) -> tuple[int, ...]:
+    """A static list of integers, or a single one.
 
     Raises:
         Refused: it is something else.
@@ -17,8 +17,8 @@ def integers(name: str, value: Known) -> tuple[int, ...]:
     return tuple(int(item) for item in value.reshape(-1))
 
 
-def numbers(name: str, value: Known) -> tuple[float, ...]:
-    """A known list of floats.
+def numbers(name: str, value: StaticValue) -> tuple[float, ...]:
+    """A static list of floats.
 
     Raises:
         Refused: it is something else.
@@ -28,8 +28,8 @@ def numbers(name: str, value: Known) -> tuple[float, ...]:
     return tuple(float(item) for item in value)
 
 
-def scalar(name: str, value: Known) -> int | float:
-    """A known single number.
+def scalar(name: str, value: StaticValue) -> int | float:
+    """A static single number.
 
     Raises:
         Refused: it is something else.

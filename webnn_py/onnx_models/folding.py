@@ -1,4 +1,4 @@
-"""Folding: nodes whose inputs are all known are computed while drawing, by ONNX's own reference implementation."""
+"""Folding: nodes whose inputs are all static are computed while building, by ONNX's own reference implementation."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -7,7 +7,7 @@ import numpy as np
 from onnx import NodeProto, ValueInfoProto, helper
 from onnx.reference import ReferenceEvaluator
 
-from webnn_py.onnx_models.draw import Known
+from webnn_py.onnx_models.conversion_context import StaticValue
 from webnn_py.operators.rules import Refused
 
 NOT_CONSTANT: Final = frozenset(
@@ -16,7 +16,7 @@ NOT_CONSTANT: Final = frozenset(
 """Operators that give something else each time."""
 
 
-def fold(node: NodeProto, inputs: Sequence[Known | None], opsets: Mapping[str, int]) -> list[Known | None]:
+def fold(node: NodeProto, inputs: Sequence[StaticValue | None], opsets: Mapping[str, int]) -> list[StaticValue | None]:
     """Compute a node.
 
     Returns:
@@ -33,7 +33,7 @@ def fold(node: NodeProto, inputs: Sequence[Known | None], opsets: Mapping[str, i
         with np.errstate(all="ignore"):
             results = ReferenceEvaluator(graph, opsets=dict(opsets)).run(None, named)
     except Exception as error:
-        raise Refused(f"it cannot be computed while drawing: {error or type(error).__name__}") from error
+        raise Refused(f"it cannot be computed while building: {error or type(error).__name__}") from error
     if not all(isinstance(result, (np.ndarray, np.generic)) for result in results):
         raise Refused("it gives something other than tensors, which is not supported")
     given = iter(results)

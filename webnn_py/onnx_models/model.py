@@ -1,4 +1,4 @@
-"""``OnnxModel``: an ONNX model, loaded and ready to be drawn."""
+"""``OnnxModel``: an ONNX model, loaded and ready to be converted."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import numpy as np
 import onnx
 from onnx import inliner
 
-from webnn_py.onnx_models.draw import Known
-from webnn_py.onnx_models.drawing import Drawing, live
+from webnn_py.onnx_models.conversion_context import StaticValue
 from webnn_py.onnx_models.element_types import data_type_name, type_name
+from webnn_py.onnx_models.model_conversion import ModelConversion, live
 from webnn_py.operators.operand import MLOperand
 from webnn_py.script.builder import MLGraphBuilder
 
@@ -83,18 +83,18 @@ class OnnxModel:
         self.outputs = _tensor_infos(graph.output)
         return self
 
-    def draw(
+    def convert(
         self,
         builder: MLGraphBuilder,
         input_shapes: Mapping[str, Sequence[int]] | None = None,
-        input_values: Mapping[str, Known] | None = None,
+        input_values: Mapping[str, StaticValue] | None = None,
     ) -> dict[str, MLOperand]:
-        """Draw the model.
+        """Convert the model to operands of a builder.
 
         Args:
-            builder: what to draw with; it then has those of the model's inputs that the outputs need.
+            builder: what to build with; it then has those of the model's inputs that the outputs need.
             input_shapes: the shapes of inputs, by name; needed for those that the model leaves open and uses.
-            input_values: inputs to freeze: they become constants, and no inputs of the graph.
+            input_values: inputs to bind to values: they become constants, and no inputs of the graph.
 
         Returns:
             The model's outputs by name, ready for :meth:`MLGraphBuilder.build`.
@@ -107,17 +107,17 @@ class OnnxModel:
         self._check_names("input_shapes", shapes)
         self._check_names("input_values", values)
         graph = self._proto.graph
-        drawing = Drawing(builder, {item.domain: item.version for item in self._proto.opset_import})
+        conversion = ModelConversion(builder, {item.domain: item.version for item in self._proto.opset_import})
         _, used = live(graph)
         for item in graph.input:
             name, element_type = item.name, item.type.tensor_type.elem_type
             if name not in self.inputs or name not in used:
                 continue
             if name in values:
-                drawing.freeze(name, self._checked_value(name, values[name], element_type))
+                conversion.bind(name, self._checked_value(name, values[name], element_type))
             else:
-                drawing.add_input(name, element_type, self._checked_shape(name, shapes.get(name)))
-        return drawing.outputs_of(graph)
+                conversion.add_input(name, element_type, self._checked_shape(name, shapes.get(name)))
+        return conversion.outputs_of(graph)
 
     def _check_names(self, argument: str, given: Mapping[str, object]) -> None:
         unknown = given.keys() - self.inputs.keys()
@@ -134,7 +134,7 @@ class OnnxModel:
         self._check_fits(name, given)
         return tuple(given)
 
-    def _checked_value(self, name: str, given: Known, element_type: int) -> Known:
+    def _checked_value(self, name: str, given: StaticValue, element_type: int) -> StaticValue:
         value = np.asarray(given)
         if value.dtype.name != type_name(element_type):
             raise ValueError(f"the value of input {name!r} is {value.dtype.name}; it must be {type_name(element_type)}")

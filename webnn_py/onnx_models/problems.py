@@ -1,4 +1,4 @@
-"""What a model asks for that cannot be drawn."""
+"""What a model asks for that cannot be converted."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,7 @@ import attrs
 
 @attrs.frozen
 class Problem:
-    """One thing that cannot be drawn.
+    """One thing that cannot be converted.
 
     Attributes:
         subject: what is concerned, in words: a node with its operator and opset, an input or an output.
@@ -24,7 +24,7 @@ class Problem:
 
 
 class UnsupportedModelError(ValueError):
-    """The model cannot be drawn; the text tells every problem found, one in a line.
+    """The model cannot be converted; the text tells every problem found, one in a line.
 
     Attributes:
         problems: the same, one by one.
@@ -32,4 +32,4 @@ class UnsupportedModelError(ValueError):
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
-        super().__init__("\n".join(["the model cannot be drawn:", *(f"  {problem}" for problem in self.problems)]))
+        super().__init__("\n".join(["the model cannot be converted:", *(f"  {problem}" for problem in self.problems)]))

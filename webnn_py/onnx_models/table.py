@@ -1,9 +1,9 @@
-"""The table of rules: how each ONNX operator is drawn.
+"""The table of rules: how each ONNX operator is converted.
 
-The signature of a rule is its declaration. After ``draw`` come the operator's inputs in ONNX's order:
+The signature of a rule is its declaration. After ``context`` come the operator's inputs in ONNX's order:
 
-* ``MLOperand``: an operand; a known value becomes a constant;
-* ``Known``: must be known, or the node is refused (shapes, axes, pads);
+* ``MLOperand``: an operand; a static value becomes a constant;
+* ``StaticValue``: must be known, or the node is refused (shapes, axes, pads);
 * ``Value``: either;
 * ``... | None = None``: may be absent, ``*inputs`` any number.
 
@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, TypeVar, get_type_hints
 
 import attrs
 
-from webnn_py.onnx_models.draw import Draw, Known, Result, Value
+from webnn_py.onnx_models.conversion_context import ConversionContext, Result, StaticValue, Value
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.operand import MLOperand
 
@@ -27,9 +27,9 @@ NEVER_IN_SHAPES: Final = frozenset(
 )
 """Categories whose operators no model computes shapes with."""
 
-InputKind = Literal["operand", "known", "either"]
+InputKind = Literal["operand", "static", "either"]
 
-_KINDS: Mapping[Any, InputKind] = {MLOperand: "operand", Known: "known", Value: "either"}
+_KINDS: Mapping[Any, InputKind] = {MLOperand: "operand", StaticValue: "static", Value: "either"}
 
 
 @attrs.frozen
@@ -43,7 +43,7 @@ class InputParameter:
 
 @attrs.frozen
 class Rule:
-    """How an operator is drawn, in one or more of its versions.
+    """How an operator is converted, in one or more of its versions.
 
     Attributes:
         function: the rule itself.
@@ -64,7 +64,7 @@ class Rule:
 
     @property
     def may_compute_shapes(self) -> bool:
-        """Whether its result may be needed as a number while drawing; if not, the device computes it like any other."""
+        """Whether its result may be needed while building; if not, the device computes it like any other."""
         return self.category not in NEVER_IN_SHAPES
 
     @classmethod
@@ -125,11 +125,11 @@ def rule(operator: str, *versions: int) -> Callable[[FunctionT], FunctionT]:
 def one_to_one(onnx_operator: str, operator: Operator[..., Any], *versions: int, module: str) -> None:
     """Register a rule for an ONNX operator that is a WebNN operator without options, of one or two operands."""
 
-    def unary(draw: Draw, x: MLOperand) -> MLOperand:
-        return draw.apply(operator, x)
+    def unary(context: ConversionContext, x: MLOperand) -> MLOperand:
+        return context.apply(operator, x)
 
-    def binary(draw: Draw, a: MLOperand, b: MLOperand) -> MLOperand:
-        return draw.apply(operator, a, b)
+    def binary(context: ConversionContext, a: MLOperand, b: MLOperand) -> MLOperand:
+        return context.apply(operator, a, b)
 
     operands = [parameter for parameter in operator.parameters.values() if parameter.is_operand]
     function = unary if len(operands) == 1 else binary

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from webnn_py.onnx_models.draw import Draw
+from webnn_py.onnx_models.conversion_context import ConversionContext
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
@@ -15,7 +15,7 @@ MAX_SPATIAL_AXES = 2
 
 
 @attrs.frozen
-class Windows:
+class SlidingWindows:
     """How windows slide over the spatial axes: one number for each axis.
 
     Attributes:
@@ -60,8 +60,8 @@ class Windows:
         """The dilations along height and width."""
         return lifted(self.dilations, [1])
 
-    def rounded_up(self) -> "Windows":
-        """Windows with so much padding at the end that none is left out that starts before it.
+    def rounded_up(self) -> "SlidingWindows":
+        """SlidingWindows with so much padding at the end that none is left out that starts before it.
 
         So ONNX rounds output sizes up: the last window may reach beyond the padding, but must not start there.
         """
@@ -75,7 +75,7 @@ class Windows:
             ends.append(max(end, (count - 1) * stride + reach - begin - size))
         return attrs.evolve(self, ends=tuple(ends))
 
-    def over_padded(self, padded: "Windows") -> "Windows":
+    def over_padded(self, padded: "SlidingWindows") -> "SlidingWindows":
         """These windows over an input that was padded already as ``padded`` says; more padding at the end remains."""
         sizes = tuple(map(sum, zip(padded.begins, padded.sizes, padded.ends, strict=True)))
         rest = tuple(end - done for end, done in zip(self.ends, padded.ends, strict=True))
@@ -90,7 +90,7 @@ def windows(  # noqa: PLR0913 - as many parameters as ONNX gives the operators
     pads: Sequence[int] | None,
     strides: Sequence[int] | None,
     dilations: Sequence[int] | None,
-) -> Windows:
+) -> SlidingWindows:
     """The windows that a node's attributes say.
 
     Raises:
@@ -107,7 +107,7 @@ def windows(  # noqa: PLR0913 - as many parameters as ONNX gives the operators
             for size, window, stride, dilation in zip(sizes, kernel, strides, dilations, strict=True)
         ]
         begins, ends = shared(totals, more_at_end=auto_pad == "SAME_UPPER")
-    return Windows(sizes, tuple(kernel), strides, dilations, begins, ends)
+    return SlidingWindows(sizes, tuple(kernel), strides, dilations, begins, ends)
 
 
 def spatial_sizes(x: MLOperand) -> tuple[int, ...]:
@@ -144,14 +144,14 @@ def shared(totals: Sequence[int], *, more_at_end: bool) -> tuple[tuple[int, ...]
     return (less, more) if more_at_end else (more, less)
 
 
-def as_images(draw: Draw, x: MLOperand) -> MLOperand:
+def as_images(context: ConversionContext, x: MLOperand) -> MLOperand:
     """A tensor with a single spatial axis gets a height of 1."""
-    return draw.reshape(x, [*x.shape[:2], 1, *x.shape[2:]]) if x.rank == MAX_SPATIAL_AXES + 1 else x
+    return context.reshape(x, [*x.shape[:2], 1, *x.shape[2:]]) if x.rank == MAX_SPATIAL_AXES + 1 else x
 
 
-def like(draw: Draw, y: MLOperand, x: MLOperand) -> MLOperand:
+def like(context: ConversionContext, y: MLOperand, x: MLOperand) -> MLOperand:
     """The height of 1 is taken away again, where ``x`` had none."""
-    return draw.reshape(y, [*y.shape[:2], *y.shape[3:]]) if x.rank == MAX_SPATIAL_AXES + 1 else y
+    return context.reshape(y, [*y.shape[:2], *y.shape[3:]]) if x.rank == MAX_SPATIAL_AXES + 1 else y
 
 
 def lifted(values: Sequence[int], neutral: Sequence[int]) -> tuple[int, ...]:

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from webnn_py.onnx_models.axes import counted, scalar
-from webnn_py.onnx_models.draw import Draw, Value
+from webnn_py.onnx_models.conversion_context import ConversionContext, Value
 from webnn_py.onnx_models.table import one_to_one, rule
 from webnn_py.operators import activation
 from webnn_py.operators.operand import MLOperand
@@ -21,23 +21,23 @@ one_to_one("Tanh", activation.tanh, 6, 13, module=__name__)
 
 
 @rule("Celu", 12)
-def celu(draw: Draw, x: MLOperand, *, alpha: float) -> MLOperand:
+def celu(context: ConversionContext, x: MLOperand, *, alpha: float) -> MLOperand:
     """max(0, x) + min(0, alpha · (exp(x / alpha) - 1)); for a positive alpha that is alpha · elu(x / alpha)."""
     if alpha <= 0:
         refuse("attribute alpha", alpha, "greater than 0")
-    factor = draw.number(alpha, x)
-    return draw.mul(draw.elu(draw.div(x, factor)), factor)
+    factor = context.number(alpha, x)
+    return context.mul(context.elu(context.div(x, factor)), factor)
 
 
 @rule("Clip", 6)
-def clip_by_attributes(draw: Draw, x: MLOperand, *, max: float, min: float) -> MLOperand:
+def clip_by_attributes(context: ConversionContext, x: MLOperand, *, max: float, min: float) -> MLOperand:
     """Limit elements to a range."""
-    return clip(draw, x, np.array(min), np.array(max))
+    return clip(context, x, np.array(min), np.array(max))
 
 
 @rule("Clip", 11, 12, 13)
 def clip(
-    draw: Draw,
+    context: ConversionContext,
     x: MLOperand,
     min: Value | None = None,
     max: Value | None = None,
@@ -47,91 +47,91 @@ def clip(
         low = None if min is None else scalar("input min", min)
         high = None if max is None else scalar("input max", max)
         if low is None or high is None or low <= high:
-            return draw.clamp(x, min_value=low, max_value=high)
+            return context.clamp(x, min_value=low, max_value=high)
     if min is not None:
-        x = draw.max(x, draw.operand(min))
-    return x if max is None else draw.min(x, draw.operand(max))
+        x = context.max(x, context.operand(min))
+    return x if max is None else context.min(x, context.operand(max))
 
 
 @rule("Elu", 6, 22)
-def elu(draw: Draw, x: MLOperand, *, alpha: float) -> MLOperand:
+def elu(context: ConversionContext, x: MLOperand, *, alpha: float) -> MLOperand:
     """The exponential linear unit."""
-    return draw.elu(x, alpha=alpha)
+    return context.elu(x, alpha=alpha)
 
 
 @rule("Gelu", 20)
-def gelu(draw: Draw, x: MLOperand, *, approximate: str) -> MLOperand:
+def gelu(context: ConversionContext, x: MLOperand, *, approximate: str) -> MLOperand:
     """The Gaussian error linear unit, exact or approximated by tanh."""
     if approximate == "none":
-        return draw.gelu(x)
+        return context.gelu(x)
     if approximate != "tanh":
         refuse("attribute approximate", approximate, "none or tanh")
-    cubic = draw.mul(draw.mul(draw.mul(x, x), x), draw.number(0.044715, x))
-    inner = draw.mul(draw.add(x, cubic), draw.number(math.sqrt(2 / math.pi), x))
-    return draw.mul(draw.mul(x, draw.number(0.5, x)), draw.add(draw.tanh(inner), draw.number(1, x)))
+    cubic = context.mul(context.mul(context.mul(x, x), x), context.number(0.044715, x))
+    inner = context.mul(context.add(x, cubic), context.number(math.sqrt(2 / math.pi), x))
+    return context.mul(context.mul(x, context.number(0.5, x)), context.add(context.tanh(inner), context.number(1, x)))
 
 
 @rule("HardSigmoid", 6, 22)
-def hard_sigmoid(draw: Draw, x: MLOperand, *, alpha: float, beta: float) -> MLOperand:
+def hard_sigmoid(context: ConversionContext, x: MLOperand, *, alpha: float, beta: float) -> MLOperand:
     """A sigmoid made of three straight lines."""
-    return draw.hard_sigmoid(x, alpha=alpha, beta=beta)
+    return context.hard_sigmoid(x, alpha=alpha, beta=beta)
 
 
 @rule("LeakyRelu", 6, 16)
-def leaky_relu(draw: Draw, x: MLOperand, *, alpha: float) -> MLOperand:
+def leaky_relu(context: ConversionContext, x: MLOperand, *, alpha: float) -> MLOperand:
     """A rectifier that lets a little through."""
-    return draw.leaky_relu(x, alpha=alpha)
+    return context.leaky_relu(x, alpha=alpha)
 
 
 @rule("Mish", 18, 22)
-def mish(draw: Draw, x: MLOperand) -> MLOperand:
+def mish(context: ConversionContext, x: MLOperand) -> MLOperand:
     """X · tanh(softplus(x))."""
-    return draw.mul(x, draw.tanh(draw.softplus(x)))
+    return context.mul(x, context.tanh(context.softplus(x)))
 
 
 @rule("Selu", 6, 22)
-def selu(draw: Draw, x: MLOperand, *, alpha: float, gamma: float) -> MLOperand:
+def selu(context: ConversionContext, x: MLOperand, *, alpha: float, gamma: float) -> MLOperand:
     """The scaled exponential linear unit: gamma · elu(x)."""
-    return draw.mul(draw.elu(x, alpha=alpha), draw.number(gamma, x))
+    return context.mul(context.elu(x, alpha=alpha), context.number(gamma, x))
 
 
 @rule("Swish", 24)
-def swish(draw: Draw, x: MLOperand, *, alpha: float) -> MLOperand:
+def swish(context: ConversionContext, x: MLOperand, *, alpha: float) -> MLOperand:
     """X · sigmoid(alpha · x)."""
-    scaled = x if alpha == 1 else draw.mul(x, draw.number(alpha, x))
-    return draw.mul(x, draw.sigmoid(scaled))
+    scaled = x if alpha == 1 else context.mul(x, context.number(alpha, x))
+    return context.mul(x, context.sigmoid(scaled))
 
 
 @rule("ThresholdedRelu", 10, 22)
-def thresholded_relu(draw: Draw, x: MLOperand, *, alpha: float) -> MLOperand:
+def thresholded_relu(context: ConversionContext, x: MLOperand, *, alpha: float) -> MLOperand:
     """X where it is greater than alpha, otherwise 0."""
-    return draw.where(draw.greater(x, draw.number(alpha, x)), x, draw.number(0, x))
+    return context.where(context.greater(x, context.number(alpha, x)), x, context.number(0, x))
 
 
 @rule("Softmax", 13)
-def softmax(draw: Draw, x: MLOperand, *, axis: int) -> MLOperand:
+def softmax(context: ConversionContext, x: MLOperand, *, axis: int) -> MLOperand:
     """Exponentials divided by their sum along an axis."""
-    return draw.softmax(x, counted(axis, x.rank))
+    return context.softmax(x, counted(axis, x.rank))
 
 
 @rule("LogSoftmax", 13)
-def log_softmax(draw: Draw, x: MLOperand, *, axis: int) -> MLOperand:
+def log_softmax(context: ConversionContext, x: MLOperand, *, axis: int) -> MLOperand:
     """The logarithm of the softmax, which is x less the logarithm of the sum of exponentials."""
-    return draw.sub(x, draw.reduce_log_sum_exp(x, axes=[counted(axis, x.rank)], keep_dimensions=True))
+    return context.sub(x, context.reduce_log_sum_exp(x, axes=[counted(axis, x.rank)], keep_dimensions=True))
 
 
 @rule("Softmax", 1, 11)
-def softmax_of_rows(draw: Draw, x: MLOperand, *, axis: int) -> MLOperand:
+def softmax_of_rows(context: ConversionContext, x: MLOperand, *, axis: int) -> MLOperand:
     """A softmax over all axes from one on, as if the tensor were a matrix."""
-    return draw.reshape(softmax(draw, _as_matrix(draw, x, axis), axis=1), x.shape)
+    return context.reshape(softmax(context, _as_matrix(context, x, axis), axis=1), x.shape)
 
 
 @rule("LogSoftmax", 1, 11)
-def log_softmax_of_rows(draw: Draw, x: MLOperand, *, axis: int) -> MLOperand:
+def log_softmax_of_rows(context: ConversionContext, x: MLOperand, *, axis: int) -> MLOperand:
     """Likewise, the logarithm."""
-    return draw.reshape(log_softmax(draw, _as_matrix(draw, x, axis), axis=1), x.shape)
+    return context.reshape(log_softmax(context, _as_matrix(context, x, axis), axis=1), x.shape)
 
 
-def _as_matrix(draw: Draw, x: MLOperand, axis: int) -> MLOperand:
+def _as_matrix(context: ConversionContext, x: MLOperand, axis: int) -> MLOperand:
     first = counted(axis, x.rank)
-    return draw.reshape(x, [math.prod(x.shape[:first]), math.prod(x.shape[first:])])
+    return context.reshape(x, [math.prod(x.shape[:first]), math.prod(x.shape[first:])])

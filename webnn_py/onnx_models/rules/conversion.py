@@ -7,7 +7,7 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from webnn_py.onnx_models.axes import counted
-from webnn_py.onnx_models.draw import Draw, Value
+from webnn_py.onnx_models.conversion_context import ConversionContext, Value
 from webnn_py.onnx_models.element_types import webnn_data_type
 from webnn_py.onnx_models.table import rule
 from webnn_py.operators.operand import MLOperand
@@ -15,45 +15,45 @@ from webnn_py.operators.rules import refuse
 
 
 @rule("Cast", 6, 9, 13)
-def cast(draw: Draw, x: MLOperand, *, to: int) -> MLOperand:
+def cast(context: ConversionContext, x: MLOperand, *, to: int) -> MLOperand:
     """Convert to another type; a boolean is 1 where the element is not 0."""
     data_type = webnn_data_type("attribute to", to)
     if to == TensorProto.BOOL:
-        return draw.not_equal(x, draw.number(0, x))
-    return x if x.data_type == data_type else draw.cast(x, data_type)
+        return context.not_equal(x, context.number(0, x))
+    return x if x.data_type == data_type else context.cast(x, data_type)
 
 
 @rule("Cast", 19, 21, 23)
-def cast_saturating(draw: Draw, x: MLOperand, *, to: int, saturate: int) -> MLOperand:
+def cast_saturating(context: ConversionContext, x: MLOperand, *, to: int, saturate: int) -> MLOperand:
     """Likewise; ``saturate`` speaks of 8-bit floats only, which WebNN lacks."""
-    return cast(draw, x, to=to)
+    return cast(context, x, to=to)
 
 
 @rule("Cast", 24, 25)
-def cast_rounding(draw: Draw, x: MLOperand, *, to: int, saturate: int, round_mode: str) -> MLOperand:
+def cast_rounding(context: ConversionContext, x: MLOperand, *, to: int, saturate: int, round_mode: str) -> MLOperand:
     """Likewise; ``round_mode``, too, speaks of 8-bit floats only."""
-    return cast(draw, x, to=to)
+    return cast(context, x, to=to)
 
 
 @rule("CastLike", 15)
-def cast_like(draw: Draw, x: MLOperand, target_type: Value) -> MLOperand:
+def cast_like(context: ConversionContext, x: MLOperand, target_type: Value) -> MLOperand:
     """Convert to another tensor's type."""
     if isinstance(target_type, np.ndarray):
-        return cast(draw, x, to=helper.np_dtype_to_tensor_dtype(target_type.dtype))
+        return cast(context, x, to=helper.np_dtype_to_tensor_dtype(target_type.dtype))
     if target_type.data_type == "uint8":
-        refuse("input target_type", "uint8 or bool, which look alike here", "of another type, or known while drawing")
-    return draw.cast(x, target_type.data_type)
+        refuse("input target_type", "uint8 or bool, which look alike here", "of another type, or known while building")
+    return context.cast(x, target_type.data_type)
 
 
 @rule("CastLike", 19, 21, 23)
-def cast_like_saturating(draw: Draw, x: MLOperand, target_type: Value, *, saturate: int) -> MLOperand:
+def cast_like_saturating(context: ConversionContext, x: MLOperand, target_type: Value, *, saturate: int) -> MLOperand:
     """Likewise; ``saturate`` speaks of 8-bit floats only."""
-    return cast_like(draw, x, target_type)
+    return cast_like(context, x, target_type)
 
 
 @rule("DequantizeLinear", 10, 13, 19, 21, 23)
 def dequantize(
-    draw: Draw,
+    context: ConversionContext,
     x: MLOperand,
     scale: MLOperand,
     zero_point: MLOperand | None = None,
@@ -64,29 +64,35 @@ def dequantize(
     """(x - zero point) · scale, for the whole tensor, along an axis, or by blocks."""
     shape = _scale_shape(x, scale, axis, block_size)
     if zero_point is None:
-        zero_point = draw.constant(np.zeros(shape, x.data_type))
-    return draw.dequantize_linear(x, draw.reshape(scale, shape), draw.reshape(zero_point, shape))
+        zero_point = context.constant(np.zeros(shape, x.data_type))
+    return context.dequantize_linear(x, context.reshape(scale, shape), context.reshape(zero_point, shape))
 
 
 @rule("QuantizeLinear", 10, 13)
 def quantize(
-    draw: Draw, x: MLOperand, scale: MLOperand, zero_point: MLOperand | None = None, *, axis: int = 1
+    context: ConversionContext, x: MLOperand, scale: MLOperand, zero_point: MLOperand | None = None, *, axis: int = 1
 ) -> MLOperand:
     """X / scale, rounded half to even, plus the zero point, for the whole tensor or along an axis."""
-    return _quantized(draw, x, scale, zero_point, _scale_shape(x, scale, axis, 0))
+    return _quantized(context, x, scale, zero_point, _scale_shape(x, scale, axis, 0))
 
 
 @rule("QuantizeLinear", 19)
 def quantize_saturating(
-    draw: Draw, x: MLOperand, scale: MLOperand, zero_point: MLOperand | None = None, *, axis: int, saturate: int
+    context: ConversionContext,
+    x: MLOperand,
+    scale: MLOperand,
+    zero_point: MLOperand | None = None,
+    *,
+    axis: int,
+    saturate: int,
 ) -> MLOperand:
     """Likewise; ``saturate`` speaks of 8-bit floats only."""
-    return quantize(draw, x, scale, zero_point, axis=axis)
+    return quantize(context, x, scale, zero_point, axis=axis)
 
 
 @rule("QuantizeLinear", 21, 23)
 def quantize_blocks(
-    draw: Draw,
+    context: ConversionContext,
     x: MLOperand,
     scale: MLOperand,
     zero_point: MLOperand | None = None,
@@ -96,15 +102,15 @@ def quantize_blocks(
     saturate: int,
 ) -> MLOperand:
     """Likewise, also by blocks."""
-    return _quantized(draw, x, scale, zero_point, _scale_shape(x, scale, axis, block_size))
+    return _quantized(context, x, scale, zero_point, _scale_shape(x, scale, axis, block_size))
 
 
 def _quantized(
-    draw: Draw, x: MLOperand, scale: MLOperand, zero_point: MLOperand | None, shape: Sequence[int]
+    context: ConversionContext, x: MLOperand, scale: MLOperand, zero_point: MLOperand | None, shape: Sequence[int]
 ) -> MLOperand:
     if zero_point is None:
-        zero_point = draw.constant(np.zeros(shape, np.uint8))
-    return draw.quantize_linear(x, draw.reshape(scale, shape), draw.reshape(zero_point, shape))
+        zero_point = context.constant(np.zeros(shape, np.uint8))
+    return context.quantize_linear(x, context.reshape(scale, shape), context.reshape(zero_point, shape))
 
 
 def _scale_shape(x: MLOperand, scale: MLOperand, axis: int, block_size: int) -> tuple[int, ...]:

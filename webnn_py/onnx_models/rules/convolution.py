@@ -4,16 +4,16 @@ from collections.abc import Sequence
 
 import attrs
 
-from webnn_py.onnx_models.draw import Draw
+from webnn_py.onnx_models.conversion_context import ConversionContext
 from webnn_py.onnx_models.table import rule
-from webnn_py.onnx_models.windows import Windows, as_images, given_padding, lifted, like, shared, windows
+from webnn_py.onnx_models.windows import SlidingWindows, as_images, given_padding, lifted, like, shared, windows
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
 
 @rule("Conv", 1, 11, 22)
 def conv(
-    draw: Draw,
+    context: ConversionContext,
     x: MLOperand,
     w: MLOperand,
     b: MLOperand | None = None,
@@ -28,21 +28,21 @@ def conv(
     """A convolution, also with groups."""
     _check_kernel(w, kernel_shape)
     slid = windows(x, w.shape[2:], auto_pad=auto_pad, pads=pads, strides=strides, dilations=dilations)
-    y = draw.conv2d(
-        as_images(draw, x),
-        as_images(draw, w),
+    y = context.conv2d(
+        as_images(context, x),
+        as_images(context, w),
         padding=slid.padding,
         strides=slid.two_strides,
         dilations=slid.two_dilations,
         groups=group,
         bias=b,
     )
-    return like(draw, y, x)
+    return like(context, y, x)
 
 
 @rule("ConvTranspose", 1, 11, 22)
 def conv_transpose(
-    draw: Draw,
+    context: ConversionContext,
     x: MLOperand,
     w: MLOperand,
     b: MLOperand | None = None,
@@ -64,9 +64,9 @@ def conv_transpose(
     if output_shape is not None or auto_pad.startswith("SAME"):
         begins, ends = _cut_to(output_shape, slid, appended, more_at_end=auto_pad == "SAME_UPPER")
     slid = attrs.evolve(slid, begins=begins, ends=ends)
-    y = draw.conv_transpose2d(
-        as_images(draw, x),
-        as_images(draw, w),
+    y = context.conv_transpose2d(
+        as_images(context, x),
+        as_images(context, w),
         padding=slid.padding,
         strides=slid.two_strides,
         dilations=slid.two_dilations,
@@ -74,11 +74,11 @@ def conv_transpose(
         groups=group,
         bias=b,
     )
-    return like(draw, y, x)
+    return like(context, y, x)
 
 
 def _cut_to(
-    output_shape: Sequence[int] | None, slid: Windows, appended: Sequence[int], *, more_at_end: bool
+    output_shape: Sequence[int] | None, slid: SlidingWindows, appended: Sequence[int], *, more_at_end: bool
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """What to cut so that the output has a given shape, by default the input's times the strides."""
     wanted = output_shape or [size * stride for size, stride in zip(slid.sizes, slid.strides, strict=True)]

@@ -2,7 +2,7 @@
 
 import math
 
-from webnn_py.onnx_models.draw import Draw
+from webnn_py.onnx_models.conversion_context import ConversionContext
 from webnn_py.onnx_models.table import one_to_one, rule
 from webnn_py.operators import logical
 from webnn_py.operators.operand import MLOperand
@@ -20,16 +20,16 @@ one_to_one("IsNaN", logical.is_nan, 9, 13, 20, module=__name__)
 
 
 @rule("IsInf", 10, 20)
-def is_inf(draw: Draw, x: MLOperand, *, detect_negative: int, detect_positive: int) -> MLOperand:
+def is_inf(context: ConversionContext, x: MLOperand, *, detect_negative: int, detect_positive: int) -> MLOperand:
     """1 where the element is infinite, of either sign or of one."""
     if detect_negative and detect_positive:
-        return draw.is_infinite(x)
+        return context.is_infinite(x)
     if detect_negative or detect_positive:
-        return draw.equal(x, draw.number(math.inf if detect_positive else -math.inf, x))
-    return draw.logical_and(draw.is_infinite(x), draw.is_nan(x))  # neither: nowhere
+        return context.equal(x, context.number(math.inf if detect_positive else -math.inf, x))
+    return context.logical_and(context.is_infinite(x), context.is_nan(x))  # neither: nowhere
 
 
 @rule("Where", 9, 16)
-def where(draw: Draw, condition: MLOperand, x: MLOperand, y: MLOperand) -> MLOperand:
+def where(context: ConversionContext, condition: MLOperand, x: MLOperand, y: MLOperand) -> MLOperand:
     """Choose element by element."""
-    return draw.where(condition, x, y)
+    return context.where(condition, x, y)

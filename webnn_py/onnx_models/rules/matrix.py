@@ -1,27 +1,27 @@
 """Matrix products."""
 
-from webnn_py.onnx_models.draw import Draw
+from webnn_py.onnx_models.conversion_context import ConversionContext
 from webnn_py.onnx_models.table import rule
 from webnn_py.operators.operand import MLOperand
 
 
 @rule("MatMul", 1, 9, 13)
-def matmul(draw: Draw, a: MLOperand, b: MLOperand) -> MLOperand:
+def matmul(context: ConversionContext, a: MLOperand, b: MLOperand) -> MLOperand:
     """A product of matrices, as numpy has it: a vector is a row on the left, a column on the right."""
-    left = draw.reshape(a, [1, *a.shape]) if a.rank == 1 else a
-    right = draw.reshape(b, [*b.shape, 1]) if b.rank == 1 else b
-    product = draw.matmul(left, right)
+    left = context.reshape(a, [1, *a.shape]) if a.rank == 1 else a
+    right = context.reshape(b, [*b.shape, 1]) if b.rank == 1 else b
+    product = context.matmul(left, right)
     shape = list(product.shape)
     if b.rank == 1:
         del shape[-1]
     if a.rank == 1:
         del shape[len(product.shape) - 2]
-    return product if len(shape) == product.rank else draw.reshape(product, shape)
+    return product if len(shape) == product.rank else context.reshape(product, shape)
 
 
 @rule("Gemm", 7, 9, 11, 13)
 def gemm(
-    draw: Draw,
+    context: ConversionContext,
     a: MLOperand,
     b: MLOperand,
     c: MLOperand | None = None,
@@ -32,4 +32,4 @@ def gemm(
     transB: int,  # noqa: N803 - ONNX's name
 ) -> MLOperand:
     """Alpha · A · B + beta · C."""
-    return draw.gemm(a, b, c=c, alpha=alpha, beta=beta, a_transpose=bool(transA), b_transpose=bool(transB))
+    return context.gemm(a, b, c=c, alpha=alpha, beta=beta, a_transpose=bool(transA), b_transpose=bool(transB))

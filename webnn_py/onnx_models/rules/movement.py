@@ -6,65 +6,82 @@ from collections.abc import Sequence
 import numpy as np
 
 from webnn_py.onnx_models.axes import counted, counted_all, integers, scalar
-from webnn_py.onnx_models.draw import Draw, Known, Value
+from webnn_py.onnx_models.conversion_context import ConversionContext, StaticValue, Value
 from webnn_py.onnx_models.table import rule
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import broadcast, refuse
 
 
 @rule("Concat", 4, 11, 13)
-def concat(draw: Draw, *inputs: Value, axis: int) -> MLOperand:
+def concat(context: ConversionContext, *inputs: Value, axis: int) -> MLOperand:
     """Join tensors along an axis; empty ones add nothing."""
-    present = [draw.operand(item) for item in inputs if isinstance(item, MLOperand) or item.size]
+    present = [context.operand(item) for item in inputs if isinstance(item, MLOperand) or item.size]
     axis = counted(axis, present[0].rank)
-    return present[0] if len(present) == 1 else draw.concat(present, axis)
+    return present[0] if len(present) == 1 else context.concat(present, axis)
 
 
 @rule("Split", 2, 11)
 def split_by_attribute(
-    draw: Draw, data: MLOperand, *, axis: int, split: Sequence[int] | None = None
+    context: ConversionContext, data: MLOperand, *, axis: int, split: Sequence[int] | None = None
 ) -> list[MLOperand]:
     """Cut along an axis, into pieces of the given or of equal sizes."""
-    return draw.split(data, len(draw.wanted) if split is None else split, axis=counted(axis, data.rank))
+    return context.split(data, len(context.wanted) if split is None else split, axis=counted(axis, data.rank))
 
 
 @rule("Split", 13)
-def split_by_input(draw: Draw, data: MLOperand, split: Known | None = None, *, axis: int) -> list[MLOperand]:
+def split_by_input(
+    context: ConversionContext, data: MLOperand, split: StaticValue | None = None, *, axis: int
+) -> list[MLOperand]:
     """Likewise; the sizes are an input."""
     sizes = None if split is None else integers("input split", split)
-    return split_by_attribute(draw, data, axis=axis, split=sizes)
+    return split_by_attribute(context, data, axis=axis, split=sizes)
 
 
 @rule("Split", 18)
 def split_into(
-    draw: Draw, data: MLOperand, split: Known | None = None, *, axis: int, num_outputs: int | None = None
+    context: ConversionContext,
+    data: MLOperand,
+    split: StaticValue | None = None,
+    *,
+    axis: int,
+    num_outputs: int | None = None,
 ) -> list[MLOperand]:
     """Likewise; with ``num_outputs`` the last piece may be smaller."""
     if split is not None or num_outputs is None:
-        return split_by_input(draw, data, split, axis=axis)
+        return split_by_input(context, data, split, axis=axis)
     size = data.shape[counted(axis, data.rank)]
     piece = -(-size // num_outputs)
     sizes = [piece] * (num_outputs - 1) + [size - piece * (num_outputs - 1)]
     if sizes[-1] < 1:
         refuse("attribute num_outputs", num_outputs, f"such that {size} elements fill as many pieces")
-    return split_by_attribute(draw, data, axis=axis, split=sizes)
+    return split_by_attribute(context, data, axis=axis, split=sizes)
 
 
 @rule("Slice", 1)
 def slice_by_attributes(
-    draw: Draw, data: MLOperand, *, starts: Sequence[int], ends: Sequence[int], axes: Sequence[int] | None = None
+    context: ConversionContext,
+    data: MLOperand,
+    *,
+    starts: Sequence[int],
+    ends: Sequence[int],
+    axes: Sequence[int] | None = None,
 ) -> MLOperand:
     """Cut a window out."""
-    return _sliced(draw, data, starts, ends, axes, None)
+    return _sliced(context, data, starts, ends, axes, None)
 
 
 @rule("Slice", 10, 11, 13)
 def slice_by_inputs(
-    draw: Draw, data: MLOperand, starts: Known, ends: Known, axes: Known | None = None, steps: Known | None = None
+    context: ConversionContext,
+    data: MLOperand,
+    starts: StaticValue,
+    ends: StaticValue,
+    axes: StaticValue | None = None,
+    steps: StaticValue | None = None,
 ) -> MLOperand:
     """Cut a window out, with steps from one element to the next, also backwards."""
     return _sliced(
-        draw,
+        context,
         data,
         integers("input starts", starts),
         integers("input ends", ends),
@@ -74,7 +91,7 @@ def slice_by_inputs(
 
 
 def _sliced(
-    draw: Draw,
+    context: ConversionContext,
     data: MLOperand,
     starts: Sequence[int],
     ends: Sequence[int],
@@ -95,14 +112,14 @@ def _sliced(
             refuse(f"the slice [{start}:{end}:{step}] of axis {axis}", "empty", "at least one element: WebNN needs one")
     backwards = [axis for axis, indices in enumerate(taken) if indices.step < 0]
     if backwards:
-        data = draw.reverse(data, axes=backwards)
+        data = context.reverse(data, axes=backwards)
     forwards = [
         range(size - 1 - indices.start, size - indices[-1], -indices.step) if indices.step < 0 else indices
         for size, indices in zip(data.shape, taken, strict=True)
     ]
     if all(len(indices) == size for indices, size in zip(forwards, data.shape, strict=True)):
         return data
-    return draw.slice(
+    return context.slice(
         data,
         [indices.start for indices in forwards],
         [indices[-1] - indices.start + 1 for indices in forwards],
@@ -111,19 +128,21 @@ def _sliced(
 
 
 @rule("Transpose", 1, 13, 21, 23, 24, 25)
-def transpose(draw: Draw, data: MLOperand, *, perm: Sequence[int] | None = None) -> MLOperand:
+def transpose(context: ConversionContext, data: MLOperand, *, perm: Sequence[int] | None = None) -> MLOperand:
     """Reorder the axes; all in reverse order when not said."""
-    return draw.transpose(data, permutation=None if perm is None else counted_all(perm, data.rank))
+    return context.transpose(data, permutation=None if perm is None else counted_all(perm, data.rank))
 
 
 @rule("Reshape", 5, 13)
-def reshape(draw: Draw, data: MLOperand, shape: Known) -> MLOperand:
+def reshape(context: ConversionContext, data: MLOperand, shape: StaticValue) -> MLOperand:
     """Another shape: 0 keeps a dimension, -1 takes what is left."""
-    return reshape_allowing_zeros(draw, data, shape, allowzero=0)
+    return reshape_allowing_zeros(context, data, shape, allowzero=0)
 
 
 @rule("Reshape", 14, 19, 21, 23, 24, 25)
-def reshape_allowing_zeros(draw: Draw, data: MLOperand, shape: Known, *, allowzero: int) -> MLOperand:
+def reshape_allowing_zeros(
+    context: ConversionContext, data: MLOperand, shape: StaticValue, *, allowzero: int
+) -> MLOperand:
     """Likewise; with ``allowzero`` a 0 would be an empty dimension, which WebNN has not."""
     given = integers("input shape", shape)
     sizes = list(given)
@@ -138,92 +157,94 @@ def reshape_allowing_zeros(draw: Draw, data: MLOperand, shape: Known, *, allowze
         sizes[sizes.index(-1)] = math.prod(data.shape) // max(1, -math.prod(sizes))
     if 0 in sizes or math.prod(sizes) != math.prod(data.shape):
         refuse("input shape", given, f"of as many elements as the input {list(data.shape)} has")
-    return _reshaped(draw, data, sizes)
+    return _reshaped(context, data, sizes)
 
 
-def _reshaped(draw: Draw, data: MLOperand, shape: Sequence[int]) -> MLOperand:
-    return data if tuple(shape) == data.shape else draw.reshape(data, shape)
+def _reshaped(context: ConversionContext, data: MLOperand, shape: Sequence[int]) -> MLOperand:
+    return data if tuple(shape) == data.shape else context.reshape(data, shape)
 
 
 @rule("Flatten", 1, 9, 11, 13, 21, 23, 24, 25)
-def flatten(draw: Draw, data: MLOperand, *, axis: int) -> MLOperand:
+def flatten(context: ConversionContext, data: MLOperand, *, axis: int) -> MLOperand:
     """A matrix: the axes before ``axis`` are its rows."""
     first = data.rank if axis == data.rank else counted(axis, data.rank)
-    return _reshaped(draw, data, [math.prod(data.shape[:first]), math.prod(data.shape[first:])])
+    return _reshaped(context, data, [math.prod(data.shape[:first]), math.prod(data.shape[first:])])
 
 
 @rule("Squeeze", 1, 11)
-def squeeze_by_attribute(draw: Draw, data: MLOperand, *, axes: Sequence[int] | None = None) -> MLOperand:
+def squeeze_by_attribute(
+    context: ConversionContext, data: MLOperand, *, axes: Sequence[int] | None = None
+) -> MLOperand:
     """Remove axes of size 1, all of them when not said which."""
     if axes is None:
-        return _reshaped(draw, data, [size for size in data.shape if size != 1])
+        return _reshaped(context, data, [size for size in data.shape if size != 1])
     removed = counted_all(axes, data.rank)
     if any(data.shape[axis] != 1 for axis in removed):
         refuse("axes", tuple(axes), f"axes of size 1 of {list(data.shape)}")
-    return _reshaped(draw, data, [size for axis, size in enumerate(data.shape) if axis not in removed])
+    return _reshaped(context, data, [size for axis, size in enumerate(data.shape) if axis not in removed])
 
 
 @rule("Squeeze", 13, 21, 23, 24, 25)
-def squeeze_by_input(draw: Draw, data: MLOperand, axes: Known | None = None) -> MLOperand:
+def squeeze_by_input(context: ConversionContext, data: MLOperand, axes: StaticValue | None = None) -> MLOperand:
     """Likewise; the axes are an input."""
-    return squeeze_by_attribute(draw, data, axes=None if axes is None else integers("input axes", axes))
+    return squeeze_by_attribute(context, data, axes=None if axes is None else integers("input axes", axes))
 
 
 @rule("Unsqueeze", 1, 11)
-def unsqueeze_by_attribute(draw: Draw, data: MLOperand, *, axes: Sequence[int]) -> MLOperand:
+def unsqueeze_by_attribute(context: ConversionContext, data: MLOperand, *, axes: Sequence[int]) -> MLOperand:
     """Insert axes of size 1, at places counted in the result."""
     rank = data.rank + len(axes)
     inserted = counted_all(axes, rank)
     sizes = iter(data.shape)
-    return _reshaped(draw, data, [1 if axis in inserted else next(sizes) for axis in range(rank)])
+    return _reshaped(context, data, [1 if axis in inserted else next(sizes) for axis in range(rank)])
 
 
 @rule("Unsqueeze", 13, 21, 23, 24, 25)
-def unsqueeze_by_input(draw: Draw, data: MLOperand, axes: Known) -> MLOperand:
+def unsqueeze_by_input(context: ConversionContext, data: MLOperand, axes: StaticValue) -> MLOperand:
     """Likewise; the axes are an input."""
-    return unsqueeze_by_attribute(draw, data, axes=integers("input axes", axes))
+    return unsqueeze_by_attribute(context, data, axes=integers("input axes", axes))
 
 
 @rule("Expand", 8, 13)
-def expand(draw: Draw, data: MLOperand, shape: Known) -> MLOperand:
+def expand(context: ConversionContext, data: MLOperand, shape: StaticValue) -> MLOperand:
     """Repeat along axes of size 1; the shape and the input's broadcast to each other."""
     wanted = broadcast(data.shape, integers("input shape", shape), ("the input", "input shape"))
-    return data if wanted == data.shape else draw.expand(data, wanted)
+    return data if wanted == data.shape else context.expand(data, wanted)
 
 
 @rule("Tile", 6, 13)
-def tile(draw: Draw, data: MLOperand, repeats: Known) -> MLOperand:
+def tile(context: ConversionContext, data: MLOperand, repeats: StaticValue) -> MLOperand:
     """Copies side by side."""
-    return draw.tile(data, integers("input repeats", repeats))
+    return context.tile(data, integers("input repeats", repeats))
 
 
 @rule("Trilu", 14)
-def triangular(draw: Draw, data: MLOperand, k: Known | None = None, *, upper: int) -> MLOperand:
+def triangular(context: ConversionContext, data: MLOperand, k: StaticValue | None = None, *, upper: int) -> MLOperand:
     """The upper or the lower triangle of matrices."""
     diagonal = 0 if k is None else int(scalar("input k", k))
-    return draw.triangular(data, upper=bool(upper), diagonal=diagonal)
+    return context.triangular(data, upper=bool(upper), diagonal=diagonal)
 
 
 @rule("Shape", 1, 13)
-def shape_of(draw: Draw, data: MLOperand) -> Known:
-    """The shape, which is known."""
+def shape_of(context: ConversionContext, data: MLOperand) -> StaticValue:
+    """The shape, which is static."""
     return np.array(data.shape, np.int64)
 
 
 @rule("Shape", 15, 19, 21, 23, 24, 25)
-def part_of_shape(draw: Draw, data: MLOperand, *, start: int, end: int | None = None) -> Known:
+def part_of_shape(context: ConversionContext, data: MLOperand, *, start: int, end: int | None = None) -> StaticValue:
     """Likewise, or a part of it."""
     return np.array(data.shape[start:end], np.int64)
 
 
 @rule("Size", 1, 13, 19, 21, 23, 24, 25)
-def size_of(draw: Draw, data: MLOperand) -> Known:
-    """The number of elements, which is known."""
+def size_of(context: ConversionContext, data: MLOperand) -> StaticValue:
+    """The number of elements, which is static."""
     return np.array(math.prod(data.shape), np.int64)
 
 
 @rule("DepthToSpace", 1, 11, 13)
-def depth_to_space(draw: Draw, data: MLOperand, *, blocksize: int, mode: str = "DCR") -> MLOperand:
+def depth_to_space(context: ConversionContext, data: MLOperand, *, blocksize: int, mode: str = "DCR") -> MLOperand:
     """Spread channels over blocks of pixels."""
     batch, channels, height, width = _image(data, blocksize)
     if mode not in ("DCR", "CRD"):
@@ -234,18 +255,18 @@ def depth_to_space(draw: Draw, data: MLOperand, *, blocksize: int, mode: str = "
     if mode == "CRD":
         apart = (batch, depth, blocksize, blocksize, height, width)
         order = (0, 1, 4, 2, 5, 3)
-    spread = draw.transpose(draw.reshape(data, apart), permutation=order)
-    return draw.reshape(spread, [batch, depth, height * blocksize, width * blocksize])
+    spread = context.transpose(context.reshape(data, apart), permutation=order)
+    return context.reshape(spread, [batch, depth, height * blocksize, width * blocksize])
 
 
 @rule("SpaceToDepth", 1, 13)
-def space_to_depth(draw: Draw, data: MLOperand, *, blocksize: int) -> MLOperand:
+def space_to_depth(context: ConversionContext, data: MLOperand, *, blocksize: int) -> MLOperand:
     """Gather blocks of pixels in channels."""
     batch, channels, height, width = _image(data, blocksize)
     rows, columns = height // blocksize, width // blocksize
-    apart = draw.reshape(data, [batch, channels, rows, blocksize, columns, blocksize])
-    gathered = draw.transpose(apart, permutation=(0, 3, 5, 1, 2, 4))
-    return draw.reshape(gathered, [batch, channels * blocksize**2, rows, columns])
+    apart = context.reshape(data, [batch, channels, rows, blocksize, columns, blocksize])
+    gathered = context.transpose(apart, permutation=(0, 3, 5, 1, 2, 4))
+    return context.reshape(gathered, [batch, channels * blocksize**2, rows, columns])
 
 
 def _image(data: MLOperand, blocksize: int) -> tuple[int, int, int, int]:
@@ -258,43 +279,50 @@ def _image(data: MLOperand, blocksize: int) -> tuple[int, int, int, int]:
 
 
 @rule("Pad", 2)
-def pad_by_attributes(draw: Draw, data: MLOperand, *, mode: str, pads: Sequence[int], value: float) -> MLOperand:
+def pad_by_attributes(
+    context: ConversionContext, data: MLOperand, *, mode: str, pads: Sequence[int], value: float
+) -> MLOperand:
     """Add elements before and after those of each axis."""
-    return _padded(draw, data, pads, mode, value)
+    return _padded(context, data, pads, mode, value)
 
 
 @rule("Pad", 11, 13)
 def pad_by_inputs(
-    draw: Draw, data: MLOperand, pads: Known, constant_value: Known | None = None, *, mode: str
+    context: ConversionContext,
+    data: MLOperand,
+    pads: StaticValue,
+    constant_value: StaticValue | None = None,
+    *,
+    mode: str,
 ) -> MLOperand:
     """Likewise; what to add is an input."""
     value = 0 if constant_value is None else scalar("input constant_value", constant_value)
-    return _padded(draw, data, integers("input pads", pads), mode, value)
+    return _padded(context, data, integers("input pads", pads), mode, value)
 
 
 @rule("Pad", 18, 19, 21, 23, 24, 25)
 def pad_axes(
-    draw: Draw,
+    context: ConversionContext,
     data: MLOperand,
-    pads: Known,
-    constant_value: Known | None = None,
-    axes: Known | None = None,
+    pads: StaticValue,
+    constant_value: StaticValue | None = None,
+    axes: StaticValue | None = None,
     *,
     mode: str,
 ) -> MLOperand:
     """Likewise; the axes are an input, too."""
     if axes is None:
-        return pad_by_inputs(draw, data, pads, constant_value, mode=mode)
+        return pad_by_inputs(context, data, pads, constant_value, mode=mode)
     given = integers("input pads", pads)
     chosen = counted_all(integers("input axes", axes), data.rank)
     if len(given) != 2 * len(chosen):
         refuse("input pads", given, f"two for each of the axes {list(chosen)}")
     everywhere = np.zeros([2, data.rank], np.int64)
     everywhere[:, chosen] = np.reshape(given, [2, -1])
-    return pad_by_inputs(draw, data, everywhere.reshape(-1), constant_value, mode=mode)
+    return pad_by_inputs(context, data, everywhere.reshape(-1), constant_value, mode=mode)
 
 
-def _padded(draw: Draw, data: MLOperand, pads: Sequence[int], mode: str, value: float) -> MLOperand:
+def _padded(context: ConversionContext, data: MLOperand, pads: Sequence[int], mode: str, value: float) -> MLOperand:
     """Negative padding removes elements: exactly that is done first."""
     if len(pads) != 2 * data.rank:
         refuse("pads", tuple(pads), f"two for each axis of {list(data.shape)}")
@@ -308,10 +336,10 @@ def _padded(draw: Draw, data: MLOperand, pads: Sequence[int], mode: str, value: 
     if min(sizes, default=1) < 1:
         refuse("pads", tuple(pads), f"such that something of {list(data.shape)} is left")
     if tuple(sizes) != data.shape:
-        data = draw.slice(data, starts, sizes)
+        data = context.slice(data, starts, sizes)
     if max(pads, default=0) <= 0:
         return data
-    return draw.pad(
+    return context.pad(
         data,
         [max(0, begin) for begin in begins],
         [max(0, end) for end in ends],

@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from webnn_py.onnx_models.draw import Draw, Known
+from webnn_py.onnx_models.conversion_context import ConversionContext, StaticValue
 from webnn_py.onnx_models.table import rule
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.recurrent import MLRecurrentNetworkActivation, MLRecurrentNetworkDirection
@@ -25,15 +25,15 @@ ACTIVATIONS: Final[dict[str, MLRecurrentNetworkActivation]] = {
 
 @rule("LSTM", 7, 14, 22)
 def lstm(
-    draw: Draw,
+    context: ConversionContext,
     x: MLOperand,
     w: MLOperand,
     r: MLOperand,
     b: MLOperand | None = None,
-    sequence_lens: Known | None = None,
+    sequence_lens: StaticValue | None = None,
     initial_h: MLOperand | None = None,
     initial_c: MLOperand | None = None,
-    p: Known | None = None,
+    p: StaticValue | None = None,
     *,
     activations: Sequence[str] | None = None,
     direction: str,
@@ -43,8 +43,8 @@ def lstm(
     if p is not None and p.any():
         refuse("input P", "not 0", "0 or absent: ONNX's output gate sees the new cell state, WebNN's the old one")
     _check_lengths(x, sequence_lens)
-    bias, recurrent_bias = (None, None) if b is None else draw.split(b, 2, axis=1)
-    last_hidden, last_cell, *sequence = draw.lstm(
+    bias, recurrent_bias = (None, None) if b is None else context.split(b, 2, axis=1)
+    last_hidden, last_cell, *sequence = context.lstm(
         x,
         w,
         r,
@@ -54,7 +54,7 @@ def lstm(
         recurrent_bias=recurrent_bias,
         initial_hidden_state=initial_h,
         initial_cell_state=initial_c,
-        return_sequence=draw.wanted[0],
+        return_sequence=context.wanted[0],
         direction=_direction(direction),
         activations=_activations(activations, 3, direction),
     )
@@ -63,12 +63,12 @@ def lstm(
 
 @rule("GRU", 7, 14, 22)
 def gru(
-    draw: Draw,
+    context: ConversionContext,
     x: MLOperand,
     w: MLOperand,
     r: MLOperand,
     b: MLOperand | None = None,
-    sequence_lens: Known | None = None,
+    sequence_lens: StaticValue | None = None,
     initial_h: MLOperand | None = None,
     *,
     activations: Sequence[str] | None = None,
@@ -78,8 +78,8 @@ def gru(
 ) -> list[MLOperand | None]:
     """Gated recurrent units."""
     _check_lengths(x, sequence_lens)
-    bias, recurrent_bias = (None, None) if b is None else draw.split(b, 2, axis=1)
-    last_hidden, *sequence = draw.gru(
+    bias, recurrent_bias = (None, None) if b is None else context.split(b, 2, axis=1)
+    last_hidden, *sequence = context.gru(
         x,
         w,
         r,
@@ -89,14 +89,14 @@ def gru(
         recurrent_bias=recurrent_bias,
         initial_hidden_state=initial_h,
         reset_after=bool(linear_before_reset),
-        return_sequence=draw.wanted[0],
+        return_sequence=context.wanted[0],
         direction=_direction(direction),
         activations=_activations(activations, 2, direction),
     )
     return [sequence[0] if sequence else None, last_hidden]
 
 
-def _check_lengths(x: MLOperand, sequence_lens: Known | None) -> None:
+def _check_lengths(x: MLOperand, sequence_lens: StaticValue | None) -> None:
     if sequence_lens is not None and np.any(sequence_lens != x.shape[0]):
         refuse("input sequence_lens", tuple(sequence_lens.tolist()), f"{x.shape[0]} everywhere, the number of steps")
 

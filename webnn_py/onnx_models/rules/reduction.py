@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from webnn_py.onnx_models.axes import counted, counted_all, integers, scalar
-from webnn_py.onnx_models.draw import Draw, Known
+from webnn_py.onnx_models.conversion_context import ConversionContext, StaticValue
 from webnn_py.onnx_models.table import rule
 from webnn_py.operators import reduction
 from webnn_py.operators.declaration import Operator
@@ -20,27 +20,32 @@ def _reduction(name: str, operator: Operator[..., Any], by_attribute: Sequence[i
 
     @rule(name, *by_attribute)
     def reduce_by_attribute(
-        draw: Draw, data: MLOperand, *, axes: Sequence[int] | None = None, keepdims: int
+        context: ConversionContext, data: MLOperand, *, axes: Sequence[int] | None = None, keepdims: int
     ) -> MLOperand:
-        return _reduced(draw, operator, data, axes or (), keepdims)
+        return _reduced(context, operator, data, axes or (), keepdims)
 
     @rule(name, *by_input)
     def reduce_by_input(
-        draw: Draw, data: MLOperand, axes: Known | None = None, *, keepdims: int, noop_with_empty_axes: int
+        context: ConversionContext,
+        data: MLOperand,
+        axes: StaticValue | None = None,
+        *,
+        keepdims: int,
+        noop_with_empty_axes: int,
     ) -> MLOperand:
         given = () if axes is None else integers("input axes", axes)
         if not given and noop_with_empty_axes:
             if name not in LEAVES_SINGLE_ELEMENTS:
                 refuse("attribute noop_with_empty_axes", noop_with_empty_axes, "0 without axes")
             return data
-        return _reduced(draw, operator, data, given, keepdims)
+        return _reduced(context, operator, data, given, keepdims)
 
 
 def _reduced(
-    draw: Draw, operator: Operator[..., Any], data: MLOperand, axes: Sequence[int], keepdims: int
+    context: ConversionContext, operator: Operator[..., Any], data: MLOperand, axes: Sequence[int], keepdims: int
 ) -> MLOperand:
     chosen = counted_all(axes, data.rank) if axes else range(data.rank)
-    return draw.apply(operator, data, axes=tuple(chosen), keep_dimensions=bool(keepdims))
+    return context.apply(operator, data, axes=tuple(chosen), keep_dimensions=bool(keepdims))
 
 
 _reduction("ReduceL1", reduction.reduce_l1, [1, 11, 13], [18])
@@ -56,29 +61,35 @@ _reduction("ReduceSumSquare", reduction.reduce_sum_square, [1, 11, 13], [18])
 
 
 @rule("ArgMax", 1, 11, 12, 13)
-def arg_max(draw: Draw, data: MLOperand, *, axis: int, keepdims: int, select_last_index: int = 0) -> MLOperand:
+def arg_max(
+    context: ConversionContext, data: MLOperand, *, axis: int, keepdims: int, select_last_index: int = 0
+) -> MLOperand:
     """The index of the greatest element, the first or the last of equals."""
-    return _arg_reduced(draw, reduction.arg_max, data, axis, keepdims, select_last_index)
+    return _arg_reduced(context, reduction.arg_max, data, axis, keepdims, select_last_index)
 
 
 @rule("ArgMin", 1, 11, 12, 13)
-def arg_min(draw: Draw, data: MLOperand, *, axis: int, keepdims: int, select_last_index: int = 0) -> MLOperand:
+def arg_min(
+    context: ConversionContext, data: MLOperand, *, axis: int, keepdims: int, select_last_index: int = 0
+) -> MLOperand:
     """The index of the least element, the first or the last of equals."""
-    return _arg_reduced(draw, reduction.arg_min, data, axis, keepdims, select_last_index)
+    return _arg_reduced(context, reduction.arg_min, data, axis, keepdims, select_last_index)
 
 
 def _arg_reduced(
-    draw: Draw, operator: Operator[..., Any], data: MLOperand, axis: int, keepdims: int, last: int
+    context: ConversionContext, operator: Operator[..., Any], data: MLOperand, axis: int, keepdims: int, last: int
 ) -> MLOperand:
     axis = counted(axis, data.rank)
     if last:  # the first of the reversed elements, counted from the end
-        data = draw.reverse(data, axes=[axis])
-    index = draw.apply(operator, data, axis, keep_dimensions=bool(keepdims), output_data_type="int64")
-    return draw.sub(draw.number(data.shape[axis] - 1, index), index) if last else index
+        data = context.reverse(data, axes=[axis])
+    index = context.apply(operator, data, axis, keep_dimensions=bool(keepdims), output_data_type="int64")
+    return context.sub(context.number(data.shape[axis] - 1, index), index) if last else index
 
 
 @rule("CumSum", 11, 14)
-def cumulative_sum(draw: Draw, x: MLOperand, axis: Known, *, exclusive: int, reverse: int) -> MLOperand:
+def cumulative_sum(
+    context: ConversionContext, x: MLOperand, axis: StaticValue, *, exclusive: int, reverse: int
+) -> MLOperand:
     """Sums of the elements up to each, along an axis."""
     counted_axis = counted(int(scalar("input axis", axis)), x.rank)
-    return draw.cumulative_sum(x, counted_axis, exclusive=bool(exclusive), reversed=bool(reverse))
+    return context.cumulative_sum(x, counted_axis, exclusive=bool(exclusive), reversed=bool(reverse))

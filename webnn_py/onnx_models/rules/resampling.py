@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webnn_py.onnx_models.axes import counted_all, integers, numbers
-from webnn_py.onnx_models.draw import Draw, Known, Value
+from webnn_py.onnx_models.conversion_context import ConversionContext, StaticValue, Value
 from webnn_py.onnx_models.table import rule
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.resampling import InterpolationMode
@@ -19,7 +19,7 @@ Coordinates = NDArray[np.float64]
 
 
 @attrs.frozen
-class Stretch:
+class ResizedAxis:
     """How one axis is stretched.
 
     Attributes:
@@ -76,27 +76,27 @@ class Stretch:
 
 
 @rule("Upsample", 7)
-def upsample(draw: Draw, x: MLOperand, *, mode: str, scales: Sequence[float]) -> MLOperand:
+def upsample(context: ConversionContext, x: MLOperand, *, mode: str, scales: Sequence[float]) -> MLOperand:
     """Enlarge; coordinates are not shifted."""
     if min(scales, default=1) < 1:
         refuse("scales", tuple(scales), "at least 1 in this version of the operator")
-    return _resized(draw, x, _by_scales(x, range(x.rank), scales), mode, "asymmetric", "floor")
+    return _resized(context, x, _by_scales(x, range(x.rank), scales), mode, "asymmetric", "floor")
 
 
 @rule("Upsample", 9)
 @rule("Resize", 10)
-def upsample_by_input(draw: Draw, x: MLOperand, scales: Known, *, mode: str) -> MLOperand:
+def upsample_by_input(context: ConversionContext, x: MLOperand, scales: StaticValue, *, mode: str) -> MLOperand:
     """Likewise; the scales are an input."""
-    return upsample(draw, x, mode=mode, scales=numbers("input scales", scales))
+    return upsample(context, x, mode=mode, scales=numbers("input scales", scales))
 
 
 @rule("Resize", 11, 13, 18, 19)
 def resize(
-    draw: Draw,
+    context: ConversionContext,
     x: MLOperand,
     roi: Value | None = None,
-    scales: Known | None = None,
-    sizes: Known | None = None,
+    scales: StaticValue | None = None,
+    sizes: StaticValue | None = None,
     *,
     axes: Sequence[int] | None = None,
     coordinate_transformation_mode: str,
@@ -104,7 +104,7 @@ def resize(
     mode: str,
     nearest_mode: str,
 ) -> MLOperand:
-    """Stretch or shrink; ``roi`` and ``exclude_outside`` matter only in modes that are refused."""
+    """ResizedAxis or shrink; ``roi`` and ``exclude_outside`` matter only in modes that are refused."""
     chosen = range(x.rank) if axes is None else counted_all(axes, x.rank)
     if scales is not None and scales.size:
         stretches = _by_scales(x, chosen, numbers("input scales", scales))
@@ -112,10 +112,10 @@ def resize(
         stretches = _by_sizes(x, chosen, integers("input sizes", sizes))
     else:
         refuse("scales and sizes", "absent", "given, one of them")
-    return _resized(draw, x, stretches, mode, coordinate_transformation_mode, nearest_mode)
+    return _resized(context, x, stretches, mode, coordinate_transformation_mode, nearest_mode)
 
 
-def _by_scales(x: MLOperand, axes: Sequence[int], scales: Sequence[float]) -> list[Stretch]:
+def _by_scales(x: MLOperand, axes: Sequence[int], scales: Sequence[float]) -> list[ResizedAxis]:
     check_length("scales", scales, len(axes))
     if min(scales, default=1) <= 0:
         refuse("scales", tuple(scales), "greater than 0")
@@ -123,30 +123,39 @@ def _by_scales(x: MLOperand, axes: Sequence[int], scales: Sequence[float]) -> li
     for axis, scale in zip(axes, scales, strict=True):
         size = x.shape[axis]
         new_size = math.floor(np.float32(size) * np.float32(scale))  # ONNX multiplies in binary32
-        stretches.append(Stretch(axis, size, new_size, 1 / scale))
+        stretches.append(ResizedAxis(axis, size, new_size, 1 / scale))
     check_positive("the new shape", [stretch.new_size for stretch in stretches])
     return stretches
 
 
-def _by_sizes(x: MLOperand, axes: Sequence[int], sizes: Sequence[int]) -> list[Stretch]:
+def _by_sizes(x: MLOperand, axes: Sequence[int], sizes: Sequence[int]) -> list[ResizedAxis]:
     check_length("sizes", sizes, len(axes))
     check_positive("sizes", sizes)
-    return [Stretch(axis, x.shape[axis], size, x.shape[axis] / size) for axis, size in zip(axes, sizes, strict=True)]
+    return [
+        ResizedAxis(axis, x.shape[axis], size, x.shape[axis] / size) for axis, size in zip(axes, sizes, strict=True)
+    ]
 
 
 def _resized(
-    draw: Draw, x: MLOperand, stretches: Sequence[Stretch], mode: str, transformation: str, rounding: str
+    context: ConversionContext,
+    x: MLOperand,
+    stretches: Sequence[ResizedAxis],
+    mode: str,
+    transformation: str,
+    rounding: str,
 ) -> MLOperand:
     if mode == "nearest":
-        return _nearest(draw, x, stretches, transformation, rounding)
+        return _nearest(context, x, stretches, transformation, rounding)
     if mode != "linear":
         refuse("attribute mode", mode, "nearest or linear")
     if x.data_type not in ("float32", "float16"):
         refuse("the data type of the input", x.data_type, "float32 or float16 in the mode linear")
-    return _linear(draw, x, stretches, transformation)
+    return _linear(context, x, stretches, transformation)
 
 
-def _nearest(draw: Draw, x: MLOperand, stretches: Sequence[Stretch], transformation: str, rounding: str) -> MLOperand:
+def _nearest(
+    context: ConversionContext, x: MLOperand, stretches: Sequence[ResizedAxis], transformation: str, rounding: str
+) -> MLOperand:
     """Pick elements: by resample2d where it would pick the same ones, otherwise axis by axis."""
     picked = {stretch: stretch.nearest(stretch.coordinates(transformation), rounding) for stretch in stretches}
     changed = {stretch: indices for stretch, indices in picked.items() if not _same(indices, np.arange(stretch.size))}
@@ -155,36 +164,40 @@ def _nearest(draw: Draw, x: MLOperand, stretches: Sequence[Stretch], transformat
         for stretch, indices in changed.items()
     )
     if own and x.rank == 4 and len(changed) <= 2:
-        return _resampled(draw, x, list(changed), "nearest-neighbor")
+        return _resampled(context, x, list(changed), "nearest-neighbor")
     for stretch, indices in changed.items():
-        x = draw.gather(x, draw.constant(indices.astype(np.int32)), axis=stretch.axis)
+        x = context.gather(x, context.constant(indices.astype(np.int32)), axis=stretch.axis)
     return x
 
 
-def _linear(draw: Draw, x: MLOperand, stretches: Sequence[Stretch], transformation: str) -> MLOperand:
+def _linear(
+    context: ConversionContext, x: MLOperand, stretches: Sequence[ResizedAxis], transformation: str
+) -> MLOperand:
     """Interpolate: by resample2d where its coordinates are the same, otherwise by matrices, axis by axis."""
     places = {stretch: stretch.coordinates(transformation) for stretch in stretches}
     changed = {stretch: item for stretch, item in places.items() if not _same(item, np.arange(stretch.size))}
     own = all(_same(item, _own(stretch).coordinates("half_pixel")) for stretch, item in changed.items())
     if own and x.rank == 4 and len(changed) <= 2:
-        return _resampled(draw, x, list(changed), "linear")
+        return _resampled(context, x, list(changed), "linear")
     for stretch, item in changed.items():
         weights = stretch.weights(item).astype(x.data_type)
         if stretch.axis == x.rank - 1:
-            x = draw.matmul(x, draw.constant(weights.T.copy()))
+            x = context.matmul(x, context.constant(weights.T.copy()))
         elif stretch.axis == x.rank - 2:
-            x = draw.matmul(draw.constant(weights), x)
+            x = context.matmul(context.constant(weights), x)
         else:
             refuse("an axis that is resized linearly", stretch.axis, f"one of the last two of {list(x.shape)}")
     return x
 
 
-def _own(stretch: Stretch) -> Stretch:
+def _own(stretch: ResizedAxis) -> ResizedAxis:
     """WebNN looks at sizes only."""
     return attrs.evolve(stretch, step=stretch.size / stretch.new_size)
 
 
-def _resampled(draw: Draw, x: MLOperand, stretches: list[Stretch], mode: InterpolationMode) -> MLOperand:
+def _resampled(
+    context: ConversionContext, x: MLOperand, stretches: list[ResizedAxis], mode: InterpolationMode
+) -> MLOperand:
     if not stretches:
         return x
     new_sizes = {stretch.axis: stretch.new_size for stretch in stretches}
@@ -192,7 +205,7 @@ def _resampled(draw: Draw, x: MLOperand, stretches: list[Stretch], mode: Interpo
         if len(new_sizes) < 2:
             new_sizes.setdefault(axis, x.shape[axis])
     axes = sorted(new_sizes)
-    return draw.resample2d(x, mode=mode, sizes=[new_sizes[axis] for axis in axes], axes=axes)
+    return context.resample2d(x, mode=mode, sizes=[new_sizes[axis] for axis in axes], axes=axes)
 
 
 def _same(a: NDArray[Any], b: NDArray[Any]) -> bool:

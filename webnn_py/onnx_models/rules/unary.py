@@ -1,7 +1,7 @@
 """Element-wise functions of one operand, and what passes its operand on."""
 
 from webnn_py.descriptors import MLOperandDataType
-from webnn_py.onnx_models.draw import Draw, Known
+from webnn_py.onnx_models.conversion_context import ConversionContext, StaticValue
 from webnn_py.onnx_models.table import one_to_one, rule
 from webnn_py.operators import unary
 from webnn_py.operators.operand import MLOperand
@@ -25,29 +25,29 @@ one_to_one("Tan", unary.tan, 7, 22, module=__name__)
 
 
 @rule("Abs", 6, 13)
-def absolute(draw: Draw, x: MLOperand) -> MLOperand:
+def absolute(context: ConversionContext, x: MLOperand) -> MLOperand:
     """The absolute value, which unsigned integers are themselves."""
-    return x if x.data_type in UNSIGNED else draw.abs(x)
+    return x if x.data_type in UNSIGNED else context.abs(x)
 
 
 @rule("Identity", 1, 13, 14, 16, 19, 21, 23, 24, 25)
-def identity(draw: Draw, data: MLOperand) -> MLOperand:
+def identity(context: ConversionContext, data: MLOperand) -> MLOperand:
     """The operand itself."""
     return data
 
 
 @rule("Dropout", 7, 10)
-def dropout(draw: Draw, data: MLOperand, *, ratio: float) -> MLOperand:
+def dropout(context: ConversionContext, data: MLOperand, *, ratio: float) -> MLOperand:
     """The operand itself: nothing is dropped outside training."""
     return data
 
 
 @rule("Dropout", 12, 13, 22)
 def dropout_unless_training(
-    draw: Draw,
+    context: ConversionContext,
     data: MLOperand,
     ratio: MLOperand | None = None,
-    training_mode: Known | None = None,
+    training_mode: StaticValue | None = None,
     *,
     seed: int | None = None,
 ) -> MLOperand:

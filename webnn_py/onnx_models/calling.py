@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from onnx import AttributeProto, NodeProto, defs, helper
 
-from webnn_py.onnx_models.draw import Draw, Value
+from webnn_py.onnx_models.conversion_context import ConversionContext, Value
 from webnn_py.onnx_models.table import InputParameter, Rule
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import Refused, refuse
@@ -17,16 +17,16 @@ def call(
     schema: defs.OpSchema,
     node: NodeProto,
     values: Sequence[Value | None],
-    draw: Draw,
+    context: ConversionContext,
 ) -> list[Value | None]:
-    """Draw a node by its rule.
+    """Convert a node by its rule.
 
     Args:
         rule: how.
         schema: what ONNX says of the node's operator.
         node: the node.
         values: its inputs, None for absent ones.
-        draw: what the rule draws with.
+        context: what the rule builds with.
 
     Returns:
         As many results as the node has outputs; None for those that nobody wants.
@@ -34,38 +34,40 @@ def call(
     Raises:
         Refused: the rule refuses, or the node has what the rule does not name.
     """
-    inputs = list(_inputs(rule, schema, values, draw))
+    inputs = list(_inputs(rule, schema, values, context))
     attributes = _attributes(rule, schema, node)
-    result = rule.function(draw, *inputs, **attributes)
+    result = rule.function(context, *inputs, **attributes)
     results = [result] if isinstance(result, (MLOperand, np.ndarray)) else list(result)
     results += [None] * (len(node.output) - len(results))
-    for name, wanted, drawn in zip(node.output, draw.wanted, results, strict=False):
-        if wanted and drawn is None:
+    for name, wanted, given in zip(node.output, context.wanted, results, strict=False):
+        if wanted and given is None:
             raise Refused(f"its output {name!r} is used; this output of the operator is not supported")
     return results[: len(node.output)]
 
 
-def _inputs(rule: Rule, schema: defs.OpSchema, values: Sequence[Value | None], draw: Draw) -> Iterator[Value | None]:
+def _inputs(
+    rule: Rule, schema: defs.OpSchema, values: Sequence[Value | None], context: ConversionContext
+) -> Iterator[Value | None]:
     names = [formal.name for formal in schema.inputs]
     for index in range(max(len(values), len(rule.inputs))):
         subject = f"input {names[min(index, len(names) - 1)]}"
         value = values[index] if index < len(values) else None
         parameter = rule.inputs[index] if index < len(rule.inputs) else rule.variadic
         if parameter is not None:
-            yield _argument(subject, parameter, value, draw)
+            yield _argument(subject, parameter, value, context)
         elif value is not None:
             raise Refused(f"{subject} is given; it is not supported")
 
 
-def _argument(subject: str, parameter: InputParameter, value: Value | None, draw: Draw) -> Value | None:
+def _argument(subject: str, parameter: InputParameter, value: Value | None, context: ConversionContext) -> Value | None:
     if value is None:
         if parameter.required:
             raise Refused(f"{subject} is missing; it is needed")
         return None
     if parameter.kind == "operand":
-        return draw.operand(value)
-    if parameter.kind == "known" and not isinstance(value, np.ndarray):
-        refuse(subject, "computed when the graph runs", "known while drawing")
+        return context.operand(value)
+    if parameter.kind == "static" and not isinstance(value, np.ndarray):
+        refuse(subject, "computed when the graph runs", "known while building")
     return value
 
 

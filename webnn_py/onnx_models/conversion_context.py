@@ -1,4 +1,4 @@
-"""``Draw``: what a rule draws with."""
+"""``ConversionContext``: what a rule builds with."""
 
 from collections.abc import Sequence
 from typing import Any, final
@@ -13,31 +13,31 @@ from webnn_py.operators.rules import Refused
 from webnn_py.script.builder import MLGraphBuilder
 from webnn_py.script.operator_methods import OperatorMethods
 
-Known = NDArray[Any]
-"""A value that is known while drawing."""
+StaticValue = NDArray[Any]
+"""A value that is known while the graph is built."""
 
-Value = MLOperand | Known
+Value = MLOperand | StaticValue
 """Any value of a model."""
 
 Result = Value | Sequence[Value | None]
 """What a rule returns: its output, or its outputs; None for one that nobody wants."""
 
 
-Constants = dict[int, tuple[Known, MLOperand]]
-"""Known values that became constants, by identity."""
+Constants = dict[int, tuple[StaticValue, MLOperand]]
+"""Static values that became constants, by identity."""
 
 
 @final
-class Draw(OperatorMethods):
-    """The builder's operators, labelled with the name of the node that is drawn.
+class ConversionContext(OperatorMethods):
+    """The builder's operators, labelled with the name of the node that is converted.
 
     Whatever the builder refuses is a refusal of the node.
 
     Args:
-        builder: what to draw with.
+        builder: what to build with.
         label: the node's name.
         wanted: for each output of the node, whether somebody uses it.
-        constants: what :meth:`operand` made so far in this drawing.
+        constants: what :meth:`operand` made so far in this conversion.
     """
 
     def __init__(self, builder: MLGraphBuilder, label: str, wanted: Sequence[bool], constants: Constants) -> None:
@@ -53,19 +53,19 @@ class Draw(OperatorMethods):
             raise Refused(str(error)) from error
 
     def apply(self, operator: Operator[..., MLOperandDescriptor], *args: object, **options: object) -> MLOperand:
-        """Draw an operator of one output that is given as a value."""
-        drawn: MLOperand = self._append(operator, args, options)
-        return drawn
+        """Add an operator of one output that is given as a value."""
+        result: MLOperand = self._append(operator, args, options)
+        return result
 
     def operand(self, value: Value) -> MLOperand:
-        """A value of the model as an operand; each known one becomes a constant only once."""
+        """A value of the model as an operand; each static one becomes a constant only once."""
         if isinstance(value, MLOperand):
             return value
         if id(value) not in self._constants:
             self._constants[id(value)] = (value, self.constant(value))
         return self._constants[id(value)][1]
 
-    def constant(self, value: Known) -> MLOperand:
+    def constant(self, value: StaticValue) -> MLOperand:
         """A constant; booleans become ``uint8``."""
         if value.dtype == np.bool_:
             value = value.astype(np.uint8)

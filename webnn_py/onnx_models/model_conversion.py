@@ -1,4 +1,4 @@
-"""Drawing a model: node by node, each value known or drawn."""
+"""Converting a model: node by node, each value static or an operand."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 from onnx import AttributeProto, GraphProto, NodeProto, defs, helper, numpy_helper
 
 from webnn_py.graph import Output
-from webnn_py.onnx_models.binding import call
-from webnn_py.onnx_models.draw import Constants, Draw, Known, Value
+from webnn_py.onnx_models.calling import call
+from webnn_py.onnx_models.conversion_context import Constants, ConversionContext, StaticValue, Value
 from webnn_py.onnx_models.element_types import webnn_data_type
 from webnn_py.onnx_models.folding import NOT_CONSTANT, fold
 from webnn_py.onnx_models.problems import Problem, UnsupportedModelError
@@ -30,17 +30,17 @@ class _Missing(Enum):
 
 
 MISSING: Final = _Missing.MISSING
-"""A value that could not be drawn: its node is among the problems, or needs another missing value."""
+"""A value that could not be converted: its node is among the problems, or needs another missing value."""
 
-Drawn = Value | Literal[_Missing.MISSING]
-Scope = ChainMap[str, Drawn]
+Converted = Value | Literal[_Missing.MISSING]
+Scope = ChainMap[str, Converted]
 
 
-class Drawing:
-    """One drawing of a model in progress.
+class ModelConversion:
+    """One conversion of a model in progress.
 
     Args:
-        builder: what to draw with.
+        builder: what to build with.
         opsets: the version of each operator set, by domain.
     """
 
@@ -51,12 +51,12 @@ class Drawing:
         self._scope: Scope = ChainMap()
         self._constants: Constants = {}
 
-    def freeze(self, name: str, value: Known) -> None:
+    def bind(self, name: str, value: StaticValue) -> None:
         """Give an input of the model a value."""
         self._scope[name] = value
 
     def add_input(self, name: str, element_type: int, shape: tuple[int, ...]) -> None:
-        """Draw an input of the model."""
+        """Add an input of the model to the graph."""
         try:
             data_type = webnn_data_type("the data type", element_type)
         except Refused as refused:
@@ -66,30 +66,30 @@ class Drawing:
             self._scope[name] = self._builder.input(name, data_type=data_type, shape=shape)
 
     def outputs_of(self, graph: GraphProto) -> dict[str, MLOperand]:
-        """Draw the model's graph.
+        """Convert the model's graph.
 
         Raises:
-            UnsupportedModelError: with all that cannot be drawn.
+            UnsupportedModelError: with all that cannot be converted.
         """
-        self._draw_graph(graph, self._scope)
+        self._convert_graph(graph, self._scope)
         outputs: dict[str, MLOperand] = {}
         for item in graph.output:
             value = _looked_up(self._scope, item.name, "the model")
             if value is MISSING:
                 continue
-            draw = Draw(self._builder, item.name, [True], self._constants)
+            context = ConversionContext(self._builder, item.name, [True], self._constants)
             try:
-                operand = draw.operand(value)
+                operand = context.operand(value)
             except Refused as refused:
                 self._problems.append(Problem(f"output {item.name!r}", str(refused)))
                 continue
             computed = isinstance(self._builder._values[operand], Output)
-            outputs[item.name] = operand if computed else draw.identity(operand)
+            outputs[item.name] = operand if computed else context.identity(operand)
         if self._problems:
             raise UnsupportedModelError(self._problems)
         return outputs
 
-    def _draw_graph(self, graph: GraphProto, scope: Scope) -> None:
+    def _convert_graph(self, graph: GraphProto, scope: Scope) -> None:
         nodes, used = live(graph)
         for item in graph.initializer:
             if item.name in used:
@@ -103,8 +103,8 @@ class Drawing:
                 if name:
                     scope[name] = result
 
-    def _results(self, node: NodeProto, scope: Scope, wanted: Sequence[bool]) -> Sequence[Drawn]:
-        """What a node gives; missing values when it cannot be drawn, which is then noted."""
+    def _results(self, node: NodeProto, scope: Scope, wanted: Sequence[bool]) -> Sequence[Converted]:
+        """What a node gives; missing values when it cannot be converted, which is then noted."""
         label = node.name or f"{node.op_type} of {next(filter(None, node.output), '')}"
         values = [_looked_up(scope, name, f"node {label!r}") if name else None for name in node.input]
         present: list[Value | None] = [value for value in values if value is not MISSING]
@@ -114,7 +114,7 @@ class Drawing:
                 return [MISSING] * len(node.output)
             if node.op_type == "If" and node.domain in OWN_DOMAINS:
                 return self._branch_results(node, scope, present[0])
-            return self._node_results(node, present, Draw(self._builder, label, wanted, self._constants))
+            return self._node_results(node, present, ConversionContext(self._builder, label, wanted, self._constants))
         except Refused as refused:
             own = node.domain in OWN_DOMAINS
             operator = node.op_type if own else f"{node.domain}.{node.op_type}"
@@ -134,29 +134,31 @@ class Drawing:
             if schema.since_version not in RULES.get(node.op_type, {}):
                 raise Refused(_no_rule(schema))
 
-    def _node_results(self, node: NodeProto, values: Sequence[Value | None], draw: Draw) -> Sequence[Drawn]:
-        """Compute the node now if everything is known, else draw it by its rule."""
+    def _node_results(
+        self, node: NodeProto, values: Sequence[Value | None], context: ConversionContext
+    ) -> Sequence[Converted]:
+        """Compute the node now if all its inputs are static, else convert it by its rule."""
         schema = self._schema(node)
         rule = RULES.get(node.op_type, {}).get(schema.since_version)
-        known = [value for value in values if value is None or isinstance(value, np.ndarray)]
-        foldable = len(known) == len(values) and node.op_type not in NOT_CONSTANT
+        static = [value for value in values if value is None or isinstance(value, np.ndarray)]
+        foldable = len(static) == len(values) and node.op_type not in NOT_CONSTANT
         results: Sequence[Value | None]
         if foldable and (rule is None or rule.may_compute_shapes):
-            results = fold(node, known, self._opsets)
+            results = fold(node, static, self._opsets)
         elif rule is None:
             raise Refused(_no_rule(schema))
         else:
-            results = call(rule, schema, node, values, draw)
+            results = call(rule, schema, node, values, context)
         return [MISSING if result is None else result for result in results]
 
-    def _branch_results(self, node: NodeProto, scope: Scope, condition: Value | None) -> Sequence[Drawn]:
-        """Draw the branch that a known condition chooses, in place of the node."""
+    def _branch_results(self, node: NodeProto, scope: Scope, condition: Value | None) -> Sequence[Converted]:
+        """Convert the branch that a static condition chooses, in place of the node."""
         if not isinstance(condition, np.ndarray):
-            raise Refused("its condition is computed when the graph runs; it must be known while drawing")
+            raise Refused("its condition is computed when the graph runs; it must be known while building")
         chosen = "then_branch" if condition.item() else "else_branch"
         branch = next(attribute.g for attribute in node.attribute if attribute.name == chosen)
         inner = scope.new_child()
-        self._draw_graph(branch, inner)
+        self._convert_graph(branch, inner)
         return [_looked_up(inner, item.name, f"the {chosen} of {node.name!r}") for item in branch.output]
 
     def _schema(self, node: NodeProto) -> defs.OpSchema:
@@ -179,14 +181,14 @@ class Drawing:
 def _no_rule(schema: defs.OpSchema) -> str:
     versions = sorted(RULES.get(schema.name, {}))
     if not versions:
-        return "the operator is not supported, unless all its inputs are known while drawing"
+        return "the operator is not supported, unless all its inputs are known while building"
     return (
         f"version {schema.since_version} of the operator is not supported; "
         f"only those of opset {', '.join(map(str, versions))} are"
     )
 
 
-def _looked_up(scope: Scope, name: str, user: str) -> Drawn:
+def _looked_up(scope: Scope, name: str, user: str) -> Converted:
     try:
         return scope[name]
     except KeyError:
