@@ -13,13 +13,16 @@ from webnn_py.descriptors import MLOperandDataTypeLike
 from webnn_py.device.on_numpy import backend as numpy_backend
 from webnn_py.device.on_wgpu import kernels  # noqa: F401 - fills the table
 from webnn_py.device.on_wgpu.records import table
+from webnn_py.javascript import descriptions
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.limits import MAX_RANK, RankRange, TensorLimits
-from webnn_py.operators.registry import OPERATORS
+from webnn_py.operators.registry import CATEGORIES, OPERATORS
 
 FOLDER = Path(__file__).with_name("operators")
 SPECIFICATION = "https://www.w3.org/TR/webnn/"
-CATEGORIES = list(dict.fromkeys(operator.category for operator in OPERATORS.values()))
+IN_SPECIFICATION = {
+    operation["name"] for operation in descriptions.of_specification()["interfaces"]["MLGraphBuilder"]["operations"]
+}
 
 
 def signature(operator: Operator) -> str:
@@ -110,14 +113,21 @@ def devices(operator: Operator) -> str:
     return ", ".join(name for name, there in found.items() if there) or "nothing"
 
 
+def place(operator: Operator) -> str:
+    """Where the specification has the operator."""
+    if operator.spec_name not in IN_SPECIFICATION:
+        return "Not in the specification; see [the differences](../differences.md)."
+    anchor = operator.spec_name.lower()
+    return f"In the specification: [`{operator.spec_name}()`]({SPECIFICATION}#dom-mlgraphbuilder-{anchor})."
+
+
 def section(operator: Operator) -> str:
     """What a page says of one operator."""
-    anchor = operator.spec_name.lower()
     return "\n".join(
         [
             f"## `{operator.name}`",
             "",
-            f"In the specification: [`{operator.spec_name}()`]({SPECIFICATION}#dom-mlgraphbuilder-{anchor}).",
+            place(operator),
             f"Runs on: {devices(operator)}.",
             "",
             "```python",

@@ -9,10 +9,14 @@ DIFFERENCES = {
 }
 """(operator, parameter or operand, column) → the reason. An entry that is no difference is an error."""
 
+BEYOND: dict[str, str] = {}
+"""Operators that the specification does not have → the reason for having them."""
+
 
 def rendered() -> str:
     """The table of ``docs/differences.md``."""
     lines = ["| operator | of | what | reason |", "|---|---|---|---|"]
     for (operator, name, column), reason in DIFFERENCES.items():
         lines.append(f"| `{operator}` | `{name}` | {column.replace('_', ' ')} | {reason} |")
+    lines += [f"| `{operator}` | – | the operator | {reason} |" for operator, reason in BEYOND.items()]
     return "\n".join(lines)

@@ -4,17 +4,16 @@ Floats are computed in float64 and rounded once, integers by Python's own.
 """
 
 import math
+import platform
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import scipy
-from scipy import special
 
 from spec_tests.operators.elementwise import unary_cases
 from spec_tests.operators.oracle import ALL_TYPES, FLOAT_TYPES, SIGNED_TYPES, rounded, spread, write
 
 ORACLE = (
-    f"floats: numpy {np.__version__} in float64 (erf: scipy {scipy.__version__}), rounded once;"
+    f"floats: numpy {np.__version__} in float64 (erf: Python {platform.python_version()}'s), rounded once;"
     " integers: Python's integers, wrapped around"
 )
 
@@ -33,7 +32,7 @@ Oracle = Callable[[np.ndarray], np.ndarray]
 OPERATORS: dict[str, tuple[Oracle, list[float], dict[str, list[float]]]] = {
     "ceil": (np.ceil, HALVES, BIG_HALVES),
     "cos": (np.cos, ANGLES, BIG_ANGLES),
-    "erf": (special.erf, ERRORS + [-x for x in ERRORS], {}),
+    "erf": (np.vectorize(math.erf), ERRORS + [-x for x in ERRORS], {}),
     "exp": (np.exp, EXPONENTS, BIG_EXPONENTS),
     "floor": (np.floor, HALVES, BIG_HALVES),
     "log": (np.log, AROUND_ONE, {"float32": [1e-30, 1e30], "float16": [6e-8]}),
