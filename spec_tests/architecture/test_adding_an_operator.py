@@ -1,0 +1,209 @@
+"""Adding an element-wise operator touches the files that ``docs/design.md`` names, and nothing else.
+
+In a copy of the repository an operator is added that the specification lacks; then the copy's own tests are run.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spec_tests.support.backends import BACKENDS
+
+ROOT = Path(__file__).parents[2]
+COPIED = ("webnn_py", "spec_tests", "docs", "pyproject.toml")
+END = ""
+"""Stands for the end of a file."""
+
+CATEGORY_FILES = {
+    "webnn_py/operators/unary.py": (
+        END,
+        '''
+
+@operator("atan", OF_FLOATS)
+def atan(input: MLOperand, *, label: str = "") -> MLOperandDescriptor:
+    """The angle in radians whose tangent is the element."""
+    return same(input)
+''',
+    ),
+    "webnn_py/script/operator_methods.py": (
+        "    tan = OperatorMethod(unary.tan)\n",
+        "    tan = OperatorMethod(unary.tan)\n    atan = OperatorMethod(unary.atan)\n",
+    ),
+    "webnn_py/device/on_numpy/kernels/unary.py": (
+        END,
+        """
+
+@kernel(unary.atan, work=passes(8))
+def atan(node: Node) -> Kernel:
+    return float_ufunc(node, np.arctan)
+""",
+    ),
+    "webnn_py/device/on_wgpu/kernels/unary.py": (
+        END,
+        """
+
+@expression(unary.atan)
+def atan(_node: Node, x: str) -> str:
+    return f"select(atan({x}), {x}, is_nan({x}))"
+""",
+    ),
+    "webnn_py/onnx_models/rules/unary.py": (END, 'one_to_one("Atan", unary.atan, 7, 22, module=__name__)\n'),
+    "spec_tests/operators/unary/make_cases.py": (
+        '    "tan": (np.tan, ANGLES, BIG_ANGLES),\n}\n',
+        '    "tan": (np.tan, ANGLES, BIG_ANGLES),\n    "atan": (np.arctan, ANGLES, BIG_ANGLES),\n}\n',
+    ),
+    "spec_tests/onnx_models/test_unary.py": (
+        '("Cos", "Sin", "Tan")),\n',
+        '("Cos", "Sin", "Tan", "Atan")),\n',
+    ),
+}
+"""What is written by hand for an operator of the category "unary": file → what is replaced, and by what."""
+
+BEYOND_FILES = {
+    "spec_tests/idl/differences.py": ("BEYOND: dict[str, str] = {", 'BEYOND: dict[str, str] = {"atan": "For ONNX."'),
+    "docs/differences.md": (
+        "a wrapped repetition is never meant. |\n",
+        "a wrapped repetition is never meant. |\n| `atan` | – | the operator | For ONNX. |\n",
+    ),
+}
+"""What is written besides for an operator that the specification lacks."""
+
+TOLERANCE = (
+    '"sign"), EITHER_ZERO\n)\n',
+    '"sign"), EITHER_ZERO\n) | {"atan": {"float32": {"ulp": 4096}, "float16": {"ulp": 1}}}\n',
+)
+"""WGSL allows drivers 4096 units in the last place for atan; the tolerance of the cases says so."""
+
+SCRIPTS = ("spec_tests/operators/unary/make_cases.py", "docs/make_operator_pages.py")
+"""What is run then; they write the cases and the operator's section."""
+
+CHECKS = """
+import numpy as np
+import pytest
+
+from spec_tests.device_timeline.test_chains import LENGTH, inputs, node, small_tiles
+from webnn_py import MLGraphBuilder, MLOperand
+from webnn_py.device.on_numpy.compiled import NumpyGraph
+from webnn_py.graph import Graph
+
+
+async def test_the_method_checks_its_arguments(context):
+    builder = MLGraphBuilder(context)
+    x = builder.input("x", data_type="int32", shape=[2])
+    with pytest.raises(TypeError, match=r"atan\\(\\) \\[angle\\]: the data type of input is int32"):
+        builder.atan(x, label="angle")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'axis'"):
+        builder.atan(x, axis=1)
+
+
+async def test_the_limits_have_it(context):
+    row = context.op_support_limits()["atan"]
+    assert set(row) == {"input", "output"}
+    assert row["input"]["data_types"] == ["float32", "float16"]
+
+
+def test_numpy_takes_it_into_a_chain(small_tiles):
+    x = inputs(x=("float32", (LENGTH,)))["x"]
+    angle = node("atan", node("add", x, x).results[0])
+    assert len(NumpyGraph(Graph.reaching({"y": angle.results[0]}))._steps) == 1
+"""
+
+GPU_CHECKS = """
+async def test_webgpu_fuses_it(check_kernels):
+    await check_kernels(lambda b, x: b.mul(b.atan(b.add(x, x)), x), 1)
+"""
+
+TESTS = (
+    "spec_tests/added",
+    "spec_tests/operators/test_cases.py::test_a_case_computes_what_its_oracle_says",
+    "spec_tests/operators/test_coverage.py",
+    "spec_tests/operators/test_limits.py",
+    "spec_tests/operators/test_bad_operands.py",
+    "spec_tests/onnx_models/test_unary.py",
+    "spec_tests/onnx_models/test_table.py",
+    "spec_tests/idl",
+    "spec_tests/architecture/test_layers.py::test_operator_pages_say_what_the_declarations_say",
+    "spec_tests/architecture/test_layers.py::test_every_operator_is_a_method_of_the_builder",
+    "spec_tests/architecture/test_layers.py::test_every_category_declares_operators_and_every_operator_is_in_one",
+)
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    """A copy of the repository with the operator in it."""
+    copied = tmp_path_factory.mktemp("copy")
+    for name in COPIED:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, copied / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy2(ROOT / name, copied / name)
+    for name, (old, new) in (CATEGORY_FILES | BEYOND_FILES).items():
+        replace(copied / name, old, new)
+    replace(copied / SCRIPTS[0], *TOLERANCE)
+    (copied / "spec_tests/added").mkdir()
+    (copied / "spec_tests/added/test_added.py").write_text(CHECKS, encoding="utf-8")
+    if "wgpu" in BACKENDS:
+        (copied / "spec_tests/gpu/test_added.py").write_text(GPU_CHECKS, encoding="utf-8")
+    for script in SCRIPTS:
+        run(copied, script)
+    return copied
+
+
+def replace(path, old, new):
+    text = path.read_text(encoding="utf-8")
+    if old == END:
+        changed = text + new
+    else:
+        assert text.count(old) == 1, f"{path} has {old!r} {text.count(old)} times"
+        changed = text.replace(old, new)
+    path.write_text(changed, encoding="utf-8")
+
+
+def run(folder, *arguments):
+    """Run Python in the copy, with the copy's package."""
+    environment = os.environ | {"PYTHONPATH": str(folder), "PYTEST_ADDOPTS": ""}
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_an_added_operator_passes_the_tests_of_every_layer(copy):
+    gpu = ["spec_tests/gpu/test_added.py"] if "wgpu" in BACKENDS else []
+    ids = "atan or Atan or test_added or listed or pages or method or category"
+    told = run(copy, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", ids, "-rN", *TESTS, *gpu)
+    assert re.search(r"\d+ passed", told)
+    assert "failed" not in told
+
+
+def test_its_section_says_that_the_specification_lacks_it(copy):
+    page = (copy / "docs/operators/unary.md").read_text(encoding="utf-8")
+    section = page[page.index("## `atan`") :]
+    assert "Not in the specification" in section
+    assert "The angle in radians whose tangent is the element." in section
+
+
+def test_type_checkers_see_the_method(copy):
+    program = copy / "draw.py"
+    program.write_text(
+        "import webnn_py\n"
+        "def draw(builder: webnn_py.MLGraphBuilder, x: webnn_py.MLOperand) -> webnn_py.MLOperand:\n"
+        "    return builder.atan(x, label='angle')\n",
+        encoding="utf-8",
+    )
+    run(copy, "-m", "mypy", "--config-file", "pyproject.toml", str(program))
+
+
+def test_the_design_names_the_files():
+    design = (ROOT / "docs/design.md").read_text(encoding="utf-8")
+    section = design.split("## Adding an operator\n")[1].split("\n## ")[0]
+    for name in [*CATEGORY_FILES, *BEYOND_FILES]:
+        assert name.replace("unary", "CATEGORY") in section, name
+    for name in SCRIPTS:
+        assert name.replace("unary", "CATEGORY") in section, name
