@@ -35,7 +35,7 @@ from webnn_py.script.records import ContextStatistics, MLContextLostInfo, MLPowe
 from webnn_py.timelines.promise import MLPromise, PromiseState
 from webnn_py.timelines.timeline import TimelineStatistics
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "ML",

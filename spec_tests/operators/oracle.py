@@ -2,6 +2,7 @@
 
 Expectations come from an independent oracle, never from the kernels. A generator is run by hand, from anywhere::
 
+    pip install --editable '.[cases]'
     python spec_tests/operators/<category>/make_cases.py
 """
 
