@@ -93,7 +93,9 @@ async def test_descriptors_tell_each_inputs_and_outputs_data_type_and_shape(buil
     assert list(graph.output_descriptors) == ["z", "y"]
     assert graph.output_descriptors["y"] == MLOperandDescriptor("float16", (2,))
     assert isinstance(graph.output_descriptors, types.MappingProxyType)
-    assert repr(graph) == "<MLGraph ('x': float16 [2, 3]) -> ('z': float16 [2, 3], 'y': float16 [2])>"
+    assert repr(graph) == (
+        "<MLGraph 2 operators, inputs 'x' float16 [2, 3], outputs 'z' float16 [2, 3], 'y' float16 [2]>"
+    )
 
 
 async def test_one_operand_may_be_two_outputs(context, builder):

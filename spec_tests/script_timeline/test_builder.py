@@ -39,7 +39,7 @@ async def test_an_input_has_its_data_type_and_shape(builder, data_type, shape):
     operand = builder.input("x", data_type=data_type, shape=shape)
     assert (operand.data_type, operand.shape, operand.rank) == (data_type, tuple(shape), len(shape))
     assert operand.shape is operand.shape
-    assert repr(operand) == f"<MLOperand {data_type} {shape}>"
+    assert repr(operand) == f"<MLOperand input 'x' {data_type} {shape}>"
 
 
 @pytest.mark.parametrize(

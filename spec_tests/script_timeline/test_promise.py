@@ -56,11 +56,11 @@ async def test_the_state_tells_what_has_happened(context):
     context.device_timeline.pause()
     fulfilled, rejected = context.read_buffer(buffer), context.read_buffer(buffer, out=b"")
     assert (fulfilled.state, rejected.state) == ("pending", "rejected")
-    assert repr(fulfilled) == "<MLPromise pending>"
+    assert repr(fulfilled) == "<MLPromise of read_buffer() pending>"
     await context.device_timeline.step(2)
     assert fulfilled.state == "fulfilled"
-    assert repr(fulfilled) == "<MLPromise fulfilled>"
-    assert repr(rejected) == "<MLPromise rejected>"
+    assert repr(fulfilled) == "<MLPromise of read_buffer() fulfilled>"
+    assert repr(rejected) == "<MLPromise of read_buffer() rejected: TypeError: out is read-only; it must be writable>"
 
 
 async def test_a_promise_acts_without_being_awaited(context):

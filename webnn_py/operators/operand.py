@@ -2,7 +2,7 @@
 
 from typing import Self, final
 
-from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
+from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor, shortened
 from webnn_py.handle import Handle
 
 
@@ -15,13 +15,18 @@ class MLOperand(Handle):
 
     _made_by = "MLGraphBuilder's methods"
 
-    __slots__ = ("__weakref__", "_descriptor")
+    __slots__ = ("__weakref__", "_descriptor", "_name", "_origin")
     _descriptor: MLOperandDescriptor
+    _origin: str
+    _name: str
 
     @classmethod
-    def _create(cls, descriptor: MLOperandDescriptor) -> Self:
+    def _create(cls, descriptor: MLOperandDescriptor, origin: str = "", name: str = "") -> Self:
+        """Make the handle of a value: "input", "constant" or an operator's method, and its name or label, for eyes."""
         self = cls.__new__(cls)
         self._descriptor = descriptor
+        self._origin = origin
+        self._name = name
         return self
 
     @property
@@ -39,5 +44,6 @@ class MLOperand(Handle):
         """The number of dimensions; 0 for a scalar."""
         return len(self._descriptor.shape)
 
-    def __repr__(self) -> str:
-        return f"<MLOperand {self._descriptor}>"
+    def _described(self) -> str:
+        name = shortened(repr(self._name)) if self._name else ""
+        return " ".join(filter(None, (self._origin, name, str(self._descriptor))))

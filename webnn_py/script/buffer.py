@@ -96,10 +96,10 @@ class MLBuffer(Handle):
             # Last, since a warning may be made an error.
             warnings.warn(f"{self!r} was never destroyed", ResourceWarning, source=self, stacklevel=1)
 
-    def __repr__(self) -> str:
+    def _described(self) -> str:
         flags = [name for name in ("readable", "writable", "constant") if getattr(self, name)]
-        state = " destroyed" if self._destroyed else ""
-        return f"<MLBuffer {' '.join([str(self._descriptor), *flags])}{state}>"
+        state = ", destroyed" if self._destroyed else ""
+        return f"{' '.join([str(self._descriptor), *flags])}{state}"
 
 
 MLTensor = MLBuffer

@@ -52,6 +52,9 @@ class MLGraphBuilder(OperatorMethods):
     """
 
     def __init__(self, context: MLContext) -> None:
+        self._has_built = False
+        self._destroyed = False
+        self._values: dict[MLOperand, Value] = {}
         if not isinstance(context, MLContext):
             raise TypeError(f"MLGraphBuilder(): context is {context!r}; it must be an MLContext")
         if not context._ml._allowed():
@@ -60,9 +63,6 @@ class MLGraphBuilder(OperatorMethods):
             raise context._lost_error("MLGraphBuilder")
         self._context = context
         self._capabilities = context._device.backend.capabilities
-        self._has_built = False
-        self._destroyed = False
-        self._values: dict[MLOperand, Value] = {}
         self._input_names: set[str] = set()
         self._constant_buffers: dict[Value, MLBuffer] = {}
 
@@ -92,7 +92,7 @@ class MLGraphBuilder(OperatorMethods):
             raise TypeError(f"input(): name is {converted!r}; another input of this builder has it")
         self._check_dimensions("input", descriptor)
         self._input_names.add(converted)
-        return self._operand(Input(descriptor, converted))
+        return self._operand(Input(descriptor, converted), "input", converted)
 
     @overload
     def constant(self, value: MLBuffer) -> MLOperand: ...
@@ -142,7 +142,7 @@ class MLGraphBuilder(OperatorMethods):
             copied = host_copy(value, descriptor)
         except TypeError as error:
             raise TypeError(f"constant(): {error}") from None
-        return self._operand(Constant(descriptor, copied))
+        return self._operand(Constant(descriptor, copied), "constant")
 
     def _constant_of_number(self, value: object, data_type: object) -> MLOperand:
         try:
@@ -156,7 +156,7 @@ class MLGraphBuilder(OperatorMethods):
         self._check_can_build("constant")
         self._check_data_type("constant", converted)
         data = np.array(cast_number(number, converted), converted)
-        return self._operand(Constant(MLOperandDescriptor(converted, ()), data))
+        return self._operand(Constant(MLOperandDescriptor(converted, ()), data), "constant")
 
     def _constant_of_buffer(self, buffer: MLBuffer, data_type: object, shape: Any) -> MLOperand:
         if data_type is not None or shape is not None:
@@ -170,7 +170,7 @@ class MLGraphBuilder(OperatorMethods):
         descriptor = MLOperandDescriptor(buffer.data_type, buffer.shape)
         value = Constant(descriptor, buffer._storage)
         self._constant_buffers[value] = buffer
-        return self._operand(value)
+        return self._operand(value, "constant")
 
     # --- operators -------------------------------------------------------------------------------------------
 
@@ -201,8 +201,9 @@ class MLGraphBuilder(OperatorMethods):
             for parameter, operand in arguments.operands.items()
         }
         node = Node(operator, values, arguments.options(), tuple(descriptors), arguments.label)
-        operands = [self._operand(value) for value in node.results]
-        return operands if operator.returns_sequence else operands[0]
+        if not operator.returns_sequence:
+            return self._operand(node.results[0], operator.name, arguments.label)
+        return [self._operand(v, f"{operator.name}[{v.index}]", arguments.label) for v in node.results]
 
     # --- build -----------------------------------------------------------------------------------------------
 
@@ -223,7 +224,7 @@ class MLGraphBuilder(OperatorMethods):
             graph = Graph.reaching({name: self._values[operand] for name, operand in named.items()})
             self._check_constant_buffers(graph)
         except (TypeError, InvalidStateError) as error:
-            return MLPromise._rejected(error)
+            return MLPromise._rejected(error, "build()")
         ml_graph = MLGraph._create(self._context, graph)
         self._has_built = True
         self._forget()
@@ -257,7 +258,7 @@ class MLGraphBuilder(OperatorMethods):
                 buffer._check_alive("build", repr(buffer))
 
     def _enqueue_build(self, ml_graph: MLGraph, graph: Graph) -> MLPromise[MLGraph]:
-        promise: MLPromise[MLGraph] = MLPromise._create()
+        promise: MLPromise[MLGraph] = MLPromise._create("build()")
         context = self._context
         context._graphs[ml_graph] = None
 
@@ -286,8 +287,8 @@ class MLGraphBuilder(OperatorMethods):
 
     # --- checks ----------------------------------------------------------------------------------------------
 
-    def _operand(self, value: Value) -> MLOperand:
-        operand = MLOperand._create(value.descriptor)
+    def _operand(self, value: Value, origin: str, name: str = "") -> MLOperand:
+        operand = MLOperand._create(value.descriptor, origin, name)
         self._values[operand] = value
         return operand
 
@@ -325,8 +326,9 @@ class MLGraphBuilder(OperatorMethods):
             raise Refused(problem)
 
     def __repr__(self) -> str:
-        state = "has built" if self._has_built else f"{len(self._values)} operands"
-        return f"<MLGraphBuilder {state}>"
+        if self._has_built:
+            return "<MLGraphBuilder has built>"
+        return f"<MLGraphBuilder {'destroyed' if self._destroyed else f'{len(self._values)} operands'}>"
 
 
 def _shown(label: object) -> str:

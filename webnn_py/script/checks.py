@@ -15,7 +15,7 @@ def rejected(method: str, error: Exception) -> MLPromise[Any]:
     """A promise rejected from the start; the error's text gets the method's name in front, if it lacks it."""
     if not str(error).startswith(f"{method}()"):
         error = type(error)(f"{method}(): {error}")
-    return MLPromise._rejected(error)
+    return MLPromise._rejected(error, f"{method}()")
 
 
 def unknown(method: str, error: Exception) -> UnknownError:

@@ -16,6 +16,7 @@ from webnn_py.descriptors import (
     MLOperandDataTypeLike,
     MLOperandDescriptor,
     operand_descriptor,
+    shortened,
 )
 from webnn_py.device.backend import Backend, BackendInfo, HostArray, Storage
 from webnn_py.device.device import Device, GraphHandle, Readback
@@ -75,7 +76,7 @@ class MLContext(Handle, SharesBuffers):
         self._accelerated = accelerated
         self._power_preference = power_preference
         self._max_queued_bytes = max_queued_bytes
-        self._lost = MLPromise._create()
+        self._lost = MLPromise._create("lost")
         self._lost_message = None
         self._buffers = weakref.WeakKeyDictionary()
         self._graphs = weakref.WeakKeyDictionary()
@@ -200,7 +201,7 @@ class MLContext(Handle, SharesBuffers):
     def _enqueue_creation(
         self, method: str, buffer: MLBuffer, work: Callable[[], Any], byte_length: int = 0
     ) -> MLPromise[MLBuffer]:
-        promise: MLPromise[MLBuffer] = MLPromise._create()
+        promise: MLPromise[MLBuffer] = MLPromise._create(f"{method}()")
         self._buffers[buffer] = None
 
         def settled(error: Exception | None) -> None:
@@ -271,7 +272,7 @@ class MLContext(Handle, SharesBuffers):
                 check_target(out, descriptor)
         except TypeError as error:
             return rejected("read_buffer", error)
-        promise: MLPromise[Any] = MLPromise._create()
+        promise: MLPromise[Any] = MLPromise._create("read_buffer()")
         buffer._pending_reads[promise] = None
         readback = Readback(self._device)
         self._timeline.enqueue(
@@ -433,9 +434,9 @@ class MLContext(Handle, SharesBuffers):
         if buffer._destroyed:
             buffer._check_alive(method, repr(buffer))
 
-    def __repr__(self) -> str:
-        lost = "" if self._lost_message is None else f" lost: {self._lost_message}"
-        return f"<MLContext on {self.backend}{lost}>"
+    def _described(self) -> str:
+        lost = "" if self._lost_message is None else f", lost: {shortened(self._lost_message)}"
+        return f"on {shortened(str(self.backend), 100)}{lost}"
 
 
 def _nobody_listens(_message: str) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Self, final
 
-from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.descriptors import MLOperandDescriptor, shortened
 from webnn_py.device.device import GraphHandle
 from webnn_py.graph import Graph
 from webnn_py.handle import Handle
@@ -29,10 +30,19 @@ class MLGraph(Handle):
 
     _made_by = "MLGraphBuilder.build()"
 
-    __slots__ = ("__weakref__", "_context", "_destroyed", "_handle", "input_descriptors", "output_descriptors")
+    __slots__ = (
+        "__weakref__",
+        "_context",
+        "_destroyed",
+        "_handle",
+        "_operator_count",
+        "input_descriptors",
+        "output_descriptors",
+    )
     _context: MLContext
     _destroyed: bool
     _handle: GraphHandle
+    _operator_count: int
     input_descriptors: Mapping[str, MLOperandDescriptor]
     output_descriptors: Mapping[str, MLOperandDescriptor]
 
@@ -42,6 +52,7 @@ class MLGraph(Handle):
         self._context = context
         self._destroyed = False
         self._handle = GraphHandle()
+        self._operator_count = len(graph.nodes)
         self.input_descriptors = MappingProxyType({n: v.descriptor for n, v in graph.inputs.items()})
         self.output_descriptors = MappingProxyType({n: v.descriptor for n, v in graph.outputs.items()})
         return self
@@ -58,8 +69,16 @@ class MLGraph(Handle):
             # Last, since a warning may be made an error.
             warnings.warn(f"{self!r} was never destroyed", ResourceWarning, source=self, stacklevel=1)
 
-    def __repr__(self) -> str:
-        inputs = ", ".join(f"{name!r}: {descriptor}" for name, descriptor in self.input_descriptors.items())
-        outputs = ", ".join(f"{name!r}: {descriptor}" for name, descriptor in self.output_descriptors.items())
-        state = " destroyed" if self._destroyed else ""
-        return f"<MLGraph ({inputs}) -> ({outputs}){state}>"
+    def _described(self) -> str:
+        operators = "1 operator" if self._operator_count == 1 else f"{self._operator_count} operators"
+        inputs, outputs = _listed(self.input_descriptors), _listed(self.output_descriptors)
+        state = ", destroyed" if self._destroyed else ""
+        return f"{operators}, inputs {inputs}, outputs {outputs}{state}"
+
+
+def _listed(descriptors: Mapping[str, MLOperandDescriptor], most: int = 4) -> str:
+    """The first few names and descriptors, and how many more there are."""
+    shown = [f"{shortened(repr(name), 30)} {descriptor}" for name, descriptor in islice(descriptors.items(), most)]
+    if len(descriptors) > most:
+        shown.append(f"and {len(descriptors) - most} more")
+    return ", ".join(shown) or "none"

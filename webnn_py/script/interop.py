@@ -90,7 +90,7 @@ class SharesBuffers:
                 raise TypeError(f"{buffer!r} is constant; it must not be")
         except (TypeError, NotSupportedError) as error:
             return rejected("export_to_gpu", error)
-        promise: MLPromise[wgpu.GPUBuffer] = MLPromise._create()
+        promise: MLPromise[wgpu.GPUBuffer] = MLPromise._create("export_to_gpu()")
         given: list[wgpu.GPUBuffer] = []
 
         def settled(error: Exception | None) -> None:

@@ -57,6 +57,9 @@ class DeviceTimeline(Timeline[DeviceOperation]):
         self._answering: trio.lowlevel.Task | None = None
         self._no_more_answers = False
 
+    def _states(self) -> list[str]:
+        return [*super()._states(), "context lost"] if self._lost else super()._states()
+
     def lose(self) -> None:
         """The context is lost: drop operations that can be dropped, run releases, then end."""
         self._lost = True

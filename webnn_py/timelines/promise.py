@@ -6,6 +6,7 @@ from typing import Any, Generic, Literal, NoReturn, Self, TypeVar, cast, final
 
 import trio
 
+from webnn_py.descriptors import shortened
 from webnn_py.handle import Handle
 
 T = TypeVar("T")
@@ -24,23 +25,27 @@ class MLPromise(Handle, Generic[T]):
 
     _made_by = "the API's methods"
 
-    __slots__ = ("__weakref__", "_outcome", "_state", "_waiters")
+    __slots__ = ("__weakref__", "_answers", "_outcome", "_state", "_waiters")
     _state: PromiseState
     _outcome: object
+    _answers: str
     _waiters: dict[trio.lowlevel.Task | Callable[[], None], None] | None
 
     @classmethod
-    def _create(cls) -> Self:
+    def _create(cls, answers: str = "") -> Self:
+        """A pending promise; ``answers`` is the call that it answers, for eyes."""
         self = cls.__new__(cls)
+        self._answers = answers
         self._state = "pending"
         self._outcome = None
         self._waiters = None
         return self
 
     @classmethod
-    def _rejected(cls, error: Exception) -> Self:
+    def _rejected(cls, error: Exception, answers: str = "") -> Self:
         """A promise that is rejected from the start."""
         self = cls.__new__(cls)
+        self._answers = answers
         self._state = "rejected"
         self._outcome = error
         self._waiters = None
@@ -109,5 +114,10 @@ class MLPromise(Handle, Generic[T]):
     def __bool__(self) -> NoReturn:
         raise TypeError("an MLPromise is neither true nor false; await it, or look at its state")
 
-    def __repr__(self) -> str:
-        return f"<MLPromise {self._state}>"
+    def _described(self) -> str:
+        state = f"of {self._answers} {self._state}" if self._answers else self._state
+        if self._state != "rejected":
+            return state
+        error = cast("Exception", self._outcome)
+        words = " ".join(str(error).split()).removeprefix(f"{self._answers}: ")
+        return f"{state}: {type(error).__name__}: {shortened(words)}"

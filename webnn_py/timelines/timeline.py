@@ -49,6 +49,14 @@ class Timeline(Generic[EntryT]):
         self._parked: trio.lowlevel.Task | None = None
         self._waiters: dict[Callable[[], bool], trio.Event] = {}
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {', '.join(self._states())}>"
+
+    def _states(self) -> list[str]:
+        """What the repr says."""
+        states = {"paused": self.paused, "closing": self._closing and not self.ended, "ended": self.ended}
+        return [f"{self.queued_operations} queued", *(name for name, holds in states.items() if holds)]
+
     # --- what entries are, said by the two kinds of timeline -------------------------------------------------
 
     def _run_entry(self, entry: EntryT) -> Awaitable[None] | None:

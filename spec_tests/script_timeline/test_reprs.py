@@ -1,0 +1,122 @@
+"""Reprs say what a thing is, its name and its state; they stay short, never raise and change nothing."""
+
+import numpy as np
+import pytest
+
+from spec_tests.support.drawing import build_add_one
+from webnn_py import MLBuffer, MLContext, MLGraph, MLGraphBuilder, MLOperand, MLPromise, UnknownError
+
+F32 = {"data_type": "float32", "shape": [4]}
+HANDLES = [MLBuffer, MLContext, MLGraph, MLOperand, MLPromise]
+
+
+async def test_an_operand_tells_its_operator_and_label(numpy_context):
+    builder = MLGraphBuilder(numpy_context)
+    x = builder.input("x", **F32)
+    assert repr(x) == "<MLOperand input 'x' float32 [4]>"
+    assert repr(builder.constant(1, data_type="int8")) == "<MLOperand constant int8 []>"
+    assert repr(builder.relu(x)) == "<MLOperand relu float32 [4]>"
+    assert repr(builder.relu(x, label="hidden")) == "<MLOperand relu 'hidden' float32 [4]>"
+    halves = builder.split(x, 2, label="halves")
+    assert [repr(half) for half in halves] == [f"<MLOperand split[{i}] 'halves' float32 [2]>" for i in range(2)]
+
+
+async def test_a_label_is_shown_without_control_characters_and_cut(numpy_context):
+    builder = MLGraphBuilder(numpy_context)
+    shown = repr(builder.relu(builder.input("x", **F32), label="\n\u202e" * 5000))
+    assert shown.isprintable()
+    assert shown.endswith("... float32 [4]>")
+    assert len(shown) < 120
+
+
+async def test_a_builder_tells_whether_it_is_spent(numpy_context):
+    builder = MLGraphBuilder(numpy_context)
+    builder.input("x", **F32)
+    assert repr(builder) == "<MLGraphBuilder 1 operands>"
+    builder.destroy()
+    assert repr(builder) == "<MLGraphBuilder destroyed>"
+
+
+async def test_a_graph_with_many_names_tells_the_first_ones(numpy_context):
+    builder = MLGraphBuilder(numpy_context)
+    x = builder.input("x" * 100, **F32)
+    graph = await builder.build({f"y{index}": builder.relu(x) for index in range(1000)})
+    head, _, outputs = repr(graph).partition(", outputs ")
+    assert head.startswith(f"<MLGraph 1000 operators, inputs '{'x' * 26}... float32 [4]")
+    first = ", ".join(f"'y{index}' float32 [4]" for index in range(4))
+    assert outputs == f"{first}, and 996 more>"
+    graph.destroy()
+    assert repr(graph).endswith("and 996 more, destroyed>")
+
+
+async def test_a_buffer_tells_its_flags_and_its_end(numpy_context):
+    buffer = await numpy_context.create_buffer(**F32, readable=True, writable=True)
+    constant = await numpy_context.create_constant_buffer(np.ones(4, np.float32), **F32)
+    buffer.destroy()
+    assert repr(buffer) == "<MLBuffer float32 [4] readable writable, destroyed>"
+    assert repr(constant) == "<MLBuffer float32 [4] constant>"
+
+
+async def test_a_promise_tells_the_call_that_it_answers(numpy_context):
+    drawn = MLGraphBuilder(numpy_context)
+    numpy_context.device_timeline.pause()
+    creation, refused = numpy_context.create_buffer(**F32), drawn.build({})
+    building = drawn.build({"y": drawn.relu(drawn.input("x", **F32))})
+    assert repr(creation) == "<MLPromise of create_buffer() pending>"
+    assert repr(building) == "<MLPromise of build() pending>"
+    assert repr(refused) == ("<MLPromise of build() rejected: TypeError: outputs is empty; a graph needs at least one>")
+    assert repr(numpy_context.lost) == "<MLPromise of lost pending>"
+    numpy_context.device_timeline.resume()
+    await numpy_context.drain()
+    assert repr(creation) == "<MLPromise of create_buffer() fulfilled>"
+
+
+@pytest.mark.parametrize("words", ["no\nroom " * 1000, "", "\n"], ids=["long", "empty", "blank"])
+async def test_a_promise_tells_the_error_on_one_short_line(words):
+    promise = MLPromise._create("read_buffer()")
+    promise._reject(UnknownError(words))
+    assert repr(promise).startswith("<MLPromise of read_buffer() rejected: UnknownError: ")
+    assert "\n" not in repr(promise)
+    assert len(repr(promise)) < 140
+
+
+async def test_a_timeline_tells_what_waits_and_whether_it_runs(ml, numpy_context):
+    timeline = numpy_context.device_timeline
+    assert repr(timeline) == "<DeviceTimeline 0 queued>"
+    timeline.pause()
+    numpy_context.create_buffer(**F32)
+    assert repr(timeline) == "<DeviceTimeline 1 queued, paused>"
+    assert repr(ml.script_timeline) == "<ScriptTimeline 0 queued>"
+    numpy_context.destroy()
+    assert repr(timeline) == "<DeviceTimeline 2 queued, paused, closing, context lost>"
+    timeline.resume()
+    await timeline.wait_ended()
+    assert repr(timeline) == "<DeviceTimeline 0 queued, ended, context lost>"
+
+
+async def test_a_context_tells_where_it_runs_and_why_it_is_lost(numpy_context):
+    assert repr(numpy_context) == f"<MLContext on {numpy_context.backend}>"
+    numpy_context._lose("gone " * 1000)
+    assert repr(numpy_context).startswith(f"<MLContext on {numpy_context.backend}, lost: gone gone")
+    assert len(repr(numpy_context)) < 250
+
+
+async def test_a_repr_enqueues_nothing(numpy_context):
+    buffer, graph = await numpy_context.create_buffer(**F32), await build_add_one(numpy_context, [4])
+    numpy_context.device_timeline.pause()
+    before = numpy_context.statistics()
+    for thing in (buffer, graph, numpy_context, numpy_context.lost, numpy_context.device_timeline):
+        repr(thing)
+    assert numpy_context.statistics() == before
+
+
+@pytest.mark.parametrize("handle", HANDLES)
+def test_what_a_constructor_refused_has_a_repr(handle):
+    assert repr(handle.__new__(handle)) == f"<{handle.__name__} incomplete>"
+
+
+def test_a_builder_that_its_constructor_refused_has_a_repr():
+    builder = MLGraphBuilder.__new__(MLGraphBuilder)
+    with pytest.raises(TypeError):
+        builder.__init__(None)
+    assert repr(builder) == "<MLGraphBuilder 0 operands>"
