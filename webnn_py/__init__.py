@@ -67,6 +67,12 @@ __all__ = [
     "open_ml",
 ]
 
+
+def __dir__() -> list[str]:
+    """The public names; modules that are documented by their path, such as ``webnn_py.errors``, are imported."""
+    return [*__all__, "__version__"]
+
+
 for _name in __all__:
     _thing = globals()[_name]
     if isinstance(_thing, type):

@@ -1,6 +1,7 @@
 """The architecture holds: layers, the same fourteen categories on every layer, one door, no heavy imports."""
 
 import ast
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -90,6 +91,26 @@ def test_public_names_are_documented_and_show_the_public_module(name):
     if isinstance(thing, type):
         assert thing.__doc__
         assert thing.__module__ == "webnn_py"
+
+
+def test_dir_shows_what_is_public_and_no_more():
+    program = "import json, webnn_py; print(json.dumps([dir(webnn_py), sorted(vars(webnn_py))]))"
+    run = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    shown, there = json.loads(run.stdout)
+    assert shown == sorted([*webnn_py.__all__, "__version__"])
+    leaked = {name for name in there if name.startswith("_") and not name.endswith("__")}
+    assert not leaked
+
+
+@pytest.mark.parametrize("module", ["errors", "onnx_models"])
+def test_a_module_that_is_documented_by_its_path_is_found_there(module):
+    program = f"import webnn_py.{module}; assert webnn_py.{module}.__name__ == 'webnn_py.{module}'"
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_exceptions_are_found_by_the_path_of_their_module():
+    program = "import webnn_py; assert webnn_py.errors.DOMException is webnn_py.DOMException"
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_no_public_name_is_missing_from_all():

@@ -45,13 +45,23 @@ class OperatorMethod(Generic[P, OutputT]):
         def method(builder: OperatorMethods, /, *args: object, **kwargs: object) -> Any:
             return builder._append(operator, args, kwargs)
 
+        method.__module__ = "webnn_py"
         method.__name__ = operator.name
         method.__qualname__ = f"MLGraphBuilder.{operator.name}"
         method.__doc__ = operator.__doc__
         own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
         returns = list[MLOperand] if operator.returns_sequence else MLOperand
+        method.__annotations__ = {**operator.hints, "return": returns}
         signature = inspect.Signature([own, *operator.signature.parameters.values()], return_annotation=returns)
         method.__dict__["__signature__"] = signature
+        # What looks for the source finds the declaration; so do tracebacks and profilers.
+        declared = operator.function.__code__
+        method.__code__ = method.__code__.replace(
+            co_filename=declared.co_filename,
+            co_firstlineno=declared.co_firstlineno,
+            co_name=operator.name,
+            co_qualname=method.__qualname__,
+        )
         return method
 
     @overload
