@@ -15,11 +15,11 @@ from webnn_py.device.on_wgpu import kernels  # noqa: F401 - fills the table
 from webnn_py.device.on_wgpu.records import table
 from webnn_py.javascript import descriptions
 from webnn_py.operators.declaration import Operator
+from webnn_py.operators.documentation import Documentation, documentation
 from webnn_py.operators.limits import MAX_RANK, RankRange, TensorLimits
 from webnn_py.operators.registry import CATEGORIES, OPERATORS
 
 FOLDER = Path(__file__).with_name("operators")
-SPECIFICATION = "https://www.w3.org/TR/webnn/"
 IN_SPECIFICATION = {
     operation["name"] for operation in descriptions.of_specification()["interfaces"]["MLGraphBuilder"]["operations"]
 }
@@ -81,21 +81,11 @@ def ranks_text(ranks: RankRange) -> str:
     return f"{ranks.min} and more" if ranks.max == MAX_RANK else str(ranks)
 
 
-def description(operator: Operator) -> str:
-    """The docstring, its arguments as a list."""
-    text = inspect.cleandoc(operator.__doc__ or "")
-    before, _, arguments = text.partition("\nArgs:\n")
-    lines = [before.strip()]
-    if arguments:
-        entries: list[str] = []
-        for line in textwrap.dedent(arguments).splitlines():
-            if line.startswith(" ") and entries:
-                entries[-1] += " " + line.strip()
-            elif line.strip():
-                name, _, meaning = line.partition(": ")
-                entries.append(f"* `{name}`: {meaning}")
-        lines += ["", *(entry for entry in entries if not entry.startswith("* `label`"))]
-    return "\n".join(lines).strip()
+def description(said: Documentation) -> str:
+    """What an operator computes, takes, gives and refuses."""
+    entries = [f"* `{name}`: {meaning}" for name, meaning in said.arguments.items() if name != "label"]
+    refusals = [f"* `{error}`: {reason}" for error, reason in said.raises.items()]
+    return "\n".join([said.summary, "", *entries, "", f"Returns: {said.returns}", "", "Raises:", "", *refusals])
 
 
 def shape_rule(operator: Operator) -> str:
@@ -113,28 +103,28 @@ def devices(operator: Operator) -> str:
     return ", ".join(name for name, there in found.items() if there) or "nothing"
 
 
-def place(operator: Operator) -> str:
+def place(operator: Operator, said: Documentation) -> str:
     """Where the specification has the operator."""
     if operator.spec_name not in IN_SPECIFICATION:
         return "Not in the specification; see [the differences](../differences.md)."
-    anchor = operator.spec_name.lower()
-    return f"In the specification: [`{operator.spec_name}()`]({SPECIFICATION}#dom-mlgraphbuilder-{anchor})."
+    return f"In the specification: `{operator.spec_name}()`, section [{said.section.title}]({said.section.url})."
 
 
 def section(operator: Operator) -> str:
     """What a page says of one operator."""
+    said = documentation(operator)
     return "\n".join(
         [
             f"## `{operator.name}`",
             "",
-            place(operator),
+            place(operator, said),
             f"Runs on: {devices(operator)}.",
             "",
             "```python",
             signature(operator),
             "```",
             "",
-            description(operator),
+            description(said),
             "",
             limits_table(operator),
             "",

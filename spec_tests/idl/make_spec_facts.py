@@ -89,12 +89,23 @@ def lines_of(description: dict) -> str:
     return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
+def read_sections(source: str) -> dict[str, dict[str, str]]:
+    """Title and anchor of the section that has the IDL of each of the builder's methods."""
+    sections = {}
+    for title, anchor, text in re.findall(r"^#+ (.*?) #+ \{#([\w-]+)\}$(.*?)(?=^##)", source, re.DOTALL | re.MULTILINE):
+        for body in re.findall(r"partial interface MLGraphBuilder \{(.*?)\};", text, re.DOTALL):
+            for name in re.findall(r"(?:MLOperand|sequence<MLOperand>)\s+(\w+)\(", body):
+                sections[name] = {"title": title, "anchor": anchor}
+    return sections
+
+
 def main(path: str, revision: str, parser: str) -> None:
     source = f"webmachinelearning/webnn {revision}"
     specification, webidl2 = Path(path), Path(parser).read_text(encoding="utf-8")
     description = descriptions.from_idl(descriptions.read_idl(specification), webidl2)
     API.write_text(lines_of({"source": source, **description}), encoding="utf-8")
-    facts = {"source": source, "limits": read_limits(specification.read_text(encoding="utf-8"))}
+    text = specification.read_text(encoding="utf-8")
+    facts = {"source": source, "limits": read_limits(text), "sections": read_sections(text)}
     FACTS.write_text(json.dumps(facts, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

@@ -57,7 +57,7 @@ def clamp(
     """Limit elements to the range from ``min_value`` to ``max_value``.
 
     Args:
-        input: any data type.
+        input: the elements to bound.
         min_value: the lower bound; none when absent or NaN.
         max_value: the upper bound; none when absent or NaN. At least ``min_value``, both cast to the data type.
         label: the operator's name in messages.
@@ -70,7 +70,13 @@ def clamp(
 
 @operator("elu", OF_FLOATS, elementwise=True)
 def elu(input: MLOperand, *, alpha: float = 1.0, label: str = "") -> MLOperandDescriptor:
-    """The exponential linear unit: max(0, x) + alpha · (exp(min(0, x)) - 1)."""
+    """The exponential linear unit: max(0, x) + alpha · (exp(min(0, x)) - 1).
+
+    Args:
+        input: x, the elements to compute with.
+        alpha: how far below 0 very negative elements end.
+        label: the operator's name in messages.
+    """
     return same(input)
 
 
@@ -82,7 +88,14 @@ def gelu(input: MLOperand, *, label: str = "") -> MLOperandDescriptor:
 
 @operator("hardSigmoid", OF_FLOATS, elementwise=True)
 def hard_sigmoid(input: MLOperand, *, alpha: float = 0.2, beta: float = 0.5, label: str = "") -> MLOperandDescriptor:
-    """A sigmoid made of three straight lines: max(0, min(1, alpha · x + beta))."""
+    """A sigmoid made of three straight lines: max(0, min(1, alpha · x + beta)).
+
+    Args:
+        input: x, the elements to compute with.
+        alpha: the slope of the middle line.
+        beta: the value at 0, before it is bounded.
+        label: the operator's name in messages.
+    """
     return same(input)
 
 
@@ -94,13 +107,26 @@ def hard_swish(input: MLOperand, *, label: str = "") -> MLOperandDescriptor:
 
 @operator("leakyRelu", OF_FLOATS, elementwise=True)
 def leaky_relu(input: MLOperand, *, alpha: float = 0.01, label: str = "") -> MLOperandDescriptor:
-    """A rectifier that lets a little through: max(0, x) + alpha · min(0, x)."""
+    """A rectifier that lets a little through: max(0, x) + alpha · min(0, x).
+
+    Args:
+        input: x, the elements to compute with.
+        alpha: the slope for negative elements.
+        label: the operator's name in messages.
+    """
     return same(input)
 
 
 @operator("linear", OF_FLOATS, elementwise=True)
 def linear(input: MLOperand, *, alpha: float = 1.0, beta: float = 0.0, label: str = "") -> MLOperandDescriptor:
-    """A straight line: alpha · x + beta."""
+    """A straight line: alpha · x + beta.
+
+    Args:
+        input: x, the elements to compute with.
+        alpha: the slope.
+        beta: the value at 0.
+        label: the operator's name in messages.
+    """
     return same(input)
 
 
@@ -109,8 +135,8 @@ def prelu(input: MLOperand, slope: MLOperand, *, label: str = "") -> MLOperandDe
     """A rectifier with a slope for each element: max(0, x) + slope · min(0, x). Integers wrap around.
 
     Args:
-        input: a float or signed integer operand.
-        slope: of the same data type; the two shapes broadcast to each other.
+        input: x, the elements to compute with.
+        slope: the slopes for negative elements; the two shapes broadcast to each other.
         label: the operator's name in messages.
     """
     return output(input.data_type, broadcast(input.shape, slope.shape, ("input", "slope")))
@@ -133,7 +159,7 @@ def softmax(input: MLOperand, axis: int, *, label: str = "") -> MLOperandDescrip
     """Exponentials divided by their sum along an axis, computed so that none overflows.
 
     Args:
-        input: a float operand of rank 1 or more.
+        input: the tensor to normalize.
         axis: the dimension along which the outputs add up to 1.
         label: the operator's name in messages.
     """

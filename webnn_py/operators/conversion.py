@@ -34,9 +34,12 @@ def cast(input: MLOperand, data_type: MLOperandDataTypeLike, *, label: str = "")
     toward zero, those beyond the range saturate, and NaN becomes 0. From integer to integer, the low bits are kept.
 
     Args:
-        input: any data type.
-        data_type: the output's data type.
+        input: the tensor to convert.
+        data_type: the output's data type, or numpy's dtype of that name.
         label: the operator's name in messages.
+
+    Returns:
+        The converted elements, of the shape of ``input``.
     """
     assert isinstance(data_type, str)  # noqa: S101 - for type checkers: it is converted by now
     return output(data_type, input.shape)
@@ -56,6 +59,9 @@ def quantize_linear(
             serves for a block of elements.
         zero_point: what 0 becomes, of the scale's shape; its data type is the output's.
         label: the operator's name in messages.
+
+    Returns:
+        The quantized elements, of the shape of ``input`` and the data type of ``zero_point``.
     """
     _check_blocks(input, scale, zero_point)
     return output(zero_point.data_type, input.shape)
@@ -73,6 +79,9 @@ def dequantize_linear(
             block of elements. Its data type is the output's.
         zero_point: what stands for 0, of the scale's shape and the input's data type.
         label: the operator's name in messages.
+
+    Returns:
+        The floats, of the shape of ``input`` and the data type of ``scale``.
     """
     _check_blocks(input, scale, zero_point)
     return output(scale.data_type, input.shape)

@@ -67,7 +67,11 @@ def conv2d(
         input_layout: "nchw" or "nhwc".
         filter_layout: "oihw", "hwio", "ohwi" or "ihwo".
         bias: [output channels], added to the output.
-        label: shown in messages about this operator.
+        label: the operator's name in messages.
+
+    Returns:
+        The images, [batch, output channels, height, width] in the order of ``input_layout``. A size is (size +
+        padding - (window - 1) · dilation - 1) / stride + 1, rounded down.
     """
     check_padding(padding)
     check_steps("strides", strides)
@@ -126,7 +130,11 @@ def conv_transpose2d(
         input_layout: "nchw" or "nhwc".
         filter_layout: "iohw", "hwoi" or "ohwi".
         bias: [output channels], added to the output.
-        label: shown in messages about this operator.
+        label: the operator's name in messages.
+
+    Returns:
+        The images, [batch, output channels, height, width] in the order of ``input_layout``. A size is (size - 1) ·
+        stride + (window - 1) · dilation + 1 - padding, plus ``output_padding``, or that of ``output_sizes``.
     """
     check_padding(padding)
     check_steps("strides", strides)

@@ -48,6 +48,9 @@ def gather(input: MLOperand, indices: MLOperand, *, axis: int = 0, label: str = 
         indices: positions along ``axis``, in any shape, which takes the place of the axis in the output's.
         axis: the axis that the indices count along.
         label: the operator's name in messages.
+
+    Returns:
+        The slices: the shape of ``input`` with that of ``indices`` in the place of ``axis``.
     """
     check_axis(axis, input)
     return output(input.data_type, (*input.shape[:axis], *indices.shape, *input.shape[axis + 1 :]))
@@ -62,6 +65,9 @@ def gather_elements(input: MLOperand, indices: MLOperand, *, axis: int = 0, labe
         indices: positions along ``axis``; of the input's shape but for the size of ``axis``. The output's shape.
         axis: the axis that the indices count along.
         label: the operator's name in messages.
+
+    Returns:
+        The elements, of the shape of ``indices``.
     """
     _check_element_indices(input, indices, axis)
     return output(input.data_type, indices.shape)
@@ -82,6 +88,10 @@ def gather_nd(input: MLOperand, indices: MLOperand, *, label: str = "") -> MLOpe
         input: the tensor to take from.
         indices: coordinates in the last axis, into as many leading axes of the input as they are long.
         label: the operator's name in messages.
+
+    Returns:
+        The slices: the shape of ``indices`` but for its last dimension, then the dimensions of ``input`` that the
+        coordinates leave over.
     """
     return output(input.data_type, _slices_shape(input, indices))
 
@@ -110,6 +120,9 @@ def scatter_elements(
         updates: the elements to put, in the shape of ``indices``.
         axis: the axis that the indices count along.
         label: the operator's name in messages.
+
+    Returns:
+        The changed copy, of the shape of ``input``.
     """
     _check_element_indices(input, indices, axis)
     check_shape("updates", updates, indices.shape)
@@ -127,6 +140,9 @@ def scatter_nd(input: MLOperand, indices: MLOperand, updates: MLOperand, *, labe
         indices: coordinates in the last axis, into as many leading axes of the input as they are long.
         updates: the slices to put, laid out as the coordinates are.
         label: the operator's name in messages.
+
+    Returns:
+        The changed copy, of the shape of ``input``.
     """
     check_shape("updates", updates, _slices_shape(input, indices))
     return same(input)

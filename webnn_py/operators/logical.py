@@ -104,7 +104,7 @@ def where(
     """Choose element by element between two operands; all three broadcast to one another.
 
     Args:
-        condition: uint8; where it is not 0, the output is taken from ``true_value``.
+        condition: where it is not 0, the output is taken from ``true_value``.
         true_value: the elements where the condition holds.
         false_value: the elements where it does not, of the same data type.
         label: the operator's name in messages.

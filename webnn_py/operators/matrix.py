@@ -37,14 +37,17 @@ def gemm(
     float16 is computed in float32 and rounded once.
 
     Args:
-        a: [M, K], or [K, M] with ``a_transpose``.
-        b: [K, N], or [N, K] with ``b_transpose``.
+        a: the first matrix, [M, K], or [K, M] with ``a_transpose``.
+        b: the second matrix, [K, N], or [N, K] with ``b_transpose``.
         c: broadcastable to [M, N]; nothing is added when it is absent.
         alpha: factor of the product.
         beta: factor of ``c``.
         a_transpose: whether to transpose ``a`` first.
         b_transpose: whether to transpose ``b`` first.
-        label: shown in messages about this operator.
+        label: the operator's name in messages.
+
+    Returns:
+        The matrix, [M, N].
     """
     rows, inner = reversed(a.shape) if a_transpose else a.shape
     inner_b, columns = reversed(b.shape) if b_transpose else b.shape
@@ -61,9 +64,12 @@ def matmul(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescripto
     float16 is computed in float32 and rounded once.
 
     Args:
-        a: [..., M, K].
-        b: [..., K, N].
-        label: shown in messages about this operator.
+        a: the first matrices, [..., M, K].
+        b: the second matrices, [..., K, N].
+        label: the operator's name in messages.
+
+    Returns:
+        The matrices, [..., M, N].
     """
     check_inner(a.shape[-1], b.shape[-2])
     batch = broadcast(a.shape[:-2], b.shape[:-2], ("the batch of a", "the batch of b"))

@@ -70,6 +70,9 @@ def concat(inputs: Sequence[MLOperand], axis: int, *, label: str = "") -> MLOper
         inputs: 1 to 8192 tensors of one data type, and of one shape but for the size of ``axis``.
         axis: the axis along which to join.
         label: the operator's name in messages.
+
+    Returns:
+        The joined tensor: the shape of the inputs, but along ``axis`` the sum of their sizes.
     """
     _check_tensor_count("the number of inputs", len(inputs))
     first = inputs[0]
@@ -108,6 +111,9 @@ def expand(input: MLOperand, new_shape: Sequence[int], *, label: str = "") -> ML
         input: the tensor to repeat.
         new_shape: the output's shape, to which the input's must broadcast.
         label: the operator's name in messages.
+
+    Returns:
+        The repeated tensor, of the shape ``new_shape``.
     """
     check_broadcast_to("input", input.shape, new_shape)
     _check_output_rank("new_shape", new_shape)
@@ -139,6 +145,9 @@ def pad(
             the elements at the outermost ones, which are not repeated: less padding than the axis has elements.
         value: the constant, cast to the input's data type: integers round half to even and saturate.
         label: the operator's name in messages.
+
+    Returns:
+        The padded tensor: along each axis the size of ``input`` plus both paddings.
     """
     check_length("beginning_padding", beginning_padding, input.rank)
     check_length("ending_padding", ending_padding, input.rank)
@@ -166,6 +175,9 @@ def reshape(input: MLOperand, new_shape: Sequence[int], *, label: str = "") -> M
         input: the tensor to reshape.
         new_shape: the output's shape, of as many elements as the input has; no dimension is inferred.
         label: the operator's name in messages.
+
+    Returns:
+        The same elements, in the shape ``new_shape``.
     """
     _check_output_rank("new_shape", new_shape)
     if any(not 1 <= size <= MAX_DIMENSION for size in new_shape):
@@ -209,6 +221,9 @@ def slice_(
         sizes: the window's size along each axis, before striding: at least 1, and within the input.
         strides: the step from one element taken to the next, along each axis; absent: 1 everywhere.
         label: the operator's name in messages.
+
+    Returns:
+        The window: along each axis ``sizes`` divided by ``strides``, rounded up.
     """
     check_positive("sizes", sizes)
     check_length("starts", starts, input.rank)
@@ -235,6 +250,9 @@ def split(
         splits: the number of pieces, of one size; or the size of each piece. 1 to 8192 pieces.
         axis: the axis along which to cut.
         label: the operator's name in messages.
+
+    Returns:
+        A list of the pieces in order: the shape of ``input``, but along ``axis`` the size of the piece.
     """
     check_axis(axis, input)
     size = input.shape[axis]
@@ -260,6 +278,9 @@ def tile(input: MLOperand, repetitions: Sequence[int], *, label: str = "") -> ML
         input: the tensor to repeat.
         repetitions: the number of copies along each axis, at least 1.
         label: the operator's name in messages.
+
+    Returns:
+        The copies: along each axis the size of ``input`` times the number of copies.
     """
     check_length("repetitions", repetitions, input.rank)
     check_positive("repetitions", repetitions)
@@ -274,6 +295,9 @@ def transpose(input: MLOperand, *, permutation: Sequence[int] | None = None, lab
         input: the tensor to transpose.
         permutation: for each axis of the output, the axis of the input that it is; absent: all in reverse order.
         label: the operator's name in messages.
+
+    Returns:
+        The reordered tensor: its axis i has the size of axis ``permutation[i]`` of ``input``.
     """
     if permutation is None:
         return output(input.data_type, reversed(input.shape))

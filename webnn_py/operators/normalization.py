@@ -53,14 +53,17 @@ def batch_normalization(
     """Normalize with means and variances that are given: (input - mean) / sqrt(variance + epsilon) · scale + bias.
 
     Args:
-        input: at least 1-D.
-        mean: 1-D, one value for each index of ``axis``.
+        input: the tensor to normalize.
+        mean: one value for each index of ``axis``.
         variance: as ``mean``.
         scale: as ``mean``; 1 when absent.
         bias: as ``mean``; 0 when absent.
         axis: the axis of the features, 1 being the channels of the layout "nchw".
         epsilon: added to the variance; cast to the data type of ``input``.
         label: the operator's name in messages.
+
+    Returns:
+        The normalized elements, of the shape of ``input``.
     """
     check_axis(axis, input)
     features = [input.shape[axis]]
@@ -85,12 +88,15 @@ def instance_normalization(
     (input - mean) / sqrt(variance + epsilon) · scale + bias, with the variance of the whole population.
 
     Args:
-        input: 4-D.
-        scale: 1-D, one value for each channel; 1 when absent.
-        bias: 1-D, one value for each channel; 0 when absent.
+        input: the images to normalize.
+        scale: one value for each channel; 1 when absent.
+        bias: one value for each channel; 0 when absent.
         epsilon: added to the variance; cast to the data type of ``input``.
         layout: the order of the input's axes: batch, channels, height, width or batch, height, width, channels.
         label: the operator's name in messages.
+
+    Returns:
+        The normalized elements, of the shape of ``input``.
     """
     _, channels, _, _ = image_shape(input.shape, layout)
     _check_if_given({"scale": scale, "bias": bias}, [channels])
@@ -112,13 +118,16 @@ def layer_normalization(
     (input - mean) / sqrt(variance + epsilon) · scale + bias, with the variance of the whole population.
 
     Args:
-        input: of any rank.
+        input: the tensor to normalize.
         scale: its dimensions are those of the input that ``axes`` name, in the order of ``axes``; 1 when absent.
         bias: as ``scale``; 0 when absent.
         axes: what the mean and the variance are taken over, in any order; all axes but the first when absent. With
             none, each element is its own mean, and the output is the bias.
         epsilon: added to the variance; cast to the data type of ``input``.
         label: the operator's name in messages.
+
+    Returns:
+        The normalized elements, of the shape of ``input``.
     """
     if axes is not None:
         check_axes(axes, input)

@@ -60,7 +60,11 @@ def average_pool2d(
         layout: "nchw" or "nhwc".
         output_shape_rounding: how to round the output's height and width, "floor" or "ceil".
         output_sizes: the output's height and width, in place of the rounding: one of its two results.
-        label: shown in messages about this operator.
+        label: the operator's name in messages.
+
+    Returns:
+        The images, [batch, channels, height, width] in the order of ``layout``. A size is (size + padding - (window -
+        1) · dilation - 1) / stride + 1, rounded as asked for.
     """
     return pooled(input, window_dimensions, padding, strides, dilations, layout, output_shape_rounding, output_sizes)
 
@@ -90,7 +94,11 @@ def l2_pool2d(
         layout: "nchw" or "nhwc".
         output_shape_rounding: how to round the output's height and width, "floor" or "ceil".
         output_sizes: the output's height and width, in place of the rounding: one of its two results.
-        label: shown in messages about this operator.
+        label: the operator's name in messages.
+
+    Returns:
+        The images, [batch, channels, height, width] in the order of ``layout``. A size is (size + padding - (window -
+        1) · dilation - 1) / stride + 1, rounded as asked for.
     """
     return pooled(input, window_dimensions, padding, strides, dilations, layout, output_shape_rounding, output_sizes)
 
@@ -122,7 +130,11 @@ def max_pool2d(
         layout: "nchw" or "nhwc".
         output_shape_rounding: how to round the output's height and width, "floor" or "ceil".
         output_sizes: the output's height and width, in place of the rounding: one of its two results.
-        label: shown in messages about this operator.
+        label: the operator's name in messages.
+
+    Returns:
+        The images, [batch, channels, height, width] in the order of ``layout``. A size is (size + padding - (window -
+        1) · dilation - 1) / stride + 1, rounded as asked for.
     """
     return pooled(input, window_dimensions, padding, strides, dilations, layout, output_shape_rounding, output_sizes)
 

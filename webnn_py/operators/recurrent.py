@@ -107,9 +107,8 @@ def gru(
 ) -> list[MLOperandDescriptor]:
     """Run a network of gated recurrent units over a sequence; :func:`gru_cell` says what each step computes.
 
-    The outputs are the last hidden state, [D, B, H], and with ``return_sequence`` also the hidden state of every
-    step, [T, D, B, H]. A backward direction takes the steps from the last to the first; its hidden states stand in
-    the sequence where their inputs stand.
+    A backward direction takes the steps from the last to the first; its hidden states stand in the sequence where
+    their inputs stand.
 
     Args:
         input: the sequence, [T, B, I].
@@ -126,6 +125,10 @@ def gru(
         layout: the order of the gates in weights and biases.
         activations: of the update and the reset gate, and of the new gate; sigmoid and tanh when absent.
         label: the operator's name in messages.
+
+    Returns:
+        A list of the last hidden state, [D, B, H], and with ``return_sequence`` also the hidden state of every step,
+        [T, D, B, H].
     """
     directions = direction_count(direction)
     batch, features = _check_sequence(input, steps)
@@ -157,7 +160,7 @@ def gru_cell(
     activations: Sequence[MLRecurrentNetworkActivation] | None = None,
     label: str = "",
 ) -> MLOperandDescriptor:
-    """Take one step of a gated recurrent unit: the new hidden state, [B, H].
+    """Take one step of a gated recurrent unit.
 
     With x the input, h the hidden state, W and b the weight and bias of the input, R and c those of the hidden
     state, f and g the activations:
@@ -166,10 +169,10 @@ def gru_cell(
     the new hidden state is z · h + (1 - z) · n.
 
     Args:
-        input: [B, I].
+        input: the input of the step, [B, I].
         weight: the weights of the input, [3·H, I], gates in the order of ``layout``.
         recurrent_weight: the weights of the hidden state, [3·H, H].
-        hidden_state: [B, H].
+        hidden_state: the hidden state before the step, [B, H].
         hidden_size: H, the number of features in the hidden state.
         bias: the bias of the input, [3·H]; 0 when absent.
         recurrent_bias: the bias of the hidden state, [3·H]; 0 when absent.
@@ -177,6 +180,9 @@ def gru_cell(
         layout: the order of the gates in weights and biases.
         activations: of the update and the reset gate, and of the new gate; sigmoid and tanh when absent.
         label: the operator's name in messages.
+
+    Returns:
+        The new hidden state, [B, H].
     """
     batch, features = input.shape
     gates = 3 * hidden_size
@@ -211,9 +217,8 @@ def lstm(
 ) -> list[MLOperandDescriptor]:
     """Run a network of long short-term memory over a sequence; :func:`lstm_cell` says what each step computes.
 
-    The outputs are the last hidden state and the last cell state, [D, B, H] each, and with ``return_sequence`` also
-    the hidden state of every step, [T, D, B, H]. A backward direction takes the steps from the last to the first;
-    its hidden states stand in the sequence where their inputs stand.
+    A backward direction takes the steps from the last to the first; its hidden states stand in the sequence where
+    their inputs stand.
 
     Args:
         input: the sequence, [T, B, I].
@@ -233,6 +238,10 @@ def lstm(
         activations: of the input, output and forget gates, of the cell gate, and of the new cell state; sigmoid,
             tanh and tanh when absent.
         label: the operator's name in messages.
+
+    Returns:
+        A list of the last hidden state and the last cell state, [D, B, H] each, and with ``return_sequence`` also the
+        hidden state of every step, [T, D, B, H].
     """
     directions = direction_count(direction)
     batch, features = _check_sequence(input, steps)
@@ -267,7 +276,7 @@ def lstm_cell(
     activations: Sequence[MLRecurrentNetworkActivation] | None = None,
     label: str = "",
 ) -> list[MLOperandDescriptor]:
-    """Take one step of a long short-term memory: the new hidden state and the new cell state, [B, H] each.
+    """Take one step of a long short-term memory.
 
     With x the input, h the hidden state, c the cell state, W and b the weight and bias of the input, R and d those
     of the hidden state, p the peephole weight and f, g, k the activations:
@@ -276,11 +285,11 @@ def lstm_cell(
     the new cell state is v · c + i · m, and the new hidden state o · k(new cell state).
 
     Args:
-        input: [B, I].
+        input: the input of the step, [B, I].
         weight: the weights of the input, [4·H, I], gates in the order of ``layout``.
         recurrent_weight: the weights of the hidden state, [4·H, H].
-        hidden_state: [B, H].
-        cell_state: [B, H].
+        hidden_state: the hidden state before the step, [B, H].
+        cell_state: the cell state before the step, [B, H].
         hidden_size: H, the number of features in the hidden state.
         bias: the bias of the input, [4·H]; 0 when absent.
         recurrent_bias: the bias of the hidden state, [4·H]; 0 when absent.
@@ -290,6 +299,9 @@ def lstm_cell(
         activations: of the input, output and forget gates, of the cell gate, and of the new cell state; sigmoid,
             tanh and tanh when absent.
         label: the operator's name in messages.
+
+    Returns:
+        A list of the new hidden state and the new cell state, [B, H] each.
     """
     batch, features = input.shape
     gates = 4 * hidden_size

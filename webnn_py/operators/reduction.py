@@ -73,8 +73,11 @@ def arg_min(
         input: the tensor to search.
         axis: the axis along which to search.
         keep_dimensions: whether the axis stays, with size 1.
-        output_data_type: "int32" or "int64".
+        output_data_type: "int32" or "int64", or numpy's dtype of that name.
         label: the operator's name in messages.
+
+    Returns:
+        The indices: the shape of ``input`` without ``axis``, or with size 1 there to keep dimensions.
     """
     return _arg_reduced(input, axis, output_data_type, keep_dimensions=keep_dimensions)
 
@@ -94,8 +97,11 @@ def arg_max(
         input: the tensor to search.
         axis: the axis along which to search.
         keep_dimensions: whether the axis stays, with size 1.
-        output_data_type: "int32" or "int64".
+        output_data_type: "int32" or "int64", or numpy's dtype of that name.
         label: the operator's name in messages.
+
+    Returns:
+        The indices: the shape of ``input`` without ``axis``, or with size 1 there to keep dimensions.
     """
     return _arg_reduced(input, axis, output_data_type, keep_dimensions=keep_dimensions)
 
@@ -128,6 +134,9 @@ def reduce_l1(
         axes: the axes to reduce, each at most once; absent: all of them, empty: each element by itself.
         keep_dimensions: whether reduced axes stay, with size 1.
         label: the operator's name in messages.
+
+    Returns:
+        The results: the shape of ``input`` without ``axes``, or with size 1 there to keep dimensions.
     """
     return output(input.data_type, reduced_shape(input, axes, keep_dimensions=keep_dimensions))
 
@@ -143,6 +152,9 @@ def reduce_l2(
         axes: the axes to reduce, each at most once; absent: all of them, empty: each element by itself.
         keep_dimensions: whether reduced axes stay, with size 1.
         label: the operator's name in messages.
+
+    Returns:
+        The results: the shape of ``input`` without ``axes``, or with size 1 there to keep dimensions.
     """
     return output(input.data_type, reduced_shape(input, axes, keep_dimensions=keep_dimensions))
 
@@ -158,6 +170,9 @@ def reduce_log_sum(
         axes: the axes to reduce, each at most once; absent: all of them, empty: each element by itself.
         keep_dimensions: whether reduced axes stay, with size 1.
         label: the operator's name in messages.
+
+    Returns:
+        The results: the shape of ``input`` without ``axes``, or with size 1 there to keep dimensions.
     """
     return output(input.data_type, reduced_shape(input, axes, keep_dimensions=keep_dimensions))
 
@@ -173,6 +188,9 @@ def reduce_log_sum_exp(
         axes: the axes to reduce, each at most once; absent: all of them, empty: each element by itself.
         keep_dimensions: whether reduced axes stay, with size 1.
         label: the operator's name in messages.
+
+    Returns:
+        The results: the shape of ``input`` without ``axes``, or with size 1 there to keep dimensions.
     """
     return output(input.data_type, reduced_shape(input, axes, keep_dimensions=keep_dimensions))
 
@@ -188,6 +206,9 @@ def reduce_max(
         axes: the axes to reduce, each at most once; absent: all of them, empty: each element by itself.
         keep_dimensions: whether reduced axes stay, with size 1.
         label: the operator's name in messages.
+
+    Returns:
+        The results: the shape of ``input`` without ``axes``, or with size 1 there to keep dimensions.
     """
     return output(input.data_type, reduced_shape(input, axes, keep_dimensions=keep_dimensions))
 
@@ -203,6 +224,9 @@ def reduce_mean(
         axes: the axes to reduce, each at most once; absent: all of them, empty: each element by itself.
         keep_dimensions: whether reduced axes stay, with size 1.
         label: the operator's name in messages.
+
+    Returns:
+        The results: the shape of ``input`` without ``axes``, or with size 1 there to keep dimensions.
     """
     return output(input.data_type, reduced_shape(input, axes, keep_dimensions=keep_dimensions))
 
@@ -218,6 +242,9 @@ def reduce_min(
         axes: the axes to reduce, each at most once; absent: all of them, empty: each element by itself.
         keep_dimensions: whether reduced axes stay, with size 1.
         label: the operator's name in messages.
+
+    Returns:
+        The results: the shape of ``input`` without ``axes``, or with size 1 there to keep dimensions.
     """
     return output(input.data_type, reduced_shape(input, axes, keep_dimensions=keep_dimensions))
 
@@ -233,6 +260,9 @@ def reduce_product(
         axes: the axes to reduce, each at most once; absent: all of them, empty: each element by itself.
         keep_dimensions: whether reduced axes stay, with size 1.
         label: the operator's name in messages.
+
+    Returns:
+        The results: the shape of ``input`` without ``axes``, or with size 1 there to keep dimensions.
     """
     return output(input.data_type, reduced_shape(input, axes, keep_dimensions=keep_dimensions))
 
@@ -248,6 +278,9 @@ def reduce_sum(
         axes: the axes to reduce, each at most once; absent: all of them, empty: each element by itself.
         keep_dimensions: whether reduced axes stay, with size 1.
         label: the operator's name in messages.
+
+    Returns:
+        The results: the shape of ``input`` without ``axes``, or with size 1 there to keep dimensions.
     """
     return output(input.data_type, reduced_shape(input, axes, keep_dimensions=keep_dimensions))
 
@@ -263,5 +296,8 @@ def reduce_sum_square(
         axes: the axes to reduce, each at most once; absent: all of them, empty: each element by itself.
         keep_dimensions: whether reduced axes stay, with size 1.
         label: the operator's name in messages.
+
+    Returns:
+        The results: the shape of ``input`` without ``axes``, or with size 1 there to keep dimensions.
     """
     return output(input.data_type, reduced_shape(input, axes, keep_dimensions=keep_dimensions))

@@ -37,12 +37,15 @@ def resample2d(
     between. Beyond the outermost points these repeat. Integers interpolate in float32 and round to the nearest.
 
     Args:
-        input: a 4-D operand.
+        input: the tensor to resample.
         mode: "nearest-neighbor" or "linear".
         scales: by how much to stretch each axis; the new sizes are rounded down; [1, 1] when absent.
         sizes: the new size of each axis, in place of ``scales``.
         axes: the two axes, each once, in the order of ``scales`` and ``sizes``; [2, 3] when absent.
-        label: shown in messages about this operator.
+        label: the operator's name in messages.
+
+    Returns:
+        The resampled tensor: the shape of ``input``, but along ``axes`` the new sizes.
     """
     if scales is not None:
         check_length("scales", scales, 2)

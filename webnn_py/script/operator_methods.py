@@ -26,6 +26,7 @@ from webnn_py.operators import (
     unary,
 )
 from webnn_py.operators.declaration import Operator
+from webnn_py.operators.documentation import documentation
 from webnn_py.operators.operand import MLOperand
 
 P = ParamSpec("P")
@@ -48,7 +49,7 @@ class OperatorMethod(Generic[P, OutputT]):
         method.__module__ = "webnn_py"
         method.__name__ = operator.name
         method.__qualname__ = f"MLGraphBuilder.{operator.name}"
-        method.__doc__ = operator.__doc__
+        method.__doc__ = str(documentation(operator))
         own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
         returns = list[MLOperand] if operator.returns_sequence else MLOperand
         method.__annotations__ = {**operator.hints, "return": returns}
