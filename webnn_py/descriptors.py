@@ -78,7 +78,7 @@ class MLOperandDescriptor:
 class MLBufferDescriptor(MLOperandDescriptor):
     """A buffer's data type and shape, and what a script may do with it.
 
-    The text calls it ``MLTensorDescriptor``.
+    The text calls it ``MLTensorDescriptor`` (section "MLTensorDescriptor dictionary").
     """
 
     readable: bool = False

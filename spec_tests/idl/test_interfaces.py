@@ -1,6 +1,7 @@
 """The interfaces, enumerations and support limits of the IDL, member by member, under Python's names."""
 
 import inspect
+import re
 from typing import get_args
 
 import pytest
@@ -45,6 +46,33 @@ def test_every_member_of_the_interface_is_there_and_documented(interface):
     assert set(MEMBERS[interface]) == {part["name"] for part in parts}
     for member in MEMBERS[interface].values():
         assert inspect.getdoc(getattr(getattr(webnn_py, interface), member)), member
+
+
+@pytest.mark.parametrize(
+    ("interface", "member"),
+    [
+        *[(interface, None) for interface in (*MEMBERS, "MLGraphBuilder")],
+        *[("MLGraphBuilder", name) for name in ("input", "constant", "build")],
+        *[
+            (interface, member)
+            for interface, members in MEMBERS.items()
+            for member in members.values()
+            if interface != "ML" and inspect.isfunction(getattr(getattr(webnn_py, interface), member))
+        ],
+    ],
+)
+def test_documentation_names_the_section_and_what_comes_out(interface, member):
+    thing = getattr(webnn_py, interface)
+    thing = thing if member is None else getattr(thing, member)
+    said = inspect.getdoc(thing)
+    assert re.search('[sS]ection "', said)
+    if member is None:
+        return
+    assert re.search("^Raises:|[Rr]ejected|Raises nothing|enforced", said, re.MULTILINE)
+    signature = inspect.signature(thing)
+    assert (signature.return_annotation == "None") or re.search("^Returns", said, re.MULTILINE)
+    options = [name for name in signature.parameters if name != "self"]
+    assert all(re.search(f"^    {name}: ", said, re.MULTILINE) for name in options)
 
 
 def test_the_builder_has_every_method_of_the_interface():

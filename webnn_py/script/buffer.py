@@ -20,7 +20,7 @@ class MLBuffer(Handle):
     """A tensor that lives on a context's device (the text's ``MLTensor``; both names are this class).
 
     Made by :meth:`MLContext.create_buffer` and :meth:`MLContext.create_constant_buffer`. The getters work forever,
-    after :meth:`destroy` and after the loss of the context too.
+    after :meth:`destroy` and after the loss of the context too. (Section "MLTensor interface".)
     """
 
     _made_by = "MLContext.create_buffer()"
@@ -68,9 +68,10 @@ class MLBuffer(Handle):
         return self._descriptor.constant
 
     def destroy(self) -> None:
-        """Reject pending reads at once, then enqueue the release on the device timeline.
+        """Reject pending reads at once, then enqueue the release on the device timeline (section "destroy()").
 
-        Dispatches in flight finish first, and their other outputs stay readable. The second call does nothing.
+        Pending reads are rejected with ``InvalidStateError``. Dispatches in flight finish first, and their other
+        outputs stay readable. The second call does nothing. Raises nothing.
         """
         if self._destroyed:
             return

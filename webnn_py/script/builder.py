@@ -69,12 +69,15 @@ class MLGraphBuilder(OperatorMethods):
     # --- inputs and constants --------------------------------------------------------------------------------
 
     def input(self, name: str, *, data_type: MLOperandDataTypeLike, shape: Any) -> MLOperand:
-        """A graph input, whose data come with each dispatch.
+        """A graph input, whose data come with each dispatch (section "input operands").
 
         Args:
             name: not empty, and not used by another input of this builder.
             data_type: one of the eight data types, or numpy's dtype of that name.
             shape: the dimensions, each at least 1; empty for a scalar.
+
+        Returns:
+            The operand, of the data type and shape given.
 
         Raises:
             TypeError: the name or the descriptor is refused.
@@ -103,7 +106,7 @@ class MLGraphBuilder(OperatorMethods):
     @overload
     def constant(self, value: object, *, data_type: MLOperandDataTypeLike, shape: Any) -> MLOperand: ...
     def constant(self, value: object, *, data_type: object = None, shape: Any = None) -> MLOperand:
-        """A constant, in four forms.
+        """A constant, in four forms (section "constant operands").
 
         * ``constant(array)``: a numpy array of one of the eight data types.
         * ``constant(data, data_type=…, shape=…)``: any bytes; see :meth:`MLContext.write_buffer`.
@@ -111,6 +114,14 @@ class MLGraphBuilder(OperatorMethods):
         * ``constant(buffer)``: a constant buffer of this context.
 
         Bytes are copied now: what happens to ``value`` later has no effect.
+
+        Args:
+            value: an array, bytes, a number or a constant buffer.
+            data_type: one of the eight data types, or numpy's dtype of that name; arrays and buffers know their own.
+            shape: the dimensions, each at least 1; that of the array, or a scalar, when absent.
+
+        Returns:
+            The operand, of that data type and shape.
 
         Raises:
             TypeError: the value or the descriptor is refused.
@@ -208,7 +219,7 @@ class MLGraphBuilder(OperatorMethods):
     # --- build -----------------------------------------------------------------------------------------------
 
     def build(self, outputs: Mapping[str, MLOperand]) -> MLPromise[MLGraph]:
-        """Compile the graph for the context's device; the builder can then draw no more.
+        """Compile the graph for the context's device, after which the builder adds nothing more (section "build method").
 
         Args:
             outputs: the operands to compute, by name. Inputs and constants themselves cannot be outputs: use

@@ -108,14 +108,14 @@ class MLContext(Handle, SharesBuffers):
         return self._timeline
 
     def op_support_limits(self) -> dict[str, Any]:
-        """The data types and ranks that every operator accepts here, which is what validation enforces.
+        """The data types and ranks that every operator accepts here (section "opSupportLimits()"); they are enforced.
 
-        A fresh plain structure: ``limits["conv2d"]["input"]["data_types"]``, ``…["rank_range"]["max"]``.
+        Returns a fresh plain structure: ``limits["conv2d"]["input"]["data_types"]``, ``…["rank_range"]["max"]``.
         """
         return op_support_limits(self._device.backend.capabilities)
 
     def statistics(self) -> ContextStatistics:
-        """A frozen look at what lives on the device and what waits for it."""
+        """A frozen look at what lives on the device and what waits for it. Not in the specification."""
         device, timeline = self._device.statistics(), self._timeline.statistics()
         return ContextStatistics(
             device.live_buffers,
@@ -126,7 +126,7 @@ class MLContext(Handle, SharesBuffers):
         )
 
     async def drain(self) -> None:
-        """Wait until every operation enqueued so far has finished and its promise is settled."""
+        """Wait until all that is enqueued has finished and its promises are settled. Not in the specification."""
         await self._timeline.drain()
         pending = self._device.backend.finish()
         if pending is not None:
@@ -135,7 +135,8 @@ class MLContext(Handle, SharesBuffers):
     async def wait_for_capacity(self) -> None:
         """Wait until queued operations hold at most ``max_queued_bytes``; at once when none was given.
 
-        Nothing that the API enqueues can wait, so a producer that outruns the device awaits this in between.
+        Nothing that the API enqueues can wait, so a producer that outruns the device awaits this in between. Not in
+        the specification.
         """
         limit = self._max_queued_bytes
         if limit is None:
@@ -148,7 +149,7 @@ class MLContext(Handle, SharesBuffers):
     def create_buffer(
         self, *, data_type: MLOperandDataTypeLike, shape: Any, readable: bool = False, writable: bool = False
     ) -> MLPromise[MLBuffer]:
-        """Create a buffer with all bytes zero.
+        """Create a buffer with all bytes zero (section "createTensor()").
 
         Args:
             data_type: one of the eight data types, or numpy's dtype of that name.
@@ -173,7 +174,7 @@ class MLContext(Handle, SharesBuffers):
     def create_constant_buffer(
         self, data: object, *, data_type: MLOperandDataTypeLike, shape: Any
     ) -> MLPromise[MLBuffer]:
-        """Create a constant buffer from bytes, which are copied now.
+        """Create a constant buffer from bytes, which are copied now (section "createConstantTensor()").
 
         It can be given to :meth:`MLGraphBuilder.constant` and to nothing else.
 
@@ -219,7 +220,7 @@ class MLContext(Handle, SharesBuffers):
         return promise
 
     def write_buffer(self, buffer: MLBuffer, data: object) -> None:
-        """Write a whole buffer. The bytes are copied now; what happens to ``data`` later has no effect.
+        """Write a whole buffer; what happens to ``data`` later has no effect (section "writeTensor()").
 
         Args:
             buffer: a writable buffer of this context.
@@ -250,7 +251,7 @@ class MLContext(Handle, SharesBuffers):
     @overload
     def read_buffer(self, buffer: MLBuffer, *, out: object) -> MLPromise[None]: ...
     def read_buffer(self, buffer: MLBuffer, *, out: object = None) -> MLPromise[HostArray] | MLPromise[None]:
-        """Read a whole buffer, as it is when everything enqueued before has run.
+        """Read a whole buffer, as it is when everything enqueued before has run (section "readTensor()").
 
         Args:
             buffer: a readable buffer of this context.
@@ -318,7 +319,7 @@ class MLContext(Handle, SharesBuffers):
     # --- dispatch --------------------------------------------------------------------------------------------
 
     def dispatch(self, graph: MLGraph, inputs: Mapping[str, MLBuffer], outputs: Mapping[str, MLBuffer]) -> None:
-        """Run a graph when everything enqueued before has run.
+        """Run a graph when everything enqueued before has run (section "dispatch()").
 
         Args:
             graph: a graph of this context.
@@ -363,7 +364,8 @@ class MLContext(Handle, SharesBuffers):
     def destroy(self) -> None:
         """Lose the context: fulfil ``lost``, destroy every graph and buffer, reject what is pending.
 
-        Operations that have not begun are dropped, releases still run. The second call does nothing.
+        Operations that have not begun are dropped, releases still run. The second call does nothing. Raises nothing
+        (section "destroy()").
         """
         self._lose("destroy() was called on the context")
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @final
 class MLGraph(Handle):
-    """A graph compiled for a context, ready for :meth:`MLContext.dispatch`.
+    """A graph compiled for a context, ready for :meth:`MLContext.dispatch` (section "MLGraph interface").
 
     Made by :meth:`MLGraphBuilder.build`.
 
@@ -58,7 +58,10 @@ class MLGraph(Handle):
         return self
 
     def destroy(self) -> None:
-        """Enqueue the release of the graph's memory; dispatches in flight finish first. Idempotent."""
+        """Enqueue the release of the graph's memory (section "destroy()"); dispatches in flight finish first.
+
+        The second call does nothing. Raises nothing.
+        """
         if not self._destroyed:
             self._destroyed = True
             self._context._release(self._handle)

@@ -18,6 +18,8 @@ PromiseState = Literal["pending", "fulfilled", "rejected"]
 class MLPromise(Handle, Generic[T]):
     """An answer that comes later; its work was enqueued by the call that returned it.
 
+    Awaiting it gives the answer, or raises the error with which it was rejected: the method that returned it says
+    which.
     A promise is settled once. It may be awaited any number of times by any number of tasks, and a rejection that
     nobody awaits is silent. Cancelling a task that awaits it ends that wait and nothing else: the device goes on,
     and others still get the answer.

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from webnn_py.device.on_numpy.routines.blocks import passes
 from webnn_py.device.on_numpy.routines.float16 import NARROWING, narrow, widen
-from webnn_py.device.on_numpy.routines.rows import RowBlock, ReductionRows, fold
+from webnn_py.device.on_numpy.routines.rows import ReductionRows, RowBlock, fold
 from webnn_py.device.on_numpy.scratch import allowance, scratch
 from webnn_py.device.on_numpy.table import Array, Kernel, kernel
 from webnn_py.graph import Node
