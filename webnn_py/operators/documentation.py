@@ -22,6 +22,10 @@ from webnn_py.operators.limits import TensorLimits
 
 SPECIFICATION: Final = "https://www.w3.org/TR/webnn/"
 WIDTH: Final = 100
+INDENT: Final = " " * 4
+
+_PARAGRAPH: Final = textwrap.TextWrapper(WIDTH, INDENT, INDENT, break_long_words=False, break_on_hyphens=False)
+_ENTRY: Final = textwrap.TextWrapper(WIDTH, INDENT, 2 * INDENT, break_long_words=False, break_on_hyphens=False)
 
 SHARED_SECTIONS: Final[Mapping[str, tuple[str, str]]] = {
     "arithmetic": ("Element-wise binary operations", "binary"),
@@ -83,7 +87,7 @@ class Documentation:
         parts = [
             self.summary,
             _listed("Args", self.arguments),
-            f"Returns:\n{_indented(self.returns)}",
+            f"Returns:\n{_PARAGRAPH.fill(self.returns)}",
             _listed("Raises", self.raises),
             _listed("Data types and ranks", self.limits),
             f'Specification:\n    Section "{self.section.title}", {self.section.url}',
@@ -180,13 +184,5 @@ def _joined(text: str) -> str:
     return " ".join(text.split())
 
 
-def _indented(text: str) -> str:
-    return textwrap.fill(text, WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 4, break_long_words=False)
-
-
 def _listed(title: str, entries: Mapping[str, str]) -> str:
-    lines = (
-        textwrap.fill(f"{name}: {text}", WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 8)
-        for name, text in entries.items()
-    )
-    return "\n".join([f"{title}:", *lines])
+    return "\n".join([f"{title}:", *(_ENTRY.fill(f"{name}: {text}") for name, text in entries.items())])
