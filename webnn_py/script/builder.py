@@ -219,7 +219,7 @@ class MLGraphBuilder(OperatorMethods):
     # --- build -----------------------------------------------------------------------------------------------
 
     def build(self, outputs: Mapping[str, MLOperand]) -> MLPromise[MLGraph]:
-        """Compile the graph for the context's device, after which the builder adds nothing more (section "build method").
+        """Compile the graph for the context's device; the builder then adds nothing more (section "build method").
 
         Args:
             outputs: the operands to compute, by name. Inputs and constants themselves cannot be outputs: use

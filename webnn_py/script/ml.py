@@ -82,7 +82,7 @@ class ML(Handle):
         max_queued_bytes: int | None = None,
         **options: Any,
     ) -> MLPromise[MLContext]:
-        """Make a context: a device with a timeline of its own.
+        """Make a context: a device with a timeline of its own (section "createContext() method").
 
         Args:
             power_preference: a hint: ``"default"``, ``"high-performance"`` or ``"low-power"``.
@@ -119,7 +119,7 @@ class ML(Handle):
                 raise InvalidStateError("the open_ml() block has been left")
             opened = opening()
         except (TypeError, SecurityError, NotSupportedError, InvalidStateError) as error:
-            return MLPromise._rejected(type(error)(f"create_context(): {error}"))
+            return MLPromise._rejected(type(error)(f"create_context(): {error}"), "create_context()")
         of_context: dict[str, Any] = {
             "power_preference": power_preference,
             "accelerated": request.accelerated,
@@ -131,7 +131,7 @@ class ML(Handle):
 
     def _create_context_later(self, opening: Awaitable[Backend], options: dict[str, Any]) -> MLPromise[MLContext]:
         """Make a context on a device that takes its time to open: in parallel, as the specification says."""
-        promise: MLPromise[MLContext] = MLPromise._create()
+        promise: MLPromise[MLContext] = MLPromise._create("create_context()")
         self._opening += 1
         self._nursery.start_soon(self._open, opening, options, promise)
         return promise
@@ -157,7 +157,7 @@ class ML(Handle):
     ) -> MLPromise[MLContext]:
         """Make a context on a backend that is there, and fulfil ``promise`` or a new one with it."""
         if promise is None:
-            promise = MLPromise._create()
+            promise = MLPromise._create("create_context()")
         if self._closed:
             backend.close()
             promise._reject(InvalidStateError("create_context(): the open_ml() block has been left"))
@@ -195,8 +195,8 @@ class ML(Handle):
         self.script_timeline.close()
         await self.script_timeline.wait_ended()
 
-    def __repr__(self) -> str:
-        return f"<ML with {len(self._contexts)} contexts{' closed' if self._closed else ''}>"
+    def _described(self) -> str:
+        return f"{len(self._contexts)} contexts{', closed' if self._closed else ''}"
 
 
 @final
