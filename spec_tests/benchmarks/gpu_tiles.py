@@ -14,21 +14,21 @@ import webnn_py
 from spec_tests.benchmarks.gpu_cases import CASES, Case
 from spec_tests.benchmarks.gpu_contenders import time_ours
 from webnn_py.device.on_wgpu.codegen.gemm import tiled
-from webnn_py.device.on_wgpu.codegen.gemm.tile_sizes import TILES, Tile
+from webnn_py.device.on_wgpu.codegen.gemm.tile_sizes import TILES, GemmTile
 
 SHAPES = [(128, 128, 8, 8), (128, 128, 8, 16), (128, 128, 16, 8), (128, 256, 8, 16), (256, 128, 16, 8), (64, 64, 8, 8)]
 SHAPES += [(128, 64, 8, 8), (64, 128, 8, 8), (64, 64, 8, 4), (64, 64, 4, 8), (64, 64, 4, 4), (32, 32, 4, 4)]
 WAYS = [{}, {"inner": 8}, {"inner": 32}, {"inner": 8, "buffers": 2}, {"buffers": 2}, {"interleaved": True}]
 WAYS += [{"inner": 8, "slices": 2}, {"inner": 8, "slices": 4}, {"inner": 8, "slices": 2, "interleaved": True}]
-CANDIDATES = list(dict.fromkeys([*TILES, *(Tile(*shape, **way) for shape in SHAPES for way in WAYS)]))
+CANDIDATES = list(dict.fromkeys([*TILES, *(GemmTile(*shape, **way) for shape in SHAPES for way in WAYS)]))
 
 
 @contextmanager
-def always(tile: Tile | None) -> Iterator[list[Tile]]:
+def always(tile: GemmTile | None) -> Iterator[list[GemmTile]]:
     """While entered, every product is cut into this tile, or as usual; gives the tiles that were used."""
     choose, used = tiled.choose_tile, []
 
-    def chosen(*arguments: object) -> Tile:
+    def chosen(*arguments: object) -> GemmTile:
         used.append(choose(*arguments) if tile is None else tile)
         return used[-1]
 
@@ -39,7 +39,7 @@ def always(tile: Tile | None) -> Iterator[list[Tile]]:
         tiled.choose_tile = choose
 
 
-def shown(tile: Tile) -> str:
+def shown(tile: GemmTile) -> str:
     """A tile in a line."""
     ways = {"inner": tile.inner, "slices": tile.slices, "buffers": tile.buffers, "interleaved": tile.interleaved}
     return f"{tile.rows}×{tile.columns} by {tile.thread_rows}×{tile.thread_columns}, {ways}"

@@ -14,7 +14,7 @@ from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
 from webnn_py.device.on_wgpu.adapters import choose
 from webnn_py.device.on_wgpu.codegen.module import declare
-from webnn_py.device.on_wgpu.passes.arena import Range, place_blocks
+from webnn_py.device.on_wgpu.passes.arena import BufferRange, place_blocks
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.runtime import executable
@@ -52,7 +52,9 @@ def kernel_lists(draw):
 
 def ranges_of(kernel, places):
     """What a kernel binds; what is no block has a buffer of its own."""
-    return [places.get(buffer, Range(buffer, 0, buffer.byte_length)) for buffer in (*kernel.reads, *kernel.writes)]
+    return [
+        places.get(buffer, BufferRange(buffer, 0, buffer.byte_length)) for buffer in (*kernel.reads, *kernel.writes)
+    ]
 
 
 @settings(deadline=None)
@@ -152,7 +154,7 @@ def test_blocks_are_bound_for_writing_where_another_is_written(reads, writes, ex
 )
 def test_a_kernel_that_binds_what_webgpu_refuses_fails_under_every_test(one, other, writable, problem):
     memory = allocate(1024, "memory")
-    ranges = [Range(memory, *one), Range(memory, *other)]
+    ranges = [BufferRange(memory, *one), BufferRange(memory, *other)]
     found = broken_rules(ranges, writable)
     if problem is None:
         assert found == []

@@ -218,7 +218,7 @@ async def test_staging_memory_that_is_taken_again_does_not_count_as_idle(gpu, mo
 
 @pytest.mark.parametrize(("byte_length", "taken"), [(1, 256), (300, 512), (2**24, 2**24), (2**24 + 4, 2**24 + 32)])
 async def test_staging_memory_comes_in_sizes_that_others_can_use(gpu, byte_length, taken):
-    pool = memory.StagingPool(gpu._device.backend.device)
+    pool = memory.ReadbackPool(gpu._device.backend.device)
     assert pool.take(byte_length).size == taken
 
 

@@ -13,7 +13,7 @@ from webnn_py import MLGraphBuilder
 from webnn_py.device.on_wgpu import backend as wgpu_backend
 from webnn_py.device.on_wgpu.backend import features_of
 from webnn_py.device.on_wgpu.codegen.gemm import tiled
-from webnn_py.device.on_wgpu.codegen.gemm.tile_sizes import TILES, Tile
+from webnn_py.device.on_wgpu.codegen.gemm.tile_sizes import TILES, GemmTile
 
 pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
@@ -186,7 +186,7 @@ async def test_a_few_vectors_times_a_matrix_of_very_many_rows(ml, vectors):
 
 
 @pytest.mark.parametrize(("data_type", "buffers"), [("float32", 1), ("float16", 1), ("float32", 2)])
-@pytest.mark.parametrize("tile", [*TILES, Tile(128, 128, 8, 8, interleaved=True)], ids=str)
+@pytest.mark.parametrize("tile", [*TILES, GemmTile(128, 128, 8, 8, interleaved=True)], ids=str)
 async def test_every_tile_computes_the_same(ml, monkeypatch, tile, buffers, data_type):
     tile = attrs.evolve(tile, buffers=buffers)
     context = await ml.create_context(backend="wgpu")

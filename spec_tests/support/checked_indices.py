@@ -9,7 +9,7 @@ import re
 import attrs
 
 from webnn_py.device.on_wgpu import backend
-from webnn_py.device.on_wgpu.passes.arena import Range
+from webnn_py.device.on_wgpu.passes.arena import BufferRange
 from webnn_py.device.on_wgpu.runtime import pipelines
 from webnn_py.device.on_wgpu.runtime.executable import WgpuGraph
 from webnn_py.device.on_wgpu.runtime.memory import STORAGE
@@ -75,7 +75,7 @@ class Checks:
     def bind(self, bind, graph, kernel, ranges):
         if graph not in self.flags:
             self.flags[graph] = graph._device.create_buffer(size=4, usage=STORAGE)
-        return bind(graph, kernel, [*ranges, Range.whole(self.flags[graph])])
+        return bind(graph, kernel, [*ranges, BufferRange.whole(self.flags[graph])])
 
     def run(self, run, graph, *storages):
         run(graph, *storages)

@@ -21,10 +21,10 @@ from webnn_py.device.on_wgpu.adapters import describe, features_of
 from webnn_py.device.on_wgpu.records.buffer import GRAIN, padded
 from webnn_py.device.on_wgpu.records.table import find
 from webnn_py.device.on_wgpu.runtime.buffer_sharing import LentBuffer, check_foreign, check_usable
-from webnn_py.device.on_wgpu.runtime.device_loss import LossWatch, to_nobody
+from webnn_py.device.on_wgpu.runtime.device_loss import DeviceLossWatch, to_nobody
 from webnn_py.device.on_wgpu.runtime.executable import WgpuGraph, upload
-from webnn_py.device.on_wgpu.runtime.memory import STORAGE, StagingPool
-from webnn_py.device.on_wgpu.runtime.native import Queue, Ticket, untie
+from webnn_py.device.on_wgpu.runtime.memory import STORAGE, ReadbackPool
+from webnn_py.device.on_wgpu.runtime.native import NativeQueue, Ticket, untie
 from webnn_py.device.on_wgpu.runtime.pipelines import Pipelines
 from webnn_py.graph import Graph
 from webnn_py.in_flight import InFlight
@@ -57,13 +57,13 @@ class WgpuBackend:
         self._owned = owned
         self._features = attrs.evolve(features_of(device), float16_accumulation=float16_accumulation)
         self.capabilities = _capabilities(shader_int64=self._features.shader_int64, longest=_longest(device))
-        self._queue = Queue(device)
+        self._queue = NativeQueue(device)
         self._pipelines = Pipelines(device)
-        self._staging = StagingPool(device)
+        self._staging = ReadbackPool(device)
         self._compiling = trio.CapacityLimiter(1)
         self._waiting = trio.CapacityLimiter(2)
         self._unsubmitted: list[Storage] = []
-        self._watch = LossWatch(device, self._say_lost)
+        self._watch = DeviceLossWatch(device, self._say_lost)
         if not owned:  # it may have been lost before; told soon, when somebody listens
             self._watch.look_soon("the device had been lost before the context was created")
 

@@ -1,4 +1,4 @@
-"""From a drawing to kernels: which values lie where, which chains become one kernel, and in what order they run."""
+"""From a graph to kernels: which values lie where, which nodes become one kernel, and in what order they run."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import TypeGuard
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.on_wgpu.codegen.copies import copy_kernel, is_exchanged
-from webnn_py.device.on_wgpu.codegen.elementwise import emit_expression
-from webnn_py.device.on_wgpu.passes.elementwise_fusion import Fusion
+from webnn_py.device.on_wgpu.codegen.elementwise import emit_elementwise
+from webnn_py.device.on_wgpu.passes.elementwise_fusion import ElementwiseFusion
 from webnn_py.device.on_wgpu.records.buffer import Buffer, Place
 from webnn_py.device.on_wgpu.records.element import Element
 from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.records.layout import Layout, dense_strides
 from webnn_py.device.on_wgpu.records.lowering import Lowering
-from webnn_py.device.on_wgpu.records.table import Entry, entry_of
+from webnn_py.device.on_wgpu.records.table import WgslEntry, entry_of
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.operators import movement
 
@@ -41,7 +41,7 @@ class GraphLowering(Lowering):
         for value, buffer in list(self._output_buffers.items()):
             for reshaped in reshaped_from(value):
                 self._output_buffers.setdefault(reshaped, buffer)
-        self._fusion = Fusion(graph, self._output_buffers, features.max_storage_buffers)
+        self._fusion = ElementwiseFusion(graph, self._output_buffers, features.max_storage_buffers)
 
     # --- what kernel writers use -----------------------------------------------------------------------------
 
@@ -52,7 +52,7 @@ class GraphLowering(Lowering):
             if node is None:
                 self._places[value] = Place(self._constant(value), Layout.dense(value.descriptor.shape))
             else:
-                emit_expression(self, node)
+                emit_elementwise(self, node)
         return self._places[value]
 
     def dense(self, value: Value) -> Buffer:
@@ -84,7 +84,7 @@ class GraphLowering(Lowering):
         return buffer
 
     def transposed_target(self, value: Value) -> Place:
-        """Likewise for a kernel that can write whole fours anywhere: transposed, where that saves a copy.
+        """Likewise for a kernel that can write whole vec4s anywhere: transposed, where that saves a copy.
 
         It does where only a transposition reads the value, and what that returns has to lie dense.
         """
@@ -106,7 +106,7 @@ class GraphLowering(Lowering):
             return None
         strides = dict(zip(permutation, dense_strides(transposed.descriptor.shape), strict=True))
         layout = Layout(value.descriptor.shape, tuple(strides[axis] for axis in range(len(strides))))
-        return None if layout.fours() is None else (layout, transposed)
+        return None if layout.vec4s() is None else (layout, transposed)
 
     def _needs_copy(self, value: Value, layout: Layout) -> bool:
         """Whether a value that lies so has to be copied, as an output or for a view of it that no layout can say."""
@@ -150,7 +150,7 @@ class GraphLowering(Lowering):
         ``spare_buffers``. The caller writes the node's result instead of the value (:mod:`.epilogue` does); the walk
         then passes over the nodes.
         """
-        node = self._fusion.take_behind(value, self._is_ready, spare_buffers)
+        node = self._fusion.take_epilogue(value, self._is_ready, spare_buffers)
         if node is not None:
             self._done.add(node)
         return node
@@ -180,7 +180,7 @@ class GraphLowering(Lowering):
             if not self._fusion.has_own_kernel(node) or node in self._done or self._lower_view(node, entry):
                 continue
             if entry.expression is not None:
-                emit_expression(self, node)
+                emit_elementwise(self, node)
             elif entry.kernels is not None:
                 entry.kernels(node, self)
             else:
@@ -191,7 +191,7 @@ class GraphLowering(Lowering):
                 descriptor = value.descriptor
                 self.emit(copy_kernel(place, Buffer("output", descriptor.byte_length, name), descriptor))
 
-    def _lower_view(self, node: Node, entry: Entry) -> bool:
+    def _lower_view(self, node: Node, entry: WgslEntry) -> bool:
         if entry.layout is None:
             return False
         operand = next(iter(node.inputs))

@@ -1,4 +1,4 @@
-"""Copies: a value of any layout into a dense buffer, in fours where they lie so, in blocks where axes are exchanged.
+"""Copies: a value of any layout into a dense buffer, in vec4s where they lie so, in blocks where axes are exchanged.
 
 Copies move bits, whatever they mean: elements of 16 bits need no feature, and no NaN changes.
 """
@@ -10,7 +10,7 @@ import math
 import attrs
 
 from webnn_py.descriptors import BYTES_PER_ELEMENT, MLOperandDataType, MLOperandDescriptor
-from webnn_py.device.on_wgpu.codegen.entry_point import WORKGROUP, _lanes, _main, grid
+from webnn_py.device.on_wgpu.codegen.entry_point import WORKGROUP, grid, vec4_entry_point, vec4_indices
 from webnn_py.device.on_wgpu.codegen.module import declare, module
 from webnn_py.device.on_wgpu.records.buffer import Buffer, Place
 from webnn_py.device.on_wgpu.records.element import WIDTH, Element, element
@@ -27,11 +27,11 @@ MOST_ROWS = 8
 """So many blocks beside each other are read along the source; the rest of a workgroup lies along the target."""
 
 
-class Halves(Element):
+class SixteenBits(Element):
     """Elements of 16 bits, as unsigned integers; two lie in a word."""
 
-    def unpack(self, four: str) -> list[str]:
-        return [half for word in "xy" for half in (f"({four}.{word} & 0xffffu)", f"({four}.{word} >> 16u)")]
+    def unpack(self, vec4: str) -> list[str]:
+        return [half for word in "xy" for half in (f"({vec4}.{word} & 0xffffu)", f"({vec4}.{word} >> 16u)")]
 
     def pack(self, values: list[str]) -> str:
         low, high = (f"({first}) | ({second}) << 16u" for first, second in (values[:2], values[2:]))
@@ -45,7 +45,7 @@ def bits_of(data_type: MLOperandDataType) -> Element:
     """How to move elements of a data type: as unsigned integers of their size."""
     size = BYTES_PER_ELEMENT[data_type]
     if size == 2:
-        return Halves("float16", "u32", "vec2<u32>", "u32", 2)
+        return SixteenBits("float16", "u32", "vec2<u32>", "u32", 2)
     unsigned: dict[int, MLOperandDataType] = {1: "uint8", 4: "uint32", 8: "uint64"}
     return element(unsigned[size], shader_f16=False)
 
@@ -55,26 +55,26 @@ def copy_kernel(place: Place, target: Buffer, descriptor: MLOperandDescriptor) -
     bits = bits_of(descriptor.data_type)
     count = descriptor.element_count
     layout = place.layout
-    fours = Layout.dense((-(-count // WIDTH),)) if layout.is_dense else layout.fours()
-    exchange = Exchange.of(layout, bits)
-    if fours is not None:
-        declared = declare([(place.buffer, "b", bits.four)], [(target, "o", bits.four)])
-        main, workgroups = _main(count, f"  o[four] = b[{fours.index('four')}];")
+    vec4s = Layout.dense((-(-count // WIDTH),)) if layout.is_dense else layout.vec4s()
+    exchange = BlockTranspose.of(layout, bits)
+    if vec4s is not None:
+        declared = declare([(place.buffer, "b", bits.vec4)], [(target, "o", bits.vec4)])
+        main, workgroups = vec4_entry_point(count, f"  o[four] = b[{vec4s.index('four')}];")
     elif exchange is not None:
         declared = declare([(place.buffer, "b", exchange.source)], [(target, "o", exchange.target)])
         main, workgroups = exchange.main()
     else:
-        declared = declare([(place.buffer, "b", bits.one)], [(target, "o", bits.four)])
+        declared = declare([(place.buffer, "b", bits.one)], [(target, "o", bits.vec4)])
         repeats = layout.repeats()
         if repeats is not None:
-            main, workgroups = _main(
+            main, workgroups = vec4_entry_point(
                 count,
                 f"  let one = {bits.load('b', repeats.index('four'))};\n  o[four] = {bits.pack(['one'] * WIDTH)};",
             )
         else:
-            at = layout.spaced("four") or [layout.index(f"({lane})") for lane in _lanes(count)]
+            at = layout.spaced("four") or [layout.index(f"({index})") for index in vec4_indices(count)]
             loads = [bits.load("b", index) for index in at]
-            main, workgroups = _main(count, f"  o[four] = {bits.pack(loads)};")
+            main, workgroups = vec4_entry_point(count, f"  o[four] = {bits.pack(loads)};")
     label = f"{'copy' if exchange is None else 'transpose'} {descriptor.data_type}"
     return Kernel(label, module(declared, main), (place.buffer,), (target,), workgroups)
 
@@ -82,15 +82,15 @@ def copy_kernel(place: Place, target: Buffer, descriptor: MLOperandDescriptor) -
 def is_exchanged(layout: Layout) -> bool:
     """Whether a large view is better copied, with its axes exchanged, than read element by element."""
     large = math.prod(layout.shape) >= LARGE
-    return large and Exchange.of(layout, element("uint32", shader_f16=False)) is not None
+    return large and BlockTranspose.of(layout, element("uint32", shader_f16=False)) is not None
 
 
 @attrs.frozen
-class Exchange:
+class BlockTranspose:
     """A copy in which neighbours along the target's last axis lie far apart, and those along another axis side by side.
 
-    Each invocation exchanges the axes of one block of 4 × 4 elements in registers: it reads a four along the source in
-    each of four columns, and writes a four along the target in each of four rows. Eight invocations read beside each
+    Each invocation exchanges the axes of one block of 4 × 4 elements in registers: it reads a vec4 along the source in
+    each of four columns, and writes a vec4 along the target in each of four rows. Eight invocations read beside each
     other, and up to thirty-two write: whole sectors of memory both ways, without a barrier.
 
     Attributes:
@@ -104,7 +104,7 @@ class Exchange:
     axis: int
 
     @classmethod
-    def of(cls, layout: Layout, bits: Element) -> Exchange | None:
+    def of(cls, layout: Layout, bits: Element) -> BlockTranspose | None:
         """The exchange that copies from a layout, or None where that is done otherwise."""
         merged = layout.merged()
         if math.prod(merged.shape) < LEAST_EXCHANGED or len(merged.shape) < 2 or abs(merged.strides[-1]) <= 1:
@@ -113,7 +113,7 @@ class Exchange:
             return None
         exchange = cls(bits, merged, merged.strides.index(1))
         narrow = min(exchange.rows, exchange.columns) < WIDTH
-        return None if narrow or (bits.per_one > 1 and not exchange.whole_fours) else exchange
+        return None if narrow or (bits.per_one > 1 and not exchange.whole_vec4s) else exchange
 
     @property
     def rows(self) -> int:
@@ -129,23 +129,23 @@ class Exchange:
         return [axis for axis in range(len(self.layout.shape) - 1) if axis != self.axis]
 
     @property
-    def whole_fours(self) -> bool:
-        """Whether every four is written whole and aligned."""
+    def whole_vec4s(self) -> bool:
+        """Whether every vec4 is written whole and aligned."""
         return self.columns % WIDTH == 0
 
     @property
     def aligned(self) -> bool:
-        """Whether the fours of the source are."""
+        """Whether the vec4s of the source are."""
         strides = [stride for axis, stride in enumerate(self.layout.strides) if axis != self.axis]
         return not any(number % WIDTH for number in (*strides, self.layout.offset))
 
     @property
     def source(self) -> str:
-        return self.bits.four if self.aligned else self.bits.one
+        return self.bits.vec4 if self.aligned else self.bits.one
 
     @property
     def target(self) -> str:
-        return self.bits.four if self.whole_fours else self.bits.one
+        return self.bits.vec4 if self.whole_vec4s else self.bits.one
 
     def main(self) -> tuple[str, tuple[int, int, int]]:
         """The entry point, and its workgroups: tiles of blocks, the next ones along the source first."""
@@ -187,7 +187,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         lines = []
         stride = self.layout.strides[-1] % 2**32  # negative ones wrap around, as the sums do
         for k in range(WIDTH):
-            column = f"min(column + {k}u, {self.columns - 1}u)" if not self.whole_fours else f"(column + {k}u)"
+            column = f"min(column + {k}u, {self.columns - 1}u)" if not self.whole_vec4s else f"(column + {k}u)"
             lines.append(f"  let at{k} = origin + {column} * {stride}u;")
             if self.aligned:
                 lines.append(f"  let s{k} = b[(at{k} + row) / {WIDTH}u];")
@@ -206,7 +206,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         for j in range(WIDTH):
             goal = f"goal + {j * self._row_stride}u"
             values = [column[j] for column in columns]
-            if self.whole_fours:
+            if self.whole_vec4s:
                 stores = [f"o[({goal}) / {WIDTH}u] = {self.bits.pack(values)};"]
             else:
                 stores = [

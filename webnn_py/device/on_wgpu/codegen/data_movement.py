@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from webnn_py.device.on_wgpu.codegen.copies import bits_of
-from webnn_py.device.on_wgpu.codegen.entry_point import _lanes, _main
+from webnn_py.device.on_wgpu.codegen.entry_point import vec4_entry_point, vec4_indices
 from webnn_py.device.on_wgpu.codegen.module import declare, module
 from webnn_py.device.on_wgpu.records.buffer import Buffer, Place
 from webnn_py.device.on_wgpu.records.element import WIDTH
@@ -14,8 +14,8 @@ from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.graph import Value
 
 
-class Moving:
-    """One such kernel: operands are asked for by the numbers of their units, which are elements or whole fours.
+class MovementKernel:
+    """One such kernel: operands are asked for by the numbers of their units, which are elements or whole vec4s.
 
     Attributes:
         width: the elements of a unit.
@@ -33,7 +33,7 @@ class Moving:
         self._lowering = lowering
         self._data_type = like.descriptor.data_type
         self._bits = bits_of(self._data_type)
-        together = run % WIDTH == 0 and all(place.layout.fours() is not None for place in moved)
+        together = run % WIDTH == 0 and all(place.layout.vec4s() is not None for place in moved)
         self.width = WIDTH if together else 1
         self._bindings: dict[tuple[Buffer, str], str] = {}
         self._accessors: dict[tuple[Place, bool], str] = {}
@@ -42,7 +42,7 @@ class Moving:
     @property
     def unit(self) -> str:
         """The WGSL type of a unit."""
-        return self._bits.compute if self.width == 1 else self._bits.four
+        return self._bits.compute if self.width == 1 else self._bits.vec4
 
     def literal(self, bits: int) -> str:
         """A unit whose elements all have these bits."""
@@ -52,9 +52,9 @@ class Moving:
         """An expression for the unit number ``index`` (u32), in row-major order, of an operand that is moved."""
         layout, kind = place.layout, self._bits.one
         if self.width == WIDTH:
-            fours = layout.fours()
-            assert fours is not None  # noqa: S101 - else the units were elements
-            layout, kind = fours, self._bits.four
+            vec4s = layout.vec4s()
+            assert vec4s is not None  # noqa: S101 - else the units were elements
+            layout, kind = vec4s, self._bits.vec4
         buffer = self._bind(place.buffer, kind)
         at = layout.index("i")
         value = f"{buffer}[{at}]" if self.width == WIDTH else self._bits.load(buffer, at)
@@ -93,12 +93,12 @@ class Moving:
             statements: WGSL statements that return the unit number ``i`` (u32) of the output.
         """
         if self.width == WIDTH:
-            main, workgroups = _main(count, "  o[four] = moved(four);")
+            main, workgroups = vec4_entry_point(count, "  o[four] = moved(four);")
         else:
-            calls = [f"moved({lane})" for lane in _lanes(count)]
-            main, workgroups = _main(count, f"  o[four] = {self._bits.pack(calls)};")
+            calls = [f"moved({index})" for index in vec4_indices(count)]
+            main, workgroups = vec4_entry_point(count, f"  o[four] = {self._bits.pack(calls)};")
         self.define(f"fn moved(i: u32) -> {self.unit} {{\n{statements}\n}}")
-        self.finish(operator, main, workgroups, target, self._bits.four)
+        self.finish(operator, main, workgroups, target, self._bits.vec4)
 
     def finish(self, operator: str, main: str, workgroups: tuple[int, int, int], target: Buffer, kind: str) -> None:
         """Add the kernel with an entry point that writes ``o``, an array of ``kind``."""

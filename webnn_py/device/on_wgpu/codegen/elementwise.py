@@ -1,11 +1,11 @@
-"""Element-wise nodes that one kernel computes, as one WGSL function of the elements that they read."""
+"""Element-wise nodes that one kernel computes, as one WGSL function of the elements that they read, and that kernel."""
 
 from __future__ import annotations
 
 import attrs
 
-from webnn_py.device.on_wgpu.codegen.bound_operands import _Operands
-from webnn_py.device.on_wgpu.codegen.entry_point import _lanes, _main
+from webnn_py.device.on_wgpu.codegen.bound_operands import BoundOperands
+from webnn_py.device.on_wgpu.codegen.entry_point import vec4_entry_point, vec4_indices
 from webnn_py.device.on_wgpu.codegen.module import declare, module
 from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.kernel import Kernel
@@ -14,31 +14,8 @@ from webnn_py.device.on_wgpu.records.table import entry_of
 from webnn_py.graph import Node, Output, Value
 
 
-def emit_expression(lowering: Lowering, node: Node) -> None:
-    """One kernel for an element-wise node and the element-wise nodes fused into it."""
-    chain = Chain.of(lowering, node)
-    descriptor = chain.result.descriptor
-    output = lowering.element(chain.result)
-    lanes = _lanes(descriptor.element_count)
-    operands = _Operands(lowering)
-    loads = [operands.scalars(leaf, descriptor.shape, lanes) for leaf in chain.leaves]
-    calls = [f"compute({', '.join(scalars[lane] for _, scalars in loads)})" for lane in range(WIDTH)]
-    target = lowering.target(chain.result)
-    prepare = "".join(dict.fromkeys(text for text, _ in loads))
-    main, workgroups = _main(descriptor.element_count, f"{prepare}  o[four] = {output.pack(calls)};")
-    source = module(
-        declare(
-            [(buffer, name, kind) for (buffer, kind), name in operands.bindings.items()], [(target, "o", output.four)]
-        ),
-        chain.function("compute"),
-        main,
-    )
-    reads = tuple(buffer for buffer, _ in operands.bindings)
-    lowering.emit(Kernel(chain.label, source, reads, (target,), workgroups))
-
-
 @attrs.frozen(eq=False)
-class Chain:
+class ElementwiseFunction:
     """A node and the nodes that are fused into it.
 
     Attributes:
@@ -53,7 +30,9 @@ class Chain:
     _text: str
 
     @classmethod
-    def of(cls, lowering: Lowering, last: Node, first: Value | None = None, *, is_stored: bool = True) -> Chain:
+    def of(
+        cls, lowering: Lowering, last: Node, first: Value | None = None, *, is_stored: bool = True
+    ) -> ElementwiseFunction:
         """Write the function.
 
         Args:
@@ -111,3 +90,26 @@ def _label(lowering: Lowering, nodes: list[Node]) -> str:
         data_type = f" {node.outputs[0].data_type}" if is_first else ""
         words.append(f"{node.operator.spec_name}{data_type}")
     return " ".join(words)
+
+
+def emit_elementwise(lowering: Lowering, node: Node) -> None:
+    """One kernel for an element-wise node and the element-wise nodes fused into it."""
+    fused = ElementwiseFunction.of(lowering, node)
+    descriptor = fused.result.descriptor
+    output = lowering.element(fused.result)
+    indices = vec4_indices(descriptor.element_count)
+    operands = BoundOperands(lowering)
+    loads = [operands.scalars(leaf, descriptor.shape, indices) for leaf in fused.leaves]
+    calls = [f"compute({', '.join(scalars[component] for _, scalars in loads)})" for component in range(WIDTH)]
+    target = lowering.target(fused.result)
+    prepare = "".join(dict.fromkeys(text for text, _ in loads))
+    main, workgroups = vec4_entry_point(descriptor.element_count, f"{prepare}  o[four] = {output.pack(calls)};")
+    source = module(
+        declare(
+            [(buffer, name, kind) for (buffer, kind), name in operands.bindings.items()], [(target, "o", output.vec4)]
+        ),
+        fused.function("compute"),
+        main,
+    )
+    reads = tuple(buffer for buffer, _ in operands.bindings)
+    lowering.emit(Kernel(fused.label, source, reads, (target,), workgroups))

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from webnn_py.device.on_wgpu.records.element import WIDTH
 
+WORKGROUP = 256
+"""Invocations of a workgroup, where nothing else is better."""
 
-def _main(count: int, body: str) -> tuple[str, tuple[int, int, int]]:
-    """The entry point that runs ``body`` for every four of ``count`` elements: ``four`` and ``i``."""
-    fours = -(-count // WIDTH)
-    workgroups = grid(-(-fours // WORKGROUP))
+MAX_WORKGROUPS = 65535
+"""Workgroups that every adapter has along one dimension."""
+
+
+def vec4_entry_point(count: int, body: str) -> tuple[str, tuple[int, int, int]]:
+    """The entry point that runs ``body`` for every vec4 of ``count`` elements.
+
+    The body knows the vec4's number ``four``, and that of its first element, ``i``.
+    """
+    vec4s = -(-count // WIDTH)
+    workgroups = grid(-(-vec4s // WORKGROUP))
     text = f"""
 @compute @workgroup_size({WORKGROUP})
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {{
   let four = id.x + id.y * {workgroups[0] * WORKGROUP}u;
-  if (four >= {fours}u) {{ return; }}
+  if (four >= {vec4s}u) {{ return; }}
   let i = four * {WIDTH}u;
 {body}
 }}
@@ -21,14 +30,10 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {{
     return text, workgroups
 
 
-def _lanes(count: int) -> list[str]:
-    """The numbers of the four elements; beyond the last one, the last one, so that no index leaves its tensor."""
-    numbers = ["i", *(f"i + {lane}u" for lane in range(1, WIDTH))]
+def vec4_indices(count: int) -> list[str]:
+    """The numbers of a vec4's elements; beyond the last one, the last one, so that no index leaves its tensor."""
+    numbers = ["i", *(f"i + {component}u" for component in range(1, WIDTH))]
     return numbers if count % WIDTH == 0 else [f"min({number}, {count - 1}u)" for number in numbers]
-
-
-WORKGROUP = 256
-MAX_WORKGROUPS = 65535
 
 
 def grid(groups: int) -> tuple[int, int, int]:

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
-from webnn_py.device.on_wgpu.codegen.bound_operands import _Operands
-from webnn_py.device.on_wgpu.codegen.elementwise import Chain
-from webnn_py.device.on_wgpu.codegen.entry_point import _main
+from webnn_py.device.on_wgpu.codegen.bound_operands import BoundOperands
+from webnn_py.device.on_wgpu.codegen.elementwise import ElementwiseFunction
+from webnn_py.device.on_wgpu.codegen.entry_point import vec4_entry_point
 from webnn_py.device.on_wgpu.codegen.module import Binding, declare, module
 from webnn_py.device.on_wgpu.records.buffer import Buffer
-from webnn_py.device.on_wgpu.records.element import WIDTH, Element
+from webnn_py.device.on_wgpu.records.element import COMPONENTS, WIDTH, Element
 from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.records.layout import Layout
 from webnn_py.device.on_wgpu.records.lowering import Lowering
@@ -22,7 +22,7 @@ OWN_BUFFERS = 3
 
 
 @attrs.frozen
-class Term:
+class EpilogueOperand:
     """An operand of the last step.
 
     Attributes:
@@ -50,7 +50,7 @@ class Epilogue:
         self,
         lowering: Lowering,
         node: Node,
-        terms: Sequence[Term] = (),
+        terms: Sequence[EpilogueOperand] = (),
         combine: Callable[..., str] = as_it_is,
         own_buffers: int = OWN_BUFFERS,
     ) -> None:
@@ -69,31 +69,31 @@ class Epilogue:
         (self._value,) = node.results
         spare = lowering.features.max_storage_buffers - own_buffers - len(terms)
         last = lowering.epilogue(self._value, spare)
-        self._chain = None if last is None else Chain.of(lowering, last, self._value)
-        result = self._value if self._chain is None else self._chain.result
+        self._fused = None if last is None else ElementwiseFunction.of(lowering, last, self._value)
+        result = self._value if self._fused is None else self._fused.result
         self.shape = result.descriptor.shape
         self.count = result.descriptor.element_count
         self.output = lowering.element(result)
         place = lowering.transposed_target(result)
         self.target, self._layout = place.buffer, place.layout
-        chain = "" if self._chain is None else f" {self._chain.label}"
-        self.label = f"{node.operator.spec_name} {node.outputs[0].data_type}{chain}"
+        following = "" if self._fused is None else f" {self._fused.label}"
+        self.label = f"{node.operator.spec_name} {node.outputs[0].data_type}{following}"
 
     @property
     def stores_single_elements(self) -> bool:
         """Whether an element has memory of its own, so that ``finish_one`` can be used."""
         return self.output.per_one == 1
 
-    def write(self, *, fours: bool) -> Finish:
-        """The functions' text and what it binds: for whole fours, or for single elements."""
-        operands = _Operands(self._lowering)
-        lanes = ["i", *(f"i + {lane}u" for lane in range(1, WIDTH))] if fours else ["i"]
-        if fours and self.count % WIDTH:
-            lanes = [f"min({lane}, {self.count - 1}u)" for lane in lanes]
+    def write(self, *, vec4s: bool) -> EpilogueCode:
+        """The functions' text and what it binds: for whole vec4s, or for single elements."""
+        operands = BoundOperands(self._lowering)
+        indices = ["i", *(f"i + {component}u" for component in range(1, WIDTH))] if vec4s else ["i"]
+        if vec4s and self.count % WIDTH:
+            indices = [f"min({component}, {self.count - 1}u)" for component in indices]
         element = self._lowering.element(self._value)
-        leaves = () if self._chain is None else self._chain.leaves[1:]
-        loads = [operands.scalars(term.value, self.shape, lanes, term.layout) for term in self._terms]
-        loads += [operands.scalars(leaf, self.shape, lanes) for leaf in leaves]
+        leaves = () if self._fused is None else self._fused.leaves[1:]
+        loads = [operands.scalars(term.value, self.shape, indices, term.layout) for term in self._terms]
+        loads += [operands.scalars(leaf, self.shape, indices) for leaf in leaves]
         terms = [f"t{index}" for index in range(len(self._terms))]
         others = [f"a{index}" for index in range(1, len(leaves) + 1)]
         kinds = [self._lowering.element(value).compute for value in (*(term.value for term in self._terms), *leaves)]
@@ -101,28 +101,30 @@ class Epilogue:
             f"total: {element.compute}",
             *(f"{name}: {kind}" for name, kind in zip([*terms, *others], kinds, strict=True)),
         ]
-        result = element.narrow(self._combine("total", *terms), is_stored=self._chain is None)
-        if self._chain is not None:
+        result = element.narrow(self._combine("total", *terms), is_stored=self._fused is None)
+        if self._fused is not None:
             result = f"chain({', '.join([result, *others])})"
         calls = [
-            f"compute({', '.join([total, *(scalars[lane] for _, scalars in loads)])})"
-            for lane, total in enumerate([f"totals.{lane}" for lane in "xyzw"] if fours else ["total"])
+            f"compute({', '.join([total, *(scalars[component] for _, scalars in loads)])})"
+            for component, total in enumerate(
+                [f"totals.{component}" for component in COMPONENTS] if vec4s else ["total"]
+            )
         ]
         prepare = "".join(dict.fromkeys(text for text, _ in loads))
         text = "\n".join(
             [
-                *([] if self._chain is None else [self._chain.function("chain")]),
+                *([] if self._fused is None else [self._fused.function("chain")]),
                 f"fn compute({', '.join(parameters)}) -> {self.output.compute} {{ return {result}; }}",
-                self._store_fours(prepare, calls, element) if fours else self._store_one(prepare, calls[0], element),
+                self._store_vec4s(prepare, calls, element) if vec4s else self._store_one(prepare, calls[0], element),
             ]
         )
         bindings = [(buffer, name, kind) for (buffer, kind), name in operands.bindings.items()]
-        return Finish(text, bindings, self.target, self.output.four if fours else self.output.one)
+        return EpilogueCode(text, bindings, self.target, self.output.vec4 if vec4s else self.output.one)
 
-    def _store_fours(self, prepare: str, calls: list[str], element: Element) -> str:
+    def _store_vec4s(self, prepare: str, calls: list[str], element: Element) -> str:
         lines = f"fn finish(four: u32, totals: vec4<{element.compute}>) {{\n  let i = four * {WIDTH}u;\n{prepare}"
-        fours = self._layout.fours()
-        place = "four" if self._layout.is_dense or fours is None else fours.index("four")
+        vec4s = self._layout.vec4s()
+        place = "four" if self._layout.is_dense or vec4s is None else vec4s.index("four")
         return f"{lines}  o[{place}] = {self.output.pack(calls)};\n}}"
 
     def _store_one(self, prepare: str, call: str, element: Element) -> str:
@@ -132,7 +134,7 @@ class Epilogue:
 
 
 @attrs.frozen
-class Finish:
+class EpilogueCode:
     """The functions that end a kernel.
 
     Attributes:
@@ -165,11 +167,11 @@ class Finish:
         return Kernel(label, source, tuple(buffer for buffer, _, _ in bound), (self.target,), workgroups)
 
 
-def emit_finish(lowering: Lowering, epilogue: Epilogue, sums: Buffer, parts: int) -> None:
-    """The kernel that adds up ``parts`` arrays of sums, one behind the other in whole fours, and ends the operator."""
-    finish = epilogue.write(fours=True)
-    fours = -(-epilogue.count // WIDTH)
-    terms = ["sums[four]", *(f"sums[four + {part * fours}u]" for part in range(1, parts))]
-    main, workgroups = _main(epilogue.count, f"  finish(four, {' + '.join(terms)});")
+def emit_split_k_sum(lowering: Lowering, epilogue: Epilogue, sums: Buffer, parts: int) -> None:
+    """The kernel that adds up ``parts`` arrays of sums, one behind the other in whole vec4s, and ends the operator."""
+    finish = epilogue.write(vec4s=True)
+    vec4s = -(-epilogue.count // WIDTH)
+    terms = ["sums[four]", *(f"sums[four + {part * vec4s}u]" for part in range(1, parts))]
+    main, workgroups = vec4_entry_point(epilogue.count, f"  finish(four, {' + '.join(terms)});")
     reads = [(sums, "sums", "vec4<f32>")]
     lowering.emit(finish.kernel(f"{epilogue.label} (sum)", reads, [], main, workgroups))

@@ -12,14 +12,14 @@ def converted_integer(value: str, given: str, wanted: str) -> str:
     return f"{wanted}({value})"
 
 
-def wrapped(number: int) -> str:
+def wrapping_literal(number: int) -> str:
     """A literal that adds a number, which may be negative, to a u32."""
     return f"{number % 2**32}u"
 
 
-def looked_up(numbers: tuple[int, ...], index: str) -> str:
+def lookup(numbers: tuple[int, ...], index: str) -> str:
     """An expression (u32) for one of some numbers."""
-    text = wrapped(numbers[-1])
+    text = wrapping_literal(numbers[-1])
     for position, number in reversed(list(enumerate(numbers[:-1]))):
-        text = f"select({text}, {wrapped(number)}, {index} == {position}u)"
-    return text if len(set(numbers)) > 1 else wrapped(numbers[0])
+        text = f"select({text}, {wrapping_literal(number)}, {index} == {position}u)"
+    return text if len(set(numbers)) > 1 else wrapping_literal(numbers[0])

@@ -1,8 +1,8 @@
-"""Kernels that compute each element of their output by a body, from any elements of the operands."""
+"""Kernels that compute each element of their output by itself, from any elements of the operands."""
 
 from __future__ import annotations
 
-from webnn_py.device.on_wgpu.codegen.entry_point import _lanes, _main
+from webnn_py.device.on_wgpu.codegen.entry_point import vec4_entry_point, vec4_indices
 from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.graph_queries import constant_scalar
@@ -10,8 +10,8 @@ from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.graph import Node, Value
 
 
-class Body:
-    """What a body may use: the elements of the node's operands, by their row-major numbers."""
+class MapKernel:
+    """One such kernel; its statements may use the elements of the node's operands, by their row-major numbers."""
 
     def __init__(self, lowering: Lowering, node: Node) -> None:
         self._lowering = lowering
@@ -40,11 +40,11 @@ class Body:
         return self._accessors[value]
 
     def finish(self, statements: str) -> None:
-        """Emit the kernel whose body returns the element number ``i`` (u32)."""
+        """Emit the kernel whose statements return the element number ``i`` (u32)."""
         reads = [(buffer, name, kind) for (buffer, kind), name in self._bindings.items()]
         epilogue = Epilogue(self._lowering, self._node, own_buffers=len(reads) + 1)
         body = f"fn element_at(i: u32) -> {self.output.compute} {{\n{statements}\n}}"
-        calls = ", ".join(f"element_at({lane})" for lane in _lanes(epilogue.count))
-        main, workgroups = _main(epilogue.count, f"  finish(four, vec4<{self.output.compute}>({calls}));")
+        calls = ", ".join(f"element_at({index})" for index in vec4_indices(epilogue.count))
+        main, workgroups = vec4_entry_point(epilogue.count, f"  finish(four, vec4<{self.output.compute}>({calls}));")
         parts = [*self._functions, body]
-        self._lowering.emit(epilogue.write(fours=True).kernel(epilogue.label, reads, parts, main, workgroups))
+        self._lowering.emit(epilogue.write(vec4s=True).kernel(epilogue.label, reads, parts, main, workgroups))

@@ -1,7 +1,4 @@
-"""Kernels that compute each element by itself, and what they have in common with others that do.
-
-Each invocation computes four neighbouring elements of the output and stores them at once.
-"""
+"""WGSL modules: what they bind, and the helper functions that their text calls."""
 
 from __future__ import annotations
 
@@ -14,8 +11,22 @@ from webnn_py.device.on_wgpu.codegen.snippets import SNIPPETS
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.kernel import writable
 
+Binding = tuple[Buffer, str, str]
+"""A buffer, its name in a module, and the WGSL type of the elements of the array that it is there."""
+
 _CALL: Final = re.compile(r"\b(\w++)\(")
+
 _FLOAT16: Final = re.compile(r"f16(?<=\bf16)\b")  # it begins with letters, which makes it fast
+
+
+def declare(reads: Sequence[Binding], writes: Sequence[Binding]) -> str:
+    """The bindings of a module: what is read, then what is written."""
+    access = writable([buffer for buffer, _, _ in reads], [buffer for buffer, _, _ in writes])
+    lines = [
+        f"@group(0) @binding({index}) var<storage, {'read_write' if written else 'read'}> {name}: array<{kind}>;"
+        for index, ((_, name, kind), written) in enumerate(zip((*reads, *writes), access, strict=True))
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def module(*parts: str, main: str = "") -> str:
@@ -39,17 +50,3 @@ def _with_callees(name: str) -> tuple[str, ...]:
     """The name of a helper function behind those of all that it calls."""
     inner = (callee for called in _called(SNIPPETS[name]) if called != name for callee in _with_callees(called))
     return (*dict.fromkeys(inner), name)
-
-
-Binding = tuple[Buffer, str, str]
-"""A buffer, its name in a module, and the WGSL type of the elements of the array that it is there."""
-
-
-def declare(reads: Sequence[Binding], writes: Sequence[Binding]) -> str:
-    """The bindings of a module: what is read, then what is written."""
-    access = writable([buffer for buffer, _, _ in reads], [buffer for buffer, _, _ in writes])
-    lines = [
-        f"@group(0) @binding({index}) var<storage, {'read_write' if written else 'read'}> {name}: array<{kind}>;"
-        for index, ((_, name, kind), written) in enumerate(zip((*reads, *writes), access, strict=True))
-    ]
-    return "\n".join(lines) + "\n"

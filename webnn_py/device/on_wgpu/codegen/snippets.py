@@ -1,4 +1,4 @@
-"""WGSL functions that expressions and bodies may call; a module gets those that it uses.
+"""WGSL functions that expressions and statements may call; a module gets those that it uses.
 
 Functions of floats stand in ``math.wgsl`` and ``angles.wgsl``; those of integers are the same for several types and
 are written here.

@@ -38,7 +38,7 @@ def cast(node: Node, x: str) -> str:
 
 
 def in_blocks(node: Node, builder: RewriteBuilder) -> list[Value] | None:
-    """Draw an operator with a scale for blocks of more than one element as one whose scale is broadcast."""
+    """Make an operator with a scale for blocks of more than one element into one whose scale is broadcast."""
     shape, scale = node.outputs[0].shape, node.operand("scale").shape
     if all(count in {1, size} for size, count in zip(shape, scale, strict=True)):
         return None

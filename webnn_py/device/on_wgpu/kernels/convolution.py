@@ -5,14 +5,15 @@ from __future__ import annotations
 import attrs
 
 from webnn_py.device.on_wgpu.codegen.convolution.direct import emit_direct, emit_gather, is_direct
-from webnn_py.device.on_wgpu.codegen.convolution.filter_packing import packed_filter
-from webnn_py.device.on_wgpu.codegen.convolution.shape import Conv, forward_axis, transposed_axis
-from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue, Term
-from webnn_py.device.on_wgpu.codegen.gemm.im2col_loader import Along, Windows
-from webnn_py.device.on_wgpu.codegen.gemm.matrix_loader import Matrix
-from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import Source
-from webnn_py.device.on_wgpu.codegen.gemm.selection import emit_best
-from webnn_py.device.on_wgpu.codegen.gemm.tiled import Product, emit_product
+from webnn_py.device.on_wgpu.codegen.convolution.filter_packing import pack_filter
+from webnn_py.device.on_wgpu.codegen.convolution.shape import ConvolutionShape, forward_axis, transposed_axis
+from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue, EpilogueOperand
+from webnn_py.device.on_wgpu.codegen.gemm.im2col_loader import Im2colLoader, WindowAxis
+from webnn_py.device.on_wgpu.codegen.gemm.matrix_loader import MatrixLoader
+from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import OperandLoader
+from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
+from webnn_py.device.on_wgpu.codegen.gemm.selection import emit_gemm
+from webnn_py.device.on_wgpu.codegen.gemm.tiled import emit_tiled_gemm
 from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.layout import Layout
 from webnn_py.device.on_wgpu.records.lowering import Lowering
@@ -23,7 +24,7 @@ from webnn_py.operators import convolution
 
 @kernels(convolution.conv2d)
 def conv2d(node: Node, lowering: Lowering) -> None:
-    conv = Conv.of(node, lowering)
+    conv = ConvolutionShape.of(node, lowering)
     epilogue = conv_epilogue(node, lowering, conv)
     if is_direct(conv):
         emit_direct(lowering, conv, epilogue)
@@ -42,7 +43,7 @@ def conv2d(node: Node, lowering: Lowering) -> None:
         emit_sides(lowering, conv, epilogue, filter_, images)
 
 
-def conv_epilogue(node: Node, lowering: Lowering, conv: Conv) -> Epilogue:
+def conv_epilogue(node: Node, lowering: Lowering, conv: ConvolutionShape) -> Epilogue:
     """The last step: the bias, and what follows."""
     bias = node.operands.get("bias")
     if not isinstance(bias, Value):
@@ -50,18 +51,20 @@ def conv_epilogue(node: Node, lowering: Lowering, conv: Conv) -> Epilogue:
     layout = lowering.place(bias).layout
     if conv.nchw:
         layout = Layout((*layout.shape, 1, 1), (*layout.strides, 0, 0), layout.offset)
-    return Epilogue(lowering, node, [Term(bias, layout)], lambda total, addend: f"{total} + {addend}")
+    return Epilogue(lowering, node, [EpilogueOperand(bias, layout)], lambda total, addend: f"{total} + {addend}")
 
 
-def filter_matrix(lowering: Lowering, conv: Conv) -> Matrix:
+def filter_matrix(lowering: Lowering, conv: ConvolutionShape) -> MatrixLoader:
     """The filter: output channels, and along the inner axis height, width and input channel.
 
-    Where it does not lie in fours, it is copied; only once, if it is a constant.
+    Where it does not lie in vec4s, it is copied; only once, if it is a constant.
     """
     as_it_lies = _filter_of(lowering, conv, conv.filter_layout)
     place = lowering.place(conv.filter)
     is_dense = len(as_it_lies.inner_axis.merged().shape) <= 1
-    if (as_it_lies.way != "single" and is_dense) or (place.buffer.kind != "constant" and as_it_lies.way != "single"):
+    if (as_it_lies.pattern != "scalar" and is_dense) or (
+        place.buffer.kind != "constant" and as_it_lies.pattern != "scalar"
+    ):
         return as_it_lies
     order = (2, 3, 1, 0) if conv.group_outputs % WIDTH == 0 else (0, 2, 3, 1)
     permuted = conv.filter_layout.permute(order)
@@ -70,12 +73,12 @@ def filter_matrix(lowering: Lowering, conv: Conv) -> Matrix:
     return attrs.evolve(_filter_of(lowering, conv, dense), buffer=buffer)
 
 
-def _filter_of(lowering: Lowering, conv: Conv, layout: Layout) -> Matrix:
+def _filter_of(lowering: Lowering, conv: ConvolutionShape, layout: Layout) -> MatrixLoader:
     outputs, inputs, height, width = layout.strides
     inner = Layout((*layout.shape[2:], layout.shape[1]), (height, width, inputs))
     groups = Layout((conv.groups,), (conv.group_outputs * outputs,), layout.offset)
     buffer, element = lowering.place(conv.filter).buffer, lowering.element(conv.filter)
-    return Matrix(buffer, element, groups, inner, conv.group_outputs, outputs)
+    return MatrixLoader(buffer, element, groups, inner, conv.group_outputs, outputs)
 
 
 def _of_images(groups: Layout, images: int) -> Layout:
@@ -83,7 +86,7 @@ def _of_images(groups: Layout, images: int) -> Layout:
     return Layout((images, *groups.shape), (0, *groups.strides), groups.offset)
 
 
-def pointwise_matrix(lowering: Lowering, conv: Conv) -> Matrix | None:
+def pointwise_matrix(lowering: Lowering, conv: ConvolutionShape) -> MatrixLoader | None:
     """The images of a pointwise convolution as a matrix of places and channels, where they lie so."""
     if not conv.is_pointwise:
         return None
@@ -103,14 +106,14 @@ def pointwise_matrix(lowering: Lowering, conv: Conv) -> Matrix | None:
         batches = Layout(*groups, layout.offset)
         if pixels is None:
             return None
-    return Matrix(buffer, element, batches, inner, pixels.shape[0], pixels.strides[0])
+    return MatrixLoader(buffer, element, batches, inner, pixels.shape[0], pixels.strides[0])
 
 
-def windows(lowering: Lowering, conv: Conv, axes: tuple[Along, Along]) -> Windows:
+def windows(lowering: Lowering, conv: ConvolutionShape, axes: tuple[WindowAxis, WindowAxis]) -> Im2colLoader:
     """The windows of the images."""
     layout = conv.image_layout
     image_stride, channel_stride, height, width = layout.strides
-    return Windows(
+    return Im2colLoader(
         lowering.place(conv.images).buffer,
         lowering.element(conv.images),
         Layout((conv.groups,), (conv.group_inputs * channel_stride,), layout.offset),
@@ -123,10 +126,12 @@ def windows(lowering: Lowering, conv: Conv, axes: tuple[Along, Along]) -> Window
     )
 
 
-def emit_sides(lowering: Lowering, conv: Conv, epilogue: Epilogue, filter_: Matrix, images: Source) -> None:
+def emit_sides(
+    lowering: Lowering, conv: ConvolutionShape, epilogue: Epilogue, filter_: MatrixLoader, images: OperandLoader
+) -> None:
     """The product of a filter and of the places of images, in every group; of every image, if these are batches."""
     batch = conv.groups
-    per_image = conv.nchw and isinstance(images, Matrix)
+    per_image = conv.nchw and isinstance(images, MatrixLoader)
 
     def channel_first(batch: str, row: str, column: str) -> str:
         if per_image:
@@ -140,17 +145,17 @@ def emit_sides(lowering: Lowering, conv: Conv, epilogue: Epilogue, filter_: Matr
 
     if conv.nchw:
         batch *= conv.batch if per_image else 1
-        product = Product(batch, filter_, images, channel_first, fours=conv.pixels % WIDTH == 0)
+        product = GemmProblem(batch, filter_, images, channel_first, vec4s=conv.pixels % WIDTH == 0)
     else:
-        fours = conv.group_outputs % WIDTH == 0
-        row_fours = conv.output_channels == 1 and images.outer % WIDTH == 0
-        product = Product(batch, images, filter_, channel_last, fours, row_fours)
-    emit_best(lowering, product, epilogue)
+        vec4s = conv.group_outputs % WIDTH == 0
+        row_vec4s = conv.output_channels == 1 and images.outer % WIDTH == 0
+        product = GemmProblem(batch, images, filter_, channel_last, vec4s, row_vec4s)
+    emit_gemm(lowering, product, epilogue)
 
 
 @kernels(convolution.conv_transpose2d)
 def conv_transpose2d(node: Node, lowering: Lowering) -> None:
-    conv = Conv.of(node, lowering)
+    conv = ConvolutionShape.of(node, lowering)
     if conv.image_layout.shape[1] % conv.groups:
         raise ValueError(f"{node}: {conv.groups} groups do not divide {conv.image_layout.shape[1]} input channels")
     epilogue = conv_epilogue(node, lowering, conv)
@@ -161,7 +166,7 @@ def conv_transpose2d(node: Node, lowering: Lowering) -> None:
         transposed_axis(slide, size) for slide, size in zip(conv.slides, conv.output_sizes, strict=True)
     )
     axes = (vertical, horizontal)
-    filter_ = packed_filter(lowering, conv, axes, (rows, columns), (row_step, column_step))
+    filter_ = pack_filter(lowering, conv, axes, (rows, columns), (row_step, column_step))
     images = windows(lowering, conv, axes)
     phases = (vertical.phases, horizontal.phases)
     outputs = (vertical.outputs, horizontal.outputs)
@@ -186,9 +191,9 @@ def conv_transpose2d(node: Node, lowering: Lowering) -> None:
     batch = conv.groups * phases[0] * phases[1]
     whole = all(size % count == 0 for size, count in zip(conv.output_sizes, phases, strict=True))
     if conv.nchw:
-        fours = phases[1] == 1 and (conv.output_sizes[1] % WIDTH == 0 or (phases[0] == 1 and conv.pixels % WIDTH == 0))
-        product = Product(batch, filter_, images, address, fours, is_there=None if whole else is_there)
+        vec4s = phases[1] == 1 and (conv.output_sizes[1] % WIDTH == 0 or (phases[0] == 1 and conv.pixels % WIDTH == 0))
+        product = GemmProblem(batch, filter_, images, address, vec4s, is_there=None if whole else is_there)
     else:
-        fours = conv.group_outputs % WIDTH == 0
-        product = Product(batch, images, filter_, address, fours, is_there=None if whole else is_there)
-    emit_product(lowering, product, epilogue)
+        vec4s = conv.group_outputs % WIDTH == 0
+        product = GemmProblem(batch, images, filter_, address, vec4s, is_there=None if whole else is_there)
+    emit_tiled_gemm(lowering, product, epilogue)

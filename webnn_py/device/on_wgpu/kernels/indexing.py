@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import attrs
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.on_wgpu.codegen.data_movement import Moving
-from webnn_py.device.on_wgpu.codegen.entry_point import _main
+from webnn_py.device.on_wgpu.codegen.data_movement import MovementKernel
+from webnn_py.device.on_wgpu.codegen.entry_point import vec4_entry_point
 from webnn_py.device.on_wgpu.codegen.module import declare
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import WIDTH, compute_type
@@ -33,7 +33,7 @@ def operand(node: Node, name: str) -> Value:
     return value
 
 
-def position(moving: Moving, indices: Value, at: str, size: int) -> str:
+def position(moving: MovementKernel, indices: Value, at: str, size: int) -> str:
     """Where the index number ``at`` points on an axis."""
     return f"position_{compute_type(indices.descriptor.data_type)}({moving.number(indices, at)}, {size}u)"
 
@@ -44,7 +44,7 @@ def gather(node: Node, lowering: Lowering) -> None:
     shape, indices = node.operand("input").shape, operand(node, "indices")
     place = lowering.place(operand(node, "input"))
     inner = math.prod(shape[axis + 1 :])
-    moving = Moving(lowering, result, [place], inner)
+    moving = MovementKernel(lowering, result, [place], inner)
     inner //= moving.width
     count = indices.descriptor.element_count
     source = f"(i / {count * inner}u * {shape[axis]}u + found) * {inner}u + i % {inner}u"
@@ -57,8 +57,8 @@ def gather(node: Node, lowering: Lowering) -> None:
 def gather_elements(node: Node, lowering: Lowering) -> None:
     result = node.results[0]
     place = lowering.place(operand(node, "input"))
-    moving = Moving(lowering, result, [place], 1)
-    places = Elements.of(node)
+    moving = MovementKernel(lowering, result, [place], 1)
+    places = ElementIndices.of(node)
     statements = f"  return {moving.load(place, places.row(moving, 'i'))};"
     moving.emit("gatherElements", result.descriptor.element_count, lowering.target(result), statements)
 
@@ -67,8 +67,8 @@ def gather_elements(node: Node, lowering: Lowering) -> None:
 def gather_nd(node: Node, lowering: Lowering) -> None:
     result = node.results[0]
     place = lowering.place(operand(node, "input"))
-    places = Coordinates.of(node)
-    moving = Moving(lowering, result, [place], places.inner)
+    places = CoordinateIndices.of(node)
+    moving = MovementKernel(lowering, result, [place], places.inner)
     inner = places.inner // moving.width
     found = places.row(moving, f"(i / {inner}u)")
     statements = f"  return {moving.load(place, f'({found}) * {inner}u + i % {inner}u')};"
@@ -76,7 +76,7 @@ def gather_nd(node: Node, lowering: Lowering) -> None:
 
 
 @attrs.frozen
-class Elements:
+class ElementIndices:
     """The single elements of the input that indices along an axis select.
 
     Attributes:
@@ -93,7 +93,7 @@ class Elements:
     inner: int = 1
 
     @classmethod
-    def of(cls, node: Node) -> "Elements":
+    def of(cls, node: Node) -> "ElementIndices":
         axis, shape, indices = node.options["axis"], node.operand("input").shape, operand(node, "indices")
         return cls(indices, shape[axis], indices.descriptor.shape[axis], math.prod(shape[axis + 1 :]))
 
@@ -102,7 +102,7 @@ class Elements:
         """How many are selected."""
         return self.indices.descriptor.element_count
 
-    def row(self, moving: Moving, number: str) -> str:
+    def row(self, moving: MovementKernel, number: str) -> str:
         """The number of the element that the index of a number selects."""
         outer = f"{number} / {self.count * self.below}u * {self.size}u"
         found = position(moving, self.indices, number, self.size)
@@ -120,7 +120,7 @@ class Elements:
 
 
 @attrs.frozen
-class Coordinates:
+class CoordinateIndices:
     """The slices of the input that coordinates select.
 
     Attributes:
@@ -134,7 +134,7 @@ class Coordinates:
     inner: int
 
     @classmethod
-    def of(cls, node: Node) -> "Coordinates":
+    def of(cls, node: Node) -> "CoordinateIndices":
         shape, indices = node.operand("input").shape, operand(node, "indices")
         length = indices.descriptor.shape[-1]
         return cls(indices, shape[:length], math.prod(shape[length:]))
@@ -144,7 +144,7 @@ class Coordinates:
         """How many are selected."""
         return self.indices.descriptor.element_count // len(self.sizes)
 
-    def row(self, moving: Moving, number: str) -> str:
+    def row(self, moving: MovementKernel, number: str) -> str:
         """The number of the slice that the coordinates of a number select."""
         length = len(self.sizes)
         found = [
@@ -165,20 +165,20 @@ class Coordinates:
 
 @kernels(indexing.scatter_elements)
 def scatter_elements(node: Node, lowering: Lowering) -> None:
-    scatter(lowering, node, Elements.of(node))
+    scatter(lowering, node, ElementIndices.of(node))
 
 
 @kernels(indexing.scatter_nd)
 def scatter_nd(node: Node, lowering: Lowering) -> None:
-    scatter(lowering, node, Coordinates.of(node))
+    scatter(lowering, node, CoordinateIndices.of(node))
 
 
-def scatter(lowering: Lowering, node: Node, places: Elements | Coordinates) -> None:
+def scatter(lowering: Lowering, node: Node, places: ElementIndices | CoordinateIndices) -> None:
     """Write the input, but where updates go, the last of them."""
     result = node.results[0]
     base, updates = (lowering.place(operand(node, name)) for name in ("input", "updates"))
     last = None if places.sought <= MOST_SOUGHT else last_updates(lowering, result, places)
-    moving = Moving(lowering, result, [base, updates], places.inner)
+    moving = MovementKernel(lowering, result, [base, updates], places.inner)
     inner = places.inner // moving.width
     lines = [f"  let row = i / {inner}u;"]
 
@@ -197,19 +197,18 @@ def scatter(lowering: Lowering, node: Node, places: Elements | Coordinates) -> N
     moving.emit(operator, result.descriptor.element_count, lowering.target(result), "\n".join(lines))
 
 
-def last_updates(lowering: Lowering, result: Output, places: Elements | Coordinates) -> Buffer:
+def last_updates(lowering: Lowering, result: Output, places: ElementIndices | CoordinateIndices) -> Buffer:
     """A table of words: for each slice of the output, the number of its last update, counted from 1; 0 for none."""
     rows = result.descriptor.element_count // places.inner
     table = lowering.scratch(MLOperandDescriptor("uint32", (rows,)))
-    main, workgroups = _main(rows, "  o[four] = vec4<u32>();")
+    main, workgroups = vec4_entry_point(rows, "  o[four] = vec4<u32>();")
     declared = declare([], [(table, "o", "vec4<u32>")])
     lowering.emit(Kernel("scatter clear", declared + main, (), (table,), workgroups))
-    moving = Moving(lowering, result, [], 1)
+    moving = MovementKernel(lowering, result, [], 1)
     lines = [
-        f"if (i + {lane}u < {places.updates}u) {{ atomicMax(&o[row_of(i + {lane}u)], i + {lane + 1}u); }}"
-        for lane in range(WIDTH)
+        f"if (i + {k}u < {places.updates}u) {{ atomicMax(&o[row_of(i + {k}u)], i + {k + 1}u); }}" for k in range(WIDTH)
     ]
     moving.define(f"fn row_of(i: u32) -> u32 {{ return {places.row(moving, 'i')}; }}")
-    main, workgroups = _main(places.updates, "\n".join(f"  {line}" for line in lines))
+    main, workgroups = vec4_entry_point(places.updates, "\n".join(f"  {line}" for line in lines))
     moving.finish("scatter find", main, workgroups, table, "atomic<u32>")
     return table

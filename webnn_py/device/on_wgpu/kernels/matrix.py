@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue, Term
-from webnn_py.device.on_wgpu.codegen.gemm.matrix_loader import Matrix
-from webnn_py.device.on_wgpu.codegen.gemm.selection import emit_best
-from webnn_py.device.on_wgpu.codegen.gemm.tiled import Product
+from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue, EpilogueOperand
+from webnn_py.device.on_wgpu.codegen.gemm.matrix_loader import MatrixLoader
+from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
+from webnn_py.device.on_wgpu.codegen.gemm.selection import emit_gemm
 from webnn_py.device.on_wgpu.records.element import WIDTH, literal
-from webnn_py.device.on_wgpu.records.layout import Layout, is_readable
+from webnn_py.device.on_wgpu.records.layout import Layout, is_gemm_readable
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.table import kernels
 from webnn_py.graph import Node, Value
@@ -47,7 +47,7 @@ def gemm(node: Node, lowering: Lowering) -> None:
     terms = []
     c = node.operands.get("c")
     if isinstance(c, Value):
-        terms.append(Term(c, lowering.place(c).layout))
+        terms.append(EpilogueOperand(c, lowering.place(c).layout))
 
     def combine(total: str, *addends: str) -> str:
         scaled = total if alpha == 1 else f"{total} * {literal(alpha, 'f32')}"
@@ -61,7 +61,7 @@ def gemm(node: Node, lowering: Lowering) -> None:
 
 def matrix_layout(lowering: Lowering, value: Value) -> Layout:
     """Where an operand lies; where it lies too oddly for the kernels, copied first."""
-    if not is_readable(lowering.place(value).layout):
+    if not is_gemm_readable(lowering.place(value).layout):
         lowering.dense(value)
     return lowering.place(value).layout
 
@@ -81,11 +81,11 @@ def emit_matrices(
         along = Layout((layout.shape[inner],), (layout.strides[inner],))
         buffer = lowering.place(value).buffer
         element = lowering.element(value)
-        sides.append(Matrix(buffer, element, batches, along, layout.shape[outer], layout.strides[outer]))
+        sides.append(MatrixLoader(buffer, element, batches, along, layout.shape[outer], layout.strides[outer]))
 
     def address(batch: str, row: str, column: str) -> str:
         return f"({batch} * {rows}u + {row}) * {columns}u + {column}"
 
-    fours = columns % WIDTH == 0
-    product = Product(math.prod(batch), sides[0], sides[1], address, fours, row_fours=rows % WIDTH == 0)
-    emit_best(lowering, product, epilogue)
+    vec4s = columns % WIDTH == 0
+    product = GemmProblem(math.prod(batch), sides[0], sides[1], address, vec4s, row_vec4s=rows % WIDTH == 0)
+    emit_gemm(lowering, product, epilogue)

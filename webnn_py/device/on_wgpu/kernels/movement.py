@@ -8,7 +8,7 @@ import numpy as np
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.on_wgpu.codegen.copies import copy_kernel
-from webnn_py.device.on_wgpu.codegen.data_movement import Moving
+from webnn_py.device.on_wgpu.codegen.data_movement import MovementKernel
 from webnn_py.device.on_wgpu.records.buffer import Buffer, Place
 from webnn_py.device.on_wgpu.records.layout import Layout, dense_strides
 from webnn_py.device.on_wgpu.records.lowering import Lowering
@@ -101,7 +101,7 @@ def join_aside(lowering: Lowering, like: Value, joined: Sequence[tuple[Place, in
 def join(lowering: Lowering, like: Value, joined: Sequence[tuple[Place, int]], outer: int, target: Buffer) -> None:
     """One kernel that writes rows, each made of a row of each of the joined tensors, given with their lengths."""
     lengths = [length for _, length in joined]
-    moving = Moving(lowering, like, [place for place, _ in joined], math.gcd(*lengths))
+    moving = MovementKernel(lowering, like, [place for place, _ in joined], math.gcd(*lengths))
     total = sum(lengths) // moving.width
     lines = [f"  let row = i / {total}u;", f"  let at = i % {total}u;"]
     start = 0
@@ -118,7 +118,7 @@ def triangular(node: Node, lowering: Lowering) -> None:
     result = node.results[0]
     *_, rows, columns = result.descriptor.shape
     place = lowering.place(next(iter(node.inputs)))
-    moving = Moving(lowering, result, [place], 1)
+    moving = MovementKernel(lowering, result, [place], 1)
     # Beyond the corners all diagonals keep everything, or nothing.
     diagonal = min(max(node.options["diagonal"], -rows), columns)
     distance = f"i32(i % {columns}u) - i32(i / {columns}u % {rows}u)"
@@ -128,7 +128,7 @@ def triangular(node: Node, lowering: Lowering) -> None:
 
 
 @attrs.frozen
-class Margin:
+class PaddedAxis:
     """An axis, or several that lie together and are not padded.
 
     Attributes:
@@ -160,9 +160,9 @@ def pad(node: Node, lowering: Lowering) -> None:
     place = lowering.place(next(iter(node.inputs)))
     margins = _margins(place.layout.shape, node.options["beginning_padding"], node.options["ending_padding"])
     run = margins[-1].size if margins[-1].padded == margins[-1].size else 1
-    moving = Moving(lowering, result, [place], run)
+    moving = MovementKernel(lowering, result, [place], run)
     if moving.width > 1:
-        margins[-1] = Margin(margins[-1].size // moving.width, 0, 0)
+        margins[-1] = PaddedAxis(margins[-1].size // moving.width, 0, 0)
     below = dense_strides([margin.padded for margin in margins])
     lines, outside = [], []
     for axis, margin in enumerate(margins):
@@ -178,15 +178,15 @@ def pad(node: Node, lowering: Lowering) -> None:
     moving.emit("pad", result.descriptor.element_count, lowering.target(result), "\n".join(lines))
 
 
-def _margins(shape: Sequence[int], beginning: Sequence[int], ending: Sequence[int]) -> list[Margin]:
+def _margins(shape: Sequence[int], beginning: Sequence[int], ending: Sequence[int]) -> list[PaddedAxis]:
     """The axes of a padding, with neighbours that are not padded merged; one at least."""
-    margins: list[Margin] = []
+    margins: list[PaddedAxis] = []
     for size, begin, end in zip(shape, beginning, ending, strict=True):
         if margins and begin == end == 0 and margins[-1].padded == margins[-1].size:
-            margins[-1] = Margin(margins[-1].size * size, 0, 0)
+            margins[-1] = PaddedAxis(margins[-1].size * size, 0, 0)
         else:
-            margins.append(Margin(size, begin, end))
-    return margins or [Margin(1, 0, 0)]
+            margins.append(PaddedAxis(size, begin, end))
+    return margins or [PaddedAxis(1, 0, 0)]
 
 
 def _bits_of_value(node: Node) -> int:

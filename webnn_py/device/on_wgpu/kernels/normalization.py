@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from webnn_py.device.on_wgpu.codegen.reduction.combiners import moments, nan_unless_finite
-from webnn_py.device.on_wgpu.codegen.reduction.kernels import emit_reduction
-from webnn_py.device.on_wgpu.codegen.reduction.operands import Operand, Target, label_of, read_or_compute
+from webnn_py.device.on_wgpu.codegen.reduction.operands import StoreTarget, TensorOperand, label_of, read_or_fuse
 from webnn_py.device.on_wgpu.codegen.reduction.pointwise import emit_pointwise
-from webnn_py.device.on_wgpu.codegen.reduction.register_rows import Plan, Rows
-from webnn_py.device.on_wgpu.codegen.reduction.rows import Lanes
+from webnn_py.device.on_wgpu.codegen.reduction.reduce import emit_reduction
+from webnn_py.device.on_wgpu.codegen.reduction.register_rows import RegisterRows, RegisterRowsPlan
+from webnn_py.device.on_wgpu.codegen.reduction.rows import ReductionRows
 from webnn_py.device.on_wgpu.records.element import literal
 from webnn_py.device.on_wgpu.records.layout import Layout
 from webnn_py.device.on_wgpu.records.lowering import Lowering
@@ -41,7 +41,7 @@ def _given(node: Node, name: str) -> Value | None:
 
 
 @composite(normalization.batch_normalization)
-def batch_normalization(node: Node, draw: RewriteBuilder) -> list[Value]:
+def batch_normalization(node: Node, builder: RewriteBuilder) -> list[Value]:
     """Element-wise operators, so that they fuse with others; what belongs to a feature folds when it is constant."""
     descriptor = node.outputs[0]
     shape = [descriptor.shape[axis] if axis == node.options["axis"] else 1 for axis in range(len(descriptor.shape))]
@@ -50,33 +50,33 @@ def batch_normalization(node: Node, draw: RewriteBuilder) -> list[Value]:
         value = _given(node, name)
         if value is None:
             return None
-        wide = draw.operand(value)
-        return wide if descriptor.data_type == "float32" else draw.cast(wide, "float32")
+        wide = builder.operand(value)
+        return wide if descriptor.data_type == "float32" else builder.cast(wide, "float32")
 
     def feature(value: MLOperand) -> MLOperand:
-        result: MLOperand = draw.reshape(value, shape)
+        result: MLOperand = builder.reshape(value, shape)
         return result
 
     x, mean, variance, scale, bias = map(operand, ("input", "mean", "variance", "scale", "bias"))
     assert x is not None and mean is not None and variance is not None  # noqa: PT018, S101 - required operands
-    deviation = draw.sqrt(draw.add(variance, draw.constant(_epsilon(node), data_type="float32")))
-    factor = draw.reciprocal(deviation) if scale is None else draw.div(scale, deviation)
-    result = draw.mul(draw.sub(x, feature(mean)), feature(factor))
+    deviation = builder.sqrt(builder.add(variance, builder.constant(_epsilon(node), data_type="float32")))
+    factor = builder.reciprocal(deviation) if scale is None else builder.div(scale, deviation)
+    result = builder.mul(builder.sub(x, feature(mean)), feature(factor))
     if bias is not None:
-        result = draw.add(result, feature(bias))
+        result = builder.add(result, feature(bias))
     if descriptor.data_type != "float32":
-        result = draw.cast(result, descriptor.data_type)
-    return [draw.value(result)]
+        result = builder.cast(result, descriptor.data_type)
+    return [builder.value(result)]
 
 
-@kernels(normalization.instance_normalization, computes="input")
+@kernels(normalization.instance_normalization, fuses="input")
 def instance_normalization(node: Node, lowering: Lowering) -> None:
     """Normalize over height and width; scale and bias lie along the channels."""
     _, channels, height, width = image_axes(node.options["layout"])
     _normalize(node, lowering, sorted((height, width)), [channels])
 
 
-@kernels(normalization.layer_normalization, computes="input")
+@kernels(normalization.layer_normalization, fuses="input")
 def layer_normalization(node: Node, lowering: Lowering) -> None:
     """Normalize over the axes; scale and bias lie along them, in their order."""
     axes = layer_axes(node.options["axes"], node.operand("input").rank)
@@ -86,72 +86,74 @@ def layer_normalization(node: Node, lowering: Lowering) -> None:
 def _normalize(node: Node, lowering: Lowering, axes: Sequence[int], parameter_axes: Sequence[int]) -> None:
     value = _given(node, "input")
     assert value is not None  # noqa: S101 - a required operand
-    lanes = Lanes(value.descriptor.shape, tuple(axes))
-    scale, bias = (_parameter(lowering, _given(node, name), lanes, parameter_axes) for name in ("scale", "bias"))
-    target = Target.behind_of(lowering, node.results[0], OWN_BUFFERS)
+    rows = ReductionRows(value.descriptor.shape, tuple(axes))
+    scale, bias = (_parameter(lowering, _given(node, name), rows, parameter_axes) for name in ("scale", "bias"))
+    target = StoreTarget.with_epilogue(lowering, node.results[0], OWN_BUFFERS)
     epsilon = literal(_epsilon(node), "f32")
-    plan = Plan.of(lanes, lowering.features, packed=target.element.per_one > 1)
+    plan = RegisterRowsPlan.of(rows, lowering.features, packed=target.element.per_one > 1)
     if plan is None:
-        _normalize_in_two(node, lowering, (Operand.of(lowering, value), scale, bias), lanes, epsilon, target)
+        _normalize_in_two(node, lowering, (TensorOperand.of(lowering, value), scale, bias), rows, epsilon, target)
         return
-    spare = lowering.features.max_storage_buffers - 3 - target.bound_behind  # scale, bias and output
-    source = read_or_compute(lowering, value, spare)
-    rows = Rows(lowering, label_of(node, source, target), lanes, plan)
-    elements = rows.read(source)
-    count = literal(lanes.count, "f32")
-    sums = rows.combine("+", rows.map(lambda _, x: x, elements, zero_beyond=True))
-    means = rows.let([f"{total} / {count}" for total in sums])
-    distances = rows.map(lambda output, x: f"{x} - {means[output]}", elements, zero_beyond=True)
-    squares = rows.combine("+", rows.map(lambda _, distance: f"{distance} * {distance}", distances))
-    factors = rows.let(
+    spare = lowering.features.max_storage_buffers - 3 - target.epilogue_buffers  # scale, bias and output
+    source = read_or_fuse(lowering, value, spare)
+    kernel = RegisterRows(lowering, label_of(node, source, target), rows, plan)
+    elements = kernel.read(source)
+    count = literal(rows.count, "f32")
+    sums = kernel.combine("+", kernel.map(lambda _, x: x, elements, zero_beyond=True))
+    means = kernel.let([f"{total} / {count}" for total in sums])
+    distances = kernel.map(lambda output, x: f"{x} - {means[output]}", elements, zero_beyond=True)
+    squares = kernel.combine("+", kernel.map(lambda _, distance: f"{distance} * {distance}", distances))
+    factors = kernel.let(
         [
             nan_unless_finite(f"1.0 / sqrt({total} / {count} + {epsilon})", mean)
             for total, mean in zip(squares, means, strict=True)
         ]
     )
-    results = rows.map(lambda output, distance: f"{distance} * {factors[output]}", distances)
+    results = kernel.map(lambda output, distance: f"{distance} * {factors[output]}", distances)
     if scale is not None:
-        results = rows.map(lambda _, result, factor: f"{result} * {factor}", results, rows.read(scale))
+        results = kernel.map(lambda _, result, factor: f"{result} * {factor}", results, kernel.read(scale))
     if bias is not None:
-        results = rows.map(lambda _, result, term: f"{result} + {term}", results, rows.read(bias))
-    rows.write(results, target)
+        results = kernel.map(lambda _, result, term: f"{result} + {term}", results, kernel.read(bias))
+    kernel.write(results, target)
 
 
-def _parameter(lowering: Lowering, value: Value | None, lanes: Lanes, axes: Sequence[int]) -> Operand | None:
+def _parameter(
+    lowering: Lowering, value: Value | None, rows: ReductionRows, axes: Sequence[int]
+) -> TensorOperand | None:
     """A scale or a bias, repeated beside the whole input."""
     if value is None:
         return None
     place = lowering.place(value)
-    strides = [0] * len(lanes.shape)
+    strides = [0] * len(rows.shape)
     for axis, stride in zip(axes, place.layout.strides, strict=True):
         strides[axis] = stride
-    layout = Layout(lanes.shape, tuple(strides), place.layout.offset)
-    return Operand(place.buffer, lowering.element(value), layout)
+    layout = Layout(rows.shape, tuple(strides), place.layout.offset)
+    return TensorOperand(place.buffer, lowering.element(value), layout)
 
 
-# --- lanes that are too long for one kernel ------------------------------------------------------------------
+# --- rows that are too long for one kernel ------------------------------------------------------------------
 
 
 def _normalize_in_two(
     node: Node,
     lowering: Lowering,
-    operands: tuple[Operand, Operand | None, Operand | None],
-    lanes: Lanes,
+    operands: tuple[TensorOperand, TensorOperand | None, TensorOperand | None],
+    rows: ReductionRows,
     epsilon: str,
-    target: Target,
+    target: StoreTarget,
 ) -> None:
     """First the means and the variances, then the results."""
     operand, scale, bias = operands
     label = label_of(node, operand, target)
-    statistics = [Target.between(lowering, "f32", lanes.outputs) for _ in range(2)]
-    emit_reduction(lowering, f"{label} (moments)", [operand], lanes, moments(epsilon), statistics)
-    beside = lanes.beside(Layout.dense([lanes.shape[axis] for axis in lanes.kept]))
+    statistics = [StoreTarget.between(lowering, "f32", rows.outputs) for _ in range(2)]
+    emit_reduction(lowering, f"{label} (moments)", [operand], rows, moments(epsilon), statistics)
+    beside = rows.beside(Layout.dense([rows.shape[axis] for axis in rows.kept]))
 
     def compute(x: str, mean: str, factor: str, *parameters: str) -> str:
         rest = list(parameters)
         scaled = f"({x} - {mean}) * {factor}" + (f" * {rest.pop(0)}" if scale is not None else "")
         return f"{scaled} + {rest.pop(0)}" if bias is not None else scaled
 
-    beside_input = [Operand(item.buffer, item.element, beside) for item in statistics]
+    beside_input = [TensorOperand(item.buffer, item.element, beside) for item in statistics]
     parameters = [parameter for parameter in (scale, bias) if parameter is not None]
-    emit_pointwise(lowering, label, [operand, *beside_input, *parameters], lanes.shape, compute, target)
+    emit_pointwise(lowering, label, [operand, *beside_input, *parameters], rows.shape, compute, target)

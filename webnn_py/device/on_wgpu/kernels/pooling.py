@@ -9,10 +9,10 @@ from typing import Any, Final
 import attrs
 import numpy as np
 
-from webnn_py.device.on_wgpu.codegen.entry_point import _main
+from webnn_py.device.on_wgpu.codegen.entry_point import vec4_entry_point
 from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue
-from webnn_py.device.on_wgpu.codegen.expressions import wrapped
-from webnn_py.device.on_wgpu.codegen.map_kernel import Body
+from webnn_py.device.on_wgpu.codegen.expressions import wrapping_literal
+from webnn_py.device.on_wgpu.codegen.map_kernel import MapKernel
 from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.layout import Layout
 from webnn_py.device.on_wgpu.records.lowering import Lowering
@@ -27,7 +27,7 @@ MOST_UNROLLED: Final = 49
 
 
 @attrs.frozen
-class Pool:
+class PoolingShape:
     """What a node pools, and how.
 
     Attributes:
@@ -47,7 +47,9 @@ class Pool:
     nchw: bool
 
     @classmethod
-    def of(cls, node: Node, begin: str, combine: Callable[[str, str], str], finish: Callable[[str, str], str]) -> Pool:
+    def of(
+        cls, node: Node, begin: str, combine: Callable[[str, str], str], finish: Callable[[str, str], str]
+    ) -> PoolingShape:
         """Read a node."""
         layout = node.options["layout"]
         _, channels, height, width = image_shape(node.outputs[0].shape, layout)
@@ -73,8 +75,8 @@ class Pool:
         """
         vertical, horizontal = self.slides
         lines = [
-            f"let h0 = row * {vertical.stride}u + {wrapped(-vertical.begin)};",
-            f"let w0 = column * {horizontal.stride}u + {wrapped(-horizontal.begin)};",
+            f"let h0 = row * {vertical.stride}u + {wrapping_literal(-vertical.begin)};",
+            f"let w0 = column * {horizontal.stride}u + {wrapping_literal(-horizontal.begin)};",
             "var elements = 0u;",
         ]
         if self.taps <= MOST_UNROLLED:
@@ -115,29 +117,31 @@ def max_pool2d(node: Node, lowering: Lowering) -> None:
     data_type = np.dtype(element.data_type)
     lowest = -inf if data_type.kind == "f" else int(np.iinfo(data_type).min)
     function = "maximum" if data_type.kind == "f" else "max"
-    pool = Pool.of(
+    pool = PoolingShape.of(
         node, element.literal(lowest), lambda total, x: f"{function}({total}, {x})", lambda total, _count: total
     )
-    emit_pool(node, lowering, pool)
+    emit_pooling(node, lowering, pool)
 
 
 @kernels(pooling.average_pool2d)
 def average_pool2d(node: Node, lowering: Lowering) -> None:
-    pool = Pool.of(node, "0.0", lambda total, x: f"{total} + {x}", lambda total, count: f"{total} / {count}")
-    emit_pool(node, lowering, pool)
+    pool = PoolingShape.of(node, "0.0", lambda total, x: f"{total} + {x}", lambda total, count: f"{total} / {count}")
+    emit_pooling(node, lowering, pool)
 
 
 @kernels(pooling.l2_pool2d)
 def l2_pool2d(node: Node, lowering: Lowering) -> None:
-    pool = Pool.of(node, "0.0", lambda total, x: f"fma({x}, {x}, {total})", lambda total, _count: f"root({total})")
-    emit_pool(node, lowering, pool)
+    pool = PoolingShape.of(
+        node, "0.0", lambda total, x: f"fma({x}, {x}, {total})", lambda total, _count: f"root({total})"
+    )
+    emit_pooling(node, lowering, pool)
 
 
 # --- whole images ------------------------------------------------------------------------------------------------
 
 
 def whole(node: Node, builder: RewriteBuilder) -> list[Value] | None:
-    """Draw pooling with one window, the whole image, as a reduction."""
+    """Make pooling with one window, the whole image, a reduction."""
     layout: Any = node.options["layout"]
     _, _, *outputs = image_shape(node.outputs[0].shape, layout)
     is_whole = all(
@@ -168,18 +172,18 @@ composite(pooling.l2_pool2d)(whole)
 # --- window by window --------------------------------------------------------------------------------------------
 
 
-def emit_pool(node: Node, lowering: Lowering, pool: Pool) -> None:
+def emit_pooling(node: Node, lowering: Lowering, pool: PoolingShape) -> None:
     """The kernel of any pooling."""
     (value,) = node.inputs
-    if not pool.nchw and pool.sizes[0] % WIDTH == 0 and lowering.place(value).layout.fours() is not None:
+    if not pool.nchw and pool.sizes[0] % WIDTH == 0 and lowering.place(value).layout.vec4s() is not None:
         emit_channels(node, lowering, pool)
     else:
-        body = Body(lowering, node)
-        body.finish(element_of(value, body, pool))
+        kernel = MapKernel(lowering, node)
+        kernel.finish(element_of(value, kernel, pool))
 
 
-def element_of(value: Value, body: Body, pool: Pool) -> str:
-    """The body that computes one element."""
+def element_of(value: Value, kernel: MapKernel, pool: PoolingShape) -> str:
+    """The statements that compute one element."""
     channels, height, width = pool.sizes
     vertical, horizontal = pool.slides
     if pool.nchw:
@@ -190,39 +194,39 @@ def element_of(value: Value, body: Body, pool: Pool) -> str:
         lines = [f"let column = i / {channels}u % {width}u;", f"let row = i / {channels * width}u % {height}u;"]
         lines.append(f"let image = i / {channels * width * height}u * {vertical.size}u;")
         index = f"((image + h) * {horizontal.size}u + w) * {channels}u + i % {channels}u"
-    add = f"let x = {body.load(value, index)}; total = {pool.combine('total', 'x')};"
+    add = f"let x = {kernel.load(value, index)}; total = {pool.combine('total', 'x')};"
     lines += [f"var total = {pool.begin};", *pool.through(add), f"return {pool.finish('total', 'count')};"]
     return "\n".join(f"  {line}" for line in lines)
 
 
-def emit_channels(node: Node, lowering: Lowering, pool: Pool) -> None:
+def emit_channels(node: Node, lowering: Lowering, pool: PoolingShape) -> None:
     """Each invocation pools four channels of a place, which lie side by side."""
     (value,) = node.inputs
     place = lowering.place(value)
     element = lowering.element(value)
     channels, height, width = pool.sizes
-    fours = channels // WIDTH
-    totals = [f"total{lane}" for lane in range(WIDTH)]
-    add = f"let x = images[{_four_of(place.layout)}];"
-    for lane, (total, part) in enumerate(zip(totals, element.unpack("x"), strict=True)):
-        add += f" let x{lane} = {part}; {total} = {pool.combine(total, f'x{lane}')};"
+    vec4s = channels // WIDTH
+    totals = [f"total{component}" for component in range(WIDTH)]
+    add = f"let x = images[{_vec4_of(place.layout)}];"
+    for component, (total, part) in enumerate(zip(totals, element.unpack("x"), strict=True)):
+        add += f" let x{component} = {part}; {total} = {pool.combine(total, f'x{component}')};"
     results = ", ".join(pool.finish(total, "count") for total in totals)
     lines = [
-        f"let channel = four % {fours}u;",
-        f"let column = four / {fours}u % {width}u;",
-        f"let row = four / {fours * width}u % {height}u;",
-        f"let image = four / {fours * width * height}u;",
+        f"let channel = four % {vec4s}u;",
+        f"let column = four / {vec4s}u % {width}u;",
+        f"let row = four / {vec4s * width}u % {height}u;",
+        f"let image = four / {vec4s * width * height}u;",
         *(f"var {total} = {pool.begin};" for total in totals),
         *pool.through(add),
         f"finish(four, vec4<{element.compute}>({results}));",
     ]
     epilogue = Epilogue(lowering, node, own_buffers=2)
-    main, workgroups = _main(epilogue.count, "\n".join(f"  {line}" for line in lines))
-    reads = [(place.buffer, "images", element.four)]
-    lowering.emit(epilogue.write(fours=True).kernel(epilogue.label, reads, [main], "", workgroups))
+    main, workgroups = vec4_entry_point(epilogue.count, "\n".join(f"  {line}" for line in lines))
+    reads = [(place.buffer, "images", element.vec4)]
+    lowering.emit(epilogue.write(vec4s=True).kernel(epilogue.label, reads, [main], "", workgroups))
 
 
-def _four_of(layout: Layout) -> str:
-    """The number of a four of channels."""
-    image, height, width = (wrapped(stride // WIDTH) for stride in layout.strides[:3])
+def _vec4_of(layout: Layout) -> str:
+    """The number of a vec4 of channels."""
+    image, height, width = (wrapping_literal(stride // WIDTH) for stride in layout.strides[:3])
     return f"{layout.offset // WIDTH}u + image * {image} + h * {height} + w * {width} + channel"

@@ -1,4 +1,4 @@
-"""Recurrent networks, drawn with other operators: all time steps share one product of the input and the weight."""
+"""Recurrent networks, expanded into other operators: all time steps share one product of the input and the weight."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NETWORKS: dict[Operator[..., Any], Any] = {
 
 
 def unrolled(node: Node, builder: RewriteBuilder) -> list[Value]:
-    """Draw a network as its cells, a cell as products and element-wise operators.
+    """Expand a network into its cells, a cell into products and element-wise operators.
 
     float16 networks compute in float32 and round once at the end, so that errors do not grow from step to step.
     """
@@ -27,8 +27,8 @@ def unrolled(node: Node, builder: RewriteBuilder) -> list[Value]:
     operands = {name: builder.operand(value) for name, value in node.operands.items() if isinstance(value, Value)}
     if narrow:
         operands = {name: builder.cast(operand, "float32") for name, operand in operands.items()}
-    drawn = NETWORKS[node.operator](builder, **operands, **node.options)
-    outputs = drawn if isinstance(drawn, list) else [drawn]
+    results = NETWORKS[node.operator](builder, **operands, **node.options)
+    outputs = results if isinstance(results, list) else [results]
     if narrow:
         outputs = [builder.cast(output, "float16") for output in outputs]
     return [builder.value(output) for output in outputs]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from webnn_py.device.on_wgpu.codegen.reduction.combiners import (
     SUM_SCALE,
-    Reduction,
+    Combiner,
     extreme,
     folding,
     log_sum_exp,
@@ -14,9 +14,9 @@ from webnn_py.device.on_wgpu.codegen.reduction.combiners import (
     root_of_squares,
     scaled_sum,
 )
-from webnn_py.device.on_wgpu.codegen.reduction.kernels import emit_reduction
-from webnn_py.device.on_wgpu.codegen.reduction.operands import Operand, Target, label_of, read_or_compute
-from webnn_py.device.on_wgpu.codegen.reduction.rows import Lanes
+from webnn_py.device.on_wgpu.codegen.reduction.operands import StoreTarget, TensorOperand, label_of, read_or_fuse
+from webnn_py.device.on_wgpu.codegen.reduction.reduce import emit_reduction
+from webnn_py.device.on_wgpu.codegen.reduction.rows import ReductionRows
 from webnn_py.device.on_wgpu.codegen.reduction.scan import emit_scan
 from webnn_py.device.on_wgpu.records.element import literal
 from webnn_py.device.on_wgpu.records.lowering import Lowering
@@ -31,44 +31,44 @@ def _input(node: Node) -> Value:
     return value
 
 
-def _reduce(node: Node, lowering: Lowering, how: Reduction, axes: Sequence[int] | None) -> None:
+def _reduce(node: Node, lowering: Lowering, how: Combiner, axes: Sequence[int] | None) -> None:
     shape = node.operand("input").shape
     reduced = tuple(range(len(shape))) if axes is None else tuple(sorted(axes))
     # A kernel binds the variables of partial results, to write or to read them, and the output.
     own_buffers = len(how.kinds) + 1
-    target = Target.behind_of(lowering, node.results[0], own_buffers)
-    spare = lowering.features.max_storage_buffers - own_buffers - target.bound_behind
-    source = read_or_compute(lowering, _input(node), spare)
-    emit_reduction(lowering, label_of(node, source, target), [source], Lanes(shape, reduced), how, [target])
+    target = StoreTarget.with_epilogue(lowering, node.results[0], own_buffers)
+    spare = lowering.features.max_storage_buffers - own_buffers - target.epilogue_buffers
+    source = read_or_fuse(lowering, _input(node), spare)
+    emit_reduction(lowering, label_of(node, source, target), [source], ReductionRows(shape, reduced), how, [target])
 
 
 def _kind(node: Node, lowering: Lowering) -> str:
     return lowering.element(_input(node)).compute
 
 
-@kernels(reduction.reduce_sum, computes="input")
+@kernels(reduction.reduce_sum, fuses="input")
 def reduce_sum(node: Node, lowering: Lowering) -> None:
     _reduce(node, lowering, folding(_kind(node, lowering), "+", 0), node.options["axes"])
 
 
-@kernels(reduction.reduce_product, computes="input")
+@kernels(reduction.reduce_product, fuses="input")
 def reduce_product(node: Node, lowering: Lowering) -> None:
     _reduce(node, lowering, folding(_kind(node, lowering), "*", 1), node.options["axes"])
 
 
-@kernels(reduction.reduce_l1, computes="input")
+@kernels(reduction.reduce_l1, fuses="input")
 def reduce_l1(node: Node, lowering: Lowering) -> None:
     kind = _kind(node, lowering)
     absolute = "{}" if kind in ("u32", "u64") else "abs({})"
     _reduce(node, lowering, folding(kind, "+", 0, (absolute,)), node.options["axes"])
 
 
-@kernels(reduction.reduce_sum_square, computes="input")
+@kernels(reduction.reduce_sum_square, fuses="input")
 def reduce_sum_square(node: Node, lowering: Lowering) -> None:
     _reduce(node, lowering, folding(_kind(node, lowering), "+", 0, ("({0} * {0})",)), node.options["axes"])
 
 
-@kernels(reduction.reduce_mean, computes="input")
+@kernels(reduction.reduce_mean, fuses="input")
 def reduce_mean(node: Node, lowering: Lowering) -> None:
     operand, result = node.operand("input"), node.outputs[0]
     count = literal(operand.element_count / result.element_count, "f32")
@@ -79,7 +79,7 @@ def reduce_mean(node: Node, lowering: Lowering) -> None:
     _reduce(node, lowering, how, node.options["axes"])
 
 
-@kernels(reduction.reduce_log_sum, computes="input")
+@kernels(reduction.reduce_log_sum, fuses="input")
 def reduce_log_sum(node: Node, lowering: Lowering) -> None:
     if node.operand("input").data_type == "float16":
         how = folding("f32", "+", 0, finish=lambda variables: f"log_f32({variables[0]})")
@@ -88,7 +88,7 @@ def reduce_log_sum(node: Node, lowering: Lowering) -> None:
     _reduce(node, lowering, how, node.options["axes"])
 
 
-@kernels(reduction.reduce_l2, computes="input")
+@kernels(reduction.reduce_l2, fuses="input")
 def reduce_l2(node: Node, lowering: Lowering) -> None:
     if node.operand("input").data_type == "float16":
         how = folding("f32", "+", 0, ("({0} * {0})",), lambda variables: f"sqrt({variables[0]})")
@@ -97,18 +97,18 @@ def reduce_l2(node: Node, lowering: Lowering) -> None:
     _reduce(node, lowering, how, node.options["axes"])
 
 
-@kernels(reduction.reduce_log_sum_exp, computes="input")
+@kernels(reduction.reduce_log_sum_exp, fuses="input")
 def reduce_log_sum_exp(node: Node, lowering: Lowering) -> None:
     how = log_sum_exp(lambda variables: [f"log_f32({variables[1]}) + {variables[0]}"])
     _reduce(node, lowering, how, node.options["axes"])
 
 
-@kernels(reduction.reduce_max, computes="input")
+@kernels(reduction.reduce_max, fuses="input")
 def reduce_max(node: Node, lowering: Lowering) -> None:
     _reduce(node, lowering, extreme(_kind(node, lowering), "max"), node.options["axes"])
 
 
-@kernels(reduction.reduce_min, computes="input")
+@kernels(reduction.reduce_min, fuses="input")
 def reduce_min(node: Node, lowering: Lowering) -> None:
     _reduce(node, lowering, extreme(_kind(node, lowering), "min"), node.options["axes"])
 
@@ -119,26 +119,26 @@ def _arg(node: Node, lowering: Lowering, *, highest: bool) -> None:
     _reduce(node, lowering, how, [node.options["axis"]])
 
 
-@kernels(reduction.arg_max, computes="input")
+@kernels(reduction.arg_max, fuses="input")
 def arg_max(node: Node, lowering: Lowering) -> None:
     _arg(node, lowering, highest=True)
 
 
-@kernels(reduction.arg_min, computes="input")
+@kernels(reduction.arg_min, fuses="input")
 def arg_min(node: Node, lowering: Lowering) -> None:
     _arg(node, lowering, highest=False)
 
 
 @kernels(reduction.cumulative_sum)
 def cumulative_sum(node: Node, lowering: Lowering) -> None:
-    operand = Operand.of(lowering, _input(node))
-    target = Target.of(lowering, node.results[0])
+    operand = TensorOperand.of(lowering, _input(node))
+    target = StoreTarget.of(lowering, node.results[0])
     shape = node.operand("input").shape
     emit_scan(
         lowering,
         f"{node.operator.spec_name} {operand.data_type}",
         operand,
-        Lanes(shape, (node.options["axis"],)),
+        ReductionRows(shape, (node.options["axis"],)),
         folding(operand.element.compute, "+", 0),
         target,
         exclusive=node.options["exclusive"],

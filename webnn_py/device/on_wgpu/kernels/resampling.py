@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.on_wgpu.codegen.data_movement import Moving
-from webnn_py.device.on_wgpu.codegen.map_kernel import Body
+from webnn_py.device.on_wgpu.codegen.data_movement import MovementKernel
+from webnn_py.device.on_wgpu.codegen.map_kernel import MapKernel
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.table import kernels
 from webnn_py.graph import Constant, Node
@@ -20,7 +20,7 @@ from webnn_py.operators import resampling
 
 
 @attrs.frozen
-class Axis:
+class ResampledAxis:
     """One of the two axes.
 
     Attributes:
@@ -59,7 +59,7 @@ def _table(numbers: NDArray[np.int64]) -> Constant:
 def resample2d(node: Node, lowering: Lowering) -> None:
     shape, new_shape = node.operand("input").shape, node.outputs[0].shape
     first, second = sorted(node.options["axes"] or (2, 3))
-    rows, columns = Axis(shape[first], new_shape[first]), Axis(shape[second], new_shape[second])
+    rows, columns = ResampledAxis(shape[first], new_shape[first]), ResampledAxis(shape[second], new_shape[second])
     between, inner = math.prod(shape[first + 1 : second]), math.prod(shape[second + 1 :])
     geometry = Geometry(rows, columns, between, inner)
     if node.options["mode"] == "nearest-neighbor":
@@ -79,8 +79,8 @@ class Geometry:
         inner: elements behind them.
     """
 
-    rows: Axis
-    columns: Axis
+    rows: ResampledAxis
+    columns: ResampledAxis
     between: int
     inner: int
 
@@ -101,7 +101,7 @@ class Geometry:
 def nearest(node: Node, lowering: Lowering, geometry: Geometry) -> None:
     result = node.results[0]
     place = lowering.place(next(iter(node.inputs)))
-    moving = Moving(lowering, result, [place], geometry.inner)
+    moving = MovementKernel(lowering, result, [place], geometry.inner)
     geometry = attrs.evolve(geometry, inner=geometry.inner // moving.width)
     row = moving.number(geometry.rows.nearest(), "row")
     column = moving.number(geometry.columns.nearest(), "column")
@@ -110,21 +110,22 @@ def nearest(node: Node, lowering: Lowering, geometry: Geometry) -> None:
 
 
 def linear(node: Node, lowering: Lowering, geometry: Geometry) -> None:
-    body = Body(lowering, node)
+    kernel = MapKernel(lowering, node)
     images = next(iter(node.inputs))
     lines = [geometry.coordinates()]
 
     for axis, at in ((geometry.rows, "row"), (geometry.columns, "column")):
         neighbors = axis.neighbors()
         for index, part in enumerate(("below", "above", "weight")):
-            word = body.load(neighbors, f"{at} + {index * axis.new_size}u")
+            word = kernel.load(neighbors, f"{at} + {index * axis.new_size}u")
             lines.append(f"  let {at}_{part} = {f'bitcast<f32>({word})' if part == 'weight' else word};")
     for row in ("below", "above"):
         low, high = (
-            f"f32({body.load(images, geometry.source(f'row_{row}', f'column_{side}'))})" for side in ("below", "above")
+            f"f32({kernel.load(images, geometry.source(f'row_{row}', f'column_{side}'))})"
+            for side in ("below", "above")
         )
         lines.append(f"  let {row} = {low} * (1.0 - column_weight) + {high} * column_weight;")
     mixed = "below * (1.0 - row_weight) + above * row_weight"
-    output = body.output.compute
+    output = kernel.output.compute
     lines.append(f"  return {mixed};" if output == "f32" else f"  return {output}(round({mixed}));")
-    body.finish("\n".join(lines))
+    kernel.finish("\n".join(lines))

@@ -39,7 +39,7 @@ Allocate = Callable[[int, str], DeviceMemory]
 
 
 @attrs.frozen
-class Range:
+class BufferRange:
     """A part of a buffer, or all of it, in bytes."""
 
     buffer: DeviceMemory
@@ -47,12 +47,12 @@ class Range:
     byte_length: int
 
     @classmethod
-    def whole(cls, buffer: DeviceMemory) -> Range:
+    def whole(cls, buffer: DeviceMemory) -> BufferRange:
         """All of a buffer."""
         return cls(buffer, 0, buffer.size)
 
 
-def place_blocks(kernels: Sequence[Kernel], largest: int, allocate: Allocate) -> dict[Buffer, Range]:
+def place_blocks(kernels: Sequence[Kernel], largest: int, allocate: Allocate) -> dict[Buffer, BufferRange]:
     """Give blocks memory that no other block has which is needed at the same time.
 
     Args:
@@ -72,7 +72,7 @@ def place_blocks(kernels: Sequence[Kernel], largest: int, allocate: Allocate) ->
         end = max(offset + intervals[buffer].byte_length for buffer, offset in fitting.items())
         arena = allocate(end, "intermediates")
         places |= {
-            buffer: Range(arena, offset, intervals.pop(buffer).byte_length) for buffer, offset in fitting.items()
+            buffer: BufferRange(arena, offset, intervals.pop(buffer).byte_length) for buffer, offset in fitting.items()
         }
     return places
 
@@ -87,9 +87,9 @@ def _intervals(kernels: Sequence[Kernel]) -> dict[Buffer, Interval]:
     return {buffer: Interval(*span, padded(buffer.byte_length)) for buffer, span in spans.items()}
 
 
-def _place_apart(intervals: Mapping[Buffer, Interval], allocate: Allocate) -> dict[Buffer, Range]:
+def _place_apart(intervals: Mapping[Buffer, Interval], allocate: Allocate) -> dict[Buffer, BufferRange]:
     """Give each block a buffer that it shares with blocks needed at other times, the largest first."""
-    places: dict[Buffer, Range] = {}
+    places: dict[Buffer, BufferRange] = {}
     shared: list[tuple[DeviceMemory, list[Interval]]] = []
     for buffer, interval in sorted(intervals.items(), key=lambda item: -item[1].byte_length):
         found = next((item for item in shared if not any(map(interval.overlaps, item[1]))), None)
@@ -97,5 +97,5 @@ def _place_apart(intervals: Mapping[Buffer, Interval], allocate: Allocate) -> di
             found = (allocate(interval.byte_length, "intermediate apart"), [])
             shared.append(found)
         found[1].append(interval)
-        places[buffer] = Range(found[0], 0, interval.byte_length)
+        places[buffer] = BufferRange(found[0], 0, interval.byte_length)
     return places

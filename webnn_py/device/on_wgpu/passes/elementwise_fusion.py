@@ -12,7 +12,7 @@ from webnn_py.graph import Graph, Node, Output, Value
 MOST_FUSED: Final = 100
 
 
-class Fusion:
+class ElementwiseFusion:
     """The element-wise nodes of a graph, each with the node in whose kernel it is computed.
 
     Attributes:
@@ -80,12 +80,12 @@ class Fusion:
         readers = self.readers.get(value, [])
         if value in self._written or len(readers) != 1:
             return False
-        name = entry_of(readers[0]).computes
+        name = entry_of(readers[0]).fuses
         return name is not None and readers[0].operands[name] is value
 
     # --- behind a node that is not element-wise --------------------------------------------------------------
 
-    def take_behind(self, value: Value, is_ready: Callable[[Value], bool], spare_buffers: int) -> Node | None:
+    def take_epilogue(self, value: Value, is_ready: Callable[[Value], bool], spare_buffers: int) -> Node | None:
         """The last of the element-wise nodes that a value's own kernel may compute as well; None if there is none.
 
         These nodes alone read the value, have its shape, and all that they read besides lies ready, in at most

@@ -1,4 +1,4 @@
-"""Horizontal fusion: several linear layers of one input, such as attention's queries, keys and values, drawn as one.
+"""Horizontal fusion: several linear layers of one input, such as attention's queries, keys and values, as one.
 
 One kernel takes the place of several, each of which would leave most of a GPU idle. What these returned are parts of
 what the single one returns; so it is done only where other products alone read them, in ways that need no copy.
@@ -14,7 +14,7 @@ import numpy as np
 
 from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.graph_queries import readers_of
-from webnn_py.device.on_wgpu.records.layout import Layout, dense_strides, is_readable
+from webnn_py.device.on_wgpu.records.layout import Layout, dense_strides, is_gemm_readable
 from webnn_py.device.on_wgpu.records.table import entry_of
 from webnn_py.device.plan import split_constant
 from webnn_py.device.rewriting import RewriteBuilder, rewrite
@@ -26,7 +26,7 @@ MOST_BYTES: Final = 2**26
 
 
 @attrs.frozen
-class Linear:
+class LinearLayer:
     """A linear layer: a product with a constant matrix, and the addition of a constant row, if there is one.
 
     Attributes:
@@ -43,7 +43,7 @@ class Linear:
 
     @property
     def family(self) -> object:
-        """What siblings have in common."""
+        """What layers that can be fused have in common."""
         return self.node.operator, self.node.operands["a"], tuple(self.node.options.items()), self.bias is None
 
     @property
@@ -51,10 +51,10 @@ class Linear:
         return self.result.descriptor.shape[-1]
 
 
-def join_siblings(graph: Graph) -> Graph:
+def fuse_horizontally(graph: Graph) -> Graph:
     """The same graph with fewer products."""
-    search = Search(graph)
-    families: dict[object, list[Linear]] = {}
+    search = LinearLayerSearch(graph)
+    families: dict[object, list[LinearLayer]] = {}
     for node in graph.nodes:
         linear = search.linear(node)
         if linear is not None:
@@ -62,46 +62,46 @@ def join_siblings(graph: Graph) -> Graph:
     joinable = [search.joinable(family) for family in families.values()]
     joined = {family[0].node: family for family in joinable if family}
 
-    def draw(node: Node, current: Node) -> Mapping[Value, Value] | None:
-        return draw_joined(joined[node], current) if node in joined else None
+    def replace(node: Node, current: Node) -> Mapping[Value, Value] | None:
+        return build_fused(joined[node], current) if node in joined else None
 
-    return rewrite(graph, draw)
+    return rewrite(graph, replace)
 
 
-def draw_joined(family: Sequence[Linear], product: Node) -> dict[Value, Value]:
-    """Draw a single product like the family's first; returns what takes the place of each result."""
-    drawing = RewriteBuilder()
+def build_fused(family: Sequence[LinearLayer], product: Node) -> dict[Value, Value]:
+    """Make a single product like the family's first; returns what takes the place of each result."""
+    builder = RewriteBuilder()
     a = product.operands["a"]
     assert isinstance(a, Value)  # noqa: S101 - for type checkers
     axis = 0 if product.options.get("b_transpose") else 1
-    weight = drawing.concat([drawing.operand(linear.weight) for linear in family], axis)
-    biases = [drawing.operand(linear.bias) for linear in family if linear.bias is not None]
-    bias = drawing.concat(biases, 0) if biases else None
+    weight = builder.concat([builder.operand(linear.weight) for linear in family], axis)
+    biases = [builder.operand(linear.bias) for linear in family if linear.bias is not None]
+    bias = builder.concat(biases, 0) if biases else None
     if product.operator is matrix.gemm:
-        drawn = drawing.gemm(drawing.operand(a), weight, **{**product.options, "c": bias})
+        fused = builder.gemm(builder.operand(a), weight, **{**product.options, "c": bias})
     else:
-        drawn = drawing.matmul(drawing.operand(a), weight)
-        drawn = drawn if bias is None else drawing.add(drawn, bias)
-    parts = drawing.split(drawn, [linear.columns for linear in family], axis=len(drawn.shape) - 1)
-    return {linear.result: drawing.value(part) for linear, part in zip(family, parts, strict=True)}
+        fused = builder.matmul(builder.operand(a), weight)
+        fused = fused if bias is None else builder.add(fused, bias)
+    parts = builder.split(fused, [linear.columns for linear in family], axis=len(fused.shape) - 1)
+    return {linear.result: builder.value(part) for linear, part in zip(family, parts, strict=True)}
 
 
-def part_of(linear: Linear, family: Sequence[Linear]) -> Layout:
+def part_of(linear: LinearLayer, family: Sequence[LinearLayer]) -> Layout:
     """How a result lies that is a part of a single product's, but for where it begins."""
     shape = linear.result.descriptor.shape
     total = sum(member.columns for member in family)
     return Layout(shape, dense_strides((*shape[:-1], total)))
 
 
-class Search:
-    """Looks for siblings in a graph."""
+class LinearLayerSearch:
+    """Looks for linear layers in a graph that can be fused."""
 
     def __init__(self, graph: Graph) -> None:
         self._outputs = set(graph.outputs.values())
         self._constant = set(split_constant(graph)[0])
         self._readers = readers_of(graph)
 
-    def linear(self, node: Node) -> Linear | None:
+    def linear(self, node: Node) -> LinearLayer | None:
         """The linear layer that begins with a node, or None if it is no product with a constant matrix."""
         if node.operator not in (matrix.matmul, matrix.gemm) or node in self._constant:
             return None
@@ -114,10 +114,10 @@ class Search:
         if columns % WIDTH or len(weight.descriptor.shape) != 2 or not self._is_own_constant(weight):
             return None
         if bias is None:
-            return Linear(node, weight, None, result)
+            return LinearLayer(node, weight, None, result)
         assert isinstance(bias, Value)  # noqa: S101 - for type checkers
         is_row = bias.descriptor.shape == (columns,) and self._is_own_constant(bias)
-        return Linear(node, weight, bias, result) if is_row else None
+        return LinearLayer(node, weight, bias, result) if is_row else None
 
     def _addition(self, product: Value) -> tuple[Value | None, Value]:
         """What alone is added to a product, and the sum; None and the product if nothing is."""
@@ -135,7 +135,7 @@ class Search:
             return isinstance(value.data, np.ndarray)
         return isinstance(value, Output) and value.node in self._constant
 
-    def joinable(self, family: Sequence[Linear]) -> list[Linear]:
+    def joinable(self, family: Sequence[LinearLayer]) -> list[LinearLayer]:
         """Those of a family that a single product is to take the place of."""
         readable = [linear for linear in family if self._can_be_read(linear.result, part_of(linear, family))]
         weight = sum(linear.weight.descriptor.byte_length for linear in readable)
@@ -149,7 +149,7 @@ class Search:
         for node in self._readers.get(value, []):
             rule = entry_of(node).layout
             if node.operator in (matrix.matmul, matrix.gemm):
-                if not is_readable(layout):
+                if not is_gemm_readable(layout):
                     return False
                 continue
             views = None if rule is None else rule(node, layout)

@@ -8,11 +8,15 @@ four neighbouring elements are the unit in which dense buffers are read and writ
 from typing import Final
 
 import attrs
+import numpy as np
 
 from webnn_py.descriptors import MLOperandDataType
 
 WIDTH: Final = 4
-"""Elements that an invocation of an element-wise kernel computes."""
+"""The elements of a vec4: those that an invocation of an element-wise kernel computes."""
+
+COMPONENTS: Final = "xyzw"
+"""The names of a vec4's elements."""
 
 
 @attrs.frozen
@@ -22,30 +26,30 @@ class Element:
     Attributes:
         data_type: the data type.
         compute: the WGSL type of one element in a kernel.
-        four: the WGSL type of four neighbouring elements in a buffer.
+        vec4: the WGSL type of four neighbouring elements in a buffer.
         one: the WGSL type of the smallest piece of a buffer that holds whole elements.
         per_one: elements in that piece.
     """
 
     data_type: MLOperandDataType
     compute: str
-    four: str
+    vec4: str
     one: str
     per_one: int
 
-    def unpack(self, four: str) -> list[str]:
-        """Expressions for the four elements of ``four``, a variable of type ``self.four``."""
-        lanes = [f"{four}.{lane}" for lane in "xyzw"]
+    def unpack(self, vec4: str) -> list[str]:
+        """Expressions for the four elements of ``vec4``, a variable of type ``self.vec4``."""
+        components = [f"{vec4}.{component}" for component in COMPONENTS]
         if self.data_type in ("int8", "uint8"):
-            return [self.byte(four, str(8 * lane)) for lane in range(4)]
+            return [self.byte(vec4, str(8 * component)) for component in range(4)]
         if self.data_type == "float16":
             if self.one == "f16":
-                return [f"f32({lane})" for lane in lanes]
-            return [f"unpack2x16float({four}.{word}).{half}" for word in "xy" for half in "xy"]
-        return lanes
+                return [f"f32({component})" for component in components]
+            return [f"unpack2x16float({vec4}.{word}).{half}" for word in "xy" for half in "xy"]
+        return components
 
     def pack(self, values: list[str]) -> str:
-        """An expression of type ``self.four`` for four elements."""
+        """An expression of type ``self.vec4`` for four elements."""
         if self.data_type in ("int8", "uint8"):
             words = [f"(u32({value}) & 255u)" for value in values]
             return f"{words[0]} | {words[1]} << 8u | {words[2]} << 16u | {words[3]} << 24u"
@@ -56,7 +60,7 @@ class Element:
                 f"half_bits({first}) | half_bits({second}) << 16u" for first, second in (values[:2], values[2:])
             )
             return f"vec2<u32>({low}, {high})"
-        return f"{self.four}({', '.join(values)})"
+        return f"{self.vec4}({', '.join(values)})"
 
     def byte(self, word: str, shift: str) -> str:
         """The 8-bit element of ``word`` that begins at bit ``shift``."""
@@ -103,8 +107,6 @@ def compute_type(data_type: MLOperandDataType) -> str:
 def literal(value: float, kind: str) -> str:
     """A number as a WGSL expression; infinities and NaN, which have no literals, by their bits."""
     if kind == "f32":
-        import numpy as np  # noqa: PLC0415
-
         number = np.float32(value)
         if np.isfinite(number):
             return f"f32({float(number)!r})"

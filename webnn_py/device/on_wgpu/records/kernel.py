@@ -50,6 +50,6 @@ def writable(reads: Sequence[Buffer], writes: Sequence[Buffer]) -> tuple[bool, .
 
 
 def reads_twice(reads: Sequence[Buffer]) -> bool:
-    """Whether a block is bound more than once: as elements and as fours."""
+    """Whether a block is bound more than once: as elements and as vec4s."""
     blocks = [buffer for buffer in reads if buffer.kind == "block"]
     return len(set(blocks)) < len(blocks)

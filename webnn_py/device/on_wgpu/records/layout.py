@@ -88,8 +88,8 @@ class Layout:
                 strides.append(stride)
         return Layout(tuple(shape), tuple(strides), self.offset)
 
-    def fours(self) -> Layout | None:
-        """Where each four consecutive elements lie that lie side by side and aligned, in fours; None if not all do."""
+    def vec4s(self) -> Layout | None:
+        """Where the vec4s of consecutive elements lie, counted in vec4s; None if one is not whole and aligned."""
         merged = self.merged()
         if not merged.shape or merged.shape[-1] % 4 or merged.strides[-1] != 1:
             return None
@@ -99,25 +99,25 @@ class Layout:
         return Layout((*merged.shape[:-1], merged.shape[-1] // 4), strides, merged.offset // 4)
 
     def repeats(self) -> Layout | None:
-        """Where each four consecutive elements lie that are one and the same; None if not all are."""
+        """Where each vec4 of consecutive elements lies that are one and the same; None if not all are."""
         merged = self.merged()
         if not merged.shape or merged.shape[-1] % 4 or merged.strides[-1] != 0:
             return None
         return Layout((*merged.shape[:-1], merged.shape[-1] // 4), merged.strides, merged.offset)
 
-    def spaced(self, four: str) -> list[str] | None:
+    def spaced(self, vec4: str) -> list[str] | None:
         """Expressions (u32) for where four consecutive elements lie, given their number; None if they may be apart.
 
-        They are evenly spaced where no four goes over the end of the last axis.
+        They are evenly spaced where no vec4 goes over the end of the last axis.
         """
         merged = self.merged()
         if not merged.shape or merged.shape[-1] % 4:
             return None
         step = merged.strides[-1]
         firsts = Layout((*merged.shape[:-1], merged.shape[-1] // 4), (*merged.strides[:-1], 4 * step), self.offset)
-        first = firsts.index(four)
+        first = firsts.index(vec4)
         # Sums wrap around, and so do negative steps.
-        return [f"({first}) + {lane * step % 2**32}u" if lane else first for lane in range(4)]
+        return [f"({first}) + {component * step % 2**32}u" if component else first for component in range(4)]
 
     def reshape(self, shape: Sequence[int]) -> Layout | None:
         """The elements in the same order with another shape, or None where that needs a copy."""
@@ -160,7 +160,7 @@ class Layout:
         return " - ".join([f"({text})" if negative else text, *negative]) if negative else text
 
 
-def is_readable(layout: Layout) -> bool:
+def is_gemm_readable(layout: Layout) -> bool:
     """Whether products read matrices that lie so: along one of their axes elements lie side by side."""
     sides = zip(layout.shape[-2:], layout.strides[-2:], strict=True)
     return min((0, *layout.strides)) == 0 and any(stride == 1 or size == 1 for size, stride in sides)

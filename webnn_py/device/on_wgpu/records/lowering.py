@@ -42,7 +42,7 @@ class Lowering(Protocol):
         ...
 
     def transposed_target(self, value: Value) -> Place:
-        """Likewise for a kernel that can write whole fours anywhere: transposed, where that saves a copy.
+        """Likewise for a kernel that can write whole vec4s anywhere: transposed, where that saves a copy.
 
         It does where only a transposition reads the value, and what that returns has to lie dense.
         """

@@ -1,13 +1,13 @@
 """The table of WGSL kernels: four ways in which an operator can run on a GPU.
 
 ``expression``
-    Element-wise: a WGSL expression of the operands' elements. Chains of these become one kernel.
+    Element-wise: a WGSL expression of the operands' elements. Those that follow one another become one kernel.
 ``layout``
     Only looks at its operand in another way: a function of layouts. No kernel, unless the layout cannot say it.
 ``kernels``
     Writes its kernels itself.
 ``composite``
-    Is drawn with other operators.
+    Is expanded into other operators.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ Kernels = Callable[[Node, "Lowering"], None]
 """(node, lowering): emits kernels that write all outputs of the node."""
 
 Composite = Callable[[Node, "RewriteBuilder"], "list[Value] | None"]
-"""(node, builder) → the values, drawn with other operators, that take the place of the node's outputs.
+"""(node, builder) → the values, made by other operators, that take the place of the node's outputs.
 
 None where the node is to run as it is, in the operator's other way."""
 
 
 @attrs.define
-class Entry:
+class WgslEntry:
     """How one operator runs: exactly one of these, or ``layout`` or ``composite`` with another for when it cannot.
 
     Attributes:
         expression: the element-wise operator's.
         layout: the view's.
         kernels: writes them.
-        composite: draws with others.
+        composite: makes it of others.
         computes: of ``kernels``, the operand that they may compute as they read it, from what its element-wise nodes
             read; they ask for it by ``read_or_compute``.
     """
@@ -57,15 +57,15 @@ class Entry:
     layout: LayoutRule | None = None
     kernels: Kernels | None = None
     composite: Composite | None = None
-    computes: str | None = None
+    fuses: str | None = None
 
 
-_TABLE: dict[Operator[..., Any], Entry] = {}
+_TABLE: dict[Operator[..., Any], WgslEntry] = {}
 
 
 def _register(operator: Operator[..., Any], way: str) -> Callable[[F], F]:
     def register(function: F) -> F:
-        entry = _TABLE.setdefault(operator, Entry())
+        entry = _TABLE.setdefault(operator, WgslEntry())
         if getattr(entry, way) is not None:
             raise RuntimeError(f"{operator.spec_name} already has {way}")
         setattr(entry, way, function)
@@ -84,24 +84,24 @@ def layout(operator: Operator[..., Any]) -> Callable[[F], F]:
     return _register(operator, "layout")
 
 
-def kernels(operator: Operator[..., Any], *, computes: str | None = None) -> Callable[[F], F]:
+def kernels(operator: Operator[..., Any], *, fuses: str | None = None) -> Callable[[F], F]:
     """Register the writer of an operator's own kernels, and which operand they may compute as they read it."""
     register = _register(operator, "kernels")
-    _TABLE.setdefault(operator, Entry()).computes = computes
+    _TABLE.setdefault(operator, WgslEntry()).fuses = fuses
     return register
 
 
 def composite(operator: Operator[..., Any]) -> Callable[[F], F]:
-    """Register an operator that is drawn with others."""
+    """Register an operator that is expanded into others."""
     return _register(operator, "composite")
 
 
-def find(operator: Operator[..., Any]) -> Entry | None:
+def find(operator: Operator[..., Any]) -> WgslEntry | None:
     """The operator's entry, or None when this device cannot run it."""
     return _TABLE.get(operator)
 
 
-def entry_of(node: Node) -> Entry:
+def entry_of(node: Node) -> WgslEntry:
     """The entry of a node's operator.
 
     Raises:

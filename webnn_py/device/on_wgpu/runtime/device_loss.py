@@ -25,7 +25,7 @@ IDLE_SECONDS: Final = 0.5
 """How often devices are asked that nothing may be using."""
 
 
-class LossWatch:
+class DeviceLossWatch:
     """Tells, once and in the trio thread, that a device is lost."""
 
     def __init__(self, device: wgpu.GPUDevice, say: Callable[[str], None]) -> None:
@@ -75,18 +75,18 @@ class _Listener(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
-        self._watches: weakref.WeakSet[LossWatch] = weakref.WeakSet()
+        self._watches: weakref.WeakSet[DeviceLossWatch] = weakref.WeakSet()
         self._changing = threading.RLock()
         self._thread: threading.Thread | None = None
 
-    def add(self, watch: LossWatch) -> None:
+    def add(self, watch: DeviceLossWatch) -> None:
         with self._changing:
             self._watches.add(watch)
             if self._thread is None or not self._thread.is_alive():  # not alive: in a process that was forked
                 self._thread = threading.Thread(target=self._ask_again_and_again, name="webnn-loss", daemon=True)
                 self._thread.start()
 
-    def discard(self, watch: LossWatch) -> None:
+    def discard(self, watch: DeviceLossWatch) -> None:
         with self._changing:
             self._watches.discard(watch)
 
@@ -96,7 +96,7 @@ class _Listener(logging.Handler):
             for watch in self._all():
                 watch.look_soon(" ".join(text.split()))
 
-    def _all(self) -> list[LossWatch]:
+    def _all(self) -> list[DeviceLossWatch]:
         with self._changing:
             return list(self._watches)
 

@@ -14,14 +14,14 @@ import wgpu
 
 from webnn_py.device.backend import Memory, Storage
 from webnn_py.device.on_wgpu.lowering import GraphLowering
-from webnn_py.device.on_wgpu.passes.arena import Range, place_blocks
+from webnn_py.device.on_wgpu.passes.arena import BufferRange, place_blocks
 from webnn_py.device.on_wgpu.passes.composite_expansion import expand_composites
-from webnn_py.device.on_wgpu.passes.horizontal_fusion import join_siblings
+from webnn_py.device.on_wgpu.passes.horizontal_fusion import fuse_horizontally
 from webnn_py.device.on_wgpu.records.buffer import Buffer, padded
 from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.runtime.memory import STORAGE
-from webnn_py.device.on_wgpu.runtime.native import Launch, Queue
+from webnn_py.device.on_wgpu.runtime.native import Launch, NativeQueue
 from webnn_py.device.on_wgpu.runtime.pipelines import Pipelines
 from webnn_py.device.plan import split_constant
 from webnn_py.graph import Graph, Node, Output, Value
@@ -37,7 +37,7 @@ class WgpuGraph:
         self,
         graph: Graph,
         device: wgpu.GPUDevice,
-        queue: Queue,
+        queue: NativeQueue,
         pipelines: Pipelines,
         features: Features,
         *,
@@ -48,8 +48,8 @@ class WgpuGraph:
         self._pipelines = pipelines
         self._features = features
         self._owned: list[wgpu.GPUBuffer] = []
-        self._memory: dict[Buffer, Range] = {}
-        graph = join_siblings(expand_composites(graph))
+        self._memory: dict[Buffer, BufferRange] = {}
+        graph = fuse_horizontally(expand_composites(graph))
         folded, live = split_constant(graph) if fold else ([], list(graph.nodes))
         known = self._fold(graph, folded, live)
         lowering = GraphLowering(Graph(graph.inputs, graph.outputs, tuple(live)), features, known)
@@ -59,7 +59,7 @@ class WgpuGraph:
         self._prepare(lowering, compiled)
         compiled = compiled[len(lowering.prologue) :]
         self._steps = [
-            Step(self, kernel, pipeline) for kernel, pipeline in zip(lowering.kernels, compiled, strict=True)
+            KernelLaunch(self, kernel, pipeline) for kernel, pipeline in zip(lowering.kernels, compiled, strict=True)
         ]
 
     @property
@@ -102,8 +102,8 @@ class WgpuGraph:
             memory = self.allocate(value.descriptor.byte_length, "folded constant")
             outputs[name].memory = Memory(memory, memory.size)
             known[value] = Buffer("constant", value.descriptor.byte_length, data=memory)
-        drawing = Graph.reaching(wanted)
-        prologue = WgpuGraph(drawing, self._device, self._queue, self._pipelines, self._features, fold=False)
+        constants = Graph.reaching(wanted)
+        prologue = WgpuGraph(constants, self._device, self._queue, self._pipelines, self._features, fold=False)
         prologue.run_now(outputs)
         prologue.release()
         return known
@@ -114,8 +114,10 @@ class WgpuGraph:
             return
         for kernel in lowering.prologue:
             for buffer in kernel.writes:
-                self._memory[buffer] = Range.whole(self.allocate(buffer.byte_length, "repacked constant"))
-        steps = [Step(self, kernel, pipeline) for kernel, pipeline in zip(lowering.prologue, pipelines, strict=False)]
+                self._memory[buffer] = BufferRange.whole(self.allocate(buffer.byte_length, "repacked constant"))
+        steps = [
+            KernelLaunch(self, kernel, pipeline) for kernel, pipeline in zip(lowering.prologue, pipelines, strict=False)
+        ]
         self._queue.run([step.launch({}, {}) for step in steps])
         needed = {buffer for kernel in lowering.kernels for buffer in kernel.reads}
         for buffer in {buffer for kernel in lowering.prologue for buffer in kernel.reads} - needed:
@@ -130,10 +132,10 @@ class WgpuGraph:
         self._owned.append(buffer)
         return buffer
 
-    def memory(self, buffer: Buffer) -> Range:
+    def memory(self, buffer: Buffer) -> BufferRange:
         """The memory of a block or constant; constants are uploaded when the first step asks for them."""
         if buffer not in self._memory:
-            self._memory[buffer] = Range.whole(self._constant(buffer))
+            self._memory[buffer] = BufferRange.whole(self._constant(buffer))
         return self._memory[buffer]
 
     def _constant(self, buffer: Buffer) -> wgpu.GPUBuffer:
@@ -148,7 +150,7 @@ class WgpuGraph:
             raise TypeError(f"a constant of {type(buffer.data).__name__}")
         return buffer.data
 
-    def bind(self, kernel: Kernel, ranges: Sequence[Range]) -> wgpu.GPUBindGroup:
+    def bind(self, kernel: Kernel, ranges: Sequence[BufferRange]) -> wgpu.GPUBindGroup:
         """A bind group of ``ranges``, in the order of the kernel's bindings."""
         return self._device.create_bind_group(
             label=kernel.label,
@@ -160,7 +162,7 @@ class WgpuGraph:
         )
 
 
-class Step:
+class KernelLaunch:
     """One kernel of a graph, ready to be launched."""
 
     def __init__(self, graph: WgpuGraph, kernel: Kernel, pipeline: wgpu.GPUComputePipeline) -> None:
@@ -189,7 +191,7 @@ class Step:
             if len(self._groups) >= MOST_GROUPS:
                 self._groups.clear()
             ranges = [
-                Range.whole(given[buffer]) if buffer in given else self._graph.memory(buffer)
+                BufferRange.whole(given[buffer]) if buffer in given else self._graph.memory(buffer)
                 for buffer in self._buffers
             ]
             group = self._groups[key] = self._graph.bind(self._kernel, ranges)

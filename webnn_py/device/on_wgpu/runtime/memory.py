@@ -15,7 +15,7 @@ KEPT_BYTES: Final = 256 * 2**20
 """So many bytes of idle staging buffers are kept for the next read."""
 
 
-class StagingPool:
+class ReadbackPool:
     """Mappable buffers, kept for the next read of about their size."""
 
     def __init__(self, device: wgpu.GPUDevice) -> None:

@@ -126,7 +126,7 @@ MOST_COLLECTED = 32
 """So many launches take the host about as long as a submission takes."""
 
 
-class Queue:
+class NativeQueue:
     """A device's queue, through the raw functions.
 
     Launches are collected and submitted together, before anything else that goes into the queue: a submission costs

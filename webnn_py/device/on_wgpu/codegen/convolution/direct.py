@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from webnn_py.device.on_wgpu.codegen.convolution.shape import Conv
-from webnn_py.device.on_wgpu.codegen.entry_point import _main
+from webnn_py.device.on_wgpu.codegen.convolution.shape import ConvolutionShape
+from webnn_py.device.on_wgpu.codegen.entry_point import vec4_entry_point
 from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue
-from webnn_py.device.on_wgpu.codegen.expressions import wrapped
+from webnn_py.device.on_wgpu.codegen.expressions import wrapping_literal
 from webnn_py.device.on_wgpu.records.buffer import Buffer
-from webnn_py.device.on_wgpu.records.element import WIDTH, Element
+from webnn_py.device.on_wgpu.records.element import COMPONENTS, WIDTH, Element
 from webnn_py.device.on_wgpu.records.layout import Layout
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.operators.windows import Slide
@@ -25,17 +25,17 @@ MOST_UNROLLED = 64
 """Elements of a window that are written out; larger windows are loops."""
 
 
-def is_direct(conv: Conv) -> bool:
+def is_direct(conv: ConvolutionShape) -> bool:
     """Whether groups are so small that a matrix product would stand idle."""
     return conv.groups > 1 and (conv.group_inputs == 1 or conv.group_outputs <= FEW_OUTPUTS)
 
 
-def emit_direct(lowering: Lowering, conv: Conv, epilogue: Epilogue) -> None:
+def emit_direct(lowering: Lowering, conv: ConvolutionShape, epilogue: Epilogue) -> None:
     """The kernel of a convolution of which :func:`is_direct` is true."""
     is_small = conv.slides[0].window * conv.slides[1].window <= MOST_UNROLLED
     if conv.nchw and is_small and (conv.output_sizes[1] % WIDTH == 0 or epilogue.stores_single_elements):
         emit_strips(lowering, conv, epilogue)
-    elif not conv.nchw and is_small and has_channels_in_fours(conv):
+    elif not conv.nchw and is_small and has_channels_in_vec4s(conv):
         emit_channels(lowering, conv, epilogue)
     else:
         emit_gather(lowering, conv, epilogue)
@@ -44,7 +44,7 @@ def emit_direct(lowering: Lowering, conv: Conv, epilogue: Epilogue) -> None:
 # --- channels first: four neighbours along the width -------------------------------------------------------------
 
 
-def emit_strips(lowering: Lowering, conv: Conv, epilogue: Epilogue) -> None:
+def emit_strips(lowering: Lowering, conv: ConvolutionShape, epilogue: Epilogue) -> None:
     """Each invocation computes four neighbours of a row."""
     height, width = conv.output_sizes
     vertical, horizontal = conv.slides
@@ -54,8 +54,8 @@ def emit_strips(lowering: Lowering, conv: Conv, epilogue: Epilogue) -> None:
     lines = [
         *_decoded("four", ("image", "channel", "row", "strip"), (conv.output_channels, height, strips)),
         f"let column = strip * {WIDTH}u;",
-        f"let h0 = row * {vertical.stride}u + {wrapped(-vertical.begin)};",
-        f"let w0 = column * {horizontal.stride}u + {wrapped(-horizontal.begin)};",
+        f"let h0 = row * {vertical.stride}u + {wrapping_literal(-vertical.begin)};",
+        f"let w0 = column * {horizontal.stride}u + {wrapping_literal(-horizontal.begin)};",
         "var totals = vec4<f32>();",
         f"for (var c = 0u; c < {conv.group_inputs}u; c++) {{",
         f"  let image_at = {_place(conv.image_layout, 'image', f'({group} + c)')};",
@@ -67,26 +67,28 @@ def emit_strips(lowering: Lowering, conv: Conv, epilogue: Epilogue) -> None:
     if whole:
         lines.append(f"finish(({number}) / {WIDTH}u, totals);")
     else:
-        for lane, total in enumerate("xyzw"):
-            lines.append(f"if (column + {lane}u < {width}u) {{ finish_one({number} + {lane}u, totals.{total}); }}")
+        for component, total in enumerate(COMPONENTS):
+            lines.append(
+                f"if (column + {component}u < {width}u) {{ finish_one({number} + {component}u, totals.{total}); }}"
+            )
     count = conv.batch * conv.output_channels * height * strips * WIDTH
-    _emit(lowering, conv, epilogue, lines, count, fours=whole)
+    _emit(lowering, conv, epilogue, lines, count, vec4s=whole)
 
 
-def _strip(conv: Conv, v: int) -> list[str]:
+def _strip(conv: ConvolutionShape, v: int) -> list[str]:
     """Add what row v of the windows has in a channel."""
     vertical, horizontal = conv.slides
     _, _, height, width = conv.image_layout.strides
     taps = [u * horizontal.dilation for u in range(horizontal.window)]
-    lanes = [lane * horizontal.stride for lane in range(WIDTH)]
+    starts = [component * horizontal.stride for component in range(WIDTH)]
     lines = ["{", f"  let h = h0 + {v * vertical.dilation}u;"]
-    for offset in sorted({lane + tap for lane in lanes for tap in taps}):
+    for offset in sorted({start + tap for start in starts for tap in taps}):
         inside = f"in{offset}"
         at = f"image_at + h * {height}u + (w0 + {offset}u) * {width}u"
         lines.append(f"  let {inside} = h < {vertical.size}u && w0 + {offset}u < {horizontal.size}u;")
         lines.append(f"  let x{offset} = select(0.0, image_one(select(0u, {at}, {inside})), {inside});")
     for u, tap in enumerate(taps):
-        values = ", ".join(f"x{lane + tap}" for lane in lanes)
+        values = ", ".join(f"x{start + tap}" for start in starts)
         weight = f"filter_one(filter_at + {v * conv.filter_layout.strides[2] + u * conv.filter_layout.strides[3]}u)"
         lines.append(f"  totals = fma(vec4<f32>({values}), vec4<f32>({weight}), totals);")
     return [*lines, "}"]
@@ -95,24 +97,24 @@ def _strip(conv: Conv, v: int) -> list[str]:
 # --- channels last: four channels --------------------------------------------------------------------------------
 
 
-def has_channels_in_fours(conv: Conv) -> bool:
+def has_channels_in_vec4s(conv: ConvolutionShape) -> bool:
     """Whether four channels lie side by side and each has one filter of its own."""
     batch, channel, *others = conv.image_layout.strides
     numbers = (batch, *others, conv.image_layout.offset, conv.output_channels)
     return conv.group_inputs == conv.group_outputs == channel == 1 and not any(number % WIDTH for number in numbers)
 
 
-def emit_channels(lowering: Lowering, conv: Conv, epilogue: Epilogue) -> None:
+def emit_channels(lowering: Lowering, conv: ConvolutionShape, epilogue: Epilogue) -> None:
     """Each invocation computes four channels of a place; the filter is brought into the same order."""
     permuted = conv.filter_layout.permute((2, 3, 1, 0))
     filter_ = lowering.repacked(conv.filter, permuted)
     height, width = conv.output_sizes
     vertical, horizontal = conv.slides
-    fours = conv.output_channels // WIDTH
+    vec4s = conv.output_channels // WIDTH
     lines = [
-        *_decoded("four", ("image", "row", "column", "channels"), (height, width, fours)),
-        f"let h0 = row * {vertical.stride}u + {wrapped(-vertical.begin)};",
-        f"let w0 = column * {horizontal.stride}u + {wrapped(-horizontal.begin)};",
+        *_decoded("four", ("image", "row", "column", "channels"), (height, width, vec4s)),
+        f"let h0 = row * {vertical.stride}u + {wrapping_literal(-vertical.begin)};",
+        f"let w0 = column * {horizontal.stride}u + {wrapping_literal(-horizontal.begin)};",
         "var totals = vec4<f32>();",
     ]
     image, _, down, across = (stride // WIDTH for stride in conv.image_layout.strides)
@@ -126,18 +128,18 @@ def emit_channels(lowering: Lowering, conv: Conv, epilogue: Epilogue) -> None:
                 f"  let w = w0 + {u * horizontal.dilation}u;",
                 f"  let inside = h < {vertical.size}u && w < {horizontal.size}u;",
                 f"  let x = image_four(select(0u, {first} + h * {down}u + w * {across}u, inside));",
-                f"  let weights = filter_four({tap * fours}u + channels);",
+                f"  let weights = filter_four({tap * vec4s}u + channels);",
                 "  totals = fma(select(vec4<f32>(), x, inside), weights, totals);",
                 "}",
             ]
     lines.append("finish(four, totals);")
-    _emit(lowering, conv, epilogue, lines, epilogue.count, fours=True, read_fours=True, filter_buffer=filter_)
+    _emit(lowering, conv, epilogue, lines, epilogue.count, vec4s=True, read_vec4s=True, filter_buffer=filter_)
 
 
 # --- any others --------------------------------------------------------------------------------------------------
 
 
-def emit_gather(lowering: Lowering, conv: Conv, epilogue: Epilogue, *, transposed: bool = False) -> None:
+def emit_gather(lowering: Lowering, conv: ConvolutionShape, epilogue: Epilogue, *, transposed: bool = False) -> None:
     """Each invocation computes four elements, one after the other."""
     height, width = conv.output_sizes
     if conv.nchw:
@@ -167,14 +169,14 @@ def emit_gather(lowering: Lowering, conv: Conv, epilogue: Epilogue, *, transpose
     ]
     body = "\n".join(f"  {line}" for line in lines)
     function = f"fn total_of(i: u32) -> f32 {{\n{body}\n}}"
-    lanes = [f"total_of(min(i + {lane}u, {epilogue.count - 1}u))" for lane in range(WIDTH)]
-    call = f"finish(four, vec4<f32>({', '.join(lanes)}));"
-    _emit(lowering, conv, epilogue, [call], epilogue.count, fours=True, functions=[function])
+    indices = [f"total_of(min(i + {component}u, {epilogue.count - 1}u))" for component in range(WIDTH)]
+    call = f"finish(four, vec4<f32>({', '.join(indices)}));"
+    _emit(lowering, conv, epilogue, [call], epilogue.count, vec4s=True, functions=[function])
 
 
 def _forward_place(name: str, output: str, tap: str, slide: Slide) -> list[str]:
     """Where an element of a window lies; on to the next if it lies outside."""
-    place = f"{output} * {slide.stride}u + {tap} * {slide.dilation}u + {wrapped(-slide.begin)}"
+    place = f"{output} * {slide.stride}u + {tap} * {slide.dilation}u + {wrapping_literal(-slide.begin)}"
     return [f"let {name} = {place};", f"if ({name} >= {slide.size}u) {{ continue; }}"]
 
 
@@ -206,9 +208,9 @@ def _place(layout: Layout, first: str, second: str) -> str:
     return f"{layout.offset}u + {first} * {layout.strides[0]}u + {second} * {layout.strides[1]}u"
 
 
-def _readers(name: str, buffer: str, element: Element, *, four: bool) -> str:
+def _readers(name: str, buffer: str, element: Element, *, vec4: bool) -> str:
     """``name_one(i)`` or ``name_four(i)``, in float32."""
-    if four:
+    if vec4:
         values = ", ".join(element.unpack("four"))
         return f"fn {name}_four(i: u32) -> vec4<f32> {{ let four = {buffer}[i]; return vec4<f32>({values}); }}"
     return f"fn {name}_one(i: u32) -> f32 {{ return {element.load(buffer, 'i')}; }}"
@@ -216,28 +218,28 @@ def _readers(name: str, buffer: str, element: Element, *, four: bool) -> str:
 
 def _emit(
     lowering: Lowering,
-    conv: Conv,
+    conv: ConvolutionShape,
     epilogue: Epilogue,
     lines: Sequence[str],
     count: int,
     *,
-    fours: bool,
-    read_fours: bool = False,
+    vec4s: bool,
+    read_vec4s: bool = False,
     functions: Sequence[str] = (),
     filter_buffer: Buffer | None = None,
 ) -> None:
-    """The kernel that runs ``lines`` for every four of ``count``."""
+    """The kernel that runs ``lines`` for every vec4 of ``count``."""
     element = lowering.element(conv.images)
-    main, workgroups = _main(count, "\n".join(f"  {line}" for line in lines))
-    kind = element.four if read_fours else element.one
+    main, workgroups = vec4_entry_point(count, "\n".join(f"  {line}" for line in lines))
+    kind = element.vec4 if read_vec4s else element.one
     reads = [
         (lowering.place(conv.images).buffer, "images", kind),
         (filter_buffer or lowering.place(conv.filter).buffer, "weights", kind),
     ]
     parts = [
-        _readers("image", "images", element, four=read_fours),
-        _readers("filter", "weights", element, four=read_fours),
+        _readers("image", "images", element, vec4=read_vec4s),
+        _readers("filter", "weights", element, vec4=read_vec4s),
         *functions,
     ]
-    finish = epilogue.write(fours=fours)
+    finish = epilogue.write(vec4s=vec4s)
     lowering.emit(finish.kernel(epilogue.label, reads, parts, main, workgroups))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from math import prod
 
-from webnn_py.device.on_wgpu.codegen.convolution.shape import Conv
-from webnn_py.device.on_wgpu.codegen.entry_point import _main
-from webnn_py.device.on_wgpu.codegen.expressions import looked_up
-from webnn_py.device.on_wgpu.codegen.gemm.im2col_loader import Along
-from webnn_py.device.on_wgpu.codegen.gemm.matrix_loader import Matrix
+from webnn_py.device.on_wgpu.codegen.convolution.shape import ConvolutionShape
+from webnn_py.device.on_wgpu.codegen.entry_point import vec4_entry_point
+from webnn_py.device.on_wgpu.codegen.expressions import lookup
+from webnn_py.device.on_wgpu.codegen.gemm.im2col_loader import WindowAxis
+from webnn_py.device.on_wgpu.codegen.gemm.matrix_loader import MatrixLoader
 from webnn_py.device.on_wgpu.codegen.module import declare, module
 from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.kernel import Kernel
@@ -16,13 +16,13 @@ from webnn_py.device.on_wgpu.records.layout import Layout
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 
 
-def packed_filter(
+def pack_filter(
     lowering: Lowering,
-    conv: Conv,
-    axes: tuple[Along, Along],
+    conv: ConvolutionShape,
+    axes: tuple[WindowAxis, WindowAxis],
     firsts: tuple[tuple[int, ...], tuple[int, ...]],
     steps: tuple[int, int],
-) -> Matrix:
+) -> MatrixLoader:
     """The filter as a matrix for each group and phase, with zeros for the elements that a phase does not have.
 
     It is copied to lie so; only once, if it is a constant.
@@ -39,21 +39,21 @@ def packed_filter(
     matrix = Layout.dense(shape)
     inner = Layout(shape[3:6], matrix.strides[3:6])
     batches = Layout(shape[:3], matrix.strides[:3])
-    calls = [f"packed(min(i + {lane}u, {count - 1}u))" for lane in range(WIDTH)]
-    main, workgroups = _main(count, f"  o[four] = {element.pack(calls)};")
+    calls = [f"packed(min(i + {component}u, {count - 1}u))" for component in range(WIDTH)]
+    main, workgroups = vec4_entry_point(count, f"  o[four] = {element.pack(calls)};")
     source = module(
-        declare([(place.buffer, "b", element.one)], [(buffer, "o", element.four)]),
+        declare([(place.buffer, "b", element.one)], [(buffer, "o", element.vec4)]),
         _element_of(conv, axes, firsts, steps, element.load("b", "at"), shape),
         main,
     )
     label = f"convTranspose2d {element.data_type} (filter)"
     lowering.emit(Kernel(label, source, (place.buffer,), (buffer,), workgroups))
-    return Matrix(buffer, element, batches, inner, conv.group_outputs, 1)
+    return MatrixLoader(buffer, element, batches, inner, conv.group_outputs, 1)
 
 
 def _element_of(
-    conv: Conv,
-    axes: tuple[Along, Along],
+    conv: ConvolutionShape,
+    axes: tuple[WindowAxis, WindowAxis],
     firsts: tuple[tuple[int, ...], tuple[int, ...]],
     steps: tuple[int, int],
     load: str,
@@ -65,8 +65,8 @@ def _element_of(
         lines += [f"let {name} = rest % {size}u;", f"rest /= {size}u;"]
     outputs, inputs, height, width = conv.filter_layout.strides
     for name, tap, phase, axis in (("height", "v", "row", 0), ("width", "u", "column", 1)):
-        lines.append(f"let {name} = {looked_up(firsts[axis], phase)} + {tap} * {steps[axis]}u;")
-        lines.append(f"if ({tap} >= {looked_up(axes[axis].counts, phase)}) {{ return 0.0; }}")
+        lines.append(f"let {name} = {lookup(firsts[axis], phase)} + {tap} * {steps[axis]}u;")
+        lines.append(f"if ({tap} >= {lookup(axes[axis].counts, phase)}) {{ return 0.0; }}")
     place = f"{conv.filter_layout.offset}u + output * {outputs}u + (group * {conv.group_inputs}u + input) * {inputs}u"
     lines.append(f"let at = {place} + height * {height}u + width * {width}u;")
     body = "\n".join(f"  {line}" for line in [*lines, f"return {load};"])

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import attrs
 
-from webnn_py.device.on_wgpu.codegen.gemm.im2col_loader import Along
+from webnn_py.device.on_wgpu.codegen.gemm.im2col_loader import WindowAxis
 from webnn_py.device.on_wgpu.records.layout import Layout
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.graph import Node, Value
@@ -15,7 +15,7 @@ from webnn_py.operators.windows import Slide, image_axes, image_shape, slides
 
 
 @attrs.frozen
-class Conv:
+class ConvolutionShape:
     """What a node convolves.
 
     Attributes:
@@ -104,12 +104,12 @@ class Conv:
         return f"((({image}) * {height}u + {row}) * {width}u + {column}) * {self.output_channels}u + {channel}"
 
 
-def forward_axis(slide: Slide, outputs: int) -> Along:
+def forward_axis(slide: Slide, outputs: int) -> WindowAxis:
     """An axis of a convolution."""
-    return Along(slide.size, outputs, slide.stride, slide.dilation, (-slide.begin,), (slide.window,))
+    return WindowAxis(slide.size, outputs, slide.stride, slide.dilation, (-slide.begin,), (slide.window,))
 
 
-def transposed_axis(slide: Slide, outputs: int) -> tuple[Along, tuple[int, ...], int]:
+def transposed_axis(slide: Slide, outputs: int) -> tuple[WindowAxis, tuple[int, ...], int]:
     """An axis of a transposed convolution: a phase for each remainder of the output's place by the stride.
 
     Output o gets what input i spreads by element t of the window where i · stride + t · dilation = o + padding: in a
@@ -131,5 +131,5 @@ def transposed_axis(slide: Slide, outputs: int) -> tuple[Along, tuple[int, ...],
         firsts.append(first)
         counts.append(count)
         begins.append((place - first * dilation) // stride)
-    axis = Along(slide.size, -(-outputs // stride), 1, -(dilation * step // stride), tuple(begins), tuple(counts))
+    axis = WindowAxis(slide.size, -(-outputs // stride), 1, -(dilation * step // stride), tuple(begins), tuple(counts))
     return axis, tuple(firsts), step

@@ -1,7 +1,7 @@
 """Products of a matrix and a few vectors: they wait for memory, so the matrix is read once, by all of the GPU.
 
 The matrix is the side with the long outer axis; the vectors are the other side, of at most :data:`MOST_VECTORS`. Where
-the matrix has its outer axis side by side in memory, an invocation has a four of that axis and a part of the inner
+the matrix has its outer axis side by side in memory, an invocation has a vec4 of that axis and a part of the inner
 axis; where it has its inner axis so, neighbouring invocations share a place on the outer axis. In both cases the
 workgroup adds up at the end.
 """
@@ -13,14 +13,15 @@ from typing import Final
 import attrs
 
 from webnn_py.device.on_wgpu.codegen.entry_point import grid
-from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue, Finish, emit_finish
-from webnn_py.device.on_wgpu.codegen.gemm.matrix_loader import Matrix
+from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue, EpilogueCode, emit_split_k_sum
+from webnn_py.device.on_wgpu.codegen.gemm.matrix_loader import MatrixLoader
 from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import bound
+from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
 from webnn_py.device.on_wgpu.codegen.gemm.tile_sizes import UNITS
-from webnn_py.device.on_wgpu.codegen.gemm.tiled import Product, padded_count
+from webnn_py.device.on_wgpu.codegen.gemm.tiled import padded_count
 from webnn_py.device.on_wgpu.codegen.module import declare, module
 from webnn_py.device.on_wgpu.records.buffer import Buffer
-from webnn_py.device.on_wgpu.records.element import WIDTH
+from webnn_py.device.on_wgpu.records.element import COMPONENTS, WIDTH
 from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 
@@ -30,43 +31,41 @@ ENOUGH: Final = 2 * THREADS * UNITS
 """Invocations that keep a large GPU busy."""
 
 ADDED_AT_ONCE: Final = 4
-"""Vectors whose fours of sums have room in a workgroup's memory."""
-
-LANES: Final = "xyzw"
+"""Vectors whose vec4s of sums have room in a workgroup's memory."""
 
 
-def emit_skinny(lowering: Lowering, product: Product, epilogue: Epilogue) -> None:
+def emit_gemv(lowering: Lowering, product: GemmProblem, epilogue: Epilogue) -> None:
     """The kernels of a product of which :func:`is_skinny` is true."""
-    plan = Skinny.of(product)
-    stores = plan.stores_fours or epilogue.stores_single_elements
+    plan = GemvPlan.of(product)
+    stores = plan.stores_vec4s or epilogue.stores_single_elements
     if plan.splits == 1 and stores:
-        end = epilogue.write(fours=plan.stores_fours)
-        lowering.emit(SkinnyWriter(plan, epilogue.count, end).kernel(epilogue.label))
+        end = epilogue.write(vec4s=plan.stores_vec4s)
+        lowering.emit(GemvWriter(plan, epilogue.count, end).kernel(epilogue.label))
         return
     sums = Buffer("block", plan.splits * padded_count(epilogue) * 4)
-    lowering.emit(SkinnyWriter(plan, epilogue.count, sums).kernel(f"{epilogue.label} (parts)"))
-    emit_finish(lowering, epilogue, sums, plan.splits)
+    lowering.emit(GemvWriter(plan, epilogue.count, sums).kernel(f"{epilogue.label} (parts)"))
+    emit_split_k_sum(lowering, epilogue, sums, plan.splits)
 
 
-def share_along(matrix: Matrix, batch: int) -> int:
+def share_along(matrix: MatrixLoader, batch: int) -> int:
     """How many invocations to give a place on the outer axis of a matrix with its inner axis side by side."""
-    lanes = 16
-    while lanes < THREADS and lanes * WIDTH <= matrix.inner // WIDTH and matrix.outer * batch * lanes < ENOUGH:
-        lanes *= 2
-    return lanes
+    sharers = 16
+    while sharers < THREADS and sharers * WIDTH <= matrix.inner // WIDTH and matrix.outer * batch * sharers < ENOUGH:
+        sharers *= 2
+    return sharers
 
 
-def share_across(matrix: Matrix, batch: int) -> int:
+def share_across(matrix: MatrixLoader, batch: int) -> int:
     """How many invocations to give a place on the outer axis of a matrix with its outer axis side by side."""
-    units = matrix.outer // (WIDTH if matrix.way == "direct" else 1) * batch
-    side = 8  # fours, a line of the cache
+    units = matrix.outer // (WIDTH if matrix.pattern == "direct" else 1) * batch
+    side = 8  # vec4s, a line of the cache
     while side < THREADS and (units >= UNITS * 2 * side or THREADS // side > matrix.inner // WIDTH):
         side *= 2
     return THREADS // side
 
 
 @attrs.frozen
-class Skinny:
+class GemvPlan:
     """How the work is shared out.
 
     Attributes:
@@ -74,36 +73,36 @@ class Skinny:
         matrix: the long side.
         vectors: the short side.
         vectors_are_rows: whether the short side is the left one.
-        lanes: invocations that share a place on the outer axis.
-        places: places on the outer axis of an invocation, where fours do not lie along it.
+        sharers: invocations that share a place on the outer axis.
+        places: places on the outer axis of an invocation, where vec4s do not lie along it.
         splits: into how many parts the inner axis is cut, each for other workgroups.
     """
 
-    product: Product
-    matrix: Matrix
-    vectors: Matrix
+    product: GemmProblem
+    matrix: MatrixLoader
+    vectors: MatrixLoader
     vectors_are_rows: bool
-    lanes: int
+    sharers: int
     places: int
     splits: int
 
     @classmethod
-    def of(cls, product: Product) -> Skinny:
+    def of(cls, product: GemmProblem) -> GemvPlan:
         """Share out a product."""
         left, right = product.left, product.right
-        assert isinstance(left, Matrix)  # noqa: S101 - is_skinny says so
-        assert isinstance(right, Matrix)  # noqa: S101
+        assert isinstance(left, MatrixLoader)  # noqa: S101 - is_skinny says so
+        assert isinstance(right, MatrixLoader)  # noqa: S101
         vectors_are_rows = left.outer <= right.outer
         vectors, matrix = (left, right) if vectors_are_rows else (right, left)
-        vectors = attrs.evolve(vectors, forced="turned" if vectors.can_turn else "single")
-        lanes, places = share_along(matrix, product.batch), 1
+        vectors = attrs.evolve(vectors, forced="transposed" if vectors.can_transpose else "scalar")
+        sharers, places = share_along(matrix, product.batch), 1
         if not matrix.follows_inner:
-            lanes = share_across(matrix, product.batch)
-        elif vectors.outer <= MOST_VECTORS // WIDTH and matrix.outer * product.batch * lanes > ENOUGH * WIDTH:
+            sharers = share_across(matrix, product.batch)
+        elif vectors.outer <= MOST_VECTORS // WIDTH and matrix.outer * product.batch * sharers > ENOUGH * WIDTH:
             places = WIDTH
-        plan = cls(product, matrix, vectors, vectors_are_rows, lanes, places, splits=1)
+        plan = cls(product, matrix, vectors, vectors_are_rows, sharers, places, splits=1)
         groups = -(-matrix.outer // plan.per_group) * product.batch
-        return attrs.evolve(plan, splits=max(1, min(UNITS // groups, plan.steps // (lanes * WIDTH))))
+        return attrs.evolve(plan, splits=max(1, min(UNITS // groups, plan.steps // (sharers * WIDTH))))
 
     @property
     def is_along(self) -> bool:
@@ -113,12 +112,12 @@ class Skinny:
     @property
     def unit(self) -> int:
         """Places on the outer axis that an invocation reads at once, where they lie side by side."""
-        return WIDTH if self.matrix.way == "direct" else 1
+        return WIDTH if self.matrix.pattern == "direct" else 1
 
     @property
     def side(self) -> int:
         """Invocations of a workgroup at different places on the outer axis."""
-        return THREADS // self.lanes
+        return THREADS // self.sharers
 
     @property
     def per_group(self) -> int:
@@ -131,16 +130,16 @@ class Skinny:
         return -(-self.matrix.inner // WIDTH)
 
     @property
-    def stores_fours(self) -> bool:
-        """Whether whole fours of the output are stored."""
+    def stores_vec4s(self) -> bool:
+        """Whether whole vec4s of the output are stored."""
         side_by_side = self.per_group % WIDTH == 0 if self.is_along else self.unit == WIDTH
-        return self.vectors_are_rows and self.product.fours and side_by_side
+        return self.vectors_are_rows and self.product.vec4s and side_by_side
 
 
-class SkinnyWriter:
+class GemvWriter:
     """Writes the kernel: ``m`` are elements of the matrix, ``v`` of the vectors, ``c`` the sums."""
 
-    def __init__(self, plan: Skinny, count: int, end: Finish | Buffer) -> None:
+    def __init__(self, plan: GemvPlan, count: int, end: EpilogueCode | Buffer) -> None:
         self._plan = plan
         self._count = count
         self._end = end
@@ -175,28 +174,32 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 {body}
 }}
 """
-        if isinstance(self._end, Finish):
+        if isinstance(self._end, EpilogueCode):
             return self._end.kernel(label, reads, parts, main, workgroups)
-        declared = declare(reads, [(self._end, "sums", "vec4<f32>" if plan.stores_fours else "f32")])
+        declared = declare(reads, [(self._end, "sums", "vec4<f32>" if plan.stores_vec4s else "f32")])
         source = module(declared, *parts, main=main)
         return Kernel(label, source, tuple(buffer for buffer, _, _ in reads), (self._end,), workgroups)
 
     def _vectors(self, step: str) -> list[str]:
-        """Read the step-th four of every vector: ``v``; beyond the end zeros."""
+        """Read the step-th vec4 of every vector: ``v``; beyond the end zeros."""
         vectors = self._plan.vectors
         lines = []
         for index in range(vectors.outer):
-            base = f"vectors_base + {index * vectors.outer_stride // (WIDTH if vectors.way == 'turned' else 1)}u"
-            if vectors.way == "turned":
+            base = (
+                f"vectors_base + {index * vectors.outer_stride // (WIDTH if vectors.pattern == 'transposed' else 1)}u"
+            )
+            if vectors.pattern == "transposed":
                 lines.append(f"let v{index} = vectors_at({base} + {vectors.along(f'{step} * {WIDTH}u')});")
                 continue
-            values = [self._checked(f"vectors_at({base} + {{}})", vectors, step, lane) for lane in range(WIDTH)]
+            values = [
+                self._checked(f"vectors_at({base} + {{}})", vectors, step, component) for component in range(WIDTH)
+            ]
             lines.append(f"let v{index} = vec4<f32>({', '.join(values)});")
         return lines
 
-    def _checked(self, read: str, source: Matrix, step: str, lane: int) -> str:
-        """One element of a four along the inner axis; zero beyond the end."""
-        inner, size = f"{step} * {WIDTH}u + {lane}u", source.inner
+    def _checked(self, read: str, source: MatrixLoader, step: str, component: int) -> str:
+        """One element of a vec4 along the inner axis; zero beyond the end."""
+        inner, size = f"{step} * {WIDTH}u + {component}u", source.inner
         if size % WIDTH == 0:
             return read.format(source.along(inner))
         return f"select(0.0, {read.format(source.along(f'min({inner}, {size - 1}u)'))}, {inner} < {size}u)"
@@ -213,23 +216,23 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             f"let o = min(outer0 + mine * {plan.unit}u, {last}u);",
             f"let place = {place};",
             *(f"var c{index} = {kind}();" for index in range(plan.vectors.outer)),
-            f"for (var step = begin + t / {plan.side}u; step < end; step += {plan.lanes}u) {{",
+            f"for (var step = begin + t / {plan.side}u; step < end; step += {plan.sharers}u) {{",
             *(f"  {line}" for line in self._vectors("step")),
         ]
-        for lane in range(WIDTH):
-            inner = f"min(step * {WIDTH}u + {lane}u, {plan.matrix.inner - 1}u)"
-            inner = f"step * {WIDTH}u + {lane}u" if plan.matrix.inner % WIDTH == 0 else inner
+        for component in range(WIDTH):
+            inner = f"min(step * {WIDTH}u + {component}u, {plan.matrix.inner - 1}u)"
+            inner = f"step * {WIDTH}u + {component}u" if plan.matrix.inner % WIDTH == 0 else inner
             if plan.unit == WIDTH:
                 (value,) = plan.matrix.fetch("matrix", "place", inner, 0)
             else:
                 value = f"matrix_at(place + {plan.matrix.along(inner)})"
             if plan.matrix.inner % WIDTH:
-                value = f"select({kind}(), {value}, step * {WIDTH}u + {lane}u < {plan.matrix.inner}u)"
-            lines.append(f"  let m{lane} = {value};")
+                value = f"select({kind}(), {value}, step * {WIDTH}u + {component}u < {plan.matrix.inner}u)"
+            lines.append(f"  let m{component} = {value};")
         lines += [
-            f"  c{index} = fma(m{lane}, {kind}(v{index}.{LANES[lane]}), c{index});"
+            f"  c{index} = fma(m{component}, {kind}(v{index}.{COMPONENTS[component]}), c{index});"
             for index in range(plan.vectors.outer)
-            for lane in range(WIDTH)
+            for component in range(WIDTH)
         ]
         return [*lines, "}", *self._add_across()]
 
@@ -246,18 +249,21 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
                 f"for (var item = t; item < {len(some) * plan.side}u; item += {THREADS}u) {{",
                 f"  let first = item / {plan.side}u * {THREADS}u + item % {plan.side}u;",
                 "  var total = sums_of[first];",
-                f"  for (var lane = 1u; lane < {plan.lanes}u; lane++) {{",
+                f"  for (var lane = 1u; lane < {plan.sharers}u; lane++) {{",
                 f"    total += sums_of[first + lane * {plan.side}u];",
                 "  }",
                 f"  let v = {first}u + item / {plan.side}u;",
                 f"  let o = outer0 + item % {plan.side}u * {plan.unit}u;",
                 f"  if (o < {plan.matrix.outer}u) {{",
             ]
-            if plan.stores_fours:
+            if plan.stores_vec4s:
                 lines.append("    " + self._store("finish", "v", "o", "total", WIDTH))
             elif plan.unit == WIDTH:
-                for lane in range(WIDTH):
-                    lines.append("    " + self._store("finish_one", "v", f"(o + {lane}u)", f"total.{LANES[lane]}", 1))
+                for component in range(WIDTH):
+                    lines.append(
+                        "    "
+                        + self._store("finish_one", "v", f"(o + {component}u)", f"total.{COMPONENTS[component]}", 1)
+                    )
             else:
                 lines.append("    " + self._store("finish_one", "v", "o", "total", 1))
             lines += ["  }", "}"]
@@ -267,16 +273,16 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 
     def _along(self) -> list[str]:
         plan = self._plan
-        unit = WIDTH if plan.matrix.way == "turned" else 1
+        unit = WIDTH if plan.matrix.pattern == "transposed" else 1
         stride = plan.matrix.outer_stride // unit
         sums = [(place, index) for place in range(plan.places) for index in range(plan.vectors.outer)]
-        lines = [f"let lane = t % {plan.lanes}u;", f"let mine = t / {plan.lanes}u * {plan.places}u;"]
+        lines = [f"let lane = t % {plan.sharers}u;", f"let mine = t / {plan.sharers}u * {plan.places}u;"]
         for place in range(plan.places):
             outer = f"min(outer0 + mine + {place}u, {plan.matrix.outer - 1}u)"
             lines.append(f"let place{place} = matrix_base + {outer} * {stride}u;")
         lines += [f"var c{place}_{index} = vec4<f32>();" for place, index in sums]
         lines += [
-            f"for (var step = begin + lane; step < end; step += {plan.lanes}u) {{",
+            f"for (var step = begin + lane; step < end; step += {plan.sharers}u) {{",
             *(f"  {line}" for line in self._vectors("step")),
         ]
         for place in range(plan.places):
@@ -284,7 +290,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
                 value = f"matrix_at(place{place} + {plan.matrix.along(f'step * {WIDTH}u')})"
             else:
                 read = f"matrix_at(place{place} + {{}})"
-                value = ", ".join(self._checked(read, plan.matrix, "step", lane) for lane in range(WIDTH))
+                value = ", ".join(self._checked(read, plan.matrix, "step", component) for component in range(WIDTH))
                 value = f"vec4<f32>({value})"
             lines.append(f"  let m{place} = {value};")
         lines += [f"  c{place}_{index} = fma(m{place}, v{index}, c{place}_{index});" for place, index in sums]
@@ -296,7 +302,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         lines = []
         for number, (place, index) in enumerate(sums):
             lines.append(f"sums_of[{number * THREADS}u + t] = dot(c{place}_{index}, vec4<f32>(1.0));")
-        half = plan.lanes // 2
+        half = plan.sharers // 2
         while half:
             lines += ["workgroupBarrier();", f"if (lane < {half}u) {{"]
             for number in range(len(sums)):
@@ -305,7 +311,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             lines.append("}")
             half //= 2
         outputs = plan.vectors.outer * plan.per_group
-        unit = WIDTH if plan.stores_fours else 1
+        unit = WIDTH if plan.stores_vec4s else 1
         lines += [
             "workgroupBarrier();",
             f"for (var item = t; item < {outputs // unit}u; item += {THREADS}u) {{",
@@ -317,10 +323,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 
         def total(place: str) -> str:
             number = f"(({place}) % {plan.places}u * {plan.vectors.outer}u + v)"
-            return f"sums_of[{number} * {THREADS}u + ({place}) / {plan.places}u * {plan.lanes}u]"
+            return f"sums_of[{number} * {THREADS}u + ({place}) / {plan.places}u * {plan.sharers}u]"
 
         if unit == WIDTH:
-            totals = ", ".join(total(f"place + {lane}u") for lane in range(WIDTH))
+            totals = ", ".join(total(f"place + {component}u") for component in range(WIDTH))
             lines.append("    " + self._store("finish", "v", "o", f"vec4<f32>({totals})", WIDTH))
         else:
             lines.append("    " + self._store("finish_one", "v", "o", total("place"), 1))
@@ -331,7 +337,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         place = (vector, outer) if plan.vectors_are_rows else (outer, vector)
         number = f"({plan.product.address('batch', *place)})"
         number = number if unit == 1 else f"{number} / {WIDTH}u"
-        if isinstance(self._end, Finish):
+        if isinstance(self._end, EpilogueCode):
             return f"{function}({number}, {total});"
         part = -(-self._count // WIDTH) * WIDTH // unit
         return f"sums[part * {part}u + {number}] = {total};"

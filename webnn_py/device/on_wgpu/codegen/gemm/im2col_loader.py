@@ -6,15 +6,15 @@ from functools import cached_property
 
 import attrs
 
-from webnn_py.device.on_wgpu.codegen.expressions import looked_up, wrapped
-from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import Way, in_fours, read_function
+from webnn_py.device.on_wgpu.codegen.expressions import lookup, wrapping_literal
+from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import LoadPattern, in_vec4s, read_function
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import WIDTH, Element
 from webnn_py.device.on_wgpu.records.layout import Layout
 
 
 @attrs.frozen
-class Along:
+class WindowAxis:
     """How windows lie on one axis of images, in one phase or several.
 
     Phases share all but the place of the first window, and how many of a window's elements count.
@@ -54,7 +54,7 @@ class Along:
 
 
 @attrs.frozen(slots=False)
-class Windows:
+class Im2colLoader:
     """A side whose outer axis has all windows of all images, and whose inner axis the elements of a window.
 
     Elements of a window are in the order height, width, channel. Outside of the images there are zeros. A batch is a
@@ -77,7 +77,7 @@ class Windows:
     image_stride: int
     channels: int
     channel_stride: int
-    axes: tuple[Along, Along]
+    axes: tuple[WindowAxis, WindowAxis]
     strides: tuple[int, int]
 
     @cached_property
@@ -94,9 +94,9 @@ class Windows:
         return self.axes[0].taps * self.axes[1].taps * self.channels
 
     @cached_property
-    def way(self) -> Way:
+    def pattern(self) -> LoadPattern:
         numbers = (*self.groups.strides, self.groups.offset, self.image_stride, *self.strides, self.channels)
-        return "turned" if self.channel_stride == 1 and not any(number % WIDTH for number in numbers) else "single"
+        return "transposed" if self.channel_stride == 1 and not any(number % WIDTH for number in numbers) else "scalar"
 
     @property
     def follows_inner(self) -> bool:
@@ -104,7 +104,7 @@ class Windows:
 
     @property
     def _unit(self) -> int:
-        return WIDTH if self.way == "turned" else 1
+        return WIDTH if self.pattern == "transposed" else 1
 
     def _has_uniform_taps(self, depth: int) -> bool:
         """Whether all of a tile has to do with one element of the windows only, but for the channel."""
@@ -131,9 +131,9 @@ fn {name}_window(o: u32, phase: vec4<u32>) -> vec3<u32> {{
 fn {name}_tap(tap: u32, window: vec3<u32>, phase: vec4<u32>) -> vec2<u32> {{
   let v = tap / {horizontal.taps}u;
   let u = tap % {horizontal.taps}u;
-  let h = window.y + v * {wrapped(vertical.step)};
-  let w = window.z + u * {wrapped(horizontal.step)};
-  let at = window.x + v * {wrapped(vertical.step * row)} + u * {wrapped(horizontal.step * column)};
+  let h = window.y + v * {wrapping_literal(vertical.step)};
+  let w = window.z + u * {wrapping_literal(horizontal.step)};
+  let at = window.x + v * {wrapping_literal(vertical.step * row)} + u * {wrapping_literal(horizontal.step * column)};
   return select(vec2<u32>(), vec2<u32>(at, 1u), {"true" if is_inside else inside});
 }}
 fn {name}_channel(base: u32, c: u32, tap: vec2<u32>) -> {result} {{
@@ -141,19 +141,21 @@ fn {name}_channel(base: u32, c: u32, tap: vec2<u32>) -> {result} {{
 }}"""
 
     def begin(self, name: str) -> list[str]:
-        groups = self.groups if self.way == "single" else in_fours(self.groups)
+        groups = self.groups if self.pattern == "scalar" else in_vec4s(self.groups)
         phases = [axis.phases for axis in self.axes]
         lines = [f"let {name}_base = {groups.index(f'(batch / {phases[0] * phases[1]}u)')};"]
         numbers = []
         for axis, number in zip(
             self.axes, (f"batch / {phases[1]}u % {phases[0]}u", f"batch % {phases[1]}u"), strict=True
         ):
-            numbers.append((looked_up(axis.begins, number), looked_up(axis.counts, number)))
+            numbers.append((lookup(axis.begins, number), lookup(axis.counts, number)))
         (v, v_count), (u, u_count) = numbers
         return [*lines, f"let {name}_phase = vec4<u32>({v}, {u}, {v_count}, {u_count});"]
 
     def prepare(self, name: str, tag: str, outers: list[str]) -> list[str]:
-        return [f"let {tag}_{lane} = {name}_window({outer}, {name}_phase);" for lane, outer in enumerate(outers)]
+        return [
+            f"let {tag}_{component} = {name}_window({outer}, {name}_phase);" for component, outer in enumerate(outers)
+        ]
 
     def enter(self, name: str, tag: str, depth: int) -> list[str]:
         if not self._has_uniform_taps(depth):
@@ -161,18 +163,21 @@ fn {name}_channel(base: u32, c: u32, tap: vec2<u32>) -> {result} {{
         tap = f"first / {self.channels}u"
         return [
             f"let {tag}_skip = {tap} * {self.channels}u;",
-            *(f"let {tag}_tap_{lane} = {name}_tap({tap}, {tag}_{lane}, {name}_phase);" for lane in range(WIDTH)),
+            *(
+                f"let {tag}_tap_{component} = {name}_tap({tap}, {tag}_{component}, {name}_phase);"
+                for component in range(WIDTH)
+            ),
         ]
 
     def fetch(self, name: str, tag: str, inner: str, depth: int) -> list[str]:
-        stride = self.channel_stride if self.way == "single" else 1
+        stride = self.channel_stride if self.pattern == "scalar" else 1
         channel = f"({inner}) % {self.channels}u"
         if self._has_uniform_taps(depth):
             channel = f"({inner} - {tag}_skip)"
-            taps = [f"{tag}_tap_{lane}" for lane in range(WIDTH)]
+            taps = [f"{tag}_tap_{component}" for component in range(WIDTH)]
         else:
             tap = f"({inner}) / {self.channels}u"
-            taps = [f"{name}_tap({tap}, {tag}_{lane}, {name}_phase)" for lane in range(WIDTH)]
+            taps = [f"{name}_tap({tap}, {tag}_{component}, {name}_phase)" for component in range(WIDTH)]
         place = f"{channel} / {self._unit}u * {stride}u"
         values = [f"{name}_channel({name}_base, {place}, {tap})" for tap in taps]
-        return values if self.way == "turned" else [", ".join(values)]
+        return values if self.pattern == "transposed" else [", ".join(values)]

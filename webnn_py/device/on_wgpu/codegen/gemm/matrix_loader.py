@@ -6,18 +6,18 @@ from functools import cached_property
 
 import attrs
 
-from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import Way, in_fours, read_function
+from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import LoadPattern, in_vec4s, read_function
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import WIDTH, Element
 from webnn_py.device.on_wgpu.records.layout import Layout
 
 
-def _whole_fours(layout: Layout) -> bool:
+def _whole_vec4s(layout: Layout) -> bool:
     return not any(number % WIDTH for number in (*layout.merged().strides, layout.offset))
 
 
 @attrs.frozen(slots=False)
-class Matrix:
+class MatrixLoader:
     """A side that lies in a buffer as a matrix for each batch.
 
     Attributes:
@@ -34,7 +34,7 @@ class Matrix:
     inner_axis: Layout
     outer_size: int
     outer_stride: int
-    forced: Way | None = None
+    forced: LoadPattern | None = None
 
     @property
     def outer(self) -> int:
@@ -54,58 +54,60 @@ class Matrix:
         return merged.strides[-1] if merged.shape else 0
 
     @cached_property
-    def can_turn(self) -> bool:
-        """Whether fours can be read along the inner axis."""
-        aligned = _whole_fours(self.batches) and (self.outer_stride % WIDTH == 0 or self.outer == 1)
-        return aligned and self.inner_axis.fours() is not None
+    def can_transpose(self) -> bool:
+        """Whether vec4s can be read along the inner axis."""
+        aligned = _whole_vec4s(self.batches) and (self.outer_stride % WIDTH == 0 or self.outer == 1)
+        return aligned and self.inner_axis.vec4s() is not None
 
     @cached_property
-    def way(self) -> Way:
+    def pattern(self) -> LoadPattern:
         if self.forced is not None:
             return self.forced
-        aligned = _whole_fours(self.batches) and _whole_fours(self.inner_axis)
+        aligned = _whole_vec4s(self.batches) and _whole_vec4s(self.inner_axis)
         if aligned and self.outer % WIDTH == 0 and self.outer_stride == 1:
             return "direct"
-        return "turned" if self.can_turn else "single"
+        return "transposed" if self.can_transpose else "scalar"
 
     @cached_property
     def follows_inner(self) -> bool:
-        if self.way == "single":
+        if self.pattern == "scalar":
             return self.outer == 1 or (self.inner > 1 and abs(self.inner_stride) < abs(self.outer_stride))
-        return self.way == "turned"
+        return self.pattern == "transposed"
 
     def functions(self, name: str, scalar: str, array: str) -> str:
         return read_function(self, name, scalar, array)
 
     def begin(self, name: str) -> list[str]:
-        batches = self.batches if self.way == "single" else in_fours(self.batches)
+        batches = self.batches if self.pattern == "scalar" else in_vec4s(self.batches)
         return [f"let {name}_base = {batches.index('batch')};"]
 
     def prepare(self, name: str, tag: str, outers: list[str]) -> list[str]:
-        if self.way == "direct":
+        if self.pattern == "direct":
             return [f"let {tag} = {name}_base + ({outers[0]}) / {WIDTH}u;"]
-        stride = self.outer_stride // (WIDTH if self.way == "turned" else 1)
-        return [f"let {tag}_{lane} = {name}_base + ({outer}) * {stride}u;" for lane, outer in enumerate(outers)]
+        stride = self.outer_stride // (WIDTH if self.pattern == "transposed" else 1)
+        return [
+            f"let {tag}_{component} = {name}_base + ({outer}) * {stride}u;" for component, outer in enumerate(outers)
+        ]
 
     def enter(self, name: str, tag: str, depth: int) -> list[str]:
         return []
 
     def fetch(self, name: str, tag: str, inner: str, depth: int) -> list[str]:
         along = self.along(inner)
-        if self.way == "direct":
+        if self.pattern == "direct":
             return [f"{name}_at({tag} + {along})"]
-        values = [f"{name}_at({tag}_{lane} + {along})" for lane in range(WIDTH)]
-        return values if self.way == "turned" else [", ".join(values)]
+        values = [f"{name}_at({tag}_{component} + {along})" for component in range(WIDTH)]
+        return values if self.pattern == "transposed" else [", ".join(values)]
 
     def along(self, inner: str) -> str:
-        """How far an element lies on the inner axis; in fours, where they are read."""
-        return self._steps.index(f"(({inner}) / {WIDTH}u)" if self.way == "turned" else f"({inner})")
+        """How far an element lies on the inner axis; in vec4s, where they are read."""
+        return self._steps.index(f"(({inner}) / {WIDTH}u)" if self.pattern == "transposed" else f"({inner})")
 
     @cached_property
     def _steps(self) -> Layout:
         """The inner axis in the units in which it is read."""
-        if self.way == "single":
+        if self.pattern == "scalar":
             return self.inner_axis
-        fours = in_fours(self.inner_axis) if self.way == "direct" else self.inner_axis.fours()
-        assert fours is not None  # noqa: S101 - that is what turned means
-        return fours
+        vec4s = in_vec4s(self.inner_axis) if self.pattern == "direct" else self.inner_axis.vec4s()
+        assert vec4s is not None  # noqa: S101 - that is what transposed means
+        return vec4s

@@ -16,11 +16,12 @@ from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import WIDTH, Element
 from webnn_py.device.on_wgpu.records.layout import Layout
 
-Way = Literal["direct", "turned", "single"]
-"""How a side is read: fours along the outer axis; fours along the inner axis, four by four; or element by element."""
+LoadPattern = Literal["direct", "transposed", "scalar"]
+"""How a side is read: vec4s along the outer axis; vec4s along the inner axis, transposed
+four by four; or element by element."""
 
 
-class Source(Protocol):
+class OperandLoader(Protocol):
     """One side of a product, as text that reads it.
 
     Attributes:
@@ -41,7 +42,7 @@ class Source(Protocol):
     @property
     def inner(self) -> int: ...
     @property
-    def way(self) -> Way: ...
+    def pattern(self) -> LoadPattern: ...
     @property
     def follows_inner(self) -> bool: ...
 
@@ -58,21 +59,21 @@ class Source(Protocol):
         """Statements before reading of a tile ``depth`` long that begins at ``first`` on the inner axis."""
 
     def fetch(self, name: str, tag: str, inner: str, depth: int) -> list[str]:
-        """Expressions for fours: one along the outer axis, or when turned, four of them along the inner one."""
+        """Expressions for vec4s: one along the outer axis, or when transposed, four of them along the inner one."""
 
 
-def described(source: Source) -> Hashable:
+def described(source: OperandLoader) -> Hashable:
     """All that the texts depend on: every attribute but the buffer."""
     kind: Any = type(source)
     return kind, *(getattr(source, field.name) for field in attrs.fields(kind) if field.name != "buffer")
 
 
-def binding_kind(source: Source) -> str:
+def binding_kind(source: OperandLoader) -> str:
     """The type of the elements of the array that a source reads."""
-    return source.element.one if source.way == "single" else source.element.four
+    return source.element.one if source.pattern == "scalar" else source.element.vec4
 
 
-def bound(sides: Mapping[str, Source], scalar: str) -> tuple[list[Binding], list[str]]:
+def bound(sides: Mapping[str, OperandLoader], scalar: str) -> tuple[list[Binding], list[str]]:
     """The bindings of a kernel's sides, one for those that read one buffer alike, and the functions that read them."""
     arrays: dict[tuple[Buffer, str], str] = {}
     functions = []
@@ -82,9 +83,9 @@ def bound(sides: Mapping[str, Source], scalar: str) -> tuple[list[Binding], list
     return [(buffer, name, kind) for (buffer, kind), name in arrays.items()], functions
 
 
-def read_function(source: Source, name: str, scalar: str, array: str) -> str:
-    """``name_at(i)``: the element, or the four, number i of ``array``, computed in ``scalar``."""
-    if source.way == "single":
+def read_function(source: OperandLoader, name: str, scalar: str, array: str) -> str:
+    """``name_at(i)``: the element, or the vec4, number i of ``array``, computed in ``scalar``."""
+    if source.pattern == "scalar":
         value = source.element.load(array, "i")
         value = value if scalar == "f32" else f"{scalar}({value})"
         return f"fn {name}_at(i: u32) -> {scalar} {{ return {value}; }}"
@@ -95,6 +96,6 @@ def read_function(source: Source, name: str, scalar: str, array: str) -> str:
     return f"fn {name}_at(i: u32) -> vec4<{scalar}> {{ let four = {array}[i]; return {wide}; }}"
 
 
-def in_fours(layout: Layout) -> Layout:
-    """A layout of whole fours, counted in fours."""
+def in_vec4s(layout: Layout) -> Layout:
+    """A layout of whole vec4s, counted in vec4s."""
     return Layout(layout.shape, tuple(stride // WIDTH for stride in layout.strides), layout.offset // WIDTH)

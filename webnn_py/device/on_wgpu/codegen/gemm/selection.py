@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue
-from webnn_py.device.on_wgpu.codegen.gemm.gemv import MOST_VECTORS, emit_skinny
-from webnn_py.device.on_wgpu.codegen.gemm.matrix_loader import Matrix
-from webnn_py.device.on_wgpu.codegen.gemm.tiled import Product, emit_product
+from webnn_py.device.on_wgpu.codegen.gemm.gemv import MOST_VECTORS, emit_gemv
+from webnn_py.device.on_wgpu.codegen.gemm.matrix_loader import MatrixLoader
+from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
+from webnn_py.device.on_wgpu.codegen.gemm.tiled import emit_tiled_gemm
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 
 
-def is_skinny(product: Product) -> bool:
+def is_gemv(product: GemmProblem) -> bool:
     """Whether one side has few vectors only."""
-    matrices = isinstance(product.left, Matrix) and isinstance(product.right, Matrix)
+    matrices = isinstance(product.left, MatrixLoader) and isinstance(product.right, MatrixLoader)
     few = min(product.left.outer, product.right.outer) <= MOST_VECTORS
     return matrices and few and product.left.inner > 0
 
 
-def emit_best(lowering: Lowering, product: Product, epilogue: Epilogue) -> None:
+def emit_gemm(lowering: Lowering, product: GemmProblem, epilogue: Epilogue) -> None:
     """The kernels of any product."""
     product = product.upright()
-    (emit_skinny if is_skinny(product) else emit_product)(lowering, product, epilogue)
+    (emit_gemv if is_gemv(product) else emit_tiled_gemm)(lowering, product, epilogue)

@@ -1,7 +1,7 @@
 """How the invocations of a workgroup bring a tile of one side into the workgroup's memory, and read it again.
 
-The tile lies there as fours along the outer axis, one row of fours after the other along the inner axis. Where
-neighbouring invocations store on top of each other, rows are stored with their fours exchanged, so that neighbours
+The tile lies there as vec4s along the outer axis, one row of vec4s after the other along the inner axis. Where
+neighbouring invocations store on top of each other, rows are stored with their vec4s exchanged, so that neighbours
 use different banks of the memory.
 """
 
@@ -11,18 +11,16 @@ from typing import Final
 
 import attrs
 
-from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import Source
-from webnn_py.device.on_wgpu.codegen.gemm.tile_sizes import Tile
-from webnn_py.device.on_wgpu.records.element import WIDTH
-
-LANES: Final = "xyzw"
+from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import OperandLoader
+from webnn_py.device.on_wgpu.codegen.gemm.tile_sizes import GemmTile
+from webnn_py.device.on_wgpu.records.element import COMPONENTS, WIDTH
 
 BANKS: Final = 8
-"""Fours that the memory of a workgroup delivers at once."""
+"""Vec4s that the memory of a workgroup delivers at once."""
 
 
 @attrs.frozen
-class Staging:
+class SharedMemoryTile:
     """The plan for one side.
 
     Attributes:
@@ -32,14 +30,14 @@ class Staging:
         size: the length of the outer axis of a tile.
         origin: the variable that has the tile's place on the outer axis.
         threads: how many invocations take part.
-        base: where the side begins in the workgroup's memory, in fours.
-        vector: the type of a four there.
-        fetched: the type of a four as it is read; its numbers are float16 or those of ``vector``.
+        base: where the side begins in the workgroup's memory, in vec4s.
+        vector: the type of a vec4 there.
+        fetched: the type of a vec4 as it is read; its numbers are float16 or those of ``vector``.
     """
 
     name: str
-    source: Source
-    tile: Tile
+    source: OperandLoader
+    tile: GemmTile
     size: int
     origin: str
     threads: int
@@ -53,14 +51,14 @@ class Staging:
         return self.size // WIDTH
 
     @property
-    def is_turned(self) -> bool:
-        """Whether an invocation reads four by four and turns them."""
-        return self.source.way == "turned"
+    def is_transposed(self) -> bool:
+        """Whether an invocation reads four by four elements and transposes them."""
+        return self.source.pattern == "transposed"
 
     @property
     def units(self) -> int:
-        """What there is to read: fours, or four by four."""
-        return self.row * self.tile.depth // (WIDTH if self.is_turned else 1)
+        """What there is to read: vec4s, or four by four."""
+        return self.row * self.tile.depth // (WIDTH if self.is_transposed else 1)
 
     @property
     def rounds(self) -> int:
@@ -68,28 +66,28 @@ class Staging:
         return -(-self.units // self.threads)
 
     @property
-    def fours(self) -> int:
-        """How many fours an invocation holds."""
-        return self.rounds * (WIDTH if self.is_turned else 1)
+    def vec4s(self) -> int:
+        """How many vec4s an invocation holds."""
+        return self.rounds * (WIDTH if self.is_transposed else 1)
 
     @property
     def exchange(self) -> int:
-        """By how much the mask grows, with which numbers of fours are combined, from one inner unit to the next."""
+        """By how much the mask grows, with which numbers of vec4s are combined, from one inner unit to the next."""
         if not self.source.follows_inner or self.row % BANKS:
             return 0
-        return 2 if self.is_turned else 1
+        return 2 if self.is_transposed else 1
 
     @property
     def step(self) -> int:
         """How many rows have the same mask."""
-        return WIDTH if self.is_turned else 1
+        return WIDTH if self.is_transposed else 1
 
     # --- bringing in -----------------------------------------------------------------------------------------
 
     def _unit(self, turn: int) -> tuple[str, str]:
         """The numbers of an invocation's unit on the outer and the inner axis."""
         index, number = f"{self.name}_thread", turn * self.threads
-        inner = self.tile.depth // (WIDTH if self.is_turned else 1)
+        inner = self.tile.depth // (WIDTH if self.is_transposed else 1)
         size = inner if self.source.follows_inner else self.row
         if self.threads % size == 0:
             fast, slow = f"{index} % {size}u", f"{index} / {size}u + {number // size}u"
@@ -110,7 +108,7 @@ class Staging:
         tags = set()
         for turn in range(self.rounds):
             outer, inner = self._unit(turn)
-            unit = WIDTH if self.is_turned else 1
+            unit = WIDTH if self.is_transposed else 1
             lines.append(f"let {self.name}_outer{turn} = {outer};")
             lines.append(f"let {self.name}_inner{turn} = ({inner}) * {unit}u;")
             if self._tag(turn) in tags:
@@ -122,9 +120,9 @@ class Staging:
     def _outers(self, turn: int) -> list[str]:
         """Four places on the outer axis; beyond its end, the last one."""
         first = f"({self.origin} + {self.name}_outer{turn} * {WIDTH}u)"
-        if self.source.way == "direct":
+        if self.source.pattern == "direct":
             return [first if self.source.outer % self.size == 0 else f"min({first}, {self.source.outer - WIDTH}u)"]
-        places = [first, *(f"({first} + {lane}u)" for lane in range(1, WIDTH))]
+        places = [first, *(f"({first} + {component}u)" for component in range(1, WIDTH))]
         if self.source.outer % self.size == 0:
             return places
         return [f"min({place}, {self.source.outer - 1}u)" for place in places]
@@ -138,19 +136,19 @@ class Staging:
     def fetch(self, register: int, *, tail: bool) -> list[str]:
         """Read a tile into the variables ``p`` from a number on; in a tail, zeros from the end of the inner axis on."""
         lines = []
-        unit = WIDTH if self.is_turned else 1
+        unit = WIDTH if self.is_transposed else 1
         for tag in dict.fromkeys(self._tag(turn) for turn in range(self.rounds)):
             lines += self.source.enter(self.name, tag, self.tile.depth)
         for turn in range(self.rounds):
             inner = f"first + {self.name}_inner{turn}"
             place = f"min({inner}, {self.source.inner - unit}u)" if tail else inner
             values = self.source.fetch(self.name, self._tag(turn), place, self.tile.depth)
-            if self.source.way == "single":
+            if self.source.pattern == "scalar":
                 values = [f"{self.fetched}({value})" for value in values]
             if tail:
                 values = [f"select({self.fetched}(), {value}, {inner} < {self.source.inner}u)" for value in values]
             first = register + turn * len(values)
-            assigned = [f"p{first + lane} = {value};" for lane, value in enumerate(values)]
+            assigned = [f"p{first + component} = {value};" for component, value in enumerate(values)]
             lines += self._guarded(turn, assigned)
         return lines
 
@@ -159,13 +157,15 @@ class Staging:
         lines = []
         for turn in range(self.rounds):
             outer, inner = f"{self.name}_outer{turn}", f"{self.name}_inner{turn}"
-            names = [f"p{register + turn * (WIDTH if self.is_turned else 1) + lane}" for lane in range(WIDTH)]
+            names = [
+                f"p{register + turn * (WIDTH if self.is_transposed else 1) + component}" for component in range(WIDTH)
+            ]
             stored = []
-            for step in range(WIDTH if self.is_turned else 1):
+            for step in range(WIDTH if self.is_transposed else 1):
                 place = self._place(outer, inner, step, half)
                 value = names[0]
-                if self.is_turned:
-                    value = f"{self.fetched}({', '.join(f'{name}.{LANES[step]}' for name in names)})"
+                if self.is_transposed:
+                    value = f"{self.fetched}({', '.join(f'{name}.{COMPONENTS[step]}' for name in names)})"
                 value = value if self.fetched == self.vector else f"{self.vector}({value})"
                 stored.append(f"tile[{place}] = {value};")
             lines += self._guarded(turn, stored)
@@ -183,7 +183,7 @@ class Staging:
         return inner // self.step * self.exchange % BANKS
 
     def places(self, mine: str, count: int, thread_size: int) -> list[str]:
-        """Name where an invocation's fours lie in a row; ``count`` invocations stand side by side."""
+        """Name where an invocation's vec4s lie in a row; ``count`` invocations stand side by side."""
         first = f"{self.base}u + slice * {self.tile.inner * self.row}u"
         lines = []
         for mask in sorted({self._mask(inner) for inner in range(self.tile.inner)}):
@@ -195,7 +195,7 @@ class Staging:
         return lines
 
     def take(self, variable: str, inner: int, half: str, thread_size: int) -> list[str]:
-        """Read an invocation's fours of a row."""
+        """Read an invocation's vec4s of a row."""
         return [
             f"  let {variable}{group} = tile[{half} + {self.name}_at{group}_{self._mask(inner)} + {inner * self.row}u];"
             for group in range(thread_size // WIDTH)

@@ -19,7 +19,7 @@ MOST_SPLITS: Final = 32
 
 
 @attrs.frozen
-class Tile:
+class GemmTile:
     """What a workgroup computes of a product.
 
     Attributes:
@@ -29,10 +29,10 @@ class Tile:
         thread_columns: columns that an invocation computes, a multiple of four.
         inner: how much of the inner axis an invocation computes before the next tile is brought in.
         slices: into how many parts the workgroup cuts the inner axis of a tile; each has its own invocations. They
-            divide the fours of sums of an invocation.
+            divide the vec4s of sums of an invocation.
         rate: the speed on a busy GPU, relative to the fastest tile.
         buffers: 2 to bring a tile in while the one before is computed with, for twice the memory.
-        interleaved: whether eight neighbouring invocations compute two rows of fours by four, not one by eight.
+        interleaved: whether eight neighbouring invocations compute two rows of vec4s by four, not one by eight.
     """
 
     rows: int
@@ -76,7 +76,7 @@ class Tile:
         return self.thread_rows * self.thread_columns // WIDTH
 
     @property
-    def fours(self) -> int:
+    def vec4s(self) -> int:
         """Fours of workgroup memory."""
         tiles = self.buffers * self.depth * (self.rows + self.columns) // WIDTH
         return max(tiles, self.slices * self.threads) if self.slices > 1 else tiles
@@ -84,11 +84,11 @@ class Tile:
     @property
     def shared_sums(self) -> int:
         """How many sums each invocation can lay in the workgroup's memory at once, a multiple of the slices."""
-        return min(self.sums, self.fours // self.threads // self.slices * self.slices)
+        return min(self.sums, self.vec4s // self.threads // self.slices * self.slices)
 
     def fits(self, features: Features) -> bool:
         """Whether an adapter can run it."""
-        return self.fours * 16 <= features.max_workgroup_storage and self.threads <= features.max_invocations
+        return self.vec4s * 16 <= features.max_workgroup_storage and self.threads <= features.max_invocations
 
     def groups(self, rows: int, columns: int) -> int:
         """The workgroups that a product takes."""
@@ -101,30 +101,30 @@ class Tile:
 
 
 TILES: Final = (
-    Tile(128, 128, 8, 8, rate=1.0),
-    Tile(64, 64, 8, 8, inner=8, slices=2, rate=0.8),
-    Tile(32, 128, 8, 8, inner=8, slices=2, rate=0.7),
-    Tile(128, 32, 8, 8, inner=8, slices=2, rate=0.7),
-    Tile(64, 32, 8, 4, inner=8, slices=4, rate=0.65),
-    Tile(32, 64, 8, 4, inner=8, slices=4, rate=0.65),
-    Tile(32, 32, 8, 4, inner=8, slices=8, rate=0.6),
-    Tile(16, 64, 8, 4, inner=8, slices=4, rate=0.45),
-    Tile(64, 16, 8, 4, inner=8, slices=4, rate=0.45),
-    Tile(16, 16, 4, 4, slices=4, rate=0.3),
-    Tile(8, 128, 8, 4, inner=8, slices=4, rate=0.4),
-    Tile(128, 8, 8, 4, inner=8, slices=4, rate=0.4),
-    Tile(4, 256, 4, 4, rate=0.3),
-    Tile(256, 4, 4, 4, rate=0.3),
+    GemmTile(128, 128, 8, 8, rate=1.0),
+    GemmTile(64, 64, 8, 8, inner=8, slices=2, rate=0.8),
+    GemmTile(32, 128, 8, 8, inner=8, slices=2, rate=0.7),
+    GemmTile(128, 32, 8, 8, inner=8, slices=2, rate=0.7),
+    GemmTile(64, 32, 8, 4, inner=8, slices=4, rate=0.65),
+    GemmTile(32, 64, 8, 4, inner=8, slices=4, rate=0.65),
+    GemmTile(32, 32, 8, 4, inner=8, slices=8, rate=0.6),
+    GemmTile(16, 64, 8, 4, inner=8, slices=4, rate=0.45),
+    GemmTile(64, 16, 8, 4, inner=8, slices=4, rate=0.45),
+    GemmTile(16, 16, 4, 4, slices=4, rate=0.3),
+    GemmTile(8, 128, 8, 4, inner=8, slices=4, rate=0.4),
+    GemmTile(128, 8, 8, 4, inner=8, slices=4, rate=0.4),
+    GemmTile(4, 256, 4, 4, rate=0.3),
+    GemmTile(256, 4, 4, 4, rate=0.3),
 )
 
 
-def choose_tile(rows: int, columns: int, batch: int, features: Features) -> Tile:
+def choose_tile(rows: int, columns: int, batch: int, features: Features) -> GemmTile:
     """The tile that computes a product fastest."""
     fitting = [tile for tile in TILES if tile.fits(features)]
     return min(fitting, key=lambda tile: tile.cost(rows, columns, batch))
 
 
-def choose_splits(tile: Tile, groups: int, inner: int) -> int:
+def choose_split_k(tile: GemmTile, groups: int, inner: int) -> int:
     """Into how many parts to cut the inner axis, each computed by other workgroups, where these are few."""
     splits = min(UNITS // groups, inner // max(LEAST_SPLIT, 2 * tile.depth), MOST_SPLITS)
     return max(1, splits)

@@ -32,14 +32,14 @@ Item = Sequence[str]
 """The variables that hold an element: one, or those of a partial result."""
 
 Absorb = Callable[[Sequence[str], Sequence[Item], Sequence[str]], list[str]]
-"""(variables, elements, their positions in the lane) → statements that combine the elements into the variables.
+"""(variables, elements, their positions in the row) → statements that combine the elements into the variables.
 
 The elements come in ascending order of their positions.
 """
 
 
 @attrs.frozen
-class Reduction:
+class Combiner:
     """What is combined and how.
 
     Attributes:
@@ -56,11 +56,11 @@ class Reduction:
     merge: Merge
     finish: Callable[[Sequence[str]], list[str]]
 
-    def without_finish(self) -> Reduction:
+    def without_finish(self) -> Combiner:
         """The first of two steps: puts out the variables."""
         return attrs.evolve(self, finish=list)
 
-    def of_partial_results(self) -> Reduction:
+    def of_partial_results(self) -> Combiner:
         """The second of two steps: its elements are the variables of the first."""
 
         def absorb(variables: Sequence[str], items: Sequence[Item], _positions: Sequence[str]) -> list[str]:
@@ -84,7 +84,7 @@ def folding(
     start: float,
     maps: Sequence[str] = ("{}",),
     finish: Callable[[Sequence[str]], str] = lambda variables: variables[0],
-) -> Reduction:
+) -> Combiner:
     """Combine by an operator what each of ``maps`` makes of the elements."""
 
     def absorb(variables: Sequence[str], items: Sequence[Item], _positions: Sequence[str]) -> list[str]:
@@ -99,7 +99,7 @@ def folding(
             for variable, other in zip(variables, others, strict=True)
         ]
 
-    return Reduction(
+    return Combiner(
         (kind,) * len(maps), (literal(start, kind),) * len(maps), absorb, merge, lambda variables: [finish(variables)]
     )
 
@@ -113,7 +113,7 @@ def nan_unless_finite(value: str, decisive: str) -> str:
     return f"bitcast<f32>(select(0x7fc00000u, bitcast<u32>({value}), {_bits(decisive)} < {_exponent(128)}))"
 
 
-def scaled_sum(finish: str, finish_scaled: str) -> Reduction:
+def scaled_sum(finish: str, finish_scaled: str) -> Combiner:
     """A sum, from which ``finish`` makes the result, or ``finish_scaled`` of the scaled one where it overflows.
 
     Elements that are too small to matter then are left out of the scaled one. They are scaled by their exponents:
@@ -135,7 +135,7 @@ def _exponent(power: int) -> str:
     return f"{127 + power << 23:#x}u"
 
 
-def root_of_squares() -> Reduction:
+def root_of_squares() -> Combiner:
     """The root of a sum of squares, of which neither large nor small ones are lost.
 
     They are scaled by their exponents: with factors, what drivers make of the products may overflow or underflow.
@@ -179,7 +179,7 @@ def _powers(count: int) -> str:
     return f"{count << 23:#x}u"
 
 
-def extreme(kind: str, function: str) -> Reduction:
+def extreme(kind: str, function: str) -> Combiner:
     """The highest or the lowest element; of floats also the highest bits without sign, which tell of NaN."""
     start = literal((LOWEST if function == "max" else HIGHEST)[kind], kind)
     if kind != "f32":
@@ -198,10 +198,10 @@ def extreme(kind: str, function: str) -> Reduction:
         value, bits = variables
         return [f"bitcast<f32>(select(bitcast<u32>({value}), 0x7fc00000u, {bits} > 0x7f800000u))"]
 
-    return Reduction(("f32", "u32"), (start, "0u"), absorb, merge, finish)
+    return Combiner(("f32", "u32"), (start, "0u"), absorb, merge, finish)
 
 
-def place_of_extreme(kind: str, index_kind: str, *, highest: bool) -> Reduction:
+def place_of_extreme(kind: str, index_kind: str, *, highest: bool) -> Combiner:
     """The position of the first of the elements with the highest key: a number that orders them, NaN above all."""
     if kind == "f32":
         key, key_kind = f"select({'' if highest else '-'}order({{0}}), 0x7fffffffi, is_nan({{0}}))", "i32"
@@ -230,10 +230,10 @@ def place_of_extreme(kind: str, index_kind: str, *, highest: bool) -> Reduction:
     def finish(variables: Sequence[str]) -> list[str]:
         return [converted_integer(variables[1], "u32", index_kind)]
 
-    return Reduction((key_kind, "u32"), start, absorb, merge, finish)
+    return Combiner((key_kind, "u32"), start, absorb, merge, finish)
 
 
-def log_sum_exp(finish: Callable[[Sequence[str]], list[str]]) -> Reduction:
+def log_sum_exp(finish: Callable[[Sequence[str]], list[str]]) -> Combiner:
     """The highest element, at most the highest finite float, and the sum of the exponentials less it."""
     lowest, highest = literal(-LARGEST_FINITE, "f32"), literal(LARGEST_FINITE, "f32")
 
@@ -255,10 +255,10 @@ def log_sum_exp(finish: Callable[[Sequence[str]], list[str]]) -> Reduction:
             f"{top} = higher; }}",
         ]
 
-    return Reduction(("f32", "f32"), (lowest, "0.0"), absorb, merge, finish)
+    return Combiner(("f32", "f32"), (lowest, "0.0"), absorb, merge, finish)
 
 
-def moments(epsilon: str) -> Reduction:
+def moments(epsilon: str) -> Combiner:
     """The mean, and what to multiply distances from it with; counts, means and squares of parts are merged."""
 
     def absorb(variables: Sequence[str], items: Sequence[Item], _positions: Sequence[str]) -> list[str]:
@@ -288,4 +288,4 @@ def moments(epsilon: str) -> Reduction:
         count, mean, squares = variables
         return [mean, nan_unless_finite(f"1.0 / sqrt({squares} / {count} + {epsilon})", mean)]
 
-    return Reduction(("f32", "f32", "f32"), ("0.0", "0.0", "0.0"), absorb, merge, finish)
+    return Combiner(("f32", "f32", "f32"), ("0.0", "0.0", "0.0"), absorb, merge, finish)

@@ -8,7 +8,7 @@ from typing import Final
 import attrs
 
 from webnn_py.descriptors import MLOperandDataType
-from webnn_py.device.on_wgpu.codegen.elementwise import Chain
+from webnn_py.device.on_wgpu.codegen.elementwise import ElementwiseFunction
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import Element
 from webnn_py.device.on_wgpu.records.graph_queries import constant_scalar
@@ -27,7 +27,7 @@ STORED_AS: Final[dict[str, MLOperandDataType]] = {
 
 
 @attrs.frozen
-class Operand:
+class TensorOperand:
     """A tensor that a kernel reads.
 
     Attributes:
@@ -41,7 +41,7 @@ class Operand:
     layout: Layout
 
     @classmethod
-    def of(cls, lowering: Lowering, value: Value) -> Operand:
+    def of(cls, lowering: Lowering, value: Value) -> TensorOperand:
         """A value as it lies."""
         place = lowering.place(value)
         return cls(place.buffer, lowering.element(value), place.layout)
@@ -53,7 +53,7 @@ class Operand:
 
 
 @attrs.frozen
-class Repeated:
+class ScalarOperand:
     """A number that stands for every element of a tensor.
 
     Attributes:
@@ -64,25 +64,25 @@ class Repeated:
 
 
 @attrs.frozen
-class Computed:
+class FusedOperand:
     """A tensor that element-wise nodes make of others, where a kernel reads it.
 
     Attributes:
-        chain: the nodes.
+        fused: the nodes.
         terms: what they read.
         layout: how most of that lies, so that it is read as it lies best.
     """
 
-    chain: Chain
-    terms: tuple[Operand | Repeated, ...]
+    fused: ElementwiseFunction
+    terms: tuple[TensorOperand | ScalarOperand, ...]
     layout: Layout
 
 
-Input = Operand | Repeated | Computed
+KernelOperand = TensorOperand | ScalarOperand | FusedOperand
 """What a kernel may read."""
 
 
-def read_or_compute(lowering: Lowering, value: Value, spare_buffers: int) -> Operand | Computed:
+def read_or_fuse(lowering: Lowering, value: Value, spare_buffers: int) -> TensorOperand | FusedOperand:
     """A value that a kernel reads, and reads once: computed there, where nothing else needs it.
 
     Args:
@@ -91,17 +91,17 @@ def read_or_compute(lowering: Lowering, value: Value, spare_buffers: int) -> Ope
         spare_buffers: what the kernel can bind for it.
     """
     last = lowering.deferred(value)
-    chain = None if last is None else Chain.of(lowering, last, is_stored=False)
-    if chain is None or len(_bound(chain.leaves)) > spare_buffers:
-        return Operand.of(lowering, value)
+    fused = None if last is None else ElementwiseFunction.of(lowering, last, is_stored=False)
+    if fused is None or len(_bound(fused.leaves)) > spare_buffers:
+        return TensorOperand.of(lowering, value)
     shape = value.descriptor.shape
-    terms = tuple(_term(lowering, leaf, shape) for leaf in chain.leaves)
+    terms = tuple(_term(lowering, leaf, shape) for leaf in fused.leaves)
     wide = {
         term.layout
-        for leaf, term in zip(chain.leaves, terms, strict=True)
-        if isinstance(term, Operand) and leaf.descriptor.element_count == value.descriptor.element_count
+        for leaf, term in zip(fused.leaves, terms, strict=True)
+        if isinstance(term, TensorOperand) and leaf.descriptor.element_count == value.descriptor.element_count
     }
-    return Computed(chain, terms, wide.pop() if len(wide) == 1 else Layout.dense(shape))
+    return FusedOperand(fused, terms, wide.pop() if len(wide) == 1 else Layout.dense(shape))
 
 
 def _bound(values: Sequence[Value]) -> set[Value]:
@@ -109,54 +109,54 @@ def _bound(values: Sequence[Value]) -> set[Value]:
     return {value for value in values if constant_scalar(value) is None}
 
 
-def _term(lowering: Lowering, value: Value, shape: tuple[int, ...]) -> Operand | Repeated:
+def _term(lowering: Lowering, value: Value, shape: tuple[int, ...]) -> TensorOperand | ScalarOperand:
     """A value that is broadcast to a shape."""
     element = lowering.element(value)
     number = constant_scalar(value)
     if number is not None:
-        return Repeated(element.literal(number))
+        return ScalarOperand(element.literal(number))
     place = lowering.near(value)
-    return Operand(place.buffer, element, place.layout.broadcast(shape))
+    return TensorOperand(place.buffer, element, place.layout.broadcast(shape))
 
 
 @attrs.frozen
-class Behind:
+class FusedEpilogue:
     """The element-wise nodes behind an operator that its kernel computes before it stores.
 
     Attributes:
         computed: how the operator's own result would be stored.
-        chain: the nodes; what they read first is that.
+        fused: the nodes; what they read first is that.
         terms: what they read besides.
         shape: the shape of all these.
     """
 
     computed: Element
-    chain: Chain
-    terms: tuple[Operand | Repeated, ...]
+    fused: ElementwiseFunction
+    terms: tuple[TensorOperand | ScalarOperand, ...]
     shape: tuple[int, ...]
 
 
 @attrs.frozen
-class Target:
+class StoreTarget:
     """A dense tensor that a kernel writes.
 
     Attributes:
         buffer: where it goes.
         element: how its data type is stored.
-        behind: what is computed of the results before they are stored; None if nothing is.
+        epilogue: what is computed of the results before they are stored; None if nothing is.
     """
 
     buffer: Buffer
     element: Element
-    behind: Behind | None = None
+    epilogue: FusedEpilogue | None = None
 
     @classmethod
-    def of(cls, lowering: Lowering, value: Value) -> Target:
+    def of(cls, lowering: Lowering, value: Value) -> StoreTarget:
         """A value that an operator puts out."""
         return cls(lowering.target(value), lowering.element(value))
 
     @classmethod
-    def behind_of(cls, lowering: Lowering, value: Value, own_buffers: int) -> Target:
+    def with_epilogue(cls, lowering: Lowering, value: Value, own_buffers: int) -> StoreTarget:
         """What element-wise nodes that alone read it make of a value, if there are any; otherwise the value.
 
         Args:
@@ -167,36 +167,36 @@ class Target:
         last = lowering.epilogue(value, lowering.features.max_storage_buffers - own_buffers)
         if last is None:
             return cls.of(lowering, value)
-        chain, shape = Chain.of(lowering, last, value), value.descriptor.shape
-        terms = tuple(_term(lowering, leaf, shape) for leaf in chain.leaves[1:])
-        target = cls.of(lowering, chain.result)
-        return attrs.evolve(target, behind=Behind(lowering.element(value), chain, terms, shape))
+        fused, shape = ElementwiseFunction.of(lowering, last, value), value.descriptor.shape
+        terms = tuple(_term(lowering, leaf, shape) for leaf in fused.leaves[1:])
+        target = cls.of(lowering, fused.result)
+        return attrs.evolve(target, epilogue=FusedEpilogue(lowering.element(value), fused, terms, shape))
 
     @classmethod
-    def between(cls, lowering: Lowering, kind: str, count: int) -> Target:
+    def between(cls, lowering: Lowering, kind: str, count: int) -> StoreTarget:
         """Memory for ``count`` values of a computing type, from one kernel of an operator to the next."""
         element = lowering.features.element(STORED_AS[kind])
         return cls(Buffer("block", count * (8 if kind in ("i64", "u64") else 4)), element)
 
     @property
-    def terms(self) -> tuple[Operand | Repeated, ...]:
+    def terms(self) -> tuple[TensorOperand | ScalarOperand, ...]:
         """What is read for what is computed of the results."""
-        return () if self.behind is None else self.behind.terms
+        return () if self.epilogue is None else self.epilogue.terms
 
     @property
-    def bound_behind(self) -> int:
+    def epilogue_buffers(self) -> int:
         """How many buffers are bound for what is computed of the results."""
-        return 0 if self.behind is None else len(_bound(self.behind.chain.leaves[1:]))
+        return 0 if self.epilogue is None else len(_bound(self.epilogue.fused.leaves[1:]))
 
-    def operand(self, shape: Sequence[int]) -> Operand:
+    def operand(self, shape: Sequence[int]) -> TensorOperand:
         """What was written, to be read again with this shape."""
-        return Operand(self.buffer, self.element, Layout.dense(shape))
+        return TensorOperand(self.buffer, self.element, Layout.dense(shape))
 
 
-def label_of(node: Node, source: Operand | Computed, target: Target) -> str:
+def label_of(node: Node, source: TensorOperand | FusedOperand, target: StoreTarget) -> str:
     """The operator, its data type, and the operators before and behind it that its kernels compute."""
-    words = [source.chain.label] if isinstance(source, Computed) else []
+    words = [source.fused.label] if isinstance(source, FusedOperand) else []
     words.append(f"{node.operator.spec_name} {next(iter(node.inputs)).descriptor.data_type}")
-    if target.behind is not None:
-        words.append(target.behind.chain.label)
+    if target.epilogue is not None:
+        words.append(target.epilogue.fused.label)
     return " ".join(words)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from webnn_py.device.on_wgpu.codegen.entry_point import WORKGROUP
-from webnn_py.device.on_wgpu.codegen.reduction.operands import Input, Target
-from webnn_py.device.on_wgpu.codegen.reduction.rows import Lanes, Vector
-from webnn_py.device.on_wgpu.codegen.reduction.writer import Writer
+from webnn_py.device.on_wgpu.codegen.reduction.operands import KernelOperand, StoreTarget
+from webnn_py.device.on_wgpu.codegen.reduction.rows import ReductionRows, VectorAxis
+from webnn_py.device.on_wgpu.codegen.reduction.writer import KernelWriter
 from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.layout import Layout
 from webnn_py.device.on_wgpu.records.lowering import Lowering
@@ -16,10 +16,10 @@ from webnn_py.device.on_wgpu.records.lowering import Lowering
 def emit_pointwise(
     lowering: Lowering,
     label: str,
-    operands: Sequence[Input],
+    operands: Sequence[KernelOperand],
     shape: tuple[int, ...],
     compute: Callable[..., str],
-    target: Target,
+    target: StoreTarget,
 ) -> None:
     """Write one kernel.
 
@@ -31,23 +31,23 @@ def emit_pointwise(
         compute: makes an expression for an element of the output from variables with those of the operands.
         target: where the output goes.
     """
-    writer = Writer(lowering, label)
-    lanes = Lanes(shape, ())
-    count = lanes.outputs
-    fours = -(-count // WIDTH)
-    writer.add(f"let four = group * {WORKGROUP}u + t;", f"if (four >= {fours}u) {{ return; }}")
-    vector: Vector = "none" if count % WIDTH else "across"
+    writer = KernelWriter(lowering, label)
+    rows = ReductionRows(shape, ())
+    count = rows.outputs
+    vec4s = -(-count // WIDTH)
+    writer.add(f"let four = group * {WORKGROUP}u + t;", f"if (four >= {vec4s}u) {{ return; }}")
+    vector: VectorAxis = "none" if count % WIDTH else "across"
     places = ["four"]
     if vector == "none":  # beyond the last element, the last one
-        places = [writer.let(f"min(four * {WIDTH}u + {lane}u, {count - 1}u)", "at") for lane in range(WIDTH)]
+        places = [writer.let(f"min(four * {WIDTH}u + {component}u, {count - 1}u)", "at") for component in range(WIDTH)]
     loaded = [writer.read_flat(operand, shape, vector, places) for operand in operands]
     beside = [writer.read_flat(term, shape, vector, places) for term in target.terms]
     results = [writer.let(compute(*items)) for items in zip(*loaded, strict=True)]
     values = writer.stored(target, results, beside)
     flat = (
-        lanes.view(Layout.dense(shape))
+        rows.view(Layout.dense(shape))
         if count % WIDTH == 0
-        else Lanes((fours * WIDTH,), ()).view(Layout.dense((fours * WIDTH,)))
+        else ReductionRows((vec4s * WIDTH,), ()).view(Layout.dense((vec4s * WIDTH,)))
     )
     writer.store(target, flat, "across", "four", "0u", values)
-    writer.emit(WORKGROUP, -(-fours // WORKGROUP))
+    writer.emit(WORKGROUP, -(-vec4s // WORKGROUP))

@@ -1,7 +1,7 @@
 """Running sums along an axis.
 
-Where lanes lie side by side, each invocation goes along its own. Otherwise a team of invocations goes along a lane,
-some neighbouring elements each: each sums up its own, then the sums are shared. Long lanes are cut into pieces when
+Where rows lie side by side, each invocation goes along its own. Otherwise the invocations of a workgroup go along a
+row, some neighbouring elements each: each sums up its own, then the sums are shared. Long rows are cut into pieces when
 there are too few of them: first the sums of the pieces are summed up, then each piece goes on from there.
 """
 
@@ -12,40 +12,45 @@ from typing import Final
 import attrs
 
 from webnn_py.device.on_wgpu.codegen.entry_point import WORKGROUP
-from webnn_py.device.on_wgpu.codegen.reduction.combiners import Reduction
-from webnn_py.device.on_wgpu.codegen.reduction.kernels import INVOCATIONS, Plan, emit_pass, power_of_two
-from webnn_py.device.on_wgpu.codegen.reduction.operands import Operand, Target
+from webnn_py.device.on_wgpu.codegen.reduction.combiners import Combiner
+from webnn_py.device.on_wgpu.codegen.reduction.operands import StoreTarget, TensorOperand
 from webnn_py.device.on_wgpu.codegen.reduction.pointwise import emit_pointwise
-from webnn_py.device.on_wgpu.codegen.reduction.rows import Lanes, Vector, choose_vector, lies_across
-from webnn_py.device.on_wgpu.codegen.reduction.workgroup import Team
-from webnn_py.device.on_wgpu.codegen.reduction.writer import Writer
+from webnn_py.device.on_wgpu.codegen.reduction.reduce import (
+    INVOCATIONS,
+    ReductionPlan,
+    emit_reduction_pass,
+    power_of_two,
+)
+from webnn_py.device.on_wgpu.codegen.reduction.rows import ReductionRows, VectorAxis, choose_vector, lies_across
+from webnn_py.device.on_wgpu.codegen.reduction.workgroup import ReductionWorkgroup
+from webnn_py.device.on_wgpu.codegen.reduction.writer import KernelWriter
 from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.layout import Layout
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 
 PIECE: Final = {True: 32, False: 1024}
-"""Lengths of pieces are multiples of this, by whether lanes lie side by side."""
+"""Lengths of pieces are multiples of this, by whether rows lie side by side."""
 
 SHORTEST_PIECES: Final = 4
 """So many of these make a piece worth a second reading."""
 
 MOST_UNITS: Final = 4
-"""How many neighbouring fours an invocation sums up at once."""
+"""How many neighbouring vec4s an invocation sums up at once."""
 
 UNROLLED: Final = 8
-"""How many elements of its lane an invocation reads before it sums them up."""
+"""How many elements of its row an invocation reads before it sums them up."""
 
 COLUMNS: Final = 64
-"""Invocations of a workgroup that go along lanes side by side."""
+"""Invocations of a workgroup that go along rows side by side."""
 
 
 def emit_scan(
     lowering: Lowering,
     label: str,
-    operand: Operand,
-    lanes: Lanes,
-    total: Reduction,
-    target: Target,
+    operand: TensorOperand,
+    rows: ReductionRows,
+    total: Combiner,
+    target: StoreTarget,
     *,
     exclusive: bool,
     reversed: bool,
@@ -56,29 +61,29 @@ def emit_scan(
         lowering: where to.
         label: the operator and its data types.
         operand: what to sum up.
-        lanes: along which axis.
+        rows: along which axis.
         total: how to sum up everything.
         target: where the sums go.
         exclusive: whether an element's own value is left out.
         reversed: whether to begin with the last element.
     """
-    (axis,) = lanes.reduced
-    written = Layout.dense(lanes.shape)
+    (axis,) = rows.reduced
+    written = Layout.dense(rows.shape)
     if reversed:
         operand = attrs.evolve(operand, layout=_flip(operand.layout, axis))
         written = _flip(written, axis)
-    view = lanes.view(written)
+    view = rows.view(written)
     side_by_side = lies_across(view)
-    vector: Vector = "across" if side_by_side and view.fours("across") else "none"
-    if not side_by_side and view.fours("along"):
+    vector: VectorAxis = "across" if side_by_side and view.vec4s("across") else "none"
+    if not side_by_side and view.vec4s("along"):
         vector = "along"
     if target.element.per_one > 1 and vector == "none":
-        between = Target.between(lowering, target.element.compute, lanes.outputs * lanes.count)
-        Scan(lowering, label, operand, lanes, vector, written, exclusive=exclusive).write(total, between)
-        whole = between.operand(lanes.shape)
-        emit_pointwise(lowering, f"{label} (rounding)", [whole], lanes.shape, lambda value: value, target)
+        between = StoreTarget.between(lowering, target.element.compute, rows.outputs * rows.count)
+        ScanWriter(lowering, label, operand, rows, vector, written, exclusive=exclusive).write(total, between)
+        whole = between.operand(rows.shape)
+        emit_pointwise(lowering, f"{label} (rounding)", [whole], rows.shape, lambda value: value, target)
         return
-    Scan(lowering, label, operand, lanes, vector, written, exclusive=exclusive).write(total, target)
+    ScanWriter(lowering, label, operand, rows, vector, written, exclusive=exclusive).write(total, target)
 
 
 def _flip(layout: Layout, axis: int) -> Layout:
@@ -86,16 +91,16 @@ def _flip(layout: Layout, axis: int) -> Layout:
     return layout.window(starts, layout.shape, [-1 if number == axis else 1 for number in range(len(layout.shape))])
 
 
-class Scan:
+class ScanWriter:
     """The last kernel of a running sum, and what it needs beforehand."""
 
     def __init__(
         self,
         lowering: Lowering,
         label: str,
-        operand: Operand,
-        lanes: Lanes,
-        vector: Vector,
+        operand: TensorOperand,
+        rows: ReductionRows,
+        vector: VectorAxis,
         written: Layout,
         *,
         exclusive: bool,
@@ -103,18 +108,18 @@ class Scan:
         self._lowering = lowering
         self._label = label
         self._operand = operand
-        self._lanes = lanes
+        self._rows = rows
         self._vector = vector
         self._exclusive = exclusive
-        self._view = lanes.view(operand.layout)
-        self._written = lanes.view(written)
+        self._view = rows.view(operand.layout)
+        self._written = rows.view(written)
         self._side_by_side = lies_across(self._written)
         self._kind = operand.element.compute
-        self._writer = Writer(lowering, label)
-        self._carries: Operand | None = None
-        self._length = lanes.count
+        self._writer = KernelWriter(lowering, label)
+        self._carries: TensorOperand | None = None
+        self._length = rows.count
 
-    def write(self, total: Reduction, target: Target) -> None:
+    def write(self, total: Combiner, target: StoreTarget) -> None:
         """Write all kernels."""
         pieces = self._pieces()
         if pieces > 1:
@@ -127,46 +132,46 @@ class Scan:
     # --- pieces ----------------------------------------------------------------------------------------------
 
     def _pieces(self) -> int:
-        """Into how many pieces lanes are cut; sets the length of a piece."""
+        """Into how many pieces rows are cut; sets the length of a piece."""
         grain = PIECE[self._side_by_side]
-        invocations = self._lanes.units(self._vector)[0]
+        invocations = self._rows.units(self._vector)[0]
         if not self._side_by_side:
-            invocations *= min(WORKGROUP, power_of_two(self._lanes.count / WIDTH))
-        most = self._lanes.count // (grain * SHORTEST_PIECES)
+            invocations *= min(WORKGROUP, power_of_two(self._rows.count / WIDTH))
+        most = self._rows.count // (grain * SHORTEST_PIECES)
         pieces = min(most, -(-INVOCATIONS // invocations))
         if pieces <= 1:
             return 1
-        self._length = -(-self._lanes.count // (pieces * grain)) * grain
-        return -(-self._lanes.count // self._length)
+        self._length = -(-self._rows.count // (pieces * grain)) * grain
+        return -(-self._rows.count // self._length)
 
-    def _sum_pieces(self, total: Reduction, pieces: int) -> Operand:
+    def _sum_pieces(self, total: Combiner, pieces: int) -> TensorOperand:
         """What each piece begins with: the sums of those before it."""
-        lowering, outputs = self._lowering, self._lanes.outputs
+        lowering, outputs = self._lowering, self._rows.outputs
         vector = choose_vector(self._view)
         if lies_across(self._view):
-            team = Team(WORKGROUP // WIDTH, WIDTH, along_first=False)
+            workgroup = ReductionWorkgroup(WORKGROUP // WIDTH, WIDTH, along_first=False)
         else:
             across = min(WIDTH, power_of_two(outputs))
-            team = Team(across, WORKGROUP // across, along_first=True)
+            workgroup = ReductionWorkgroup(across, WORKGROUP // across, along_first=True)
         length = self._length // WIDTH if vector == "along" else self._length
-        sums = Target.between(lowering, self._kind, pieces * outputs)
-        plan = Plan(vector, team, length, pieces)
-        emit_pass(
-            lowering, f"{self._label} (pieces)", [self._operand], self._lanes, total.without_finish(), plan, [sums]
+        sums = StoreTarget.between(lowering, self._kind, pieces * outputs)
+        plan = ReductionPlan(vector, workgroup, length, pieces)
+        emit_reduction_pass(
+            lowering, f"{self._label} (pieces)", [self._operand], self._rows, total.without_finish(), plan, [sums]
         )
-        begins = Target.between(lowering, self._kind, pieces * outputs)
-        lanes = Lanes((pieces, outputs), (0,))
+        begins = StoreTarget.between(lowering, self._kind, pieces * outputs)
+        rows = ReductionRows((pieces, outputs), (0,))
         emit_scan(
             lowering,
             f"{self._label} (pieces)",
-            sums.operand(lanes.shape),
-            lanes,
+            sums.operand(rows.shape),
+            rows,
             total,
             begins,
             exclusive=True,
             reversed=False,
         )
-        return begins.operand(lanes.shape)
+        return begins.operand(rows.shape)
 
     def _begin(self, outputs: list[str]) -> list[str]:
         """Variables with what the piece begins with, for each of the invocation's outputs."""
@@ -174,15 +179,19 @@ class Scan:
         if self._carries is None:
             return [writer.var(f"{self._kind}(0)", "carry") for _ in outputs]
         buffer = writer.reads(self._carries, self._kind)
-        return [writer.var(f"{buffer}[depth * {self._lanes.outputs}u + {output}]", "carry") for output in outputs]
+        return [writer.var(f"{buffer}[depth * {self._rows.outputs}u + {output}]", "carry") for output in outputs]
 
-    # --- lanes side by side ----------------------------------------------------------------------------------
+    # --- rows side by side ----------------------------------------------------------------------------------
 
-    def _write_columns(self, target: Target, pieces: int) -> None:
-        writer, count = self._writer, self._lanes.count
-        outputs = self._lanes.units(self._vector)[0]
+    def _write_columns(self, target: StoreTarget, pieces: int) -> None:
+        writer, count = self._writer, self._rows.count
+        outputs = self._rows.units(self._vector)[0]
         writer.add(f"let output = group * {COLUMNS}u + t;", f"if (output >= {outputs}u) {{ return; }}")
-        numbers = [f"output * {WIDTH}u + {lane}u" for lane in range(WIDTH)] if self._vector == "across" else ["output"]
+        numbers = (
+            [f"output * {WIDTH}u + {component}u" for component in range(WIDTH)]
+            if self._vector == "across"
+            else ["output"]
+        )
         carries = self._begin(numbers)
         writer.add(f"var place = depth * {self._length}u;" if pieces > 1 else "var place = 0u;")
         end = writer.let(f"min(place + {self._length}u, {count}u)", "end") if pieces > 1 else f"{count}u"
@@ -193,7 +202,7 @@ class Scan:
         writer.add("}")
         writer.emit(COLUMNS, -(-outputs // COLUMNS), pieces)
 
-    def _step(self, target: Target, carries: list[str], places: list[str]) -> None:
+    def _step(self, target: StoreTarget, carries: list[str], places: list[str]) -> None:
         writer = self._writer
         loaded = [writer.load(self._operand, self._view, self._vector, "output", place) for place in places]
         for place, values in zip(places, loaded, strict=True):
@@ -201,30 +210,30 @@ class Scan:
             writer.add(*(f"{carry} = {carry} + {value};" for carry, value in zip(carries, values, strict=True)))
             writer.store(target, self._written, self._vector, "output", place, before)
 
-    # --- lanes one after the other ---------------------------------------------------------------------------
+    # --- rows one after the other ---------------------------------------------------------------------------
 
-    def _write_rows(self, target: Target, pieces: int) -> None:
-        writer, lanes = self._writer, self._lanes
-        fours = -(-self._length // WIDTH)
-        along = min(WORKGROUP, power_of_two(fours))
-        units = min(MOST_UNITS, power_of_two(fours / along))
-        team = Team(WORKGROUP // along, along, along_first=True)
-        tiles = -(-fours // (along * units))
-        team.place(writer)
-        writer.add(f"let place = group * {team.across}u + x;", f"let output = min(place, {lanes.outputs - 1}u);")
+    def _write_rows(self, target: StoreTarget, pieces: int) -> None:
+        writer, rows = self._writer, self._rows
+        vec4s = -(-self._length // WIDTH)
+        along = min(WORKGROUP, power_of_two(vec4s))
+        units = min(MOST_UNITS, power_of_two(vec4s / along))
+        workgroup = ReductionWorkgroup(WORKGROUP // along, along, along_first=True)
+        tiles = -(-vec4s // (along * units))
+        workgroup.place(writer)
+        writer.add(f"let place = group * {workgroup.across}u + x;", f"let output = min(place, {rows.outputs - 1}u);")
         (carry,) = self._begin(["output"])
         if pieces > 1:
-            writer.add(f"let begin = depth * {fours}u;")
-            end = writer.let(f"min(begin + {fours}u, {-(-lanes.count // WIDTH)}u)", "end")
+            writer.add(f"let begin = depth * {vec4s}u;")
+            end = writer.let(f"min(begin + {vec4s}u, {-(-rows.count // WIDTH)}u)", "end")
         else:
             writer.add("let begin = 0u;")
-            end = f"{fours}u"
+            end = f"{vec4s}u"
         if tiles > 1:
             writer.add(f"for (var tile = 0u; tile < {tiles}u; tile++) {{")
         writer.add(f"let first = begin + ({f'tile * {along}u + ' if tiles > 1 else ''}y) * {units}u;")
         numbers = [writer.let(f"first + {number}u", "unit") for number in range(units)]
         running = self._running_sums([value for number in numbers for value in self._load(number, end)])
-        before, total = team.scan(writer, self._kind, running[-1])
+        before, total = workgroup.scan(writer, self._kind, running[-1])
         base = writer.let(f"{carry} + {before}")
         sums = [base, *(f"({base} + {value})" for value in running)]
         sums = sums[:-1] if self._exclusive else sums[1:]
@@ -232,7 +241,7 @@ class Scan:
             self._store(target, number, end, sums[index * WIDTH : (index + 1) * WIDTH])
         if tiles > 1:
             writer.add(f"{carry} = {carry} + {total};", "workgroupBarrier();", "}")
-        writer.emit(team.size, -(-lanes.outputs // team.across), pieces)
+        writer.emit(workgroup.size, -(-rows.outputs // workgroup.across), pieces)
 
     def _load(self, number: str, end: str) -> list[str]:
         """The four elements of a unit, 0 beyond the end."""
@@ -242,10 +251,10 @@ class Scan:
             unit = writer.let(f"min({number}, {end} - 1u)", "unit")
             values = writer.load(self._operand, self._view, "along", "output", unit)
             return [writer.let(f"select({zero}, {value}, {number} < {end})") for value in values]
-        last = self._lanes.count - 1
+        last = self._rows.count - 1
         loaded = []
-        for lane in range(WIDTH):
-            place = writer.let(f"{number} * {WIDTH}u + {lane}u", "at")
+        for component in range(WIDTH):
+            place = writer.let(f"{number} * {WIDTH}u + {component}u", "at")
             (value,) = writer.load(
                 self._operand, self._view, "none", "output", writer.let(f"min({place}, {last}u)", "at")
             )
@@ -258,16 +267,16 @@ class Scan:
             sums.append(self._writer.let(f"{sums[-1]} + {value}"))
         return sums
 
-    def _store(self, target: Target, number: str, end: str, values: list[str]) -> None:
+    def _store(self, target: StoreTarget, number: str, end: str, values: list[str]) -> None:
         writer = self._writer
-        there = f"{number} < {end} && place < {self._lanes.outputs}u"
+        there = f"{number} < {end} && place < {self._rows.outputs}u"
         if self._vector == "along":
             writer.add(f"if ({there}) {{")
             writer.store(target, self._written, "along", "output", number, values)
             writer.add("}")
             return
-        for lane, value in enumerate(values):
-            place = writer.let(f"{number} * {WIDTH}u + {lane}u", "at")
-            writer.add(f"if ({there} && {place} < {self._lanes.count}u) {{")
+        for component, value in enumerate(values):
+            place = writer.let(f"{number} * {WIDTH}u + {component}u", "at")
+            writer.add(f"if ({there} && {place} < {self._rows.count}u) {{")
             writer.store(target, self._written, "none", "output", place, [value])
             writer.add("}")

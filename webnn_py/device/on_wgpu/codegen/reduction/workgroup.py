@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
-from webnn_py.device.on_wgpu.codegen.reduction.writer import Writer
+from webnn_py.device.on_wgpu.codegen.reduction.writer import KernelWriter
 
 Merge = Callable[[Sequence[str], Sequence[str]], list[str]]
 """(variables, expressions) → statements that combine into the variables what the expressions have."""
 
 
 @attrs.frozen
-class Team:
+class ReductionWorkgroup:
     """A workgroup's invocations as a rectangle: ``across`` different outputs, ``along`` the elements of each.
 
     Subgroups are taken to be neighbours in a workgroup of one dimension, as they are with every known driver.
@@ -33,14 +33,20 @@ class Team:
         """The invocations of the workgroup."""
         return self.across * self.along
 
-    def place(self, writer: Writer) -> None:
+    def place(self, writer: KernelWriter) -> None:
         """Name each invocation's place: ``x`` across and ``y`` along."""
         fast, slow = ("y", "x") if self.along_first else ("x", "y")
         width = self.along if self.along_first else self.across
         writer.add(f"let {fast} = t % {width}u;", f"let {slow} = t / {width}u;")
 
     def combine(
-        self, writer: Writer, kinds: Sequence[str], sets: Sequence[Sequence[str]], merge: Merge, *, everywhere: bool
+        self,
+        writer: KernelWriter,
+        kinds: Sequence[str],
+        sets: Sequence[Sequence[str]],
+        merge: Merge,
+        *,
+        everywhere: bool,
     ) -> None:
         """Combine the variables of the invocations that have the same outputs.
 
@@ -66,13 +72,13 @@ class Team:
         else:
             self._combine_in_memory(writer, kinds, sets, merge, everywhere=everywhere)
 
-    def _shuffled(self, writer: Writer, kinds: Sequence[str]) -> int:
+    def _shuffled(self, writer: KernelWriter, kinds: Sequence[str]) -> int:
         """How many neighbouring invocations surely belong to one subgroup and may exchange values of these types."""
         usable = writer.features.subgroups and self.along_first and not {"i64", "u64"} & set(kinds)
         return writer.features.least_subgroup if usable else 1
 
     def _combine_groups(
-        self, writer: Writer, kinds: Sequence[str], sets: Sequence[Sequence[str]], merge: Merge, width: int
+        self, writer: KernelWriter, kinds: Sequence[str], sets: Sequence[Sequence[str]], merge: Merge, width: int
     ) -> None:
         """Combine what groups of ``width`` invocations have in common, so that all of them have it."""
         groups = self.along // width
@@ -94,7 +100,7 @@ class Team:
             others = [f"{array}[{base} + group * {len(sets)}u + {number}u]" for array in arrays]
             writer.add(f"for (var group = 1u; group < {groups}u; group++) {{", *merge(variables, others), "}")
 
-    def scan(self, writer: Writer, kind: str, value: str) -> tuple[str, str]:
+    def scan(self, writer: KernelWriter, kind: str, value: str) -> tuple[str, str]:
         """Sum up a value of the invocations that have the same outputs, neighbours first.
 
         Returns:
@@ -126,7 +132,7 @@ class Team:
         writer.add(f"{total} = {total} + {array}[x * {groups}u + group];", "}")
         return writer.let(f"{skipped} + {before}", "before"), total
 
-    def _scan_in_memory(self, writer: Writer, kind: str, value: str) -> tuple[str, str]:
+    def _scan_in_memory(self, writer: KernelWriter, kind: str, value: str) -> tuple[str, str]:
         array = writer.shared(kind, 0, self.size)
         running = writer.var(value)
         distance = 1
@@ -141,7 +147,13 @@ class Team:
         return before, writer.let(f"{array}[x * {self.along}u + {self.along - 1}u]", "total")
 
     def _combine_in_memory(
-        self, writer: Writer, kinds: Sequence[str], sets: Sequence[Sequence[str]], merge: Merge, *, everywhere: bool
+        self,
+        writer: KernelWriter,
+        kinds: Sequence[str],
+        sets: Sequence[Sequence[str]],
+        merge: Merge,
+        *,
+        everywhere: bool,
     ) -> None:
         """Halve the invocations that have something until one has it all."""
         arrays = _arrays(writer, kinds, self.size * len(sets))
@@ -167,7 +179,7 @@ class Team:
                 writer.add(*_fetch(arrays, f"{first} + {number * self.size}u", variables))
 
 
-def _arrays(writer: Writer, kinds: Sequence[str], size: int) -> list[str]:
+def _arrays(writer: KernelWriter, kinds: Sequence[str], size: int) -> list[str]:
     """Workgroup memory for variables of these types, of which nobody still needs what it holds."""
     if any(writer.is_shared(kind, number) for number, kind in enumerate(kinds)):
         writer.add("workgroupBarrier();")
@@ -182,6 +194,6 @@ def _fetch(arrays: Sequence[str], place: str, variables: Sequence[str]) -> list[
     return [f"{variable} = {array}[{place}];" for array, variable in zip(arrays, variables, strict=True)]
 
 
-def _shuffle(writer: Writer, variables: Sequence[str], merge: Merge, distance: int) -> None:
+def _shuffle(writer: KernelWriter, variables: Sequence[str], merge: Merge, distance: int) -> None:
     others = [writer.let(f"subgroupShuffleXor({variable}, {distance}u)", "other") for variable in variables]
     writer.add(*merge(variables, others))

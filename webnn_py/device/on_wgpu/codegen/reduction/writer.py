@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from webnn_py.device.on_wgpu.codegen.elementwise import Chain
+from webnn_py.device.on_wgpu.codegen.elementwise import ElementwiseFunction
 from webnn_py.device.on_wgpu.codegen.entry_point import grid
 from webnn_py.device.on_wgpu.codegen.module import declare, module
-from webnn_py.device.on_wgpu.codegen.reduction.operands import Input, Operand, Repeated, Target
-from webnn_py.device.on_wgpu.codegen.reduction.rows import Lanes, Vector, View
+from webnn_py.device.on_wgpu.codegen.reduction.operands import KernelOperand, ScalarOperand, StoreTarget, TensorOperand
+from webnn_py.device.on_wgpu.codegen.reduction.rows import ReductionRows, RowsView, VectorAxis
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import WIDTH, Element
 from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 
-Reader = Callable[[str, str], list[str]]
-"""(the number of a lane, or of four; the number of an element in it, or of four) → names of the elements there."""
+ElementReader = Callable[[str, str], list[str]]
+"""(the number of a row, or of four; the number of an element in it, or of four) → names of the elements there."""
 
 FIRST_FRESH: Final = 100
 """The numbers of arrays that are used once begin here."""
 
 
-class Writer:
+class KernelWriter:
     """The declarations and the statements of a kernel."""
 
     def __init__(self, lowering: Lowering, label: str) -> None:
@@ -32,7 +32,7 @@ class Writer:
         self._reads: dict[tuple[Buffer, str], str] = {}
         self._writes: dict[tuple[Buffer, str], str] = {}
         self._shared: dict[str, tuple[str, int]] = {}
-        self._chains: dict[Chain, str] = {}
+        self._functions: dict[ElementwiseFunction, str] = {}
         self._names = 0
         self.lines: list[str] = []
 
@@ -57,11 +57,11 @@ class Writer:
         self.add(f"var {name} = {expression};")
         return name
 
-    def reads(self, operand: Operand, kind: str) -> str:
+    def reads(self, operand: TensorOperand, kind: str) -> str:
         """The name of an operand's buffer, bound as an array of ``kind``."""
         return self._reads.setdefault((operand.buffer, kind), f"in{len(self._reads)}")
 
-    def writes(self, target: Target, kind: str) -> str:
+    def writes(self, target: StoreTarget, kind: str) -> str:
         """The name of a target's buffer, bound as an array of ``kind``."""
         return self._writes.setdefault((target.buffer, kind), f"out{len(self._writes)}")
 
@@ -79,54 +79,56 @@ class Writer:
         """Whether the text has used this array before, so that invocations may still be reading it."""
         return f"shared_{kind}_{number}" in self._shared
 
-    def reader(self, source: Input, lanes: Lanes, vector: Vector) -> Reader:
+    def reader(self, source: KernelOperand, rows: ReductionRows, vector: VectorAxis) -> ElementReader:
         """How to name the elements of units of an operand, or to compute them.
 
         Args:
             source: what to read.
-            lanes: its shape, and which of its axes the outputs keep.
+            rows: its shape, and which of its axes the outputs keep.
             vector: which way four neighbours lie in the kernel, whether or not they lie so in memory.
         """
-        if isinstance(source, Operand):
-            view = lanes.view(source.layout)
+        if isinstance(source, TensorOperand):
+            view = rows.view(source.layout)
             return lambda output, position: self.load(source, view, vector, output, position)
-        if isinstance(source, Repeated):
+        if isinstance(source, ScalarOperand):
             return lambda _output, _position: [source.text] * (1 if vector == "none" else WIDTH)
-        readers = [self.reader(term, lanes, vector) for term in source.terms]
-        return lambda *at: self._call(source.chain, [read(*at) for read in readers])
+        readers = [self.reader(term, rows, vector) for term in source.terms]
+        return lambda *at: self._call(source.fused, [read(*at) for read in readers])
 
-    def read_flat(self, source: Input, shape: tuple[int, ...], vector: Vector, places: Sequence[str]) -> list[str]:
-        """Name the elements of an operand of a shape that have these numbers, or are the fours of these numbers."""
-        read = self.reader(source, Lanes(shape, ()), vector)
+    def read_flat(
+        self, source: KernelOperand, shape: tuple[int, ...], vector: VectorAxis, places: Sequence[str]
+    ) -> list[str]:
+        """Name the elements of an operand of a shape that have these numbers, or are the vec4s of these numbers."""
+        read = self.reader(source, ReductionRows(shape, ()), vector)
         return [name for place in places for name in read(place, "0u")]
 
-    def stored(self, target: Target, values: Sequence[str], beside: Sequence[Sequence[str]]) -> list[str]:
-        """Name what is to be stored for computed elements: they, or what the target's chain makes of them.
+    def stored(self, target: StoreTarget, values: Sequence[str], beside: Sequence[Sequence[str]]) -> list[str]:
+        """Name what is to be stored for computed elements: they, or what the target's epilogue makes of them.
 
         Args:
             target: where they go.
             values: expressions for the elements.
             beside: the elements of each of the target's terms that lie where these go.
         """
-        if target.behind is None:
+        if target.epilogue is None:
             return list(values)
-        narrowed = [self.let(target.behind.computed.narrow(value)) for value in values]
-        return self._call(target.behind.chain, [narrowed, *beside])
+        narrowed = [self.let(target.epilogue.computed.narrow(value)) for value in values]
+        return self._call(target.epilogue.fused, [narrowed, *beside])
 
-    def _call(self, chain: Chain, columns: Sequence[Sequence[str]]) -> list[str]:
-        """Name what a chain makes of each of some elements, given what it reads, column by column."""
-        name = self._chains.setdefault(chain, f"chain{len(self._chains)}")
+    def _call(self, fused: ElementwiseFunction, columns: Sequence[Sequence[str]]) -> list[str]:
+        """Name what fused nodes make of each of some elements, given what it reads, column by column."""
+        name = self._functions.setdefault(fused, f"chain{len(self._functions)}")
         return [self.let(f"{name}({', '.join(items)})") for items in zip(*columns, strict=True)]
 
-    def load(self, operand: Operand, view: View, vector: Vector, output: str, position: str) -> list[str]:
+    def load(self, operand: TensorOperand, view: RowsView, vector: VectorAxis, output: str, position: str) -> list[str]:
         """Name the elements of a unit: the one, or four that are ``position`` or ``output`` times four and on.
 
         Args:
             operand: what to read.
-            view: its lanes.
+            view: its rows.
             vector: which way four neighbours lie in the kernel, whether or not they lie so in memory.
-            output: the number of the lane, or of four lanes.
-            position: the number of the element in its lane, or of four elements.
+            output: the number of the row, or of four rows.
+            position: the number of the element in its row, or of four elements.
         """
         if vector == "none" or view.is_one(vector):
             places = [output, position]
@@ -134,31 +136,32 @@ class Writer:
                 places[vector == "along"] = f"({places[vector == 'along']} * {WIDTH}u)"
             load = operand.element.load(self.reads(operand, operand.element.one), view.index(places[0], places[1]))
             return [self.let(load)] * (1 if vector == "none" else WIDTH)
-        fours = view.fours(vector)
-        if fours is not None:
-            buffer = self.reads(operand, operand.element.four)
-            four = self.let(f"{buffer}[{fours.index(output, position)}]", "four")
-            names = [self.let(value) for value in operand.element.unpack(four)]
-            return names[::-1] if fours.backwards else names
+        vec4s = view.vec4s(vector)
+        if vec4s is not None:
+            buffer = self.reads(operand, operand.element.vec4)
+            vec4 = self.let(f"{buffer}[{vec4s.index(output, position)}]", "four")
+            names = [self.let(value) for value in operand.element.unpack(vec4)]
+            return names[::-1] if vec4s.backwards else names
         buffer = self.reads(operand, operand.element.one)
         return [
-            self.let(operand.element.load(buffer, view.index(*lane))) for lane in self._lanes(vector, output, position)
+            self.let(operand.element.load(buffer, view.index(*place)))
+            for place in self._places_of_vec4(vector, output, position)
         ]
 
-    def _lanes(self, vector: Vector, output: str, position: str) -> list[tuple[str, str]]:
+    def _places_of_vec4(self, vector: VectorAxis, output: str, position: str) -> list[tuple[str, str]]:
         if vector == "along":
-            return [(output, self.let(f"{position} * {WIDTH}u + {lane}u", "at")) for lane in range(WIDTH)]
-        return [(self.let(f"{output} * {WIDTH}u + {lane}u", "at"), position) for lane in range(WIDTH)]
+            return [(output, self.let(f"{position} * {WIDTH}u + {component}u", "at")) for component in range(WIDTH)]
+        return [(self.let(f"{output} * {WIDTH}u + {component}u", "at"), position) for component in range(WIDTH)]
 
     def store(
-        self, target: Target, view: View, vector: Vector, output: str, position: str, values: Sequence[str]
+        self, target: StoreTarget, view: RowsView, vector: VectorAxis, output: str, position: str, values: Sequence[str]
     ) -> None:
         """Write a unit: one element, or four that lie whole."""
-        fours = view.fours(vector)
-        if fours is not None:
-            values = values[::-1] if fours.backwards else values
-            buffer = self.writes(target, target.element.four)
-            self.add(f"{buffer}[{fours.index(output, position)}] = {target.element.pack(list(values))};")
+        vec4s = view.vec4s(vector)
+        if vec4s is not None:
+            values = values[::-1] if vec4s.backwards else values
+            buffer = self.writes(target, target.element.vec4)
+            self.add(f"{buffer}[{vec4s.index(output, position)}] = {target.element.pack(list(values))};")
             return
         buffer = self.writes(target, target.element.one)
         self.add(f"{buffer}[{view.index(output, position)}] = {store_expression(target.element, values[0])};")
@@ -187,8 +190,8 @@ class Writer:
             [(buffer, name, kind) for (buffer, kind), name in self._writes.items()],
         )
         shared = [f"var<workgroup> {name}: array<{kind}, {size}>;" for name, (kind, size) in self._shared.items()]
-        chains = [chain.function(name) for chain, name in self._chains.items()]
-        source = module(declared, *shared, *chains, f"{main}\n}}\n")
+        functions = [fused.function(name) for fused, name in self._functions.items()]
+        source = module(declared, *shared, *functions, f"{main}\n}}\n")
         buffers = [tuple(dict.fromkeys(names)) for names in (self._reads, self._writes)]
         reads, writes = (tuple(buffer for buffer, _ in bound) for bound in buffers)
         self._lowering.emit(Kernel(self._label, source, reads, writes, (columns, rows, depth)))

@@ -12,11 +12,17 @@ from typing import Final
 import attrs
 
 from webnn_py.device.on_wgpu.codegen.entry_point import WORKGROUP
-from webnn_py.device.on_wgpu.codegen.reduction.combiners import Item, Reduction
-from webnn_py.device.on_wgpu.codegen.reduction.operands import Computed, Operand, Target
-from webnn_py.device.on_wgpu.codegen.reduction.rows import Lanes, Vector, View, choose_vector, lies_across
-from webnn_py.device.on_wgpu.codegen.reduction.workgroup import Team
-from webnn_py.device.on_wgpu.codegen.reduction.writer import Writer, store_expression
+from webnn_py.device.on_wgpu.codegen.reduction.combiners import Combiner, Item
+from webnn_py.device.on_wgpu.codegen.reduction.operands import FusedOperand, StoreTarget, TensorOperand
+from webnn_py.device.on_wgpu.codegen.reduction.rows import (
+    ReductionRows,
+    RowsView,
+    VectorAxis,
+    choose_vector,
+    lies_across,
+)
+from webnn_py.device.on_wgpu.codegen.reduction.workgroup import ReductionWorkgroup
+from webnn_py.device.on_wgpu.codegen.reduction.writer import KernelWriter, store_expression
 from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 
@@ -40,32 +46,32 @@ SEGMENT: Final = {"along": 8, "across": 16, "none": 32}
 
 
 @attrs.frozen
-class Plan:
+class ReductionPlan:
     """How the work on a tensor is shared out.
 
     Attributes:
         vector: which way four neighbours lie that are read at once.
-        team: the invocations of a workgroup.
-        length: how many units of a lane a workgroup combines.
-        pieces: into how many pieces of this length lanes are cut.
+        workgroup: how its invocations share the work.
+        length: how many units of a row a workgroup combines.
+        pieces: into how many pieces of this length rows are cut.
     """
 
-    vector: Vector
-    team: Team
+    vector: VectorAxis
+    workgroup: ReductionWorkgroup
     length: int
     pieces: int
 
     @classmethod
-    def of(cls, lanes: Lanes, view: View, *, packed: bool) -> Plan:
+    def of(cls, rows: ReductionRows, view: RowsView, *, packed: bool) -> ReductionPlan:
         """Share out a tensor.
 
         Args:
-            lanes: the lanes.
+            rows: the rows.
             view: how the operand lies.
             packed: whether outputs can only be stored four at a time.
         """
         vector = choose_vector(view)
-        outputs, units = lanes.units(vector)
+        outputs, units = rows.units(vector)
         fewest = FEWEST_LOADS if outputs * units >= WORTH_SHARING else 1
         most = power_of_two(units / fewest)
         if vector == "along":  # neighbours should read neighbours, if they have nothing else to read
@@ -85,7 +91,7 @@ class Plan:
             length = units
             if packed and vector != "across":
                 along = min(along, WORKGROUP // WIDTH)
-        return cls(vector, Team(WORKGROUP // along, along, not side_by_side), length, -(-units // length))
+        return cls(vector, ReductionWorkgroup(WORKGROUP // along, along, not side_by_side), length, -(-units // length))
 
 
 def power_of_two(number: float) -> int:
@@ -96,10 +102,10 @@ def power_of_two(number: float) -> int:
 def emit_reduction(
     lowering: Lowering,
     label: str,
-    operands: Sequence[Operand | Computed],
-    lanes: Lanes,
-    reduction: Reduction,
-    targets: Sequence[Target],
+    operands: Sequence[TensorOperand | FusedOperand],
+    rows: ReductionRows,
+    reduction: Combiner,
+    targets: Sequence[StoreTarget],
 ) -> None:
     """Write the kernels of a reduction.
 
@@ -107,74 +113,74 @@ def emit_reduction(
         lowering: where to.
         label: the operator and its data types.
         operands: the tensor, or the tensors of the variables of partial results; all of one layout.
-        lanes: what is combined.
+        rows: what is combined.
         reduction: how.
         targets: where the results go, one for each of ``reduction.finish``.
     """
     packed = any(target.element.per_one > 1 for target in targets)
-    plan = Plan.of(lanes, lanes.view(operands[0].layout), packed=packed)
+    plan = ReductionPlan.of(rows, rows.view(operands[0].layout), packed=packed)
     if plan.pieces == 1:
-        emit_pass(lowering, label, operands, lanes, reduction, plan, targets)
+        emit_reduction_pass(lowering, label, operands, rows, reduction, plan, targets)
         return
-    shape = (plan.pieces, lanes.outputs)
-    partial = [Target.between(lowering, kind, plan.pieces * lanes.outputs) for kind in reduction.kinds]
-    emit_pass(lowering, f"{label} (pieces)", operands, lanes, reduction.without_finish(), plan, partial)
+    shape = (plan.pieces, rows.outputs)
+    partial = [StoreTarget.between(lowering, kind, plan.pieces * rows.outputs) for kind in reduction.kinds]
+    emit_reduction_pass(lowering, f"{label} (pieces)", operands, rows, reduction.without_finish(), plan, partial)
     results = [target.operand(shape) for target in partial]
-    emit_reduction(lowering, label, results, Lanes(shape, (0,)), reduction.of_partial_results(), targets)
+    emit_reduction(lowering, label, results, ReductionRows(shape, (0,)), reduction.of_partial_results(), targets)
 
 
-def emit_pass(
+def emit_reduction_pass(
     lowering: Lowering,
     label: str,
-    operands: Sequence[Operand | Computed],
-    lanes: Lanes,
-    reduction: Reduction,
-    plan: Plan,
-    targets: Sequence[Target],
+    operands: Sequence[TensorOperand | FusedOperand],
+    rows: ReductionRows,
+    reduction: Combiner,
+    plan: ReductionPlan,
+    targets: Sequence[StoreTarget],
 ) -> None:
-    """Write one kernel, which reduces pieces of lanes; results lie by piece, then by output."""
-    Pass(Writer(lowering, label), operands, lanes, reduction, plan).write(targets)
+    """Write one kernel, which reduces pieces of rows; results lie by piece, then by output."""
+    ReductionPass(KernelWriter(lowering, label), operands, rows, reduction, plan).write(targets)
 
 
-class Pass:
+class ReductionPass:
     """One kernel of a reduction."""
 
     def __init__(
         self,
-        writer: Writer,
-        operands: Sequence[Operand | Computed],
-        lanes: Lanes,
-        reduction: Reduction,
-        plan: Plan,
+        writer: KernelWriter,
+        operands: Sequence[TensorOperand | FusedOperand],
+        rows: ReductionRows,
+        reduction: Combiner,
+        plan: ReductionPlan,
     ) -> None:
         self._writer = writer
-        self._readers = [writer.reader(operand, lanes, plan.vector) for operand in operands]
+        self._readers = [writer.reader(operand, rows, plan.vector) for operand in operands]
         self._reduction = reduction
         self._vector = plan.vector
-        self._team = plan.team
-        self._outputs, self._units = lanes.units(plan.vector)
+        self._workgroup = plan.workgroup
+        self._outputs, self._units = rows.units(plan.vector)
         self._length = plan.length
         self._pieces = plan.pieces
         self._sets: list[list[str]] = []
 
-    def write(self, targets: Sequence[Target]) -> None:
+    def write(self, targets: Sequence[StoreTarget]) -> None:
         """Write the kernel that fills ``targets``."""
-        writer, team, reduction = self._writer, self._team, self._reduction
-        team.place(writer)
-        writer.add(f"let place = group * {team.across}u + x;", f"let output = min(place, {self._outputs - 1}u);")
+        writer, workgroup, reduction = self._writer, self._workgroup, self._reduction
+        workgroup.place(writer)
+        writer.add(f"let place = group * {workgroup.across}u + x;", f"let output = min(place, {self._outputs - 1}u);")
         sets = WIDTH if self._vector == "across" else 1
         self._sets = [[writer.var(start) for start in reduction.start] for _ in range(sets)]
         self._absorb_all()
-        team.combine(writer, reduction.kinds, self._sets, reduction.merge, everywhere=False)
+        workgroup.combine(writer, reduction.kinds, self._sets, reduction.merge, everywhere=False)
         results = [reduction.finish(variables) for variables in self._sets]
         self._store(results, targets)
-        groups = -(-self._outputs // team.across)
-        writer.emit(team.size, groups, self._pieces)
+        groups = -(-self._outputs // workgroup.across)
+        writer.emit(workgroup.size, groups, self._pieces)
 
     # --- reading ---------------------------------------------------------------------------------------------
 
     def _absorb_all(self) -> None:
-        writer, stride = self._writer, self._team.along
+        writer, stride = self._writer, self._workgroup.along
         loads = -(-self._length // stride)
         unrolled = UNROLLED[self._vector]
         if self._pieces == 1 and loads <= 2 * unrolled:
@@ -208,13 +214,13 @@ class Pass:
             writer.add("}")
 
     def _unit(self, number: int) -> str:
-        return self._writer.let(f"unit + {number * self._team.along}u", "unit") if number else "unit"
+        return self._writer.let(f"unit + {number * self._workgroup.along}u", "unit") if number else "unit"
 
     def _load(self, unit: str) -> tuple[list[Item], list[str]]:
-        """The elements of a unit, and their positions in the lane."""
+        """The elements of a unit, and their positions in the row."""
         columns = [read("output", unit) for read in self._readers]
         if self._vector == "along":
-            positions = [f"({unit} * {WIDTH}u + {lane}u)" for lane in range(WIDTH)]
+            positions = [f"({unit} * {WIDTH}u + {component}u)" for component in range(WIDTH)]
         else:
             positions = [unit] * len(columns[0])
         return list(zip(*columns, strict=True)), positions
@@ -223,14 +229,14 @@ class Pass:
         if not loaded:
             return
         for number, variables in enumerate(self._sets):
-            lane = slice(number, number + 1) if self._vector == "across" else slice(None)
-            items = [item for units, _ in loaded for item in units[lane]]
-            positions = [position for _, units in loaded for position in units[lane]]
+            own = slice(number, number + 1) if self._vector == "across" else slice(None)
+            items = [item for units, _ in loaded for item in units[own]]
+            positions = [position for _, units in loaded for position in units[own]]
             self._writer.add(*self._reduction.absorb(variables, items, positions))
 
     # --- writing ---------------------------------------------------------------------------------------------
 
-    def _store(self, results: Sequence[Sequence[str]], targets: Sequence[Target]) -> None:
+    def _store(self, results: Sequence[Sequence[str]], targets: Sequence[StoreTarget]) -> None:
         writer = self._writer
         if self._vector != "across" and any(target.element.per_one > 1 for target in targets):
             self._store_packed(results[0], targets)
@@ -240,30 +246,30 @@ class Pass:
         for number, target in enumerate(targets):
             values = writer.stored(target, [result[number] for result in results], self._beside(target, ["place"]))
             if self._vector == "across":
-                writer.add(f"{writer.writes(target, target.element.four)}[{at}] = {target.element.pack(values)};")
+                writer.add(f"{writer.writes(target, target.element.vec4)}[{at}] = {target.element.pack(values)};")
             else:
                 value = store_expression(target.element, values[0])
                 writer.add(f"{writer.writes(target, target.element.one)}[{at}] = {value};")
         writer.add("}")
 
-    def _beside(self, target: Target, places: Sequence[str]) -> list[list[str]]:
-        """Name the elements of each of the target's terms that lie where these outputs, or fours of them, go."""
-        if target.behind is None:
+    def _beside(self, target: StoreTarget, places: Sequence[str]) -> list[list[str]]:
+        """Name the elements of each of the target's terms that lie where these outputs, or vec4s of them, go."""
+        if target.epilogue is None:
             return []
-        vector: Vector = "across" if self._vector == "across" else "none"
-        return [self._writer.read_flat(term, target.behind.shape, vector, places) for term in target.terms]
+        vector: VectorAxis = "across" if self._vector == "across" else "none"
+        return [self._writer.read_flat(term, target.epilogue.shape, vector, places) for term in target.terms]
 
-    def _store_packed(self, results: Sequence[str], targets: Sequence[Target]) -> None:
+    def _store_packed(self, results: Sequence[str], targets: Sequence[StoreTarget]) -> None:
         """Hand the workgroup's outputs to invocations that pack four of them; the last ones may be repeated."""
-        writer, across = self._writer, self._team.across
+        writer, across = self._writer, self._workgroup.across
         for number, (result, target) in enumerate(zip(results, targets, strict=True)):
-            kind = (target.element if target.behind is None else target.behind.computed).compute
+            kind = (target.element if target.epilogue is None else target.epilogue.computed).compute
             array = writer.shared(kind, len(self._reduction.kinds) + number, across)
             writer.add(f"if (y == 0u) {{ {array}[x] = {result}; }}", "workgroupBarrier();")
             writer.add(f"let four = group * {across // WIDTH}u + t;")
-            fours = -(-self._outputs // WIDTH)
-            writer.add(f"if (t < {across // WIDTH}u && four < {fours}u) {{")
-            places = [f"min(four * {WIDTH}u + {lane}u, {self._outputs - 1}u)" for lane in range(WIDTH)]
-            values = [f"{array}[t * {WIDTH}u + {lane}u]" for lane in range(WIDTH)]
+            vec4s = -(-self._outputs // WIDTH)
+            writer.add(f"if (t < {across // WIDTH}u && four < {vec4s}u) {{")
+            places = [f"min(four * {WIDTH}u + {component}u, {self._outputs - 1}u)" for component in range(WIDTH)]
+            values = [f"{array}[t * {WIDTH}u + {component}u]" for component in range(WIDTH)]
             values = writer.stored(target, values, self._beside(target, places))
-            writer.add(f"{writer.writes(target, target.element.four)}[four] = {target.element.pack(values)};", "}")
+            writer.add(f"{writer.writes(target, target.element.vec4)}[four] = {target.element.pack(values)};", "}")

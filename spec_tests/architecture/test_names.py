@@ -1,0 +1,27 @@
+"""One meaning a word: a class name stands for one thing in all of the library."""
+
+import ast
+from pathlib import Path
+
+import webnn_py
+
+ROOT = Path(webnn_py.__file__).parent
+CHECKED = "device/on_wgpu"
+"""The classes below this folder are compared with each other and with all others."""
+
+
+def class_definitions():
+    """The modules that define each class, by its name."""
+    modules = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                modules.setdefault(node.name, []).append(path.relative_to(ROOT).as_posix())
+    return modules
+
+
+def test_no_class_name_is_defined_twice():
+    definitions = class_definitions()
+    checked = {name: where for name, where in definitions.items() if any(item.startswith(CHECKED) for item in where)}
+    assert len(checked) > 50, "the folder has moved"
+    assert {name: where for name, where in checked.items() if len(where) > 1} == {}

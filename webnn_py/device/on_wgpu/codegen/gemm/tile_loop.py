@@ -1,0 +1,103 @@
+"""The loop over the tiles along the inner axis: bring one in, and multiply the one before."""
+
+from __future__ import annotations
+
+from webnn_py.device.on_wgpu.codegen.gemm.tile_plan import TilePlan
+from webnn_py.device.on_wgpu.records.element import COMPONENTS, WIDTH
+
+
+class TileLoop:
+    """Writes the loop.
+
+    The variables ``p`` hold what an invocation has read of the next tile, until the workgroup's memory takes it.
+    """
+
+    def __init__(self, plan: TilePlan) -> None:
+        self._plan = plan
+
+    def write(self) -> list[str]:
+        """The statements; afterwards the sums hold all that this workgroup adds up."""
+        plan = self._plan
+        if not plan.steps:
+            return []
+        if plan.split_k > 1:
+            each = -(-plan.steps // plan.split_k)
+            bounds = [f"var step = part * {each}u;", f"let end = min(step + {each}u, {plan.steps}u);"]
+        else:
+            bounds = ["var step = 0u;", f"let end = {plan.steps}u;"]
+        if plan.tile.buffers == 1:
+            body = [
+                "workgroupBarrier();",
+                *self._put("0u"),
+                "workgroupBarrier();",
+                "step += 1u;",
+                "if (step < end) {",
+                *self._fetch(),
+                "}",
+                *self._multiply("0u"),
+            ]
+            return [*bounds, "if (step < end) {", *self._fetch(), "}", "while (step < end) {", *body, "}"]
+        half = plan.tile.depth * (plan.tile.rows + plan.tile.columns) // WIDTH
+        return [
+            *bounds,
+            "var half = 0u;",
+            "if (step < end) {",
+            *self._fetch(),
+            *self._put("half"),
+            "}",
+            "workgroupBarrier();",
+            "while (step < end) {",
+            "step += 1u;",
+            "if (step < end) {",
+            *self._fetch(),
+            "}",
+            *self._multiply("half"),
+            f"half = {half}u - half;",
+            "if (step < end) {",
+            *self._put("half"),
+            "}",
+            "workgroupBarrier();",
+            "}",
+        ]
+
+    def _fetch(self) -> list[str]:
+        """Read the tile number ``step`` into the variables ``p``."""
+        plan = self._plan
+        lines = [f"let first = step * {plan.tile.depth}u;"]
+        full = plan.problem.left.inner // plan.tile.depth
+        if full == plan.steps:
+            return [*lines, *self._fetch_sides(tail=False)]
+        if full == 0:
+            return [*lines, *self._fetch_sides(tail=True)]
+        plain, tail = self._fetch_sides(tail=False), self._fetch_sides(tail=True)
+        return [*lines, f"if (step < {full}u) {{", *plain, "} else {", *tail, "}"]
+
+    def _fetch_sides(self, *, tail: bool) -> list[str]:
+        plan = self._plan
+        if plan.is_shared_out:
+            left, right = plan.left.fetch(0, tail=tail), plan.right.fetch(0, tail=tail)
+            return [f"if (thread < {plan.left.threads}u) {{", *left, "} else {", *right, "}"]
+        return plan.left.fetch(0, tail=tail) + plan.right.fetch(plan.left.vec4s, tail=tail)
+
+    def _put(self, half: str) -> list[str]:
+        """Store the variables ``p`` in the workgroup's memory."""
+        plan = self._plan
+        if plan.is_shared_out:
+            left, right = plan.left.put(0, half), plan.right.put(0, half)
+            return [f"if (thread < {plan.left.threads}u) {{", *left, "} else {", *right, "}"]
+        return plan.left.put(0, half) + plan.right.put(plan.left.vec4s, half)
+
+    def _multiply(self, half: str) -> list[str]:
+        plan, tile = self._plan, self._plan.tile
+        lines = []
+        for k in range(tile.inner):
+            lines.append("{")
+            lines += plan.left.take("a", k, half, tile.thread_rows)
+            lines += plan.right.take("b", k, half, tile.thread_columns)
+            for row in range(tile.thread_rows):
+                factor = f"{plan.left.vector}(a{row // WIDTH}.{COMPONENTS[row % WIDTH]})"
+                for group in range(tile.thread_columns // WIDTH):
+                    name = f"c{row}_{group}"
+                    lines.append(f"  {name} = fma({factor}, b{group}, {name});")
+            lines.append("}")
+        return lines
