@@ -29,7 +29,7 @@ WORKERS = 8
 PEER = "onnxruntime-webgpu"
 PLATFORMS = [f"manylinux_2_{minor}_x86_64" for minor in (17, 24, 27, 28, 31, 34)] + ["manylinux2014_x86_64"]
 TESTS = [
-    "spec_tests/gpu",
+    "spec_tests/on_wgpu",
     "spec_tests/operators",
     "spec_tests/wpt/test_vectors.py",
     "spec_tests/script_timeline",

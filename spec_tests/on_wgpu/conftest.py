@@ -1,11 +1,14 @@
 """What tests of the GPU share."""
 
+import attrs
 import numpy as np
 import pytest
 
 from spec_tests.support.backends import BACKENDS
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
+from webnn_py.device.on_wgpu import backend as wgpu_backend
+from webnn_py.device.on_wgpu.backend import features_of
 from webnn_py.device.on_wgpu.runtime.executable import WgpuGraph
 
 X = np.random.default_rng(5).integers(-8, 8, (8, 12)).astype(np.float32) / 8
@@ -50,3 +53,14 @@ def check_kernels(compiled, draw_and_compute):
             np.testing.assert_allclose(gpu[name], expected, rtol=1e-5, atol=1e-6)
 
     return check
+
+
+@pytest.fixture
+async def gpu(ml):
+    return await ml.create_context(backend="wgpu")
+
+
+@pytest.fixture(params=[{}, {"shader_f16": False, "subgroups": False}], ids=["", "no 16-bit floats and subgroups"])
+def adapter_features(request, monkeypatch):
+    """What the adapter has, and what it may lack: then there are other kernels again."""
+    monkeypatch.setattr(wgpu_backend, "features_of", lambda device: attrs.evolve(features_of(device), **request.param))

@@ -177,7 +177,7 @@ def residual(b, x):
 
 
 def read_in_two_ways(b, x):
-    """One kernel reads fours of a block and elements of it, and writes another block."""
+    """One kernel reads vec4s of a block and elements of it, and writes another block."""
     y = b.softmax(x, 1)
     z = b.add(b.slice(y, [0, 0], [16, 8]), b.slice(y, [0, 1], [16, 8]))
     return b.softmax(b.cumulative_sum(z, 1), 1)

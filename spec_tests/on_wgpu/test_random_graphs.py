@@ -1,7 +1,7 @@
 """Random graphs of all categories give on WebGPU what they give on numpy: to the bit, or within a computed bound.
 
-Thousands of them, by hand: ``pytest spec_tests/gpu/test_random_graphs.py --hypothesis-profile=thorough``, with another
-``--hypothesis-seed=N`` each time.
+Thousands of them, by hand: ``pytest spec_tests/on_wgpu/test_random_graphs.py --hypothesis-profile=thorough``, with
+another ``--hypothesis-seed=N`` each time.
 """
 
 from functools import cache

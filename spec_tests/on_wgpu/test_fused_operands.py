@@ -1,4 +1,4 @@
-"""Softmax, normalizations and reductions compute the element-wise nodes before and behind them, however lanes lie.
+"""Softmax, normalizations and reductions compute the element-wise nodes before and behind them, however rows lie.
 
 Data are small multiples of 1/8, so that what is summed up is exact in any order.
 """
@@ -16,26 +16,26 @@ from webnn_py.device.on_wgpu.lowering import GraphLowering
 
 pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
-LANES = {
-    "in fours": [(5, 64), 1],
-    "no fours": [(5, 63), 1],
+ROWS = {
+    "in vec4s": [(5, 64), 1],
+    "no vec4s": [(5, 63), 1],
     "a single one": [(1, 24), 1],
     "of one element": [(24, 1), 1],
     "side by side": [(3, 6, 32), 1],
-    "side by side, no fours": [(7, 33), 0],
+    "side by side, no vec4s": [(7, 33), 0],
     "apart": [(3, 5, 7), 1],
     "long": [(2, 1500), 1],
 }
-"""A shape, and the axis along which lanes lie."""
+"""A shape, and the axis along which rows lie."""
 
-IN_SINGLE_ELEMENTS = {"no fours", "side by side, no fours", "apart"}
+IN_SINGLE_ELEMENTS = {"no vec4s", "side by side, no vec4s", "apart"}
 
 TOO_LONG = {
-    "in fours": [(2, 40000), 1],
-    "no fours": [(2, 40001), 1],
+    "in vec4s": [(2, 40000), 1],
+    "no vec4s": [(2, 40001), 1],
     "side by side": [(40000, 3), 0],
 }
-"""Lanes that two kernels share."""
+"""Rows that two kernels share."""
 
 WITHOUT = {"": {}, "no 16-bit floats and subgroups": {"shader_f16": False, "subgroups": False}}
 """Features that an adapter may lack: then there are other kernels again."""
@@ -132,13 +132,13 @@ def check(ml, compiled):
 
 
 @pytest.mark.parametrize("data_type", ["float32", "float16"])
-@pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize("rows", ROWS)
 @pytest.mark.parametrize("operator", OPERATORS, ids=names_of(OPERATORS))
-async def test_one_kernel_computes_what_is_before_and_behind(check, operator, lanes, data_type, missing):
-    shape, axis = LANES[lanes]
-    # Elements that lie packed are stored by fours, which lanes in single elements do not write.
+async def test_one_kernel_computes_what_is_before_and_behind(check, operator, rows, data_type, missing):
+    shape, axis = ROWS[rows]
+    # Elements that lie packed are stored by vec4s, which rows in single elements do not write.
     is_packed = data_type == "float16" and "shader_f16" in missing
-    in_two = is_packed and lanes in IN_SINGLE_ELEMENTS and operator in (softmax, layer_normalization)
+    in_two = is_packed and rows in IN_SINGLE_ELEMENTS and operator in (softmax, layer_normalization)
     kernels = await check(draw_both(operator, axis), eighths(shape, data_type))
     assert kernels == (3 if in_two else 1)
 
@@ -158,10 +158,10 @@ async def test_infinities_and_nan_from_before_reach_what_they_should(check, oper
     assert await check(draw, data) == 1
 
 
-@pytest.mark.parametrize("lanes", TOO_LONG.values(), ids=TOO_LONG.keys())
+@pytest.mark.parametrize("rows", TOO_LONG.values(), ids=TOO_LONG.keys())
 @pytest.mark.parametrize("operator", [softmax, layer_normalization], ids=["softmax", "layer_normalization"])
-async def test_what_is_before_lanes_that_are_read_twice_is_computed_once(check, operator, lanes):
-    shape, axis = lanes
+async def test_what_is_before_lanes_that_are_read_twice_is_computed_once(check, operator, rows):
+    shape, axis = rows
     data = eighths(shape, "float32")
     alone = await check(lambda b, x: operator(b, x, axis), data)
     assert alone >= 2
@@ -182,10 +182,10 @@ async def test_a_reduction_in_two_kernels_computes_what_is_before_in_the_first_a
 
 @pytest.mark.usefixtures("missing")
 @pytest.mark.parametrize("data_type", ["int8", "uint8", "float16"])
-@pytest.mark.parametrize("lanes", LANES.values(), ids=LANES.keys())
-async def test_other_data_types_before_and_behind(check, lanes, data_type):
+@pytest.mark.parametrize("rows", ROWS.values(), ids=ROWS.keys())
+async def test_other_data_types_before_and_behind(check, rows, data_type):
     """From one that may be packed to one that is not, and back."""
-    shape, axis = lanes
+    shape, axis = rows
     data = np.random.default_rng(7).integers(0, 5, shape).astype(data_type)
 
     def draw(b, x):

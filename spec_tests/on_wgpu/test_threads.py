@@ -21,11 +21,6 @@ LONG_ENOUGH = 60
 """Seconds after which a thread that a test holds goes on, so that a failure does not hang."""
 
 
-@pytest.fixture
-async def gpu(ml):
-    return await ml.create_context(backend="wgpu")
-
-
 class Held:
     """Stands before a function: holds every call that is made in another thread than this one."""
 

@@ -1,0 +1,195 @@
+"""A context on a WebGPU device: order, memory, release, and what fails."""
+
+import gc
+import threading
+
+import numpy as np
+import pytest
+import trio
+import wgpu
+from trio.testing import wait_all_tasks_blocked
+
+from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
+from spec_tests.support.drawing import build_add_one
+from spec_tests.support.four_floats import ONES, buffers
+from spec_tests.support.watched_device import quiet
+from webnn_py import DestroyedBufferError, InvalidStateError, MLGraphBuilder, UnknownError
+
+pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
+
+
+async def test_operations_run_in_the_order_of_the_calls(gpu):
+    graph = await build_add_one(gpu, [4])
+    x, y = await buffers(gpu, 2)
+    answers = []
+    for number in range(50):
+        gpu.write_buffer(x, number * ONES)
+        gpu.dispatch(graph, {"x": x}, {"y": y})
+        answers.append(gpu.read_buffer(y))
+    for number, answer in enumerate(answers):
+        np.testing.assert_array_equal(await answer, (number + 1) * ONES)
+
+
+async def test_fresh_buffers_read_as_zeros(gpu):
+    (buffer,) = await buffers(gpu, 1)
+    np.testing.assert_array_equal(await gpu.read_buffer(buffer), 0 * ONES)
+
+
+async def test_destroying_a_buffer_rejects_its_read_and_lets_the_dispatch_finish(gpu):
+    graph = await build_add_one(gpu, [4])
+    x, y = await buffers(gpu, 2)
+    gpu.write_buffer(x, ONES)
+    gpu.dispatch(graph, {"x": x}, {"y": y})
+    answer, other = gpu.read_buffer(x), gpu.read_buffer(y)
+    x.destroy()
+    assert answer.state == "rejected"
+    with pytest.raises(InvalidStateError):
+        await answer
+    np.testing.assert_array_equal(await other, 2 * ONES)
+    with pytest.raises(DestroyedBufferError):
+        gpu.write_buffer(x, ONES)
+
+
+async def test_everything_is_released(ml, gpu):
+    graph = await build_add_one(gpu, [4])
+    x, y = await buffers(gpu, 2)
+    gpu.write_buffer(x, ONES)
+    gpu.dispatch(graph, {"x": x}, {"y": y})
+    abandoned = gpu.read_buffer(y)
+    y.destroy()
+    x.destroy()
+    graph.destroy()
+    assert abandoned.state == "rejected"
+    await gpu.drain()
+    assert (gpu.statistics().live_buffers, gpu.statistics().live_bytes) == (0, 0)
+    gpu.destroy()
+
+
+def is_destroyed(memory, device):
+    try:
+        device.queue.write_buffer(memory, 0, ONES)
+    except wgpu.GPUValidationError as error:
+        return "destroyed" in str(error)
+    return False
+
+
+async def test_released_memory_is_gone_whoever_still_refers_to_it(gpu):
+    x, y = await buffers(gpu, 2)
+    builder = MLGraphBuilder(gpu)
+    operand = builder.input("x", data_type="float32", shape=[4])
+    graph = await builder.build({"y": builder.add(operand, builder.constant(ONES))})
+    gpu.dispatch(graph, {"x": x}, {"y": y})
+    await gpu.read_buffer(y)
+    owned, device = graph._handle.compiled._owned, gpu._device.backend.device
+    memory = {"buffer": x._storage.data, "constant of the graph": owned[0]}
+    assert not any(is_destroyed(held, device) for held in memory.values())
+
+    x.destroy()
+    graph.destroy()
+    await gpu.drain()
+
+    assert [name for name, held in memory.items() if not is_destroyed(held, device)] == [], "these still have memory"
+    gpu.destroy()
+    await gpu.device_timeline.wait_ended()
+    with pytest.raises(wgpu.GPUValidationError, match="lost"):
+        device.create_buffer(size=4, usage=wgpu.BufferUsage.COPY_DST)
+
+
+async def test_a_submission_that_fails_marks_what_it_should_have_written(gpu, monkeypatch):
+    graph = await build_add_one(gpu, [4])
+    x, y, z = await buffers(gpu, 3)
+    gpu.dispatch(graph, {"x": x}, {"y": y})
+    np.testing.assert_array_equal(await gpu.read_buffer(y), ONES)
+
+    def refuse(*_arguments):
+        raise wgpu.GPUValidationError("the queue is closed")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(gpu._device.backend._queue, "_encode_launches", refuse)
+        gpu.dispatch(graph, {"x": x}, {"y": y})
+        await quiet(gpu)  # nothing more comes, so what is collected is submitted
+    gpu.dispatch(graph, {"x": y}, {"y": z})
+
+    with pytest.raises(UnknownError, match=r"read_buffer\(\).*dispatch\(\) failed: the queue is closed"):
+        await gpu.read_buffer(y)
+    with pytest.raises(UnknownError, match=r"the input 'x' of a dispatch\(\).*the queue is closed"):
+        await gpu.read_buffer(z)
+    gpu.dispatch(graph, {"x": x}, {"y": y})
+    np.testing.assert_array_equal(await gpu.read_buffer(y), ONES)
+    assert gpu.lost.state == "pending"
+
+
+async def test_contexts_come_and_go(ml):
+    for number in range(20):
+        context = await ml.create_context(backend="wgpu")
+        graph = await build_add_one(context, [4])
+        x, y = await buffers(context, 2)
+        context.write_buffer(x, number * ONES)
+        context.dispatch(graph, {"x": x}, {"y": y})
+        np.testing.assert_array_equal(await context.read_buffer(y), (number + 1) * ONES)
+        context.destroy()
+        await context.device_timeline.wait_ended()
+        assert context.statistics().live_bytes == 0
+
+
+async def test_a_cancelled_drain_returns_while_the_gpu_works(gpu, monkeypatch):
+    finished, said = threading.Event(), []
+    queue = gpu._device.backend._queue
+    poll = queue.poll
+
+    def poll_slowly(*, wait):
+        if wait:
+            said.append("the GPU has finished" if finished.wait(20) else "nobody waited for it")
+            poll(wait=True)
+
+    monkeypatch.setattr(queue, "poll", poll_slowly)
+    (x,) = await buffers(gpu, 1)
+    gpu.write_buffer(x, ONES)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(gpu.drain)
+        await wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    assert not said
+    finished.set()
+    np.testing.assert_array_equal(await gpu.read_buffer(x), ONES)
+
+
+async def test_memory_that_cannot_be_had_is_an_unknown_error_and_the_context_lives_on(gpu, monkeypatch):
+    def refuse(*_args, **_kwargs):
+        raise wgpu.GPUOutOfMemoryError("Not enough memory left.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(gpu._device.backend, "device", type("Device", (), {"create_buffer": refuse})())
+        with pytest.raises(UnknownError, match="Not enough memory"):
+            await gpu.create_buffer(data_type="float32", shape=[4])
+    (x,) = await buffers(gpu, 1)
+    gpu.write_buffer(x, ONES)
+    np.testing.assert_array_equal(await gpu.read_buffer(x), ONES)
+
+
+async def test_a_destroyed_context_leaves_nothing_for_the_garbage_collector(ml):
+    async def live():
+        context = await ml.create_context(backend="wgpu")
+        graph = await build_add_one(context, [4])
+        x, y = await buffers(context, 2)
+        context.write_buffer(x, ONES)
+        context.dispatch(graph, {"x": x}, {"y": y})
+        await context.read_buffer(y)
+        context.destroy()
+        await context.device_timeline.wait_ended()
+
+    async def objects():
+        for _ in range(20):  # threads let go of what they worked on a moment after they have answered
+            await trio.to_thread.run_sync(int)
+        return {name: count["count"] for name, count in wgpu.diagnostics.object_counts.get_dict().items()}
+
+    gc.collect()
+    gc.disable()
+    try:
+        before = await objects()
+        for _ in range(3):
+            await live()
+            await wait_all_tasks_blocked()
+        assert await objects() == before
+    finally:
+        gc.enable()

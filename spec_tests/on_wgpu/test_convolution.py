@@ -1,0 +1,29 @@
+"""Convolutions of every kind: products of windows, of places, and direct ones."""
+
+import pytest
+
+from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
+from spec_tests.support.both_devices import check_both, integers
+
+pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
+
+CONVOLUTIONS = {
+    "many channels": [(1, 64, 28, 28), (64, 64, 3, 3), {"padding": [1, 1, 1, 1]}],
+    "few pixels, many channels": [(1, 256, 7, 7), (128, 256, 3, 3), {"padding": [1, 1, 1, 1]}],
+    "1×1": [(1, 130, 30, 30), (70, 130, 1, 1), {}],
+    "strided": [(1, 3, 112, 112), (32, 3, 7, 7), {"padding": [3, 3, 3, 3], "strides": [2, 2]}],
+    "depthwise": [(1, 96, 56, 56), (96, 1, 3, 3), {"padding": [1, 1, 1, 1], "groups": 96}],
+    "groups": [(2, 64, 20, 20), (128, 16, 3, 3), {"groups": 4, "dilations": [2, 2]}],
+}
+
+
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+@pytest.mark.parametrize(("image", "filter_", "options"), CONVOLUTIONS.values(), ids=CONVOLUTIONS)
+async def test_convolutions(ml, layout, image, filter_, options):
+    weights = integers(filter_, low=-2, high=3)
+    image = image if layout == "nchw" else (image[0], *image[2:], image[1])
+    await check_both(
+        ml,
+        [integers(image)],
+        lambda b, x: b.relu(b.conv2d(x, b.constant(weights), input_layout=layout, **options)),
+    )

@@ -1,0 +1,76 @@
+"""A device that is lost: noticed by whatever touches it first, or by asking it."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import trio
+
+from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
+from spec_tests.support.drawing import build_add_number, build_add_one
+from spec_tests.support.four_floats import ONES, buffers
+from spec_tests.support.watched_device import quiet
+from webnn_py import DestroyedBufferError, InvalidStateError, MLPromise, OperationError, UnknownError
+
+pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
+
+
+async def test_a_lost_device_loses_the_context_and_another_one_works_at_once(ml, gpu):
+    graph = await build_add_one(gpu, [4])
+    x, y = await buffers(gpu, 2)
+    gpu._device.backend.device.destroy()  # as a driver's failure does, behind the context's back
+    gpu.dispatch(graph, {"x": x}, {"y": y})
+    with pytest.raises((UnknownError, InvalidStateError)):
+        await gpu.read_buffer(y)
+    info = await gpu.lost
+    assert "lost" in info.message
+    with pytest.raises(DestroyedBufferError, match="lost"):
+        gpu.write_buffer(x, ONES)
+    with pytest.raises(InvalidStateError, match="lost"):
+        await gpu.create_buffer(data_type="float32", shape=[4])
+    await gpu.device_timeline.wait_ended()
+    assert gpu.statistics().live_bytes == 0
+    again = await ml.create_context(backend="wgpu")
+    (z,) = await buffers(again, 1)
+    again.write_buffer(z, ONES)
+    np.testing.assert_array_equal(await again.read_buffer(z), ONES)
+
+
+async def test_a_loss_is_noticed_though_nothing_uses_the_device(gpu):
+    gpu._device.backend.device.destroy()
+    with trio.fail_after(20):
+        assert "lost" in (await gpu.lost).message
+
+
+FIRST = {
+    "write_buffer": lambda s: s.gpu.write_buffer(s.x, ONES),
+    "a dispatch as before": lambda s: s.gpu.dispatch(s.graph, {"x": s.x}, {"y": s.y}),
+    "a dispatch with other buffers": lambda s: s.gpu.dispatch(s.graph, {"x": s.y}, {"y": s.x}),
+    "read_buffer": lambda s: s.gpu.read_buffer(s.x),
+    "create_buffer": lambda s: s.gpu.create_buffer(data_type="int8", shape=[1]),
+    "create_constant_buffer": lambda s: s.gpu.create_constant_buffer(ONES, data_type="float32", shape=[4]),
+    "build": lambda s: build_add_number(s.gpu, 7, [3, 5]),
+}
+"""What may touch a device first after it was lost."""
+
+
+@pytest.mark.parametrize("what", FIRST)
+async def test_whatever_touches_a_lost_device_first_notices_the_loss(gpu, what):
+    graph = await build_add_one(gpu, [4])
+    x, y = await buffers(gpu, 2)
+    gpu.dispatch(graph, {"x": x}, {"y": y})
+    np.testing.assert_array_equal(
+        await gpu.read_buffer(y), ONES
+    )  # now everything that a dispatch and a read need is there
+    gpu._device.backend.device.destroy()
+
+    answer = FIRST[what](SimpleNamespace(gpu=gpu, graph=graph, x=x, y=y))
+    await quiet(gpu)
+
+    assert gpu.lost.state == "fulfilled", f"{what} did not notice that the device is lost"
+    assert "lost" in (await gpu.lost).message
+    if isinstance(answer, MLPromise):
+        with pytest.raises((InvalidStateError, UnknownError, OperationError), match="lost"):
+            await answer
+    await gpu.device_timeline.wait_ended()
+    assert gpu.statistics().live_bytes == 0

@@ -1,0 +1,41 @@
+"""A graph that is ready to run: its bind groups and its constants."""
+
+import numpy as np
+import pytest
+
+from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
+from spec_tests.support.drawing import build_add_one
+from spec_tests.support.four_floats import ONES, buffers
+from webnn_py import MLGraphBuilder
+from webnn_py.device.on_wgpu.runtime import executable
+
+pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
+
+
+async def test_a_graph_runs_on_more_buffers_than_it_keeps_bind_groups_for(gpu, monkeypatch):
+    monkeypatch.setattr(executable, "MOST_GROUPS", 2)
+    graph = await build_add_one(gpu, [4])
+    given, computed = await buffers(gpu, 9), await buffers(gpu, 9)
+    for number, x in enumerate(given):
+        gpu.write_buffer(x, ONES * number)
+    await gpu.drain()
+    for x, y in zip(given, computed, strict=True):  # nothing is submitted in between
+        gpu.dispatch(graph, {"x": x}, {"y": y})
+    for number, y in enumerate(computed):
+        np.testing.assert_array_equal(await gpu.read_buffer(y), ONES * (number + 1))
+
+
+async def test_constants_count_from_the_build_to_the_release(gpu):
+    builder = MLGraphBuilder(gpu)
+    x = builder.input("x", data_type="float32", shape=[4])
+    graph = await builder.build({"y": builder.add(x, builder.constant(np.arange(4, dtype=np.float32)))})
+    built = gpu.statistics().live_bytes
+    assert built >= ONES.nbytes
+    x, y = await buffers(gpu, 2)
+    gpu.dispatch(graph, {"x": x}, {"y": y})
+    await gpu.drain()
+    assert gpu.statistics().live_bytes == built + 2 * ONES.nbytes
+    for thing in (graph, x, y):
+        thing.destroy()
+    await gpu.drain()
+    assert gpu.statistics().live_bytes == 0

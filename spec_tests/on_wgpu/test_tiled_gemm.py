@@ -1,0 +1,108 @@
+"""Products in tiles: every tile computes the same, and texts that are kept are what would be written anew."""
+
+import attrs
+import pytest
+
+from spec_tests.operators.cases import load_all
+from spec_tests.operators.exceptions import EXCEPTIONS
+from spec_tests.operators.running import Computed
+from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
+from spec_tests.support.both_devices import check_both, integers
+from webnn_py.device.on_wgpu.backend import features_of
+from webnn_py.device.on_wgpu.codegen.gemm import selection, tiled
+from webnn_py.device.on_wgpu.codegen.gemm.tile_sizes import TILES, GemmTile
+
+pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
+
+FILES = {file.operator: file for file in load_all()}
+
+
+class Rewritten(dict):
+    """Texts that are never found, and so are written each time; the same key must give the same text."""
+
+    repeats = 0
+
+    def get(self, _key):
+        return None
+
+    def __setitem__(self, key, text):
+        self.repeats += key in self
+        assert self.setdefault(key, text) == text
+
+
+@pytest.fixture
+def _all_in_tiles(monkeypatch):
+    monkeypatch.setattr(selection, "MOST_VECTORS", 0)
+
+
+@pytest.mark.usefixtures("_all_in_tiles")
+@pytest.mark.parametrize("operator", ["matmul", "gemm", "conv2d", "conv_transpose2d"])
+def test_products_with_the_same_key_have_the_same_text(monkeypatch, operator):
+    texts = Rewritten()
+    monkeypatch.setattr(tiled, "_MAINS", texts)
+    monkeypatch.setattr(tiled, "MOST_MAINS", 10**9)
+    file = FILES[operator]
+    computed = Computed.of("wgpu", file)
+    checked = [case for case in file.cases if ("wgpu", operator, case.name) not in EXCEPTIONS]
+    wrong = {case.name: computed.what_is_wrong(case) for case in checked}
+    assert not any(wrong.values()), {name: words for name, words in wrong.items() if words}
+    assert texts.repeats
+    assert len(texts) > 1
+
+
+@pytest.mark.usefixtures("_all_in_tiles")
+def test_only_so_many_texts_are_kept(monkeypatch):
+    texts = {}
+    monkeypatch.setattr(tiled, "_MAINS", texts)
+    monkeypatch.setattr(tiled, "MOST_MAINS", 3)
+    Computed.of("wgpu", FILES["gemm"])
+    assert 1 <= len(texts) <= 3
+
+
+PRODUCTS = {
+    "a large tile": [(512, 64), (64, 512)],
+    "a large tile with an odd inner axis": [(512, 67), (67, 512)],
+    "a large tile, nothing whole": [(515, 33), (33, 517)],
+    "a long inner axis": [(40, 5_000), (5_000, 36)],
+    "a long odd inner axis, odd columns": [(33, 4_099), (4_099, 35)],
+    "a short inner axis": [(300, 3), (3, 300)],
+    "one row": [(1, 3_000), (3_000, 600)],
+    "one column": [(600, 3_000), (3_000, 1)],
+    "many batches": [(60, 33, 20), (60, 20, 37)],
+    "one matrix for all batches": [(12, 40, 64), (64, 96)],
+}
+
+
+@pytest.mark.usefixtures("adapter_features")
+@pytest.mark.parametrize("data_type", ["float32", "float16"])
+@pytest.mark.parametrize(("a", "b"), PRODUCTS.values(), ids=PRODUCTS)
+async def test_products(ml, data_type, a, b):
+    arrays = [integers(shape, data_type, -1, 2) for shape in (a, b)]
+    await check_both(ml, arrays, lambda builder, x, y: builder.matmul(x, y))
+
+
+@pytest.mark.parametrize(("data_type", "buffers"), [("float32", 1), ("float16", 1), ("float32", 2)])
+@pytest.mark.parametrize("tile", [*TILES, GemmTile(128, 128, 8, 8, interleaved=True)], ids=str)
+async def test_every_tile_computes_the_same(ml, monkeypatch, tile, buffers, data_type):
+    tile = attrs.evolve(tile, buffers=buffers)
+    context = await ml.create_context(backend="wgpu")
+    if not tile.fits(features_of(context._device.backend.device)):
+        pytest.skip("this adapter cannot run it")
+    context.destroy()
+    monkeypatch.setattr(tiled, "choose_tile", lambda *_: tile)
+    arrays = [integers((tile.rows + 9, 37), data_type), integers((37, tile.columns + 13), data_type)]
+    await check_both(ml, arrays, lambda b, x, y: b.relu(b.matmul(x, y)))
+    arrays = [integers((2, tile.rows, 64), data_type), integers((2, 64, 2 * tile.columns), data_type)]
+    await check_both(ml, arrays, lambda b, x, y: b.matmul(x, y))
+
+
+@pytest.mark.parametrize("transposes", [(True, False), (False, True), (True, True)])
+@pytest.mark.parametrize("size", [(256, 128, 260), (131, 67, 129)])
+async def test_transposed_products(ml, transposes, size):
+    rows, inner, columns = size
+    a, b = (inner, rows) if transposes[0] else (rows, inner), (columns, inner) if transposes[1] else (inner, columns)
+    await check_both(
+        ml,
+        [integers(a), integers(b), integers((columns,))],
+        lambda builder, x, y, c: builder.gemm(x, y, c=c, a_transpose=transposes[0], b_transpose=transposes[1]),
+    )
