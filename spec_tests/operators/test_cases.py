@@ -10,7 +10,7 @@ from spec_tests.operators.cases import CaseFile, load_all
 from spec_tests.operators.exceptions import EXCEPTIONS
 from spec_tests.operators.running import Computed, as_constant, as_part, as_view, run_cases, without_zeros
 from spec_tests.support.adapter_arithmetic import with_subnormals_as_zero
-from spec_tests.support.backends import BACKENDS
+from spec_tests.support.backends import BACKENDS, DEVICES
 
 TINY = 2.0**-100
 FILES = load_all()
@@ -18,7 +18,7 @@ CASES = [pytest.param(file, case, id=f"{file.operator}-{case.name}") for file in
 EVERY_FILE = pytest.mark.parametrize("file", [pytest.param(file, id=file.operator) for file in FILES])
 
 
-@pytest.fixture(scope="module", params=BACKENDS)
+@pytest.fixture(scope="module", params=DEVICES)
 def backend(request) -> str:
     return request.param
 
@@ -51,6 +51,7 @@ def test_a_case_computes_what_its_oracle_says(backend, computed_of, file, case):
 
 
 @EVERY_FILE
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("drawer", [as_constant, as_view, as_part])
 def test_cases_compute_the_same_from(backend, file, drawer):
     """Constants, which are computed when the graph is built, and views, whose elements are not in order."""

@@ -321,7 +321,7 @@ BAD_OPTIONS = {
         {"gpu_device": object(), "backend": "numpy"},
         "gpu_device is no option of the device 'numpy'; 'wgpu' has it",
     ),
-    "backend, a word": ({"backend": "cuda"}, "backend is 'cuda'; it must be one of numpy, wgpu, or None"),
+    "backend, a word": ({"backend": "cuda"}, "backend is 'cuda'; it must be one of numpy, wgpu, small, or None"),
     "backend, a number": ({"backend": 1}, "backend is 1"),
     "max_queued_bytes, negative": ({"max_queued_bytes": -1}, "max_queued_bytes is -1; it must be from 0"),
     "max_queued_bytes, a float": ({"max_queued_bytes": 1e6}, "max_queued_bytes is 1000000.0; it must be an integer"),

@@ -13,5 +13,7 @@ def is_here(record: registry.DeviceRecord) -> bool:
 
 
 BACKENDS = [record.name for record in registry.built_in() if is_here(record)]
+DEVICES = [*BACKENDS, "small"]
+"""With the one of ``spec_tests/small_device``, another package's, whose operators are mostly expanded into others."""
 HAS_ADAPTER = "wgpu" in BACKENDS
 NO_ADAPTER = "WebGPU not tested: no adapter found (Debian and Ubuntu: apt install mesa-vulkan-drivers)"

@@ -38,19 +38,25 @@ class BackendInfo:
         return f"{self.name} ({self.adapter}, {self.driver})"
 
 
+Claim = tuple[MLOperandDataType, ...] | Mapping[str, tuple[MLOperandDataType, ...]]
+"""Data types of all operands and outputs of an operator, or of those of each row of its limits."""
+
+
 @attrs.frozen(eq=False)
 class Capabilities:
     """What a backend can do, for ``op_support_limits()`` and for validation, which are the same.
 
     Attributes:
-        supports: the data types in which an operator can run; none when it cannot.
+        supports: the data types in which the device runs an operator itself, of all its operands and outputs alike,
+            or for each row of the operator's limits; none when it does not. The operator is then expanded into others,
+            if those are supported.
         data_types: the data types of inputs, constants and outputs.
         max_rank: the highest rank.
         max_byte_length: the most bytes that one operand or buffer may take.
         preferred_input_layout: the layout of images that runs fastest.
     """
 
-    supports: Callable[[Operator[..., Any]], tuple[MLOperandDataType, ...]]
+    supports: Callable[[Operator[..., Any]], Claim]
     data_types: tuple[MLOperandDataType, ...] = DATA_TYPES
     max_rank: int = MAX_RANK
     max_byte_length: int = MAX_DIMENSION
@@ -139,7 +145,7 @@ class Backend(Protocol):
         """Give the memory of a handle back, once everything that was begun before has finished."""
 
     def compile(self, graph: Graph) -> CompiledGraph | Awaitable[CompiledGraph]:
-        """Make a graph ready; constants that are ``Storage`` may be released afterwards."""
+        """Make a graph of supported operators ready; constants that are ``Storage`` may be released afterwards."""
 
     def dispatch(
         self, compiled: Any, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]

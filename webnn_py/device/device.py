@@ -6,6 +6,7 @@ successful full overwrite clears the mark.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
 from inspect import isawaitable
 from typing import Any
 
@@ -13,6 +14,7 @@ import attrs
 import trio
 
 from webnn_py.device.backend import Backend, CompiledGraph, HostArray, Lends, Memory, Storage
+from webnn_py.device.expansion import expand, needs_expansion
 from webnn_py.errors import UnknownError
 from webnn_py.graph import Constant, Graph
 from webnn_py.in_flight import InFlight
@@ -78,6 +80,8 @@ class Device:
         self.live_bytes = 0
         self.host_copies = 0
         self._lent: dict[Storage, None] = {}
+        # Its own limiter: threads of the user's must not keep a device from finishing.
+        self._expanding = trio.CapacityLimiter(1)
 
     def statistics(self) -> DeviceStatistics:
         """A frozen look at the books."""
@@ -208,12 +212,21 @@ class Device:
     # --- graphs ----------------------------------------------------------------------------------------------
 
     def compile(self, graph: Graph, handle: GraphHandle) -> Awaitable[None] | None:
-        """Make ``graph`` ready and put it into ``handle``."""
+        """Make ``graph`` ready and put it into ``handle``; what the backend does not support is expanded before."""
+        if needs_expansion(graph, self.backend.capabilities):
+            return self._expand_and_compile(graph, handle)
         compiled = self.backend.compile(graph)
         if isawaitable(compiled):
             return self._finish_compile(graph, compiled, handle)
         self._keep(graph, compiled, handle)
         return None
+
+    async def _expand_and_compile(self, graph: Graph, handle: GraphHandle) -> None:
+        expand_all = partial(expand, graph, self.backend.capabilities)
+        expanded = await trio.to_thread.run_sync(expand_all, limiter=self._expanding)
+        pending = self.compile(expanded, handle)
+        if pending is not None:
+            await pending
 
     async def _finish_compile(self, graph: Graph, compiled: Awaitable[CompiledGraph], handle: GraphHandle) -> None:
         self._keep(graph, await compiled, handle)

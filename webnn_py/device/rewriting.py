@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,14 @@ from webnn_py.operators.registry import OPERATORS
 
 
 class RewriteBuilder:
-    """Looks like a builder to ``operators.decompositions``; its operands stand for values of the graph."""
+    """Looks like a builder to ``operators.decompositions``; its operands stand for values of the graph.
 
-    def __init__(self) -> None:
+    Args:
+        label: of every node that is built without one.
+    """
+
+    def __init__(self, label: str = "") -> None:
+        self._label = label
         self._values: dict[MLOperand, Value] = {}
 
     def operand(self, value: Value) -> MLOperand:
@@ -30,10 +35,19 @@ class RewriteBuilder:
         """The value that an operand stands for."""
         return self._values[operand]
 
-    def constant(self, value: float, *, data_type: MLOperandDataType) -> MLOperand:
-        """A scalar constant."""
-        data = np.array(cast_number(value, data_type), data_type)
-        return self.operand(Constant(MLOperandDescriptor(data_type, ()), data))
+    def constant(
+        self, value: float | bytes, *, data_type: MLOperandDataType, shape: Sequence[int] | None = None
+    ) -> MLOperand:
+        """A scalar constant, or the bytes of one of a shape."""
+        if isinstance(value, bytes):
+            data = np.frombuffer(value, data_type).reshape(shape or ())
+        else:
+            data = np.array(cast_number(value, data_type), data_type)
+        return self.operand(Constant(MLOperandDescriptor(data_type, data.shape), data))
+
+    def draw(self, node: Node) -> Sequence[Value]:
+        """The values of a node's outputs."""
+        return node.results
 
     def __getattr__(self, name: str) -> Any:
         operator = OPERATORS.get(name)
@@ -47,8 +61,8 @@ class RewriteBuilder:
                 parameter: tuple(map(self.value, operand)) if isinstance(operand, tuple) else self.value(operand)
                 for parameter, operand in arguments.operands.items()
             }
-            node = Node(operator, values, arguments.options(), outputs, arguments.label)
-            operands = [self.operand(value) for value in node.results]
+            node = Node(operator, values, arguments.options(), outputs, arguments.label or self._label)
+            operands = [self.operand(value) for value in self.draw(node)]
             return operands if operator.returns_sequence else operands[0]
 
         return build

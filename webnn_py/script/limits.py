@@ -8,11 +8,12 @@ import attrs
 
 from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
 from webnn_py.device.backend import Capabilities
+from webnn_py.device.expansion import limits_in
 from webnn_py.operators.declaration import Arguments, Operator
 from webnn_py.operators.limits import RankRange
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.registry import OPERATORS
-from webnn_py.operators.rules import refuse
+from webnn_py.operators.rules import Refused, refuse
 
 
 @attrs.frozen
@@ -34,26 +35,20 @@ class OperandLimits:
 
 @cache
 def limits_of(operator: Operator[..., Any], capabilities: Capabilities) -> Mapping[str, OperandLimits]:
-    """The operator's limits row, cut down to the backend."""
-    can = capabilities.supports(operator)
-    return {
-        name: OperandLimits(
-            tuple(data_type for data_type in row.data_types if data_type in can),
-            RankRange(row.ranks.min, min(row.ranks.max, capabilities.max_rank)),
-            row.type_of,
-            row.rank_of,
-        )
-        for name, row in operator.limits.items()
-    }
+    """The operator's limits row, cut down to what the backend can run, by itself or expanded."""
+    rows = limits_in(operator, capabilities)
+    return {name: OperandLimits(*rows[name], row.type_of, row.rank_of) for name, row in operator.limits.items()}
 
 
 def check_operands(operator: Operator[..., Any], arguments: Arguments, capabilities: Capabilities) -> None:
     """Refuse an operand whose data type or rank is outside the limits.
 
     Raises:
-        Refused: with the operand, what it is, and what is allowed.
+        Refused: with the operand, what it is, and what is allowed; or that the device cannot run the operator.
     """
     rows = limits_of(operator, capabilities)
+    if not any(row.data_types for row in rows.values()):
+        raise Refused("this device cannot run it: it claims neither the operator nor what that could be expanded to")
     for name, shown, operand in arguments.each_operand():
         _check_operand(shown, operand, rows[name], arguments)
 

@@ -1,0 +1,274 @@
+"""Operators that a device does not claim, expanded into others that it does.
+
+What a device claims it runs itself. Any other operator is replaced by its decomposition, and so are the operators of
+that, until all are claimed; an operator for which that cannot be done is refused when it is drawn. Which data types
+and ranks can be expanded is found by expanding examples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from itertools import product
+from typing import Any, Final
+
+import attrs
+
+from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
+from webnn_py.device.backend import Capabilities
+from webnn_py.device.rewriting import RewriteBuilder, rewrite
+from webnn_py.graph import Graph, Input, Node, Output, Value
+from webnn_py.operators.declaration import Operator
+from webnn_py.operators.decompositions import DECOMPOSITIONS
+from webnn_py.operators.examples import Example, examples_of
+from webnn_py.operators.limits import RankRange
+
+USUAL_RANK: Final = 3
+"""Operands of as many axes take all ways through a decomposition."""
+
+DataTypes = tuple[MLOperandDataType, ...]
+
+
+class CannotExpandError(Exception):
+    """A node that the device does not claim and that cannot be expanded into what it claims."""
+
+
+@attrs.frozen
+class Support:
+    """What can be run of an operator on a device.
+
+    Attributes:
+        data_types: of each row of the operator's limits, the data types that can, in any combination.
+        max_rank: the highest rank of any operand.
+    """
+
+    data_types: Mapping[str, DataTypes]
+    max_rank: int
+
+
+@cache
+def claims(operator: Operator[..., Any], capabilities: Capabilities) -> Mapping[str, DataTypes]:
+    """The data types in which a device runs an operator itself, for each row of its limits."""
+    claim = capabilities.supports(operator)
+    of_rows = claim if isinstance(claim, Mapping) else dict.fromkeys(operator.limits, claim)
+    return {
+        name: tuple(item for item in row.data_types if item in of_rows[name] and item in capabilities.data_types)
+        for name, row in operator.limits.items()
+    }
+
+
+def is_claimed(node: Node, capabilities: Capabilities) -> bool:
+    """Whether the device runs a node itself."""
+    claimed = claims(node.operator, capabilities)
+    for name, operand in node.operands.items():
+        for value in operand if isinstance(operand, tuple) else (operand,):
+            if not _fits(value.descriptor, claimed[name], capabilities):
+                return False
+    names = node.operator.output_limits
+    return all(
+        _fits(descriptor, claimed[names[index] if len(names) > 1 else names[0]], capabilities)
+        for index, descriptor in enumerate(node.outputs)
+    )
+
+
+def _fits(descriptor: MLOperandDescriptor, data_types: DataTypes, capabilities: Capabilities) -> bool:
+    return descriptor.data_type in data_types and descriptor.rank <= capabilities.max_rank
+
+
+class ExpandingBuilder(RewriteBuilder):
+    """Draws what is claimed as it is, and the decomposition of everything else.
+
+    Args:
+        capabilities: the device's.
+        label: of every node: it names the operator that is expanded.
+    """
+
+    def __init__(self, capabilities: Capabilities, label: str = "") -> None:
+        super().__init__(label)
+        self._capabilities = capabilities
+        self._within: list[tuple[Operator[..., Any], DataTypes]] = []
+
+    def draw(self, node: Node) -> Sequence[Value]:
+        """The values of a node's outputs; of its decomposition's, where the device does not claim it.
+
+        Raises:
+            CannotExpandError: there is no decomposition that ends in what is claimed.
+        """
+        if is_claimed(node, self._capabilities):
+            return node.results
+        decompose = DECOMPOSITIONS.get(node.operator.name)
+        place = (node.operator, tuple(value.descriptor.data_type for value in node.inputs))
+        if decompose is None or place in self._within:
+            raise CannotExpandError(f"{node} is neither claimed by the device nor expanded into what is")
+        self._within.append(place)
+        operands = {
+            name: [self.operand(item) for item in value] if isinstance(value, tuple) else self.operand(value)
+            for name, value in node.operands.items()
+        }
+        drawn = decompose(self, **{**node.options, **operands})
+        self._within.pop()
+        return [self.value(operand) for operand in (drawn if isinstance(drawn, list) else [drawn])]
+
+
+def needs_expansion(graph: Graph, capabilities: Capabilities) -> bool:
+    """Whether any node of a graph is not claimed."""
+    return not all(is_claimed(node, capabilities) for node in graph.nodes)
+
+
+def expand(graph: Graph, capabilities: Capabilities) -> Graph:
+    """The same graph, of operators that the device claims.
+
+    Names of inputs and outputs stay; the nodes that take a node's place are labelled with what that was.
+
+    Raises:
+        CannotExpandError: a node cannot be expanded; validation lets no such node through.
+    """
+
+    def replace(node: Node, current: Node) -> Mapping[Value, Value] | None:
+        if is_claimed(current, capabilities):
+            return None
+        label = f" [{current.label}]" if current.label else ""
+        builder = ExpandingBuilder(capabilities, f"in {current.operator.spec_name}{label}")
+        values = (_as_output(builder, value) for value in builder.draw(current))
+        return dict(zip(node.results, values, strict=True))
+
+    return rewrite(graph, replace)
+
+
+def _as_output(builder: ExpandingBuilder, value: Value) -> Value:
+    """A value that can be a graph's output, as inputs and constants cannot."""
+    if isinstance(value, Output):
+        return value
+    return builder.value(builder.identity(builder.operand(value)))
+
+
+# --- what can be expanded ------------------------------------------------------------------------------------------
+
+
+@cache
+def support_of(operator: Operator[..., Any], capabilities: Capabilities) -> Support:
+    """What can be run of an operator, by itself or expanded.
+
+    Where some combinations of its operands' data types can and others cannot, as many data types as possible are
+    left out until all that remain can be combined.
+    """
+    claimed = claims(operator, capabilities)
+    here = {
+        name: tuple(item for item in row.data_types if item in capabilities.data_types)
+        for name, row in operator.limits.items()
+    }
+    if claimed == here or operator.name not in DECOMPOSITIONS:
+        return Support(claimed, capabilities.max_rank)
+    usual = min(USUAL_RANK, capabilities.max_rank)
+    choices = {name: here[name] for name in _independent(operator)}
+    can = {
+        combination
+        for combination in product(*choices.values())
+        if _can_expand(operator, dict(zip(choices, combination, strict=True)), usual, capabilities)
+    }
+    choices = dict(zip(choices, _combinable(list(choices.values()), can), strict=True))
+    first = {name: data_types[0] for name, data_types in choices.items() if data_types}
+    if len(first) < len(choices):
+        return Support(dict.fromkeys(operator.limits, ()), capabilities.max_rank)
+    return Support(_by_row(operator, choices, here), _highest_rank(operator, first, capabilities))
+
+
+def _independent(operator: Operator[..., Any]) -> list[str]:
+    """The rows of the limits whose data types can be chosen: no other row, and no rule, says them."""
+    chosen = "data_type" in operator.parameters or "output_data_type" in operator.parameters
+    return [
+        name for name, row in operator.limits.items() if row.type_of is None and (name in operator.parameters or chosen)
+    ]
+
+
+def _by_row(
+    operator: Operator[..., Any], choices: Mapping[str, DataTypes], here: Mapping[str, DataTypes]
+) -> dict[str, DataTypes]:
+    """The data types of every row, from those of the rows that can be chosen."""
+    rows: dict[str, DataTypes] = {}
+    for name, row in operator.limits.items():
+        origin = name
+        while (other := operator.limits[origin].type_of) is not None:
+            origin = other
+        allowed = choices.get(origin, here[name])
+        rows[name] = tuple(item for item in row.data_types if item in allowed)
+    return rows
+
+
+def _combinable(choices: list[DataTypes], can: set[tuple[MLOperandDataType, ...]]) -> list[DataTypes]:
+    """As many choices as can all be combined."""
+    while any(combination not in can for combination in product(*choices)):
+        failures = {
+            (index, item): sum(
+                combination[index] == item and combination not in can for combination in product(*choices)
+            )
+            for index, items in enumerate(choices)
+            for item in items
+        }
+        worst_index, worst = max(failures, key=lambda place: failures[place] / _others(choices, place[0]))
+        choices[worst_index] = tuple(item for item in choices[worst_index] if item != worst)
+    return choices
+
+
+def _others(choices: list[DataTypes], index: int) -> int:
+    """How many combinations an item of one choice is in."""
+    count = 1
+    for other, items in enumerate(choices):
+        count *= len(items) if other != index else 1
+    return count
+
+
+def _highest_rank(
+    operator: Operator[..., Any], data_types: Mapping[str, MLOperandDataType], capabilities: Capabilities
+) -> int:
+    """The highest rank up to which every example can be expanded; less than any allowed one where none can."""
+    if all(row.ranks.min == row.ranks.max for name, row in operator.limits.items() if name in operator.parameters):
+        return capabilities.max_rank  # it can, since examples of the usual rank are those of any
+    lowest = min(row.ranks.min for row in operator.limits.values())
+    highest = lowest - 1
+    for rank in range(lowest, capabilities.max_rank + 1):
+        if not _can_expand(operator, data_types, rank, capabilities):
+            return highest
+        highest = rank
+    return highest
+
+
+def _can_expand(
+    operator: Operator[..., Any],
+    data_types: Mapping[str, MLOperandDataType],
+    rank: int,
+    capabilities: Capabilities,
+) -> bool:
+    """Whether every example of an operator, with these data types, is claimed or can be expanded."""
+    return all(_can_draw(operator, example, capabilities) for example in examples_of(operator, data_types, rank))
+
+
+def _can_draw(operator: Operator[..., Any], example: Example, capabilities: Capabilities) -> bool:
+    builder = ExpandingBuilder(capabilities)
+    draw: Callable[..., object] = getattr(builder, operator.name)
+
+    def operand(descriptor: MLOperandDescriptor) -> object:
+        return builder.operand(Input(descriptor, "example"))
+
+    arguments: dict[str, object] = {}
+    for name, value in example.items():
+        if isinstance(value, MLOperandDescriptor):
+            arguments[name] = operand(value)
+        elif isinstance(value, list) and value and isinstance(value[0], MLOperandDescriptor):
+            arguments[name] = [operand(item) for item in value]
+        else:
+            arguments[name] = value
+    try:
+        draw(**arguments)
+    except CannotExpandError:
+        return False
+    return True
+
+
+def limits_in(operator: Operator[..., Any], capabilities: Capabilities) -> Mapping[str, tuple[DataTypes, RankRange]]:
+    """The data types and ranks of each row of an operator's limits, cut down to what can be run on a device."""
+    support = support_of(operator, capabilities)
+    return {
+        name: (support.data_types[name], RankRange(row.ranks.min, min(row.ranks.max, support.max_rank)))
+        for name, row in operator.limits.items()
+    }

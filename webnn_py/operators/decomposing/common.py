@@ -1,0 +1,89 @@
+"""What the decompositions share: constants, and float16 that is computed in float32."""
+
+from array import array
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, Final
+
+from webnn_py.descriptors import MLOperandDataType
+from webnn_py.operators.builder_protocol import Builder
+from webnn_py.operators.casting import cast_number
+from webnn_py.operators.idl import MLNumber
+from webnn_py.operators.operand import MLOperand
+
+Decomposition = Callable[..., MLOperand | list[MLOperand]]
+"""Takes a builder, then what the operator's method takes; returns what that would."""
+
+_CODES: Final = {"float32": "f", "int32": "i", "int64": "q"}
+"""How the module ``array`` writes numbers of a data type."""
+
+
+def number(builder: Builder, value: MLNumber, like: MLOperand) -> MLOperand:
+    """A scalar constant of the operand's data type."""
+    return builder.constant(value, data_type=like.data_type)
+
+
+def along(
+    builder: Builder, values: Sequence[float], axis: int, rank: int, data_type: MLOperandDataType = "int32"
+) -> MLOperand:
+    """A constant whose ``values`` lie along one of ``rank`` axes; it broadcasts along the others."""
+    shape = [len(values) if index == axis else 1 for index in range(rank)]
+    data = array(_CODES[data_type], values).tobytes()
+    return builder.constant(data, data_type=data_type, shape=shape)
+
+
+def joined(builder: Builder, parts: Sequence[MLOperand], axis: int) -> MLOperand:
+    """The parts one after the other along an axis."""
+    return parts[0] if len(parts) == 1 else builder.concat(parts, axis)
+
+
+def filled(builder: Builder, value: MLNumber, data_type: MLOperandDataType, shape: Sequence[int]) -> MLOperand:
+    """A tensor of one value."""
+    return builder.expand(builder.constant(value, data_type=data_type), shape)
+
+
+def padded(builder: Builder, input: MLOperand, axis: int, begin: int, end: int, value: MLNumber) -> MLOperand:
+    """The input with a value repeated before and after its elements along an axis."""
+    shape = list(input.shape)
+    parts = [input]
+    for count, place in ((begin, 0), (end, 2)):
+        if count:
+            shape[axis] = count
+            parts.insert(place, filled(builder, value, input.data_type, shape))
+    return joined(builder, parts, axis)
+
+
+def part(builder: Builder, input: MLOperand, axis: int, start: int, size: int) -> MLOperand:
+    """``size`` elements along an axis, from ``start`` on."""
+    starts, sizes = [0] * input.rank, list(input.shape)
+    starts[axis], sizes[axis] = start, size
+    return input if size == input.shape[axis] else builder.slice(input, starts, sizes)
+
+
+def widened(function: Decomposition) -> Any:
+    """Compute float16 in float32 and round once, at the end; numbers that are options are float16 before."""
+
+    @wraps(function)
+    def wide(builder: Builder, *operands: object, **options: object) -> MLOperand | list[MLOperand]:
+        if not any(_is_narrow(value) for value in (*operands, *options.values())):
+            return function(builder, *operands, **options)
+
+        def widen(value: object) -> object:
+            if isinstance(value, float):
+                return cast_number(value, "float16")
+            return builder.cast(value, "float32") if isinstance(value, MLOperand) and _is_narrow(value) else value
+
+        drawn = function(builder, *map(widen, operands), **{name: widen(value) for name, value in options.items()})
+        if isinstance(drawn, list):
+            return [_narrow(builder, operand) for operand in drawn]
+        return _narrow(builder, drawn)
+
+    return wide
+
+
+def _is_narrow(value: object) -> bool:
+    return isinstance(value, MLOperand) and value.data_type == "float16"
+
+
+def _narrow(builder: Builder, operand: MLOperand) -> MLOperand:
+    return builder.cast(operand, "float16") if operand.data_type == "float32" else operand

@@ -1,0 +1,299 @@
+# ruff: noqa: D103 - the functions are documented where the operators are declared
+"""Convolution, pooling and resampling: what each element of a window gives is an image of its own."""
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import reduce
+
+from webnn_py.operators import convolution
+from webnn_py.operators.builder_protocol import Builder
+from webnn_py.operators.casting import INTEGER_RANGES
+from webnn_py.operators.convolution import Conv2dFilterLayout, ConvTranspose2dFilterLayout
+from webnn_py.operators.decomposing.common import along, filled, joined, number, padded, part, widened
+from webnn_py.operators.decomposing.moving import picked
+from webnn_py.operators.decomposing.reducing import scale_for
+from webnn_py.operators.idl import MLNumber
+from webnn_py.operators.operand import MLOperand
+from webnn_py.operators.pooling import RoundingType, pooled
+from webnn_py.operators.resampling import InterpolationMode
+from webnn_py.operators.resampling import resample2d as declared_resample2d
+from webnn_py.operators.windows import InputLayout, Slide, image_axes, image_shape, slides
+
+Slides = tuple[Slide, Slide]
+
+
+def _channels_first(builder: Builder, input: MLOperand, layout: InputLayout) -> MLOperand:
+    return input if layout == "nchw" else builder.transpose(input, permutation=image_axes(layout))
+
+
+def _laid_out(builder: Builder, output: MLOperand, layout: InputLayout) -> MLOperand:
+    return output if layout == "nchw" else builder.transpose(output, permutation=[0, 2, 3, 1])
+
+
+def _elements_of_windows(
+    builder: Builder, images: MLOperand, windows: Slides, sizes: Sequence[int], fill: MLNumber
+) -> list[MLOperand]:
+    """For each element of a window, row by row, the images [batch, channels, *sizes] of all windows' ones."""
+    for axis, slide, size in zip((2, 3), windows, sizes, strict=True):
+        end = max(slide.end, (size - 1) * slide.stride + slide.reach - slide.begin - slide.size)
+        images = padded(builder, images, axis, slide.begin, end, fill)
+    spans = [(size - 1) * slide.stride + 1 for slide, size in zip(windows, sizes, strict=True)]
+    strides = [1, 1, windows[0].stride, windows[1].stride]
+    return [
+        builder.slice(images, [0, 0, row, column], [*images.shape[:2], *spans], strides=strides)
+        for row, column in _offsets(windows)
+    ]
+
+
+def _offsets(windows: Slides) -> Iterator[tuple[int, int]]:
+    rows, columns = windows
+    for row in range(rows.window):
+        for column in range(columns.window):
+            yield row * rows.dilation, column * columns.dilation
+
+
+@widened
+def conv2d(
+    builder: Builder,
+    input: MLOperand,
+    filter: MLOperand,
+    *,
+    padding: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None,
+    groups: int = 1,
+    input_layout: InputLayout = "nchw",
+    filter_layout: Conv2dFilterLayout = "oihw",
+    bias: MLOperand | None = None,
+) -> MLOperand:
+    """A product of the filters with the elements of all windows."""
+    images = _channels_first(builder, input, input_layout)
+    filters = builder.transpose(filter, permutation=[filter_layout.index(axis) for axis in "oihw"])
+    outputs, depth, *window = filters.shape
+    batch, _, *sizes = images.shape
+    windows = slides(sizes, window, padding, strides, dilations)
+    height, width = (math.floor(slide.output_size) for slide in windows)
+    elements = [
+        builder.reshape(element, [batch, groups, depth, 1, height * width])
+        for element in _elements_of_windows(builder, images, windows, (height, width), 0)
+    ]
+    columns = builder.reshape(joined(builder, elements, 3), [batch, groups, depth * len(elements), height * width])
+    rows = builder.reshape(filters, [groups, outputs // groups, depth * len(elements)])
+    result = builder.reshape(builder.matmul(rows, columns), [batch, outputs, height, width])
+    return _laid_out(builder, _with_bias(builder, result, bias), input_layout)
+
+
+def _with_bias(builder: Builder, images: MLOperand, bias: MLOperand | None) -> MLOperand:
+    return images if bias is None else builder.add(images, builder.reshape(bias, [*bias.shape, 1, 1]))
+
+
+@widened
+def conv_transpose2d(
+    builder: Builder,
+    input: MLOperand,
+    filter: MLOperand,
+    *,
+    padding: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None,
+    output_padding: Sequence[int] | None = None,
+    output_sizes: Sequence[int] | None = None,
+    groups: int = 1,
+    input_layout: InputLayout = "nchw",
+    filter_layout: ConvTranspose2dFilterLayout = "iohw",
+    bias: MLOperand | None = None,
+) -> MLOperand:
+    """A product of the filters with the input; each element of a window is added where it belongs.
+
+    The input is not spread with zeros, which an infinite filter would make NaN.
+    """
+    declared = convolution.conv_transpose2d.function(
+        input,
+        filter,
+        padding=padding,
+        strides=strides,
+        dilations=dilations,
+        output_padding=output_padding,
+        output_sizes=output_sizes,
+        groups=groups,
+        input_layout=input_layout,
+        filter_layout=filter_layout,
+    )
+    _, _, *new_sizes = image_shape(declared.shape, input_layout)
+    images = _channels_first(builder, input, input_layout)
+    filters = builder.transpose(filter, permutation=[filter_layout.index(axis) for axis in "iohw"])
+    inputs, outputs, *window = filters.shape
+    batch, _, *sizes = images.shape
+    windows = slides(sizes, window, padding, strides, dilations)
+    count = math.prod(window)
+    rows = builder.reshape(filters, [groups, inputs // groups, outputs * count])
+    columns = builder.reshape(images, [batch, groups, inputs // groups, math.prod(sizes)])
+    products = builder.matmul(builder.transpose(rows, permutation=[0, 2, 1]), columns)
+    products = builder.reshape(products, [batch * groups * outputs, count, *sizes])
+    placed = [
+        _placed(builder, part(builder, products, 1, index, 1), windows, offset, new_sizes)
+        for index, offset in enumerate(_offsets(windows))
+    ]
+    result = builder.reshape(reduce(builder.add, placed), [batch, outputs * groups, *new_sizes])
+    return _laid_out(builder, _with_bias(builder, result, bias), input_layout)
+
+
+def _placed(
+    builder: Builder, images: MLOperand, windows: Slides, offset: Sequence[int], new_sizes: Sequence[int]
+) -> MLOperand:
+    """What one element of the windows, at an offset in them, gives to the output: [images, 1, *new_sizes]."""
+    for axis, slide, before, size in zip((2, 3), windows, offset, new_sizes, strict=True):
+        spread = _spread(builder, images, axis, slide.stride)
+        whole = max(slide.begin + size, before + spread.shape[axis])
+        spread = padded(builder, spread, axis, before, whole - before - spread.shape[axis], 0)
+        images = part(builder, spread, axis, slide.begin, size)
+    return images
+
+
+def _spread(builder: Builder, images: MLOperand, axis: int, stride: int) -> MLOperand:
+    """The images with zeros between their elements along an axis."""
+    if stride == 1 or images.shape[axis] == 1:
+        return images
+    before, size, after = images.shape[:axis], images.shape[axis], images.shape[axis + 1 :]
+    flat = builder.reshape(images, [math.prod(before), size, 1, math.prod(after)])
+    spread = builder.reshape(padded(builder, flat, 2, 0, stride - 1, 0), [*before, size * stride, *after])
+    return part(builder, spread, axis, 0, (size - 1) * stride + 1)
+
+
+# --- pooling -------------------------------------------------------------------------------------------------------
+
+
+def _pool(
+    builder: Builder,
+    input: MLOperand,
+    fill: MLNumber,
+    window_dimensions: Sequence[int] | None,
+    padding: Sequence[int] | None,
+    strides: Sequence[int] | None,
+    dilations: Sequence[int] | None,
+    layout: InputLayout,
+    rounding: RoundingType,
+    output_sizes: Sequence[int] | None,
+) -> tuple[list[MLOperand], Slides]:
+    """The elements of all windows, and how the windows slide."""
+    shape = pooled(input, window_dimensions, padding, strides, dilations, layout, rounding, output_sizes).shape
+    _, _, *new_sizes = image_shape(shape, layout)
+    images = _channels_first(builder, input, layout)
+    windows = slides(images.shape[2:], window_dimensions or images.shape[2:], padding, strides, dilations)
+    return _elements_of_windows(builder, images, windows, new_sizes, fill), windows
+
+
+@widened
+def average_pool2d(
+    builder: Builder,
+    input: MLOperand,
+    *,
+    window_dimensions: Sequence[int] | None = None,
+    padding: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None,
+    layout: InputLayout = "nchw",
+    output_shape_rounding: RoundingType = "floor",
+    output_sizes: Sequence[int] | None = None,
+) -> MLOperand:
+    how = (window_dimensions, padding, strides, dilations, layout, output_shape_rounding, output_sizes)
+    elements, windows = _pool(builder, input, 0, *how)
+    shape = elements[0].shape
+    rows, columns = (
+        along(builder, _counts(slide, shape[axis]), axis, 4, "float32")
+        for axis, slide in zip((2, 3), windows, strict=True)
+    )
+    count = builder.max(builder.mul(rows, columns), number(builder, 1, rows))
+    return _laid_out(builder, builder.div(reduce(builder.add, elements), count), layout)
+
+
+def _counts(slide: Slide, size: int) -> list[int]:
+    """How many elements of each window along an axis lie in the image."""
+    starts = [index * slide.stride - slide.begin for index in range(size)]
+    return [
+        sum(0 <= start + element * slide.dilation < slide.size for element in range(slide.window)) for start in starts
+    ]
+
+
+@widened
+def l2_pool2d(
+    builder: Builder,
+    input: MLOperand,
+    *,
+    window_dimensions: Sequence[int] | None = None,
+    padding: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None,
+    layout: InputLayout = "nchw",
+    output_shape_rounding: RoundingType = "floor",
+    output_sizes: Sequence[int] | None = None,
+) -> MLOperand:
+    how = (window_dimensions, padding, strides, dilations, layout, output_shape_rounding, output_sizes)
+    elements, _ = _pool(builder, input, 0, *how)
+    scale = scale_for(builder, reduce(builder.max, map(builder.abs, elements)), squares=True)
+    scaled = [builder.mul(element, scale) for element in elements]
+    total = reduce(builder.add, [builder.mul(element, element) for element in scaled])
+    return _laid_out(builder, builder.div(builder.sqrt(total), scale), layout)
+
+
+def max_pool2d(
+    builder: Builder,
+    input: MLOperand,
+    *,
+    window_dimensions: Sequence[int] | None = None,
+    padding: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None,
+    layout: InputLayout = "nchw",
+    output_shape_rounding: RoundingType = "floor",
+    output_sizes: Sequence[int] | None = None,
+) -> MLOperand:
+    how = (window_dimensions, padding, strides, dilations, layout, output_shape_rounding, output_sizes)
+    lowest = INTEGER_RANGES.get(input.data_type, (-math.inf,))[0]
+    elements, _ = _pool(builder, input, lowest, *how)
+    return _laid_out(builder, reduce(builder.max, elements), layout)
+
+
+# --- resampling ----------------------------------------------------------------------------------------------------
+
+
+def _interpolated(builder: Builder, input: MLOperand, axis: int, size: int) -> MLOperand:
+    old, unit = input.shape[axis], 2 * size
+    # In units of 1 / (2 · new size): where the middle of each new element lies between the middles of the old.
+    places = [min(max((2 * index + 1) * old - size, 0), (old - 1) * unit) for index in range(size)]
+    below = [place // unit for place in places]
+    above = [-(-place // unit) for place in places]
+    # An element's own place is halfway between itself and itself: infinity times 0 would be NaN.
+    weights = [place % unit / unit or 0.5 for place in places]
+    one = filled(builder, 1, "float32", [1] * input.rank)
+    weight = along(builder, weights, axis, input.rank, "float32")
+    low = builder.mul(picked(builder, input, axis, below), builder.sub(one, weight))
+    return builder.add(low, builder.mul(picked(builder, input, axis, above), weight))
+
+
+def _nearest(builder: Builder, input: MLOperand, axis: int, size: int) -> MLOperand:
+    old = input.shape[axis]
+    places = [min(max((2 * index + 1) * old - size, 0), (old - 1) * 2 * size) for index in range(size)]
+    return picked(builder, input, axis, [-((size - place) // (2 * size)) for place in places])
+
+
+@widened
+def resample2d(
+    builder: Builder,
+    input: MLOperand,
+    *,
+    mode: InterpolationMode = "nearest-neighbor",
+    scales: Sequence[float] | None = None,
+    sizes: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+) -> MLOperand:
+    shape = declared_resample2d.function(input, mode=mode, scales=scales, sizes=sizes, axes=axes).shape
+    resized = [axis for axis in axes or (2, 3) if input.shape[axis] != shape[axis]]
+    if not resized:
+        return input
+    is_rounded = mode == "linear" and not input.data_type.startswith("float")
+    result = builder.cast(input, "float32") if is_rounded else input
+    for axis in resized:
+        resample = _nearest if mode == "nearest-neighbor" else _interpolated
+        result = resample(builder, result, axis, shape[axis])
+    return builder.cast(builder.round_even(result), input.data_type) if is_rounded else result

@@ -1,0 +1,167 @@
+# ruff: noqa: D103 - the functions are documented where the operators are declared
+"""Movement, gather and scatter, and the utilities of the section "Operator Emulation", which are no operators."""
+
+import math
+from collections.abc import Sequence
+from itertools import accumulate
+from operator import mul
+
+from webnn_py.operators.builder_protocol import Builder
+from webnn_py.operators.decomposing.common import along, number, padded, part
+from webnn_py.operators.idl import MLNumber
+from webnn_py.operators.movement import PaddingMode
+from webnn_py.operators.operand import MLOperand
+
+
+def split(builder: Builder, input: MLOperand, splits: int | Sequence[int], *, axis: int = 0) -> list[MLOperand]:
+    sizes = [input.shape[axis] // splits] * splits if isinstance(splits, int) else splits
+    ends = list(accumulate(sizes))
+    return [part(builder, input, axis, end - size, size) for end, size in zip(ends, sizes, strict=True)]
+
+
+def picked(builder: Builder, input: MLOperand, axis: int, places: Sequence[int]) -> MLOperand:
+    """The elements at some places of an axis."""
+    return builder.gather(input, along(builder, places, 0, 1), axis=axis)
+
+
+def pad(
+    builder: Builder,
+    input: MLOperand,
+    beginning_padding: Sequence[int],
+    ending_padding: Sequence[int],
+    *,
+    mode: PaddingMode = "constant",
+    value: MLNumber = 0,
+) -> MLOperand:
+    result = input
+    for axis, (begin, end) in enumerate(zip(beginning_padding, ending_padding, strict=True)):
+        if mode == "constant":
+            result = padded(builder, result, axis, begin, end, value)
+        elif begin or end:
+            last = input.shape[axis] - 1
+            places = [min(max(place, 0), last) for place in range(-begin, last + 1 + end)]
+            if mode == "reflection":
+                places = [last - abs(last - abs(place)) for place in range(-begin, last + 1 + end)]
+            result = picked(builder, result, axis, places)
+    return result
+
+
+def reverse(builder: Builder, input: MLOperand, *, axes: Sequence[int] | None = None) -> MLOperand:
+    result = input
+    for axis in range(input.rank) if axes is None else axes:
+        if input.shape[axis] > 1:
+            result = picked(builder, result, axis, range(input.shape[axis])[::-1])
+    return result
+
+
+def tile(builder: Builder, input: MLOperand, repetitions: Sequence[int]) -> MLOperand:
+    result = input
+    for axis, count in enumerate(repetitions):
+        if count > 1:
+            shape = result.shape
+            outer, inner = math.prod(shape[:axis]), math.prod(shape[axis:])
+            copies = builder.expand(builder.reshape(result, [outer, 1, inner]), [outer, count, inner])
+            result = builder.reshape(copies, [*shape[:axis], count * shape[axis], *shape[axis + 1 :]])
+    return result
+
+
+def triangular(builder: Builder, input: MLOperand, *, upper: bool = True, diagonal: int = 0) -> MLOperand:
+    height, width = input.shape[-2:]
+    diagonal = min(max(diagonal, -height), width)  # one further keeps, or drops, no more
+    rows = along(builder, [row + diagonal for row in range(height)], 0, 2)
+    columns = along(builder, range(width), 1, 2)
+    is_dropped = builder.lesser(columns, rows) if upper else builder.greater(columns, rows)
+    return builder.where(is_dropped, number(builder, 0, input), input)
+
+
+# --- gather and scatter ------------------------------------------------------------------------------------------
+
+
+def _in_range(builder: Builder, indices: MLOperand, size: int) -> MLOperand:
+    """Indices along an axis of that size as int32: negative ones count from the end, others are clamped."""
+    if not indices.data_type.startswith("uint"):
+        from_end = builder.add(indices, number(builder, size, indices))
+        indices = builder.where(builder.lesser(indices, number(builder, 0, indices)), from_end, indices)
+    return builder.cast(builder.clamp(indices, min_value=0, max_value=size - 1), "int32")
+
+
+def _strides(shape: Sequence[int]) -> list[int]:
+    """How far apart the neighbours along each axis lie in row-major order."""
+    return list(accumulate(reversed(shape[1:]), mul, initial=1))[::-1] if shape else []
+
+
+def _places(builder: Builder, input: MLOperand, indices: MLOperand, axis: int) -> MLOperand:
+    """Where each index, and its own place along the other axes, points to in the flat input: [indices]."""
+    strides = _strides(input.shape)
+    places = builder.mul(
+        _in_range(builder, indices, input.shape[axis]), builder.constant(strides[axis], data_type="int32")
+    )
+    for other, (size, stride) in enumerate(zip(indices.shape, strides, strict=True)):
+        if other != axis and size > 1:
+            steps = [stride * index for index in range(size)]
+            places = builder.add(places, along(builder, steps, other, indices.rank))
+    return builder.reshape(places, [math.prod(indices.shape)])
+
+
+def gather_elements(builder: Builder, input: MLOperand, indices: MLOperand, *, axis: int = 0) -> MLOperand:
+    flat = builder.reshape(input, [math.prod(input.shape)])
+    return builder.reshape(builder.gather(flat, _places(builder, input, indices, axis)), indices.shape)
+
+
+def gather_nd(builder: Builder, input: MLOperand, indices: MLOperand) -> MLOperand:
+    length, count = indices.shape[-1], math.prod(indices.shape[:-1])
+    leading, rest = input.shape[:length], input.shape[length:]
+    coordinates = builder.reshape(indices, [count, length])
+    places = builder.constant(0, data_type="int32")
+    for axis, (size, stride) in enumerate(zip(leading, _strides(leading), strict=True)):
+        of_axis = _in_range(builder, part(builder, coordinates, 1, axis, 1), size)
+        places = builder.add(places, builder.mul(of_axis, builder.constant(stride, data_type="int32")))
+    slices = builder.reshape(input, [math.prod(leading), math.prod(rest)])
+    taken = builder.gather(slices, builder.reshape(places, [count]))
+    return builder.reshape(taken, [*indices.shape[:-1], *rest])
+
+
+def scatter_elements(
+    builder: Builder, input: MLOperand, indices: MLOperand, updates: MLOperand, *, axis: int = 0
+) -> MLOperand:
+    places = _places(builder, input, indices, axis)
+    count = math.prod(indices.shape)
+    flat, flat_updates = builder.reshape(input, [math.prod(input.shape)]), builder.reshape(updates, [count])
+    return builder.reshape(builder.scatter_nd(flat, builder.reshape(places, [count, 1]), flat_updates), input.shape)
+
+
+# --- utilities ---------------------------------------------------------------------------------------------------
+
+
+def squeeze(builder: Builder, input: MLOperand, axes: Sequence[int] | None = None) -> MLOperand:
+    """Drop dimensions of size 1: those that ``axes`` name, or all of them."""
+    dropped = range(input.rank) if axes is None else axes
+    return builder.reshape(input, [size for axis, size in enumerate(input.shape) if size != 1 or axis not in dropped])
+
+
+def unsqueeze(builder: Builder, input: MLOperand, axes: Sequence[int]) -> MLOperand:
+    """Insert dimensions of size 1, so that ``axes`` are their places in the output."""
+    shape = list(input.shape)
+    for axis in sorted(axes):
+        shape.insert(axis, 1)
+    return builder.reshape(input, shape)
+
+
+def flatten(builder: Builder, input: MLOperand, axis: int = 1) -> MLOperand:
+    """Reshape to two dimensions: those before ``axis`` as one, and the others as one."""
+    if axis > input.rank:
+        return input
+    return builder.reshape(input, [math.prod(input.shape[:axis]), math.prod(input.shape[axis:])])
+
+
+def blockwise_expand(builder: Builder, input: MLOperand, shape: Sequence[int]) -> MLOperand:
+    """Repeat each element, so that it becomes a block, until the input has ``shape``."""
+    result = input
+    for axis, size in enumerate(shape):
+        before, repeated, after = result.shape[:axis], result.shape[axis], result.shape[axis + 1 :]
+        if size != repeated:
+            outer, inner = math.prod(before), math.prod(after)
+            elements = builder.reshape(result, [outer, repeated, 1, inner])
+            blocks = builder.expand(elements, [outer, repeated, size // repeated, inner])
+            result = builder.reshape(blocks, [*before, size, *after])
+    return result
