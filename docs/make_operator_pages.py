@@ -10,9 +10,7 @@ import textwrap
 from pathlib import Path
 
 from webnn_py.descriptors import MLOperandDataTypeLike
-from webnn_py.device.on_numpy import backend as numpy_backend
-from webnn_py.device.on_wgpu import kernels  # noqa: F401 - fills the table
-from webnn_py.device.on_wgpu.records import table
+from webnn_py.device import registry
 from webnn_py.javascript import descriptions
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.documentation import Documentation, documentation
@@ -23,6 +21,7 @@ FOLDER = Path(__file__).with_name("operators")
 IN_SPECIFICATION = {
     operation["name"] for operation in descriptions.of_specification()["interfaces"]["MLGraphBuilder"]["operations"]
 }
+DEVICES = {record.title: record.capabilities() for record in registry.built_in()}
 
 
 def signature(operator: Operator) -> str:
@@ -98,9 +97,8 @@ def shape_rule(operator: Operator) -> str:
 
 
 def devices(operator: Operator) -> str:
-    """Which devices run the operator."""
-    found = {"numpy": numpy_backend.CAPABILITIES.supports(operator), "WebGPU": table.find(operator)}
-    return ", ".join(name for name, there in found.items() if there) or "nothing"
+    """Which devices run the operator themselves."""
+    return ", ".join(title for title, capabilities in DEVICES.items() if capabilities.supports(operator)) or "nothing"
 
 
 def place(operator: Operator, said: Documentation) -> str:

@@ -9,9 +9,9 @@ import pytest
 ROOT = Path(__file__).parents[2]
 GOOD = """
 import numpy as np
-from webnn_py import MLContext, MLGraphBuilder, MLOperand
+from webnn_py import ML, MLContext, MLGraphBuilder, MLOperand
 
-async def draw(context: MLContext) -> None:
+async def draw(ml: ML, context: MLContext) -> None:
     builder = MLGraphBuilder(context)
     x = builder.input("x", data_type="float32", shape=[1, 2, 3, 4])
     y: MLOperand = builder.conv2d(x, x, strides=[1, 1], input_layout="nhwc", label="conv")
@@ -25,6 +25,9 @@ async def draw(context: MLContext) -> None:
     builder.input("z", data_type=array.dtype, shape=array.shape)
     builder.cast(builder.arg_min(y, 0, output_data_type=np.int64), np.dtype("float32"))
     graph = await builder.build({"y": y})
+    await ml.create_context(backend="wgpu", float16_accumulation=True, max_queued_bytes=1)
+    await ml.create_context(gpu_device=object())
+    await ml.create_context(backend="another package's", threads=4)
     data = await context.read_buffer(await context.create_buffer(data_type="int8", shape=[2], readable=True))
     print(graph.input_descriptors, data.dtype)
 """
@@ -36,15 +39,17 @@ BAD = {
     "sequence": "builder.relu(builder.split(x, 2))",
     "missing": "builder.softmax(x)",
     "positional": "builder.linear(x, 2.0)",
+    "device's option": "ml.create_context(float16_accumulation='yes')",
+    "device's options": "ml.create_context(threads=4)",
     "data type": 'builder.cast(x, "float64")',
     "numpy data type": "builder.cast(x, np.float64)",
     "type of Python": "builder.cast(x, float)",
 }
 PREFIX = """
 import numpy as np
-from webnn_py import MLGraphBuilder, MLOperand
+from webnn_py import ML, MLGraphBuilder, MLOperand
 
-def draw(builder: MLGraphBuilder, x: MLOperand) -> None:
+def draw(ml: ML, builder: MLGraphBuilder, x: MLOperand) -> None:
 """
 
 

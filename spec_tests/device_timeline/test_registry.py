@@ -29,6 +29,7 @@ def record(name, suitability=Suitability.ABSENT, **changes):
         probe=lambda _preference: suitability,
         open=open_and_note,
         adapters=list,
+        capabilities=lambda: NumpyBackend.capabilities,
         **changes,
     )
 
@@ -123,6 +124,7 @@ RECORD = DeviceRecord(
     probe=lambda power_preference: Suitability.HARDWARE,
     open=lambda request: NumpyBackend(),
     adapters=lambda: [NumpyBackend().info],
+    capabilities=lambda: NumpyBackend.capabilities,
     options=(DeviceOption("threads", "how many threads", default=1),),
 )
 """

@@ -259,7 +259,7 @@ class SmallBackend:
         """Nothing is left to close."""
 
 
-def open_small(request: OpenRequest) -> Backend:
+def open_small(_request: OpenRequest) -> Backend:
     return SmallBackend()
 
 
@@ -270,4 +270,5 @@ RECORD = DeviceRecord(
     probe=lambda _power_preference: Suitability.ON_REQUEST,
     open=open_small,
     adapters=lambda: [SmallBackend().info],
+    capabilities=lambda: CAPABILITIES,
 )

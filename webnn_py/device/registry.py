@@ -15,7 +15,7 @@ from typing import Any, Final, TypedDict
 import attrs
 import trio
 
-from webnn_py.device.backend import Backend, BackendInfo
+from webnn_py.device.backend import Backend, BackendInfo, Capabilities
 from webnn_py.errors import NotSupportedError
 
 GROUP: Final = "webnn_py.devices"
@@ -96,6 +96,7 @@ class DeviceRecord:
         open: a backend for a context, or an awaitable of it where opening takes its time. Raises or is rejected with
             ``TypeError`` for an option and ``NotSupportedError`` when there is no such device.
         adapters: what there is of it here, one for each adapter; ``NotSupportedError`` says why there is none.
+        capabilities: what it can do where the adapter has everything, for documents.
         options: its own.
     """
 
@@ -105,6 +106,7 @@ class DeviceRecord:
     probe: Callable[[str], Suitability]
     open: Callable[[OpenRequest], Backend | Awaitable[Backend]]
     adapters: Callable[[], Sequence[BackendInfo]]
+    capabilities: Callable[[], Capabilities]
     options: tuple[DeviceOption, ...] = ()
 
     def option_names(self) -> tuple[str, ...]:

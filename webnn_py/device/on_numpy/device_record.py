@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from webnn_py.device.backend import Backend, BackendInfo
+from webnn_py.device.backend import Backend, BackendInfo, Capabilities
 from webnn_py.device.registry import DeviceRecord, OpenRequest, Suitability
 
 
@@ -17,6 +17,10 @@ def _adapters() -> Sequence[BackendInfo]:
     return [_open(OpenRequest()).info]
 
 
+def _capabilities() -> Capabilities:
+    return _open(OpenRequest()).capabilities
+
+
 RECORD: Final = DeviceRecord(
     name="numpy",
     title="numpy",
@@ -24,4 +28,5 @@ RECORD: Final = DeviceRecord(
     probe=lambda _power_preference: Suitability.ANYWHERE,
     open=_open,
     adapters=_adapters,
+    capabilities=_capabilities,
 )

@@ -5,7 +5,8 @@ from typing import Any, Final
 
 import trio
 
-from webnn_py.device.backend import Backend, BackendInfo
+from webnn_py.descriptors import MAX_DIMENSION
+from webnn_py.device.backend import Backend, BackendInfo, Capabilities
 from webnn_py.device.registry import DeviceOption, DeviceRecord, OpenRequest, Suitability
 from webnn_py.errors import NotSupportedError
 from webnn_py.operators.idl import boolean
@@ -56,6 +57,12 @@ def _adapters() -> Sequence[BackendInfo]:
     return found
 
 
+def _capabilities() -> Capabilities:
+    from webnn_py.device.on_wgpu import backend  # noqa: PLC0415 - loads wgpu
+
+    return backend._capabilities(shader_int64=True, longest=MAX_DIMENSION)
+
+
 RECORD: Final = DeviceRecord(
     name="wgpu",
     title="WebGPU",
@@ -63,6 +70,7 @@ RECORD: Final = DeviceRecord(
     probe=_probe,
     open=_open,
     adapters=_adapters,
+    capabilities=_capabilities,
     options=(
         DeviceOption("gpu_device", "a ``wgpu.GPUDevice`` to run on, which stays the user's"),
         DeviceOption(
