@@ -24,7 +24,7 @@ CATEGORY_FILES = {
         END,
         '''
 
-@operator("atan", OF_FLOATS)
+@operator("atan", OF_FLOATS, elementwise=True)
 def atan(input: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """The angle in radians whose tangent is the element."""
     return same(input)
@@ -51,6 +51,10 @@ def atan(node: Node) -> Kernel:
 def atan(_node: Node, x: str) -> str:
     return f"select(atan({x}), {x}, is_nan({x}))"
 """,
+    ),
+    "spec_tests/small_device/webnn_small_device.py": (
+        '    "sin": np.sin,\n',
+        '    "sin": np.sin,\n    "atan": np.arctan,\n',
     ),
     "webnn_py/onnx_models/rules/unary.py": (END, 'one_to_one("Atan", unary.atan, 7, 22, module=__name__)\n'),
     "spec_tests/operators/unary/make_cases.py": (
@@ -86,9 +90,9 @@ CHECKS = """
 import numpy as np
 import pytest
 
-from spec_tests.device_timeline.test_chains import LENGTH, inputs, node, small_tiles
+from spec_tests.on_numpy.test_fusion import LENGTH, inputs, node, small_tiles
 from webnn_py import MLGraphBuilder, MLOperand
-from webnn_py.device.on_numpy.compiled import NumpyGraph
+from webnn_py.device.on_numpy.executable import NumpyGraph
 from webnn_py.graph import Graph
 
 
@@ -107,10 +111,10 @@ async def test_the_limits_have_it(context):
     assert row["input"]["data_types"] == ["float32", "float16"]
 
 
-def test_numpy_takes_it_into_a_chain(small_tiles):
+def test_numpy_takes_it_into_a_group(small_tiles):
     x = inputs(x=("float32", (LENGTH,)))["x"]
     angle = node("atan", node("add", x, x).results[0])
-    assert len(NumpyGraph(Graph.reaching({"y": angle.results[0]}))._steps) == 1
+    assert len(NumpyGraph(Graph.reaching({"y": angle.results[0]}))._calls) == 1
 """
 
 GPU_CHECKS = """
@@ -148,7 +152,7 @@ def copy(tmp_path_factory):
     (copied / "spec_tests/added").mkdir()
     (copied / "spec_tests/added/test_added.py").write_text(CHECKS, encoding="utf-8")
     if "wgpu" in BACKENDS:
-        (copied / "spec_tests/gpu/test_added.py").write_text(GPU_CHECKS, encoding="utf-8")
+        (copied / "spec_tests/on_wgpu/test_added.py").write_text(GPU_CHECKS, encoding="utf-8")
     for script in SCRIPTS:
         run(copied, script)
     return copied
@@ -175,7 +179,7 @@ def run(folder, *arguments):
 
 
 def test_an_added_operator_passes_the_tests_of_every_layer(copy):
-    gpu = ["spec_tests/gpu/test_added.py"] if "wgpu" in BACKENDS else []
+    gpu = ["spec_tests/on_wgpu/test_added.py"] if "wgpu" in BACKENDS else []
     ids = "atan or Atan or test_added or listed or pages or method or category"
     told = run(copy, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", ids, "-rN", *TESTS, *gpu)
     assert re.search(r"\d+ passed", told)
