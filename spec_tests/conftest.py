@@ -67,7 +67,7 @@ def shared_gpu():
 @pytest.fixture(scope="module")
 def options(request, backend):
     """What a test gives to ``create_context()``; where a test loses its device, the module overrides this."""
-    return {"backend": "numpy"} if backend == "numpy" else {"gpu_device": request.getfixturevalue("shared_gpu")}
+    return {"gpu_device": request.getfixturevalue("shared_gpu")} if backend == "wgpu" else {"backend": backend}
 
 
 @pytest.fixture

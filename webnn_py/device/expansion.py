@@ -52,7 +52,20 @@ def claims(operator: Operator[..., Any], capabilities: Capabilities) -> Mapping[
     claim = capabilities.supports(operator)
     of_rows = claim if isinstance(claim, Mapping) else dict.fromkeys(operator.limits, claim)
     return {
-        name: tuple(item for item in row.data_types if item in of_rows[name] and item in capabilities.data_types)
+        name: tuple(item for item in data_types if item in of_rows[name])
+        for name, data_types in _allowed(operator, capabilities).items()
+    }
+
+
+@cache
+def _is_always_claimed(operator: Operator[..., Any], capabilities: Capabilities) -> bool:
+    """Whether a device runs an operator itself in all data types that the device has."""
+    return claims(operator, capabilities) == _allowed(operator, capabilities)
+
+
+def _allowed(operator: Operator[..., Any], capabilities: Capabilities) -> dict[str, DataTypes]:
+    return {
+        name: tuple(item for item in row.data_types if item in capabilities.data_types)
         for name, row in operator.limits.items()
     }
 
@@ -111,8 +124,10 @@ class ExpandingBuilder(RewriteBuilder):
 
 
 def needs_expansion(graph: Graph, capabilities: Capabilities) -> bool:
-    """Whether any node of a graph is not claimed."""
-    return not all(is_claimed(node, capabilities) for node in graph.nodes)
+    """Whether any node of a graph, all of which are supported, is not claimed."""
+    return not all(
+        _is_always_claimed(node.operator, capabilities) or is_claimed(node, capabilities) for node in graph.nodes
+    )
 
 
 def expand(graph: Graph, capabilities: Capabilities) -> Graph:
@@ -153,10 +168,7 @@ def support_of(operator: Operator[..., Any], capabilities: Capabilities) -> Supp
     left out until all that remain can be combined.
     """
     claimed = claims(operator, capabilities)
-    here = {
-        name: tuple(item for item in row.data_types if item in capabilities.data_types)
-        for name, row in operator.limits.items()
-    }
+    here = _allowed(operator, capabilities)
     if claimed == here or operator.name not in DECOMPOSITIONS:
         return Support(claimed, capabilities.max_rank)
     usual = min(USUAL_RANK, capabilities.max_rank)
