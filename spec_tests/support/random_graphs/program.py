@@ -137,12 +137,12 @@ class Program:
         return results
 
 
-def what_is_wrong(value, got, expected):
+def what_is_wrong(value, got, expected, device="the GPU"):
     """In words, how two devices' results contradict what is known of a value; empty when they do not."""
     known = value.known
     kind = np.float64 if bounds.is_float(value.data_type) else object  # integers of 64 bits, without rounding
     got, expected = got.astype(kind), expected.astype(kind)
-    for name, array in (("numpy", expected), ("the GPU", got)):
+    for name, array in (("numpy", expected), (device, got)):
         if outside := outside_of(known, array):
             return f"{name} computed {outside}"
     away = np.abs(got - expected)
@@ -150,7 +150,7 @@ def what_is_wrong(value, got, expected):
     if not wrong.any():
         return ""
     at = np.unravel_index(np.argmax(away), away.shape)
-    most = f"{got[at]!s} on the GPU, {expected[at]!s} on numpy at {[int(index) for index in at]}"
+    most = f"{got[at]!s} on {device}, {expected[at]!s} on numpy at {[int(index) for index in at]}"
     return f"{int(wrong.sum())} of {wrong.size} wrong: {most}, {away[at]:g} apart (allowed: {known.error:g})"
 
 
