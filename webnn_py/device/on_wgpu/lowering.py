@@ -9,6 +9,7 @@ from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.on_wgpu.codegen.copies import copy_kernel, is_exchanged
 from webnn_py.device.on_wgpu.codegen.elementwise import emit_elementwise
 from webnn_py.device.on_wgpu.passes.elementwise_fusion import ElementwiseFusion
+from webnn_py.device.on_wgpu.passes.epilogue_fusion import EpilogueFusion
 from webnn_py.device.on_wgpu.records.buffer import Buffer, Place
 from webnn_py.device.on_wgpu.records.element import Element
 from webnn_py.device.on_wgpu.records.features import Features
@@ -42,6 +43,7 @@ class GraphLowering(Lowering):
             for reshaped in reshaped_from(value):
                 self._output_buffers.setdefault(reshaped, buffer)
         self._fusion = ElementwiseFusion(graph, self._output_buffers, features.max_storage_buffers)
+        self._epilogues = EpilogueFusion(self._fusion)
 
     # --- what kernel writers use -----------------------------------------------------------------------------
 
@@ -150,7 +152,7 @@ class GraphLowering(Lowering):
         ``spare_buffers``. The caller writes the node's result instead of the value (:mod:`.epilogue` does); the walk
         then passes over the nodes.
         """
-        node = self._fusion.take_epilogue(value, self._is_ready, spare_buffers)
+        node = self._epilogues.take(value, self._is_ready, spare_buffers)
         if node is not None:
             self._done.add(node)
         return node
