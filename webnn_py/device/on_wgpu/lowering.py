@@ -45,10 +45,9 @@ class GraphLowering(Lowering):
         self._fusion = ElementwiseFusion(graph, self._output_buffers, features.max_storage_buffers)
         self._epilogues = EpilogueFusion(self._fusion)
 
-    # --- what kernel writers use -----------------------------------------------------------------------------
+    # --- what kernel writers use, as the protocol says -------------------------------------------------------
 
     def place(self, value: Value) -> Place:
-        """Where an operand lies, as a view of any layout."""
         if value not in self._places:
             node = self.deferred(value)
             if node is None:
@@ -58,7 +57,6 @@ class GraphLowering(Lowering):
         return self._places[value]
 
     def dense(self, value: Value) -> Buffer:
-        """A buffer in which an operand lies dense, copied there when it is a view."""
         place = self.place(value)
         if not place.layout.is_dense:
             target = Buffer("block", value.descriptor.byte_length)
@@ -69,16 +67,11 @@ class GraphLowering(Lowering):
         return place.buffer
 
     def near(self, value: Value) -> Place:
-        """Where an operand lies for kernels that read it element by element.
-
-        A large view whose neighbours lie far apart is copied first: each of its elements would cost a whole sector.
-        """
         if is_exchanged(self.place(value).layout):
             self.dense(value)
         return self.place(value)
 
     def target(self, value: Value) -> Buffer:
-        """The buffer that a kernel is to write a value into, dense."""
         buffer = self._output_buffers.get(value)
         if buffer is None or value in self._places:
             buffer = Buffer("block", value.descriptor.byte_length)
@@ -86,10 +79,6 @@ class GraphLowering(Lowering):
         return buffer
 
     def transposed_target(self, value: Value) -> Place:
-        """Likewise for a kernel that can write whole vec4s anywhere: transposed, where that saves a copy.
-
-        It does where only a transposition reads the value, and what that returns has to lie dense.
-        """
         found = self._transposed(value)
         if found is None:
             return Place(self.target(value), Layout.dense(value.descriptor.shape))
@@ -118,20 +107,16 @@ class GraphLowering(Lowering):
         return value in self._output_buffers or any(rule and rule(node, layout) is None for node, rule in views)
 
     def scratch(self, descriptor: MLOperandDescriptor) -> Buffer:
-        """Memory for between two kernels of one operator."""
         return Buffer("block", descriptor.byte_length)
 
     def emit(self, kernel: Kernel) -> None:
-        """Add a kernel behind the others; what writes constants runs once, when the graph is built."""
         makes_constants = all(buffer.kind == "constant" for buffer in kernel.writes)
         (self.prologue if makes_constants else self.kernels).append(kernel)
 
     def element(self, value: Value) -> Element:
-        """How a value's data type is stored."""
         return self.features.element(value.descriptor.data_type)
 
     def repacked(self, value: Value, layout: Layout) -> Buffer:
-        """A dense copy of another view of an operand; of a constant it is made once, when the graph is built."""
         place = Place(self.place(value).buffer, layout)
         if layout.is_dense:
             return place.buffer
@@ -142,16 +127,9 @@ class GraphLowering(Lowering):
         return target
 
     def derived(self, source: Buffer, byte_length: int) -> Buffer:
-        """Memory for what a kernel makes of ``source`` alone: a constant, made once, where the source is one."""
         return Buffer("constant" if source.kind == "constant" else "block", byte_length)
 
     def epilogue(self, value: Value, spare_buffers: int) -> Node | None:
-        """The last of the element-wise nodes that a value's kernel may compute as well, or None.
-
-        These nodes alone read the value, have its shape, and all that they read besides lies ready, in at most
-        ``spare_buffers``. The caller writes the node's result instead of the value (:mod:`.epilogue` does); the walk
-        then passes over the nodes.
-        """
         node = self._epilogues.take(value, self._is_ready, spare_buffers)
         if node is not None:
             self._done.add(node)
@@ -161,14 +139,9 @@ class GraphLowering(Lowering):
         return value in self._places or value in self._known or isinstance(value, Constant)
 
     def is_inlined(self, value: Value) -> TypeGuard[Output]:
-        """Whether an element-wise node returns a value that is computed by the element-wise kernel that reads it."""
         return self._fusion.is_inlined(value)
 
     def deferred(self, value: Value) -> Node | None:
-        """The element-wise node whose result only one kernel reads, which may compute it, too; None if there is none.
-
-        That kernel's writer either does so, or asks where the value lies: then the node gets a kernel of its own.
-        """
         if isinstance(value, Output) and value.node in self._fusion.deferred and value not in self._places:
             return value.node
         return None

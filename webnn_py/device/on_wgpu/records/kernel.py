@@ -16,7 +16,7 @@ class Kernel:
     Attributes:
         label: operator and data types, for messages and profilers.
         source: a WGSL module with the entry point ``main`` and, in group 0, a binding for each of ``reads`` and then
-            for each of ``writes``, as :func:`declare` says them.
+            for each of ``writes``, as :func:`~webnn_py.device.on_wgpu.codegen.module.declare` says them.
         reads: what it reads.
         writes: what it writes.
         workgroups: in x, y and z.

@@ -49,8 +49,8 @@ class WgslEntry:
         layout: the view's.
         kernels: writes them.
         composite: makes it of others.
-        computes: of ``kernels``, the operand that they may compute as they read it, from what its element-wise nodes
-            read; they ask for it by ``read_or_compute``.
+        fuses: of ``kernels``, the operand that they may compute as they read it, from what its element-wise nodes
+            read; they ask for it by ``read_or_fuse``.
     """
 
     expression: Expression | None = None

@@ -181,7 +181,7 @@ class KernelLaunch:
             self._fixed = (pipeline._internal, group._internal, *kernel.workgroups, group)
 
     def launch(self, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]) -> Launch:
-        """Raw handles for :meth:`Queue.launch`."""
+        """Raw handles for :meth:`.NativeQueue.launch`."""
         if self._fixed is not None:
             return self._fixed
         given = {buffer: (inputs if buffer.kind == "input" else outputs)[buffer.name].data for buffer in self._external}

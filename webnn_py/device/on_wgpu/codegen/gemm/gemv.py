@@ -35,7 +35,7 @@ ADDED_AT_ONCE: Final = 4
 
 
 def emit_gemv(lowering: Lowering, product: GemmProblem, epilogue: Epilogue) -> None:
-    """The kernels of a product of which :func:`is_skinny` is true."""
+    """The kernels of a product of which :func:`.is_gemv` is true."""
     plan = GemvPlan.of(product)
     stores = plan.stores_vec4s or epilogue.stores_single_elements
     if plan.splits == 1 and stores:
@@ -126,7 +126,7 @@ class GemvPlan:
 
     @property
     def steps(self) -> int:
-        """Fours of the inner axis."""
+        """Vec4s of the inner axis."""
         return -(-self.matrix.inner // WIDTH)
 
     @property

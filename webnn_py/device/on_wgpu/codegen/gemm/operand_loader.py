@@ -17,8 +17,8 @@ from webnn_py.device.on_wgpu.records.element import WIDTH, Element
 from webnn_py.device.on_wgpu.records.layout import Layout
 
 LoadPattern = Literal["direct", "transposed", "scalar"]
-"""How a side is read: vec4s along the outer axis; vec4s along the inner axis, transposed
-four by four; or element by element."""
+"""How a side is read: vec4s along the outer axis; vec4s along the inner axis, transposed four by
+four; or element by element."""
 
 
 class OperandLoader(Protocol):
@@ -29,7 +29,7 @@ class OperandLoader(Protocol):
         element: how its data type is stored.
         outer: the length of the outer axis.
         inner: the length of the inner axis.
-        way: how it is read.
+        pattern: how it is read.
         follows_inner: whether neighbouring invocations had better read neighbours on the inner axis.
     """
 
@@ -62,15 +62,15 @@ class OperandLoader(Protocol):
         """Expressions for vec4s: one along the outer axis, or when transposed, four of them along the inner one."""
 
 
-def described(source: OperandLoader) -> Hashable:
+def described(loader: OperandLoader) -> Hashable:
     """All that the texts depend on: every attribute but the buffer."""
-    kind: Any = type(source)
-    return kind, *(getattr(source, field.name) for field in attrs.fields(kind) if field.name != "buffer")
+    kind: Any = type(loader)
+    return kind, *(getattr(loader, field.name) for field in attrs.fields(kind) if field.name != "buffer")
 
 
-def binding_kind(source: OperandLoader) -> str:
+def binding_kind(loader: OperandLoader) -> str:
     """The type of the elements of the array that a source reads."""
-    return source.element.one if source.pattern == "scalar" else source.element.vec4
+    return loader.element.one if loader.pattern == "scalar" else loader.element.vec4
 
 
 def bound(sides: Mapping[str, OperandLoader], scalar: str) -> tuple[list[Binding], list[str]]:
@@ -83,15 +83,15 @@ def bound(sides: Mapping[str, OperandLoader], scalar: str) -> tuple[list[Binding
     return [(buffer, name, kind) for (buffer, kind), name in arrays.items()], functions
 
 
-def read_function(source: OperandLoader, name: str, scalar: str, array: str) -> str:
+def read_function(loader: OperandLoader, name: str, scalar: str, array: str) -> str:
     """``name_at(i)``: the element, or the vec4, number i of ``array``, computed in ``scalar``."""
-    if source.pattern == "scalar":
-        value = source.element.load(array, "i")
+    if loader.pattern == "scalar":
+        value = loader.element.load(array, "i")
         value = value if scalar == "f32" else f"{scalar}({value})"
         return f"fn {name}_at(i: u32) -> {scalar} {{ return {value}; }}"
-    if source.element.one == scalar:
+    if loader.element.one == scalar:
         return f"fn {name}_at(i: u32) -> vec4<{scalar}> {{ return {array}[i]; }}"
-    values = ", ".join(source.element.unpack("four"))
+    values = ", ".join(loader.element.unpack("four"))
     wide = f"vec4<f32>({values})" if scalar == "f32" else f"vec4<{scalar}>(vec4<f32>({values}))"
     return f"fn {name}_at(i: u32) -> vec4<{scalar}> {{ let four = {array}[i]; return {wide}; }}"
 

@@ -25,7 +25,7 @@ class SharedMemoryTile:
 
     Attributes:
         name: the side's.
-        source: where it comes from.
+        loader: reads it.
         tile: what the workgroup computes.
         size: the length of the outer axis of a tile.
         origin: the variable that has the tile's place on the outer axis.
@@ -36,7 +36,7 @@ class SharedMemoryTile:
     """
 
     name: str
-    source: OperandLoader
+    loader: OperandLoader
     tile: GemmTile
     size: int
     origin: str
@@ -47,13 +47,13 @@ class SharedMemoryTile:
 
     @property
     def row(self) -> int:
-        """Fours of a row."""
+        """Vec4s of a row."""
         return self.size // WIDTH
 
     @property
     def is_transposed(self) -> bool:
         """Whether an invocation reads four by four elements and transposes them."""
-        return self.source.pattern == "transposed"
+        return self.loader.pattern == "transposed"
 
     @property
     def units(self) -> int:
@@ -73,7 +73,7 @@ class SharedMemoryTile:
     @property
     def exchange(self) -> int:
         """By how much the mask grows, with which numbers of vec4s are combined, from one inner unit to the next."""
-        if not self.source.follows_inner or self.row % BANKS:
+        if not self.loader.follows_inner or self.row % BANKS:
             return 0
         return 2 if self.is_transposed else 1
 
@@ -88,16 +88,16 @@ class SharedMemoryTile:
         """The numbers of an invocation's unit on the outer and the inner axis."""
         index, number = f"{self.name}_thread", turn * self.threads
         inner = self.tile.depth // (WIDTH if self.is_transposed else 1)
-        size = inner if self.source.follows_inner else self.row
+        size = inner if self.loader.follows_inner else self.row
         if self.threads % size == 0:
             fast, slow = f"{index} % {size}u", f"{index} / {size}u + {number // size}u"
         else:
             fast, slow = f"({index} + {number}u) % {size}u", f"({index} + {number}u) / {size}u"
-        return (slow, fast) if self.source.follows_inner else (fast, slow)
+        return (slow, fast) if self.loader.follows_inner else (fast, slow)
 
     def _tag(self, turn: int) -> str:
         """The name of what has been prepared for a unit; units at the same place on the outer axis share it."""
-        if not self.source.follows_inner and self.threads % self.row == 0:
+        if not self.loader.follows_inner and self.threads % self.row == 0:
             turn = 0
         return f"{self.name}{turn}"
 
@@ -114,18 +114,18 @@ class SharedMemoryTile:
             if self._tag(turn) in tags:
                 continue
             tags.add(self._tag(turn))
-            lines += self.source.prepare(self.name, self._tag(turn), self._outers(turn))
+            lines += self.loader.prepare(self.name, self._tag(turn), self._outers(turn))
         return lines
 
     def _outers(self, turn: int) -> list[str]:
         """Four places on the outer axis; beyond its end, the last one."""
         first = f"({self.origin} + {self.name}_outer{turn} * {WIDTH}u)"
-        if self.source.pattern == "direct":
-            return [first if self.source.outer % self.size == 0 else f"min({first}, {self.source.outer - WIDTH}u)"]
+        if self.loader.pattern == "direct":
+            return [first if self.loader.outer % self.size == 0 else f"min({first}, {self.loader.outer - WIDTH}u)"]
         places = [first, *(f"({first} + {component}u)" for component in range(1, WIDTH))]
-        if self.source.outer % self.size == 0:
+        if self.loader.outer % self.size == 0:
             return places
-        return [f"min({place}, {self.source.outer - 1}u)" for place in places]
+        return [f"min({place}, {self.loader.outer - 1}u)" for place in places]
 
     def _guarded(self, turn: int, lines: list[str]) -> list[str]:
         """Statements for those invocations only that have a unit in this turn."""
@@ -138,15 +138,15 @@ class SharedMemoryTile:
         lines = []
         unit = WIDTH if self.is_transposed else 1
         for tag in dict.fromkeys(self._tag(turn) for turn in range(self.rounds)):
-            lines += self.source.enter(self.name, tag, self.tile.depth)
+            lines += self.loader.enter(self.name, tag, self.tile.depth)
         for turn in range(self.rounds):
             inner = f"first + {self.name}_inner{turn}"
-            place = f"min({inner}, {self.source.inner - unit}u)" if tail else inner
-            values = self.source.fetch(self.name, self._tag(turn), place, self.tile.depth)
-            if self.source.pattern == "scalar":
+            place = f"min({inner}, {self.loader.inner - unit}u)" if tail else inner
+            values = self.loader.fetch(self.name, self._tag(turn), place, self.tile.depth)
+            if self.loader.pattern == "scalar":
                 values = [f"{self.fetched}({value})" for value in values]
             if tail:
-                values = [f"select({self.fetched}(), {value}, {inner} < {self.source.inner}u)" for value in values]
+                values = [f"select({self.fetched}(), {value}, {inner} < {self.loader.inner}u)" for value in values]
             first = register + turn * len(values)
             assigned = [f"p{first + component} = {value};" for component, value in enumerate(values)]
             lines += self._guarded(turn, assigned)

@@ -72,12 +72,12 @@ class GemmTile:
 
     @property
     def sums(self) -> int:
-        """Fours of sums that an invocation has."""
+        """Vec4s of sums that an invocation has."""
         return self.thread_rows * self.thread_columns // WIDTH
 
     @property
     def vec4s(self) -> int:
-        """Fours of workgroup memory."""
+        """Vec4s of workgroup memory."""
         tiles = self.buffers * self.depth * (self.rows + self.columns) // WIDTH
         return max(tiles, self.slices * self.threads) if self.slices > 1 else tiles
 
