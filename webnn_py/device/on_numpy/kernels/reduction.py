@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from webnn_py.device.on_numpy.routines.blocks import passes
 from webnn_py.device.on_numpy.routines.float16 import NARROWING, narrow, widen
-from webnn_py.device.on_numpy.routines.rows import ReductionRows, RowBlock, fold
+from webnn_py.device.on_numpy.routines.rows import ReducedRows, RowBlock, fold
 from webnn_py.device.on_numpy.scratch import allowance, scratch
 from webnn_py.device.on_numpy.table import Array, Kernel, kernel
 from webnn_py.graph import Node
@@ -43,7 +43,7 @@ def directly(node: Node, ufunc: np.ufunc) -> Kernel:
     """Reduce the operand as it is, in its own data type."""
     axes, keep = _axes(node), node.options["keep_dimensions"]
     data_type = np.dtype(node.outputs[0].data_type)
-    rows = ReductionRows.of(node.operand("input").shape, axes)
+    rows = ReducedRows.of(node.operand("input").shape, axes)
 
     def reduce(input: Array, output: Array) -> None:
         ufunc.reduce(input, axis=axes, dtype=data_type, out=output, keepdims=keep)
@@ -74,7 +74,7 @@ def in_blocks(
 ) -> Kernel:
     """Reduce in scratch blocks of the data type ``working``, after ``before`` on each element."""
     data_type, working = np.dtype(node.outputs[0].data_type), np.dtype(working)
-    rows = ReductionRows.of(node.operand("input").shape, _axes(node))
+    rows = ReducedRows.of(node.operand("input").shape, _axes(node))
     # What combining and rounding take is less for each row than what one and a half of its elements take.
     item_bytes = working.itemsize * (1.5 + 1.5 / rows.count) + NARROWING / rows.count
     limit = min(BLOCK, int(allowance(node) / item_bytes))
@@ -162,7 +162,7 @@ def reduce_min(node: Node) -> Kernel:
 
 @kernel(reduction.reduce_mean)
 def reduce_mean(node: Node) -> Kernel:
-    count = ReductionRows.of(node.operand("input").shape, _axes(node)).count
+    count = ReducedRows.of(node.operand("input").shape, _axes(node)).count
 
     def divide(totals: Array) -> None:
         np.divide(totals, count, out=totals)
@@ -235,7 +235,7 @@ def arg_max(node: Node) -> Kernel:
 
 
 def _arg(node: Node, search: Callable[..., Array], extreme: np.ufunc) -> Kernel:
-    rows = ReductionRows.of(node.operand("input").shape, (node.options["axis"],))
+    rows = ReducedRows.of(node.operand("input").shape, (node.options["axis"],))
     if 1 < rows.count <= MAX_BYTE and rows.inner >= SHORT_RUN:
         return _arg_in_bytes(node, rows, search, extreme)
     in_float16 = node.operand("input").data_type == "float16"
@@ -275,7 +275,7 @@ def _first_of(pieces: Iterator[Array], starts: list[int], search: Callable[..., 
     return np.take_along_axis(np.stack(places, 1), choice[:, np.newaxis], 1)[:, 0]
 
 
-def _arg_in_bytes(node: Node, rows: ReductionRows, search: Callable[..., Array], extreme: np.ufunc) -> Kernel:
+def _arg_in_bytes(node: Node, rows: ReducedRows, search: Callable[..., Array], extreme: np.ufunc) -> Kernel:
     """Search rows that lie side by side, where numpy's own search would transpose the operand first.
 
     Whatever equals the extreme of its row gets a byte that counts down along the row; the highest byte tells the
@@ -316,7 +316,7 @@ def _arg_in_bytes(node: Node, rows: ReductionRows, search: Callable[..., Array],
 
 @kernel(reduction.cumulative_sum, work=passes(8))
 def cumulative_sum(node: Node) -> Kernel:
-    rows = ReductionRows.of(node.operand("input").shape, (node.options["axis"],))
+    rows = ReducedRows.of(node.operand("input").shape, (node.options["axis"],))
     exclusive, step = node.options["exclusive"], -1 if node.options["reversed"] else 1
     working = np.dtype(_working(node, wide=True))
     scan: Callable[..., object] = partial(np.add.accumulate, axis=1, dtype=working)

@@ -15,7 +15,7 @@ RUN = 1024
 
 
 @attrs.frozen
-class ReductionRows:
+class ReducedRows:
     """An operand seen as (outer, count, inner): ``outer * inner`` rows of ``count`` elements to combine.
 
     Attributes:
@@ -31,7 +31,7 @@ class ReductionRows:
     inner: int
 
     @classmethod
-    def of(cls, shape: Sequence[int], axes: Iterable[int]) -> "ReductionRows":
+    def of(cls, shape: Sequence[int], axes: Iterable[int]) -> "ReducedRows":
         """The layout for reducing ``axes``; those of size 1 do not matter."""
         reduced = sorted(axis for axis in axes if shape[axis] != 1)
         if not reduced:
