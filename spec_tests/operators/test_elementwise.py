@@ -10,7 +10,7 @@ from webnn_py.device.on_numpy import backend  # noqa: F401 - fills the table of 
 from webnn_py.device.on_numpy import table as numpy_kernels
 from webnn_py.device.on_numpy.passes import fusion
 from webnn_py.device.on_wgpu import kernels  # noqa: F401 - fills the table of WGSL kernels
-from webnn_py.device.on_wgpu import table as wgsl_kernels
+from webnn_py.device.on_wgpu.records import table as wgsl_kernels
 from webnn_py.graph import Graph, Node
 from webnn_py.operators.registry import OPERATORS
 
