@@ -1,17 +1,30 @@
 """What every test has: a fixed seed, numpy that raises instead of warning, and an open API."""
 
+import os
+
+# Software Vulkan compiles a kernel a third faster without the driver's own optimizations; the kernels are the same.
+# The driver reads it when it is loaded, so before the imports below.
+os.environ.setdefault("GALLIVM_PERF", "nopt")
+
 import numpy as np
 import pytest
 from hypothesis import settings
 
 import webnn_py
-from spec_tests.support import checked_indices
+from spec_tests.operators import choosing
+from spec_tests.support import checked_indices, depth
 from spec_tests.support.backends import BACKENDS
 from spec_tests.support.binding_rules import check_bindings
+from spec_tests.support.depth import pytest_report_header  # noqa: F401 - a hook
 from spec_tests.support.watched_device import WatchedDevice
+from spec_tests.support.workers import (  # noqa: F401 - hooks
+    pytest_xdist_auto_num_workers,
+    pytest_xdist_make_scheduler,
+)
 from spec_tests.wpt.option import pytest_addoption as add_wpt_option
 from spec_tests.wpt.option import pytest_ignore_collect, pytest_terminal_summary  # noqa: F401 - hooks
 from webnn_py.device.on_wgpu.adapters import choose, request_device
+from webnn_py.device.on_wgpu.runtime.pipelines import Pipelines
 
 settings.register_profile("thorough", max_examples=5000, print_blob=True)
 """For hours of looking for what nobody thought of: ``--hypothesis-profile=thorough --hypothesis-seed=N``."""
@@ -19,7 +32,17 @@ settings.register_profile("thorough", max_examples=5000, print_blob=True)
 
 def pytest_addoption(parser):
     add_wpt_option(parser)
+    depth.pytest_addoption(parser)
     parser.addoption(checked_indices.OPTION, action="store_true", help="check the GPU kernels' indices in the shaders")
+
+
+def pytest_configure(config):
+    depth.configure(config)
+
+
+def pytest_collection_modifyitems(config, items):
+    depth.choose(config, items)
+    choosing.choose(config, items)
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -60,7 +83,9 @@ def backend(request):
 def shared_gpu():
     """One GPU device for all contexts of all tests: making one takes longer than most tests."""
     gpu = request_device(choose("default", software=True))
+    pipelines = Pipelines.of(gpu)  # kept, so that no test compiles what another one has compiled
     yield gpu
+    pipelines.close()
     gpu.destroy()
 
 

@@ -17,6 +17,7 @@ CONVOLUTIONS = {
 }
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("layout", ["nchw", "nhwc"])
 @pytest.mark.parametrize(("image", "filter_", "options"), CONVOLUTIONS.values(), ids=CONVOLUTIONS)
 async def test_convolutions(ml, layout, image, filter_, options):

@@ -39,6 +39,7 @@ TRANSPOSED = {
 }
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("data_type", OF_EACH_SIZE)
 @pytest.mark.parametrize("case", TRANSPOSED.values(), ids=TRANSPOSED)
 async def test_transposed(ml, data_types, data_type, case):
@@ -52,6 +53,7 @@ async def test_transposed(ml, data_types, data_type, case):
     await check_both(ml, [integers(shape, data_type, -100, 100)], draw)
 
 
+@pytest.mark.sampled(7)
 async def test_a_part_that_is_transposed_is_read_by_other_kernels(ml):
     def draw(b, x, y):
         part = b.transpose(b.slice(x, [1, 3], [300, 260]))

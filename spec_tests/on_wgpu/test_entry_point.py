@@ -10,6 +10,7 @@ from webnn_py import MLGraphBuilder
 pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
 
+@pytest.mark.sampled(7)
 async def test_more_workgroups_than_a_dimension_has(ml):
     count = 4 * 256 * 65_535 + 5  # four elements for each of 256 invocations
     array = (np.arange(count, dtype=np.uint32) % 251).astype(np.uint8)

@@ -8,6 +8,7 @@ from spec_tests.support.both_devices import check_both, integers
 pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("vectors", [1, 2])
 async def test_a_few_vectors_times_a_matrix_of_very_many_rows(ml, vectors):
     arrays = [integers((vectors, 68)), integers((20_003, 68))]

@@ -8,6 +8,7 @@ from spec_tests.support.both_devices import check_both, integers
 pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("channels", [3, 8])
 @pytest.mark.parametrize("layout", ["nchw", "nhwc"])
 @pytest.mark.parametrize("method", ["max_pool2d", "average_pool2d"])

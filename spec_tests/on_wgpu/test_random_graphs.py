@@ -54,7 +54,7 @@ MISSING = [{}, {"shader_f16": False, "subgroups": False}]
 """Without the first, float16 lies packed in words; kernels that use the second have others for what lacks it."""
 
 EXAMPLES = settings().max_examples // 20
-"""For each category; each graph compiles a dozen kernels."""
+"""For each category at full depth; each graph compiles a dozen kernels."""
 
 
 @pytest.mark.parametrize("category", CATEGORIES)

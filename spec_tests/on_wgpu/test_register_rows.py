@@ -8,6 +8,7 @@ from spec_tests.support.both_devices import check_both, integers
 pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.usefixtures("adapter_features")
 @pytest.mark.parametrize("axis", [0, 1, 2])
 @pytest.mark.parametrize("shape", [(3, 5_000, 2), (2, 3, 40_001), (1_030, 4, 130)])

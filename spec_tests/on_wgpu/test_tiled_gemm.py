@@ -4,6 +4,7 @@ import attrs
 import pytest
 
 from spec_tests.operators.cases import load_all
+from spec_tests.operators.choosing import Choice
 from spec_tests.operators.exceptions import EXCEPTIONS
 from spec_tests.operators.running import Computed
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
@@ -37,12 +38,13 @@ def _all_in_tiles(monkeypatch):
 
 @pytest.mark.usefixtures("_all_in_tiles")
 @pytest.mark.parametrize("operator", ["matmul", "gemm", "conv2d", "conv_transpose2d"])
-def test_products_with_the_same_key_have_the_same_text(monkeypatch, operator):
+def test_products_with_the_same_key_have_the_same_text(pytestconfig, shared_gpu, monkeypatch, operator):
     texts = Rewritten()
     monkeypatch.setattr(tiled, "_MAINS", texts)
     monkeypatch.setattr(tiled, "MOST_MAINS", 10**9)
-    file = FILES[operator]
-    computed = Computed.of("wgpu", file)
+    cases = Choice(pytestconfig).cases("wgpu", FILES[operator], "as_written")
+    file = attrs.evolve(FILES[operator], cases=(*cases, cases[0]))
+    computed = Computed.of("wgpu", file, gpu_device=shared_gpu)
     checked = [case for case in file.cases if ("wgpu", operator, case.name) not in EXCEPTIONS]
     wrong = {case.name: computed.what_is_wrong(case) for case in checked}
     assert not any(wrong.values()), {name: words for name, words in wrong.items() if words}
@@ -51,11 +53,11 @@ def test_products_with_the_same_key_have_the_same_text(monkeypatch, operator):
 
 
 @pytest.mark.usefixtures("_all_in_tiles")
-def test_only_so_many_texts_are_kept(monkeypatch):
+def test_only_so_many_texts_are_kept(shared_gpu, monkeypatch):
     texts = {}
     monkeypatch.setattr(tiled, "_MAINS", texts)
     monkeypatch.setattr(tiled, "MOST_MAINS", 3)
-    Computed.of("wgpu", FILES["gemm"])
+    Computed.of("wgpu", attrs.evolve(FILES["gemm"], cases=FILES["gemm"].cases[:12]), gpu_device=shared_gpu)
     assert 1 <= len(texts) <= 3
 
 
@@ -73,6 +75,7 @@ PRODUCTS = {
 }
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.usefixtures("adapter_features")
 @pytest.mark.parametrize("data_type", ["float32", "float16"])
 @pytest.mark.parametrize(("a", "b"), PRODUCTS.values(), ids=PRODUCTS)
@@ -81,6 +84,7 @@ async def test_products(ml, data_type, a, b):
     await check_both(ml, arrays, lambda builder, x, y: builder.matmul(x, y))
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize(("data_type", "buffers"), [("float32", 1), ("float16", 1), ("float32", 2)])
 @pytest.mark.parametrize("tile", [*TILES, GemmTile(128, 128, 8, 8, interleaved=True)], ids=str)
 async def test_every_tile_computes_the_same(ml, monkeypatch, tile, buffers, data_type):
@@ -96,6 +100,7 @@ async def test_every_tile_computes_the_same(ml, monkeypatch, tile, buffers, data
     await check_both(ml, arrays, lambda b, x, y: b.matmul(x, y))
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("transposes", [(True, False), (False, True), (True, True)])
 @pytest.mark.parametrize("size", [(256, 128, 260), (131, 67, 129)])
 async def test_transposed_products(ml, transposes, size):

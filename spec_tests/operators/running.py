@@ -67,6 +67,15 @@ def as_written(
     return (as_constant if constant else as_input)(builder, array, name)
 
 
+DRAWERS: dict[str, Drawer | None] = {
+    "as_written": None,
+    "as_constant": as_constant,
+    "as_view": as_view,
+    "as_part": as_part,
+}
+"""The ways in which every case is drawn, by name."""
+
+
 @attrs.frozen
 class Computed:
     """What a backend computes of the cases of a file.
@@ -83,13 +92,17 @@ class Computed:
     lacks_long_integers: bool = False
 
     @classmethod
-    def of(cls, backend: str, file: CaseFile, drawer: Drawer | None = None) -> Self:
-        """Compute every case; operands are inputs or constants as written, or all as ``drawer`` draws them."""
+    def of(cls, backend: str, file: CaseFile, drawer: Drawer | None = None, **options: Any) -> Self:
+        """Compute every case; operands are inputs or constants as written, or all as ``drawer`` draws them.
+
+        ``options`` go to ``create_context()``.
+        """
         with_zeros = None
         if takes_subnormals_for_zero(backend):
             some = attrs.evolve(file, cases=tuple(filter(has_subnormals, file.cases)))
             with_zeros = trio.run(run_cases, "numpy", some, drawer, with_subnormals_as_zero)
-        return cls(trio.run(run_cases, backend, file, drawer), with_zeros, lacks_long_integers(backend))
+        run = partial(run_cases, backend, file, drawer, **options)
+        return cls(trio.run(run), with_zeros, lacks_long_integers(backend))
 
     def must_refuse(self, case: Case) -> bool:
         """Whether a case has numbers that the adapter has not."""
@@ -136,21 +149,25 @@ def without_zeros(
 
 
 async def run_cases(
-    backend: str, file: CaseFile, drawer: Drawer | None, prepare: Callable[[np.ndarray], np.ndarray] = np.asarray
+    backend: str,
+    file: CaseFile,
+    drawer: Drawer | None,
+    prepare: Callable[[np.ndarray], np.ndarray] = np.asarray,
+    **options: Any,
 ) -> Results:
     """Compute every case of a file; ``prepare`` changes the operands before ``drawer`` draws them."""
     results: Results = {}
     async with webnn_py.open_ml() as ml:
-        context = await ml.create_context(backend=backend)
+        context = await ml.create_context(backend=backend, **options)
         for case in file.cases:
             try:
-                results[case.name] = await _run(context, case, drawer, prepare)
+                results[case.name] = await run_case(context, case, drawer, prepare)
             except Exception as error:  # noqa: BLE001 - what is wrong with the case
                 results[case.name] = error
     return results
 
 
-async def _run(
+async def run_case(
     context: MLContext, case: Case, drawer: Drawer | None, prepare: Callable[[np.ndarray], np.ndarray]
 ) -> list[np.ndarray]:
     """Draw, build, dispatch and read one case."""

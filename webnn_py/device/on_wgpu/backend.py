@@ -58,7 +58,7 @@ class WgpuBackend:
         self._features = attrs.evolve(features_of(device), float16_accumulation=float16_accumulation)
         self.capabilities = _capabilities(shader_int64=self._features.shader_int64, longest=_longest(device))
         self._queue = NativeQueue(device)
-        self._pipelines = Pipelines(device)
+        self._pipelines = Pipelines.of(device)
         self._staging = ReadbackPool(device)
         self._compiling = trio.CapacityLimiter(1)
         self._waiting = trio.CapacityLimiter(2)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import wgpu
 
@@ -21,10 +21,22 @@ class CompilationError(RuntimeError):
 
 
 class Pipelines:
-    """The pipelines of one device, and the layouts of their bindings."""
+    """The pipelines of one device, and the layouts of their bindings: of all contexts that share it."""
+
+    _of_devices: ClassVar[dict[wgpu.GPUDevice, Pipelines]] = {}
+    _registry_lock: ClassVar[Lock] = Lock()
+
+    @classmethod
+    def of(cls, device: wgpu.GPUDevice) -> Pipelines:
+        """The pipelines of ``device``, until each who asked has called :meth:`close`."""
+        with cls._registry_lock:
+            pipelines = cls._of_devices.setdefault(device, cls(device))
+            pipelines._users += 1
+            return pipelines
 
     def __init__(self, device: wgpu.GPUDevice) -> None:
         self._device = device
+        self._users = 0
         self._lock = Lock()
         self._pipelines: dict[str, Future[wgpu.GPUComputePipeline]] = {}
         self._layouts: dict[tuple[bool, ...], tuple[wgpu.GPUBindGroupLayout, wgpu.GPUPipelineLayout]] = {}
@@ -45,7 +57,12 @@ class Pipelines:
         return pipelines
 
     def close(self) -> None:
-        """Let go of all pipelines and layouts."""
+        """Let go of all pipelines and layouts, if nobody else uses them."""
+        with self._registry_lock:
+            self._users -= 1
+            if self._users:
+                return
+            del self._of_devices[self._device]
         with self._lock:
             self._pipelines.clear()
             self._layouts.clear()

@@ -1,0 +1,52 @@
+"""The cases that a quick run computes on the GPU reach all that a full one does; each day, of some operators."""
+
+import subprocess
+import sys
+
+import pytest
+
+from spec_tests.operators.cases import load_all
+from spec_tests.operators.choosing import Choice, choose
+from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
+from spec_tests.support.depth import has_turn, is_full
+
+OPERATORS = [file.operator for file in load_all()]
+PARTS = 12
+"""Measuring takes seconds for each operator: so many days for all of them."""
+
+
+@pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
+def test_the_chosen_cases_take_every_branch_that_all_cases_take(pytestconfig):
+    if not is_full(pytestconfig):
+        pytest.skip("at full depth only")
+    names = [name for position, name in enumerate(OPERATORS) if has_turn(pytestconfig, position, PARTS)]
+    # In a process of its own, where nothing else measures coverage.
+    command = [sys.executable, "-m", "spec_tests.operators.choosing", "--check", *names]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    advice = "python -m spec_tests.operators.choosing chooses anew"
+    assert run.returncode == 0, f"{run.stdout}{run.stderr}; {advice}"
+
+
+class Config:
+    """What of pytest's configuration says how much is tested."""
+
+    def __init__(self, depth, seed=0):
+        self.option = type("Options", (), {"depth": depth, "seed": seed})
+
+
+def test_the_days_together_compute_every_case():
+    for file in load_all()[:5]:
+        days = [Choice(Config("quick", 738_000 + day)).cases("wgpu", file, "as_view") for day in range(41)]
+        assert {case.name for day in days for case in day} == {case.name for case in file.cases}
+        assert min(map(len, days)) < len(file.cases)
+        assert Choice(Config("full")).cases("wgpu", file, "as_view") == file.cases
+
+
+def test_numpy_computes_every_case():
+    assert all(Choice(Config("quick")).cases("numpy", file, "as_part") == file.cases for file in load_all())
+
+
+def test_nothing_is_left_out_at_full_depth():
+    items = [object()]
+    choose(Config("full"), items)
+    assert len(items) == 1

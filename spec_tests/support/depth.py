@@ -1,0 +1,66 @@
+"""How much is tested: ``--depth=quick`` (the default) or ``--depth=full``.
+
+Quick leaves out what costs most, compiling kernels for software Vulkan, and nothing else. Of a test that is marked
+``sampled(parts)``, each run has on the GPU one case in so many: others each day, all of them in so many days running.
+"""
+
+import datetime as dt
+
+DEPTH = "--depth"
+SEED = "--seed"
+MARK = "sampled"
+
+
+def pytest_addoption(parser):
+    group = parser.getgroup("depth", "how much is tested")
+    group.addoption(DEPTH, choices=["quick", "full"], default="quick", help="default: quick")
+    group.addoption(SEED, type=int, metavar="N", help="which share of the sampled cases is tested (default: today's)")
+
+
+def configure(config):
+    config.addinivalue_line("markers", f"{MARK}(parts): of its cases, a quick run has one in so many")
+    if config.option.seed is None:  # workers are given the seed of the process that starts them
+        config.option.seed = dt.datetime.now(dt.UTC).date().toordinal()
+
+
+def pytest_report_header(config):
+    again = "" if is_full(config) else f" {SEED}={config.option.seed}"
+    return f"depth: {DEPTH}={config.option.depth}{again}"
+
+
+def is_full(config):
+    return config.option.depth == "full"
+
+
+def has_turn(config, position, parts):
+    """Whether what stands at ``position`` of a list is in today's share, one in ``parts``."""
+    return (position + config.option.seed) % parts == 0
+
+
+def deselect(config, items, is_wanted):
+    """Leave out the tests that are not wanted; one that was named in full is."""
+    named = {argument for argument in config.args if argument.endswith("]")}
+    dropped = [item for item in items if not (is_wanted(item) or item.nodeid in named)]
+    if dropped:
+        config.hook.pytest_deselected(items=dropped)
+        gone = set(dropped)
+        items[:] = [item for item in items if item not in gone]
+
+
+def choose(config, items):
+    """Leave out the sampled cases that have no turn."""
+    if is_full(config):
+        return
+    positions = {}
+
+    def is_wanted(item):
+        mark = item.get_closest_marker(MARK)
+        if mark is None or getattr(item, "callspec", None) is None:
+            return True
+        if item.callspec.params.get("backend") == "numpy":
+            return True
+        function = item.nodeid.partition("[")[0]
+        position = positions[function] = positions.get(function, -1) + 1
+        return has_turn(config, position, *mark.args)
+
+    deselect(config, items, is_wanted)
