@@ -1,0 +1,78 @@
+"""What the tests are worth: deliberate faults, put into a copy of the package one at a time, and which are found.
+
+``python -m spec_tests.faults --depth=quick [NAME …]`` runs the tests that concern each fault, up to the first failure.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from spec_tests.faults.faults import FAULTS
+
+ROOT = Path(__file__).parents[2]
+LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache", ".coverage*", ".hypothesis")
+PASSED, FAILED = 0, 1
+
+
+def holder(root, fault):
+    """The one file of the package that has the text which a fault replaces."""
+    files = [path for path in sorted((root / "webnn_py").rglob("*")) if path.suffix in {".py", ".wgsl", ".js"}]
+    found = [path for path in files for _ in range(path.read_text(encoding="utf-8").count(fault.old))]
+    if len(found) != 1:
+        raise SystemExit(f"{fault.name}: {fault.old!r} is found {len(found)} times, not once; update the fault")
+    return found[0]
+
+
+def is_found(root, fault, options):
+    """Whether the tests that concern a fault fail with it."""
+    path = holder(root, fault)
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace(fault.old, fault.new), encoding="utf-8")
+    tests = [str(test) for pattern in fault.tests for test in sorted(root.glob(pattern))]
+    if not tests:
+        raise SystemExit(f"{fault.name}: there are no tests {fault.tests}; update the fault")
+    chosen = ["-k", fault.only] if fault.only else []
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n0", "-p", "no:cacheprovider", *options, *chosen, *tests]
+    environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        run = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
+    finally:
+        path.write_text(text, encoding="utf-8")
+    if run.returncode not in {PASSED, FAILED} and not run.stderr.count("Error"):
+        raise SystemExit(f"{fault.name}: pytest ended with {run.returncode}\n{run.stdout[-2000:]}{run.stderr[-2000:]}")
+    return run.returncode != PASSED
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="which faults (default: all)")
+    parser.add_argument("--depth", choices=["quick", "full"], default="quick")
+    parser.add_argument("--seed", help="for pytest")
+    parser.add_argument("--check", action="store_true", help="only look whether every fault has its place")
+    arguments = parser.parse_args()
+    for fault in FAULTS:
+        holder(ROOT, fault)
+    unknown = set(arguments.names) - {fault.name for fault in FAULTS}
+    if unknown:
+        parser.error(f"no such faults: {', '.join(sorted(unknown))}")
+    if arguments.check:
+        return
+    options = [f"--depth={arguments.depth}", *([f"--seed={arguments.seed}"] if arguments.seed else [])]
+    missed, chosen = [], [fault for fault in FAULTS if not arguments.names or fault.name in arguments.names]
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder, "copy")
+        shutil.copytree(ROOT, root, ignore=LEFT_OUT)
+        for fault in chosen:
+            found = is_found(root, fault, options)
+            sys.stdout.write(f"{'found ' if found else 'MISSED'} {fault.name}\n")
+            sys.stdout.flush()
+            missed += [] if found else [fault.name]
+    sys.stdout.write(f"{len(chosen) - len(missed)} of {len(chosen)} found\n")
+
+
+if __name__ == "__main__":
+    main()
