@@ -122,7 +122,9 @@ def measure(files):
         with (
             patch.object(WgpuBackend, "_compile", measure_lowering),
             patch.object(Pipelines, "_pipeline", note_text),
-            patch.object(NativeQueue, "_submit", lambda queue, what, _launches, copy=None: submit(queue, what, (), copy)),
+            patch.object(
+                NativeQueue, "_submit", lambda queue, what, _launches, copy=None: submit(queue, what, (), copy)
+            ),
         ):
             measured.start()
             trio.run(_lower_all, files, place)
