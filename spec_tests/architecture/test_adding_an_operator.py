@@ -181,7 +181,7 @@ def run(folder, *arguments):
 def test_an_added_operator_passes_the_tests_of_every_layer(copy):
     gpu = ["spec_tests/on_wgpu/test_added.py"] if "wgpu" in BACKENDS else []
     ids = "atan or Atan or test_added or listed or pages or method or category"
-    told = run(copy, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", ids, "-rN", *TESTS, *gpu)
+    told = run(copy, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", "-k", ids, "-rN", *TESTS, *gpu)
     assert re.search(r"\d+ passed", told)
     assert "failed" not in told
 

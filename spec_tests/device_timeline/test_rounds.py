@@ -15,7 +15,7 @@ from spec_tests.support.watched_device import WatchedDevice, quiet
 from webnn_py import MLGraphBuilder
 from webnn_py.device.on_wgpu.runtime import device_loss
 
-ROUNDS = 200
+ROUNDS = {"full": 200, "quick": 50}
 
 
 @pytest.fixture(autouse=True)
@@ -74,30 +74,35 @@ class Counted:
         return cls(len(gc.get_objects()), {kind: counts["count"] for kind, counts in kinds.items() if kind != "total"})
 
 
-async def assert_nothing_grows(do_round):
+@pytest.fixture
+def rounds(pytestconfig):
+    return ROUNDS[pytestconfig.option.depth]
+
+
+async def assert_nothing_grows(rounds, do_round):
     """Rounds leave as much behind as there was when the first ones had filled what is kept for later."""
     for _ in range(20):
         await do_round()
     before = Counted.now()
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         await do_round()
     after = Counted.now()
     more = {kind: count - before.native[kind] for kind, count in after.native.items() if count > before.native[kind]}
-    assert not more, f"so many objects of WebGPU more after {ROUNDS} rounds: {more}"
+    assert not more, f"so many objects of WebGPU more after {rounds} rounds: {more}"
     grown = after.tracked - before.tracked
-    assert grown < ROUNDS / 4, f"{grown} objects of Python more after {ROUNDS} rounds"
+    assert grown < rounds / 4, f"{grown} objects of Python more after {rounds} rounds"
 
 
-async def test_rounds_in_one_context_leave_nothing_behind(context):
+async def test_rounds_in_one_context_leave_nothing_behind(rounds, context):
     async def one_round():
         await whole_round(context)
         await quiet(context)
 
-    await assert_nothing_grows(one_round)
+    await assert_nothing_grows(rounds, one_round)
 
 
 @pytest.mark.parametrize("end", ["destroyed", "lost"])
-async def test_contexts_that_end_leave_nothing_behind(ml, backend, end, monkeypatch):
+async def test_contexts_that_end_leave_nothing_behind(rounds, ml, backend, end, monkeypatch):
     monkeypatch.setattr(logging.getLogger("wgpu"), "propagate", False)  # pytest keeps every record
 
     async def one_context():
@@ -118,7 +123,7 @@ async def test_contexts_that_end_leave_nothing_behind(ml, backend, end, monkeypa
         assert context.statistics().live_bytes == 0
         await quiet(context)
 
-    await assert_nothing_grows(one_context)
+    await assert_nothing_grows(rounds, one_context)
     assert len(ml._contexts) == 0
 
 

@@ -1,46 +1,14 @@
-"""Which cases a quick run computes on the GPU: ``python -m spec_tests.operators.choosing`` writes ``chosen.json`` anew.
+"""Which cases a quick run computes on the GPU; ``chosen.json`` has them, which :mod:`.choose_cases` writes."""
 
-A case is drawn in several ways (:data:`DRAWERS`). Lowering it takes branches of the code that writes kernels, and gives
-WGSL. For each operator and each data type of its first operand, the cases are chosen, greedily, that together take
-every branch and give every pair of neighbouring words of WGSL, numbers aside, that all cases do: the words tell of
-what is decided within a line. Nothing is compiled for that.
-"""
-
-import argparse
 import json
-import re
-import sqlite3
-import sys
-import tempfile
-from collections import Counter, defaultdict
-from concurrent.futures import Future
-from itertools import pairwise
 from pathlib import Path
-from unittest.mock import patch
 
-import coverage
-import numpy as np
-import trio
-
-import webnn_py
-from spec_tests.operators.cases import load_all
 from spec_tests.operators.exceptions import EXCEPTIONS
-from spec_tests.operators.running import DRAWERS, run_case
 from spec_tests.support.depth import deselect, has_turn, is_full
-from webnn_py.device import on_wgpu
-from webnn_py.device.on_wgpu.backend import WgpuBackend
-from webnn_py.device.on_wgpu.runtime.native import NativeQueue
-from webnn_py.device.on_wgpu.runtime.pipelines import Pipelines
 
 CHOSEN = Path(__file__).with_name("chosen.json")
 PARTS = 41
 """Of the cases that are not chosen, one in so many is computed each day; a prime, so that every kind has its turn."""
-
-WORD = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|[^\w\s]+")
-NUMBER = re.compile(r"(?<!vec)(?<![uif])\d[\w.]*")
-CONTEXT = "\t".join
-LETTERS_OF_KERNEL = 500
-"""What each kernel costs, however short."""
 
 
 class Choice:
@@ -82,128 +50,3 @@ def choose(config, items):
         return case.name in names[backend, file.operator]
 
     deselect(config, items, is_wanted)
-
-
-# --- making the choice -------------------------------------------------------------------------------------------
-
-
-class Pipeline:
-    """Stands for a pipeline that is never run."""
-
-    _internal = None
-
-
-def measure(files):
-    """What the cases reach, and what compiling them costs, in letters; both by operator, drawer and case."""
-    reached, costs = defaultdict(set), Counter()
-    place = []
-    with tempfile.TemporaryDirectory() as folder:
-        data = Path(folder, "coverage")
-        measured = coverage.Coverage(
-            data_file=data, branch=True, include=[f"{Path(on_wgpu.__file__).parent}/*"], config_file=False
-        )
-        lower, submit = WgpuBackend._compile, NativeQueue._submit
-
-        def measure_lowering(backend, graph):
-            measured.switch_context(CONTEXT(place))
-            try:
-                return lower(backend, graph)
-            finally:
-                measured.switch_context("")
-
-        def note_text(_pipelines, kernel):
-            words = WORD.findall(NUMBER.sub("0", kernel.source))
-            reached[tuple(place)].update(pairwise(words))
-            costs[tuple(place)] += len(kernel.source) + LETTERS_OF_KERNEL
-            future = Future()
-            future.set_result(Pipeline)
-            return future
-
-        with (
-            patch.object(WgpuBackend, "_compile", measure_lowering),
-            patch.object(Pipelines, "_pipeline", note_text),
-            patch.object(
-                NativeQueue, "_submit", lambda queue, what, _launches, copy=None: submit(queue, what, (), copy)
-            ),
-        ):
-            measured.start()
-            trio.run(_lower_all, files, place)
-            measured.stop()
-        measured.save()
-        with sqlite3.connect(data) as database:
-            rows = database.execute(
-                "select context.context, file_id, fromno, tono from arc join context on context.id = arc.context_id"
-            )
-            for context, *branch in rows:
-                if context:
-                    reached[tuple(context.split("\t"))].add(tuple(branch))
-    return reached, costs
-
-
-async def _lower_all(files, place):
-    async with webnn_py.open_ml() as ml:
-        context = await ml.create_context(backend="wgpu")
-        for file in files:
-            for name, drawer in DRAWERS.items():
-                for case in file.cases:
-                    place[:] = file.operator, name, case.name
-                    await run_case(context, case, drawer, np.asarray)
-
-
-def data_type_of(case):
-    """The data type of a case's first operand."""
-    first = next(iter(case.inputs.values()))
-    return (first[0] if isinstance(first, list) else first)["data_type"]
-
-
-def groups(files):
-    """The operator, drawer and case of each operator and data type."""
-    found = defaultdict(list)
-    for file in files:
-        for name in DRAWERS:
-            for case in file.cases:
-                found[file.operator, data_type_of(case)].append((file.operator, name, case.name))
-    return found
-
-
-def chosen_of(files, reached, costs):
-    """The chosen cases by operator and drawer: always the one that adds most for its cost."""
-    chosen = {file.operator: {} for file in files}
-    for members in groups(files).values():
-        missing = set().union(*(reached[member] for member in members))
-        while missing:
-            best = max(members, key=lambda member: len(reached[member] & missing) / (costs[member] + 1))
-            missing -= reached[best]
-            operator, drawer, case = best
-            chosen[operator].setdefault(drawer, []).append(case)
-    return chosen
-
-
-def what_is_missing(files, reached, chosen):
-    """How many branches and pairs of words all cases reach and the chosen ones do not, by operator and data type."""
-    missing = Counter()
-    for group, members in groups(files).items():
-        everything = set().union(*(reached[member] for member in members))
-        kept = [reached[m] for m in members if m[2] in chosen.get(m[0], {}).get(m[1], [])]
-        missing[group] = len(everything.difference(*kept))
-    return +missing
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", nargs="*", metavar="OPERATOR", help="only say what the chosen cases do not reach")
-    names = parser.parse_args().check
-    files = [file for file in load_all() if not names or file.operator in names]
-    reached, costs = measure(files)
-    if names is not None:
-        missing = what_is_missing(files, reached, json.loads(CHOSEN.read_text(encoding="utf-8")))
-        for (operator, data_type), count in missing.items():
-            sys.stdout.write(f"{operator} of {data_type}: {count} branches or pairs of words are in no chosen case\n")
-        sys.exit(1 if missing else 0)
-    chosen = chosen_of(files, reached, costs)
-    CHOSEN.write_text(json.dumps(chosen, indent=1) + "\n", encoding="utf-8")
-    sys.stdout.write(f"{sum(len(c) for d in chosen.values() for c in d.values())} of {len(reached)} are chosen\n")
-
-
-if __name__ == "__main__":
-    main()

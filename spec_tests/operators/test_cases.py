@@ -66,7 +66,7 @@ def test_a_case_computes_what_its_oracle_says(backend, computed_of, file, case):
 
 
 @EVERY_FILE
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", BACKENDS, scope="module")
 @pytest.mark.parametrize("drawer", ["as_constant", "as_view", "as_part"])
 def test_cases_compute_the_same_from(pytestconfig, backend, options, file, drawer):
     """Constants, which are computed when the graph is built, and views, whose elements are not in order."""

@@ -21,9 +21,9 @@ def test_the_chosen_cases_take_every_branch_that_all_cases_take(pytestconfig):
         pytest.skip("at full depth only")
     names = [name for position, name in enumerate(OPERATORS) if has_turn(pytestconfig, position, PARTS)]
     # In a process of its own, where nothing else measures coverage.
-    command = [sys.executable, "-m", "spec_tests.operators.choosing", "--check", *names]
+    command = [sys.executable, "-m", "spec_tests.operators.choose_cases", "--check", *names]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
-    advice = "python -m spec_tests.operators.choosing chooses anew"
+    advice = "python -m spec_tests.operators.choose_cases chooses anew"
     assert run.returncode == 0, f"{run.stdout}{run.stderr}; {advice}"
 
 
