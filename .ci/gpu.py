@@ -83,7 +83,16 @@ def run(wheels: Path, out: Path, only: str | None, tests: list[str]) -> bool:
 def _tests(out: Path, tests: list[str], environment: dict[str, str]) -> tuple[list[str], bool]:
     report = out / "tests.xml"
     report.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "pytest", "-v", "--depth=full", f"--numprocesses={WORKERS}", "-p", "no:cacheprovider"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-v",
+        "--depth=full",
+        f"--numprocesses={WORKERS}",
+        "-p",
+        "no:cacheprovider",
+    ]
     # The plugins that the machine has of its own take no part.
     environment = {**environment, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     command += [f"-p{plugin}" for plugin in PLUGINS]
