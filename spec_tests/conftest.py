@@ -1,10 +1,15 @@
 """What every test has: a fixed seed, numpy that raises instead of warning, and an open API."""
 
+import gc
 import os
 
 # Software Vulkan compiles a kernel a third faster without the driver's own optimizations; the kernels are the same.
 # The driver reads it when it is loaded, so before the imports below.
 os.environ.setdefault("GALLIVM_PERF", "nopt")
+
+# Workers side by side take all cores: threads of OpenBLAS would wait for each other. Numpy reads it when it is loaded.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 import pytest
@@ -43,6 +48,12 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(config, items):
     depth.choose(config, items)
     choosing.choose(config, items)
+
+
+def pytest_collection_finish():
+    """Tens of thousands of collected tests are not looked at again whenever garbage is collected."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -7,7 +7,7 @@ from spec_tests.operators.exceptions import EXCEPTIONS
 from spec_tests.support.depth import deselect, has_turn, is_full
 
 CHOSEN = Path(__file__).with_name("chosen.json")
-PARTS = 41
+PARTS = 61
 """Of the cases that are not chosen, one in so many is computed each day; a prime, so that every kind has its turn."""
 
 

@@ -6,12 +6,12 @@ import sys
 import pytest
 
 from spec_tests.operators.cases import load_all
-from spec_tests.operators.choosing import Choice, choose
+from spec_tests.operators.choosing import PARTS, Choice, choose
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.depth import has_turn, is_full
 
 OPERATORS = [file.operator for file in load_all()]
-PARTS = 12
+CHECKED_PARTS = 12
 """Measuring takes seconds for each operator: so many days for all of them."""
 
 
@@ -19,7 +19,7 @@ PARTS = 12
 def test_the_chosen_cases_take_every_branch_that_all_cases_take(pytestconfig):
     if not is_full(pytestconfig):
         pytest.skip("at full depth only")
-    names = [name for position, name in enumerate(OPERATORS) if has_turn(pytestconfig, position, PARTS)]
+    names = [name for position, name in enumerate(OPERATORS) if has_turn(pytestconfig, position, CHECKED_PARTS)]
     # In a process of its own, where nothing else measures coverage.
     command = [sys.executable, "-m", "spec_tests.operators.choose_cases", "--check", *names]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -36,7 +36,7 @@ class Config:
 
 def test_the_days_together_compute_every_case():
     for file in load_all()[:5]:
-        days = [Choice(Config("quick", 738_000 + day)).cases("wgpu", file, "as_view") for day in range(41)]
+        days = [Choice(Config("quick", 738_000 + day)).cases("wgpu", file, "as_view") for day in range(PARTS)]
         assert {case.name for day in days for case in day} == {case.name for case in file.cases}
         assert min(map(len, days)) < len(file.cases)
         assert Choice(Config("full")).cases("wgpu", file, "as_view") == file.cases
