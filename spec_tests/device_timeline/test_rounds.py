@@ -16,6 +16,8 @@ from webnn_py import MLGraphBuilder
 from webnn_py.device.on_wgpu.runtime import device_loss
 
 ROUNDS = {"full": 200, "quick": 50}
+FEWEST_LEAKED = 50
+"""So many objects are there more where a round of a quick run leaves one; fewer may be threads and caches."""
 
 
 @pytest.fixture(autouse=True)
@@ -90,7 +92,7 @@ async def assert_nothing_grows(rounds, do_round):
     more = {kind: count - before.native[kind] for kind, count in after.native.items() if count > before.native[kind]}
     assert not more, f"so many objects of WebGPU more after {rounds} rounds: {more}"
     grown = after.tracked - before.tracked
-    assert grown < rounds / 4, f"{grown} objects of Python more after {rounds} rounds"
+    assert grown < FEWEST_LEAKED, f"{grown} objects of Python more after {rounds} rounds"
 
 
 async def test_rounds_in_one_context_leave_nothing_behind(rounds, context):

@@ -298,7 +298,9 @@ async def test_no_thread_and_no_task_stays_behind(options):
         await furnish(ml, options)
         assert statistics().tasks_living > tasks
     assert statistics().tasks_living == tasks
-    assert {t.ident for t in threading.enumerate() if not t.name.startswith(("Trio thread", "webnn-numpy"))} <= threads
+    # The process has pools, begun when first needed, and a thread that ends half a second after the last GPU device.
+    kept = ("Trio thread", "webnn-numpy", "webnn-pipelines", "webnn-loss")
+    assert {t.name for t in threading.enumerate() if t.ident not in threads and not t.name.startswith(kept)} == set()
 
 
 async def test_a_block_left_a_hundred_times_leaves_nothing(options):
