@@ -35,6 +35,10 @@ settings.register_profile("thorough", max_examples=5000, print_blob=True)
 """For hours of looking for what nobody thought of: ``--hypothesis-profile=thorough --hypothesis-seed=N``."""
 
 
+MOST_PIPELINES = 2000
+"""So many are kept for the next tests."""
+
+
 def pytest_addoption(parser):
     add_wpt_option(parser)
     depth.pytest_addoption(parser)
@@ -98,6 +102,15 @@ def shared_gpu():
     yield gpu
     pipelines.close()
     gpu.destroy()
+
+
+@pytest.fixture(autouse=True)
+def _not_too_many_pipelines():
+    """Software Vulkan takes about half a megabyte for each, and tests compile tens of thousands."""
+    yield
+    for pipelines in Pipelines._of_devices.values():
+        if len(pipelines._pipelines) > MOST_PIPELINES:
+            pipelines._pipelines.clear()
 
 
 @pytest.fixture(scope="module")

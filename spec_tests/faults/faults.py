@@ -29,7 +29,7 @@ def of_kernel(operator, old, new, name=""):
 
 FAULTS = [
     of_kernel("sub", 'return f"{a} - {b}"', 'return f"{b} - {a}"'),
-    of_kernel("mul", 'return f"zero_times({sign}({other}))"', 'return f"zero_times({other})"'),
+    Fault("wgsl-mul", 'return f"zero_times({sign}({other}))"', 'return f"zero_times({other})"', GPU, "test_zero_times"),
     of_kernel("greater_or_equal", 'truth(f"is_less({b}, {a}) || is_equal({a}, {b})"', 'truth(f"is_less({b}, {a})"'),
     of_kernel("logical_xor", 'truth(f"({a} != 0u) != ({b} != 0u)")', 'truth(f"{a} != {b}")'),
     of_kernel("logical_and", 'truth(f"{a} != 0u && {b} != 0u")', 'truth(f"({a} & {b}) != 0u")'),
@@ -109,10 +109,12 @@ FAULTS = [
         'finish=lambda variables: f"{variables[0]}"',
     ),
     of_kernel("gemm", "scaled = total if alpha == 1 else f\"{total} * {literal(alpha, 'f32')}\"", "scaled = total"),
-    of_kernel(
-        "conv2d",
+    Fault(
+        "wgsl-conv2d",
         'f"({image} * {conv.output_channels}u + {channel}) * {conv.pixels}u + {pixel}"',
         'f"({image} * {conv.group_outputs}u + {channel}) * {conv.pixels}u + {pixel}"',
+        GPU,
+        "test_convolutions",
     ),
     of_kernel("conv_transpose2d", '{batch} / {phases[1]}u % {phases[0]}u)"', '{batch} / {phases[1]}u)"'),
     of_kernel(

@@ -10,7 +10,7 @@ import re
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-LONGEST = ("on_wgpu/test_tiled_gemm", "operators/test_cases", "on_wgpu/", "wpt/")
+LONGEST = ("operators/test_choosing", "operators/test_cases", "on_wgpu/", "wpt/")
 """What compiles most kernels, and starts processes: it comes first, so that all workers end together."""
 
 LONG_OPERATORS = (
@@ -26,6 +26,9 @@ LONG_OPERATORS = (
 """Likewise of the operators."""
 
 OPERATOR = re.compile(r"operators/test_cases\.py::.*\[.*?(numpy|small|wgpu)-(?:as_\w+-)?(\w+)")
+TEXTS = re.compile(r"test_products_with_the_same_key_have_the_same_text\[(\w+)\]$")
+"""Most of what this compiles of an operator its cases have compiled."""
+
 VECTORS = re.compile(r"wpt/test_vectors\.py::.*\[(\w+)/.*-(numpy|small|wgpu)\]$")
 
 
@@ -50,6 +53,8 @@ def group_of(nodeid):
     """The tests that share what one of them has computed; others are grouped by file, on the GPU by function."""
     if (found := OPERATOR.search(nodeid)) is not None:
         return f"operators/test_cases {found[2]} {found[1]}"
+    if (found := TEXTS.search(nodeid)) is not None:
+        return f"operators/test_cases {found[1]} wgpu"
     if (found := VECTORS.search(nodeid)) is not None:
         return f"wpt/test_vectors {found[1]} {found[2]}"
     file = nodeid.partition("::")[0]
