@@ -176,9 +176,11 @@ FAULTS = [
         "if sizes[root] < MOST_FUSED and len(read) < self._max_buffers:",
         "if sizes[root] < MOST_FUSED:",
         GPU,
-        "fusion",
+        "fusion or fused",
     ),
-    Fault("siblings-of-one-bias", 'axis = 0 if product.options.get("b_transpose") else 1', "axis = 1", GPU, "siblings"),
+    Fault(
+        "siblings-of-one-bias", 'axis = 0 if product.options.get("b_transpose") else 1', "axis = 1", GPU, "horizontal"
+    ),
     Fault("wide-fours", "return self.offset == 0 and all(", "return all(", CASES, "wgpu and (softmax or matmul)"),
     Fault(
         "skinny-steps",
