@@ -43,7 +43,18 @@ FAULTS = [
     of_kernel("sign", 'return f"select(f32(sign(order({x}))), 0.0, is_nan({x}))"', 'return f"f32(sign(order({x})))"'),
     of_kernel("leaky_relu", '{x}, order({x}) >= 0i)"', '{x}, order({x}) > 1i)"'),
     of_kernel("hard_swish", 'maximum({x}, -3.0)"', '{x}"'),
-    of_kernel("clamp", 'return f"clamp({x}, {lowest}, {highest})"', 'return f"min({x}, {highest})"'),
+    of_kernel(
+        "clamp",
+        'return extreme("min", kind, extreme("max", kind, x, lowest), highest)',
+        'return extreme("min", kind, x, highest)',
+    ),
+    Fault(
+        "flipped",
+        'compared = f"{function}(flipped_{kind}(a), flipped_{kind}(b))"',
+        'compared = f"{function}(flipped_{kind}(b), flipped_{kind}(b))"',
+        GPU,
+        "test_integer_chains",
+    ),
     of_kernel(
         "hard_sigmoid",
         'return f"minimum(maximum({straight_line(node, x)}, 0.0), 1.0)"',
@@ -51,8 +62,8 @@ FAULTS = [
     ),
     of_kernel(
         "prelu",
-        'return f"max({x}, {zero}) + {slope} * min({x}, {zero})"',
-        'return f"max({x}, {zero}) + min({x}, {zero})"',
+        """+ {slope} * {extreme('min', kind, x, zero)}\"""",
+        """+ {extreme('min', kind, x, zero)}\"""",
     ),
     of_kernel(
         "cast",
@@ -116,7 +127,13 @@ FAULTS = [
         GPU,
         "test_convolutions",
     ),
-    of_kernel("conv_transpose2d", '{batch} / {phases[1]}u % {phases[0]}u)"', '{batch} / {phases[1]}u)"'),
+    Fault(
+        "wgsl-conv_transpose2d",
+        '{batch} / {phases[1]}u % {phases[0]}u)"',
+        '{batch} / {phases[1]}u)"',
+        GPU,
+        "test_transposed_convolutions",
+    ),
     of_kernel(
         "slice",
         'node.outputs[0].shape, node.options["strides"] or (1,) * len(starts))',

@@ -28,3 +28,29 @@ async def test_convolutions(ml, layout, image, filter_, options):
         [integers(image)],
         lambda b, x: b.relu(b.conv2d(x, b.constant(weights), input_layout=layout, **options)),
     )
+
+
+TRANSPOSED = {
+    "strided": [(1, 24, 9, 7), (24, 20, 3, 3), {"strides": [2, 3]}],
+    "groups, strided": [(2, 32, 9, 7), (32, 12, 3, 3), {"groups": 2, "strides": [2, 3]}],
+    "groups, strided and dilated": [
+        (1, 32, 6, 8),
+        (32, 16, 3, 2),
+        {"groups": 2, "strides": [3, 2], "dilations": [2, 3]},
+    ],
+    "groups, whole phases": [(1, 32, 8, 8), (32, 16, 2, 2), {"groups": 2, "strides": [2, 2]}],
+}
+"""With groups of so many channels that they are products of matrices, a batch of them for each group and phase."""
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+@pytest.mark.parametrize(("image", "filter_", "options"), TRANSPOSED.values(), ids=TRANSPOSED)
+async def test_transposed_convolutions(ml, layout, image, filter_, options):
+    weights = integers(filter_, low=-2, high=3)
+    image = image if layout == "nchw" else (image[0], *image[2:], image[1])
+    await check_both(
+        ml,
+        [integers(image)],
+        lambda b, x: b.conv_transpose2d(x, b.constant(weights), input_layout=layout, **options),
+    )

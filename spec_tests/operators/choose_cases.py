@@ -2,8 +2,9 @@
 
 A case is drawn in several ways (:data:`DRAWERS`). Lowering it takes branches of the code that writes kernels, and gives
 WGSL. For each operator and each data type of its first operand, the cases are chosen, greedily, that together take
-every branch and give every word of WGSL, numbers aside, that all cases do: the words tell of what is decided within
-a line. Nothing is compiled for that.
+every branch, give every word of WGSL, numbers aside, and have every kind of special value in each operand and output
+that all cases do: the words tell of what is decided within a line, the values of what is decided as a kernel runs.
+Nothing is compiled for that.
 """
 
 import argparse
@@ -22,7 +23,7 @@ import numpy as np
 import trio
 
 import webnn_py
-from spec_tests.operators.cases import load_all
+from spec_tests.operators.cases import decode, load_all
 from spec_tests.operators.choosing import CHOSEN
 from spec_tests.operators.running import DRAWERS, run_case
 from webnn_py.device import on_wgpu
@@ -91,7 +92,39 @@ def measure(files):
             for context, *branch in rows:
                 if context:
                     reached[tuple(context.split("\t"))].add(tuple(branch))
+    for file in files:
+        for case in file.cases:
+            reached[file.operator, "as_written", case.name] |= special_values(case)
     return reached, costs
+
+
+def special_values(case):
+    """Which kinds of special values a case has, and where."""
+    places = {**case.inputs, **{f"output {index}": tensor for index, tensor in enumerate(case.expected)}}
+    return {
+        (name, kind)
+        for name, tensors in places.items()
+        for tensor in (tensors if isinstance(tensors, list) else [tensors])
+        for kind in kinds_of(decode(tensor))
+    }
+
+
+def kinds_of(array):
+    """The kinds of special values in an array."""
+    zero = array == 0
+    if array.dtype.kind != "f":
+        limits = np.iinfo(array.dtype)
+        found = {"zero": zero, "lowest": array == limits.min, "highest": array == limits.max}
+    else:
+        found = {
+            "zero": zero & ~np.signbit(array),
+            "negative zero": zero & np.signbit(array),
+            "subnormal": ~zero & (abs(array) < np.finfo(array.dtype).smallest_normal),
+            "infinity": np.isposinf(array),
+            "negative infinity": np.isneginf(array),
+            "NaN": np.isnan(array),
+        }
+    return {kind for kind, where in found.items() if where.any()}
 
 
 def _forget():
@@ -145,7 +178,7 @@ def chosen_of(files, reached, costs):
 
 
 def what_is_missing(files, reached, chosen):
-    """How many branches and words all cases reach and the chosen ones do not, by operator and data type."""
+    """How much all cases reach and the chosen ones do not, by operator and data type."""
     missing = Counter()
     for group, members in groups(files).items():
         everything = set().union(*(reached[member] for member in members))
@@ -163,7 +196,9 @@ def main():
     if names is not None:
         missing = what_is_missing(files, reached, json.loads(CHOSEN.read_text(encoding="utf-8")))
         for (operator, data_type), count in missing.items():
-            sys.stdout.write(f"{operator} of {data_type}: {count} branches or words are in no chosen case\n")
+            sys.stdout.write(
+                f"{operator} of {data_type}: {count} branches, words or special values are in no chosen case\n"
+            )
         sys.exit(1 if missing else 0)
     chosen = chosen_of(files, reached, costs)
     CHOSEN.write_text(json.dumps(chosen, indent=1) + "\n", encoding="utf-8")

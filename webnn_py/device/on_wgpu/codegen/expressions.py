@@ -12,6 +12,11 @@ def converted_integer(value: str, given: str, wanted: str) -> str:
     return f"{wanted}({value})"
 
 
+def extreme(function: str, kind: str, a: str, b: str) -> str:
+    """The highest (``max``) or the lowest (``min``) of two values of a computing type; of floats NaN, if one is."""
+    return f"{function}imum({a}, {b})" if kind == "f32" else f"{function}_{kind}({a}, {b})"
+
+
 def wrapping_literal(number: int) -> str:
     """A literal that adds a number, which may be negative, to a u32."""
     return f"{number % 2**32}u"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from webnn_py.device.on_wgpu.codegen.expressions import extreme
 from webnn_py.device.on_wgpu.codegen.reduction.combiners import log_sum_exp, nan_unless_finite
 from webnn_py.device.on_wgpu.codegen.reduction.operands import StoreTarget, TensorOperand, label_of, read_or_fuse
 from webnn_py.device.on_wgpu.codegen.reduction.pointwise import emit_pointwise
@@ -48,9 +49,7 @@ def clamp(node: Node, x: str) -> str:
     kind = compute_type(data_type)
     options = node.options["min_value"], node.options["max_value"]
     lowest, highest = (literal(bound, kind) for bound in clamp_bounds(data_type, *options))
-    if kind == "f32":
-        return f"minimum(maximum({x}, {lowest}), {highest})"
-    return f"clamp({x}, {lowest}, {highest})"
+    return extreme("min", kind, extreme("max", kind, x, lowest), highest)
 
 
 @expression(activation.elu)
@@ -103,13 +102,13 @@ def prelu(node: Node, x: str, slope: str) -> str:
         )
         return f"{positive(x)} + {sloping}"
     zero = literal(0, kind)
-    return f"max({x}, {zero}) + {slope} * min({x}, {zero})"
+    return f"{extreme('max', kind, x, zero)} + {slope} * {extreme('min', kind, x, zero)}"
 
 
 @expression(activation.relu)
 def relu(node: Node, x: str) -> str:
     kind = compute_type(node.outputs[0].data_type)
-    return positive(x) if kind == "f32" else f"max({x}, {literal(0, kind)})"
+    return extreme("max", kind, x, literal(0, kind))
 
 
 @expression(activation.sigmoid)

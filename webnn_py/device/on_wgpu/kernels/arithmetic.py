@@ -1,5 +1,6 @@
 """Element-wise binary operators in WGSL."""
 
+from webnn_py.device.on_wgpu.codegen.expressions import extreme
 from webnn_py.device.on_wgpu.records.element import compute_type
 from webnn_py.device.on_wgpu.records.graph_queries import constant_scalar, sign_of_zero
 from webnn_py.device.on_wgpu.records.table import expression
@@ -40,12 +41,12 @@ def div(node: Node, a: str, b: str) -> str:
 
 @expression(arithmetic.max_)
 def max_(node: Node, a: str, b: str) -> str:
-    return f"maximum({a}, {b})" if kind_of(node) == "f32" else f"max({a}, {b})"
+    return extreme("max", kind_of(node), a, b)
 
 
 @expression(arithmetic.min_)
 def min_(node: Node, a: str, b: str) -> str:
-    return f"minimum({a}, {b})" if kind_of(node) == "f32" else f"min({a}, {b})"
+    return extreme("min", kind_of(node), a, b)
 
 
 @expression(arithmetic.pow_)

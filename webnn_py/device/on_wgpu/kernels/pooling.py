@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from math import inf
 from typing import Any, Final
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from webnn_py.device.on_wgpu.codegen.entry_point import vec4_entry_point
 from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue
-from webnn_py.device.on_wgpu.codegen.expressions import wrapping_literal
+from webnn_py.device.on_wgpu.codegen.expressions import extreme, wrapping_literal
 from webnn_py.device.on_wgpu.codegen.map_kernel import MapKernel
 from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.layout import Layout
@@ -116,9 +117,8 @@ def max_pool2d(node: Node, lowering: Lowering) -> None:
     element = lowering.element(node.results[0])
     data_type = np.dtype(element.data_type)
     lowest = -inf if data_type.kind == "f" else int(np.iinfo(data_type).min)
-    function = "maximum" if data_type.kind == "f" else "max"
     pool = PoolingShape.of(
-        node, element.literal(lowest), lambda total, x: f"{function}({total}, {x})", lambda total, _count: total
+        node, element.literal(lowest), partial(extreme, "max", element.compute), lambda total, _count: total
     )
     emit_pooling(node, lowering, pool)
 

@@ -75,7 +75,7 @@ def tree(operator: str, values: Sequence[str]) -> str:
         return values[0]
     half = len(values) // 2
     left, right = tree(operator, values[:half]), tree(operator, values[half:])
-    return f"{operator}({left}, {right})" if operator.isalpha() else f"({left} {operator} {right})"
+    return f"{operator}({left}, {right})" if operator.isidentifier() else f"({left} {operator} {right})"
 
 
 def folding(
@@ -183,7 +183,7 @@ def extreme(kind: str, function: str) -> Combiner:
     """The highest or the lowest element; of floats also the highest bits without sign, which tell of NaN."""
     start = literal((LOWEST if function == "max" else HIGHEST)[kind], kind)
     if kind != "f32":
-        return folding(kind, function, start=(LOWEST if function == "max" else HIGHEST)[kind])
+        return folding(kind, f"{function}_{kind}", start=(LOWEST if function == "max" else HIGHEST)[kind])
 
     def absorb(variables: Sequence[str], items: Sequence[Item], _positions: Sequence[str]) -> list[str]:
         values = [item[0] for item in items]
@@ -204,7 +204,7 @@ def extreme(kind: str, function: str) -> Combiner:
 def place_of_extreme(kind: str, index_kind: str, *, highest: bool) -> Combiner:
     """The position of the first of the elements with the highest key: a number that orders them, NaN above all."""
     if kind == "f32":
-        key, key_kind = f"select({'' if highest else '-'}order({{0}}), 0x7fffffffi, is_nan({{0}}))", "i32"
+        key, key_kind = f"select({'' if highest else '~'}order({{0}}), 0x7fffffffi, is_nan({{0}}))", "i32"
     else:
         key, key_kind = ("{}" if highest else "(~{})"), kind
 
