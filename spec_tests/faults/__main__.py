@@ -17,6 +17,8 @@ ROOT = Path(__file__).parents[2]
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache", ".coverage*", ".hypothesis")
 PASSED, FAILED, NOT_COLLECTED = 0, 1, 2
 """What pytest ends with; anything else is no answer."""
+LONGEST = 300
+"""Seconds; a fault may keep tests from ending, which is noticed, too."""
 
 
 def holder(root, fault):
@@ -28,8 +30,8 @@ def holder(root, fault):
     return found[0]
 
 
-def is_found(root, fault, options):
-    """Whether the tests that concern a fault fail with it."""
+def what_happens(root, fault, options):
+    """What the tests that concern a fault do with it: found, or "MISSED"."""
     path = holder(root, fault)
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace(fault.old, fault.new), encoding="utf-8")
@@ -40,12 +42,16 @@ def is_found(root, fault, options):
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-n0", "-p", "no:cacheprovider", *options, *chosen, *tests]
     environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
     try:
-        run = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
+        run = subprocess.run(
+            command, cwd=root, env=environment, capture_output=True, text=True, check=False, timeout=LONGEST
+        )
+    except subprocess.TimeoutExpired:
+        return f"found, after {LONGEST} s without an end"
     finally:
         path.write_text(text, encoding="utf-8")
     if run.returncode not in {PASSED, FAILED, NOT_COLLECTED}:
         raise SystemExit(f"{fault.name}: pytest ended with {run.returncode}\n{run.stdout[-2000:]}{run.stderr[-2000:]}")
-    return run.returncode != PASSED
+    return "MISSED" if run.returncode == PASSED else "found"
 
 
 def main():
@@ -68,10 +74,10 @@ def main():
         root = Path(folder, "copy")
         shutil.copytree(ROOT, root, ignore=LEFT_OUT)
         for fault in chosen:
-            found = is_found(root, fault, options)
-            sys.stdout.write(f"{'found ' if found else 'MISSED'} {fault.name}\n")
+            outcome = what_happens(root, fault, options)
+            sys.stdout.write(f"{fault.name}: {outcome}\n")
             sys.stdout.flush()
-            missed += [] if found else [fault.name]
+            missed += [fault.name] if outcome == "MISSED" else []
     sys.stdout.write(f"{len(chosen) - len(missed)} of {len(chosen)} found\n")
 
 

@@ -100,13 +100,13 @@ def measure(files):
 
 def special_values(case):
     """Which kinds of special values a case has, and where."""
-    places = {**case.inputs, **{f"output {index}": tensor for index, tensor in enumerate(case.expected)}}
-    return {
-        (name, kind)
-        for name, tensors in places.items()
+    places = [
+        (name, decode(tensor))
+        for name, tensors in case.inputs.items()
         for tensor in (tensors if isinstance(tensors, list) else [tensors])
-        for kind in kinds_of(decode(tensor))
-    }
+    ]
+    places += [(f"output {index}", array) for index, array in enumerate(case.expected)]
+    return {(name, kind) for name, array in places for kind in kinds_of(array)}
 
 
 def kinds_of(array):
