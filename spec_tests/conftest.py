@@ -119,6 +119,12 @@ def options(request, backend):
     return {"gpu_device": request.getfixturevalue("shared_gpu")} if backend == "wgpu" else {"backend": backend}
 
 
+@pytest.fixture(scope="module")
+def elsewhere(request, backend):
+    """Likewise, for a context beside one whose device a test loses: contexts without a ``gpu_device`` share one."""
+    return {"gpu_device": request.getfixturevalue("shared_gpu")} if backend == "wgpu" else {"backend": backend}
+
+
 @pytest.fixture
 async def context(ml, options):
     """A context on each backend."""

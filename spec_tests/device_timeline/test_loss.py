@@ -12,7 +12,7 @@ from webnn_py.errors import DestroyedBufferError
 
 @pytest.fixture(scope="module")
 def options(backend):
-    """Each context has a device of its own: it will be lost."""
+    """No device of other tests: it will be lost."""
     return {"backend": backend}
 
 
@@ -113,8 +113,8 @@ async def test_a_device_that_goes_after_destroy_changes_nothing(device, context)
     assert "destroy() was called" in (await context.lost).message
 
 
-async def test_a_loss_leaves_other_contexts_alone_and_a_new_context_works(ml, device, context, options):
-    other = await ml.create_context(**options)
+async def test_a_loss_leaves_other_devices_alone_and_a_new_context_works(ml, device, context, options, elsewhere):
+    other = await ml.create_context(**elsewhere)
     kept = await filled(other, [1, 2])
     await device.lose()
     await context.lost

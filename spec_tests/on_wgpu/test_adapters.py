@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
-from webnn_py import MLGraphBuilder
+from webnn_py import MLGraphBuilder, NotSupportedError
 from webnn_py.device.on_wgpu import adapters, backend
 
 needs_adapter = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
@@ -75,3 +75,70 @@ async def test_64_bit_integers_are_refused_everywhere_where_the_adapter_has_none
             draw()
     graph = await builder.build({"y": builder.cast(x, "int32")})
     assert graph.output_descriptors["y"].data_type == "int32"
+
+
+# --- the option adapter --------------------------------------------------------------------------------------------
+
+
+class NamedAdapter:
+    def __init__(self, name, kind="DiscreteGPU"):
+        self.info = {"device": name, "adapter_type": kind}
+
+
+@pytest.fixture
+def three_gpus(monkeypatch):
+    """Two of one kind, and a software one."""
+    there = (NamedAdapter("H200"), NamedAdapter("H200"), NamedAdapter("llvmpipe", "CPU"))
+    monkeypatch.setattr(adapters, "adapters", lambda: there)
+    return there
+
+
+def test_an_adapter_is_found_by_its_index_or_a_part_of_its_name(three_gpus):
+    assert [adapters.find(index) for index in range(3)] == list(three_gpus)
+    assert adapters.find("LLVM") is three_gpus[2]
+    assert adapters.find("(software)") is three_gpus[2]
+
+
+@pytest.mark.usefixtures("three_gpus")
+def test_equal_adapters_are_told_apart_by_their_index_alone():
+    listed = r"There are 0: H200 \(DiscreteGPU\); 1: H200 \(DiscreteGPU\); 2: llvmpipe \(software\)$"
+    with pytest.raises(TypeError, match=rf"adapter is 'h200', which fits \[0, 1\]; give the index of one. {listed}"):
+        adapters.find("h200")
+
+
+@pytest.mark.usefixtures("three_gpus")
+@pytest.mark.parametrize("wanted", [3, "RTX"])
+def test_an_adapter_that_is_not_there_is_refused_with_those_that_are(wanted):
+    text = rf"adapter is {wanted!r}, and there is none of that index or name; there are 0: H200 .*; 2: llvmpipe"
+    with pytest.raises(NotSupportedError, match=text):
+        adapters.find(wanted)
+
+
+@needs_adapter
+async def test_a_context_runs_on_the_adapter_that_it_asks_for(ml, gpu):
+    names = [adapters.describe(adapter).adapter for adapter in adapters.adapters()]
+    for index, name in enumerate(names):
+        context = await ml.create_context(adapter=index)
+        assert context.backend.adapter == name
+        assert context._device.backend.device.adapter is adapters.adapters()[index]
+    if len(names) == 1:
+        context = await ml.create_context(adapter=gpu.backend.adapter.upper())
+        assert context._device.backend.device is gpu._device.backend.device
+
+
+@pytest.mark.usefixtures("no_adapters")
+async def test_without_any_adapter_the_option_says_what_to_install(ml):
+    with pytest.raises(NotSupportedError, match=r"create_context\(\): no adapter for WebGPU"):
+        await ml.create_context(adapter=0)
+
+
+@pytest.mark.parametrize("value", [True, -1, 2**32, 1.0, "", b"0", [0]], ids=repr)
+async def test_an_adapter_is_asked_for_by_an_index_or_a_text(ml, value):
+    with pytest.raises(TypeError, match=r"create_context\(\): adapter is .*; it must be an adapter's index, or a part"):
+        await ml.create_context(adapter=value)
+
+
+@needs_adapter
+async def test_a_gpu_device_has_its_adapter(ml, shared_gpu):
+    with pytest.raises(TypeError, match=r"create_context\(\): adapter is 0, and gpu_device is given"):
+        await ml.create_context(adapter=0, gpu_device=shared_gpu)

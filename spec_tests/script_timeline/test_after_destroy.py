@@ -13,7 +13,7 @@ from webnn_py import DestroyedBufferError, InvalidStateError, MLGraphBuilder, Un
 
 @pytest.fixture(scope="module")
 def options(backend):
-    """Each context has a device of its own: it will be lost."""
+    """No device of other tests: it will be lost."""
     return {"backend": backend}
 
 
@@ -147,8 +147,8 @@ async def test_the_first_reason_of_a_loss_is_the_one_that_is_kept(context, devic
 # --- other contexts --------------------------------------------------------------------------------------------------
 
 
-async def test_other_contexts_do_not_notice(ml, options, context, lose):
-    other = await ml.create_context(**options)
+async def test_other_contexts_do_not_notice(ml, elsewhere, context, lose):
+    other = await ml.create_context(**elsewhere)
     other_device = WatchedDevice(other)
     graph, x, y = await build_add_one(other, [2]), await filled(other, [1, 2]), await zeroed(other, [2])
     await other.drain()

@@ -108,8 +108,8 @@ async def test_a_context_that_was_destroyed(scene, cell):
 
 
 @cells(*[(*row, rf"{row[0]}\(\).*context is lost: ({'|'.join(REASONS.values())})") for row in LOST])
-async def test_a_context_whose_device_is_gone(ml, backend, cell):
-    scene = await set_scene(ml, {"backend": backend})
+async def test_a_context_whose_device_is_gone(ml, backend, elsewhere, cell):
+    scene = await set_scene(ml, {"backend": backend}, elsewhere)
     await WatchedDevice(scene.context).lose()
     await scene.context.lost
     await scene.context.drain()

@@ -46,9 +46,10 @@ class Scene:
         self.context.dispatch(**arguments)
 
 
-async def set_scene(ml: ML, options: dict[str, object]) -> Scene:
-    """Make everything, on contexts with these options; nothing is queued afterwards."""
-    context, other = [await ml.create_context(**options) for _ in range(2)]
+async def set_scene(ml: ML, options: dict[str, object], elsewhere: dict[str, object] | None = None) -> Scene:
+    """Make everything, on contexts with these options, the other's apart if given; nothing is queued afterwards."""
+    context = await ml.create_context(**options)
+    other = await ml.create_context(**(options if elsewhere is None else elsewhere))
     builder, foreign_builder = MLGraphBuilder(context), MLGraphBuilder(context)
     x, foreign_x = (b.input("x", data_type="float32", shape=[2]) for b in (builder, foreign_builder))
     scene = Scene(

@@ -82,7 +82,7 @@ class WatchedDevice:
         if self.backend.info.name == "numpy":
             self.backend.lost(f"{self.reason}: there is no such thing as a numpy device")
             return
-        assert self.backend._owned, "other tests run on this device; let the test have a device of its own"
+        assert self.backend._give_back is not None, "other tests run on this device; let the test have its own"
         if self.backend._watch._device is None:  # nobody listens to it any more
             destroy_and_log(self.backend)
             await self.quiet()

@@ -32,6 +32,7 @@ class DeviceOptions(TypedDict, total=False):
     """The options of this package's own devices as keywords of ``create_context()``, for type checkers."""
 
     gpu_device: object
+    adapter: int | str
     float16_accumulation: bool
 
 

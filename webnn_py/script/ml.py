@@ -94,7 +94,9 @@ class ML(Handle):
             **options: what only some devices have; None is as if not given. Without ``backend``, an option chooses
                 the device that has it. The device ``"wgpu"`` has
 
-                * ``gpu_device``: a ``wgpu.GPUDevice`` to run on.
+                * ``gpu_device``: a ``wgpu.GPUDevice`` to run on. Contexts without one share a device for each adapter.
+                * ``adapter``: which of several GPUs: its index in the list of ``webnn-py devices``, or a part of its
+                  name there.
                 * ``float16_accumulation``: whether products of float16 matrices and convolutions may be summed in
                   float16, which is faster and rounds every sum; otherwise sums are float32. Not in the
                   specification.

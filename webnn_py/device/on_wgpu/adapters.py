@@ -56,6 +56,29 @@ def choose(power_preference: str, *, software: bool) -> wgpu.GPUAdapter | None:
     return min(usable, key=rank, default=None)
 
 
+def find(wanted: int | str) -> wgpu.GPUAdapter | None:
+    """The adapter of an index, or the one whose name contains a text in whatever case; None where there is none at all.
+
+    Raises:
+        NotSupportedError: there is no such adapter.
+        TypeError: there are several.
+    """
+    there = adapters()
+    if not there:
+        return None
+    names = [_name(adapter.info) for adapter in there]
+    listed = "; ".join(f"{index}: {name}" for index, name in enumerate(names))
+    if isinstance(wanted, int):
+        fitting = [wanted] if wanted < len(there) else []
+    else:
+        fitting = [index for index, name in enumerate(names) if wanted.casefold() in name.casefold()]
+    if not fitting:
+        raise NotSupportedError(f"adapter is {wanted!r}, and there is none of that index or name; there are {listed}")
+    if len(fitting) > 1:
+        raise TypeError(f"adapter is {wanted!r}, which fits {fitting}; give the index of one. There are {listed}")
+    return there[fitting[0]]
+
+
 def request_device(adapter: wgpu.GPUAdapter) -> wgpu.GPUDevice:
     """A device with the adapter's own limits and the features that kernels use."""
     features = [name for name in WANTED_FEATURES if name in adapter.features]
@@ -74,11 +97,16 @@ def no_adapter() -> NotSupportedError:
 def describe(device: wgpu.GPUDevice | wgpu.GPUAdapter) -> BackendInfo:
     """Where a device runs, or one of an adapter would."""
     info: Any = device.info if isinstance(device, wgpu.GPUAdapter) else device.adapter.info
-    kind = "software" if info["adapter_type"] == "CPU" else info["adapter_type"]
     driver = " ".join(filter(None, (info["backend_type"], info["description"])))
     features = tuple(name for name in WANTED_FEATURES if name in device.features)
     limits = {name: device.limits[name] for name in WANTED_LIMITS if name in device.limits}
-    return BackendInfo("wgpu", f"{info['device']} ({kind})", driver, features, limits)
+    return BackendInfo("wgpu", _name(info), driver, features, limits)
+
+
+def _name(info: Any) -> str:
+    """What ``BackendInfo.adapter`` says."""
+    kind = "software" if info["adapter_type"] == "CPU" else info["adapter_type"]
+    return f"{info['device']} ({kind})"
 
 
 def features_of(device: wgpu.GPUDevice) -> Features:

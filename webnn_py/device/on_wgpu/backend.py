@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from itertools import pairwise
 from time import perf_counter
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import attrs
 import numpy as np
@@ -17,15 +17,16 @@ import wgpu
 from webnn_py.descriptors import DATA_TYPES, MAX_DIMENSION, MLOperandDataType, MLOperandDescriptor
 from webnn_py.device.backend import Capabilities, HostArray, Storage
 from webnn_py.device.on_wgpu import kernels  # noqa: F401 - enters every kernel into the table
-from webnn_py.device.on_wgpu.adapters import describe, features_of
+from webnn_py.device.on_wgpu.adapters import describe, features_of, request_device
 from webnn_py.device.on_wgpu.records.buffer import GRAIN, padded
 from webnn_py.device.on_wgpu.records.table import find
 from webnn_py.device.on_wgpu.runtime.buffer_sharing import LentBuffer, check_foreign, check_usable
 from webnn_py.device.on_wgpu.runtime.device_loss import DeviceLossWatch, to_nobody
 from webnn_py.device.on_wgpu.runtime.executable import WgpuGraph, upload
 from webnn_py.device.on_wgpu.runtime.memory import STORAGE, ReadbackPool
-from webnn_py.device.on_wgpu.runtime.native import NativeQueue, Ticket, untie
+from webnn_py.device.on_wgpu.runtime.native import NativeQueue, Ticket
 from webnn_py.device.on_wgpu.runtime.pipelines import Pipelines
+from webnn_py.device.on_wgpu.runtime.shared_devices import SharedDevices
 from webnn_py.graph import Graph
 from webnn_py.in_flight import InFlight
 from webnn_py.operators.declaration import Operator
@@ -40,21 +41,31 @@ LARGE_COPY: Final = 2**22
 COPYING_THREADS: Final = 4
 _COPIERS: Final = ThreadPoolExecutor(COPYING_THREADS, "webnn-downloads")
 
+SHARED_DEVICES: Final = SharedDevices(request_device)
+"""The devices of contexts that bring none, in this process."""
+
 
 class WgpuBackend:
-    """Runs graphs on a WebGPU device, which it owns or borrows.
+    """Runs graphs on a WebGPU device, which it shares with other contexts or borrows from the user.
 
     What is submitted runs in order on the GPU; reads and releases wait for their own part of it only.
+
+    Args:
+        device: the device.
+        give_back: called at the end, when nothing here uses a shared device any more; None for the user's.
+        float16_accumulation: whether products may be summed in float16.
     """
 
     overlapping = True
     lost: Callable[[str], None]
 
-    def __init__(self, device: wgpu.GPUDevice, *, owned: bool, float16_accumulation: bool) -> None:
+    def __init__(
+        self, device: wgpu.GPUDevice, *, give_back: Callable[[], None] | None, float16_accumulation: bool
+    ) -> None:
         self.info = describe(device)
         self.device = device
         self.lost = to_nobody
-        self._owned = owned
+        self._give_back = give_back
         self._features = attrs.evolve(features_of(device), float16_accumulation=float16_accumulation)
         self.capabilities = _capabilities(shader_int64=self._features.shader_int64, longest=_longest(device))
         self._queue = NativeQueue(device)
@@ -64,8 +75,18 @@ class WgpuBackend:
         self._waiting = trio.CapacityLimiter(2)
         self._unsubmitted: list[Storage] = []
         self._watch = DeviceLossWatch(device, self._say_lost)
-        if not owned:  # it may have been lost before; told soon, when somebody listens
+        if give_back is None:  # it may have been lost before; told soon, when somebody listens
             self._watch.look_soon("the device had been lost before the context was created")
+
+    @classmethod
+    def on_shared_device(cls, device: wgpu.GPUDevice, *, float16_accumulation: bool) -> Self:
+        """A backend on one of ``SHARED_DEVICES``, which it gives back at its end, or now when it cannot be made."""
+        give_back = partial(SHARED_DEVICES.give_back, device)
+        try:
+            return cls(device, give_back=give_back, float16_accumulation=float16_accumulation)
+        except BaseException:
+            give_back()
+            raise
 
     def _say_lost(self, reason: str) -> None:
         self.lost(f"the GPU device was lost: {reason}")
@@ -219,14 +240,13 @@ class WgpuBackend:
         """Nothing to do: what is submitted cannot be stopped."""
 
     def close(self) -> None:
-        """Drop the staging buffers and pipelines, and the device if it is ours."""
+        """Drop the staging buffers and pipelines, and give a shared device back."""
         self._watch.stop()
         self.lost = to_nobody
         self._staging.close()
         self._pipelines.close()
-        if self._owned:
-            self.device.destroy()
-            untie(self.device)
+        if self._give_back is not None:
+            self._give_back()
 
     async def _wait(self, ticket: Ticket) -> None:
         """Wait until the GPU has said something: first by looking, then in a worker thread."""

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import trio
 
-from webnn_py.descriptors import MAX_DIMENSION
+from webnn_py.descriptors import MAX_DIMENSION, unsigned_long
 from webnn_py.device.backend import Backend, BackendInfo, Capabilities
 from webnn_py.device.registry import DeviceOption, DeviceRecord, OpenRequest, Suitability
 from webnn_py.errors import NotSupportedError
@@ -23,27 +23,49 @@ def _probe(power_preference: str) -> Suitability:
 
 
 async def _open(request: OpenRequest) -> Backend:
-    gpu_device = request.options["gpu_device"]
-    device = await trio.to_thread.run_sync(_gpu_device, gpu_device, request.power_preference)
-    from webnn_py.device.on_wgpu.backend import WgpuBackend  # noqa: PLC0415 - loads wgpu
-
-    return WgpuBackend(device, owned=gpu_device is None, float16_accumulation=request.options["float16_accumulation"])
-
-
-def _gpu_device(given: object, power_preference: str) -> Any:
-    """A ``wgpu.GPUDevice``: the user's, or one of the adapter that suits best; drivers take their time."""
-    import wgpu  # noqa: PLC0415 - takes its time, too
-
-    from webnn_py.device.on_wgpu import adapters  # noqa: PLC0415 - likewise
-
+    options = request.options
+    given, wanted, float16_accumulation = (options[n] for n in ("gpu_device", "adapter", "float16_accumulation"))
+    if given is not None and wanted is not None:
+        raise TypeError(f"adapter is {wanted!r}, and gpu_device is given, which has its adapter; give one of the two")
     if given is not None:
-        if not isinstance(given, wgpu.GPUDevice):
-            raise TypeError(f"gpu_device is {given!r}; it must be a wgpu.GPUDevice")
-        return given
-    adapter = adapters.choose(power_preference, software=True)
+        device = await trio.to_thread.run_sync(_checked_device, given)
+        from webnn_py.device.on_wgpu.backend import WgpuBackend  # noqa: PLC0415 - loads wgpu
+
+        return WgpuBackend(device, give_back=None, float16_accumulation=float16_accumulation)
+    device = await trio.to_thread.run_sync(_take_shared_device, wanted, request.power_preference)
+    from webnn_py.device.on_wgpu.backend import WgpuBackend  # noqa: PLC0415 - likewise
+
+    return WgpuBackend.on_shared_device(device, float16_accumulation=float16_accumulation)
+
+
+def _checked_device(given: object) -> Any:
+    """The user's ``wgpu.GPUDevice``."""
+    import wgpu  # noqa: PLC0415 - takes its time
+
+    if not isinstance(given, wgpu.GPUDevice):
+        raise TypeError(f"gpu_device is {given!r}; it must be a wgpu.GPUDevice")
+    return given
+
+
+def _take_shared_device(wanted: int | str | None, power_preference: str) -> Any:
+    """The device of the adapter that is asked for, or that suits best; drivers take their time."""
+    from webnn_py.device.on_wgpu import adapters  # noqa: PLC0415 - loads wgpu
+
+    adapter = adapters.choose(power_preference, software=True) if wanted is None else adapters.find(wanted)
     if adapter is None:
         raise adapters.no_adapter()
-    return adapters.request_device(adapter)
+    from webnn_py.device.on_wgpu.backend import SHARED_DEVICES  # noqa: PLC0415 - loads the kernels
+
+    return SHARED_DEVICES.take(adapter)
+
+
+def _index_or_name(value: object) -> int | str:
+    if isinstance(value, str) and value:
+        return value
+    try:
+        return unsigned_long(value)
+    except TypeError:
+        raise TypeError(f"is {value!r}; it must be an adapter's index, or a part of its name") from None
 
 
 def _adapters() -> Sequence[BackendInfo]:
@@ -73,6 +95,12 @@ RECORD: Final = DeviceRecord(
     capabilities=_capabilities,
     options=(
         DeviceOption("gpu_device", "a ``wgpu.GPUDevice`` to run on, which stays the user's"),
+        DeviceOption(
+            "adapter",
+            "which of several GPUs: its index in the list of ``webnn-py devices``, or a part of its name there; "
+            "otherwise the one that suits ``power_preference`` best",
+            convert=_index_or_name,
+        ),
         DeviceOption(
             "float16_accumulation",
             "whether products of float16 matrices and convolutions may be summed in float16, which is faster and "

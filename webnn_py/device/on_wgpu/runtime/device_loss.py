@@ -38,8 +38,9 @@ class DeviceLossWatch:
     def look(self, reason: str = "") -> None:
         """Ask the device; call from the trio thread."""
         if self._is_lost():
-            say = self._say
+            device, say = self._device, self._say
             self.stop()
+            _LISTENER.wake(reason, device)  # other contexts may be on it, too
             say(reason or "the device was destroyed or its driver failed")
 
     def _is_lost(self) -> bool:
@@ -93,8 +94,13 @@ class _Listener(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         text = record.getMessage()
         if "device was lost" in text.lower():
-            for watch in self._all():
-                watch.look_soon(" ".join(text.split()))
+            self.wake(" ".join(text.split()))
+
+    def wake(self, reason: str, device: wgpu.GPUDevice | None = None) -> None:
+        """Have the watches of a device look, or all of them; call from any thread."""
+        for watch in self._all():
+            if device is None or watch._device is device:
+                watch.look_soon(reason)
 
     def _all(self) -> list[DeviceLossWatch]:
         with self._changing:

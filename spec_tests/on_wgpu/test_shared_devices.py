@@ -1,0 +1,285 @@
+"""Contexts on one adapter have one GPU device in common, and nothing else."""
+
+import threading
+
+import numpy as np
+import pytest
+import trio
+import wgpu
+
+import webnn_py
+from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
+from spec_tests.support.buffers import filled, zeroed
+from spec_tests.support.drawing import build_add_number, build_add_one
+from spec_tests.support.watched_device import destroy_and_log
+from webnn_py import UnknownError
+from webnn_py.device.on_wgpu import backend as wgpu_backend
+from webnn_py.device.on_wgpu.adapters import choose, request_device
+from webnn_py.device.on_wgpu.runtime.memory import STORAGE
+from webnn_py.device.on_wgpu.runtime.native import is_lost
+from webnn_py.device.on_wgpu.runtime.shared_devices import SharedDevices
+
+pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
+
+LONG_ENOUGH = 60
+"""Seconds after which a thread that a test holds goes on, so that a failure does not hang."""
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """The GPU devices that contexts opened, by themselves and from now on."""
+    devices = []
+
+    def open_and_note(adapter):
+        devices.append(request_device(adapter))
+        return devices[-1]
+
+    monkeypatch.setattr(wgpu_backend, "SHARED_DEVICES", SharedDevices(open_and_note))
+    return devices
+
+
+@pytest.fixture
+def open_context(ml):
+    return lambda **options: ml.create_context(backend="wgpu", **options)
+
+
+async def end(context):
+    context.destroy()
+    await context.device_timeline.wait_ended()
+    await trio.testing.wait_all_tasks_blocked()
+
+
+async def add(context, graph, numbers):
+    source, target = await filled(context, numbers), await zeroed(context, [len(numbers)])
+    context.dispatch(graph, {"x": source}, {"y": target})
+    result = await context.read_buffer(target)
+    source.destroy()
+    target.destroy()
+    return result.tolist()
+
+
+async def test_contexts_that_open_at_once_open_one_device(open_context, opened):
+    promises = [open_context(), open_context(), open_context(power_preference="low-power")]
+    contexts = [await promise for promise in promises]
+    assert len(opened) == 1
+    assert {context._device.backend.device for context in contexts} == set(opened)
+
+
+async def test_the_last_context_destroys_the_device_and_the_next_opens_another(open_context, opened):
+    first, second = await open_context(), await open_context()
+    await end(first)
+    assert not is_lost(opened[0])
+    await end(second)
+    assert is_lost(opened[0])
+    third = await open_context()
+    assert len(opened) == 2
+    assert await add(third, await build_add_one(third, [2]), [1, 2]) == [2, 3]
+
+
+@pytest.mark.usefixtures("opened")
+async def test_the_end_of_a_context_does_not_disturb_one_in_the_middle_of_its_work(open_context):
+    ending, working = await open_context(), await open_context()
+    graphs = [await build_add_one(context, [2]) for context in (ending, working)]
+    source, target = await filled(working, [1, 2]), await zeroed(working, [2])
+    sources = await filled(ending, [5, 6]), await zeroed(ending, [2])
+    working.dispatch(graphs[1], {"x": source}, {"y": target})
+    ending.dispatch(graphs[0], {"x": sources[0]}, {"y": sources[1]})
+    read = working.read_buffer(target)
+    ending.destroy()
+    building = build_add_number(working, 5, [2])
+    np.testing.assert_array_equal(await read, [2, 3])
+    await ending.device_timeline.wait_ended()
+    assert await add(working, await building, [1, 2]) == [6, 7]
+    assert working.lost.state == "pending"
+
+
+@pytest.mark.usefixtures("opened")
+async def test_each_context_counts_its_own_memory(open_context):
+    first, second = await open_context(), await open_context()
+    kept, held = await zeroed(first, [25]), await zeroed(second, [50])
+    await build_add_number(second, 1, [2])
+    await second.read_buffer(held)
+    counted = [context.statistics() for context in (first, second)]
+    assert [(one.live_buffers, one.live_bytes, one.host_copies) for one in counted] == [(1, 100, 0), (1, 200, 1)]
+    await end(first)
+    assert kept._destroyed
+    assert (first.statistics().live_bytes, second.statistics().live_bytes) == (0, 200)
+
+
+async def test_the_loss_of_the_device_is_told_to_each_of_its_contexts_once_and_the_next_works(open_context, opened):
+    contexts = [await open_context() for _ in range(3)]
+    told = {context: [] for context in contexts}
+    for context in contexts:
+        say = context._device.backend.lost
+        context._device.backend.lost = lambda message, context=context, say=say: (
+            told[context].append(message),
+            say(message),
+        )
+    destroy_and_log(contexts[0]._device.backend)
+    fresh = await open_context()  # before anybody has heard of it
+    with trio.fail_after(60):
+        messages = [(await context.lost).message for context in contexts]
+    assert all("the GPU device was lost" in message for message in messages)
+    assert [len(messages) for messages in told.values()] == [1, 1, 1]
+    assert len(opened) == 2
+    assert await add(fresh, await build_add_one(fresh, [2]), [1, 2]) == [2, 3]
+    for context in contexts:
+        await context.device_timeline.wait_ended()
+    assert not is_lost(opened[1])
+    assert await open_context() is not None
+    assert len(opened) == 2, "the old device's end has not put the fresh one away"
+
+
+async def test_one_context_noticing_the_loss_tells_the_others(open_context, opened):
+    """They need not wait until the thread asks that asks all devices now and then."""
+    first, second = await open_context(), await open_context()
+    x = await filled(first, [1, 2])
+    opened[0].destroy()
+    first._device.backend._watch.look()
+    await trio.testing.wait_all_tasks_blocked()
+    assert [context.lost.state for context in (first, second)] == ["fulfilled", "fulfilled"]
+    assert x._destroyed
+
+
+async def test_an_error_of_one_context_is_not_told_by_another(open_context):
+    adapter_device = (await open_context())._device.backend.device
+    clumsy, careful = await open_context(), await open_context()
+    graphs = [await build_add_one(context, [2]) for context in (clumsy, careful)]
+    theirs = adapter_device.create_buffer(size=32, usage=STORAGE)
+    source, target = clumsy.import_buffer(theirs, data_type="float32", shape=[2]), await zeroed(clumsy, [2])
+    x, y = await filled(careful, [1, 2]), await zeroed(careful, [2])
+    theirs.destroy()
+    careful.dispatch(graphs[1], {"x": x}, {"y": y})
+    clumsy.dispatch(graphs[0], {"x": source}, {"y": target})
+    with pytest.raises(UnknownError, match="has been destroyed"):
+        await clumsy.read_buffer(target)
+    np.testing.assert_array_equal(await careful.read_buffer(y), [2, 3])
+
+
+@pytest.mark.usefixtures("opened")
+async def test_a_failed_submission_of_one_context_leaves_what_another_has_collected(open_context, monkeypatch):
+    failing, working = await open_context(), await open_context()
+    graphs = [await build_add_one(context, [2]) for context in (failing, working)]
+    buffers = [(await filled(context, [1, 2]), await zeroed(context, [2])) for context in (failing, working)]
+
+    def fail(*_):
+        raise wgpu.GPUOutOfMemoryError("Not enough memory left.")
+
+    monkeypatch.setattr(failing._device.backend._queue, "_submit", fail)
+    for context, graph, (x, y) in zip((failing, working), graphs, buffers, strict=True):
+        context.dispatch(graph, {"x": x}, {"y": y})
+    reads = [context.read_buffer(y) for context, (_, y) in zip((failing, working), buffers, strict=True)]
+    with pytest.raises(UnknownError, match="Not enough memory"):
+        await reads[0]
+    np.testing.assert_array_equal(await reads[1], [2, 3])
+
+
+def test_programs_in_two_threads_share_a_device_and_end_by_themselves(opened):
+    """Each thread has its own event loop, as the blocking form of sessions has."""
+    may_end, both_are_open = threading.Event(), threading.Barrier(2, timeout=LONG_ENOUGH)
+    results = {}
+
+    async def program(name, wait):
+        async with webnn_py.open_ml() as ml:
+            context = await ml.create_context(backend="wgpu")
+            await trio.to_thread.run_sync(both_are_open.wait)
+            await trio.to_thread.run_sync(wait)
+            graph = await build_add_number(context, 3, [2])
+            results[name] = [await add(context, graph, [number, number]) for number in range(20)]
+        may_end.set()
+
+    def wait_for_the_end_of_the_other():
+        assert may_end.wait(LONG_ENOUGH), "the other program did not end"
+
+    threads = [
+        threading.Thread(target=trio.run, args=(program, *arguments))
+        for arguments in (("first", lambda: None), ("second", wait_for_the_end_of_the_other))
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(2 * LONG_ENOUGH)
+    assert len(opened) == 1
+    expected = [[number + 3.0] * 2 for number in range(20)]
+    assert results == {"first": expected, "second": expected}
+
+
+# --- the books, with what happens at the same time -----------------------------------------------------------------
+
+
+@pytest.fixture
+def books():
+    """Shared devices whose opening a test can hold: ``begun`` is set when it begins, and waits for ``may_go``."""
+    devices = SharedDevices(
+        lambda adapter: (devices.begun.set(), devices.may_go.wait(LONG_ENOUGH), open_one(adapter))[2]
+    )
+    devices.begun, devices.may_go, devices.opened = threading.Event(), threading.Event(), []
+    devices.may_go.set()
+
+    def open_one(adapter):
+        devices.opened.append(request_device(adapter))
+        return devices.opened[-1]
+
+    return devices
+
+
+def test_a_device_that_is_being_closed_is_not_given_out(books, monkeypatch):
+    """Destroying takes long: whoever comes meanwhile gets a fresh one."""
+    adapter = choose("default", software=True)
+    first = books.take(adapter)
+    given = []
+    destroy = first.destroy
+    monkeypatch.setattr(first, "destroy", lambda: (given.append(books.take(adapter)), destroy()))
+    books.give_back(first)
+    assert given == [books.opened[1]]
+    assert not is_lost(given[0])
+    books.give_back(given[0])
+
+
+def test_the_loss_of_an_old_device_while_a_new_one_opens_leaves_the_new_one(books):
+    adapter = choose("default", software=True)
+    old = books.take(adapter)
+    old.destroy()
+    books.begun.clear()
+    books.may_go.clear()
+    given = []
+    thread = threading.Thread(target=lambda: given.append(books.take(adapter)))
+    thread.start()
+    assert books.begun.wait(LONG_ENOUGH), "no fresh device is opened in place of the lost one"
+    books.give_back(old)
+    books.may_go.set()
+    thread.join(LONG_ENOUGH)
+    assert given == [books.opened[1]]
+    assert books.take(adapter) is given[0]
+    books.give_back(given[0])
+    assert not is_lost(given[0])
+    books.give_back(given[0])
+
+
+def test_an_adapter_that_fails_to_open_does_so_for_each_and_then_may_work(monkeypatch):
+    failing = [wgpu.GPUError("busy"), wgpu.GPUError("still busy")]
+
+    def open_device(adapter):
+        if failing:
+            raise failing.pop(0)
+        return request_device(adapter)
+
+    books = SharedDevices(open_device)
+    adapter = choose("default", software=True)
+    for text in ("busy", "still busy"):
+        with pytest.raises(wgpu.GPUError, match=f"^{text}$"):
+            books.take(adapter)
+    books.give_back(books.take(adapter))
+
+
+async def test_a_context_that_cannot_be_made_gives_its_device_back(open_context, opened, monkeypatch):
+    def fail(_device):
+        raise RuntimeError("no name")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(wgpu_backend, "describe", fail)
+        with pytest.raises(webnn_py.NotSupportedError, match="no name"):
+            await open_context()
+    assert not wgpu_backend.SHARED_DEVICES._users
+    await open_context()
+    assert len(opened) == 2
