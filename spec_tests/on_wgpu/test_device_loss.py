@@ -7,6 +7,7 @@ import pytest
 import trio
 
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
+from spec_tests.support.buffers import zeroed
 from spec_tests.support.drawing import build_add_number, build_add_one
 from spec_tests.support.four_floats import ONES, buffers
 from spec_tests.support.watched_device import quiet
@@ -47,6 +48,9 @@ FIRST = {
     "a dispatch as before": lambda s: s.gpu.dispatch(s.graph, {"x": s.x}, {"y": s.y}),
     "a dispatch with other buffers": lambda s: s.gpu.dispatch(s.graph, {"x": s.y}, {"y": s.x}),
     "read_buffer": lambda s: s.gpu.read_buffer(s.x),
+    "copy_buffer": lambda s: s.gpu.copy_buffer(s.x, s.y),
+    "copy_buffer by a kernel": lambda s: s.gpu.copy_buffer(s.bytes, s.bytes, destination_offset=5, count=2),
+    "clear_buffer": lambda s: s.gpu.clear_buffer(s.x),
     "create_buffer": lambda s: s.gpu.create_buffer(data_type="int8", shape=[1]),
     "create_constant_buffer": lambda s: s.gpu.create_constant_buffer(ONES, data_type="float32", shape=[4]),
     "build": lambda s: build_add_number(s.gpu, 7, [3, 5]),
@@ -58,13 +62,14 @@ FIRST = {
 async def test_whatever_touches_a_lost_device_first_notices_the_loss(gpu, what):
     graph = await build_add_one(gpu, [4])
     x, y = await buffers(gpu, 2)
+    eight = await zeroed(gpu, [8], "int8")
     gpu.dispatch(graph, {"x": x}, {"y": y})
     np.testing.assert_array_equal(
         await gpu.read_buffer(y), ONES
     )  # now everything that a dispatch and a read need is there
     gpu._device.backend.device.destroy()
 
-    answer = FIRST[what](SimpleNamespace(gpu=gpu, graph=graph, x=x, y=y))
+    answer = FIRST[what](SimpleNamespace(gpu=gpu, graph=graph, x=x, y=y, bytes=eight))
     await quiet(gpu)
 
     assert gpu.lost.state == "fulfilled", f"{what} did not notice that the device is lost"

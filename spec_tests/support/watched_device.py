@@ -10,7 +10,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from webnn_py import MLContext
 
-STEPS: Final = ("allocate", "write", "read", "compile", "dispatch")
+STEPS: Final = ("allocate", "write", "read", "copy", "clear", "compile", "dispatch")
 ENDS: Final = ("free", "release_graph", "stop", "close")
 REASONS: Final = {"numpy": "driver reset", "wgpu": "the GPU device was lost"}
 """How the message of a loss begins, by backend."""

@@ -168,6 +168,42 @@ class Backend(Protocol):
         """The last release has run."""
 
 
+@attrs.frozen
+class CopyRegion:
+    """Which elements of a buffer are copied to where in another; all of it in row-major order.
+
+    Attributes:
+        source_offset: the first element that is read.
+        destination_offset: the first element that is written.
+        count: how many there are.
+    """
+
+    source_offset: int
+    destination_offset: int
+    count: int
+
+    @property
+    def of_source(self) -> slice:
+        """What is read."""
+        return slice(self.source_offset, self.source_offset + self.count)
+
+    @property
+    def of_destination(self) -> slice:
+        """What is written."""
+        return slice(self.destination_offset, self.destination_offset + self.count)
+
+
+@runtime_checkable
+class Copies(Protocol):
+    """A backend that copies between buffers and clears them on the device; with others bytes go through the host."""
+
+    def copy(self, source: Storage, destination: Storage, region: CopyRegion) -> Awaitable[None] | None:
+        """Copy elements between two storages of one data type, or within one, where the ranges do not overlap."""
+
+    def clear(self, storage: Storage) -> Awaitable[None] | None:
+        """Set all bytes to zero."""
+
+
 @runtime_checkable
 class Lends(Protocol):
     """A backend whose memory can be shared with a user's own GPU work."""

@@ -13,11 +13,15 @@ from typing import Any
 import attrs
 import trio
 
-from webnn_py.device.backend import Backend, CompiledGraph, HostArray, Lends, Memory, Storage
+from webnn_py.device.backend import Backend, CompiledGraph, Copies, CopyRegion, HostArray, Lends, Memory, Storage
+from webnn_py.device.copying import CopiesThroughHost
 from webnn_py.device.expansion import expand, needs_expansion
 from webnn_py.errors import UnknownError
 from webnn_py.graph import Constant, Graph
 from webnn_py.in_flight import InFlight
+
+Step = Callable[[], Awaitable[None] | None]
+"""A step of a device: done when it returns None, else when what it returns has been awaited."""
 
 
 @attrs.frozen
@@ -79,9 +83,13 @@ class Device:
         self.live_buffers = 0
         self.live_bytes = 0
         self.host_copies = 0
+        self._copies: Copies = backend if isinstance(backend, Copies) else CopiesThroughHost(backend, self._count_copy)
         self._lent: dict[Storage, None] = {}
         # Its own limiter: threads of the user's must not keep a device from finishing.
         self._expanding = trio.CapacityLimiter(1)
+
+    def _count_copy(self) -> None:
+        self.host_copies += 1
 
     def statistics(self) -> DeviceStatistics:
         """A frozen look at the books."""
@@ -125,15 +133,7 @@ class Device:
         if storage.lent is not None:
             return _when_back([storage], lambda: self.write(storage, data))
         self.host_copies += 1
-        try:
-            pending = self.backend.write(storage, data)
-        except Exception as error:  # noqa: BLE001 - whatever it is, a later read tells it
-            _mark([storage], f"write_buffer() failed: {_text(error)}")
-            return None
-        if pending is None:
-            storage.failure = None
-            return None
-        return _finish([storage], pending, "write_buffer()")
+        return _write([storage], partial(self.backend.write, storage, data), "write_buffer()")
 
     def read(self, storage: Storage, readback: Readback) -> Awaitable[None] | None:
         """Copy the contents of ``storage`` into ``readback``.
@@ -154,6 +154,27 @@ class Device:
 
     async def _finish_read(self, data: Awaitable[HostArray], readback: Readback) -> None:
         readback.put(await data)
+
+    def copy(self, source: Storage, destination: Storage, region: CopyRegion) -> Awaitable[None] | None:
+        """Copy elements; a failure, or a source that is marked, marks ``destination``.
+
+        A mark that ``destination`` has stays unless all of it is overwritten.
+        """
+        lent = [storage for storage in (source, destination) if storage.lent is not None]
+        if lent:
+            return _when_back(lent, lambda: self.copy(source, destination, region))
+        if source.failure is not None:
+            _mark([destination], f"the source of a copy_buffer() holds no data, because {source.failure}")
+            return None
+        is_whole = region.count == destination.descriptor.element_count
+        copy = partial(self._copies.copy, source, destination, region)
+        return _write([destination], copy, "copy_buffer()", is_whole=is_whole)
+
+    def clear(self, storage: Storage) -> Awaitable[None] | None:
+        """Set all bytes to zero; a failure marks ``storage``."""
+        if storage.lent is not None:
+            return _when_back([storage], lambda: self.clear(storage))
+        return _write([storage], partial(self._copies.clear, storage), "clear_buffer()")
 
     def release(self, storage: Storage) -> Awaitable[None] | None:
         """Let go of the memory of ``storage``, if it has any."""
@@ -250,16 +271,8 @@ class Device:
             if storage.failure is not None:
                 _mark(outputs.values(), f"the input {name!r} of a dispatch() holds no data, because {storage.failure}")
                 return None
-        try:
-            pending = self.backend.dispatch(handle.compiled, inputs, outputs)
-        except Exception as error:  # noqa: BLE001 - whatever it is, a later read tells it
-            _mark(outputs.values(), f"dispatch() failed: {_text(error)}")
-            return None
-        if pending is None:
-            for storage in outputs.values():
-                storage.failure = None
-            return None
-        return _finish(outputs.values(), pending, "dispatch()")
+        run = partial(self.backend.dispatch, handle.compiled, inputs, outputs)
+        return _write(outputs.values(), run, "dispatch()")
 
     def release_graph(self, handle: GraphHandle) -> Awaitable[None] | None:
         """Let go of a graph's memory, if it was compiled."""
@@ -307,7 +320,7 @@ def _like(pending: Awaitable[object], rest: Awaitable[None]) -> Awaitable[None]:
     return InFlight(rest) if isinstance(pending, InFlight) else rest
 
 
-async def _when_back(storages: Iterable[Storage], step: Callable[[], Awaitable[None] | None]) -> None:
+async def _when_back(storages: Iterable[Storage], step: Step) -> None:
     """Wait until memory that is lent out has come back, then take the step."""
     for storage in storages:
         if storage.lent is not None:
@@ -326,17 +339,31 @@ def captured_storages(graph: Graph) -> list[Storage]:
     return list(storages)
 
 
-async def _finish(storages: Iterable[Storage], pending: Awaitable[None], method: str) -> None:
+def _write(storages: Iterable[Storage], step: Step, method: str, *, is_whole: bool = True) -> Awaitable[None] | None:
+    """Take a step that writes ``storages``: a failure marks them, a success clears their marks if it ``is_whole``."""
+    try:
+        pending = step()
+    except Exception as error:  # noqa: BLE001 - whatever it is, a later read tells it
+        _mark(storages, f"{method} failed: {_text(error)}")
+        return None
+    if pending is not None:
+        return _finish(storages, pending, method, is_whole=is_whole)
+    if is_whole:
+        _mark(storages, None)
+    return None
+
+
+async def _finish(storages: Iterable[Storage], pending: Awaitable[None], method: str, *, is_whole: bool) -> None:
     try:
         await pending
     except Exception as error:  # noqa: BLE001 - whatever it is, a later read tells it
         _mark(storages, f"{method} failed: {_text(error)}")
     else:
-        for storage in storages:
-            storage.failure = None
+        if is_whole:
+            _mark(storages, None)
 
 
-def _mark(storages: Iterable[Storage], failure: str) -> None:
+def _mark(storages: Iterable[Storage], failure: str | None) -> None:
     for storage in storages:
         storage.failure = failure
 

@@ -24,6 +24,7 @@ from webnn_py.errors import InvalidStateError
 from webnn_py.handle import Handle
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.script.checks import buffer_descriptor, check_descriptor, named_buffers, rejected, storages, unknown
+from webnn_py.script.copying import CopiesBuffers
 from webnn_py.script.graph import MLGraph
 from webnn_py.script.interop import SharesBuffers
 from webnn_py.script.limits import op_support_limits
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 
 @final
-class MLContext(Handle, SharesBuffers):
+class MLContext(Handle, CopiesBuffers, SharesBuffers):
     """A device and its timeline (section "MLContext interface"); made by :meth:`ML.create_context`.
 
     Methods that the IDL types ``Promise`` act when they are called: what they ask for is enqueued on the device

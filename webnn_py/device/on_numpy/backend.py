@@ -10,7 +10,7 @@ import numpy as np
 import trio
 
 from webnn_py.descriptors import BYTES_PER_ELEMENT, MLOperandDataType, MLOperandDescriptor
-from webnn_py.device.backend import BackendInfo, Capabilities, HostArray, Storage
+from webnn_py.device.backend import BackendInfo, Capabilities, CopyRegion, HostArray, Storage
 from webnn_py.device.on_numpy import kernels  # noqa: F401 - enters every kernel into the table
 from webnn_py.device.on_numpy.executable import NumpyGraph
 from webnn_py.device.on_numpy.table import find
@@ -73,6 +73,19 @@ class NumpyBackend:
         if array.nbytes > THREAD_SECONDS * COPY_BYTES_PER_SECOND:
             return self._in_thread(array.copy)
         return array.copy()
+
+    def copy(self, source: Storage, destination: Storage, region: CopyRegion) -> Coroutine[Any, Any, None] | None:
+        """Copy from array to array."""
+        taken: HostArray = source.data.reshape(-1)[region.of_source]
+        target = destination.data.reshape(-1)[region.of_destination]
+        if taken.nbytes > THREAD_SECONDS * COPY_BYTES_PER_SECOND:
+            return self._in_thread(lambda: np.copyto(target, taken))
+        np.copyto(target, taken)
+        return None
+
+    def clear(self, storage: Storage) -> None:
+        """Take fresh zeros for the contents, which the system hands out as they are touched."""
+        self.write(storage, self.allocate(storage.descriptor))
 
     def free(self, data: HostArray) -> None:
         """Nothing to do: the array goes with its last reference."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from itertools import pairwise
@@ -14,17 +14,18 @@ import numpy as np
 import trio
 import wgpu
 
-from webnn_py.descriptors import DATA_TYPES, MAX_DIMENSION, MLOperandDataType, MLOperandDescriptor
-from webnn_py.device.backend import Capabilities, HostArray, Storage
+from webnn_py.descriptors import BYTES_PER_ELEMENT, DATA_TYPES, MAX_DIMENSION, MLOperandDataType, MLOperandDescriptor
+from webnn_py.device.backend import Capabilities, CopyRegion, HostArray, Storage
 from webnn_py.device.on_wgpu import kernels  # noqa: F401 - enters every kernel into the table
 from webnn_py.device.on_wgpu.adapters import describe, features_of, request_device
 from webnn_py.device.on_wgpu.records.buffer import GRAIN, padded
 from webnn_py.device.on_wgpu.records.table import find
+from webnn_py.device.on_wgpu.runtime.buffer_copies import BufferCopies, Span
 from webnn_py.device.on_wgpu.runtime.buffer_sharing import LentBuffer, check_foreign, check_usable
 from webnn_py.device.on_wgpu.runtime.device_loss import DeviceLossWatch, to_nobody
 from webnn_py.device.on_wgpu.runtime.executable import WgpuGraph, upload
 from webnn_py.device.on_wgpu.runtime.memory import STORAGE, ReadbackPool
-from webnn_py.device.on_wgpu.runtime.native import NativeQueue, Ticket
+from webnn_py.device.on_wgpu.runtime.native import BufferClear, NativeQueue, Ticket
 from webnn_py.device.on_wgpu.runtime.pipelines import Pipelines
 from webnn_py.device.on_wgpu.runtime.shared_devices import SharedDevices
 from webnn_py.graph import Graph
@@ -71,9 +72,10 @@ class WgpuBackend:
         self._queue = NativeQueue(device)
         self._pipelines = Pipelines.of(device)
         self._staging = ReadbackPool(device)
+        self._copies = BufferCopies(device)
         self._compiling = trio.CapacityLimiter(1)
         self._waiting = trio.CapacityLimiter(2)
-        self._unsubmitted: list[Storage] = []
+        self._unsubmitted: list[tuple[str, Iterable[Storage]]] = []
         self._watch = DeviceLossWatch(device, self._say_lost)
         if give_back is None:  # it may have been lost before; told soon, when somebody listens
             self._watch.look_soon("the device had been lost before the context was created")
@@ -143,6 +145,37 @@ class WgpuBackend:
         self._staging.give_back(staging)
         return data
 
+    def copy(self, source: Storage, destination: Storage, region: CopyRegion) -> Coroutine[Any, Any, None] | None:
+        """Launch a copy like a dispatch; the first that needs a kernel compiles it in a worker thread."""
+        size = BYTES_PER_ELEMENT[source.descriptor.data_type]
+        count = region.count * size
+        taken = Span(source.data, region.source_offset * size, count, source.descriptor.byte_length)
+        target = Span(destination.data, region.destination_offset * size, count, destination.descriptor.byte_length)
+        if taken.overlaps(target):  # two imports of one GPU buffer
+            raise ValueError("source and destination overlap: they are imported from one GPU buffer")
+        launch = partial(self._launch_copy, (source, destination), taken, target)
+        if self._copies.needs_kernel(taken, target) and not self._copies.is_prepared:
+            return self._launch_when_prepared(launch)
+        launch()
+        return None
+
+    async def _launch_when_prepared(self, launch: Callable[[], None]) -> None:
+        try:
+            await trio.to_thread.run_sync(self._copies.prepare, limiter=self._compiling)
+        except wgpu.GPUError:
+            self._watch.look()
+            raise
+        launch()
+
+    def _launch_copy(self, storages: tuple[Storage, Storage], source: Span, target: Span) -> None:
+        launch = lambda: self._queue.launch(list(self._copies.commands(source, target)))  # noqa: E731
+        self._launch("copy_buffer()", storages, storages[1:], launch)
+
+    def clear(self, storage: Storage) -> None:
+        """Clear like a dispatch."""
+        command = BufferClear(storage.data, -(-storage.descriptor.byte_length // 4) * 4)
+        self._launch("clear_buffer()", [storage], [storage], partial(self._queue.launch, [command]))
+
     def free(self, data: wgpu.GPUBuffer) -> InFlight[None]:
         """Destroy a buffer once the GPU has finished with everything submitted so far."""
         return InFlight(self._free(data, self._work_done()))
@@ -182,13 +215,19 @@ class WgpuBackend:
 
         Those that use a user's buffer are submitted by themselves and at once, before the user can destroy it.
         """
-        borrowed = [storage for storage in (*inputs.values(), *outputs.values()) if storage.is_borrowed]
+        storages = (*inputs.values(), *outputs.values())
+        self._launch("dispatch()", storages, outputs.values(), partial(compiled.run, inputs, outputs))
+
+    def _launch(
+        self, method: str, storages: Iterable[Storage], written: Iterable[Storage], launch: Callable[[], None]
+    ) -> None:
+        borrowed = [storage for storage in storages if storage.is_borrowed]
         if borrowed:
             self.flush()
-        self._unsubmitted += outputs.values()
+        self._unsubmitted.append((method, written))
         try:
             self._check_usable(*borrowed)
-            compiled.run(inputs, outputs)
+            launch()
             if borrowed:
                 self._submit(self._queue.submit)
         except wgpu.GPUError as error:
@@ -214,8 +253,9 @@ class WgpuBackend:
         self._unsubmitted = []
 
     def _mark_unsubmitted(self, error: wgpu.GPUError) -> None:
-        for storage in self._unsubmitted:
-            storage.failure = f"dispatch() failed: {error}"
+        for method, written in self._unsubmitted:
+            for storage in written:
+                storage.failure = f"{method} failed: {error}"
         self._unsubmitted = []
 
     def _work_done(self) -> Ticket:

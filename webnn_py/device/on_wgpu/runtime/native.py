@@ -10,10 +10,12 @@ Errors of all calls in a ``checked`` block are raised at its end, as wgpu-py's o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 from threading import RLock
-from typing import Any
+from typing import Any, cast
 
+import attrs
 import wgpu
 from wgpu.backends.wgpu_native import _api, _helpers
 from wgpu.backends.wgpu_native._ffi import ffi, lib
@@ -122,6 +124,41 @@ def is_lost(device: wgpu.GPUDevice) -> bool:
 Launch = tuple[Any, Any, int, int, int, wgpu.GPUBindGroup]
 """A kernel to run: pipeline and bind group, as raw handles, workgroups in x, y and z, and what owns the bind group."""
 
+
+@attrs.frozen(eq=False)
+class BufferCopy:
+    """Bytes to copy from one buffer to another; offsets and length are multiples of 4."""
+
+    source: wgpu.GPUBuffer
+    target: wgpu.GPUBuffer
+    byte_length: int
+    source_offset: int = 0
+    target_offset: int = 0
+
+    def encode(self, encoder: Any) -> None:
+        lib.wgpuCommandEncoderCopyBufferToBuffer(
+            encoder,
+            self.source._internal,
+            self.source_offset,
+            self.target._internal,
+            self.target_offset,
+            self.byte_length,
+        )
+
+
+@attrs.frozen(eq=False)
+class BufferClear:
+    """Bytes to set to zero, from the beginning of a buffer; a multiple of 4."""
+
+    buffer: wgpu.GPUBuffer
+    byte_length: int
+
+    def encode(self, encoder: Any) -> None:
+        lib.wgpuCommandEncoderClearBuffer(encoder, self.buffer._internal, 0, self.byte_length)
+
+
+Command = Launch | BufferCopy | BufferClear
+
 MOST_COLLECTED = 32
 """So many launches take the host about as long as a submission takes."""
 
@@ -129,8 +166,8 @@ MOST_COLLECTED = 32
 class NativeQueue:
     """A device's queue, through the raw functions.
 
-    Launches are collected and submitted together, before anything else that goes into the queue: a submission costs
-    more than ten launches, and the GPU pauses between two of them.
+    Launches, and copies between buffers, are collected and submitted together, before anything else that goes into the
+    queue: a submission costs more than ten launches, and the GPU pauses between two of them.
 
     A build submits from its worker thread, with :meth:`run` and :meth:`fill`, one submission at a time.
     """
@@ -145,11 +182,11 @@ class NativeQueue:
         self._commands = ffi.new("WGPUCommandBuffer[1]")
         self._map_info = ffi.new("WGPUBufferMapCallbackInfo *")
         self._map_info.mode, self._map_info.callback = _SPONTANEOUS, _mapped
-        self._launches: list[Launch] = []
+        self._launches: list[Command] = []
         self._lock = RLock()
 
-    def launch(self, launches: Sequence[Launch]) -> None:
-        """Collect kernels for the next submission; submit while there are many, so that the GPU begins."""
+    def launch(self, launches: Sequence[Command]) -> None:
+        """Collect kernels and copies for the next submission; submit while there are many, so that the GPU begins."""
         with self._lock:
             waiting = [*self._take_launches(), *launches]
             while len(waiting) >= MOST_COLLECTED:
@@ -182,14 +219,14 @@ class NativeQueue:
     def submit_copy(self, source: wgpu.GPUBuffer, target: wgpu.GPUBuffer, byte_length: int) -> None:
         """Submit what is collected, and a copy from one buffer to another behind it."""
         with self._lock:
-            self._submit("copy", self._take_launches(), (source._internal, target._internal, byte_length))
+            self._submit("copy", self._take_launches(), BufferCopy(source, target, byte_length))
 
-    def _take_launches(self) -> list[Launch]:
+    def _take_launches(self) -> list[Command]:
         launches, self._launches = self._launches, []
         return launches
 
-    def _submit(self, what: str, launches: Sequence[Launch], copy: tuple[Any, Any, int] | None = None) -> None:
-        """Submit kernels, and behind them a copy from one buffer to another, of so many bytes.
+    def _submit(self, what: str, launches: Sequence[Command], copy: BufferCopy | None = None) -> None:
+        """Submit what is collected, and behind it a copy from one buffer to another.
 
         Only what was encoded without an error is submitted: what the library refuses then, on a lost device too, is
         not raised but ends the process.
@@ -201,8 +238,7 @@ class NativeQueue:
                 if launches:
                     self._encode_launches(encoder, launches)
                 if copy is not None:
-                    source, target, byte_length = copy
-                    lib.wgpuCommandEncoderCopyBufferToBuffer(encoder, source, 0, target, 0, byte_length)
+                    copy.encode(encoder)
                 commands = lib.wgpuCommandEncoderFinish(encoder, self._command_descriptor)
             self._commands[0] = commands
             with checked("submit"):
@@ -213,7 +249,15 @@ class NativeQueue:
             if encoder != ffi.NULL:
                 lib.wgpuCommandEncoderRelease(encoder)
 
-    def _encode_launches(self, encoder: Any, launches: Sequence[Launch]) -> None:
+    def _encode_launches(self, encoder: Any, launches: Sequence[Command]) -> None:
+        for kind, commands in groupby(launches, type):
+            if kind is tuple:
+                self._encode_pass(encoder, cast("Iterable[Launch]", commands))
+            else:
+                for command in cast("Iterable[BufferCopy | BufferClear]", commands):
+                    command.encode(encoder)
+
+    def _encode_pass(self, encoder: Any, launches: Iterable[Launch]) -> None:
         compute = lib.wgpuCommandEncoderBeginComputePass(encoder, self._pass_descriptor)
         set_pipeline = lib.wgpuComputePassEncoderSetPipeline
         set_bind_group = lib.wgpuComputePassEncoderSetBindGroup

@@ -1,0 +1,330 @@
+"""``copy_buffer()`` and ``clear_buffer()``: bytes that stay on the device."""
+
+import re
+
+import numpy as np
+import pytest
+import trio
+
+from spec_tests.support.buffers import constant, filled, zeroed
+from spec_tests.support.drawing import build_add_one
+from webnn_py import DestroyedBufferError, UnknownError
+from webnn_py.descriptors import DATA_TYPES
+from webnn_py.device.backend import Copies
+
+
+@pytest.fixture(params=["its own copies", "through the host"])
+def way(request, backend, monkeypatch):
+    """How a device copies: as it can itself, or as one of another package that cannot."""
+    if request.param == "through the host":
+        monkeypatch.setattr("webnn_py.device.device.Copies", NeverOffered)
+    return request.param
+
+
+class NeverOffered(Copies):
+    """A protocol that no backend has."""
+
+    def fly(self): ...
+
+
+def counting(size, data_type, start=1):
+    return (np.arange(start, start + size) % 120).astype(data_type)
+
+
+# --- what is copied ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("data_type", DATA_TYPES)
+async def test_a_copy_without_offsets_copies_everything(ml, options, way, data_type):
+    context = await ml.create_context(**options)
+    source, target = await filled(context, counting(7, data_type), data_type), await zeroed(context, [7, 1], data_type)
+    context.copy_buffer(source, target)
+    np.testing.assert_array_equal(await context.read_buffer(target), counting(7, data_type)[:, None])
+    np.testing.assert_array_equal(await context.read_buffer(source), counting(7, data_type))
+
+
+async def check_copies(context, sizes, copies, data_type="int8"):
+    """Copy (source_offset, destination_offset, count) one after the other, and compare with numpy."""
+    expected_source, expected = counting(sizes[0], data_type), counting(sizes[1], data_type, 50)
+    source, target = await filled(context, expected_source, data_type), await filled(context, expected, data_type)
+    for begin, to, count in copies:
+        number = sizes[0] - begin if count is None else count
+        context.copy_buffer(source, target, source_offset=begin, destination_offset=to, count=count)
+        expected[to : to + number] = expected_source[begin : begin + number]
+    np.testing.assert_array_equal(await context.read_buffer(target), expected, err_msg=str(copies))
+    np.testing.assert_array_equal(await context.read_buffer(source), expected_source)
+
+
+@pytest.mark.parametrize("data_type", ["int8", "float16", "float32", "int64"])
+async def test_elements_go_from_any_place_to_any_place(ml, options, way, data_type):
+    context = await ml.create_context(**options)
+    for begin in range(6):
+        for to in range(6):
+            for count in {1, 2, 3, 4, 5, 11 - begin}:
+                await check_copies(context, (11, 17), [(begin, to, count)], data_type)
+        await check_copies(context, (11, 17), [(begin, 5, None)], data_type)
+
+
+@pytest.mark.parametrize("data_type", ["uint8", "float16"])
+async def test_a_copy_to_the_very_end_changes_nothing_before_it(context, data_type):
+    for size in range(1, 10):
+        await check_copies(context, (size, 37), [(0, 37 - size, size), (size // 2, 0, 1)], data_type)
+
+
+async def test_long_copies_at_odd_places(context):
+    size = 3_000_001
+    await check_copies(context, (size, size + 5), [(1, 2, size - 3), (0, 5, None), (17, 0, 100)], "uint8")
+    await check_copies(context, (size, size + 5), [(4, 8, size - 5)], "uint8")
+
+
+@pytest.mark.parametrize("data_type", ["int8", "float16", "float32"])
+@pytest.mark.parametrize("places", [(0, 8, 8), (9, 2, 5), (1, 6, 5), (7, 0, 7), (0, 15, 1), (2, 4, 2)], ids=repr)
+async def test_a_part_of_a_buffer_is_copied_to_another_part_of_it(ml, options, way, data_type, places):
+    context = await ml.create_context(**options)
+    begin, to, count = places
+    expected = counting(16, data_type)
+    buffer = await filled(context, expected, data_type)
+    context.copy_buffer(buffer, buffer, source_offset=begin, destination_offset=to, count=count)
+    expected[to : to + count] = expected[begin : begin + count].copy()
+    np.testing.assert_array_equal(await context.read_buffer(buffer), expected)
+
+
+async def test_scalars_and_constants_are_copied(context):
+    scalar, weights = await filled(context, 7.0), await constant(context, [1, 2, 3])
+    target = await zeroed(context, [2, 2])
+    context.copy_buffer(weights, target)
+    context.copy_buffer(scalar, target, destination_offset=3)
+    np.testing.assert_array_equal(await context.read_buffer(target), [[1, 2], [3, 7]])
+
+
+async def test_no_elements_are_copied_where_there_are_none_to_copy(context):
+    source, target = await filled(context, [1, 2]), await filled(context, [3, 4])
+    await context.drain()
+    context.device_timeline.pause()
+    context.copy_buffer(source, target, count=0)
+    context.copy_buffer(source, target, source_offset=2)
+    context.copy_buffer(source, source, count=0)
+    assert context.statistics().queued_operations == 0
+    context.device_timeline.resume()
+    np.testing.assert_array_equal(await context.read_buffer(target), [3, 4])
+
+
+@pytest.mark.parametrize("data_type", DATA_TYPES)
+async def test_a_cleared_buffer_holds_zeros(ml, options, way, data_type):
+    context = await ml.create_context(**options)
+    buffer = await filled(context, counting(7, data_type), data_type)
+    context.clear_buffer(buffer)
+    np.testing.assert_array_equal(await context.read_buffer(buffer), np.zeros(7))
+
+
+async def test_copies_need_no_flags_and_no_host(context):
+    flagless = [await context.create_buffer(data_type="float32", shape=[3]) for _ in range(2)]
+    source, target = await filled(context, [1, 2, 3]), await zeroed(context, [3])
+    await context.drain()
+    before = context.statistics()
+    context.copy_buffer(source, flagless[0])
+    context.clear_buffer(flagless[1])
+    context.copy_buffer(flagless[0], flagless[1], source_offset=1, count=2)
+    context.copy_buffer(flagless[1], target)
+    await context.drain()
+    assert context.statistics() == before
+    np.testing.assert_array_equal(await context.read_buffer(target), [2, 3, 0])
+
+
+async def test_a_device_that_cannot_copy_counts_what_goes_through_the_host(ml, options, monkeypatch):
+    monkeypatch.setattr("webnn_py.device.device.Copies", NeverOffered)
+    context = await ml.create_context(**options)
+    source, target = await filled(context, [1, 2, 3]), await zeroed(context, [3])
+    await context.drain()
+    counted = [context.statistics().host_copies]
+    for act in (
+        lambda: context.copy_buffer(source, target),
+        lambda: context.copy_buffer(source, target, count=2),
+        lambda: context.clear_buffer(target),
+    ):
+        act()
+        await context.drain()
+        counted.append(context.statistics().host_copies)
+    assert np.diff(counted).tolist() == [2, 3, 1]
+
+
+async def test_a_copy_of_another_packages_device(ml):
+    context = await ml.create_context(backend="small")
+    await check_copies(context, (5, 8), [(1, 2, 3), (0, 7, 1)], "float32")
+
+
+# --- order ---------------------------------------------------------------------------------------------------------
+
+
+async def test_copies_run_in_their_turn(context):
+    graph = await build_add_one(context, [3])
+    a, b, c = [await zeroed(context, [3]) for _ in range(3)]
+    context.write_buffer(a, np.array([1, 2, 3], np.float32))
+    for _ in range(40):  # more than are submitted together
+        context.dispatch(graph, {"x": a}, {"y": b})
+        context.copy_buffer(b, a, count=2)
+        context.copy_buffer(a, c, source_offset=1, destination_offset=1, count=1)
+    first = context.read_buffer(a)
+    context.clear_buffer(a)
+    context.copy_buffer(c, a, source_offset=1, count=1)
+    context.write_buffer(c, np.array([9, 9, 9], np.float32))
+    np.testing.assert_array_equal(await first, [41, 42, 3])
+    np.testing.assert_array_equal(await context.read_buffer(a), [42, 0, 0])
+    np.testing.assert_array_equal(await context.read_buffer(c), [9, 9, 9])
+
+
+async def test_what_a_copy_needs_may_be_destroyed_behind_it(context):
+    source, target = await filled(context, [1, 2, 3], "int8"), await zeroed(context, [4], "int8")
+    context.copy_buffer(source, target, source_offset=1)
+    source.destroy()
+    np.testing.assert_array_equal(await context.read_buffer(target), [2, 3, 0, 0])
+
+
+# --- failures ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["at once", "awaited"])
+def fail(request, device):
+    """Make the next such step fail."""
+
+    def fail_next(step, error):
+        device.failing[step] = error
+        if request.param == "awaited":
+            device.waiting[step] = trio.Event()
+            device.waiting[step].set()
+
+    return fail_next
+
+
+@pytest.mark.parametrize("method", ["copy", "clear"])
+async def test_a_failed_copy_is_told_by_the_next_read_of_its_destination(context, fail, method):
+    source, target = await filled(context, [1, 2]), await filled(context, [3, 4])
+    fail(method, RuntimeError("the bus is down"))
+    context.copy_buffer(source, target) if method == "copy" else context.clear_buffer(target)
+    with pytest.raises(UnknownError, match=rf"read_buffer\(\).*{method}_buffer\(\) failed: the bus is down"):
+        await context.read_buffer(target)
+    np.testing.assert_array_equal(await context.read_buffer(source), [1, 2])
+
+
+async def test_a_copy_of_a_buffer_without_data_leaves_its_destination_without_and_does_not_run(device, context):
+    source, target = await filled(context, [1, 2]), await filled(context, [3, 4])
+    await context.drain()
+    device.failing["write"] = RuntimeError("the bus is down")
+    device.log.clear()
+    context.write_buffer(source, np.ones(2, np.float32))
+    context.copy_buffer(source, target, count=1)
+    text = r"the source of a copy_buffer\(\) holds no data, because write_buffer\(\) failed: the bus is down"
+    with pytest.raises(UnknownError, match=text):
+        await context.read_buffer(target)
+    assert device.log == ["write"]
+
+
+@pytest.mark.parametrize("begins", ["at once", "awaited"])
+async def test_only_a_whole_copy_gives_a_marked_destination_data_again(device, context, begins):
+    source, target = await filled(context, [1, 2]), await filled(context, [3, 4])
+    await context.drain()
+    device.failing["write"] = RuntimeError("the bus is down")
+
+    def begin(step):
+        if begins == "awaited":
+            device.waiting[step] = trio.Event()
+            device.waiting[step].set()
+
+    context.write_buffer(target, np.ones(2, np.float32))
+    begin("copy")
+    context.copy_buffer(source, target, count=1)
+    with pytest.raises(UnknownError, match="the bus is down"):
+        await context.read_buffer(target)
+    begin("copy")
+    context.copy_buffer(source, target)
+    np.testing.assert_array_equal(await context.read_buffer(target), [1, 2])
+    device.failing["write"] = RuntimeError("down again")
+    context.write_buffer(target, np.ones(2, np.float32))
+    begin("clear")
+    context.clear_buffer(target)
+    np.testing.assert_array_equal(await context.read_buffer(target), [0, 0])
+
+
+async def test_copies_are_dropped_when_the_context_is_lost(device, context):
+    source, target = await filled(context, [1, 2]), await filled(context, [3, 4])
+    await context.drain()
+    context.device_timeline.pause()
+    context.copy_buffer(source, target)
+    context.clear_buffer(source)
+    context.destroy()
+    context.device_timeline.resume()
+    await context.drain()
+    assert not {"copy", "clear"} & set(device.log)
+    for act in (lambda: context.copy_buffer(source, target), lambda: context.clear_buffer(source)):
+        with pytest.raises(DestroyedBufferError, match="the context is lost"):
+            act()
+
+
+# --- refusals ------------------------------------------------------------------------------------------------------
+
+
+def options_of(**changes):
+    return {"source_offset": 0, "destination_offset": 0, "count": None, **changes}
+
+
+REFUSED = [
+    ({"source": 3}, r"copy_buffer\(\): source is 3; it must be an MLBuffer"),
+    ({"destination": "target"}, r"copy_buffer\(\): destination is 'target'; it must be an MLBuffer"),
+    ({"source": "foreign"}, r"copy_buffer\(\): <MLBuffer .*> belongs to another context"),
+    ({"destination": "foreign"}, r"copy_buffer\(\): <MLBuffer .*> belongs to another context"),
+    ({"destination": "constant"}, r"destination is <MLBuffer .*constant>, which is constant; it must not be"),
+    ({"destination": "integers"}, r"source is float32 and destination int32; their data types must be the same"),
+    ({"source_offset": 1.0}, r"source_offset is 1\.0; it must be an integer"),
+    ({"destination_offset": -1}, r"destination_offset is -1; it must be from 0"),
+    ({"count": True}, r"count is True; it must be an integer, not a bool"),
+    ({"source_offset": 5}, r"source_offset is 5; the source has 4 elements"),
+    ({"destination_offset": 7}, r"destination_offset is 7; the destination has 6 elements"),
+    ({"count": 5}, r"5 elements from source_offset 0 are more than the source has: 4"),
+    ({"source_offset": 2, "count": 3}, r"3 elements from source_offset 2 are more than the source has: 4"),
+    ({"destination_offset": 3}, r"4 elements from destination_offset 3 are more than the destination has: 6"),
+    ({"destination": "source"}, r"elements 0 to 4 are copied to 0 of the same buffer; the ranges must not overlap"),
+    (
+        {"destination": "source", "destination_offset": 1, "count": 2},
+        r"elements 0 to 2 are copied to 1 of the same buffer",
+    ),
+    (
+        {"destination": "source", "source_offset": 1, "count": 2},
+        r"elements 1 to 3 are copied to 0 of the same buffer",
+    ),
+]
+
+
+@pytest.mark.parametrize(("changes", "words"), REFUSED, ids=[str(changes) for changes, _ in REFUSED])
+async def test_a_copy_that_does_not_fit_is_refused_before_anything_is_enqueued(ml, options, context, changes, words):
+    other = await ml.create_context(**options)
+    there = {
+        "source": await filled(context, [1, 2, 3, 4]),
+        "other": await filled(context, [5] * 6),
+        "foreign": await zeroed(other, [6]),
+        "constant": await constant(context, [0] * 6),
+        "integers": await zeroed(context, [6], "int32"),
+    }
+    given = {"source": "source", "destination": "other", **changes}
+    arguments = {name: there.get(value, value) if isinstance(value, str) else value for name, value in given.items()}
+    await context.drain()
+    with pytest.raises(TypeError, match=words) as caught:
+        context.copy_buffer(arguments.pop("source"), arguments.pop("destination"), **arguments)
+    assert re.match(r"copy_buffer\(\): ", str(caught.value))
+    assert context.statistics().queued_operations == 0
+    np.testing.assert_array_equal(await context.read_buffer(there["other"]), [5] * 6)
+
+
+async def test_a_clear_of_what_may_not_be_cleared_is_refused(ml, options, context):
+    fixed, gone = await constant(context, [1]), await zeroed(context, [1])
+    gone.destroy()
+    foreign = await zeroed(await ml.create_context(**options), [1])
+    for buffer, words in (
+        (fixed, "which is constant; it must not be"),
+        (gone, r"is destroyed: destroy\(\) was called on the buffer"),
+        (foreign, "belongs to another context"),
+        (None, r"None given; it must be an MLBuffer"),
+    ):
+        with pytest.raises(TypeError, match=rf"clear_buffer\(\): .*{words}"):
+            context.clear_buffer(buffer)
+    with pytest.raises(DestroyedBufferError, match=r"copy_buffer\(\).*is destroyed"):
+        context.copy_buffer(fixed, gone)

@@ -1,0 +1,51 @@
+"""Copies between buffers for backends that offer none: through the host, by reading and writing whole buffers."""
+
+from collections.abc import Awaitable, Callable
+from inspect import isawaitable
+from typing import TypeVar
+
+import numpy as np
+
+from webnn_py.device.backend import Backend, CopyRegion, HostArray, Storage
+
+T = TypeVar("T")
+
+
+class CopiesThroughHost:
+    """What :class:`.Copies` asks for, made of ``read`` and ``write``.
+
+    Args:
+        backend: whose storages they are.
+        count: called for each copy of bytes between host and device.
+    """
+
+    def __init__(self, backend: Backend, count: Callable[[], None]) -> None:
+        self._backend = backend
+        self._count = count
+
+    async def copy(self, source: Storage, destination: Storage, region: CopyRegion) -> None:
+        """Read both buffers and write the destination; only the source where the destination is overwritten wholly."""
+        taken = (await self._read(source)).reshape(-1)[region.of_source]
+        shape = destination.descriptor.shape
+        if region.count == destination.descriptor.element_count:
+            await self._write(destination, taken.copy().reshape(shape))
+            return
+        merged = (await self._read(destination)).reshape(-1)
+        merged[region.of_destination] = taken
+        await self._write(destination, merged.reshape(shape))
+
+    async def clear(self, storage: Storage) -> None:
+        """Write zeros."""
+        await self._write(storage, np.zeros(storage.descriptor.shape, storage.descriptor.data_type))
+
+    async def _read(self, storage: Storage) -> HostArray:
+        self._count()
+        return await _result(self._backend.read(storage))
+
+    async def _write(self, storage: Storage, data: HostArray) -> None:
+        self._count()
+        await _result(self._backend.write(storage, data))
+
+
+async def _result(answer: T | Awaitable[T]) -> T:
+    return await answer if isawaitable(answer) else answer
