@@ -1,5 +1,6 @@
 """What a GPU context does beside the event loop: waiting for the GPU and building, and one submission at a time."""
 
+import gc
 import threading
 from queue import SimpleQueue
 
@@ -12,7 +13,9 @@ from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.drawing import build_add_number, build_add_one
 from spec_tests.support.watched_device import quiet
+from webnn_py import UnknownError
 from webnn_py.device.on_wgpu import backend as wgpu_backend
+from webnn_py.device.on_wgpu.runtime import native
 from webnn_py.device.on_wgpu.runtime.native import Ticket
 
 pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
@@ -198,3 +201,23 @@ async def test_what_a_build_submits_leaves_alone_what_is_collected(gpu, monkeypa
     queue.submit()
     np.testing.assert_array_equal(await gpu.read_buffer(y), [2, 3])
     np.testing.assert_array_equal(await gpu.read_buffer(z), [0, 0])
+
+
+async def test_an_answer_that_was_lost_on_the_way_ends_the_wait_for_it(gpu, monkeypatch):
+    monkeypatch.setattr(wgpu_backend, "WAIT_SECONDS", 0)
+    x = await filled(gpu, [1, 2])
+    await gpu.drain()
+    with monkeypatch.context() as patch:
+        patch.setattr(native, "_settle", lambda *_: None)
+        with pytest.raises(UnknownError, match="the GPU has finished, but its answer was lost on the way"):
+            await gpu.read_buffer(x)
+    np.testing.assert_array_equal(await gpu.read_buffer(x), [1, 2])
+
+
+async def test_an_answer_that_nobody_waits_for_any_more_harms_nothing(gpu):
+    x = await filled(gpu, [1, 2])
+    queue = gpu._device.backend._queue
+    for _ in range(100):
+        queue.work_done()
+    gc.collect()
+    np.testing.assert_array_equal(await gpu.read_buffer(x), [1, 2])

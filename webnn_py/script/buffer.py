@@ -5,6 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Self, final
 
+from trio.lowlevel import enable_ki_protection
+
 from webnn_py.descriptors import MLBufferDescriptor, MLOperandDataType
 from webnn_py.device.backend import HostArray, Storage
 from webnn_py.errors import DestroyedBufferError, InvalidStateError
@@ -67,6 +69,7 @@ class MLBuffer(Handle):
         """Whether it is a constant, to be used by :meth:`MLGraphBuilder.constant` only."""
         return self._descriptor.constant
 
+    @enable_ki_protection
     def destroy(self) -> None:
         """Reject pending reads at once, then enqueue the release on the device timeline (section "destroy()").
 
@@ -76,12 +79,13 @@ class MLBuffer(Handle):
         if self._destroyed:
             return
         self._destroyed = True
+        self._context._buffers.discard(self)
         pending, self._pending_reads = self._pending_reads, {}
         if pending:
             error = InvalidStateError(f"read_buffer(): {self._why_destroyed()} while the read was pending")
             for promise in pending:
                 promise._reject(error)
-        self._context._release(self._storage)
+        self._context._releases.release(self._storage)
 
     def _check_alive(self, method: str, name: str) -> None:
         if self._destroyed:
@@ -93,7 +97,8 @@ class MLBuffer(Handle):
 
     def __del__(self) -> None:
         if not getattr(self, "_destroyed", True):
-            self._context._release_from_anywhere(self._storage)
+            self._context._buffers.discard(self)
+            self._context._releases.release_from_anywhere(self._storage)
             # Last, since a warning may be made an error.
             warnings.warn(f"{self!r} was never destroyed", ResourceWarning, source=self, stacklevel=1)
 

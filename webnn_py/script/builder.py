@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, final, overload
 
 import numpy as np
+from trio.lowlevel import enable_ki_protection
 
 from webnn_py.descriptors import (
     DATA_TYPES,
@@ -218,6 +219,7 @@ class MLGraphBuilder(OperatorMethods):
 
     # --- build -----------------------------------------------------------------------------------------------
 
+    @enable_ki_protection
     def build(self, outputs: Mapping[str, MLOperand]) -> MLPromise[MLGraph]:
         """Compile the graph for the context's device; the builder then adds nothing more (section "build method").
 
@@ -271,7 +273,7 @@ class MLGraphBuilder(OperatorMethods):
     def _enqueue_build(self, ml_graph: MLGraph, graph: Graph) -> MLPromise[MLGraph]:
         promise: MLPromise[MLGraph] = MLPromise._create("build()")
         context = self._context
-        context._graphs[ml_graph] = None
+        context._graphs.add(ml_graph)
 
         def settled(error: Exception | None) -> None:
             if error is None:

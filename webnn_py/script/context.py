@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import weakref
-from collections import deque
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, final, overload
 
 import trio
+from trio.lowlevel import enable_ki_protection
 
 from webnn_py.descriptors import (
     MLBufferDescriptor,
@@ -18,8 +16,8 @@ from webnn_py.descriptors import (
     operand_descriptor,
     shortened,
 )
-from webnn_py.device.backend import Backend, BackendInfo, HostArray, Storage
-from webnn_py.device.device import Device, GraphHandle, Readback
+from webnn_py.device.backend import Backend, BackendInfo, HostArray
+from webnn_py.device.device import Device, Readback
 from webnn_py.errors import InvalidStateError
 from webnn_py.handle import Handle
 from webnn_py.script.buffer import MLBuffer
@@ -28,9 +26,11 @@ from webnn_py.script.copying import CopiesBuffers
 from webnn_py.script.graph import MLGraph
 from webnn_py.script.interop import SharesBuffers
 from webnn_py.script.limits import op_support_limits
+from webnn_py.script.living import Living
 from webnn_py.script.records import ContextStatistics, MLContextLostInfo, MLPowerPreference
+from webnn_py.script.releases import Releases
 from webnn_py.script.sources import check_target, host_copy
-from webnn_py.timelines.device_timeline import DeviceOperation, DeviceTimeline, Work
+from webnn_py.timelines.device_timeline import DeviceOperation, DeviceTimeline
 from webnn_py.timelines.promise import MLPromise
 
 if TYPE_CHECKING:
@@ -55,10 +55,9 @@ class MLContext(Handle, CopiesBuffers, SharesBuffers):
     _max_queued_bytes: int | None
     _lost: MLPromise[MLContextLostInfo]
     _lost_message: str | None
-    _buffers: weakref.WeakKeyDictionary[MLBuffer, None]  # in order: the end of a context is the same each time
-    _graphs: weakref.WeakKeyDictionary[MLGraph, None]
-    _token: trio.lowlevel.TrioToken
-    _collected: deque[Storage | GraphHandle]
+    _buffers: Living[MLBuffer]  # in order: the end of a context is the same each time
+    _graphs: Living[MLGraph]
+    _releases: Releases
 
     @classmethod
     def _create(
@@ -79,10 +78,9 @@ class MLContext(Handle, CopiesBuffers, SharesBuffers):
         self._max_queued_bytes = max_queued_bytes
         self._lost = MLPromise._create("lost")
         self._lost_message = None
-        self._buffers = weakref.WeakKeyDictionary()
-        self._graphs = weakref.WeakKeyDictionary()
-        self._token = trio.lowlevel.current_trio_token()
-        self._collected = deque()
+        self._buffers = Living()
+        self._graphs = Living()
+        self._releases = Releases(self._device, self._timeline)
         backend.lost = lambda message: ml.script_timeline.enqueue(partial(self._lose, message))
         return self
 
@@ -126,6 +124,7 @@ class MLContext(Handle, CopiesBuffers, SharesBuffers):
             device.host_copies,
         )
 
+    @enable_ki_protection
     async def drain(self) -> None:
         """Wait until all that is enqueued has finished and its promises are settled. Not in the specification."""
         await self._timeline.drain()
@@ -147,6 +146,7 @@ class MLContext(Handle, CopiesBuffers, SharesBuffers):
 
     # --- buffers ---------------------------------------------------------------------------------------------
 
+    @enable_ki_protection
     def create_buffer(
         self, *, data_type: MLOperandDataTypeLike, shape: Any, readable: bool = False, writable: bool = False
     ) -> MLPromise[MLBuffer]:
@@ -172,6 +172,7 @@ class MLContext(Handle, CopiesBuffers, SharesBuffers):
         work = partial(self._device.allocate, buffer._storage)
         return self._enqueue_creation("create_buffer", buffer, work)
 
+    @enable_ki_protection
     def create_constant_buffer(
         self, data: object, *, data_type: MLOperandDataTypeLike, shape: Any
     ) -> MLPromise[MLBuffer]:
@@ -204,7 +205,7 @@ class MLContext(Handle, CopiesBuffers, SharesBuffers):
         self, method: str, buffer: MLBuffer, work: Callable[[], Any], byte_length: int = 0
     ) -> MLPromise[MLBuffer]:
         promise: MLPromise[MLBuffer] = MLPromise._create(f"{method}()")
-        self._buffers[buffer] = None
+        self._buffers.add(buffer)
 
         def settled(error: Exception | None) -> None:
             if error is None:
@@ -220,6 +221,7 @@ class MLContext(Handle, CopiesBuffers, SharesBuffers):
         )
         return promise
 
+    @enable_ki_protection
     def write_buffer(self, buffer: MLBuffer, data: object) -> None:
         """Write a whole buffer; what happens to ``data`` later has no effect (section "writeTensor()").
 
@@ -251,6 +253,7 @@ class MLContext(Handle, CopiesBuffers, SharesBuffers):
     def read_buffer(self, buffer: MLBuffer) -> MLPromise[HostArray]: ...
     @overload
     def read_buffer(self, buffer: MLBuffer, *, out: object) -> MLPromise[None]: ...
+    @enable_ki_protection
     def read_buffer(self, buffer: MLBuffer, *, out: object = None) -> MLPromise[HostArray] | MLPromise[None]:
         """Read a whole buffer, as it is when everything enqueued before has run (section "readTensor()").
 
@@ -319,6 +322,7 @@ class MLContext(Handle, CopiesBuffers, SharesBuffers):
 
     # --- dispatch --------------------------------------------------------------------------------------------
 
+    @enable_ki_protection
     def dispatch(self, graph: MLGraph, inputs: Mapping[str, MLBuffer], outputs: Mapping[str, MLBuffer]) -> None:
         """Run a graph when everything enqueued before has run (section "dispatch()").
 
@@ -362,6 +366,7 @@ class MLContext(Handle, CopiesBuffers, SharesBuffers):
 
     # --- the end ---------------------------------------------------------------------------------------------
 
+    @enable_ki_protection
     def destroy(self) -> None:
         """Lose the context: fulfil ``lost``, destroy every graph and buffer, reject what is pending.
 
@@ -370,20 +375,22 @@ class MLContext(Handle, CopiesBuffers, SharesBuffers):
         """
         self._lose("destroy() was called on the context")
 
+    @enable_ki_protection
     def _lose(self, message: str) -> None:
         if self._lost_message is not None:
             return
         self._lost_message = message
         self._lost._resolve(MLContextLostInfo(message))
-        for graph in list(self._graphs):
+        for graph in self._graphs:
             graph.destroy()
-        for buffer in list(self._buffers):
+        for buffer in self._buffers:
             buffer.destroy()
-        self._release_collected()
+        self._releases.release_collected()
         self._device.call_in()
         self._device.backend.stop()
         self._timeline.lose()
 
+    @enable_ki_protection
     async def _run(self) -> None:
         """Drain the device timeline until the context is lost and every release has run."""
         await self._timeline.run()
@@ -392,30 +399,6 @@ class MLContext(Handle, CopiesBuffers, SharesBuffers):
 
     def _abort(self, promise: MLPromise[Any], method: str) -> None:
         promise._reject(self._lost_error(method))
-
-    def _release(self, thing: Storage | GraphHandle) -> None:
-        work: Work
-        if isinstance(thing, Storage):
-            work = partial(self._device.release, thing)
-        else:
-            work = partial(self._device.release_graph, thing)
-        self._timeline.enqueue(DeviceOperation("release", work, abortable=False))
-
-    def _release_from_anywhere(self, thing: Storage | GraphHandle) -> None:
-        """Release what was collected as garbage: a finaliser may run in any thread at any time."""
-        self._collected.append(thing)
-        with suppress(trio.RunFinishedError):  # the run is over and took the memory with it
-            self._token.run_sync_soon(self._release_collected)
-
-    def _release_collected(self) -> None:
-        while self._collected:
-            thing = self._collected.popleft()
-            if not self._timeline.ended:
-                self._release(thing)
-            elif isinstance(thing, Storage):
-                self._device.release(thing)
-            else:
-                self._device.release_graph(thing)
 
     # --- checks ----------------------------------------------------------------------------------------------
 

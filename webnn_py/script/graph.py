@@ -8,6 +8,8 @@ from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Self, final
 
+from trio.lowlevel import enable_ki_protection
+
 from webnn_py.descriptors import MLOperandDescriptor, shortened
 from webnn_py.device.device import GraphHandle
 from webnn_py.graph import Graph
@@ -57,6 +59,7 @@ class MLGraph(Handle):
         self.output_descriptors = MappingProxyType({n: v.descriptor for n, v in graph.outputs.items()})
         return self
 
+    @enable_ki_protection
     def destroy(self) -> None:
         """Enqueue the release of the graph's memory (section "destroy()"); dispatches in flight finish first.
 
@@ -64,11 +67,13 @@ class MLGraph(Handle):
         """
         if not self._destroyed:
             self._destroyed = True
-            self._context._release(self._handle)
+            self._context._graphs.discard(self)
+            self._context._releases.release(self._handle)
 
     def __del__(self) -> None:
         if not getattr(self, "_destroyed", True):
-            self._context._release_from_anywhere(self._handle)
+            self._context._graphs.discard(self)
+            self._context._releases.release_from_anywhere(self._handle)
             # Last, since a warning may be made an error.
             warnings.warn(f"{self!r} was never destroyed", ResourceWarning, source=self, stacklevel=1)
 

@@ -8,18 +8,19 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from trio.lowlevel import enable_ki_protection
+
 from webnn_py.descriptors import MLBufferDescriptor, MLOperandDataTypeLike
 from webnn_py.device.backend import Lends
 from webnn_py.device.device import Device
 from webnn_py.errors import NotSupportedError
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.script.checks import buffer_descriptor, rejected, unknown
+from webnn_py.script.living import Living
 from webnn_py.timelines.device_timeline import DeviceOperation, DeviceTimeline
 from webnn_py.timelines.promise import MLPromise
 
 if TYPE_CHECKING:
-    import weakref
-
     import wgpu
 
 
@@ -28,8 +29,9 @@ class SharesBuffers:
 
     _device: Device
     _timeline: DeviceTimeline
-    _buffers: weakref.WeakKeyDictionary[MLBuffer, None]
+    _buffers: Living[MLBuffer]
 
+    @enable_ki_protection
     def import_buffer(
         self,
         gpu_buffer: wgpu.GPUBuffer,
@@ -67,10 +69,11 @@ class SharesBuffers:
         except TypeError as error:
             raise TypeError(f"import_buffer(): {error}") from None
         buffer = MLBuffer._create(self, descriptor)  # type: ignore[arg-type]  # the context, of which this is a part
-        self._buffers[buffer] = None
+        self._buffers.add(buffer)
         self._timeline.enqueue(DeviceOperation("import_buffer", partial(self._device.adopt, buffer._storage, memory)))
         return buffer
 
+    @enable_ki_protection
     def export_to_gpu(self, buffer: MLBuffer) -> MLPromise[wgpu.GPUBuffer]:
         """Lend a buffer out as a ``wgpu.GPUBuffer``, when everything enqueued before has been submitted.
 

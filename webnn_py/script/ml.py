@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Self, Unpack, final, get_args, overload
 
 import trio
+from trio.lowlevel import enable_ki_protection
 
 from webnn_py.descriptors import unsigned_long
 from webnn_py.device import registry
@@ -73,6 +74,7 @@ class ML(Handle):
         max_queued_bytes: int | None = None,
         **options: Any,
     ) -> MLPromise[MLContext]: ...
+    @enable_ki_protection
     def create_context(
         self,
         *,
@@ -138,6 +140,7 @@ class ML(Handle):
         self._nursery.start_soon(self._open, opening, options, promise)
         return promise
 
+    @enable_ki_protection
     async def _open(self, opening: Awaitable[Backend], options: dict[str, Any], promise: MLPromise[MLContext]) -> None:
         try:
             with trio.CancelScope(shield=True):
@@ -170,6 +173,7 @@ class ML(Handle):
         self.script_timeline.enqueue(partial(_resolve, promise, context))
         return promise
 
+    @enable_ki_protection
     async def _run_context(self, context: MLContext) -> None:
         await context._run()
         del self._contexts[context]
@@ -177,18 +181,20 @@ class ML(Handle):
     def _allowed(self) -> bool:
         return self._policy()
 
-    async def _close(self) -> None:
-        """Destroy every context, let every release run and every promise settle, end the timelines."""
+    def _lose_all(self) -> None:
+        """Destroy every context."""
         self._closed = True
-        if self._opening:
-            await self._opened.wait()
-        contexts = list(self._contexts)
-        for context in contexts:
+        for context in self._contexts:
             if not context.device_timeline.ended:  # else a crash has ended it
                 context._lose("the open_ml() block has been left")
                 context.device_timeline.resume()
         self.script_timeline.resume()
-        for context in contexts:
+
+    async def _end(self) -> None:
+        """Let every release run and every promise settle, and end the timelines."""
+        if self._opening:
+            await self._opened.wait()
+        for context in list(self._contexts):
             await context.device_timeline.wait_ended()
         # What finalisers of collected buffers still have to say was posted before this, and runs before it.
         collected = trio.Event()
@@ -216,21 +222,44 @@ class open_ml:  # noqa: N801 - used like a function
     def __init__(self, *, policy: Policy = lambda: True) -> None:
         self._policy = policy
 
+    @enable_ki_protection
     async def __aenter__(self) -> ML:
         self._manager = trio.open_nursery()
         nursery = await self._manager.__aenter__()
         self._ml = ML._create(nursery, self._policy)
         return self._ml
 
+    @enable_ki_protection
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool | None:
-        with trio.CancelScope(shield=True):
-            await self._ml._close()
+        self._ml._lose_all()
+        await _undisturbed(self._ml._nursery, self._ml._end)
         if self._ml._nursery.cancel_scope.cancel_called:  # a timeline crashed, which the nursery tells
             return await self._manager.__aexit__(kind, error, traceback)
         await self._manager.__aexit__(None, None, None)
         return False  # the block's own exception comes out as it is, which a nursery would wrap into a group
+
+
+@enable_ki_protection
+async def _undisturbed(nursery: trio.Nursery, async_fn: Callable[[], Awaitable[None]]) -> None:
+    """Run ``async_fn`` to its end, whatever is cancelled or interrupted meanwhile.
+
+    An interrupt goes to the program's main task, at whatever it waits for, shields or not. So the work is done in a
+    task of its own, and what the caller waits for takes no interrupt: trio keeps that one for later.
+    """
+    waiting = trio.lowlevel.current_task()
+
+    @enable_ki_protection
+    async def run() -> None:
+        try:
+            with trio.CancelScope(shield=True):
+                await async_fn()
+        finally:
+            trio.lowlevel.reschedule(waiting)
+
+    nursery.start_soon(run)
+    await trio.lowlevel.wait_task_rescheduled(lambda _raise_cancel: trio.lowlevel.Abort.FAILED)
 
 
 def _converted(name: str, convert: Callable[[object], Any], value: object) -> Any:

@@ -6,6 +6,7 @@ from functools import partial
 
 import attrs
 import trio
+from trio.lowlevel import enable_ki_protection
 
 from webnn_py.in_flight import InFlight
 from webnn_py.timelines.script_timeline import ScriptTimeline
@@ -60,6 +61,7 @@ class DeviceTimeline(Timeline[DeviceOperation]):
     def _states(self) -> list[str]:
         return [*super()._states(), "context lost"] if self._lost else super()._states()
 
+    @enable_ki_protection
     def lose(self) -> None:
         """The context is lost: drop operations that can be dropped, run releases, then end."""
         self._lost = True
@@ -75,6 +77,7 @@ class DeviceTimeline(Timeline[DeviceOperation]):
             self._no_more_answers = True
             self._wake_answers()
 
+    @enable_ki_protection
     async def _give_answers(self) -> None:
         """Await, in order, what operations that overlap have begun."""
         while self._answers or not self._no_more_answers:
@@ -151,6 +154,7 @@ class DeviceTimeline(Timeline[DeviceOperation]):
         if entry.aborted is not None:
             self._script.enqueue(entry.aborted)
 
+    @enable_ki_protection
     async def step(self, count: int = 1) -> int:
         """Run the next ``count`` operations of a paused timeline and return how many ran: fewer, if fewer wait.
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Generator
 from typing import Any, Generic, Literal, NoReturn, Self, TypeVar, cast, final
 
 import trio
+from trio.lowlevel import enable_ki_protection
 
 from webnn_py.descriptors import shortened
 from webnn_py.handle import Handle
@@ -66,6 +67,7 @@ class MLPromise(Handle, Generic[T]):
         """Reject the promise; False when it was settled before."""
         return self._settle("rejected", error)
 
+    @enable_ki_protection
     def _settle(self, state: PromiseState, outcome: object) -> bool:
         if self._state != "pending":
             return False
@@ -80,6 +82,7 @@ class MLPromise(Handle, Generic[T]):
                     waiter()
         return True
 
+    @enable_ki_protection
     def _on_settled(self, callback: Callable[[], None]) -> None:
         """Have ``callback`` called when the promise settles, within the task that settles it; now, if it has."""
         if self._state != "pending":
@@ -100,6 +103,7 @@ class MLPromise(Handle, Generic[T]):
         error = cast("Exception", self._outcome)
         raise copy.copy(error) from error.__cause__
 
+    @enable_ki_protection
     async def _wait(self) -> None:
         task = trio.lowlevel.current_task()
         if self._waiters is None:

@@ -7,6 +7,7 @@ from typing import Generic, TypeVar
 
 import attrs
 import trio
+from trio.lowlevel import enable_ki_protection
 
 EntryT = TypeVar("EntryT")
 
@@ -76,6 +77,7 @@ class Timeline(Generic[EntryT]):
 
     # --- the queue -------------------------------------------------------------------------------------------
 
+    @enable_ki_protection
     def enqueue(self, entry: EntryT) -> None:
         """Put an entry behind all others. Never blocks."""
         if self._end.is_set():
@@ -100,6 +102,7 @@ class Timeline(Generic[EntryT]):
         """A frozen look at the queue; costs nothing and changes nothing."""
         return TimelineStatistics(self.queued_operations, self._queued_bytes, self._done)
 
+    @enable_ki_protection
     async def run(self) -> None:
         """Drain the queue until :meth:`close`; the body of the timeline's one task.
 
@@ -147,6 +150,7 @@ class Timeline(Generic[EntryT]):
         if self._waiters:
             self._wake_waiters()
 
+    @enable_ki_protection
     def close(self) -> None:
         """Let the task end once the queue is empty. Entries that come later still run before it does."""
         self._closing = True
@@ -168,16 +172,19 @@ class Timeline(Generic[EntryT]):
         """Whether entries run only by :meth:`step`."""
         return self._permits is not None
 
+    @enable_ki_protection
     def pause(self) -> None:
         """Run no further entry; one that is running finishes."""
         if self._permits is None:
             self._permits = 0
 
+    @enable_ki_protection
     def resume(self) -> None:
         """Run by itself again."""
         self._permits = None
         self._unpark()
 
+    @enable_ki_protection
     async def step(self, count: int = 1) -> int:
         """Run the next ``count`` entries of a paused timeline and return how many ran: fewer, if fewer wait.
 
@@ -205,6 +212,7 @@ class Timeline(Generic[EntryT]):
 
     # --- waiting ---------------------------------------------------------------------------------------------
 
+    @enable_ki_protection
     async def wait_until(self, condition: Callable[[], bool]) -> None:
         """Wait until ``condition``, looked at after each entry, is true."""
         if condition():

@@ -38,6 +38,10 @@ BLOCK_SECONDS: Final = 0.0001
 LOOK_SECONDS: Final = 0.0005
 """How long to look for an answer, other tasks in between: a thread that waits is awake hundreds of µs later."""
 
+MOST_WAITS: Final = 100
+WAIT_SECONDS: Final = 0.01
+"""So often, and so far apart, an answer is asked for that everything submitted must have given."""
+
 LARGE_COPY: Final = 2**22
 COPYING_THREADS: Final = 4
 _COPIERS: Final = ThreadPoolExecutor(COPYING_THREADS, "webnn-downloads")
@@ -296,9 +300,15 @@ class WgpuBackend:
             if taken > BLOCK_SECONDS:
                 await trio.lowlevel.cancel_shielded_checkpoint()
             self._queue.poll(wait=False)
-        while ticket.done is None:
-            poll = partial(self._queue.poll, wait=True)
+        poll = partial(self._queue.poll, wait=True)
+        for wait in range(MOST_WAITS):
+            if ticket.done is not None:
+                return
+            if wait:  # another thread may have taken the answer, and be about to give it
+                await trio.sleep(WAIT_SECONDS)
             await trio.to_thread.run_sync(poll, limiter=self._waiting, abandon_on_cancel=True)
+        if ticket.done is None:
+            ticket.done = "the GPU has finished, but its answer was lost on the way"
 
 
 def _copy_in_shares(source: HostArray) -> HostArray:

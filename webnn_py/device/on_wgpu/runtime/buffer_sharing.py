@@ -9,6 +9,7 @@ from typing import cast, final
 
 import trio
 import wgpu
+from trio.lowlevel import enable_ki_protection
 from wgpu.backends.wgpu_native import _api
 from wgpu.backends.wgpu_native._ffi import lib
 
@@ -48,6 +49,7 @@ class LentBuffer(_api.GPUBuffer):  # type: ignore[misc]  # wgpu-py has no types
         self._is_out = is_out
         self._token = trio.lowlevel.current_trio_token()
 
+    @enable_ki_protection
     def destroy(self) -> None:
         """Give the buffer back: WebNN work that waits for it goes on."""
         come_back, self._come_back = self._come_back, None

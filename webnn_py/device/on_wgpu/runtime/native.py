@@ -11,12 +11,13 @@ Errors of all calls in a ``checked`` block are raised at its end, as wgpu-py's o
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import groupby
+from itertools import count, groupby
 from threading import RLock
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import attrs
 import wgpu
+from trio.lowlevel import enable_ki_protection
 from wgpu.backends.wgpu_native import _api, _helpers
 from wgpu.backends.wgpu_native._ffi import ffi, lib
 
@@ -25,27 +26,43 @@ _SPONTANEOUS = lib.WGPUCallbackMode_AllowProcessEvents
 
 
 class Ticket:
-    """Something that the GPU will say: done is None until it does, then "" or what went wrong."""
+    """Something that the GPU will say: done is None until it does, then "" or what went wrong.
 
-    __slots__ = ("_handle", "done")
+    The library gets a number for it, since it may answer when nobody waits any more.
+    """
+
+    __slots__ = ("done", "number")
 
     def __init__(self) -> None:
         self.done: str | None = None
-        self._handle = ffi.new_handle(self)
+        self.number = next(_NUMBERS)
+        _PENDING[self.number] = self
+
+    @property
+    def userdata(self) -> Any:
+        """What the library is to call back with."""
+        return ffi.cast("void *", self.number)
+
+
+_NUMBERS: Final = count(1)
+_PENDING: Final[dict[int, Ticket]] = {}
 
 
 def _settle(ok: bool, message: Any, userdata: Any) -> None:  # noqa: FBT001 - a C callback's argument
-    ticket = ffi.from_handle(userdata)
-    text = "" if ok else ffi.string(message.data, message.length).decode(errors="replace")
-    ticket.done = "" if ok else text or "the device is lost"
+    ticket = _PENDING.pop(int(ffi.cast("uintptr_t", userdata)), None)
+    if ticket is not None:
+        text = "" if ok else ffi.string(message.data, message.length).decode(errors="replace")
+        ticket.done = "" if ok else text or "the device is lost"
 
 
 @ffi.callback("void(WGPUMapAsyncStatus, WGPUStringView, void *, void *)")  # type: ignore[untyped-decorator]
+@enable_ki_protection  # an interrupt within a callback would be printed and lost, and so would the answer
 def _mapped(status: int, message: Any, userdata: Any, _unused: Any) -> None:
     _settle(status == lib.WGPUMapAsyncStatus_Success, message, userdata)
 
 
 @ffi.callback("void(WGPUQueueWorkDoneStatus, WGPUStringView, void *, void *)")  # type: ignore[untyped-decorator]
+@enable_ki_protection  # an interrupt within a callback would be printed and lost, and so would the answer
 def _work_done(status: int, message: Any, userdata: Any, _unused: Any) -> None:
     _settle(status == lib.WGPUQueueWorkDoneStatus_Success, message, userdata)
 
@@ -275,7 +292,7 @@ class NativeQueue:
     def map_for_reading(self, buffer: wgpu.GPUBuffer, byte_length: int) -> Ticket:
         """Ask for the buffer's memory on the host's side."""
         ticket = Ticket()
-        self._map_info.userdata1 = ticket._handle
+        self._map_info.userdata1 = ticket.userdata
         with checked("map"):
             lib.wgpuBufferMapAsync(buffer._internal, lib.WGPUMapMode_Read, 0, byte_length, self._map_info[0])
         return ticket
@@ -297,7 +314,7 @@ class NativeQueue:
         self.submit()
         ticket = Ticket()
         info = ffi.new("WGPUQueueWorkDoneCallbackInfo *")
-        info.mode, info.callback, info.userdata1 = _SPONTANEOUS, _work_done, ticket._handle
+        info.mode, info.callback, info.userdata1 = _SPONTANEOUS, _work_done, ticket.userdata
         with checked("work done"):
             lib.wgpuQueueOnSubmittedWorkDone(self._queue, info[0])
         return ticket

@@ -1,0 +1,194 @@
+"""Ctrl-C at any moment ends the program by ``KeyboardInterrupt``, with nothing left on any device."""
+
+import json
+import signal
+import subprocess
+import sys
+from functools import partial
+
+import numpy as np
+import pytest
+import trio
+
+from spec_tests.support.backends import HAS_ADAPTER
+from spec_tests.support.buffers import constant, filled, zeroed
+from spec_tests.support.depth import is_full
+from spec_tests.support.drawing import build_add_buffer
+from spec_tests.support.watched_device import ENDS, STEPS
+from webnn_py import open_ml
+
+ROUNDS = {"quick": 25, "full": 1000}
+
+
+@pytest.fixture(autouse=True)
+def _interrupts():
+    """Interrupts are heard as in a program of its own; a worker of pytest's may ignore them."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def interrupting(step):
+    """``step``, with a Ctrl-C before it and one behind it."""
+
+    def interrupted(*arguments, **options):
+        signal.raise_signal(signal.SIGINT)
+        try:
+            return step(*arguments, **options)
+        finally:
+            signal.raise_signal(signal.SIGINT)
+
+    return interrupted
+
+
+async def use_everything(ml, options, prepare):
+    """Have a device take each of its steps once at least; ``prepare`` is called with the context first."""
+    context = await ml.create_context(**options)
+    prepare(context)
+    x, y = await filled(context, [1, 2]), await zeroed(context, [2])
+    weights = await constant(context, [1, 1])
+    graph = await build_add_buffer(context, weights)
+    for _ in range(3):
+        context.dispatch(graph, {"x": x}, {"y": y})
+        await context.read_buffer(y)
+    graph.destroy()
+    x.destroy()
+    await context.drain()
+
+
+def assert_an_interrupt_ends_it_all(options, prepare):
+    """An interrupt at that moment, wherever it is, ends the run, and nothing is left."""
+    seen = []
+
+    def prepare_and_note(context):
+        seen.append(context)
+        prepare(context)
+
+    async def program():
+        async with open_ml() as ml:
+            await use_everything(ml, options, prepare_and_note)
+
+    with pytest.raises(KeyboardInterrupt):
+        trio.run(program)
+    (context,) = seen
+    assert_nothing_is_left(context)
+
+
+def assert_nothing_is_left(context):
+    statistics = context.statistics()
+    assert (statistics.live_buffers, statistics.live_bytes, statistics.queued_operations) == (0, 0, 0)
+    assert context.device_timeline.ended
+    assert context.lost.state == "fulfilled"
+
+
+@pytest.mark.parametrize("step", [*STEPS, *ENDS])
+def test_an_interrupt_while_the_device_takes_a_step_ends_the_program(options, step):
+    def prepare(context):
+        backend = context._device.backend
+        setattr(backend, step, interrupting(getattr(backend, step)))
+
+    assert_an_interrupt_ends_it_all(options, prepare)
+
+
+@pytest.mark.skipif(not HAS_ADAPTER, reason="WebGPU's callbacks")
+@pytest.mark.parametrize("backend", ["wgpu"], scope="module")
+def test_an_interrupt_within_a_callback_of_the_gpu_loses_no_answer(options, monkeypatch):
+    from webnn_py.device.on_wgpu.runtime import native  # noqa: PLC0415 - imports wgpu
+
+    def prepare(_context):
+        monkeypatch.setattr(native, "_settle", interrupting(native._settle))
+
+    assert_an_interrupt_ends_it_all(options, prepare)
+
+
+@pytest.mark.parametrize("call", ["create_buffer", "create_constant_buffer", "write_buffer", "read_buffer", "dispatch"])
+def test_a_call_that_is_interrupted_is_made_as_a_whole_and_the_interrupt_comes_next(options, call, monkeypatch):
+    def prepare(context):
+        method, timeline = getattr(context, call), context._timeline
+
+        def call_interrupted(*arguments, **keywords):
+            with monkeypatch.context() as patch:
+                patch.setattr(timeline, "enqueue", interrupting(timeline.enqueue))
+                return method(*arguments, **keywords)
+
+        monkeypatch.setattr(context, call, call_interrupted)
+
+    assert_an_interrupt_ends_it_all(options, prepare)
+
+
+def test_an_interrupt_while_a_context_is_destroyed_leaves_none_of_it(options):
+    async def program():
+        async with open_ml() as ml:
+            context = await ml.create_context(**options)
+            seen.append(context)
+            await filled(context, [1, 2])
+            context._device.call_in = interrupting(context._device.call_in)
+            context.destroy()
+            assert context.lost.state == "fulfilled"
+            await trio.sleep_forever()
+
+    seen = []
+    with pytest.raises(KeyboardInterrupt):
+        trio.run(program)
+    assert_nothing_is_left(seen[0])
+
+
+def test_an_interrupt_while_the_block_is_being_left_waits_until_nothing_is_left(options):
+    async def program():
+        async with open_ml() as ml:
+            context = await ml.create_context(**options)
+            seen.append(context)
+            await filled(context, [1, 2])
+            backend = context._device.backend
+            backend.close = interrupting(backend.close)
+        left.append(True)
+        assert_nothing_is_left(context)
+        await trio.sleep_forever()
+
+    seen, left = [], []
+    with pytest.raises(KeyboardInterrupt):
+        trio.run(program)
+    assert left == [True]
+    assert_nothing_is_left(seen[0])
+
+
+def test_an_interrupt_while_a_promise_is_awaited_ends_that_wait_and_not_the_work(options):
+    async def program():
+        async with open_ml() as ml:
+            context = await ml.create_context(**options)
+            buffer = await filled(context, [1, 2])
+            context.device_timeline.pause()
+            promise = context.read_buffer(buffer)
+            token = trio.lowlevel.current_trio_token()
+            token.run_sync_soon(partial(signal.raise_signal, signal.SIGINT))
+            with pytest.raises(KeyboardInterrupt):
+                await promise
+            context.device_timeline.resume()
+            np.testing.assert_array_equal(await promise, [1, 2])
+
+    trio.run(program)
+
+
+@pytest.mark.parametrize("rounds", [pytest.param(None, id="rounds")])
+def test_interrupts_at_random_moments_of_a_busy_program(backend, rounds, pytestconfig):
+    rounds = ROUNDS["full" if is_full(pytestconfig) else "quick"]
+    seed = pytestconfig.option.seed
+    program = ["-m", "spec_tests.support.interrupted", backend, str(rounds), str(seed)]
+    run = subprocess.run(
+        [sys.executable, "-W", "ignore::ResourceWarning", *program],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60 + rounds,
+        cwd=pytestconfig.rootpath,
+    )
+    again = f"again by: python {' '.join(program)}"
+    answers = [json.loads(line) for line in run.stdout.splitlines()]
+    assert run.returncode == 0, f"{run.stderr}\n{again}"
+    *done, last = answers
+    assert len(done) == rounds, again
+    bad = [answer for answer in done if answer["left"]]
+    assert not bad, again
+    assert last == {"threads": []}, again
+    told = [line for line in run.stderr.splitlines() if "XDG_RUNTIME_DIR" not in line]
+    assert not told, f"an interrupt was swallowed? {told}, {again}"
