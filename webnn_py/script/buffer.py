@@ -76,6 +76,7 @@ class MLBuffer(Handle):
         Pending reads are rejected with ``InvalidStateError``. Dispatches in flight finish first, and their other
         outputs stay readable. The second call does nothing. Raises nothing.
         """
+        self._context._trio_run.check("destroy()")
         if self._destroyed:
             return
         self._destroyed = True

@@ -232,6 +232,7 @@ class MLGraphBuilder(OperatorMethods):
             usable), ``InvalidStateError`` when the builder has built or the context is lost, ``OperationError``
             when the device cannot compile the graph.
         """
+        self._context._trio_run.check("build()")
         try:
             named = self._check_outputs(outputs)
             graph = Graph.reaching({name: self._values[operand] for name, operand in named.items()})
@@ -271,7 +272,7 @@ class MLGraphBuilder(OperatorMethods):
                 buffer._check_alive("build", repr(buffer))
 
     def _enqueue_build(self, ml_graph: MLGraph, graph: Graph) -> MLPromise[MLGraph]:
-        promise: MLPromise[MLGraph] = MLPromise._create("build()")
+        promise: MLPromise[MLGraph] = MLPromise._create("build()", self._context._trio_run)
         context = self._context
         context._graphs.add(ml_graph)
 

@@ -32,6 +32,7 @@ from webnn_py.script.releases import Releases
 from webnn_py.script.sources import check_target, host_copy
 from webnn_py.timelines.device_timeline import DeviceOperation, DeviceTimeline
 from webnn_py.timelines.promise import MLPromise
+from webnn_py.trio_run import TrioRun
 
 if TYPE_CHECKING:
     from webnn_py.script.ml import ML
@@ -50,6 +51,7 @@ class MLContext(Handle, CopiesBuffers, SharesBuffers):
     _ml: ML
     _device: Device
     _timeline: DeviceTimeline
+    _trio_run: TrioRun
     _accelerated: bool
     _power_preference: MLPowerPreference
     _max_queued_bytes: int | None
@@ -76,7 +78,8 @@ class MLContext(Handle, CopiesBuffers, SharesBuffers):
         self._accelerated = accelerated
         self._power_preference = power_preference
         self._max_queued_bytes = max_queued_bytes
-        self._lost = MLPromise._create("lost")
+        self._trio_run = ml.script_timeline.trio_run
+        self._lost = MLPromise._create("lost", self._trio_run)
         self._lost_message = None
         self._buffers = Living()
         self._graphs = Living()
@@ -127,6 +130,7 @@ class MLContext(Handle, CopiesBuffers, SharesBuffers):
     @enable_ki_protection
     async def drain(self) -> None:
         """Wait until all that is enqueued has finished and its promises are settled. Not in the specification."""
+        self._trio_run.check("drain()")
         await self._timeline.drain()
         pending = self._device.backend.finish()
         if pending is not None:
@@ -138,6 +142,7 @@ class MLContext(Handle, CopiesBuffers, SharesBuffers):
         Nothing that the API enqueues can wait, so a producer that outruns the device awaits this in between. Not in
         the specification.
         """
+        self._trio_run.check("wait_for_capacity()")
         limit = self._max_queued_bytes
         if limit is None:
             await trio.lowlevel.checkpoint()
@@ -162,6 +167,7 @@ class MLContext(Handle, CopiesBuffers, SharesBuffers):
             A promise of the buffer, rejected with ``TypeError`` for a bad descriptor, ``InvalidStateError`` when the
             context is lost, ``UnknownError`` when the device cannot allocate it.
         """
+        self._trio_run.check("create_buffer()")
         try:
             descriptor = buffer_descriptor(data_type, shape, readable=readable, writable=writable)
             self._check_not_lost("create_buffer")
@@ -189,6 +195,7 @@ class MLContext(Handle, CopiesBuffers, SharesBuffers):
             A promise of the buffer, rejected as ``create_buffer()``'s is, and with ``TypeError`` for data that do
             not fit.
         """
+        self._trio_run.check("create_constant_buffer()")
         try:
             operand = operand_descriptor(data_type, shape)
             descriptor = MLBufferDescriptor(operand.data_type, operand.shape, constant=True)
@@ -204,7 +211,7 @@ class MLContext(Handle, CopiesBuffers, SharesBuffers):
     def _enqueue_creation(
         self, method: str, buffer: MLBuffer, work: Callable[[], Any], byte_length: int = 0
     ) -> MLPromise[MLBuffer]:
-        promise: MLPromise[MLBuffer] = MLPromise._create(f"{method}()")
+        promise: MLPromise[MLBuffer] = MLPromise._create(f"{method}()", self._trio_run)
         self._buffers.add(buffer)
 
         def settled(error: Exception | None) -> None:
@@ -234,6 +241,7 @@ class MLContext(Handle, CopiesBuffers, SharesBuffers):
 
         A failure on the device is told by the next ``read_buffer()``.
         """
+        self._trio_run.check("write_buffer()")
         self._check_buffer("write_buffer", buffer)
         if not buffer._descriptor.writable:
             raise TypeError(f"write_buffer(): {buffer!r} is not writable")
@@ -268,6 +276,7 @@ class MLContext(Handle, CopiesBuffers, SharesBuffers):
             an ``out`` that does not fit; with ``InvalidStateError``, at once, when the buffer is destroyed while the
             read is pending; with ``UnknownError`` when the step that should have written the buffer had failed.
         """
+        self._trio_run.check("read_buffer()")
         try:
             self._check_buffer("read_buffer", buffer)
             descriptor = buffer._descriptor
@@ -277,7 +286,7 @@ class MLContext(Handle, CopiesBuffers, SharesBuffers):
                 check_target(out, descriptor)
         except TypeError as error:
             return rejected("read_buffer", error)
-        promise: MLPromise[Any] = MLPromise._create("read_buffer()")
+        promise: MLPromise[Any] = MLPromise._create("read_buffer()", self._trio_run)
         buffer._pending_reads[promise] = None
         readback = Readback(self._device)
         self._timeline.enqueue(
@@ -338,6 +347,7 @@ class MLContext(Handle, CopiesBuffers, SharesBuffers):
 
         A failure on the device is told by the next ``read_buffer()`` of an output.
         """
+        self._trio_run.check("dispatch()")
         if not isinstance(graph, MLGraph):
             raise TypeError(f"dispatch(): graph is {graph!r}; it must be an MLGraph")
         named_inputs = named_buffers("inputs", inputs)
@@ -373,6 +383,7 @@ class MLContext(Handle, CopiesBuffers, SharesBuffers):
         Operations that have not begun are dropped, releases still run. The second call does nothing. Raises nothing
         (section "destroy()").
         """
+        self._trio_run.check("destroy()")
         self._lose("destroy() was called on the context")
 
     @enable_ki_protection

@@ -65,6 +65,7 @@ class MLGraph(Handle):
 
         The second call does nothing. Raises nothing.
         """
+        self._context._trio_run.check("destroy()")
         if not self._destroyed:
             self._destroyed = True
             self._context._graphs.discard(self)

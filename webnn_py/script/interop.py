@@ -19,6 +19,7 @@ from webnn_py.script.checks import buffer_descriptor, rejected, unknown
 from webnn_py.script.living import Living
 from webnn_py.timelines.device_timeline import DeviceOperation, DeviceTimeline
 from webnn_py.timelines.promise import MLPromise
+from webnn_py.trio_run import TrioRun
 
 if TYPE_CHECKING:
     import wgpu
@@ -29,6 +30,7 @@ class SharesBuffers:
 
     _device: Device
     _timeline: DeviceTimeline
+    _trio_run: TrioRun
     _buffers: Living[MLBuffer]
 
     @enable_ki_protection
@@ -60,6 +62,7 @@ class SharesBuffers:
             InvalidStateError: the context is lost.
             NotSupportedError: the context does not run on WebGPU.
         """
+        self._trio_run.check("import_buffer()")
         backend = self._lender("import_buffer")
         try:
             descriptor = buffer_descriptor(data_type, shape, readable=readable, writable=writable)
@@ -86,6 +89,7 @@ class SharesBuffers:
             context, destroyed or constant; ``InvalidStateError`` when the context is lost; ``NotSupportedError``
             when it does not run on WebGPU.
         """
+        self._trio_run.check("export_to_gpu()")
         try:
             self._lender("export_to_gpu")
             self._check_buffer("export_to_gpu", buffer)
@@ -93,7 +97,7 @@ class SharesBuffers:
                 raise TypeError(f"{buffer!r} is constant; it must not be")
         except (TypeError, NotSupportedError) as error:
             return rejected("export_to_gpu", error)
-        promise: MLPromise[wgpu.GPUBuffer] = MLPromise._create("export_to_gpu()")
+        promise: MLPromise[wgpu.GPUBuffer] = MLPromise._create("export_to_gpu()", self._trio_run)
         given: list[wgpu.GPUBuffer] = []
 
         def settled(error: Exception | None) -> None:

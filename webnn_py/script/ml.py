@@ -21,6 +21,7 @@ from webnn_py.script.context import MLContext
 from webnn_py.script.records import MLPowerPreference
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.timelines.script_timeline import ScriptTimeline
+from webnn_py.trio_run import check_in_trio
 
 Policy = Callable[[], bool]
 """Says whether the API may be used; asked by ``create_context()`` and ``MLGraphBuilder()``."""
@@ -108,6 +109,7 @@ class ML(Handle):
             policy denies it, ``NotSupportedError`` when there is no such device, ``InvalidStateError`` when the
             ``open_ml()`` block has been left.
         """
+        self.script_timeline.trio_run.check("create_context()")
         try:
             if power_preference not in get_args(MLPowerPreference):
                 allowed = ", ".join(get_args(MLPowerPreference))
@@ -135,7 +137,7 @@ class ML(Handle):
 
     def _create_context_later(self, opening: Awaitable[Backend], options: dict[str, Any]) -> MLPromise[MLContext]:
         """Make a context on a device that takes its time to open: in parallel, as the specification says."""
-        promise: MLPromise[MLContext] = MLPromise._create("create_context()")
+        promise: MLPromise[MLContext] = MLPromise._create("create_context()", self.script_timeline.trio_run)
         self._opening += 1
         self._nursery.start_soon(self._open, opening, options, promise)
         return promise
@@ -162,7 +164,7 @@ class ML(Handle):
     ) -> MLPromise[MLContext]:
         """Make a context on a backend that is there, and fulfil ``promise`` or a new one with it."""
         if promise is None:
-            promise = MLPromise._create("create_context()")
+            promise = MLPromise._create("create_context()", self.script_timeline.trio_run)
         if self._closed:
             backend.close()
             promise._reject(InvalidStateError("create_context(): the open_ml() block has been left"))
@@ -224,6 +226,7 @@ class open_ml:  # noqa: N801 - used like a function
 
     @enable_ki_protection
     async def __aenter__(self) -> ML:
+        check_in_trio("open_ml()")
         self._manager = trio.open_nursery()
         nursery = await self._manager.__aenter__()
         self._ml = ML._create(nursery, self._policy)

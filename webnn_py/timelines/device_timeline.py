@@ -49,7 +49,7 @@ class DeviceTimeline(Timeline[DeviceOperation]):
     def __init__(
         self, script: ScriptTimeline, *, overlapping: bool = False, rest: Callable[[], None] = lambda: None
     ) -> None:
-        super().__init__("device timeline")
+        super().__init__("device timeline", script.trio_run)
         self._overlapping = overlapping
         self._on_rest = rest
         self._script = script

@@ -9,6 +9,7 @@ from trio.lowlevel import enable_ki_protection
 
 from webnn_py.descriptors import shortened
 from webnn_py.handle import Handle
+from webnn_py.trio_run import TrioRun, check_in_trio
 
 T = TypeVar("T")
 
@@ -28,17 +29,19 @@ class MLPromise(Handle, Generic[T]):
 
     _made_by = "the API's methods"
 
-    __slots__ = ("__weakref__", "_answers", "_outcome", "_state", "_waiters")
+    __slots__ = ("__weakref__", "_answers", "_outcome", "_state", "_trio_run", "_waiters")
     _state: PromiseState
     _outcome: object
     _answers: str
+    _trio_run: TrioRun | None
     _waiters: dict[trio.lowlevel.Task | Callable[[], None], None] | None
 
     @classmethod
-    def _create(cls, answers: str = "") -> Self:
+    def _create(cls, answers: str = "", trio_run: TrioRun | None = None) -> Self:
         """A pending promise; ``answers`` is the call that it answers, for eyes."""
         self = cls.__new__(cls)
         self._answers = answers
+        self._trio_run = trio_run
         self._state = "pending"
         self._outcome = None
         self._waiters = None
@@ -49,6 +52,7 @@ class MLPromise(Handle, Generic[T]):
         """A promise that is rejected from the start."""
         self = cls.__new__(cls)
         self._answers = answers
+        self._trio_run = None
         self._state = "rejected"
         self._outcome = error
         self._waiters = None
@@ -93,6 +97,10 @@ class MLPromise(Handle, Generic[T]):
         self._waiters[callback] = None
 
     def __await__(self) -> Generator[Any, Any, T]:
+        if self._trio_run is None:
+            check_in_trio(self._answers)
+        else:
+            self._trio_run.check(self._answers)
         if self._state == "pending":
             yield from self._wait().__await__()
         else:

@@ -9,6 +9,8 @@ import attrs
 import trio
 from trio.lowlevel import enable_ki_protection
 
+from webnn_py.trio_run import TrioRun
+
 EntryT = TypeVar("EntryT")
 
 INLINE_SECONDS = 0.002
@@ -36,8 +38,10 @@ class Timeline(Generic[EntryT]):
     A timeline runs by itself until :meth:`pause`; then entries run only by :meth:`step`, until :meth:`resume`.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, trio_run: TrioRun) -> None:
         self._name = name
+        self.trio_run = trio_run
+        """Where it runs, and its methods must be called."""
         self._queue: deque[EntryT] = deque()
         self._queued_bytes = 0
         self._done = 0
@@ -175,12 +179,14 @@ class Timeline(Generic[EntryT]):
     @enable_ki_protection
     def pause(self) -> None:
         """Run no further entry; one that is running finishes."""
+        self.trio_run.check("pause()")
         if self._permits is None:
             self._permits = 0
 
     @enable_ki_protection
     def resume(self) -> None:
         """Run by itself again."""
+        self.trio_run.check("resume()")
         self._permits = None
         self._unpark()
 
@@ -192,6 +198,7 @@ class Timeline(Generic[EntryT]):
             RuntimeError: the timeline is not paused, or another task is stepping it.
             ValueError: ``count`` is less than 1.
         """
+        self.trio_run.check("step()")
         if self._permits is None:
             raise RuntimeError(f"step() needs a paused timeline: call pause() on the {self._name} first")
         if self._stepping:
@@ -228,6 +235,7 @@ class Timeline(Generic[EntryT]):
 
     async def drain(self) -> None:
         """Wait until every entry that is queued now has finished."""
+        self.trio_run.check("drain()")
         target = self._done + self.queued_operations
         await self.wait_until(lambda: self._done >= target)
 

@@ -16,6 +16,7 @@ from wgpu.backends.wgpu_native._ffi import lib
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.on_wgpu.records.buffer import padded
 from webnn_py.device.on_wgpu.runtime.memory import STORAGE
+from webnn_py.trio_run import TrioRun
 
 
 @final
@@ -47,11 +48,13 @@ class LentBuffer(_api.GPUBuffer):  # type: ignore[misc]  # wgpu-py has no types
         super().__init__(f"{buffer.label} (lent)", buffer._internal, device, buffer.size, buffer.usage, "unmapped")
         self._come_back = come_back
         self._is_out = is_out
+        self._trio_run = TrioRun("export_to_gpu()")
         self._token = trio.lowlevel.current_trio_token()
 
     @enable_ki_protection
     def destroy(self) -> None:
         """Give the buffer back: WebNN work that waits for it goes on."""
+        self._trio_run.check("destroy()")
         come_back, self._come_back = self._come_back, None
         if come_back is not None:
             self._release()

@@ -1,0 +1,218 @@
+"""Calls from outside the run of trio in which the API was opened are refused, every time, before anything changes."""
+
+import asyncio
+import re
+import threading
+
+import attrs
+import numpy as np
+import pytest
+import trio
+
+from spec_tests.support.backends import HAS_ADAPTER
+from spec_tests.support.buffers import filled
+from spec_tests.support.drawing import build_add_one
+from webnn_py import MLGraphBuilder, open_ml
+
+ONES = np.ones(2, np.float32)
+F32 = {"data_type": "float32", "shape": [2]}
+
+
+@attrs.frozen
+class Scene:
+    """What calls are made on."""
+
+    ml: object
+    context: object
+    x: object
+    y: object
+    graph: object
+    builder: MLGraphBuilder
+    output: object
+
+    @classmethod
+    async def set(cls, ml, options):
+        context = await ml.create_context(**options)
+        x, y = [await filled(context, [1, 2]) for _ in range(2)]
+        builder = MLGraphBuilder(context)
+        operand = builder.input("x", **F32)
+        scene = cls(ml, context, x, y, await build_add_one(context, [2]), builder, builder.add(operand, operand))
+        await context.drain()
+        return scene
+
+    def look(self):
+        """All that a call could have changed."""
+        things = (self.context, self.x, self.y, self.graph, self.builder, self.ml)
+        timelines = (self.context.device_timeline, self.ml.script_timeline)
+        return [repr(thing) for thing in (*things, *timelines)], self.context.statistics()
+
+
+CALLS = {
+    "create_context()": lambda scene: scene.ml.create_context(backend="numpy"),
+    "create_context() with WebGPU": lambda scene: scene.ml.create_context(backend="wgpu"),
+    "create_buffer()": lambda scene: scene.context.create_buffer(**F32),
+    "create_constant_buffer()": lambda scene: scene.context.create_constant_buffer(ONES, **F32),
+    "write_buffer()": lambda scene: scene.context.write_buffer(scene.x, 5 * ONES),
+    "read_buffer()": lambda scene: scene.context.read_buffer(scene.x),
+    "dispatch()": lambda scene: scene.context.dispatch(scene.graph, {"x": scene.x}, {"y": scene.y}),
+    "export_to_gpu()": lambda scene: scene.context.export_to_gpu(scene.x),
+    "import_buffer()": lambda scene: scene.context.import_buffer(None, **F32),
+    "build()": lambda scene: scene.builder.build({"y": scene.output}),
+    "destroy() of a context": lambda scene: scene.context.destroy(),
+    "destroy() of a buffer": lambda scene: scene.x.destroy(),
+    "destroy() of a graph": lambda scene: scene.graph.destroy(),
+    "drain()": lambda scene: run_alone(scene.context.drain()),
+    "wait_for_capacity()": lambda scene: run_alone(scene.context.wait_for_capacity()),
+    "pause()": lambda scene: scene.context.device_timeline.pause(),
+    "resume()": lambda scene: scene.context.device_timeline.resume(),
+    "step()": lambda scene: run_alone(scene.context.device_timeline.step()),
+    "drain() of a timeline": lambda scene: run_alone(scene.ml.script_timeline.drain()),
+    "lost": lambda scene: run_alone(scene.context.lost.__await__()),
+}
+calls = pytest.mark.parametrize("call", CALLS)
+
+
+def run_alone(awaitable):
+    """Begin what is awaitable, as any event loop would."""
+    awaitable.send(None)
+    pytest.fail("it was not refused")
+
+
+def outside(run):
+    """What a function raised in a thread."""
+    raised = []
+
+    def catch():
+        try:
+            run()
+        except BaseException as error:  # noqa: BLE001 - it is looked at by the test
+            raised.append(error)
+
+    thread = threading.Thread(target=catch)
+    thread.start()
+    thread.join()
+    return raised
+
+
+async def in_a_task(call):
+    call()
+
+
+PLACES = {
+    "a thread": (
+        lambda call: call,
+        "another thread than that of the open_ml() block; call it through trio.from_thread",
+    ),
+    "another trio.run()": (
+        lambda call: lambda: trio.run(in_a_task, call),
+        "another trio.run() than that of the open_ml() block",
+    ),
+    "asyncio": (lambda call: lambda: asyncio.run(in_a_task(call)), "webnn_py runs on trio, and this is asyncio"),
+}
+
+
+@calls
+@pytest.mark.parametrize("place", PLACES)
+async def test_a_call_from_elsewhere_is_refused_and_changes_nothing(ml, options, call, place):
+    scene = await Scene.set(ml, options)
+    before = scene.look()
+    wrap, words = PLACES[place]
+
+    for _ in range(20):
+        (error,) = outside(wrap(lambda: CALLS[call](scene)))
+        assert type(error) is RuntimeError
+        method = call.partition(" ")[0]
+        assert re.match(rf"{re.escape(method)}: ", str(error))
+        assert words in str(error)
+
+    assert scene.look() == before
+    assert (await scene.context.read_buffer(scene.x)).tolist() == [1, 2]
+
+
+@calls
+def test_a_call_when_the_run_is_over_is_refused(options, call):
+    async def program():
+        async with open_ml() as ml:
+            return await Scene.set(ml, options)
+
+    scene = trio.run(program)
+    with pytest.raises(RuntimeError, match=r"webnn_py runs on trio.*call it within trio.run\(\)"):
+        CALLS[call](scene)
+
+
+async def test_a_thread_calls_through_from_thread(ml, options):
+    scene = await Scene.set(ml, options)
+    write = lambda: scene.context.write_buffer(scene.x, 5 * ONES)  # noqa: E731 - said where it is used
+    await trio.to_thread.run_sync(lambda: trio.from_thread.run_sync(write))
+    assert (await scene.context.read_buffer(scene.x)).tolist() == [5, 5]
+
+
+async def test_all_tasks_of_the_run_may_call(ml, options):
+    scene = await Scene.set(ml, options)
+
+    async def write(value):
+        for _ in range(10):
+            scene.context.write_buffer(scene.x, value * ONES)
+            await trio.lowlevel.checkpoint()
+
+    async with trio.open_nursery() as nursery:
+        for value in range(10):
+            nursery.start_soon(write, value)
+    assert (await scene.context.read_buffer(scene.x)).tolist() in [[value] * 2 for value in range(10)]
+
+
+async def test_what_is_only_looked_at_may_be_looked_at_from_anywhere(ml, options):
+    scene = await Scene.set(ml, options)
+    looks = []
+    assert outside(lambda: looks.append(scene.look())) == []
+    assert looks == [scene.look()]
+
+
+async def test_a_graph_may_be_drawn_in_any_thread(ml, options):
+    scene = await Scene.set(ml, options)
+
+    def draw():
+        builder = MLGraphBuilder(scene.context)
+        x = builder.input("x", **F32)
+        drawn.append((builder, builder.add(x, x)))
+
+    drawn = []
+    assert outside(draw) == []
+    ((builder, output),) = drawn
+    await builder.build({"y": output})
+
+
+async def begin(block):
+    await block.__aenter__()
+
+
+@pytest.mark.parametrize(
+    ("run", "words"),
+    [
+        (lambda: asyncio.run(begin(open_ml())), "webnn_py runs on trio, and this is asyncio; see docs/blocking.md"),
+        (lambda: run_alone(begin(open_ml())), "no task of trio's; call it within trio.run(), or see docs/blocking.md"),
+    ],
+    ids=["asyncio", "no event loop"],
+)
+def test_the_api_is_opened_on_trio_only(run, words):
+    with pytest.raises(RuntimeError, match=re.escape(words)):
+        run()
+
+
+async def test_a_promise_that_was_rejected_from_the_start_is_awaited_on_trio_only(ml, options):
+    scene = await Scene.set(ml, options)
+    refused = scene.context.read_buffer(None)
+    (error,) = outside(lambda: run_alone(refused.__await__()))
+    assert "read_buffer(): webnn_py runs on trio" in str(error)
+
+
+@pytest.mark.skipif(not HAS_ADAPTER, reason="WebGPU's buffers")
+@pytest.mark.parametrize("backend", ["wgpu"], scope="module")
+async def test_a_lent_buffer_is_given_back_in_the_run_only(ml, options):
+    scene = await Scene.set(ml, options)
+    lent = await scene.context.export_to_gpu(scene.x)
+    (error,) = outside(lent.destroy)
+    assert "destroy(): this is another thread" in str(error)
+    read = scene.context.read_buffer(scene.x)
+    lent.destroy()
+    assert (await read).tolist() == [1, 2]

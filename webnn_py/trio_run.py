@@ -1,0 +1,74 @@
+"""``TrioRun``: where calls must come from, the one run of trio in which a block of ``open_ml()`` lives."""
+
+import sys
+import threading
+from typing import NoReturn, final
+
+from trio.lowlevel import TrioToken, current_task, current_trio_token, in_trio_task
+
+
+@final
+class TrioRun:
+    """The run of trio that this was made in: what changes state is called in its tasks."""
+
+    __slots__ = ("_seen", "_thread", "_token")
+
+    def __init__(self, call: str) -> None:
+        """Look at the run in which ``call`` is made.
+
+        Raises:
+            RuntimeError: there is none.
+        """
+        check_in_trio(call)
+        self._token: TrioToken = current_trio_token()
+        self._thread = threading.get_ident()
+        self._seen = current_task()
+
+    def check(self, call: str) -> None:
+        """Refuse a call that is made in another thread, in another run or in none.
+
+        Raises:
+            RuntimeError: it is.
+        """
+        try:
+            task = current_task()
+        except RuntimeError:
+            self._refuse(call)
+        if task is not self._seen:
+            if current_trio_token() is not self._token:
+                self._refuse(call)
+            self._seen = task  # a task stays in its run, so one that was looked at needs no second look
+
+    def _refuse(self, call: str) -> NoReturn:
+        if in_trio_task():
+            raise RuntimeError(f"{call}: this is another trio.run() than that of the open_ml() block; call it in that")
+        if threading.get_ident() == self._thread or _in_asyncio():
+            check_in_trio(call)
+        raise RuntimeError(
+            f"{call}: this is another thread than that of the open_ml() block; call it through "
+            "trio.from_thread.run_sync(), with that run's trio_token unless trio.to_thread has started this thread"
+        )
+
+
+def check_in_trio(call: str) -> None:
+    """Refuse a call that is made outside of trio's tasks.
+
+    Raises:
+        RuntimeError: it is.
+    """
+    if in_trio_task():
+        return
+    if _in_asyncio():
+        raise RuntimeError(f"{call}: webnn_py runs on trio, and this is asyncio; see docs/blocking.md for ways to it")
+    raise RuntimeError(
+        f"{call}: webnn_py runs on trio, and this is no task of trio's; call it within trio.run(), or see "
+        "docs/blocking.md for ways without"
+    )
+
+
+def _in_asyncio() -> bool:
+    asyncio = sys.modules.get("asyncio")  # takes long to import; who runs it has imported it
+    try:
+        return asyncio is not None and asyncio.get_running_loop() is not None
+    except RuntimeError:
+        return False
