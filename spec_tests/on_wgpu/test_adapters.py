@@ -1,6 +1,8 @@
 """Which adapter is chosen, and what a device made of it can do."""
 
 import os
+import subprocess
+import sys
 
 import attrs
 import numpy as np
@@ -8,7 +10,8 @@ import pytest
 
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from webnn_py import MLGraphBuilder, NotSupportedError
-from webnn_py.device.on_wgpu import adapters, backend
+from webnn_py.device.on_wgpu import adapters, backend, device_record
+from webnn_py.device.registry import Suitability
 
 needs_adapter = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
@@ -49,6 +52,45 @@ def test_power_preference_chooses_the_adapter(monkeypatch, preference, order):
         there.remove(chosen)
     there[:] = [Adapter("CPU")]
     assert adapters.choose(preference, software=False) is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere GPUs have no files, and every look is a real one")
+def test_without_a_gpu_no_driver_is_loaded_to_find_that_out(monkeypatch, tmp_path):
+    monkeypatch.setattr(device_record, "GPU_NODES", (f"{tmp_path}/renderD*", f"{tmp_path}/nvidia[0-9]*"))
+    monkeypatch.setattr(adapters, "adapters", lambda: pytest.fail("drivers were loaded"))
+    assert device_record._probe("default") is Suitability.ON_REQUEST
+
+    looked = []
+    monkeypatch.setattr(adapters, "adapters", lambda: looked.append(True) or ())
+    (tmp_path / "nvidia0").touch()
+    assert device_record._probe("default") is Suitability.ABSENT
+    assert looked
+
+
+QUIET = """
+import os
+import trio
+from webnn_py import open_ml
+
+async def main():
+    async with open_ml() as ml:
+        context = await ml.create_context(backend="wgpu")
+        print(context.backend.name)
+
+before = dict(os.environ)
+trio.run(main)
+assert dict(os.environ) == before
+"""
+
+
+@needs_adapter
+@pytest.mark.parametrize("directory", [None, "", "relative"])
+def test_looking_for_a_gpu_writes_nothing_to_the_terminal(directory):
+    environment = {name: value for name, value in os.environ.items() if name not in ("XDG_RUNTIME_DIR", "DISPLAY")}
+    if directory is not None:
+        environment["XDG_RUNTIME_DIR"] = directory
+    done = subprocess.run([sys.executable, "-c", QUIET], capture_output=True, text=True, env=environment, check=True)
+    assert (done.stdout, done.stderr) == ("wgpu\n", "")
 
 
 @needs_adapter

@@ -42,7 +42,7 @@ class Suitability(enum.IntEnum):
     ABSENT = 0
     """There is no such device here."""
     ON_REQUEST = 1
-    """There is one, which is to be used only when it is named: a GPU that is software."""
+    """There may be one, which is to be used only when it is named: a GPU that is software."""
     ANYWHERE = 2
     """There always is one, for when there is nothing better."""
     HARDWARE = 3

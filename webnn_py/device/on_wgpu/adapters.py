@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, Final
 
@@ -29,6 +32,9 @@ _ORDER: Final = {
     "low-power": ("IntegratedGPU", "DiscreteGPU", "VirtualGPU", "Unknown", "CPU"),
 }
 
+LAYER_SWITCH: Final = "NODEVICE_SELECT"
+"""The variable that switches off Mesa's layer, by the layer's manifest."""
+
 LEAST_SUBGROUPS: Final = {0x10DE: 32, 0x1002: 32, 0x106B: 32, 0x8086: 8}
 """The sizes of the smallest subgroups by vendor: NVIDIA, AMD, Apple and Intel."""
 
@@ -40,8 +46,28 @@ def adapters() -> tuple[wgpu.GPUAdapter, ...]:
     OpenGL is left out: its compute shaders are poorer, and looking for it writes to the terminal where there is no
     display.
     """
-    extras.set_instance_extras(backends=["Vulkan", "Metal", "DX12"])
-    return tuple(wgpu.gpu.enumerate_adapters_sync())
+    with _without_display_server():
+        extras.set_instance_extras(backends=["Vulkan", "Metal", "DX12"])
+        return tuple(wgpu.gpu.enumerate_adapters_sync())
+
+
+@contextmanager
+def _without_display_server() -> Iterator[None]:
+    """Keep Mesa's Vulkan layer that orders GPUs from asking a Wayland server where there can be none.
+
+    It does so to prefer the display's GPU among those of a kind, and writes an error to the terminal each time it
+    finds no ``XDG_RUNTIME_DIR``. It stays where it can ask, and where a user has given it an order.
+    """
+    server = os.environ.get("XDG_RUNTIME_DIR") or os.environ.get("WAYLAND_DISPLAY") or ""
+    has_orders = any(name in os.environ for name in ("MESA_VK_DEVICE_SELECT", "DRI_PRIME", LAYER_SWITCH))
+    if has_orders or server.startswith("/"):
+        yield
+        return
+    os.environ[LAYER_SWITCH] = "1"
+    try:
+        yield
+    finally:
+        del os.environ[LAYER_SWITCH]
 
 
 def choose(power_preference: str, *, software: bool) -> wgpu.GPUAdapter | None:

@@ -1,6 +1,10 @@
 """The WebGPU device's entry in the registry; wgpu loads when a driver is looked for."""
 
+import os
+import sys
 from collections.abc import Sequence
+from glob import iglob
+from itertools import chain
 from typing import Any, Final
 
 import trio
@@ -11,8 +15,29 @@ from webnn_py.device.registry import DeviceOption, DeviceRecord, OpenRequest, Su
 from webnn_py.errors import NotSupportedError
 from webnn_py.operators.idl import boolean
 
+GPU_NODES: Final = (
+    "/dev/dri/renderD*",  # every driver that is part of Linux
+    "/dev/nvidia[0-9]*",  # NVIDIA's own, which has no render node in many containers
+    "/dev/nvhost-gpu",
+    "/dev/nvgpu/*/as",
+    "/dev/dxg",  # Windows' GPUs in WSL
+    "/dev/kgsl-3d0",
+    "/dev/mali[0-9]*",
+    "/dev/pvr_sync",
+)
+"""The files by which programs on Linux reach GPUs. Without any, no driver but software can be there."""
+
+
+def _may_have_gpu() -> bool:
+    """Whether it is worth loading drivers, which takes a second and 70 MB, to look for hardware."""
+    if sys.platform != "linux":
+        return True
+    return any(os.access(node, os.R_OK | os.W_OK) for node in chain.from_iterable(map(iglob, GPU_NODES)))
+
 
 def _probe(power_preference: str) -> Suitability:
+    if not _may_have_gpu():
+        return Suitability.ON_REQUEST
     try:
         from webnn_py.device.on_wgpu import adapters  # noqa: PLC0415 - loads wgpu
     except (ImportError, OSError, RuntimeError):
