@@ -2,11 +2,16 @@
 
 import math
 import operator
-from collections.abc import Iterable, Mapping
-from typing import Final, Literal, cast, get_args
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
+from typing import Final, Literal, TypeVar, cast, get_args
 
 import attrs
 import numpy as np
+
+from webnn_py.wording import kind, listed, plain, shown
+
+T = TypeVar("T")
 
 MLOperandDataType = Literal["float32", "float16", "int32", "uint32", "int64", "uint64", "int8", "uint8"]
 """The eight data types of the specification, by their names there."""
@@ -33,6 +38,12 @@ MAX_DIMENSION: Final = 2**31 - 1
 """A valid dimension, and a valid number of elements, is 1 to this (the range of ``long``)."""
 
 MAX_UNSIGNED_LONG: Final = 2**32 - 1
+
+MAX_ITEMS: Final = 2**16
+"""The most items that are read of a sequence: more than any argument may have, and less than takes time."""
+
+_NO_SEQUENCES: Final = (str, bytes, bytearray, memoryview, Mapping)
+"""What can be iterated, but stands for something else."""
 
 
 # Numpy has two types of one name where two of C's integers have one size, hence the walk over its codes.
@@ -92,30 +103,44 @@ def operand_data_type(value: object) -> MLOperandDataType:
     Raises:
         TypeError: it is neither, or a dtype of the other byte order.
     """
-    if isinstance(value, str) and value in BYTES_PER_ELEMENT:
-        return cast("MLOperandDataType", value)
+    if isinstance(value, str) and plain(value) in BYTES_PER_ELEMENT:
+        return cast("MLOperandDataType", plain(value))
     if isinstance(value, (np.dtype, type)) and value in _NAMED_BY_NUMPY:
         return _NAMED_BY_NUMPY[value]
-    raise TypeError(f"is {value!r}; it must be one of {', '.join(DATA_TYPES)}, or numpy's native dtype of that name")
+    raise TypeError(
+        f"is {shown(value)}; it must be one of {', '.join(DATA_TYPES)}, or numpy's native dtype of that name"
+    )
 
 
-def shown(value: object) -> str:
-    """A value for a message; Python refuses to write integers of thousands of digits."""
+def converted(name: str, convert: Callable[[object], T], value: object) -> T:
+    """The argument ``name``, converted; whatever goes wrong, it is refused by its name.
+
+    Args:
+        name: the argument, for the message.
+        convert: raises ``TypeError("is …; it must be …")``, or ``TypeError("[index] is …")`` for an item.
+        value: what was given, whose own methods may raise anything.
+
+    Raises:
+        TypeError: it cannot be converted.
+    """
     try:
-        return repr(value)
-    except ValueError:
-        return "an integer of thousands of digits"
+        return convert(value)
+    except Exception as error:
+        words = error.args[0] if type(error) is TypeError and error.args else None
+        if type(words) is str and words.startswith(("is ", "[")):
+            raise TypeError(f"{name}{'' if words[0] == '[' else ' '}{words}") from error.__cause__
+        raise TypeError(f"{name} is {shown(value)}, whose own methods raise {kind(error)}") from error
 
 
-def shortened(text: str, length: int = 60) -> str:
-    """A text for a repr: at most ``length`` characters, the rest being three dots."""
-    return text if len(text) <= length else f"{text[: length - 3]}..."
-
-
-def unsigned_long(value: object) -> int:
+def unsigned_long(value: object, lowest: int = 0, highest: int = MAX_UNSIGNED_LONG) -> int:
     """Convert ``value`` to Web IDL's ``[EnforceRange] unsigned long``: an integer, 0 to 2³²-1.
 
     Stricter than Web IDL, which truncates 2.7 and parses "2": here only integers are integers.
+
+    Args:
+        value: what was given.
+        lowest: what the message says is allowed; what is refused is the type's range.
+        highest: likewise.
 
     Raises:
         TypeError: it is no integer, or out of range.
@@ -125,10 +150,42 @@ def unsigned_long(value: object) -> int:
     try:
         number = operator.index(cast("int", value))
     except TypeError:
-        raise TypeError(f"is {value!r}; it must be an integer") from None
+        raise TypeError(f"is {shown(value)}; it must be an integer") from None
     if not 0 <= number <= MAX_UNSIGNED_LONG:
-        raise TypeError(f"is {shown(number)}; it must be from 0 to {MAX_UNSIGNED_LONG}")
+        habit = "; no number counts from the end or is inferred" if number < 0 else ""
+        raise TypeError(f"is {shown(number)}; it must be from {lowest} to {highest}{habit}")
     return number
+
+
+def dimension(value: object) -> int:
+    """Convert ``value`` to a dimension, whose range :func:`check_dimensions` checks.
+
+    Raises:
+        TypeError: it is no integer, or no ``unsigned long``.
+    """
+    return unsigned_long(value, 1, MAX_DIMENSION)
+
+
+def sequence_of(values: object, convert: Callable[[object], T], noun: str) -> tuple[T, ...]:
+    """Convert ``values`` to ``sequence<…>``.
+
+    Args:
+        values: what was given.
+        convert: the conversion of an item.
+        noun: what the items must be, for the message.
+
+    Raises:
+        TypeError: it is no sequence, it is longer than any that is allowed, or one of its items is refused.
+    """
+    if isinstance(values, _NO_SEQUENCES) or not isinstance(values, Iterable):
+        raise TypeError(f"is {shown(values)}; it must be a sequence of {noun}")
+    try:
+        items = tuple(islice(values, MAX_ITEMS + 1))
+    except Exception as error:
+        raise TypeError(f"is {shown(values)}; it must be a sequence of {noun}") from error
+    if len(items) > MAX_ITEMS:
+        raise TypeError(f"is {shown(values)}, of more than {MAX_ITEMS} items; no argument takes so many")
+    return tuple(converted(f"[{index}]", convert, item) for index, item in enumerate(items))
 
 
 def unsigned_longs(values: object) -> tuple[int, ...]:
@@ -137,15 +194,16 @@ def unsigned_longs(values: object) -> tuple[int, ...]:
     Raises:
         TypeError: it is no sequence, or one of its items is no such integer.
     """
-    if isinstance(values, (str, bytes, bytearray, memoryview, Mapping)) or not isinstance(values, Iterable):
-        raise TypeError(f"is {values!r}; it must be a sequence of integers")
-    numbers = []
-    for index, value in enumerate(values):
-        try:
-            numbers.append(unsigned_long(value))
-        except TypeError as error:
-            raise TypeError(f"[{index}] {error}") from None
-    return tuple(numbers)
+    return sequence_of(values, unsigned_long, "integers")
+
+
+def dimensions(values: object) -> tuple[int, ...]:
+    """Convert ``values`` to a shape, whose dimensions are not yet checked.
+
+    Raises:
+        TypeError: it is no sequence, or one of its items is no such integer.
+    """
+    return sequence_of(values, dimension, "integers")
 
 
 def operand_descriptor(data_type: object, shape: object) -> MLOperandDescriptor:
@@ -154,27 +212,20 @@ def operand_descriptor(data_type: object, shape: object) -> MLOperandDescriptor:
     Raises:
         TypeError: a member has the wrong type.
     """
-    try:
-        converted = operand_data_type(data_type)
-    except TypeError as error:
-        raise TypeError(f"data_type {error}") from None
-    try:
-        return MLOperandDescriptor(converted, unsigned_longs(shape))
-    except TypeError as error:
-        separator = "" if str(error).startswith("[") else " "
-        raise TypeError(f"shape{separator}{error}") from None
+    checked = converted("data_type", operand_data_type, data_type)
+    return MLOperandDescriptor(checked, converted("shape", dimensions, shape))
 
 
 def check_dimensions(descriptor: MLOperandDescriptor, *, max_rank: int, max_byte_length: int) -> str | None:
     """The spec's "check dimensions": what is wrong with ``descriptor``, or None."""
-    shape = list(descriptor.shape)
-    if len(shape) > max_rank:
-        return f"rank is {len(shape)}; it must be at most {max_rank}"
+    if descriptor.rank > max_rank:
+        return f"rank is {descriptor.rank}; it must be at most {max_rank}"
+    shape = descriptor.shape
     for axis, size in enumerate(shape):
         if not 1 <= size <= MAX_DIMENSION:
-            return f"shape is {shape}; dimension {axis} must be from 1 to {MAX_DIMENSION}"
+            return f"shape is {listed(shape)}; dimension {axis} must be from 1 to {MAX_DIMENSION}"
     if descriptor.element_count > MAX_DIMENSION:
-        return f"shape {shape} has {descriptor.element_count} elements; it must have at most {MAX_DIMENSION}"
+        return f"shape {listed(shape)} has {descriptor.element_count} elements; it must have at most {MAX_DIMENSION}"
     if descriptor.byte_length > max_byte_length:
         return f"{descriptor} takes {descriptor.byte_length} bytes; it must take at most {max_byte_length}"
     return None

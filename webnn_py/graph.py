@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from itertools import islice
+from typing import Any, Final
 
 import attrs
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.operators.declaration import Operator
+from webnn_py.wording import in_brackets
+
+_MOST_INPUTS: Final = 16
+"""Of how many inputs a node's text tells."""
 
 
 @attrs.frozen(eq=False)
@@ -80,8 +85,11 @@ class Node:
         return value.descriptor
 
     def __str__(self) -> str:
-        types = ", ".join(str(value.descriptor) for value in self.inputs)
-        label = f" [{self.label}]" if self.label else ""
+        inputs = tuple(islice(self.inputs, _MOST_INPUTS + 1))
+        types = ", ".join(str(value.descriptor) for value in inputs[:_MOST_INPUTS])
+        if len(inputs) > _MOST_INPUTS:
+            types = f"{types}, ..."
+        label = in_brackets(self.label)
         return f"{self.operator.spec_name}{label}({types})"
 
 

@@ -51,6 +51,8 @@ async def use_everything(ml, options, prepare):
     for _ in range(3):
         context.dispatch(graph, {"x": x}, {"y": y})
         await context.read_buffer(y)
+    context.copy_buffer(x, y)
+    context.clear_buffer(y)
     graph.destroy()
     x.destroy()
     await context.drain()

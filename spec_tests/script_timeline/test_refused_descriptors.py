@@ -10,9 +10,13 @@ from webnn_py import MLGraphBuilder
 BAD = {
     "a dimension of zero": ("float32", [2, 0], r"\[2, 0\]; dimension 1 must be from 1 to 2147483647"),
     "only a dimension of zero": ("int8", [0], r"dimension 0 must be from 1"),
-    "a negative dimension": ("float32", [-1], r"shape\[0\] is -1; it must be from 0 to 4294967295"),
+    "a negative dimension": ("float32", [-1], r"shape\[0\] is -1; it must be from 1 to 2147483647"),
     "a dimension beyond long": ("int8", [2**31], r"dimension 0 must be from 1 to 2147483647"),
-    "a dimension beyond unsigned long": ("int8", [2**32 + 1], r"shape\[0\] is 4294967297"),
+    "a dimension beyond unsigned long": (
+        "int8",
+        [2**32 + 1],
+        r"shape\[0\] is 4294967297; it must be from 1 to 2147483647",
+    ),
     "too high a rank": ("float32", [1] * 9, "rank is 9; it must be at most 8"),
     "too many elements": ("int8", [65536, 32768], "2147483648 elements; it must have at most 2147483647"),
     "too many bytes": ("float32", [2**29], "2147483648 bytes; it must take at most LONGEST"),

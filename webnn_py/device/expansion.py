@@ -22,6 +22,7 @@ from webnn_py.operators.declaration import Operator
 from webnn_py.operators.decompositions import DECOMPOSITIONS
 from webnn_py.operators.examples import Example, examples_of
 from webnn_py.operators.limits import RankRange
+from webnn_py.wording import in_brackets
 
 USUAL_RANK: Final = 3
 """Operands of as many axes take all ways through a decomposition."""
@@ -142,7 +143,7 @@ def expand(graph: Graph, capabilities: Capabilities) -> Graph:
     def replace(node: Node, current: Node) -> Mapping[Value, Value] | None:
         if is_claimed(current, capabilities):
             return None
-        label = f" [{current.label}]" if current.label else ""
+        label = in_brackets(current.label)
         builder = ExpandingBuilder(capabilities, f"in {current.operator.spec_name}{label}")
         values = (_as_output(builder, value) for value in builder.draw(current))
         return dict(zip(node.results, values, strict=True))

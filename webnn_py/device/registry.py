@@ -15,8 +15,10 @@ from typing import Any, Final, TypedDict
 import attrs
 import trio
 
+from webnn_py.descriptors import converted
 from webnn_py.device.backend import Backend, BackendInfo, Capabilities
 from webnn_py.errors import NotSupportedError
+from webnn_py.wording import plain, shown
 
 GROUP: Final = "webnn_py.devices"
 """The group of entry points by which other packages register devices."""
@@ -120,13 +122,12 @@ class DeviceRecord:
         Raises:
             TypeError: one is not what it must be.
         """
-        values = {}
-        for option in self.options:
-            try:
-                values[option.name] = option.convert(given[option.name]) if option.name in given else option.default
-            except TypeError as error:
-                raise TypeError(f"{option.name} {error}") from None
-        return values
+        return {
+            option.name: converted(option.name, option.convert, given[option.name])
+            if option.name in given
+            else option.default
+            for option in self.options
+        }
 
 
 @cache
@@ -157,10 +158,13 @@ def find(name: object) -> DeviceRecord:
         TypeError: no device has the name.
         NotSupportedError: another package's record cannot be loaded.
     """
-    entries = _registered().get(name) if isinstance(name, str) else None
-    if entries is None:
-        raise TypeError(f"backend is {name!r}; it must be one of {', '.join(names())}, or None")
-    return _load(entries[0])
+    return _load(_registered()[converted("backend", _registered_name, name)][0])
+
+
+def _registered_name(value: object) -> str:
+    if isinstance(value, str) and plain(value) in _registered():
+        return plain(value)
+    raise TypeError(f"is {shown(value)}; it must be one of {', '.join(names())}, or None")
 
 
 @cache

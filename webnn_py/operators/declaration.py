@@ -19,10 +19,11 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast, get_type_hints
 
 import attrs
 
-from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.descriptors import MLOperandDescriptor, converted
 from webnn_py.operators.idl import Converter, converter
 from webnn_py.operators.limits import LimitsRow
 from webnn_py.operators.operand import MLOperand
+from webnn_py.wording import LONGEST, shortened, visible
 
 P = ParamSpec("P")
 OutputT = TypeVar("OutputT", MLOperandDescriptor, list[MLOperandDescriptor])
@@ -187,11 +188,7 @@ class Operator(Generic[P, OutputT]):
             if name not in given or (value is None and parameter.optional):
                 values[name] = None if name in given else parameter.default
                 continue
-            try:
-                values[name] = parameter.convert(value)
-            except TypeError as error:
-                separator = "" if str(error).startswith("[") else " "
-                raise TypeError(f"{name}{separator}{error}") from None
+            values[name] = converted(name, parameter.convert, value)
             if parameter.is_operand:
                 operands[name] = cast("MLOperand | tuple[MLOperand, ...]", values[name])
         label = cast("str", values.pop("label"))
@@ -207,7 +204,10 @@ class Operator(Generic[P, OutputT]):
             or not self.parameters.keys() >= given.keys()
             or any(name not in given for name, parameter in self.parameters.items() if parameter.required)
         ):
-            self.signature.bind(*args, **kwargs)
+            try:
+                self.signature.bind(*args, **kwargs)
+            except TypeError as error:
+                raise TypeError(visible(shortened(str(error), LONGEST))) from None
         return given
 
     def infer(self, arguments: Arguments) -> list[MLOperandDescriptor]:

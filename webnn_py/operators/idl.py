@@ -22,11 +22,18 @@ import numbers
 import operator
 import struct
 import types
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from collections.abc import Callable, Iterable, Sequence
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from webnn_py.descriptors import MLOperandDataTypeLike, operand_data_type, shown, unsigned_long, unsigned_longs
+from webnn_py.descriptors import (
+    MLOperandDataTypeLike,
+    operand_data_type,
+    sequence_of,
+    unsigned_long,
+    unsigned_longs,
+)
 from webnn_py.operators.operand import MLOperand
+from webnn_py.wording import plain, shown
 
 Long = Annotated[int, "[EnforceRange] long"]
 """A signed 32-bit integer."""
@@ -35,8 +42,6 @@ MLNumber = Annotated[int | float, "(bigint or unrestricted double)"]
 """A number of any size: integers are exact, floats may be NaN or infinite."""
 
 Converter = Callable[[object], object]
-
-_T = TypeVar("_T")
 
 
 def long(value: object) -> int:
@@ -72,40 +77,41 @@ def ml_number(value: object) -> int | float:
         return operator.index(value)
     if isinstance(value, numbers.Real):
         return _nearest_double(value)
-    raise TypeError(f"is {value!r}; it must be a number")
+    raise TypeError(f"is {shown(value)}; it must be a number")
 
 
 def boolean(value: object) -> bool:
     """``boolean``; unlike Web IDL, nothing else is taken for true or false."""
     if isinstance(value, bool):
         return value
-    raise TypeError(f"is {value!r}; it must be True or False")
+    raise TypeError(f"is {shown(value)}; it must be True or False")
 
 
 def usv_string(value: object) -> str:
     """``USVString``: lone surrogates become U+FFFD."""
     if not isinstance(value, str):
-        raise TypeError(f"is {value!r}; it must be a string")
-    if value.isascii():
-        return value
-    return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        raise TypeError(f"is {shown(value)}; it must be a string")
+    text = plain(value)
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def operand(value: object) -> MLOperand:
     """An ``MLOperand``; whose it is, is checked later."""
-    if not isinstance(value, MLOperand):
-        raise TypeError(f"is {value!r}; it must be an MLOperand")
+    if type(value) is not MLOperand:
+        raise TypeError(f"is {shown(value)}; it must be an MLOperand")
     return value
 
 
 def operands(values: object) -> tuple[MLOperand, ...]:
     """``sequence<MLOperand>``."""
-    return _sequence(values, operand, "MLOperands")
+    return sequence_of(values, operand, "MLOperands")
 
 
 def floats(values: object) -> tuple[float, ...]:
     """``sequence<float>``: finite, each rounded to binary32."""
-    return _sequence(values, _binary32, "numbers")
+    return sequence_of(values, _binary32, "numbers")
 
 
 def _binary32(value: object) -> float:
@@ -116,30 +122,20 @@ def _binary32(value: object) -> float:
         raise TypeError(f"is {shown(value)}; it must fit into 32 bits") from None
 
 
-def _sequence(values: object, convert: Callable[[object], _T], noun: str) -> tuple[_T, ...]:
-    if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
-        raise TypeError(f"is {values!r}; it must be a sequence of {noun}")
-    converted = []
-    for index, value in enumerate(values):
-        try:
-            converted.append(convert(value))
-        except TypeError as error:
-            raise TypeError(f"[{index}] {error}") from None
-    return tuple(converted)
+def enumeration(allowed: tuple[str, ...]) -> Callable[[object], str]:
+    """The conversion to one of some strings."""
 
-
-def _enumeration(allowed: tuple[str, ...]) -> Converter:
     def convert(value: object) -> str:
-        if isinstance(value, str) and value in allowed:
-            return value
-        raise TypeError(f"is {value!r}; it must be one of {', '.join(allowed)}")
+        if isinstance(value, str) and plain(value) in allowed:
+            return plain(value)
+        raise TypeError(f"is {shown(value)}; it must be one of {', '.join(allowed)}")
 
     return convert
 
 
 def _enumerations(allowed: tuple[str, ...]) -> Converter:
-    convert_one = _enumeration(allowed)
-    return lambda values: _sequence(values, convert_one, f"{', '.join(allowed)}")
+    convert_one = enumeration(allowed)
+    return lambda values: sequence_of(values, convert_one, f"{', '.join(allowed)}")
 
 
 def _count_or_list(value: object) -> int | tuple[int, ...]:
@@ -172,7 +168,7 @@ def converter(annotation: object) -> tuple[Converter, bool]:
     if annotation in _CONVERTERS:
         return _CONVERTERS[annotation], optional
     if get_origin(annotation) is Literal:
-        return _enumeration(get_args(annotation)), optional
+        return enumeration(get_args(annotation)), optional
     if get_origin(annotation) is Sequence and get_origin(get_args(annotation)[0]) is Literal:
         return _enumerations(get_args(get_args(annotation)[0])), optional
     raise NotImplementedError(f"no Web IDL type is known for the annotation {annotation!r}")

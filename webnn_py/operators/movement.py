@@ -21,6 +21,7 @@ from webnn_py.operators.rules import (
     refuse,
     same,
 )
+from webnn_py.wording import listed
 
 PaddingMode = Literal["constant", "edge", "reflection"]
 """``MLPaddingMode``."""
@@ -122,7 +123,7 @@ def expand(input: MLOperand, new_shape: Sequence[int], *, label: str = "") -> ML
 
 def _check_output_rank(name: str, shape: Sequence[int]) -> None:
     if len(shape) > MAX_RANK:
-        refuse(f"the rank of {name} {list(shape)}", len(shape), f"at most {MAX_RANK}")
+        refuse(f"the rank of {name} {listed(shape)}", len(shape), f"at most {MAX_RANK}")
 
 
 @operator("pad", PAD)
@@ -186,7 +187,7 @@ def reshape(input: MLOperand, new_shape: Sequence[int], *, label: str = "") -> M
     count = same(input).element_count
     if reshaped.element_count != count:
         shapes = f"as many as the input {list(input.shape)} has, {count}"
-        refuse(f"the number of elements of new_shape {list(new_shape)}", reshaped.element_count, shapes)
+        refuse(f"the number of elements of new_shape {listed(new_shape)}", reshaped.element_count, shapes)
     return reshaped
 
 
@@ -265,7 +266,7 @@ def split(
         _check_tensor_count("the number of splits", len(splits))
         check_positive("splits", splits)
         if sum(splits) != size:
-            refuse(f"the sum of splits {list(splits)}", sum(splits), f"{size}, the size of axis {axis}")
+            refuse(f"the sum of splits {listed(splits)}", sum(splits), f"{size}, the size of axis {axis}")
     before, after = input.shape[:axis], input.shape[axis + 1 :]
     return [output(input.data_type, (*before, piece, *after)) for piece in splits]
 

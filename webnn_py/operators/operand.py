@@ -2,8 +2,9 @@
 
 from typing import Self, final
 
-from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor, shortened
+from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
 from webnn_py.handle import Handle
+from webnn_py.wording import shortened, shown
 
 
 @final
@@ -45,5 +46,5 @@ class MLOperand(Handle):
         return len(self._descriptor.shape)
 
     def _described(self) -> str:
-        name = shortened(repr(self._name)) if self._name else ""
+        name = shortened(shown(self._name)) if self._name else ""
         return " ".join(filter(None, (self._origin, name, str(self._descriptor))))

@@ -6,6 +6,7 @@ from typing import NoReturn
 
 from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
 from webnn_py.operators.operand import MLOperand
+from webnn_py.wording import listed, shown
 
 
 class Refused(Exception):  # noqa: N818 - not an error of its own: the builder turns it into a TypeError
@@ -14,8 +15,8 @@ class Refused(Exception):  # noqa: N818 - not an error of its own: the builder t
 
 def refuse(subject: str, given: object, allowed: str) -> NoReturn:
     """Refuse an argument: ``subject`` is ``given``, and must be ``allowed``."""
-    shown = list(given) if isinstance(given, tuple) else given
-    raise Refused(f"{subject} is {shown}; it must be {allowed}")
+    text = given if isinstance(given, str) else listed(given) if isinstance(given, tuple) else shown(given)
+    raise Refused(f"{subject} is {text}; it must be {allowed}")
 
 
 def same(operand: MLOperand) -> MLOperandDescriptor:
@@ -31,13 +32,14 @@ def output(data_type: MLOperandDataType, shape: Iterable[int]) -> MLOperandDescr
 def check_axis(axis: int, operand: MLOperand, name: str = "axis") -> None:
     """Refuse an axis that the operand has not."""
     if axis >= operand.rank:
-        refuse(name, axis, f"less than the rank, {operand.rank}, of the shape {list(operand.shape)}")
+        refuse(name, axis, f"less than the rank, {operand.rank}, of the shape {listed(operand.shape)}")
 
 
 def check_axes(axes: Sequence[int], operand: MLOperand, name: str = "axes") -> None:
     """Refuse axes that the operand has not, and axes given twice."""
     for axis in axes:
-        check_axis(axis, operand, f"{name} {list(axes)}: {axis}")
+        if axis >= operand.rank:
+            check_axis(axis, operand, f"{name} {listed(axes)}: {axis}")
     if len(set(axes)) != len(axes):
         refuse(name, tuple(axes), "without duplicates")
 
@@ -45,13 +47,13 @@ def check_axes(axes: Sequence[int], operand: MLOperand, name: str = "axes") -> N
 def check_shape(name: str, operand: MLOperand, expected: Sequence[int]) -> None:
     """Refuse an operand that has not exactly the expected shape."""
     if operand.shape != tuple(expected):
-        refuse(f"the shape of {name}", operand.shape, str(list(expected)))
+        refuse(f"the shape of {name}", operand.shape, listed(expected))
 
 
 def check_length(name: str, values: Sequence[object], length: int) -> None:
     """Refuse a sequence that has not exactly ``length`` items."""
     if len(values) != length:
-        refuse(f"the length of {name} {list(values)}", len(values), str(length))
+        refuse(f"the length of {name} {listed(values)}", len(values), str(length))
 
 
 def check_positive(name: str, values: Sequence[int]) -> None:
@@ -67,7 +69,7 @@ def broadcast(a: Sequence[int], b: Sequence[int], names: tuple[str, str] = ("a",
     right = (1,) * (rank - len(b)) + tuple(b)
     if any(x != y and x != 1 and y != 1 for x, y in zip(left, right, strict=True)):
         raise Refused(
-            f"the shapes of {names[0]} and {names[1]} are {list(a)} and {list(b)}; "
+            f"the shapes of {names[0]} and {names[1]} are {listed(a)} and {listed(b)}; "
             "they must broadcast: each pair of dimensions equal, or one of them 1"
         )
     return tuple(y if x == 1 else x for x, y in zip(left, right, strict=True))
@@ -77,7 +79,7 @@ def check_broadcast_to(name: str, shape: Sequence[int], target: Sequence[int]) -
     """Refuse a shape that does not broadcast, unidirectionally, to ``target``."""
     padded = (1,) * (len(target) - len(shape)) + tuple(shape)
     if len(shape) > len(target) or any(size not in (1, wanted) for size, wanted in zip(padded, target, strict=True)):
-        refuse(f"the shape of {name}", tuple(shape), f"broadcastable to {list(target)}")
+        refuse(f"the shape of {name}", tuple(shape), f"broadcastable to {listed(target)}")
 
 
 def reduced_shape(operand: MLOperand, axes: Sequence[int] | None, *, keep_dimensions: bool) -> tuple[int, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, final, overload
@@ -16,10 +15,11 @@ from webnn_py.descriptors import (
     MLOperandDataTypeLike,
     MLOperandDescriptor,
     check_dimensions,
+    converted,
     operand_data_type,
     operand_descriptor,
 )
-from webnn_py.errors import InvalidStateError, OperationError, SecurityError
+from webnn_py.errors import InvalidStateError, OperationError, SecurityError, UnknownError
 from webnn_py.graph import Constant, Graph, Input, Node, Output, Value
 from webnn_py.operators.casting import cast_number
 from webnn_py.operators.declaration import Operator
@@ -27,13 +27,15 @@ from webnn_py.operators.idl import MLNumber, ml_number, usv_string
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import Refused
 from webnn_py.script.buffer import MLBuffer
+from webnn_py.script.checks import named
 from webnn_py.script.context import MLContext
 from webnn_py.script.graph import MLGraph
 from webnn_py.script.limits import check_operands, check_outputs
 from webnn_py.script.operator_methods import OperatorMethods
-from webnn_py.script.sources import host_copy
+from webnn_py.script.sources import exported_array, host_copy
 from webnn_py.timelines.device_timeline import DeviceOperation
 from webnn_py.timelines.promise import MLPromise
+from webnn_py.wording import in_brackets, shown
 
 
 @final
@@ -56,8 +58,8 @@ class MLGraphBuilder(OperatorMethods):
         self._has_built = False
         self._destroyed = False
         self._values: dict[MLOperand, Value] = {}
-        if not isinstance(context, MLContext):
-            raise TypeError(f"MLGraphBuilder(): context is {context!r}; it must be an MLContext")
+        if type(context) is not MLContext:
+            raise TypeError(f"MLGraphBuilder(): context is {shown(context)}; it must be an MLContext")
         if not context._ml._allowed():
             raise SecurityError("MLGraphBuilder(): the policy denies the use of the Web Neural Network API")
         if context._lost_message is not None:
@@ -84,19 +86,16 @@ class MLGraphBuilder(OperatorMethods):
             TypeError: the name or the descriptor is refused.
             InvalidStateError: the builder has built, or the context is lost.
         """
-        try:
-            converted = usv_string(name)
-        except TypeError as error:
-            raise TypeError(f"input(): name {error}") from None
+        text = converted("input(): name", usv_string, name)
         descriptor = self._descriptor("input", data_type, shape)
         self._check_can_build("input")
-        if not converted:
+        if not text:
             raise TypeError("input(): name is empty; it must not be")
-        if converted in self._input_names:
-            raise TypeError(f"input(): name is {converted!r}; another input of this builder has it")
+        if text in self._input_names:
+            raise TypeError(f"input(): name is {shown(text)}; another input of this builder has it")
         self._check_dimensions("input", descriptor)
-        self._input_names.add(converted)
-        return self._operand(Input(descriptor, converted), "input", converted)
+        self._input_names.add(text)
+        return self._operand(Input(descriptor, text), "input", text)
 
     @overload
     def constant(self, value: MLBuffer) -> MLOperand: ...
@@ -109,7 +108,7 @@ class MLGraphBuilder(OperatorMethods):
     def constant(self, value: object, *, data_type: object = None, shape: Any = None) -> MLOperand:
         """A constant, in four forms (section "constant operands").
 
-        * ``constant(array)``: a numpy array of one of the eight data types.
+        * ``constant(array)``: an array, numpy's or one that another library exports to numpy.
         * ``constant(data, data_type=…, shape=…)``: any bytes; see :meth:`MLContext.write_buffer`.
         * ``constant(number, data_type=…)``: a scalar; the number is clamped and rounded to the data type.
         * ``constant(buffer)``: a constant buffer of this context.
@@ -127,23 +126,20 @@ class MLGraphBuilder(OperatorMethods):
         Raises:
             TypeError: the value or the descriptor is refused.
             InvalidStateError: the builder has built, or the context is lost.
+            UnknownError: there is no memory for a copy of the bytes.
         """
-        if isinstance(value, MLBuffer):
+        if type(value) is MLBuffer:
             return self._constant_of_buffer(value, data_type, shape)
-        if data_type is None and isinstance(value, (np.ndarray, np.generic)):
-            name = value.dtype.newbyteorder("=").name
-            if name not in DATA_TYPES:
-                raise TypeError(
-                    f"constant(): the array's data type is {name}; it must be one of {', '.join(DATA_TYPES)}"
-                )
-            data_type = name
-            shape = value.shape if shape is None else shape
+        if data_type is None or (shape is None and not issubclass(type(value), np.generic)):
+            array = _exported(value)
+            if array is not None:
+                value = array
+                data_type = _data_type_of(array) if data_type is None else data_type
+                shape = array.shape if shape is None else shape
         if data_type is None:
-            raise TypeError("constant(): data_type is missing; only numpy arrays and constant buffers know their own")
-        if shape is None and not isinstance(value, np.ndarray):
+            raise TypeError("constant(): data_type is missing; only arrays and constant buffers know their own")
+        if shape is None:
             return self._constant_of_number(value, data_type)
-        if shape is None and isinstance(value, np.ndarray):
-            shape = value.shape
         return self._constant_of_bytes(value, data_type, shape)
 
     def _constant_of_bytes(self, value: object, data_type: object, shape: Any) -> MLOperand:
@@ -152,23 +148,17 @@ class MLGraphBuilder(OperatorMethods):
         self._check_dimensions("constant", descriptor)
         try:
             copied = host_copy(value, descriptor)
-        except TypeError as error:
-            raise TypeError(f"constant(): {error}") from None
+        except (TypeError, UnknownError) as error:
+            raise type(error)(f"constant(): {error}") from error.__cause__
         return self._operand(Constant(descriptor, copied), "constant")
 
     def _constant_of_number(self, value: object, data_type: object) -> MLOperand:
-        try:
-            number = ml_number(value)
-        except TypeError as error:
-            raise TypeError(f"constant(): the value {error}") from None
-        try:
-            converted = operand_data_type(data_type)
-        except TypeError as error:
-            raise TypeError(f"constant(): data_type {error}") from None
+        number = converted("constant(): the value", ml_number, value)
+        checked = converted("constant(): data_type", operand_data_type, data_type)
         self._check_can_build("constant")
-        self._check_data_type("constant", converted)
-        data = np.array(cast_number(number, converted), converted)
-        return self._operand(Constant(MLOperandDescriptor(converted, ()), data), "constant")
+        self._check_data_type("constant", checked)
+        data = np.array(cast_number(number, checked), checked)
+        return self._operand(Constant(MLOperandDescriptor(checked, ()), data), "constant")
 
     def _constant_of_buffer(self, buffer: MLBuffer, data_type: object, shape: Any) -> MLOperand:
         if data_type is not None or shape is not None:
@@ -192,12 +182,11 @@ class MLGraphBuilder(OperatorMethods):
         try:
             arguments = operator.bind(args, kwargs)
         except TypeError as error:
-            raise TypeError(f"{name}{_shown(kwargs.get('label'))}: {error}") from None
-        name = f"{name}{_shown(arguments.label)}"
+            raise TypeError(f"{name}{in_brackets(kwargs.get('label'))}: {error}") from error.__cause__
         self._check_can_build(operator.name)
-        for _, shown, operand in arguments.each_operand():
+        for _, name_of_operand, operand in arguments.each_operand():
             if operand not in self._values:
-                raise TypeError(f"{name}: {shown} belongs to another builder")
+                raise TypeError(f"{name}{in_brackets(arguments.label)}: {name_of_operand} belongs to another builder")
         try:
             check_operands(operator, arguments, self._capabilities)
             descriptors = operator.infer(arguments)
@@ -205,7 +194,7 @@ class MLGraphBuilder(OperatorMethods):
             for descriptor in descriptors:
                 self._check_size(descriptor)
         except Refused as refused:
-            raise TypeError(f"{name}: {refused}") from None
+            raise TypeError(f"{name}{in_brackets(arguments.label)}: {refused}") from None
         values = {
             parameter: tuple(self._values[item] for item in operand)
             if isinstance(operand, tuple)
@@ -234,8 +223,8 @@ class MLGraphBuilder(OperatorMethods):
         """
         self._context._trio_run.check("build()")
         try:
-            named = self._check_outputs(outputs)
-            graph = Graph.reaching({name: self._values[operand] for name, operand in named.items()})
+            checked = self._check_outputs(outputs)
+            graph = Graph.reaching({name: self._values[operand] for name, operand in checked.items()})
             self._check_constant_buffers(graph)
         except (TypeError, InvalidStateError) as error:
             return MLPromise._rejected(error, "build()")
@@ -245,25 +234,19 @@ class MLGraphBuilder(OperatorMethods):
         return self._enqueue_build(ml_graph, graph)
 
     def _check_outputs(self, outputs: object) -> dict[str, MLOperand]:
-        if not isinstance(outputs, Mapping):
-            raise TypeError(f"build(): outputs is {outputs!r}; it must be a mapping of names to operands")
-        named = {}
-        for name, operand in outputs.items():
-            if not isinstance(name, str) or not isinstance(operand, MLOperand):
-                raise TypeError(f"build(): outputs[{name!r}] is {operand!r}; it must be an MLOperand")
-            named[usv_string(name)] = operand
+        checked = named("build(): outputs", MLOperand, "operands", outputs)
         self._check_can_build("build")
-        if not named:
+        if not checked:
             raise TypeError("build(): outputs is empty; a graph needs at least one")
-        for name, operand in named.items():
+        for name, operand in checked.items():
             if not name:
                 raise TypeError("build(): an output's name is empty; it must not be")
             if operand not in self._values:
-                raise TypeError(f"build(): outputs[{name!r}] belongs to another builder")
+                raise TypeError(f"build(): outputs[{shown(name)}] belongs to another builder")
             if not isinstance(self._values[operand], Output):
                 kind = "an input" if isinstance(self._values[operand], Input) else "a constant"
-                raise TypeError(f"build(): outputs[{name!r}] is {kind}; use identity() of it instead")
-        return named
+                raise TypeError(f"build(): outputs[{shown(name)}] is {kind}; use identity() of it instead")
+        return checked
 
     def _check_constant_buffers(self, graph: Graph) -> None:
         for value in (value for node in graph.nodes for value in node.inputs):
@@ -345,12 +328,15 @@ class MLGraphBuilder(OperatorMethods):
         return f"<MLGraphBuilder {'destroyed' if self._destroyed else f'{len(self._values)} operands'}>"
 
 
-def _shown(label: object) -> str:
-    """A label for a message: control and direction-changing characters are shown as their codes."""
-    if not isinstance(label, str) or not label:
-        return ""
-    safe = "".join(
-        f"\\u{ord(character):04x}" if unicodedata.category(character) in ("Cc", "Cf") else character
-        for character in label
-    )
-    return f" [{safe}]"
+def _exported(value: object) -> np.ndarray[Any, Any] | None:
+    try:
+        return exported_array(value)
+    except TypeError as error:
+        raise TypeError(f"constant(): {error}") from error.__cause__
+
+
+def _data_type_of(array: np.ndarray[Any, Any]) -> str:
+    name: str = array.dtype.newbyteorder("=").name
+    if name not in DATA_TYPES:
+        raise TypeError(f"constant(): the array's data type is {name}; it must be one of {', '.join(DATA_TYPES)}")
+    return name

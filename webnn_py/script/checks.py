@@ -1,20 +1,30 @@
 """Checks and conversions that a context's methods share."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
-from webnn_py.descriptors import MLBufferDescriptor, MLOperandDescriptor, check_dimensions, operand_descriptor
+from webnn_py.descriptors import (
+    MLBufferDescriptor,
+    MLOperandDescriptor,
+    check_dimensions,
+    converted,
+    operand_descriptor,
+)
 from webnn_py.device.backend import Capabilities, Storage
 from webnn_py.errors import UnknownError
 from webnn_py.operators.idl import boolean, usv_string
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.timelines.promise import MLPromise
+from webnn_py.wording import listed, shown
+
+T = TypeVar("T")
 
 
 def rejected(method: str, error: Exception) -> MLPromise[Any]:
     """A promise rejected from the start; the error's text gets the method's name in front, if it lacks it."""
     if not str(error).startswith(f"{method}()"):
-        error = type(error)(f"{method}(): {error}")
+        cause, error = error.__cause__, type(error)(f"{method}(): {error}")
+        error.__cause__ = cause
     return MLPromise._rejected(error, f"{method}()")
 
 
@@ -29,10 +39,7 @@ def unknown(method: str, error: Exception) -> UnknownError:
 
 def flag(name: str, value: object) -> bool:
     """Convert a flag of a descriptor."""
-    try:
-        return boolean(value)
-    except TypeError as error:
-        raise TypeError(f"{name} {error}") from None
+    return converted(name, boolean, value)
 
 
 def buffer_descriptor(data_type: object, shape: object, *, readable: object, writable: object) -> MLBufferDescriptor:
@@ -51,16 +58,22 @@ def check_descriptor(descriptor: MLOperandDescriptor, capabilities: Capabilities
         raise TypeError(problem)
 
 
-def named_buffers(name: str, buffers: object) -> Mapping[str, MLBuffer]:
-    """Web IDL's ``MLNamedTensors``: a snapshot of names and buffers."""
-    if not isinstance(buffers, Mapping):
-        raise TypeError(f"dispatch(): {name} is {buffers!r}; it must be a mapping of names to buffers")
-    snapshot = {}
-    for key, buffer in buffers.items():
-        if not isinstance(key, str) or not isinstance(buffer, MLBuffer):
-            raise TypeError(f"dispatch(): {name}[{key!r}] is {buffer!r}; it must be an MLBuffer")
-        snapshot[usv_string(key)] = buffer
-    return snapshot
+def named(name: str, kind_of_item: type[T], noun: str, given: object) -> dict[str, T]:
+    """Web IDL's ``record<USVString, …>``: a snapshot of names and handles."""
+
+    def convert(mapping: object) -> dict[str, T]:
+        if not isinstance(mapping, Mapping):
+            raise TypeError(f"is {shown(mapping)}; it must be a mapping of names to {noun}")
+        snapshot = {}
+        for key, item in mapping.items():
+            if not isinstance(key, str):
+                raise TypeError(f"[{shown(key)}] is {shown(item)}, whose name must be a string")
+            if type(item) is not kind_of_item:
+                raise TypeError(f"[{shown(key)}] is {shown(item)}; it must be an {kind_of_item.__name__}")
+            snapshot[usv_string(key)] = item
+        return snapshot
+
+    return converted(name, convert, given)
 
 
 def storages(
@@ -68,15 +81,17 @@ def storages(
 ) -> dict[str, Storage]:
     """The spec's "validate tensors with descriptors"."""
     if buffers.keys() != descriptors.keys():
-        raise TypeError(f"dispatch(): {what} are {sorted(buffers)}; the graph's are {sorted(descriptors)}")
+        raise TypeError(
+            f"dispatch(): {what} are {listed(sorted(buffers))}; the graph's are {listed(sorted(descriptors))}"
+        )
     storages = {}
     for name, buffer in buffers.items():
         given, wanted = buffer._descriptor, descriptors[name]
         if given.constant:
-            raise TypeError(f"dispatch(): {what}[{name!r}] is a constant buffer; it must not be constant")
+            raise TypeError(f"dispatch(): {what}[{shown(name)}] is a constant buffer; it must not be constant")
         if given.data_type != wanted.data_type or given.shape != wanted.shape:
             raise TypeError(
-                f"dispatch(): {what}[{name!r}] is {given.data_type} {list(given.shape)}; it must be {wanted}"
+                f"dispatch(): {what}[{shown(name)}] is {given.data_type} {list(given.shape)}; it must be {wanted}"
             )
         storages[name] = buffer._storage
     return storages

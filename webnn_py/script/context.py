@@ -14,14 +14,13 @@ from webnn_py.descriptors import (
     MLOperandDataTypeLike,
     MLOperandDescriptor,
     operand_descriptor,
-    shortened,
 )
 from webnn_py.device.backend import Backend, BackendInfo, HostArray
 from webnn_py.device.device import Device, Readback
-from webnn_py.errors import InvalidStateError
+from webnn_py.errors import InvalidStateError, UnknownError
 from webnn_py.handle import Handle
 from webnn_py.script.buffer import MLBuffer
-from webnn_py.script.checks import buffer_descriptor, check_descriptor, named_buffers, rejected, storages, unknown
+from webnn_py.script.checks import buffer_descriptor, check_descriptor, named, rejected, storages, unknown
 from webnn_py.script.copying import CopiesBuffers
 from webnn_py.script.graph import MLGraph
 from webnn_py.script.interop import SharesBuffers
@@ -33,6 +32,7 @@ from webnn_py.script.sources import check_target, host_copy
 from webnn_py.timelines.device_timeline import DeviceOperation, DeviceTimeline
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.trio_run import TrioRun
+from webnn_py.wording import shortened, shown
 
 if TYPE_CHECKING:
     from webnn_py.script.ml import ML
@@ -202,7 +202,7 @@ class MLContext(Handle, CopiesBuffers, SharesBuffers):
             self._check_not_lost("create_constant_buffer")
             self._check_descriptor(descriptor)
             copied = host_copy(data, descriptor)
-        except (TypeError, InvalidStateError) as error:
+        except (TypeError, InvalidStateError, UnknownError) as error:
             return rejected("create_constant_buffer", error)
         buffer = MLBuffer._create(self, descriptor)
         work = partial(self._device.allocate_constant, buffer._storage, copied)
@@ -238,6 +238,7 @@ class MLContext(Handle, CopiesBuffers, SharesBuffers):
 
         Raises:
             TypeError: the buffer is another context's, destroyed, or not writable, or the data do not fit.
+            UnknownError: there is no memory for a copy of the data.
 
         A failure on the device is told by the next ``read_buffer()``.
         """
@@ -247,8 +248,8 @@ class MLContext(Handle, CopiesBuffers, SharesBuffers):
             raise TypeError(f"write_buffer(): {buffer!r} is not writable")
         try:
             copied = host_copy(data, buffer._descriptor)
-        except TypeError as error:
-            raise TypeError(f"write_buffer(): {error}") from None
+        except (TypeError, UnknownError) as error:
+            raise type(error)(f"write_buffer(): {error}") from error.__cause__
         self._timeline.enqueue(
             DeviceOperation(
                 "write_buffer",
@@ -348,10 +349,10 @@ class MLContext(Handle, CopiesBuffers, SharesBuffers):
         A failure on the device is told by the next ``read_buffer()`` of an output.
         """
         self._trio_run.check("dispatch()")
-        if not isinstance(graph, MLGraph):
-            raise TypeError(f"dispatch(): graph is {graph!r}; it must be an MLGraph")
-        named_inputs = named_buffers("inputs", inputs)
-        named_outputs = named_buffers("outputs", outputs)
+        if type(graph) is not MLGraph:
+            raise TypeError(f"dispatch(): graph is {shown(graph)}; it must be an MLGraph")
+        named_inputs = named("dispatch(): inputs", MLBuffer, "buffers", inputs)
+        named_outputs = named("dispatch(): outputs", MLBuffer, "buffers", outputs)
         if graph._context is not self:
             raise TypeError("dispatch(): the graph belongs to another context")
         if graph._destroyed:
@@ -424,8 +425,8 @@ class MLContext(Handle, CopiesBuffers, SharesBuffers):
         check_descriptor(descriptor, self._device.backend.capabilities)
 
     def _check_buffer(self, method: str, buffer: MLBuffer) -> None:
-        if not isinstance(buffer, MLBuffer):
-            raise TypeError(f"{method}(): {buffer!r} given; it must be an MLBuffer")
+        if type(buffer) is not MLBuffer:
+            raise TypeError(f"{method}(): {shown(buffer)} given; it must be an MLBuffer")
         if buffer._context is not self:
             raise TypeError(f"{method}(): {buffer!r} belongs to another context")
         if buffer._destroyed:

@@ -12,6 +12,7 @@ from webnn_py.device.backend import CopyRegion
 from webnn_py.device.device import Device
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.timelines.device_timeline import DeviceOperation, DeviceTimeline
+from webnn_py.wording import shown
 
 
 class CopiesBuffers:
@@ -51,7 +52,7 @@ class CopiesBuffers:
         """
         for name, buffer in (("source", source), ("destination", destination)):
             if not isinstance(buffer, MLBuffer):
-                raise TypeError(f"copy_buffer(): {name} is {buffer!r}; it must be an MLBuffer")
+                raise TypeError(f"copy_buffer(): {name} is {shown(buffer)}; it must be an MLBuffer")
             self._check_buffer("copy_buffer", buffer)
         if destination.constant:
             raise TypeError(f"copy_buffer(): destination is {destination!r}, which is constant; it must not be")

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Self, final
 
 from trio.lowlevel import enable_ki_protection
 
-from webnn_py.descriptors import MLOperandDescriptor, shortened
+from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.device import GraphHandle
 from webnn_py.graph import Graph
 from webnn_py.handle import Handle
+from webnn_py.wording import shortened
 
 if TYPE_CHECKING:
     from webnn_py.script.context import MLContext

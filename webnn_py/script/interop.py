@@ -70,7 +70,7 @@ class SharesBuffers:
             self._check_descriptor(descriptor)
             memory = backend.check_foreign(gpu_buffer, descriptor)
         except TypeError as error:
-            raise TypeError(f"import_buffer(): {error}") from None
+            raise TypeError(f"import_buffer(): {error}") from error.__cause__
         buffer = MLBuffer._create(self, descriptor)  # type: ignore[arg-type]  # the context, of which this is a part
         self._buffers.add(buffer)
         self._timeline.enqueue(DeviceOperation("import_buffer", partial(self._device.adopt, buffer._storage, memory)))

@@ -10,13 +10,14 @@ from typing import Any, Self, Unpack, final, get_args, overload
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from webnn_py.descriptors import unsigned_long
+from webnn_py.descriptors import converted, unsigned_long
 from webnn_py.device import registry
 from webnn_py.device.backend import Backend
 from webnn_py.device.registry import DeviceOptions, OpenRequest
 from webnn_py.errors import InvalidStateError, NotSupportedError, SecurityError
 from webnn_py.handle import Handle
-from webnn_py.operators.idl import boolean
+from webnn_py.operators.idl import boolean, enumeration
+from webnn_py.script.checks import rejected
 from webnn_py.script.context import MLContext
 from webnn_py.script.records import MLPowerPreference
 from webnn_py.timelines.promise import MLPromise
@@ -111,12 +112,10 @@ class ML(Handle):
         """
         self.script_timeline.trio_run.check("create_context()")
         try:
-            if power_preference not in get_args(MLPowerPreference):
-                allowed = ", ".join(get_args(MLPowerPreference))
-                raise TypeError(f"power_preference is {power_preference!r}; it must be one of {allowed}")
-            request = OpenRequest(power_preference, _converted("accelerated", boolean, accelerated))
+            preference = converted("power_preference", enumeration(get_args(MLPowerPreference)), power_preference)
+            request = OpenRequest(preference, converted("accelerated", boolean, accelerated))
             if max_queued_bytes is not None:
-                max_queued_bytes = _converted("max_queued_bytes", unsigned_long, max_queued_bytes)
+                max_queued_bytes = converted("max_queued_bytes", unsigned_long, max_queued_bytes)
             given = {name: value for name, value in options.items() if value is not None}
             opening = registry.choose(backend, request, given)
             if not self._allowed():
@@ -125,9 +124,9 @@ class ML(Handle):
                 raise InvalidStateError("the open_ml() block has been left")
             opened = opening()
         except (TypeError, SecurityError, NotSupportedError, InvalidStateError) as error:
-            return MLPromise._rejected(type(error)(f"create_context(): {error}"), "create_context()")
+            return rejected("create_context", error)
         of_context: dict[str, Any] = {
-            "power_preference": power_preference,
+            "power_preference": preference,
             "accelerated": request.accelerated,
             "max_queued_bytes": max_queued_bytes,
         }
@@ -263,13 +262,6 @@ async def _undisturbed(nursery: trio.Nursery, async_fn: Callable[[], Awaitable[N
 
     nursery.start_soon(run)
     await trio.lowlevel.wait_task_rescheduled(lambda _raise_cancel: trio.lowlevel.Abort.FAILED)
-
-
-def _converted(name: str, convert: Callable[[object], Any], value: object) -> Any:
-    try:
-        return convert(value)
-    except TypeError as error:
-        raise TypeError(f"{name} {error}") from None
 
 
 def _resolve(promise: MLPromise[MLContext], context: MLContext) -> None:

@@ -1,19 +1,28 @@
 """Users' bytes: the spec's ``AllowSharedBufferSource`` in Python, "validate buffer with descriptor", and copies.
 
 ``bytes``, ``bytearray``, memoryviews of format B, b or c and ctypes' characters stand for an ``ArrayBuffer`` or
-``Uint8Array``: plain bytes, for any data type. Numpy arrays, ``array.array`` and other typed buffers are typed views:
+``Uint8Array``: plain bytes, for any data type. Numpy arrays, ``array.array`` and other typed buffers are typed views,
+and so are other libraries' arrays that speak ``__dlpack__`` on the CPU, ``__array_interface__`` or ``__array__``:
 their data type must be the descriptor's (``uint8`` always will do, ``uint16`` for ``float16`` too). A typed view has
 the descriptor's shape or is one-dimensional. What is copied out of it is right whatever its strides and byte order.
 """
 
-from typing import Any
+from typing import Any, Final, cast
 
 import numpy as np
 
 from webnn_py.descriptors import DATA_TYPES, MLOperandDescriptor
 from webnn_py.device.backend import HostArray
+from webnn_py.errors import UnknownError
+from webnn_py.wording import kind, listed, shortened
 
 _DTYPES = {data_type: np.dtype(data_type) for data_type in DATA_TYPES}
+
+_CPU: Final = 1
+"""DLPack's device type of memory that the CPU can read."""
+
+_NO_BUFFERS: Final = (str, int, float, complex, list, tuple, dict, type, type(None))
+"""What is never taken for data, whatever a class derived from it offers."""
 
 
 def host_copy(source: object, descriptor: MLOperandDescriptor) -> HostArray:
@@ -21,15 +30,21 @@ def host_copy(source: object, descriptor: MLOperandDescriptor) -> HostArray:
 
     Raises:
         TypeError: the source is no buffer, or its data type, shape or byte length do not fit.
+        UnknownError: there is no memory for the copy.
     """
     data_type, shape = descriptor.data_type, descriptor.shape
-    if type(source) is np.ndarray and source.dtype == _DTYPES[data_type] and source.shape == shape:
-        return source.copy()
-    array = _as_array(source)
-    _check(array, descriptor)
-    native = array.dtype.newbyteorder("=")
-    contiguous = np.array(array, dtype=native, order="C", copy=True)
-    return contiguous.reshape(-1).view(data_type).reshape(shape)
+    try:
+        if type(source) is np.ndarray and source.dtype == _DTYPES[data_type] and source.shape == shape:
+            return source.copy()
+        array = exported_array(source)
+        if array is None:
+            array = _of_buffer("data", source)
+        _check(array, descriptor)
+        native = array.dtype.newbyteorder("=")
+        contiguous = np.array(array, dtype=native, order="C", copy=True)
+        return contiguous.reshape(-1).view(data_type).reshape(shape)
+    except MemoryError as error:
+        raise UnknownError(f"there is no memory for a copy of {descriptor.byte_length} bytes") from error
 
 
 def check_target(target: object, descriptor: MLOperandDescriptor) -> HostArray:
@@ -38,8 +53,9 @@ def check_target(target: object, descriptor: MLOperandDescriptor) -> HostArray:
     Raises:
         TypeError: it cannot be written, is not contiguous, or does not fit.
     """
-    array = _as_array(target)
-    if isinstance(target, np.generic) or not array.flags.writeable:
+    is_array = issubclass(type(target), np.ndarray | np.generic)
+    array = np.asarray(target) if is_array else _of_buffer("out", target)
+    if issubclass(type(target), np.generic) or not array.flags.writeable:
         raise TypeError("out is read-only; it must be writable")
     if not array.flags.c_contiguous:
         raise TypeError("out is not contiguous; it must be C-contiguous")
@@ -49,23 +65,60 @@ def check_target(target: object, descriptor: MLOperandDescriptor) -> HostArray:
     return array.reshape(-1).view(descriptor.data_type).reshape(descriptor.shape)
 
 
-def _as_array(source: object) -> np.ndarray[Any, Any]:
-    """View anything with the buffer protocol as an array."""
-    if isinstance(source, (np.ndarray, np.generic)):
+def exported_array(source: object) -> np.ndarray[Any, Any] | None:
+    """The array that a numpy array is, or that another library's array offers; None for all else.
+
+    Memory is not copied where the library can lend it.
+
+    Raises:
+        TypeError: the library refuses, or the memory is not the CPU's.
+    """
+    if issubclass(type(source), np.ndarray | np.generic):
         return np.asarray(source)
-    if isinstance(source, (str, int, float, complex, list, tuple, dict)) or source is None:
-        raise TypeError(f"data are {type(source).__name__}; they must be a numpy array or offer the buffer protocol")
+    if issubclass(type(source), _NO_BUFFERS):
+        return None
     try:
-        view = memoryview(source)  # type: ignore[arg-type]  # what it accepts is what is asked here
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"data are {type(source).__name__}: {error}") from None
+        return _of_protocol(source)
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise TypeError(f"data are {kind(source)}, which does not export them: {_words(error)}") from error
+
+
+def _of_protocol(source: Any) -> np.ndarray[Any, Any] | None:
+    device = source.__dlpack_device__() if hasattr(source, "__dlpack__") else None
+    if device is not None and device[0] == _CPU:
+        return np.from_dlpack(source)
+    if hasattr(source, "__array_interface__") or hasattr(source, "__array__"):
+        return np.asarray(source)
+    if device is not None:
+        raise BufferError(f"they lie on a device of DLPack's type {int(device[0])}; copy them to the CPU first")
+    return None
+
+
+def _of_buffer(what: str, source: object) -> np.ndarray[Any, Any]:
+    """View what has the buffer protocol as an array."""
+    if issubclass(type(source), _NO_BUFFERS):
+        raise TypeError(
+            f"{what} are {kind(source)}; they must be a numpy array, offer the buffer protocol, or be an array of a "
+            "library that exports to numpy"
+        )
     try:
+        view = memoryview(cast("bytes", source))
         array = np.asarray(view)
-    except (TypeError, ValueError, NotImplementedError) as error:
-        raise TypeError(f"data of the format {view.format!r} cannot be used: {error}") from None
-    code = view.format.lstrip("<>=@!")
-    plain = code == "c" or (code == "b" and isinstance(source, memoryview))
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise TypeError(f"{what} are {kind(source)}, which cannot be used as a buffer: {_words(error)}") from error
+    code = (view.format or "B").lstrip("<>=@!")
+    plain = code == "c" or (code == "b" and type(source) is memoryview)
     return array.view(np.uint8) if plain else array
+
+
+def _words(error: Exception) -> str:
+    """What another library says, in a few words."""
+    words = error.args[0] if error.args else None
+    return shortened(" ".join(words.split()), 200) if type(words) is str else kind(error)
 
 
 def _check(array: np.ndarray[Any, Any], descriptor: MLOperandDescriptor) -> None:
@@ -78,4 +131,4 @@ def _check(array: np.ndarray[Any, Any], descriptor: MLOperandDescriptor) -> None
             f"data of {array.nbytes} bytes given for {descriptor}; they must be exactly {descriptor.byte_length} bytes"
         )
     if array.ndim != 1 and array.shape != descriptor.shape:
-        raise TypeError(f"data have the shape {list(array.shape)}; it must be {list(descriptor.shape)}, or flat")
+        raise TypeError(f"data have the shape {listed(array.shape)}; it must be {listed(descriptor.shape)}, or flat")

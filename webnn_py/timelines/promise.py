@@ -7,9 +7,9 @@ from typing import Any, Generic, Literal, NoReturn, Self, TypeVar, cast, final
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from webnn_py.descriptors import shortened
 from webnn_py.handle import Handle
 from webnn_py.trio_run import TrioRun, check_in_trio
+from webnn_py.wording import shortened
 
 T = TypeVar("T")
 

@@ -14,6 +14,7 @@ from wgpu.backends.wgpu_native import extras
 from webnn_py.device.backend import BackendInfo
 from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.errors import NotSupportedError
+from webnn_py.wording import shown
 
 WANTED_FEATURES: Final = ("shader-f16", "shader-int64", "subgroup", "subgroup-barrier", "timestamp-query")
 WANTED_LIMITS: Final = (
@@ -99,9 +100,11 @@ def find(wanted: int | str) -> wgpu.GPUAdapter | None:
     else:
         fitting = [index for index, name in enumerate(names) if wanted.casefold() in name.casefold()]
     if not fitting:
-        raise NotSupportedError(f"adapter is {wanted!r}, and there is none of that index or name; there are {listed}")
+        raise NotSupportedError(
+            f"adapter is {shown(wanted)}, and there is none of that index or name; there are {listed}"
+        )
     if len(fitting) > 1:
-        raise TypeError(f"adapter is {wanted!r}, which fits {fitting}; give the index of one. There are {listed}")
+        raise TypeError(f"adapter is {shown(wanted)}, which fits {fitting}; give the index of one. There are {listed}")
     return there[fitting[0]]
 
 

@@ -14,6 +14,7 @@ from webnn_py.device.backend import Backend, BackendInfo, Capabilities
 from webnn_py.device.registry import DeviceOption, DeviceRecord, OpenRequest, Suitability
 from webnn_py.errors import NotSupportedError
 from webnn_py.operators.idl import boolean
+from webnn_py.wording import shown
 
 GPU_NODES: Final = (
     "/dev/dri/renderD*",  # every driver that is part of Linux
@@ -51,7 +52,7 @@ async def _open(request: OpenRequest) -> Backend:
     options = request.options
     given, wanted, float16_accumulation = (options[n] for n in ("gpu_device", "adapter", "float16_accumulation"))
     if given is not None and wanted is not None:
-        raise TypeError(f"adapter is {wanted!r}, and gpu_device is given, which has its adapter; give one of the two")
+        raise TypeError(f"adapter is {shown(wanted)}, and gpu_device is given, which has its own; give one of the two")
     if given is not None:
         device = await trio.to_thread.run_sync(_checked_device, given)
         from webnn_py.device.on_wgpu.backend import WgpuBackend  # noqa: PLC0415 - loads wgpu
@@ -68,7 +69,7 @@ def _checked_device(given: object) -> Any:
     import wgpu  # noqa: PLC0415 - takes its time
 
     if not isinstance(given, wgpu.GPUDevice):
-        raise TypeError(f"gpu_device is {given!r}; it must be a wgpu.GPUDevice")
+        raise TypeError(f"gpu_device is {shown(given)}; it must be a wgpu.GPUDevice")
     return given
 
 
@@ -90,7 +91,7 @@ def _index_or_name(value: object) -> int | str:
     try:
         return unsigned_long(value)
     except TypeError:
-        raise TypeError(f"is {value!r}; it must be an adapter's index, or a part of its name") from None
+        raise TypeError(f"is {shown(value)}; it must be an adapter's index, or a part of its name") from None
 
 
 def _adapters() -> Sequence[BackendInfo]:

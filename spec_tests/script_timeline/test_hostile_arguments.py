@@ -1,0 +1,225 @@
+"""No argument gets an error out of a method but the documented ones, whatever it is and does."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+import trio
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spec_tests.operators.minimal import draw_operands, minimal
+from spec_tests.support.hostile import VALUES
+from spec_tests.support.scene import ONES, PROMISES, assert_works, set_scene
+from webnn_py import (
+    DestroyedBufferError,
+    InvalidStateError,
+    MLBuffer,
+    MLGraphBuilder,
+    MLPromise,
+    NotSupportedError,
+    UnknownError,
+    open_ml,
+)
+from webnn_py.operators.registry import OPERATORS
+
+LONGEST_MESSAGE = 2000
+
+
+def gpu_buffer(scene):
+    """A user's own GPU buffer, where the context runs on a GPU."""
+    if "gpu_device" not in scene.options:
+        return None
+    return scene.options["gpu_device"].create_buffer(size=32, usage="STORAGE|COPY_SRC|COPY_DST")
+
+
+CALLS = {
+    "create_context": (lambda s: s.ml.create_context, {}),
+    "create_buffer": (lambda s: s.context.create_buffer, {"data_type": "float32", "shape": [2]}),
+    "create_constant_buffer": (
+        lambda s: s.context.create_constant_buffer,
+        {"data": ONES, "data_type": "float32", "shape": [2]},
+    ),
+    "write_buffer": (lambda s: s.context.write_buffer, {"buffer": lambda s: s.x, "data": ONES}),
+    "read_buffer": (lambda s: s.context.read_buffer, {"buffer": lambda s: s.x, "out": None}),
+    "dispatch": (
+        lambda s: s.context.dispatch,
+        {"graph": lambda s: s.graph, "inputs": lambda s: {"x": s.x}, "outputs": lambda s: {"y": s.y}},
+    ),
+    "MLGraphBuilder": (lambda _: MLGraphBuilder, {"context": lambda s: s.context}),
+    "input": (lambda s: s.builder.input, {"name": "another", "data_type": "float32", "shape": [2]}),
+    "constant": (lambda s: s.builder.constant, {"value": ONES, "data_type": "float32", "shape": [2]}),
+    "build": (lambda s: s.builder.build, {"outputs": lambda s: {"y": s.output}}),
+    "import_buffer": (
+        lambda s: s.context.import_buffer,
+        {"gpu_buffer": gpu_buffer, "data_type": "float32", "shape": [2]},
+    ),
+    "export_to_gpu": (lambda s: s.context.export_to_gpu, {"buffer": lambda s: s.flagless}),
+}
+"""The public methods that take values, each with a right call's arguments."""
+
+OPTIONAL = {
+    "create_context": ["power_preference", "accelerated", "backend", "max_queued_bytes", "gpu_device", "unknown"],
+    "create_buffer": ["readable", "writable"],
+    "import_buffer": ["readable", "writable"],
+}
+"""Arguments that a right call does without."""
+
+DOCUMENTED = {
+    "create_context": (TypeError, NotSupportedError),
+    "create_constant_buffer": (TypeError, UnknownError),
+    "write_buffer": (TypeError, UnknownError),
+    "constant": (TypeError, UnknownError),
+    "build": (TypeError, InvalidStateError),
+    "read_buffer": (TypeError, DestroyedBufferError),
+    "import_buffer": (TypeError, NotSupportedError),
+    "export_to_gpu": (TypeError, NotSupportedError),
+}
+"""What each method may raise; where it is not listed, TypeError."""
+
+
+def arguments_of(method):
+    return [*CALLS[method][1], *OPTIONAL.get(method, [])]
+
+
+def right(scene, method):
+    """The method, bound, and the arguments of a right call."""
+    bound, arguments = CALLS[method]
+    return bound(scene), {name: value(scene) if callable(value) else value for name, value in arguments.items()}
+
+
+async def refusal(method, call):
+    """The error with which a call is refused, which is a documented one; None when it is not refused."""
+    documented = DOCUMENTED.get(method, (TypeError,))
+    try:
+        answer = call()
+    except documented as error:
+        assert method not in (*PROMISES, "export_to_gpu"), f"{method}() must give a promise"
+        refused = error
+    else:
+        if isinstance(answer, MLBuffer):
+            answer.destroy()
+        if not (isinstance(answer, MLPromise) and (answer.state == "rejected" or method == "create_context")):
+            return None
+        try:
+            await answer
+        except documented as error:
+            refused = error
+        else:
+            return None
+    words = str(refused)
+    assert words.startswith(f"{method}()"), words
+    assert len(words) <= LONGEST_MESSAGE, f"a message of {len(words)} characters: {words[:200]}..."
+    assert words.isprintable(), words
+    return refused
+
+
+async def assert_harmless(scene, method, call):
+    """A call with hostile arguments is refused as documented, and leaves nothing in the queues; or it is right."""
+    before = scene.context.statistics(), scene.other.statistics()
+    if await refusal(method, call) is not None:
+        assert (scene.context.statistics(), scene.other.statistics()) == before, "a refused call enqueued something"
+
+
+@pytest.fixture
+async def scene(ml, options):
+    scene = await set_scene(ml, options)
+    scene.context.device_timeline.pause()  # so that all that is enqueued is seen
+    return scene
+
+
+CASES = [(method, argument) for method in CALLS for argument in arguments_of(method)]
+
+
+@pytest.mark.parametrize(("method", "argument"), CASES, ids=[f"{method}-{argument}" for method, argument in CASES])
+async def test_a_hostile_argument_does_no_harm(scene, method, argument):
+    for what, make in VALUES.items():
+        bound, arguments = right(scene, method)
+        try:
+            await assert_harmless(scene, method, partial(bound, **{**arguments, argument: make()}))
+        except BaseException as error:
+            error.add_note(f"the argument: {what}")
+            raise
+        if method == "build":
+            scene = await again(scene)
+    scene.context.device_timeline.resume()
+    await assert_works("dispatch" if method in ("import_buffer", "export_to_gpu") else method, scene)
+
+
+async def again(scene):
+    """A scene with a builder that has not built."""
+    if not scene.builder._has_built:
+        return scene
+    scene.builder = MLGraphBuilder(scene.context)
+    scene.input = scene.builder.input("x", data_type="float32", shape=[2])
+    scene.output = scene.builder.add(scene.input, scene.input)
+    return scene
+
+
+@pytest.mark.parametrize("name", sorted(OPERATORS))
+async def test_a_hostile_argument_of_an_operator_does_no_harm(numpy_context, name):
+    builder = MLGraphBuilder(numpy_context)
+    method = getattr(builder, name)
+    arguments = draw_operands(builder, minimal(name))
+    for argument in (*OPERATORS[name].parameters, "unknown"):
+        for what, make in VALUES.items():
+            try:
+                await refusal(name, partial(method, **{**arguments, argument: make()}))
+            except BaseException as error:
+                error.add_note(f"the argument {argument}: {what}")
+                raise
+    drawn = method(**arguments)
+    outputs = drawn if isinstance(drawn, list) else [drawn]
+    graph = await builder.build({str(index): output for index, output in enumerate(outputs)})
+    assert len(graph.output_descriptors) == len(outputs)
+
+
+RIGHT = {"x": "x", "float32": "float32", "1": 1, "2": 2, "[2]": [2], "(2,)": (2,), "ones": ONES, "1.0": 1.0}
+"""What is right somewhere, by name."""
+
+# Of the values only names are drawn: hypothesis looks at what it draws, and not all of these bear that.
+plans = st.recursive(
+    st.sampled_from([*VALUES, *RIGHT]),
+    lambda inner: st.one_of(
+        st.tuples(st.sampled_from([list, tuple, iter]), st.lists(inner, max_size=4)),
+        st.tuples(st.just(dict), st.dictionaries(st.sampled_from(["x", "y", 1, "\x00"]), inner, max_size=3)),
+    ),
+    max_leaves=6,
+)
+
+
+def made(plan):
+    """The value of a plan: one of those that have a name, or a container of such."""
+    if isinstance(plan, str):
+        return RIGHT[plan] if plan in RIGHT else VALUES[plan]()
+    container, items = plan
+    return {name: made(item) for name, item in items.items()} if container is dict else container([*map(made, items)])
+
+
+@st.composite
+def calls(draw):
+    """A method, and the arguments that replace right ones."""
+    method = draw(st.sampled_from(sorted(CALLS)))
+    names = draw(st.lists(st.sampled_from(arguments_of(method)), min_size=1, max_size=3, unique=True))
+    return method, {name: draw(plans) for name in names}
+
+
+@settings(derandomize=True, deadline=None, max_examples=200)
+@given(drawn=st.lists(calls(), min_size=1, max_size=20))
+def test_no_series_of_hostile_calls_does_harm(options, drawn):
+    async def play():
+        async with open_ml() as ml:
+            scene = await set_scene(ml, options)
+            scene.context.device_timeline.pause()
+            for method, changes in drawn:
+                bound, arguments = right(scene, method)
+                changed = {name: made(plan) for name, plan in changes.items()}
+                await assert_harmless(scene, method, partial(bound, **{**arguments, **changed}))
+                scene = await again(scene)
+            scene.context.device_timeline.resume()
+            context = scene.context
+            context.write_buffer(scene.x, 5 * ONES)
+            scene.dispatch()
+            np.testing.assert_array_equal(await context.read_buffer(scene.y), [6, 6])
+
+    trio.run(play)

@@ -1,0 +1,93 @@
+"""Values and labels in messages: short, on one line, and never an error of their own."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from spec_tests.support.hostile import VALUES
+from spec_tests.support.scene import assert_refused, assert_works, set_scene
+from webnn_py import MLGraphBuilder, UnknownError
+from webnn_py.script import sources
+from webnn_py.wording import in_brackets, listed, shown
+
+LONGEST = 1000
+
+
+@pytest.mark.parametrize("what", VALUES)
+def test_a_value_is_shown_short_and_on_one_line(what):
+    text = shown(VALUES[what]())
+    assert type(text) is str
+    assert text.isprintable(), repr(text)
+    assert len(text) <= LONGEST, f"{len(text)} characters"
+
+
+def test_a_value_is_shown_as_python_would():
+    for value in (
+        0,
+        -5,
+        2**64,
+        1.5,
+        "a",
+        b"a",
+        [1, 2],
+        (1,),
+        {2: 2},
+        {"a": [1]},
+        None,
+        True,
+        np.dtype("f4"),
+        np.float64,
+    ):
+        assert shown(value) == repr(value)
+    assert shown(np.ones((2, 2))) == "array([[1., 1.], [1., 1.]])"
+    assert shown("\x1b[31m\u202e") == r"'\x1b[31m\u202e'"
+    assert listed((1, 2, 3)) == "[1, 2, 3]"
+
+
+def test_integers_are_told_by_their_length_where_python_would_refuse_or_take_long():
+    limit = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(0)
+    try:
+        assert shown(-(1 << 50_000)) == "an integer of 50001 bits"
+        assert shown([1 << 50_000]) == "[an integer of 50001 bits]"
+    finally:
+        sys.set_int_max_str_digits(limit)
+
+
+@pytest.mark.parametrize("label", ["", None, 5, ["a"]])
+def test_what_is_no_label_is_not_shown(label):
+    assert in_brackets(label) == ""
+
+
+async def test_a_long_label_is_cut_in_messages_and_kept_in_the_graph(numpy_context):
+    builder = MLGraphBuilder(numpy_context)
+    x = builder.input("x", data_type="float32", shape=[4])
+    label = "much " * 200_000
+    for call in (lambda: builder.relu(1, label=label), lambda: builder.softmax(x, 4, label=label)):
+        with pytest.raises(TypeError, match=r"\(\) \[much much .*\.\.\.\]: ") as caught:
+            call()
+        assert len(str(caught.value)) < 300
+
+
+async def test_a_host_without_memory_for_a_copy_is_told_as_a_failure(ml, options, monkeypatch):
+    scene = await set_scene(ml, options)
+
+    def no_memory(*_args, **_kwargs):
+        raise MemoryError
+
+    data = bytes(8)
+    calls = {
+        "write_buffer": lambda: scene.context.write_buffer(scene.y, data),
+        "create_constant_buffer": lambda: scene.context.create_constant_buffer(data, data_type="float32", shape=[2]),
+        "constant": lambda: scene.builder.constant(data, data_type="float32", shape=[2]),
+    }
+    for method, call in calls.items():
+        with monkeypatch.context() as patch:
+            patch.setattr(sources.np, "array", no_memory)
+            words = rf"^{method}\(\): there is no memory for a copy of 8 bytes"
+            caught = await assert_refused(method, call, UnknownError, words)
+        assert isinstance(caught.value.__cause__, MemoryError)
+        assert scene.context.statistics().queued_operations == 0
+    for method in calls:
+        await assert_works(method, scene)

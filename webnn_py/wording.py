@@ -1,0 +1,79 @@
+"""Users' values and texts in messages: short, on one line, and without fail, whatever the value does."""
+
+import reprlib
+from collections.abc import Sequence
+from typing import Final, cast
+
+LONGEST: Final = 100
+"""The characters of a value or of a label that a message shows at most."""
+
+_LONGEST_INTEGER: Final = 128
+"""The bits of the longest integer that is written out: digits take time that grows with the square."""
+
+
+class _Repr(reprlib.Repr):
+    """``repr()`` of the first items of containers, some levels deep, and of the first characters of all else."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel = 4
+        self.maxlist = self.maxtuple = self.maxarray = self.maxdict = self.maxset = self.maxfrozenset = 16
+        self.maxstring = self.maxother = LONGEST
+
+    def repr_int(self, x: int, level: int) -> str:
+        if x.bit_length() > _LONGEST_INTEGER:
+            return f"an integer of {x.bit_length()} bits"
+        return repr(x)
+
+    def repr_instance(self, x: object, level: int) -> str:
+        try:
+            return shortened(plain(repr(x)), self.maxother)
+        except Exception:  # noqa: BLE001 - the repr is the user's, and may do anything
+            return f"<{kind(x)} whose repr raises>"
+
+
+_REPR: Final = _Repr()
+
+
+def shown(value: object) -> str:
+    """A value for a message: its repr, cut short."""
+    try:
+        text = _REPR.repr(value)
+    except Exception:  # noqa: BLE001 - names of classes may lie, so that they are taken for others
+        text = f"<{kind(value)} that cannot be shown>"
+    return visible(" ".join(text.split()))
+
+
+def listed(values: Sequence[object]) -> str:
+    """The items of a sequence for a message, as a list; of many, the first ones."""
+    return shown(list(values[: _REPR.maxlist + 1]))
+
+
+def in_brackets(label: object) -> str:
+    """A label for a message, " [label]", cut short; nothing for none, and for what is no text."""
+    if not issubclass(type(label), str):
+        return ""
+    text = plain(cast("str", label))
+    return f" [{visible(shortened(text, LONGEST))}]" if text else ""
+
+
+def kind(value: object) -> str:
+    """The name of a value's type, which a metaclass cannot change."""
+    return cast("str", type.__dict__["__name__"].__get__(type(value)))
+
+
+def plain(text: str) -> str:
+    """The characters of a text, of which a class derived from ``str`` may tell other things."""
+    return str.__str__(text)
+
+
+def shortened(text: str, length: int = 60) -> str:
+    """A text of at most ``length`` characters, the rest being three dots."""
+    return text if len(text) <= length else f"{text[: length - 3]}..."
+
+
+def visible(text: str) -> str:
+    """A text in which characters that cannot be seen, or that change the direction of others, are shown as codes."""
+    if text.isprintable():
+        return text
+    return "".join(character if character.isprintable() else f"\\u{ord(character):04x}" for character in text)
