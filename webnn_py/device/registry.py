@@ -10,6 +10,7 @@ import enum
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
+from itertools import islice
 from typing import Any, Final, TypedDict
 
 import attrs
@@ -18,7 +19,7 @@ import trio
 from webnn_py.descriptors import converted
 from webnn_py.device.backend import Backend, BackendInfo, Capabilities
 from webnn_py.errors import NotSupportedError
-from webnn_py.wording import plain, shown
+from webnn_py.wording import LONGEST, plain, shortened, shown, visible
 
 GROUP: Final = "webnn_py.devices"
 """The group of entry points by which other packages register devices."""
@@ -223,12 +224,12 @@ def _candidates(name: str | None, request: OpenRequest, given: Mapping[str, obje
         record = find(name)
         lacking = [option for option in given if option not in record.option_names()]
         if lacking:
-            raise TypeError(f"{lacking[0]} is no option of the device {name!r}; {_who_has(lacking[0])}")
+            raise TypeError(f"{_named(lacking[0])} is no option of the device {name!r}; {_who_has(lacking[0])}")
         return (record,)
     if given:
         having = [record for record in _loadable() if given.keys() <= set(record.option_names())]
         if not having:
-            owners = "; ".join(f"{option}: {_who_has(option)}" for option in given)
+            owners = "; ".join(f"{_named(option)}: {_who_has(option)}" for option in islice(given, 4))
             raise TypeError(f"no device has the options that are given ({owners})")
         return having
     return [record for record in built_in() if request.accelerated or not record.is_accelerated]
@@ -240,6 +241,10 @@ def _loadable() -> Iterator[DeviceRecord]:
             yield find(name)
         except NotSupportedError:
             continue  # told to those who ask for it by name, and by `webnn-py devices`
+
+
+def _named(option: str) -> str:
+    return visible(shortened(option, LONGEST))
 
 
 def _who_has(option: str) -> str:
