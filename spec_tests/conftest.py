@@ -7,9 +7,9 @@ import os
 # The driver reads it when it is loaded, so before the imports below.
 os.environ.setdefault("GALLIVM_PERF", "nopt")
 
-# Workers side by side take all cores: threads of OpenBLAS would wait for each other. Numpy reads it when it is loaded.
-if "PYTEST_XDIST_WORKER" in os.environ:
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# Workers side by side take all cores: threads of OpenBLAS would wait for each other. And tests compare to the bit what
+# OpenBLAS may round otherwise on another number of threads. Numpy reads it when it is loaded.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 import pytest

@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from webnn_py.device.on_numpy.routines.blas import float32, for_blas
+from webnn_py.device.on_numpy.routines.blas import float32, for_blas, matrix_product
 from webnn_py.device.on_numpy.routines.conv_sizes import Convolution
 from webnn_py.device.on_numpy.routines.im2col import PRODUCT_TILE, im2col_pixels, im2col_planes, shifted_pixels
 from webnn_py.device.on_numpy.routines.packed_filter import filter_matrices
@@ -56,11 +56,11 @@ def pointwise(conv: Convolution) -> Kernel:
         if nchw:
             columns = images[where].reshape(conv.batch, conv.groups, conv.group_inputs, -1)
             result = output.reshape(conv.batch, conv.groups, conv.group_outputs, -1)
-            np.matmul(for_blas(matrices), for_blas(columns), out=result)
+            matrix_product(for_blas(matrices), for_blas(columns), result)
         else:
             rows = images[where].reshape(-1, conv.groups, conv.group_inputs).swapaxes(0, 1)
             pixels = output.reshape(-1, conv.groups, conv.group_outputs).swapaxes(0, 1)
-            np.matmul(for_blas(rows), for_blas(matrices.swapaxes(1, 2)), out=pixels)
+            matrix_product(for_blas(rows), for_blas(matrices.swapaxes(1, 2)), pixels)
         if conv.has_bias:
             np.add(output, rest[0][:, None, None] if nchw else rest[0], out=output)
 
@@ -171,11 +171,11 @@ class Spread:
         products = self._products[: conv.groups * prod(self._shape) * prod(pixels)]
         if conv.layout == "nchw":
             columns = float32(image[:, where]).reshape(conv.groups, conv.group_inputs, -1)
-            np.matmul(matrices, for_blas(columns), out=products.reshape(conv.groups, -1, prod(pixels)))
+            matrix_product(matrices, for_blas(columns), products.reshape(conv.groups, -1, prod(pixels)))
             places = products.reshape(conv.groups, *self._shape, *pixels)
         else:
             rows = float32(image[where]).reshape(-1, conv.groups, conv.group_inputs).swapaxes(0, 1)
-            np.matmul(for_blas(rows), matrices.swapaxes(1, 2), out=products.reshape(conv.groups, prod(pixels), -1))
+            matrix_product(for_blas(rows), matrices.swapaxes(1, 2), products.reshape(conv.groups, prod(pixels), -1))
             places = products.reshape(conv.groups, *pixels, *self._shape).transpose(0, 3, 4, 5, 1, 2)
         if self._channels_first:
             places = places.transpose(0, 2, 3, 1, 4, 5)

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from webnn_py.device.on_numpy.routines.blas import float32, for_blas
+from webnn_py.device.on_numpy.routines.blas import float32, for_blas, matrix_product
 from webnn_py.device.on_numpy.routines.blocks import part_of, tiles
 from webnn_py.device.on_numpy.routines.float16 import NARROWING, narrow, widen
 from webnn_py.device.on_numpy.scratch import allowance, scratch
@@ -48,14 +48,14 @@ def matmul(node: Node) -> Kernel:
 
 def product(a: Array, b: Array, output: Array) -> None:
     """Multiply float32 matrices."""
-    np.matmul(for_blas(a), for_blas(b), out=output)
+    matrix_product(for_blas(a), for_blas(b), output)
 
 
 def stacked_product(a: Array, b: Array, output: Array) -> None:
     """Multiply many matrices by a single one: as one tall matrix, which is one call of BLAS."""
     inner, columns = b.shape[-2:]
     if a.flags.c_contiguous:
-        np.matmul(a.reshape(-1, inner), for_blas(b.reshape(inner, columns)), out=output.reshape(-1, columns))
+        matrix_product(a.reshape(-1, inner), for_blas(b.reshape(inner, columns)), output.reshape(-1, columns))
     else:
         product(a, b, output)
 
@@ -129,7 +129,8 @@ class Widened:
     def _multiply(self, a: Array, b: Array, memory: Array) -> Array:
         shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
         block = memory[: math.prod(shape)].reshape(shape)
-        return np.matmul(widened(a, self._a), b, out=block)
+        matrix_product(widened(a, self._a), b, block)
+        return block
 
 
 def fitted(sizes: Sizes, most: int) -> Sizes:

@@ -16,6 +16,7 @@ from functools import partial
 import attrs
 import numpy as np
 
+from webnn_py.device.on_numpy.routines.blas import matrix_product
 from webnn_py.device.on_numpy.routines.float16 import in_float32, widen
 from webnn_py.device.on_numpy.routines.tiling import tile_size, tile_starts
 from webnn_py.device.on_numpy.scratch import allowance, scratch
@@ -201,7 +202,7 @@ class Network:
 def multiply(widened: Array, x: Array, weights: Array, products: Array) -> None:
     """Multiply by the weights of each gate, widening float16 bit by bit."""
     if weights.dtype == np.float32:
-        np.matmul(x, weights, out=products)
+        matrix_product(x, weights, products)
         return
     inputs, outputs = weights.shape[-2:]
     step = max(1, len(widened) // inputs)
@@ -210,7 +211,7 @@ def multiply(widened: Array, x: Array, weights: Array, products: Array) -> None:
         memory = widened[: part.size] if inputs <= len(widened) else np.empty(part.size, np.float32)
         wide = memory.reshape(part.shape)
         widen(part, wide)
-        np.matmul(x, wide.T, out=products[gate, :, start : start + step])
+        matrix_product(x, wide.T, products[gate, :, start : start + step])
 
 
 @kernel(recurrent.gru, work=_work)

@@ -1,8 +1,28 @@
-"""What BLAS takes: float32 matrices whose rows, or columns, have their elements side by side."""
+"""Products by BLAS, of float32 matrices whose rows, or columns, have their elements side by side."""
+
+from typing import Final
 
 import numpy as np
 
+from webnn_py.device.on_numpy.routines.blas_threads import ProductThreads, loaded_openblas
 from webnn_py.device.on_numpy.table import Array
+
+_OPENBLAS: Final = loaded_openblas()
+_THREADS: Final = None if _OPENBLAS is None else ProductThreads(_OPENBLAS)
+
+
+def matrix_product(a: Array, b: Array, output: Array) -> None:
+    """Multiply matrices, or stacks of them, on as many threads as suits; BLAS decides that where it is no OpenBLAS.
+
+    Args:
+        a: float32 [..., rows, inner].
+        b: float32 [..., inner, columns].
+        output: float32 [..., rows, columns].
+    """
+    if _THREADS is None:
+        np.matmul(a, b, out=output)
+    else:
+        _THREADS.multiply(a, b, output)
 
 
 def for_blas(matrices: Array) -> Array:

@@ -9,7 +9,7 @@ from typing import Final, Self
 import attrs
 import numpy as np
 
-from webnn_py.device.on_numpy.routines.blas import float32
+from webnn_py.device.on_numpy.routines.blas import float32, matrix_product
 from webnn_py.device.on_numpy.routines.conv_sizes import Convolution
 from webnn_py.device.on_numpy.routines.im2col_tiles import Im2colTile
 from webnn_py.device.on_numpy.routines.packed_filter import FilterBlocks, PackedFilter, filter_matrices
@@ -171,7 +171,7 @@ def planes_tile(
         images, groups = slice(image, image + tiles.images), slice(group, group + tiles.groups)
         region = output[images, groups, part, row : row + tiles.rows].transpose(1, 2, 0, 3, 4)
         result = region if direct else products[:, part]
-        np.matmul(matrices[groups], patches, out=result.reshape(tiles.groups, -1, patches.shape[2], copy=False))
+        matrix_product(matrices[groups], patches, result.reshape(tiles.groups, -1, patches.shape[2], copy=False))
         emit(region if direct else result[..., :width], None if bias is None else bias[groups, part], region)
 
     return clear, fill_columns, multiply
@@ -227,7 +227,7 @@ def im2col_pixels(conv: Convolution) -> Kernel:
     ) -> None:
         region = output[image : image + tiles.images, row : row + tiles.rows, :, part]
         result = region if direct else products[..., part]
-        np.matmul(matrix, matrices[0].T, out=result.reshape(len(matrix), -1, copy=False))
+        matrix_product(matrix, matrices[0].T, result.reshape(len(matrix), -1, copy=False))
         emit(result, None if bias is None else bias[part], region)
 
     def run(images: Array, filter_: Array, *rest: Array) -> None:
