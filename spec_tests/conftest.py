@@ -29,14 +29,14 @@ from spec_tests.support.workers import (  # noqa: F401 - hooks
 from spec_tests.wpt.option import pytest_addoption as add_wpt_option
 from spec_tests.wpt.option import pytest_ignore_collect, pytest_terminal_summary  # noqa: F401 - hooks
 from webnn_py.device.on_wgpu.adapters import choose, request_device
+from webnn_py.device.on_wgpu.records.recently_used import Room
 from webnn_py.device.on_wgpu.runtime.pipelines import Pipelines
+
+MOST_PIPELINES = Room(count=2000, byte_length=2**30)
+"""So many are kept for the next tests: software Vulkan takes about half a megabyte for each."""
 
 settings.register_profile("thorough", max_examples=5000, print_blob=True)
 """For hours of looking for what nobody thought of: ``--hypothesis-profile=thorough --hypothesis-seed=N``."""
-
-
-MOST_PIPELINES = 2000
-"""So many are kept for the next tests."""
 
 
 def pytest_addoption(parser):
@@ -98,19 +98,11 @@ def backend(request):
 def shared_gpu():
     """One GPU device for all contexts of all tests: making one takes longer than most tests."""
     gpu = request_device(choose("default", software=True))
-    pipelines = Pipelines.of(gpu)  # kept, so that no test compiles what another one has compiled
+    # Kept, so that no test compiles what another one has compiled.
+    pipelines = Pipelines.of(gpu, MOST_PIPELINES)
     yield gpu
-    pipelines.close()
+    pipelines.close(MOST_PIPELINES)
     gpu.destroy()
-
-
-@pytest.fixture(autouse=True)
-def _not_too_many_pipelines():
-    """Software Vulkan takes about half a megabyte for each, and tests compile tens of thousands."""
-    yield
-    for pipelines in Pipelines._of_devices.values():
-        if len(pipelines._pipelines) > MOST_PIPELINES:
-            pipelines._pipelines.clear()
 
 
 @pytest.fixture(scope="module")

@@ -26,6 +26,7 @@ async def draw(ml: ML, context: MLContext) -> None:
     builder.cast(builder.arg_min(y, 0, output_data_type=np.int64), np.dtype("float32"))
     graph = await builder.build({"y": y})
     await ml.create_context(backend="wgpu", float16_accumulation=True, max_queued_bytes=1)
+    await ml.create_context(max_cached_pipelines=10, max_cached_pipeline_bytes=2**20)
     await ml.create_context(gpu_device=object())
     await ml.create_context(backend="another package's", threads=4)
     data = await context.read_buffer(await context.create_buffer(data_type="int8", shape=[2], readable=True))

@@ -1,4 +1,8 @@
-"""Pipelines: those that compile, and those that do not."""
+"""Pipelines: those that compile, those that do not, and how many are kept."""
+
+import gc
+from types import SimpleNamespace
+from weakref import WeakSet
 
 import numpy as np
 import pytest
@@ -8,9 +12,12 @@ from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.drawing import build_add_one
 from spec_tests.support.four_floats import ONES, buffers
 from webnn_py import MLGraphBuilder, OperationError
+from webnn_py.device.on_wgpu.codegen.gemm import tiled
+from webnn_py.device.on_wgpu.records.kernel import Kernel
+from webnn_py.device.on_wgpu.records.recently_used import RecentlyUsed, Room
 from webnn_py.device.on_wgpu.records.table import find
-from webnn_py.device.on_wgpu.runtime import native
-from webnn_py.device.on_wgpu.runtime.pipelines import Pipelines
+from webnn_py.device.on_wgpu.runtime import native, pipelines
+from webnn_py.device.on_wgpu.runtime.pipelines import PIPELINE_BYTES, Pipelines
 from webnn_py.operators.registry import OPERATORS
 
 pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
@@ -69,3 +76,128 @@ async def test_contexts_of_one_gpu_device_share_its_pipelines_until_the_last_one
     assert not Pipelines._of_devices
     await build_add_one(await ml.create_context(gpu_device=shared_gpu), [4])
     assert len(made) == 2
+
+
+@pytest.fixture
+def compiled(monkeypatch):
+    """What has been compiled, as far as it still lives; compiling takes no time."""
+    alive = WeakSet()
+
+    class Pipeline:
+        pass
+
+    def compile_module(**_options):
+        pipeline = Pipeline()
+        alive.add(pipeline)
+        return pipeline
+
+    class Device:
+        create_bind_group_layout = create_pipeline_layout = staticmethod(lambda **_: None)
+        create_compute_pipeline = staticmethod(compile_module)
+
+    monkeypatch.setattr(pipelines, "trusted_module", lambda *_: None)
+    return SimpleNamespace(alive=alive, device=Device())
+
+
+def kernel(number, length=0):
+    return Kernel("a kernel", f"{number}".ljust(length), (), (), (1, 1, 1))
+
+
+def test_ten_thousand_kernels_leave_as_many_pipelines_as_there_is_room_for(compiled):
+    room = Room(count=300, byte_length=2**30)
+    cache = Pipelines(compiled.device, room)
+    for number in range(10_000):
+        cache.compile([kernel(number)])
+    assert len(compiled.alive) <= room.count + 1  # the last may still be in a worker's hands
+    statistics = cache.statistics()
+    assert (statistics.kept, statistics.made, statistics.dropped) == (300, 10_000, 9_700)
+    assert statistics.kept_bytes == sum(PIPELINE_BYTES + len(str(number)) for number in range(9_700, 10_000))
+
+
+def test_pipelines_are_kept_up_to_a_number_of_bytes(compiled):
+    cache = Pipelines(compiled.device, Room(count=10_000, byte_length=5 * PIPELINE_BYTES))
+    for number in range(20):
+        cache.compile([kernel(number, length=PIPELINE_BYTES)])
+        assert cache.statistics().kept_bytes <= 5 * PIPELINE_BYTES
+    assert cache.statistics().kept == 2
+
+
+def test_the_pipeline_used_least_recently_goes_first(compiled):
+    cache = Pipelines(compiled.device, Room(count=3, byte_length=2**30))
+    cache.compile([kernel(number) for number in (1, 2, 3)])
+    cache.compile([kernel(1)])
+    cache.compile([kernel(4)])
+    assert cache.statistics().made == 4
+    cache.compile([kernel(1), kernel(3), kernel(4)])
+    assert cache.statistics().made == 4
+    cache.compile([kernel(2)])
+    assert cache.statistics().made == 5
+
+
+def test_a_graph_of_more_kernels_than_are_kept_gets_all_its_pipelines(compiled):
+    cache = Pipelines(compiled.device, Room(count=3, byte_length=2**30))
+    graph = cache.compile([kernel(number) for number in range(100)])
+    assert len(set(graph)) == 100
+    assert cache.compile([kernel(number) for number in range(100)]) == graph
+    assert cache.statistics().made == 100, "compiled again, though a living graph had it"
+    del graph
+    gc.collect()
+    cache.compile([kernel(0)])
+    assert cache.statistics().made == 101
+
+
+def test_of_those_who_share_a_device_the_one_who_asks_for_most_has_it(compiled, monkeypatch):
+    monkeypatch.setattr(Pipelines, "_of_devices", {})
+    device = compiled.device
+    small, large = Room(count=2, byte_length=2**30), Room(count=5, byte_length=2**20)
+    cache = Pipelines.of(device, small)
+    assert Pipelines.of(device, large) is cache
+    cache.compile([kernel(number) for number in range(10)])
+    assert cache.statistics().kept == 5
+    cache.close(large)
+    assert cache.statistics().kept == 2
+    cache.close(small)
+    assert cache.statistics().kept == 0
+    assert not Pipelines._of_devices
+
+
+@pytest.mark.parametrize("options", [{"max_cached_pipelines": 0}, {"max_cached_pipeline_bytes": 0}], ids=str)
+async def test_a_graph_runs_when_no_pipelines_are_kept(ml, monkeypatch, options):
+    monkeypatch.setattr(Pipelines, "_of_devices", {})
+    context = await ml.create_context(backend="wgpu", **options)
+    graph = await build_add_one(context, [4])
+    x, y = await buffers(context, 2)
+    for _ in range(2):
+        context.write_buffer(x, ONES)
+        context.dispatch(graph, {"x": x}, {"y": y})
+        np.testing.assert_array_equal(await context.read_buffer(y), 2 * ONES)
+    assert (await context.read_buffer(y)).sum() == 8
+    assert context.statistics().compiled.kept == 0
+    assert context.statistics().compiled.made == 1
+    again = await build_add_one(context, [4])
+    assert context.statistics().compiled.made == 1, "compiled again, though a living graph had it"
+    for each in (graph, again):
+        each.destroy()
+    await context.drain()
+    gc.collect()
+    await build_add_one(context, [4])
+    assert context.statistics().compiled.made == 2
+    context.destroy()
+
+
+@pytest.mark.parametrize("name", ["max_cached_pipelines", "max_cached_pipeline_bytes"])
+@pytest.mark.parametrize("value", [-1, 2.5, "many", True], ids=repr)
+async def test_how_many_pipelines_are_kept_must_be_a_count(ml, name, value):
+    with pytest.raises(TypeError, match=rf"create_context\(\): {name} is .*; it must be (an integer|from 0 to)"):
+        await ml.create_context(**{name: value})
+
+
+async def test_the_texts_of_tiled_products_used_least_recently_go_first(gpu, monkeypatch):
+    texts = RecentlyUsed(Room(count=2, byte_length=2**20))
+    monkeypatch.setattr(tiled, "_MAINS", texts)
+    for size in (256, 320, 256, 384, 256):
+        builder = MLGraphBuilder(gpu)
+        a = builder.input("a", data_type="float32", shape=[size, size])
+        (await builder.build({"y": builder.matmul(a, a)})).destroy()
+    assert (len(texts), texts.dropped) == (2, 1)
+    assert 0 < texts.byte_length <= 2**20

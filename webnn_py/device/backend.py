@@ -38,6 +38,23 @@ class BackendInfo:
         return f"{self.name} ({self.adapter}, {self.driver})"
 
 
+@attrs.frozen
+class CacheStatistics:
+    """What a device keeps of compiled code, for graphs to come.
+
+    Attributes:
+        kept: pieces of it.
+        kept_bytes: about the bytes that they take.
+        made: pieces compiled so far.
+        dropped: pieces that had to go, for want of room.
+    """
+
+    kept: int
+    kept_bytes: int
+    made: int
+    dropped: int
+
+
 Claim = tuple[MLOperandDataType, ...] | Mapping[str, tuple[MLOperandDataType, ...]]
 """Data types of all operands and outputs of an operator, or of those of each row of its limits."""
 
@@ -202,6 +219,14 @@ class Copies(Protocol):
 
     def clear(self, storage: Storage) -> Awaitable[None] | None:
         """Set all bytes to zero."""
+
+
+@runtime_checkable
+class KeepsCode(Protocol):
+    """A backend that keeps compiled code when the graph that it was compiled for is gone."""
+
+    def cache_statistics(self) -> CacheStatistics:
+        """What it keeps."""
 
 
 @runtime_checkable

@@ -13,7 +13,18 @@ from typing import Any
 import attrs
 import trio
 
-from webnn_py.device.backend import Backend, CompiledGraph, Copies, CopyRegion, HostArray, Lends, Memory, Storage
+from webnn_py.device.backend import (
+    Backend,
+    CacheStatistics,
+    CompiledGraph,
+    Copies,
+    CopyRegion,
+    HostArray,
+    KeepsCode,
+    Lends,
+    Memory,
+    Storage,
+)
 from webnn_py.device.copying import CopiesThroughHost
 from webnn_py.device.expansion import expand, needs_expansion
 from webnn_py.errors import UnknownError
@@ -32,11 +43,13 @@ class DeviceStatistics:
         live_buffers: buffers allocated and not released yet.
         live_bytes: bytes of buffers, of graphs' constants and intermediates, and of reads in flight.
         host_copies: how often bytes were copied between host and device.
+        compiled: what is kept of compiled code; None on a device that keeps none.
     """
 
     live_buffers: int
     live_bytes: int
     host_copies: int
+    compiled: CacheStatistics | None
 
 
 class Readback:
@@ -93,7 +106,8 @@ class Device:
 
     def statistics(self) -> DeviceStatistics:
         """A frozen look at the books."""
-        return DeviceStatistics(self.live_buffers, self.live_bytes, self.host_copies)
+        compiled = self.backend.cache_statistics() if isinstance(self.backend, KeepsCode) else None
+        return DeviceStatistics(self.live_buffers, self.live_bytes, self.host_copies, compiled)
 
     # --- buffers ---------------------------------------------------------------------------------------------
 

@@ -37,6 +37,8 @@ class DeviceOptions(TypedDict, total=False):
     gpu_device: object
     adapter: int | str
     float16_accumulation: bool
+    max_cached_pipelines: int
+    max_cached_pipeline_bytes: int
 
 
 class Suitability(enum.IntEnum):

@@ -125,6 +125,7 @@ class MLContext(Handle, CopiesBuffers, SharesBuffers):
             timeline.queued_operations,
             timeline.queued_bytes,
             device.host_copies,
+            device.compiled,
         )
 
     @enable_ki_protection

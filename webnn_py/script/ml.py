@@ -104,6 +104,8 @@ class ML(Handle):
                 * ``float16_accumulation``: whether products of float16 matrices and convolutions may be summed in
                   float16, which is faster and rounds every sum; otherwise sums are float32. Not in the
                   specification.
+                * ``max_cached_pipelines`` and ``max_cached_pipeline_bytes``: how many compiled pipelines are kept
+                  for graphs to come, and about how many bytes they may take. Not in the specification.
 
         Returns:
             A promise of the context, rejected with ``TypeError`` for a bad argument, ``SecurityError`` when the

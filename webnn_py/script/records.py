@@ -4,6 +4,8 @@ from typing import Literal
 
 import attrs
 
+from webnn_py.device.backend import CacheStatistics
+
 MLPowerPreference = Literal["default", "high-performance", "low-power"]
 
 
@@ -24,6 +26,7 @@ class ContextStatistics:
         queued_operations: device operations that wait or run.
         queued_bytes: bytes of user data that those hold.
         host_copies: how often bytes were copied between host and device.
+        compiled: what the device keeps of compiled code, for all contexts that share it; None where it keeps none.
     """
 
     live_buffers: int
@@ -31,3 +34,4 @@ class ContextStatistics:
     queued_operations: int
     queued_bytes: int
     host_copies: int
+    compiled: CacheStatistics | None

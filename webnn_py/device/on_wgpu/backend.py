@@ -15,10 +15,11 @@ import trio
 import wgpu
 
 from webnn_py.descriptors import BYTES_PER_ELEMENT, DATA_TYPES, MAX_DIMENSION, MLOperandDataType, MLOperandDescriptor
-from webnn_py.device.backend import Capabilities, CopyRegion, HostArray, Storage
+from webnn_py.device.backend import CacheStatistics, Capabilities, CopyRegion, HostArray, Storage
 from webnn_py.device.on_wgpu import kernels  # noqa: F401 - enters every kernel into the table
 from webnn_py.device.on_wgpu.adapters import describe, features_of, request_device
 from webnn_py.device.on_wgpu.records.buffer import GRAIN, padded
+from webnn_py.device.on_wgpu.records.recently_used import Room
 from webnn_py.device.on_wgpu.records.table import find
 from webnn_py.device.on_wgpu.runtime.buffer_copies import BufferCopies, Span
 from webnn_py.device.on_wgpu.runtime.buffer_sharing import LentBuffer, check_foreign, check_usable
@@ -59,13 +60,14 @@ class WgpuBackend:
         device: the device.
         give_back: called at the end, when nothing here uses a shared device any more; None for the user's.
         float16_accumulation: whether products may be summed in float16.
+        cached: how much is kept of compiled pipelines.
     """
 
     overlapping = True
     lost: Callable[[str], None]
 
     def __init__(
-        self, device: wgpu.GPUDevice, *, give_back: Callable[[], None] | None, float16_accumulation: bool
+        self, device: wgpu.GPUDevice, *, give_back: Callable[[], None] | None, float16_accumulation: bool, cached: Room
     ) -> None:
         self.info = describe(device)
         self.device = device
@@ -74,7 +76,8 @@ class WgpuBackend:
         self._features = attrs.evolve(features_of(device), float16_accumulation=float16_accumulation)
         self.capabilities = _capabilities(shader_int64=self._features.shader_int64, longest=_longest(device))
         self._queue = NativeQueue(device)
-        self._pipelines = Pipelines.of(device)
+        self._cached = cached
+        self._pipelines = Pipelines.of(device, cached)
         self._staging = ReadbackPool(device)
         self._copies = BufferCopies(device)
         self._compiling = trio.CapacityLimiter(1)
@@ -85,11 +88,11 @@ class WgpuBackend:
             self._watch.look_soon("the device had been lost before the context was created")
 
     @classmethod
-    def on_shared_device(cls, device: wgpu.GPUDevice, *, float16_accumulation: bool) -> Self:
+    def on_shared_device(cls, device: wgpu.GPUDevice, *, float16_accumulation: bool, cached: Room) -> Self:
         """A backend on one of ``SHARED_DEVICES``, which it gives back at its end, or now when it cannot be made."""
         give_back = partial(SHARED_DEVICES.give_back, device)
         try:
-            return cls(device, give_back=give_back, float16_accumulation=float16_accumulation)
+            return cls(device, give_back=give_back, float16_accumulation=float16_accumulation, cached=cached)
         except BaseException:
             give_back()
             raise
@@ -211,6 +214,10 @@ class WgpuBackend:
             self._watch.look()
             raise
 
+    def cache_statistics(self) -> CacheStatistics:
+        """What is kept of pipelines."""
+        return self._pipelines.statistics()
+
     def _compile(self, graph: Graph) -> WgpuGraph:
         return WgpuGraph(graph, self.device, self._queue, self._pipelines, self._features)
 
@@ -288,7 +295,7 @@ class WgpuBackend:
         self._watch.stop()
         self.lost = to_nobody
         self._staging.close()
-        self._pipelines.close()
+        self._pipelines.close(self._cached)
         if self._give_back is not None:
             self._give_back()
 

@@ -11,6 +11,7 @@ import trio
 
 from webnn_py.descriptors import MAX_DIMENSION, unsigned_long
 from webnn_py.device.backend import Backend, BackendInfo, Capabilities
+from webnn_py.device.on_wgpu.records.recently_used import Room
 from webnn_py.device.registry import DeviceOption, DeviceRecord, OpenRequest, Suitability
 from webnn_py.errors import NotSupportedError
 from webnn_py.operators.idl import boolean
@@ -51,17 +52,18 @@ def _probe(power_preference: str) -> Suitability:
 async def _open(request: OpenRequest) -> Backend:
     options = request.options
     given, wanted, float16_accumulation = (options[n] for n in ("gpu_device", "adapter", "float16_accumulation"))
+    cached = Room(options["max_cached_pipelines"], options["max_cached_pipeline_bytes"])
     if given is not None and wanted is not None:
         raise TypeError(f"adapter is {shown(wanted)}, and gpu_device is given, which has its own; give one of the two")
     if given is not None:
         device = await trio.to_thread.run_sync(_checked_device, given)
         from webnn_py.device.on_wgpu.backend import WgpuBackend  # noqa: PLC0415 - loads wgpu
 
-        return WgpuBackend(device, give_back=None, float16_accumulation=float16_accumulation)
+        return WgpuBackend(device, give_back=None, float16_accumulation=float16_accumulation, cached=cached)
     device = await trio.to_thread.run_sync(_take_shared_device, wanted, request.power_preference)
     from webnn_py.device.on_wgpu.backend import WgpuBackend  # noqa: PLC0415 - likewise
 
-    return WgpuBackend.on_shared_device(device, float16_accumulation=float16_accumulation)
+    return WgpuBackend.on_shared_device(device, float16_accumulation=float16_accumulation, cached=cached)
 
 
 def _checked_device(given: object) -> Any:
@@ -133,6 +135,19 @@ RECORD: Final = DeviceRecord(
             "rounds every sum; otherwise sums are float32",
             default=False,
             convert=boolean,
+        ),
+        DeviceOption(
+            "max_cached_pipelines",
+            "how many compiled pipelines are kept for graphs to come, those of living graphs aside; of contexts that "
+            "share a GPU device, the largest counts",
+            default=1024,
+            convert=unsigned_long,
+        ),
+        DeviceOption(
+            "max_cached_pipeline_bytes",
+            "how many bytes they may take, by an estimate",
+            default=2**28,
+            convert=unsigned_long,
         ),
     ),
 )

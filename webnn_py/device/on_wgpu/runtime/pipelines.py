@@ -1,4 +1,7 @@
-"""Compute pipelines, made once for each source and device, side by side."""
+"""Compute pipelines, made once for each source and device, side by side.
+
+As many are kept as there is room for, beside those of living graphs, which keep theirs themselves.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,19 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
 from typing import Any, ClassVar, Final
+from weakref import WeakValueDictionary
 
 import wgpu
 
+from webnn_py.device.backend import CacheStatistics
 from webnn_py.device.on_wgpu.records.kernel import Kernel
+from webnn_py.device.on_wgpu.records.recently_used import RecentlyUsed, Room
 from webnn_py.device.on_wgpu.runtime.native import trusted_module
 
 _EXECUTOR: Final = ThreadPoolExecutor(min(16, os.cpu_count() or 1), "webnn-pipelines")
+
+PIPELINE_BYTES: Final = 2**17
+"""About what a driver takes for a pipeline, besides its text: measured, since WebGPU does not tell."""
 
 
 class CompilationError(RuntimeError):
@@ -27,18 +36,26 @@ class Pipelines:
     _registry_lock: ClassVar[Lock] = Lock()
 
     @classmethod
-    def of(cls, device: wgpu.GPUDevice) -> Pipelines:
-        """The pipelines of ``device``, until each who asked has called :meth:`close`."""
+    def of(cls, device: wgpu.GPUDevice, room: Room) -> Pipelines:
+        """The pipelines of ``device``, until each who asked has called :meth:`close`.
+
+        Args:
+            device: they are compiled for this.
+            room: how much is to be kept; of those who share a device, the one who asked for most has it.
+        """
         with cls._registry_lock:
-            pipelines = cls._of_devices.setdefault(device, cls(device))
-            pipelines._users += 1
+            pipelines = cls._of_devices.setdefault(device, cls(device, room))
+            pipelines._rooms.append(room)
+            pipelines._resize()
             return pipelines
 
-    def __init__(self, device: wgpu.GPUDevice) -> None:
+    def __init__(self, device: wgpu.GPUDevice, room: Room) -> None:
         self._device = device
-        self._users = 0
+        self._rooms: list[Room] = []
         self._lock = Lock()
-        self._pipelines: dict[str, Future[wgpu.GPUComputePipeline]] = {}
+        self._kept: RecentlyUsed[str, Future[wgpu.GPUComputePipeline]] = RecentlyUsed(room)
+        self._of_graphs: WeakValueDictionary[str, wgpu.GPUComputePipeline] = WeakValueDictionary()
+        self._made = 0
         self._layouts: dict[tuple[bool, ...], tuple[wgpu.GPUBindGroupLayout, wgpu.GPUPipelineLayout]] = {}
 
     def compile(self, kernels: Sequence[Kernel]) -> list[wgpu.GPUComputePipeline]:
@@ -56,16 +73,29 @@ class Pipelines:
                 raise CompilationError(f"the kernel {kernel.label!r} does not compile: {error}") from error
         return pipelines
 
-    def close(self) -> None:
-        """Let go of all pipelines and layouts, if nobody else uses them."""
+    def close(self, room: Room) -> None:
+        """Let go of all pipelines and layouts, if nobody else uses them.
+
+        Args:
+            room: as it was asked for.
+        """
         with self._registry_lock:
-            self._users -= 1
-            if self._users:
+            self._rooms.remove(room)
+            if self._rooms:
+                self._resize()
                 return
             del self._of_devices[self._device]
         with self._lock:
-            self._pipelines.clear()
+            self._kept.clear()
             self._layouts.clear()
+
+    def statistics(self) -> CacheStatistics:
+        """What is kept now, and what has been made and dropped for all who share the device."""
+        return CacheStatistics(len(self._kept), self._kept.byte_length, self._made, self._kept.dropped)
+
+    def _resize(self) -> None:
+        counts, byte_lengths = zip(*((room.count, room.byte_length) for room in self._rooms), strict=True)
+        self._kept.resize(Room(max(counts), max(byte_lengths)))
 
     def layout(self, writable: tuple[bool, ...]) -> tuple[wgpu.GPUBindGroupLayout, wgpu.GPUPipelineLayout]:
         """The layouts of modules with so many bindings, each of which is declared for writing or not."""
@@ -88,14 +118,24 @@ class Pipelines:
 
     def _pipeline(self, kernel: Kernel) -> Future[wgpu.GPUComputePipeline]:
         with self._lock:
-            future = self._pipelines.get(kernel.source)
-            if future is None or (future.done() and future.exception() is not None):
-                layout = self._layout(kernel.writable)[1]
-                future = self._pipelines[kernel.source] = _EXECUTOR.submit(self._make, kernel, layout)
+            future = self._kept.get(kernel.source)
+            if future is not None and not (future.done() and future.exception() is not None):
+                return future
+            pipeline = self._of_graphs.get(kernel.source)
+            if pipeline is None:
+                future = _EXECUTOR.submit(self._make, kernel, self._layout(kernel.writable)[1])
+                self._made += 1
+            else:
+                future = Future()
+                future.set_result(pipeline)
+            self._kept.put(kernel.source, future, PIPELINE_BYTES + len(kernel.source))
             return future
 
     def _make(self, kernel: Kernel, layout: wgpu.GPUPipelineLayout) -> wgpu.GPUComputePipeline:
         module = trusted_module(self._device, kernel.source, kernel.label)
-        return self._device.create_compute_pipeline(
+        pipeline = self._device.create_compute_pipeline(
             label=kernel.label, layout=layout, compute={"module": module, "entry_point": "main"}
         )
+        with self._lock:
+            self._of_graphs[kernel.source] = pipeline
+        return pipeline

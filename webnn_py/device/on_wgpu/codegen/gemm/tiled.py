@@ -21,10 +21,9 @@ from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.records.lowering import Lowering
+from webnn_py.device.on_wgpu.records.recently_used import RecentlyUsed, Room
 
-MOST_MAINS: Final = 256
-
-_MAINS: Final[dict[Hashable, str]] = {}
+_MAINS: Final[RecentlyUsed[Hashable, str]] = RecentlyUsed(Room(count=256, byte_length=2**23))
 """Texts to be used again: layers of a model are alike, and writing a tile's takes longer than all else of a build."""
 
 
@@ -75,9 +74,8 @@ class TiledGemmWriter:
         key = self._key()
         main = _MAINS.get(key)
         if main is None:
-            if len(_MAINS) >= MOST_MAINS:
-                _MAINS.clear()
-            main = _MAINS[key] = self._main(groups, workgroups[0])
+            main = self._main(groups, workgroups[0])
+            _MAINS.put(key, main, len(main))
         if isinstance(self._end, EpilogueCode):
             return self._end.kernel(label, reads, parts, main, workgroups)
         declared = declare(reads, [(self._end, "sums", "vec4<f32>" if product.vec4s else "f32")])
