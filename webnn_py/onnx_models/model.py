@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from time import perf_counter
 from types import MappingProxyType
-from typing import Any, Self, final
+from typing import Any, Final, Self, final
 
 import attrs
 import numpy as np
 import onnx
+import trio
 from onnx import inliner
 
 from webnn_py.onnx_models.conversion_context import StaticValue
@@ -17,6 +19,9 @@ from webnn_py.onnx_models.element_types import data_type_name, type_name
 from webnn_py.onnx_models.model_conversion import ModelConversion, live
 from webnn_py.operators.operand import MLOperand
 from webnn_py.script.builder import MLGraphBuilder
+
+STEP_SECONDS: Final = 0.004
+"""So long a conversion in steps goes on before it lets other tasks run."""
 
 
 @attrs.frozen
@@ -103,6 +108,59 @@ class OnnxModel:
             UnsupportedModelError: WebNN, or this importer, cannot do something that the model asks for.
             ValueError: the shapes or values do not fit the model's inputs.
         """
+        steps = self._conversion(builder, input_shapes, input_values)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                outputs: dict[str, MLOperand] = end.value
+                return outputs
+
+    async def convert_in_steps(
+        self,
+        builder: MLGraphBuilder,
+        input_shapes: Mapping[str, Sequence[int]] | None = None,
+        input_values: Mapping[str, StaticValue] | None = None,
+        *,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> dict[str, MLOperand]:
+        """Convert the model as :meth:`convert` does, and let other tasks run every few milliseconds.
+
+        It can be cancelled; ``builder`` is then of no use.
+
+        Args:
+            builder: as for :meth:`convert`, which also has what is returned and raised.
+            input_shapes: likewise.
+            input_values: likewise.
+            progress: is called at each pause and at the end with the number of nodes that are converted, and of all.
+        """
+        steps = self._conversion(builder, input_shapes, input_values)
+        total = 0
+        since = perf_counter()
+        while True:
+            try:
+                left = next(steps)
+            except StopIteration as end:
+                outputs: dict[str, MLOperand] = end.value
+                break
+            total = max(total, left)
+            if perf_counter() - since > STEP_SECONDS:
+                if progress is not None:
+                    progress(total - left, total)
+                await trio.lowlevel.checkpoint()
+                since = perf_counter()
+        if progress is not None:
+            progress(total, total)
+        await trio.lowlevel.checkpoint()
+        return outputs
+
+    def _conversion(
+        self,
+        builder: MLGraphBuilder,
+        input_shapes: Mapping[str, Sequence[int]] | None,
+        input_values: Mapping[str, StaticValue] | None,
+    ) -> Generator[int, None, dict[str, MLOperand]]:
+        """The conversion, step by step: yields how many nodes are left."""
         shapes, values = dict(input_shapes or {}), dict(input_values or {})
         self._check_names("input_shapes", shapes)
         self._check_names("input_values", values)
@@ -117,7 +175,7 @@ class OnnxModel:
                 conversion.bind(name, self._checked_value(name, values[name], element_type))
             else:
                 conversion.add_input(name, element_type, self._checked_shape(name, shapes.get(name)))
-        return conversion.outputs_of(graph)
+        return (yield from conversion.outputs_of(graph))
 
     def _check_names(self, argument: str, given: Mapping[str, object]) -> None:
         unknown = given.keys() - self.inputs.keys()

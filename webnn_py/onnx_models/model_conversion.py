@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import ChainMap
-from collections.abc import Iterator, Mapping, Sequence
+from collections import ChainMap, deque
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Final, Literal
 
@@ -65,13 +65,16 @@ class ModelConversion:
         else:
             self._scope[name] = self._builder.input(name, data_type=data_type, shape=shape)
 
-    def outputs_of(self, graph: GraphProto) -> dict[str, MLOperand]:
-        """Convert the model's graph.
+    def outputs_of(self, graph: GraphProto) -> Generator[int, None, dict[str, MLOperand]]:
+        """Convert the model's graph in steps: a generator of the number of nodes that are left.
+
+        Returns:
+            The outputs, as the generator's value.
 
         Raises:
             UnsupportedModelError: with all that cannot be converted.
         """
-        self._convert_graph(graph, self._scope)
+        yield from self._convert_graph(graph, self._scope)
         outputs: dict[str, MLOperand] = {}
         for item in graph.output:
             value = _looked_up(self._scope, item.name, "the model")
@@ -89,7 +92,8 @@ class ModelConversion:
             raise UnsupportedModelError(self._problems)
         return outputs
 
-    def _convert_graph(self, graph: GraphProto, scope: Scope) -> None:
+    def _convert_graph(self, graph: GraphProto, scope: Scope) -> Iterator[int]:
+        """Convert a graph, the model's own or a branch; yields how many of its nodes are left."""
         nodes, used = live(graph)
         for item in graph.initializer:
             if item.name in used:
@@ -97,7 +101,9 @@ class ModelConversion:
         for name in used.intersection(item.values.name for item in graph.sparse_initializer):
             self._problems.append(Problem(f"initializer {name!r}", "it is sparse; only dense ones are supported"))
             scope[name] = MISSING
-        for node in nodes:
+        for left in range(len(nodes), 0, -1):
+            node = nodes[-left]
+            yield left
             wanted = [bool(name) and name in used for name in node.output]
             for name, result in zip(node.output, self._results(node, scope, wanted), strict=True):
                 if name:
@@ -158,7 +164,7 @@ class ModelConversion:
         chosen = "then_branch" if condition.item() else "else_branch"
         branch = next(attribute.g for attribute in node.attribute if attribute.name == chosen)
         inner = scope.new_child()
-        self._convert_graph(branch, inner)
+        deque(self._convert_graph(branch, inner), maxlen=0)
         return [_looked_up(inner, item.name, f"the {chosen} of {node.name!r}") for item in branch.output]
 
     def _schema(self, node: NodeProto) -> defs.OpSchema:

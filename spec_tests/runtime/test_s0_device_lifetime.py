@@ -1,0 +1,252 @@
+"""Checklist S0: sessions come and go, the device with them, and no reference to a dead one stays (ORT #27634)."""
+
+import numpy as np
+import pytest
+import trio
+
+from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
+from spec_tests.support.onnx_programs import add, sum_and_difference
+from spec_tests.support.runtime import built, live, lose
+from webnn_py import InvalidStateError
+from webnn_py.runtime import Environment
+
+
+@pytest.fixture
+def contexts(opener, monkeypatch):
+    """The contexts that were opened."""
+    opener.watch(monkeypatch)
+    return opener.contexts
+
+
+async def test_s0_1_create_and_release_again_and_again(env, x):
+    for number in range(5):
+        session = await env.create_session(add(number))
+        results = await session.run({"x": x})
+        np.testing.assert_array_equal(results["y"].data, x + number)
+        await session.release()
+        assert env.device is None
+
+
+async def test_s0_2_other_models_come_and_go(env, x):
+    for model, feeds in ((add(), {"x": x}), (sum_and_difference(), {"a": x, "b": x}), (add(2), {"x": x})) * 2:
+        async with await env.create_session(model) as session:
+            results = await session.run(feeds)
+            assert sorted(results) == sorted(session.output_names)
+    assert env.sessions == ()
+
+
+async def test_s0_3_the_last_session_ends_the_device_and_no_other(env, contexts, x):
+    sessions = [await env.create_session(add(number)) for number in range(3)]
+    assert len(contexts) == 1
+    assert env.sessions == tuple(sessions)
+    for number in (0, 2):
+        await sessions[number].release()
+        assert env.device is not None
+    results = await sessions[1].run({"x": x})
+    np.testing.assert_array_equal(results["y"].data, x + 1)
+    assert contexts[0].lost.state == "pending"
+    await sessions[1].release()
+    assert contexts[0].lost.state == "fulfilled"
+
+
+async def test_s0_4_a_device_is_preserved_if_asked_for(ml, options, contexts, x):
+    async with Environment(ml, preserve_device=True, **options) as env:
+        for number in range(3):
+            async with await env.create_session(add(number)) as session:
+                await session.run({"x": x})
+            assert env.device is not None
+            assert live(env.statistics()) == (0, 0)
+        assert len(contexts) == 1
+        assert contexts[0].lost.state == "pending"
+    assert contexts[0].lost.state == "fulfilled"
+
+
+async def test_s0_4_it_is_not_preserved_by_default(env, contexts):
+    await (await env.create_session(add())).release()
+    assert contexts[0].lost.state == "fulfilled"
+    assert env.device is None
+
+
+@pytest.mark.parametrize("way", ["release", "loss", "destroy"])
+async def test_s0_5_the_reference_is_never_stale(env, way):
+    session = await env.create_session(add())
+    device = env.device
+    told = []
+    device.context.lost._on_settled(lambda: told.append(env.device))
+    if way == "release":
+        await session.release()
+    elif way == "destroy":
+        device.context.destroy()
+    else:
+        lose(device.context)
+        await device.context.lost
+    assert env.device is None
+    assert told == [None]
+    await session.release()
+
+
+async def test_s0_6_the_lost_promise_of_the_context_clears_it(env):
+    session = await env.create_session(add())
+    context = env.device.context
+    lose(context, "the driver crashed")
+    assert env.device.context is context, "the loss has not been told yet"
+    info = await context.lost
+    assert "the driver crashed" in info.message
+    assert env.device is None
+    await session.release()
+
+
+async def test_s0_7_the_reference_is_set_and_unset_and_set_again(env):
+    assert env.device is None
+    seen = []
+    for _ in range(3):
+        session = await env.create_session(add())
+        assert env.device is not None
+        assert env.device.id == 0
+        assert env.device.info == env.device.context.backend
+        seen.append(env.device.context)
+        await session.release()
+        assert env.device is None
+    assert len(set(seen)) == 3
+
+
+async def test_s0_8_after_a_loss_the_next_session_has_a_fresh_device(env, x):
+    first = await env.create_session(add())
+    lost = env.device.context
+    lose(lost)
+    await lost.lost
+    with pytest.raises(InvalidStateError, match=r"run\(\): the device was lost: .*driver crashed.*create the session"):
+        await first.run({"x": x})
+    second = await env.create_session(add(5))
+    assert env.device.context is not lost
+    results = await second.run({"x": x})
+    np.testing.assert_array_equal(results["y"].data, x + 5)
+    await first.release()
+    results = await second.run({"x": x})
+    np.testing.assert_array_equal(results["y"].data, x + 5)
+    await second.release()
+
+
+async def test_s0_9_a_late_loss_does_not_wipe_a_newer_device(env):
+    first = await env.create_session(add())
+    old = env._keeper.current
+    old.context.destroy()
+    second = await env.create_session(add())
+    newer = env.device
+    env._keeper._forget(old)  # as a callback that comes late would
+    assert env.device is newer
+    await first.release()
+    assert env.device is newer
+    await second.release()
+    assert env.device is None
+
+
+async def test_s0_10_a_create_that_races_with_a_loss_sees_through_it(env, x):
+    first = await env.create_session(add())
+    lost = env.device.context
+    lose(lost)  # told by the script timeline while the next session is being made
+    second = await env.create_session(add(3))
+    assert lost.lost.state == "fulfilled"
+    assert env.device.context is not lost
+    results = await second.run({"x": x})
+    np.testing.assert_array_equal(results["y"].data, x + 3)
+    await first.release()
+    await second.release()
+
+
+async def test_s0_10_a_create_that_races_with_the_last_release_gets_a_living_device(env, x):
+    first = await env.create_session(add())
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(first.release)
+        second = await env.create_session(add(3))
+        assert env.device.context.lost.state == "pending"
+        results = await second.run({"x": x})
+    np.testing.assert_array_equal(results["y"].data, x + 3)
+    await second.release()
+
+
+async def test_s0_11_a_users_context_is_used_and_never_destroyed(context, ml, x):
+    env = Environment(ml, context=context)
+    session = await env.create_session(add())
+    assert env.device.context is context
+    await session.run({"x": x})
+    await session.release()
+    assert env.device.context is context
+    await env.close()
+    assert context.lost.state == "pending"
+    assert live(context.statistics()) == (0, 0)
+
+
+async def test_s0_11_a_users_context_that_is_lost_is_cleared_and_none_is_opened_in_its_place(context, ml):
+    async with Environment(ml, context=context) as env:
+        lose(context)
+        await context.lost
+        assert env.device is None
+        with pytest.raises(
+            InvalidStateError, match=r"create_session\(\): the context that .* given is lost: .*crashed"
+        ):
+            await env.create_session(add())
+
+
+@pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
+async def test_s0_11_a_users_gpu_device_is_used_and_never_destroyed(ml, shared_gpu, x):
+    async with Environment(ml, gpu_device=shared_gpu) as env:
+        for number in range(2):
+            async with await env.create_session(add(number)) as session:
+                assert env.device.context._device.backend.device is shared_gpu
+                results = await session.run({"x": x})
+                np.testing.assert_array_equal(results["y"].data, x + number)
+
+
+async def test_s0_11_a_users_graph_is_run_and_stays_the_users(context, ml, x):
+    graph = await built(context, number=4)
+    async with Environment(ml, context=context) as env:
+        async with await env.create_session(graph) as session:
+            results = await session.run({"x": x})
+            np.testing.assert_array_equal(results["y"].data, x + 4)
+        async with await env.create_session(graph) as session:
+            await session.run({"x": x})
+    graph.destroy()
+
+
+async def test_s0_11_a_graph_of_another_context_is_refused(context, env):
+    graph = await built(context)
+    with pytest.raises(TypeError, match=r"create_session\(\): <MLGraph .*belongs to another context"):
+        await env.create_session(graph)
+    assert env.device is None
+    assert env.sessions == ()
+
+
+async def test_s0_12_releasing_twice_is_harmless_and_a_released_session_says_so(env, x):
+    session = await env.create_session(add())
+    await session.release()
+    await session.release()
+    assert session.released
+    with pytest.raises(InvalidStateError, match=r"run\(\): the session was released"):
+        await session.run({"x": x})
+    assert repr(session).endswith("released>")
+
+
+async def test_s0_12_contexts_and_memory_return_to_where_they_were(env, contexts, x):
+    for _ in range(3):
+        session = await env.create_session(add())
+        await session.run({"x": x})
+        assert env.statistics().live_bytes > 0
+        await session.release()
+        assert live(env.statistics()) == (0, 0)
+        assert env.statistics().sessions == 0
+    assert [live(context.statistics()) for context in contexts] == [(0, 0)] * 3
+    assert all(context.device_timeline.ended for context in contexts)
+
+
+@pytest.mark.parametrize("preserve", [True, False])
+async def test_a_thousand_rounds_leave_memory_where_it_was(ml, numpy_context, preserve, x):
+    """On numpy: a thousand devices are too many for software Vulkan."""
+    model = add()
+    async with Environment(ml, backend="numpy", preserve_device=preserve) as env:
+        for number in range(1000):
+            async with await env.create_session(model) as session:
+                results = await session.run({"x": x})
+            assert live(env.statistics()) == (0, 0), number
+        np.testing.assert_array_equal(results["y"].data, x + 1)
+        assert env.statistics().host_copies == 2000

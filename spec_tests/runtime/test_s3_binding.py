@@ -1,0 +1,481 @@
+"""Checklist S3: feeds and fetches on the host and on the device (ORT #17480)."""
+
+import gc
+
+import numpy as np
+import pytest
+import trio
+import trio.testing
+import wgpu
+
+from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
+from spec_tests.support.onnx_programs import add, sum_and_difference
+from spec_tests.support.runtime import built, live, lose
+from webnn_py import InvalidStateError, NotSupportedError
+from webnn_py.runtime import Environment, Tensor
+
+needs_adapter = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
+USAGE = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
+
+
+@pytest.fixture
+async def gpu_env(ml, shared_gpu):
+    async with Environment(ml, gpu_device=shared_gpu) as environment:
+        yield environment
+
+
+def gpu_buffer(gpu, array=None, size=64, usage=USAGE):
+    buffer = gpu.create_buffer(size=size, usage=usage)
+    if array is not None:
+        gpu.queue.write_buffer(buffer, 0, array)
+    return buffer
+
+
+async def test_s3_1_arrays_in_arrays_out(env, x):
+    async with await env.create_session(add()) as session:
+        for feed in (x, Tensor(x)):
+            results = await session.run({"x": feed})
+            assert results["y"].location == "cpu"
+            assert results["y"].data_type == "float32"
+            assert results["y"].dims == (2, 3)
+            np.testing.assert_array_equal(results["y"].data, x + 1)
+
+
+@needs_adapter
+async def test_s3_2_an_input_lies_in_the_users_gpu_buffer(gpu_env, shared_gpu, x):
+    buffer = gpu_buffer(shared_gpu, x)
+    tensor = Tensor.from_gpu_buffer(buffer, data_type="float32", dims=[2, 3])
+    async with await gpu_env.create_session(add(), preferred_output_location="gpu-buffer") as session:
+        results = await session.run({"x": tensor})
+        await gpu_env.device.context.drain()
+        assert gpu_env.statistics().host_copies == 0
+        np.testing.assert_array_equal(await results["y"].get_data(release=True), x + 1)
+    tensor.dispose()
+    buffer.destroy()
+
+
+@needs_adapter
+async def test_s3_3_an_output_lands_in_the_users_gpu_buffer(gpu_env, shared_gpu, x):
+    buffer = gpu_buffer(shared_gpu)
+    tensor = Tensor.from_gpu_buffer(buffer, data_type="float32", dims=[2, 3])
+    async with await gpu_env.create_session(add()) as session:
+        results = await session.run({"x": x}, {"y": tensor})
+        assert results["y"] is tensor
+        await gpu_env.device.context.drain()
+        np.testing.assert_array_equal(
+            np.frombuffer(shared_gpu.queue.read_buffer(buffer, 0, 24), np.float32), x.ravel() + 1
+        )
+    tensor.dispose()
+    buffer.destroy()
+
+
+async def test_s3_3_an_output_lands_in_a_tensor_that_was_there(env, x):
+    target = await env.create_tensor(data_type="float32", dims=[2, 3])
+    async with await env.create_session(add()) as session:
+        for number in range(3):
+            results = await session.run({"x": x + number}, {"y": target})
+            assert results == {"y": target}
+            np.testing.assert_array_equal(await target.get_data(), x + number + 1)
+    target.dispose()
+
+
+async def test_s3_4_all_outputs_stay_on_the_device_if_asked_for(env, x):
+    async with await env.create_session(sum_and_difference(), preferred_output_location="gpu-buffer") as session:
+        results = await session.run({"a": x, "b": x})
+        assert {name: tensor.location for name, tensor in results.items()} == {"s": "gpu-buffer", "d": "gpu-buffer"}
+        await env.device.context.drain()
+        assert env.statistics().host_copies == 2
+        np.testing.assert_array_equal(await results["s"].get_data(release=True), x + x)
+        np.testing.assert_array_equal(await results["d"].get_data(release=True), x - x)
+
+
+async def test_s3_5_some_outputs_stay_on_the_device_if_asked_for(env, x):
+    async with await env.create_session(sum_and_difference(), preferred_output_location={"d": "gpu-buffer"}) as session:
+        results = await session.run({"a": x, "b": x})
+        assert list(results) == ["s", "d"]
+        assert {name: tensor.location for name, tensor in results.items()} == {"s": "cpu", "d": "gpu-buffer"}
+        np.testing.assert_array_equal(results["s"].data, x + x)
+        np.testing.assert_array_equal(await results["d"].get_data(release=True), x - x)
+
+
+@needs_adapter
+async def test_s3_6_the_gpu_buffer_of_a_tensor_is_its_memory(gpu_env, shared_gpu, x):
+    async with await gpu_env.create_session(add(), preferred_output_location="gpu-buffer") as session:
+        tensor = (await session.run({"x": x}))["y"]
+        await gpu_env.device.context.drain()
+        assert isinstance(tensor.gpu_buffer, wgpu.GPUBuffer)
+        assert tensor.gpu_buffer is tensor.gpu_buffer
+        read = shared_gpu.queue.read_buffer(tensor.gpu_buffer, 0, 24)
+        np.testing.assert_array_equal(np.frombuffer(read, np.float32), x.ravel() + 1)
+        shared_gpu.queue.write_buffer(tensor.gpu_buffer, 0, x)
+        np.testing.assert_array_equal(await tensor.get_data(), x)
+        tensor.gpu_buffer.destroy()  # the view, and not the memory
+        np.testing.assert_array_equal(await tensor.get_data(release=True), x)
+    with pytest.raises(InvalidStateError, match=r"gpu_buffer: <Tensor .*disposed of"):
+        tensor.gpu_buffer  # noqa: B018 - reading it is the test
+
+
+async def test_s3_6_only_webgpu_has_gpu_buffers(ml, numpy_context, x):
+    with pytest.raises(InvalidStateError, match=r"gpu_buffer: <Tensor .* lies on the host"):
+        Tensor(x).gpu_buffer  # noqa: B018 - reading it is the test
+    async with Environment(ml, backend="numpy") as env:
+        tensor = await env.create_tensor(x)
+        with pytest.raises(NotSupportedError, match="on the device numpy; only WebGPU has GPU buffers"):
+            tensor.gpu_buffer  # noqa: B018 - likewise
+        tensor.dispose()
+
+
+async def test_s3_7_get_data_downloads_and_the_tensor_stays(env, x):
+    tensor = await env.create_tensor(x)
+    for _ in range(2):
+        data = await tensor.get_data()
+        np.testing.assert_array_equal(data, x)
+        data[:] = 0  # a copy, owned by the caller
+    assert not tensor.disposed
+    tensor.dispose()
+
+
+async def test_s3_8_get_data_downloads_and_releases_if_asked_for(env, x):
+    tensor = await env.create_tensor(x)
+    assert live(env.statistics())[0] == 1
+    np.testing.assert_array_equal(await tensor.get_data(release=True), x)
+    assert tensor.disposed
+    await env.device.context.drain()
+    assert live(env.statistics()) == (0, 0)
+    with pytest.raises(InvalidStateError, match=r"get_data\(\): <Tensor .*was disposed of"):
+        await tensor.get_data()
+
+
+async def test_s3_9_a_disposed_tensor_is_of_no_use(env, x):
+    session = await env.create_session(add())
+    for tensor in (await env.create_tensor(x), Tensor(x)):
+        tensor.dispose()
+        tensor.dispose()
+        assert (tensor.data_type, tensor.dims) == ("float32", (2, 3))
+        for use in (
+            lambda tensor: tensor.data,
+            lambda tensor: tensor.gpu_buffer,
+            lambda tensor: tensor.get_data(),
+            lambda tensor: session.run({"x": tensor}),
+            lambda tensor: session.run({"x": x}, {"y": tensor}),
+            lambda tensor: env.copy_tensors([tensor], [Tensor(x)]),
+            lambda tensor: env.copy_tensors([Tensor(x)], [tensor]),
+            lambda tensor: env.cast(tensor, "int32"),
+        ):
+            with pytest.raises(InvalidStateError, match="disposed of"):
+                await use(tensor)
+    await session.release()
+
+
+@needs_adapter
+async def test_s3_10_the_users_gpu_buffer_is_never_freed(gpu_env, shared_gpu, x):
+    buffer = gpu_buffer(shared_gpu, x)
+    for end in ("dispose", "release", "garbage"):
+        tensor = Tensor.from_gpu_buffer(buffer, dims=[2, 3])
+        session = await gpu_env.create_session(add())
+        await session.run({"x": tensor})
+        assert tensor.gpu_buffer is buffer
+        if end == "dispose":
+            tensor.dispose()
+        elif end == "garbage":
+            del tensor
+            gc.collect()
+        await session.release()
+        tensor = None
+        gc.collect()
+        read = shared_gpu.queue.read_buffer(buffer, 0, 24)
+        np.testing.assert_array_equal(np.frombuffer(read, np.float32), x.reshape(-1), err_msg=end)
+    for _ in range(3):  # what was collected is let go by the trio thread
+        await trio.lowlevel.checkpoint()
+    assert gpu_env.device is None
+    buffer.destroy()
+
+
+async def test_s3_11_outputs_on_the_device_are_their_users_and_the_rest_is_the_sessions(env, x):
+    session = await env.create_session(add(), preferred_output_location="gpu-buffer")
+    results = [(await session.run({"x": x + number}))["y"] for number in range(3)]
+    await session.release()
+    assert env.device is not None, "tensors live on it"
+    assert live(env.statistics())[0] == 3
+    for number, tensor in enumerate(results):
+        np.testing.assert_array_equal(await tensor.get_data(release=True), x + number + 1)
+    assert env.device is None
+    await env.close()
+    assert live(env.statistics()) == (0, 0)
+
+
+async def test_s3_11_a_tensor_that_nobody_disposed_of_is_let_go_with_a_warning(env, x):
+    tensor = await env.create_tensor(x)
+    await env.device.context.drain()
+    kept = [tensor]
+    del tensor
+    with pytest.warns(ResourceWarning, match=r"<Tensor float32 \[2, 3\] gpu-buffer> was never disposed of"):
+        kept.clear()
+    await trio.testing.wait_all_tasks_blocked()
+    await env.device.context.drain()
+    assert live(env.statistics()) == (0, 0)
+
+
+async def placed(env, array, place):
+    """An array as it is, as a tensor on the host, or as one on the device."""
+    if place == "array":
+        return array
+    return Tensor(array) if place == "tensor" else await env.create_tensor(array)
+
+
+WRONG = {
+    "data type": ("float16", (2, 3), r"output 'y' is float16 \[2, 3\]; it must be float32 \[2, 3\]"),
+    "rank": ("float32", (6,), r"output 'y' is float32 \[6\]; it must be float32 \[2, 3\]"),
+    "size": ("float32", (2, 4), r"output 'y' is float32 \[2, 4\]; it must be float32 \[2, 3\]"),
+}
+
+
+@pytest.mark.parametrize("place", ["array", "tensor", "device"])
+@pytest.mark.parametrize("flaw", WRONG)
+async def test_s3_12_a_wrong_output_is_refused_before_anything_is_enqueued(env, x, flaw, place):
+    data_type, dims, words = WRONG[flaw]
+    array = np.full(dims, 7, data_type)
+    target = await placed(env, array, place)
+    right = np.zeros_like(x)
+    async with await env.create_session(add()) as session:
+        await session.run({"x": x})
+        before = env.statistics(), env.device.context.device_timeline.statistics().done
+        with pytest.raises(TypeError, match=rf"run\(\): {words}"):
+            await session.run({"x": x}, {"y": target})
+        assert (env.statistics(), env.device.context.device_timeline.statistics().done) == before
+        np.testing.assert_array_equal(array, np.full(dims, 7))
+        results = await session.run({"x": x}, {"y": right})
+        assert results["y"].data is right
+        np.testing.assert_array_equal(right, x + 1)
+    if isinstance(target, Tensor):
+        target.dispose()
+
+
+async def test_s3_13_an_output_feeds_the_next_run_and_other_sessions(env, x):
+    one = await env.create_session(add(1), preferred_output_location="gpu-buffer")
+    ten = await env.create_session(add(10), preferred_output_location="gpu-buffer")
+    tensor = (await one.run({"x": x}))["y"]
+    await env.device.context.drain()
+    copies = env.statistics().host_copies
+    for session in (one, ten, one, ten):
+        following = (await session.run({"x": tensor}))["y"]
+        tensor.dispose()
+        tensor = following
+    await env.device.context.drain()
+    assert env.statistics().host_copies == copies
+    np.testing.assert_array_equal(await tensor.get_data(release=True), x + 23)
+    await one.release()
+    await ten.release()
+
+
+async def test_s3_14_bound_runs_copy_nothing_between_host_and_device(env, x):
+    source = await env.create_tensor(x)
+    target = await env.create_tensor(data_type="float32", dims=[2, 3])
+    async with await env.create_session(add()) as session:
+        await session.run({"x": source}, {"y": target})
+        await env.device.context.drain()
+        before = env.statistics()
+        for number in range(10):
+            pair = (source, target) if number % 2 else (target, source)
+            await session.run({"x": pair[0]}, {"y": pair[1]})
+        await env.device.context.drain()
+        assert env.statistics() == before
+        np.testing.assert_array_equal(await target.get_data(release=True), x + 11)
+        assert env.statistics().host_copies == before.host_copies + 1
+    source.dispose()
+
+
+@pytest.mark.parametrize("place", ["array", "tensor", "device"])
+@pytest.mark.parametrize("named", ["one", "one and None", "both"])
+async def test_s3_15_outputs_with_and_without_a_place_all_come_and_are_filled(env, x, place, named):
+    arrays = {name: np.full((2, 3), np.nan, np.float32) for name in ("s", "d")}
+    places = {name: await placed(env, array, place) for name, array in arrays.items()}
+    fetches = {"one": {"s": places["s"]}, "one and None": {"s": places["s"], "d": None}, "both": places}[named]
+    async with await env.create_session(sum_and_difference()) as session:
+        results = await session.run({"a": x, "b": x * 2}, fetches)
+        assert list(results) == ["s", "d"]
+        np.testing.assert_array_equal(await results["s"].get_data(), x * 3)
+        np.testing.assert_array_equal(await results["d"].get_data(), -x)
+        if place != "device":
+            np.testing.assert_array_equal(arrays["s"], x * 3)
+        if place != "array":
+            assert results["s"] is places["s"]
+    for item in places.values():
+        if isinstance(item, Tensor):
+            item.dispose()
+
+
+async def test_s3_15_a_list_of_names_fetches_these(env, x):
+    async with await env.create_session(sum_and_difference()) as session:
+        for names in (["d"], ("s",), ["d", "s"], []):
+            copies = env.statistics().host_copies
+            results = await session.run({"a": x, "b": x}, names)
+            await env.device.context.drain()
+            assert sorted(results) == sorted(names)
+            assert env.statistics().host_copies == copies + 2 + len(names), "only what is fetched is read"
+
+
+async def refusals(env, x):
+    """What is refused, by what is wrong with it: feeds, fetches, error, words."""
+    one, two = await env.create_tensor(x), await env.create_tensor(x)
+    dead = await env.create_tensor(x)
+    dead.dispose()
+    read_only = np.zeros_like(x)
+    read_only.flags.writeable = False
+    whole = np.zeros((3, 3), np.float32)
+    feeds = {"a": x, "b": x}
+    cases = {
+        "unknown output": (feeds, {"z": None}, TypeError, r"fetches has 'z'; the outputs are \['s', 'd'\]"),
+        "unknown output in a list": (feeds, ["s", "z"], TypeError, r"fetches has 'z'; the outputs are"),
+        "an output twice": (feeds, ["s", "s"], TypeError, "fetches has 's' twice"),
+        "a name for fetches": (feeds, "s", TypeError, "fetches is str; it must be a list of outputs' names"),
+        "no place": (feeds, {"s": [0]}, TypeError, r"output 's' is list; it must be a numpy array, a Tensor or None"),
+        "missing input": ({"a": x}, None, TypeError, r"feeds has \['a'\]; the inputs are \['a', 'b'\]"),
+        "unknown input": ({**feeds, "c": x}, None, TypeError, r"feeds has \['a', 'b', 'c'\]; the inputs are"),
+        "no feeds": ([x], None, TypeError, "feeds is list; it must be a mapping"),
+        "no array": ({"a": x, "b": [1]}, None, TypeError, "input 'b' is list; it must be a numpy array or a Tensor"),
+        "input's data type": ({"a": x, "b": x.astype("f8")}, None, TypeError, "input 'b'.* array of float64 given"),
+        "input's other data type": ({"a": x, "b": x.astype("i4")}, None, TypeError, "input 'b' is int32; it must be"),
+        "input's shape": ({"a": x, "b": x[0]}, None, TypeError, r"input 'b' is of shape \[3\]; it must be float32 \[2"),
+        "disposed input": ({"a": x, "b": dead}, None, InvalidStateError, "input 'b', <Tensor .*was disposed of"),
+        "disposed output": (feeds, {"s": dead}, InvalidStateError, "output 's', <Tensor .*was disposed of"),
+        "a tensor for two inputs": ({"a": one, "b": one}, None, TypeError, "inputs 'a' and 'b' are one tensor"),
+        "a tensor for two outputs": (feeds, {"s": one, "d": one}, TypeError, "output 'd' lies where output 's' does"),
+        "in and out": ({"a": x, "b": two}, {"s": two}, TypeError, "output 's' lies where input 'b' does"),
+        "an array in and out": ({"a": x, "b": whole[:2]}, {"s": whole[1:]}, TypeError, "'s' lies where input 'b' does"),
+        "read-only": (feeds, {"s": read_only}, TypeError, "output 's' is an array that is read-only"),
+        "strided": (feeds, {"s": np.zeros((2, 6), np.float32)[:, ::2]}, TypeError, "an array that is not contiguous"),
+    }
+    return cases, [one, two]
+
+
+async def test_s3_16_what_does_not_fit_is_refused_and_changes_nothing(env, x):
+    session = await env.create_session(sum_and_difference())
+    cases, tensors = await refusals(env, x)
+    await session.run({"a": x, "b": x})
+    await env.device.context.drain()
+    before = env.statistics(), env.device.context.device_timeline.statistics().done
+    for name, (feeds, fetches, kind, words) in cases.items():
+        with pytest.raises(kind, match=rf"run\(\): .*{words}"):
+            await session.run(feeds, fetches)
+        assert (env.statistics(), env.device.context.device_timeline.statistics().done) == before, name
+    results = await session.run({"a": x, "b": x})
+    np.testing.assert_array_equal(results["s"].data, x + x)
+    for tensor in tensors:
+        tensor.dispose()
+    await session.release()
+
+
+async def test_s3_16_a_tensor_of_another_environment_is_refused(ml, env, options, x):
+    async with Environment(ml, **options) as other:
+        foreign = await other.create_tensor(x)
+        async with await env.create_session(add()) as session:
+            with pytest.raises(TypeError, match=r"run\(\): input 'x' lies on the device of another environment"):
+                await session.run({"x": foreign})
+            with pytest.raises(TypeError, match=r"run\(\): output 'y' lies on the device of another environment"):
+                await session.run({"x": x}, {"y": foreign})
+            np.testing.assert_array_equal((await session.run({"x": x}))["y"].data, x + 1)
+        foreign.dispose()
+
+
+@pytest.mark.parametrize(
+    ("preferred", "words"),
+    [
+        ("gpu", "preferred_output_location is 'gpu'; it must be one of cpu, gpu-buffer"),
+        ({"z": "cpu"}, r"preferred_output_location has 'z'; the outputs are \['y'\]"),
+        ({"y": "gpu"}, r"preferred_output_location\['y'\] is 'gpu'; it must be one of"),
+        (1, "preferred_output_location is 1; it must be one of"),
+    ],
+)
+async def test_s3_16_an_unknown_location_is_refused(env, preferred, words):
+    with pytest.raises(TypeError, match=rf"create_session\(\): {words}"):
+        await env.create_session(add(), preferred_output_location=preferred)
+    assert env.sessions == ()
+    assert env.device is None
+
+
+@needs_adapter
+async def test_s3_16_gpu_buffers_that_do_not_fit_are_refused(gpu_env, shared_gpu, x):
+    with pytest.raises(TypeError, match=r"from_gpu_buffer\(\): gpu_buffer is 1; it must be a wgpu.GPUBuffer"):
+        Tensor.from_gpu_buffer(1, dims=[2, 3])
+    with pytest.raises(TypeError, match=r"from_gpu_buffer\(\): data_type is 'f'; it must be one of"):
+        Tensor.from_gpu_buffer(gpu_buffer(shared_gpu), data_type="f", dims=[2, 3])
+    with pytest.raises(TypeError, match=r"has 24 bytes; float32 \[2, 3\] takes 24, .*multiple of 32.* at least 32"):
+        Tensor.from_gpu_buffer(gpu_buffer(shared_gpu, size=24), dims=[2, 3])
+    lacking = Tensor.from_gpu_buffer(gpu_buffer(shared_gpu, usage=wgpu.BufferUsage.COPY_DST), dims=[2, 3])
+    async with await gpu_env.create_session(add()) as session:
+        with pytest.raises(TypeError, match=r"run\(\): input 'x': import_buffer\(\): gpu_buffer lacks a usage"):
+            await session.run({"x": lacking})
+        np.testing.assert_array_equal((await session.run({"x": x}))["y"].data, x + 1)
+
+
+@needs_adapter
+async def test_s3_16_a_gpu_buffer_is_refused_by_a_device_that_is_no_gpu(ml, shared_gpu):
+    tensor = Tensor.from_gpu_buffer(gpu_buffer(shared_gpu), dims=[2, 3])
+    async with Environment(ml, backend="numpy") as env, await env.create_session(add()) as session:
+        with pytest.raises(NotSupportedError, match=r"run\(\): input 'x': .* it must run on WebGPU"):
+            await session.run({"x": tensor})
+    with pytest.raises(InvalidStateError, match=r"get_data\(\): no environment has used <Tensor"):
+        await tensor.get_data()
+
+
+async def test_s3_17_reads_that_overlap_all_get_the_data(env, x):
+    tensor = await env.create_tensor(x)
+    seen = []
+
+    async def read(*, release):
+        seen.append(await tensor.get_data(release=release))
+
+    async with trio.open_nursery() as nursery:
+        for index in range(4):
+            nursery.start_soon(lambda release=index == 1: read(release=release))
+    assert len(seen) == 4
+    for data in seen:
+        np.testing.assert_array_equal(data, x)
+    assert tensor.disposed
+
+
+async def test_s3_17_disposing_rejects_a_pending_read(env, x):
+    tensor = await env.create_tensor(x)
+    context = env.device.context
+    context.device_timeline.pause()
+
+    async def read():
+        with pytest.raises(InvalidStateError, match=r"get_data\(\): <Tensor .*disposed of while it was being read"):
+            await tensor.get_data()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(read)
+        await trio.testing.wait_all_tasks_blocked()
+        tensor.dispose()
+    context.device_timeline.resume()
+
+
+async def test_s3_17_a_loss_rejects_a_pending_read(env, x):
+    tensor = await env.create_tensor(x)
+    context = env.device.context
+    context.device_timeline.pause()
+
+    async def read():
+        with pytest.raises(InvalidStateError, match=r"get_data\(\): <Tensor .*lost: .*driver crashed"):
+            await tensor.get_data()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(read)
+        await trio.testing.wait_all_tasks_blocked()
+        lose(context)
+        await context.lost
+        context.device_timeline.resume()
+    assert env.device is None
+    tensor.dispose()
+
+
+async def test_s3_a_users_graph_can_be_bound_like_a_model(context, ml, x):
+    graph = await built(context)
+    async with Environment(ml, context=context) as env:
+        source = await env.create_tensor(x)
+        async with await env.create_session(graph, preferred_output_location="gpu-buffer") as session:
+            result = (await session.run({"x": source}))["y"]
+            np.testing.assert_array_equal(await result.get_data(release=True), x + 1)
+        source.dispose()
+    graph.destroy()

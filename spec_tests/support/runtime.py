@@ -1,0 +1,43 @@
+"""Environments whose contexts are counted, and ways to lose them."""
+
+import numpy as np
+
+from webnn_py import MLGraphBuilder
+
+
+class Opener:
+    """Counts the contexts that environments open, by standing in for ``ML.create_context``.
+
+    Attributes:
+        contexts: all that were opened, in order.
+    """
+
+    def __init__(self, ml, options):
+        self.options = options
+        self.contexts = []
+        self._ml = ml
+        self._create = ml.create_context
+
+    def watch(self, monkeypatch):
+        def create_context(_ml, **options):
+            promise = self._create(**options)
+            promise._on_settled(lambda: self.contexts.append(promise._outcome))
+            return promise
+
+        monkeypatch.setattr(type(self._ml), "create_context", create_context)
+
+
+def lose(context, message="the driver crashed"):
+    """Have the device say that it is gone; it comes in its turn on the script timeline."""
+    context._device.backend.lost(message)
+
+
+async def built(context, shape=(2, 3), number=1.0):
+    """A user's own graph: y = x + number."""
+    builder = MLGraphBuilder(context)
+    x = builder.input("x", data_type="float32", shape=shape)
+    return await builder.build({"y": builder.add(x, builder.constant(np.full(1, number, np.float32)))})
+
+
+def live(statistics):
+    return statistics.live_buffers, statistics.live_bytes

@@ -1,0 +1,235 @@
+"""Feeds and fetches: what a run reads and writes, checked before anything is enqueued."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, final
+
+import attrs
+import numpy as np
+
+from webnn_py.descriptors import BYTES_PER_ELEMENT, MLOperandDescriptor
+from webnn_py.device.backend import HostArray
+from webnn_py.errors import InvalidStateError
+from webnn_py.runtime.contexts import OpenContext
+from webnn_py.runtime.records import TensorDescriptor
+from webnn_py.runtime.tensor import Tensor, host_array
+
+Feed = HostArray | Tensor
+"""What an input is fed with: an array, or a tensor on the device."""
+
+_DTYPES: Final[Mapping[str, np.dtype[Any]]] = {name: np.dtype(name) for name in BYTES_PER_ELEMENT}
+
+
+@final
+class ExpectedInputs:
+    """The inputs that feeds must have, and the sizes that their names stand for.
+
+    Args:
+        descriptors: the inputs by name; a string among the dimensions is bound by the feeds.
+        bound: the sizes of symbolic dimensions that are known already.
+    """
+
+    def __init__(self, descriptors: Mapping[str, TensorDescriptor], bound: Mapping[str, int]) -> None:
+        self.descriptors = descriptors
+        self._bound = dict(bound)
+        self._dtypes = {name: _DTYPES.get(item.data_type) for name, item in descriptors.items()}
+        self._open = {name: item for name, item in descriptors.items() if not item.is_fixed}
+        self._shapes = {name: item.shape for name, item in descriptors.items()}
+
+    @property
+    def has_open_shapes(self) -> bool:
+        """Whether the feeds decide the shape of any input."""
+        return bool(self._open)
+
+    def checked(self, feeds: object) -> dict[str, Feed]:
+        """The feeds by name: arrays of the right data type and shape, and tensors on the device likewise.
+
+        Raises:
+            TypeError: a name, a data type or a shape is not the model's.
+            InvalidStateError: a tensor was disposed of.
+        """
+        if not isinstance(feeds, Mapping):
+            raise TypeError(f"run(): feeds is {type(feeds).__name__}; it must be a mapping of names to arrays, tensors")
+        if feeds.keys() != self._shapes.keys():
+            raise TypeError(f"run(): feeds has {sorted(map(str, feeds))}; the inputs are {list(self._shapes)}")
+        checked: dict[str, Feed] = {}
+        for name, shape in self._shapes.items():
+            value = feeds[name]
+            if isinstance(value, np.ndarray):
+                if value.dtype is not self._dtypes[name]:
+                    value = self._of_data_type(name, value)
+                if value.shape != shape and name not in self._open:
+                    raise _wrong(f"input {name!r}", f"of shape {list(value.shape)}", str(self.descriptors[name]))
+                checked[name] = value
+            else:
+                checked[name] = self._tensor(name, value)
+        return checked
+
+    def _of_data_type(self, name: str, value: HostArray) -> HostArray:
+        wanted = self._dtypes[name]
+        array = host_array(f"run(): input {name!r}", value)
+        if wanted is not None and array.dtype != wanted:
+            raise _wrong(f"input {name!r}", str(value.dtype), str(self.descriptors[name]))
+        return array
+
+    def _tensor(self, name: str, value: object) -> Feed:
+        what, descriptor = f"input {name!r}", self.descriptors[name]
+        if not isinstance(value, Tensor):
+            raise TypeError(f"run(): {what} is {type(value).__name__}; it must be a numpy array or a Tensor")
+        if value.disposed:
+            raise InvalidStateError(f"run(): {what}, {value!r}, was disposed of")
+        if value.data_type != descriptor.data_type or (name not in self._open and value.dims != descriptor.shape):
+            raise _wrong(what, f"{value.data_type} {list(value.dims)}", str(descriptor))
+        return value.data if value.location == "cpu" else value
+
+    def shapes_of(self, feeds: Mapping[str, Feed]) -> dict[str, tuple[int, ...]]:
+        """The shapes of the inputs that the model leaves open.
+
+        Raises:
+            TypeError: a rank or a size is not the model's, or one name stands for two sizes.
+        """
+        shapes: dict[str, tuple[int, ...]] = {}
+        bound = {size: (value, "the session") for size, value in self._bound.items()} if self._open else {}
+        for name, descriptor in self._open.items():
+            feed = feeds[name]
+            shape = feed.dims if isinstance(feed, Tensor) else feed.shape
+            shapes[name] = shape
+            if descriptor.shape is None:
+                continue
+            if len(shape) != len(descriptor.shape):
+                raise _wrong(f"input {name!r}", f"of shape {list(shape)}", str(descriptor))
+            for size, value in zip(descriptor.shape, shape, strict=True):
+                if isinstance(size, int):
+                    if size != value:
+                        raise _wrong(f"input {name!r}", f"of shape {list(shape)}", str(descriptor))
+                elif size != "?":
+                    known, by = bound.setdefault(size, (value, f"input {name!r}"))
+                    if known != value:
+                        raise TypeError(
+                            f"run(): input {name!r} is of shape {list(shape)}; it must be {descriptor}, and {size!r} "
+                            f"is {known} by {by}"
+                        )
+        return shapes
+
+
+@attrs.frozen
+class Fetches:
+    """What a run hands out.
+
+    Attributes:
+        names: the outputs that are handed out, in order.
+        targets: where those go that have a place: arrays on the host, tensors on the device.
+        tensors: the tensors that were given, by name.
+    """
+
+    names: tuple[str, ...]
+    targets: Mapping[str, Feed] = attrs.field(factory=dict)
+    tensors: Mapping[str, Tensor] = attrs.field(factory=dict)
+
+
+def checked_fetches(fetches: object, everything: Fetches) -> Fetches:
+    """Convert the argument ``fetches`` of a run; shapes are checked when they are known.
+
+    Args:
+        fetches: None for all outputs, a list of names, or a mapping of names to where they go.
+        everything: all outputs.
+
+    Raises:
+        TypeError: an output has no such name, is named twice, or its place is no array or tensor.
+        InvalidStateError: a tensor was disposed of.
+    """
+    if fetches is None:
+        return everything
+    if isinstance(fetches, (str, bytes)) or not isinstance(fetches, Iterable):
+        raise TypeError(
+            f"run(): fetches is {type(fetches).__name__}; it must be a list of outputs' names, or a mapping of them to "
+            "arrays, tensors or None"
+        )
+    names = list(fetches)
+    for index, name in enumerate(names):
+        if name not in everything.names:
+            raise TypeError(f"run(): fetches has {name!r}; the outputs are {list(everything.names)}")
+        if name in names[:index]:
+            raise TypeError(f"run(): fetches has {name!r} twice")
+    if not isinstance(fetches, Mapping):
+        return Fetches(tuple(names))
+    given = {name: target for name, target in fetches.items() if target is not None}
+    targets = {name: _target(f"output {name!r}", target) for name, target in given.items()}
+    return Fetches(everything.names, targets, {name: item for name, item in given.items() if isinstance(item, Tensor)})
+
+
+def _target(what: str, target: object) -> Feed:
+    if isinstance(target, np.ndarray):
+        return host_array(f"run(): {what}", target)
+    if not isinstance(target, Tensor):
+        raise TypeError(f"run(): {what} is {type(target).__name__}; it must be a numpy array, a Tensor or None")
+    if target.disposed:
+        raise InvalidStateError(f"run(): {what}, {target!r}, was disposed of")
+    return target.data if target.location == "cpu" else target
+
+
+def check_targets(
+    feeds: Mapping[str, Feed], targets: Mapping[str, Feed], descriptors: Mapping[str, MLOperandDescriptor]
+) -> None:
+    """Check where outputs go, now that their shapes are known.
+
+    Raises:
+        TypeError: a data type or a shape is not the output's, an array cannot be written, or a place is given twice.
+    """
+    for name, target in targets.items():
+        what, descriptor = f"output {name!r}", descriptors[name]
+        if isinstance(target, Tensor):
+            if target.data_type != descriptor.data_type or target.dims != descriptor.shape:
+                raise _wrong(what, f"{target.data_type} {list(target.dims)}", str(descriptor))
+            continue
+        if target.dtype != _DTYPES[descriptor.data_type] or target.shape != descriptor.shape:
+            raise _wrong(what, f"{target.dtype} {list(target.shape)}", str(descriptor))
+        if not target.flags.writeable or not target.flags.c_contiguous:
+            flaw = "not contiguous" if target.flags.writeable else "read-only"
+            raise _wrong(what, f"an array that is {flaw}", "writable and C-contiguous")
+    used: list[tuple[str, Feed]] = [(f"input {name!r}", feed) for name, feed in feeds.items()]
+    for name, target in targets.items():
+        for other, feed in used:
+            if _overlap(target, feed):
+                raise TypeError(f"run(): output {name!r} lies where {other} does; each needs a place of its own")
+        used.append((f"output {name!r}", target))
+
+
+def check_device_feeds(feeds: Mapping[str, Feed]) -> None:
+    """Refuse one tensor for two inputs.
+
+    Raises:
+        TypeError: there is one.
+    """
+    tensors: dict[int, str] = {}
+    for name, feed in feeds.items():
+        if isinstance(feed, Tensor):
+            other = tensors.setdefault(id(feed), name)
+            if other != name:
+                raise TypeError(f"run(): inputs {other!r} and {name!r} are one tensor; each needs a tensor of its own")
+
+
+def check_places(what: str, places: Mapping[str, Feed], opened: OpenContext) -> None:
+    """Refuse tensors that are no more, or not of this device; a user's own GPU buffers become the device's.
+
+    Raises:
+        InvalidStateError: one was disposed of, or its device was lost.
+        TypeError: one lies elsewhere.
+        NotSupportedError: one is a GPU buffer, and the device has none.
+    """
+    for name, place in places.items():
+        if isinstance(place, Tensor):
+            place._buffer_on(opened, "run", f"{what} {name!r}")
+
+
+def _overlap(one: Feed, other: Feed) -> bool:
+    if isinstance(one, Tensor) and isinstance(other, Tensor):
+        return one is other or (one._gpu_buffer is not None and one._gpu_buffer is other._gpu_buffer)
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return np.may_share_memory(one, other)
+    return False
+
+
+def _wrong(what: str, given: str, allowed: str) -> TypeError:
+    return TypeError(f"run(): {what} is {given}; it must be {allowed}")

@@ -1,0 +1,105 @@
+"""Graph capture: a run whose command is frozen, to be run again on the same tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Self
+
+import attrs
+
+from webnn_py.errors import InvalidStateError
+from webnn_py.runtime.bindings import Feed
+from webnn_py.runtime.contexts import OpenContext
+from webnn_py.runtime.runs import Plan, Request
+from webnn_py.runtime.tensor import Tensor
+from webnn_py.script.buffer import MLBuffer
+from webnn_py.script.graph import MLGraph
+
+
+@attrs.frozen(eq=False)
+class CapturedRun:
+    """A run that was checked once; what is written to its inputs between replays is seen.
+
+    Attributes:
+        graph: the graph.
+        inputs: the buffers that it reads.
+        outputs: the buffers that it writes.
+        feeds: the tensors that were fed.
+        targets: the tensors that were given for outputs.
+        results: what each run returns.
+    """
+
+    graph: MLGraph
+    inputs: Mapping[str, MLBuffer]
+    outputs: Mapping[str, MLBuffer]
+    feeds: Mapping[str, Feed]
+    targets: Mapping[str, Feed]
+    results: Mapping[str, Tensor]
+
+    @staticmethod
+    def check(request: Request, on_device: frozenset[str]) -> None:
+        """Refuse a run that needs the host.
+
+        Raises:
+            TypeError: an input or an output lies on the host.
+        """
+        places = {f"input {name!r}": isinstance(feed, Tensor) for name, feed in request.feeds.items()}
+        for name in request.fetches.names:
+            target = request.fetches.targets.get(name)
+            places[f"output {name!r}"] = name in on_device if target is None else isinstance(target, Tensor)
+        for what, is_on_device in places.items():
+            if not is_on_device:
+                raise TypeError(
+                    f"run(): {what} lies on the host; with enable_graph_capture all must be tensors on the device"
+                )
+
+    @classmethod
+    def of(cls, opened: OpenContext, plan: Plan, request: Request, results: Mapping[str, Tensor]) -> Self:
+        """Freeze a run that was enqueued."""
+        graph = plan.graph
+
+        def buffer_of(name: str, place: Feed) -> MLBuffer:
+            assert isinstance(place, Tensor)  # noqa: S101 - for type checkers: see check()
+            return place._buffer_on(opened, "run", name)
+
+        return cls(
+            graph,
+            {name: buffer_of(name, request.feeds[name]) for name in graph.input_descriptors},
+            {
+                name: buffer_of(name, results[name]) if name in results else plan.outputs[name]
+                for name in graph.output_descriptors
+            },
+            dict(request.feeds),
+            dict(request.fetches.targets),
+            dict(results),
+        )
+
+    def replay(self, opened: OpenContext, request: Request) -> Mapping[str, Tensor]:
+        """Dispatch it again; nothing is checked but that the tensors are the captured ones, and alive.
+
+        Raises:
+            TypeError: other tensors are given.
+            InvalidStateError: a tensor was disposed of.
+        """
+        fetches = request.fetches
+        self._check_same("input", request.feeds, self.feeds)
+        self._check_same("output", fetches.targets, self.targets)
+        if fetches.names != tuple(self.results):
+            raise TypeError(f"run(): fetches has {list(fetches.names)}; the captured run has {list(self.results)}")
+        for name, tensor in self.results.items():
+            if tensor.disposed:
+                raise InvalidStateError(f"run(): output {name!r} of the captured run, {tensor!r}, was disposed of")
+        opened.context.dispatch(self.graph, self.inputs, self.outputs)
+        return self.results
+
+    @staticmethod
+    def _check_same(kind: str, given: Mapping[str, Feed], captured: Mapping[str, Feed]) -> None:
+        for name, tensor in captured.items():
+            if given.get(name) is not tensor:
+                raise TypeError(
+                    f"run(): {kind} {name!r} is another tensor than the captured one, {tensor!r}; copy data into that, "
+                    "or create another session"
+                )
+        if given.keys() != captured.keys():
+            more = sorted(given.keys() - captured.keys())
+            raise TypeError(f"run(): {kind} {more[0]!r} is given a tensor; in the captured run it had none")

@@ -1,0 +1,260 @@
+"""``Environment``: one device, shared by sessions, tensors and copies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, final, overload
+
+import numpy as np
+import trio
+
+from webnn_py.descriptors import MLOperandDataTypeLike, unsigned_long
+from webnn_py.errors import InvalidStateError
+from webnn_py.operators.idl import boolean
+from webnn_py.runtime.contexts import DEFAULT_ID, ContextKeeper, OpenContext
+from webnn_py.runtime.models import Progress, load_model
+from webnn_py.runtime.records import EnvironmentDevice, EnvironmentStatistics, TensorLocation
+from webnn_py.runtime.session import InferenceSession, SessionOptions, outputs_on_device
+from webnn_py.runtime.tensor import Tensor
+from webnn_py.runtime.transfer import DataTransfer
+from webnn_py.script.context import MLContext
+from webnn_py.script.graph import MLGraph
+from webnn_py.script.ml import ML
+
+if TYPE_CHECKING:
+    import os
+
+    from webnn_py.onnx_models import OnnxModel
+
+
+@final
+class Environment:
+    """One device and what runs on it: sessions share it, and tensors on it go from one to the other.
+
+    The device is opened by its first user, be it a session, a tensor or a copy. The last one to go ends it; the next
+    use opens a fresh one, as it does when the device was lost. ``async with Environment(ml) as env:`` closes it.
+
+    Args:
+        ml: the API, from :func:`webnn_py.open_ml`.
+        backend: the name of a device, as :meth:`ML.create_context` takes it.
+        preserve_device: whether the device, with all that it has compiled, outlives its last user.
+        context: a context of the user's to run on instead. It stays the user's: it is never destroyed here, and none
+            is opened in its place.
+        **options: further options of :meth:`ML.create_context`.
+
+    Raises:
+        TypeError: an argument has the wrong type.
+    """
+
+    def __init__(
+        self,
+        ml: ML,
+        backend: str | None = None,
+        *,
+        preserve_device: bool = False,
+        context: MLContext | None = None,
+        **options: Any,
+    ) -> None:
+        if not isinstance(ml, ML):
+            raise TypeError(f"Environment(): ml is {type(ml).__name__}; it must be what open_ml() gives")
+        if context is not None:
+            if not isinstance(context, MLContext):
+                raise TypeError(f"Environment(): context is {type(context).__name__}; it must be an MLContext")
+            if backend is not None or options:
+                raise TypeError("Environment(): a context has its own device; give no backend and no options with it")
+        token = trio.lowlevel.current_trio_token()
+
+        def run_soon(call: Callable[[], None]) -> None:
+            with suppress(trio.RunFinishedError):  # the run is over, and took everything with it
+                token.run_sync_soon(call)
+
+        self._keeper = ContextKeeper(
+            lambda: ml.create_context(backend=backend, **options),
+            given=context,
+            preserve=boolean(preserve_device),
+            run_soon=run_soon,
+        )
+        self._transfer = DataTransfer(self._keeper)
+        self._sessions: dict[InferenceSession, None] = {}
+        self._closed = False
+
+    # --- what there is ---------------------------------------------------------------------------------------
+
+    @property
+    def device(self) -> EnvironmentDevice | None:
+        """The device that is open, or None: never one that is lost."""
+        current = self._keeper.current
+        return None if current is None else current.record
+
+    def has_context(self, id: int = DEFAULT_ID) -> bool:
+        """Whether the context of this number is open; an environment has number 0 alone.
+
+        Raises:
+            TypeError: it is no integer from 0.
+        """
+        try:
+            return unsigned_long(id) == DEFAULT_ID and self._keeper.current is not None
+        except TypeError as error:
+            raise TypeError(f"has_context(): id {error}") from None
+
+    @property
+    def sessions(self) -> tuple[InferenceSession, ...]:
+        """The sessions that are not released, in the order of their creation."""
+        return tuple(self._sessions)
+
+    @property
+    def closed(self) -> bool:
+        """Whether :meth:`close` was called."""
+        return self._closed
+
+    def statistics(self) -> EnvironmentStatistics:
+        """A frozen look at what lives, and at how often bytes crossed between host and device."""
+        live_buffers, live_bytes, host_copies = self._keeper.books()
+        return EnvironmentStatistics(len(self._sessions), live_buffers, live_bytes, host_copies)
+
+    # --- sessions --------------------------------------------------------------------------------------------
+
+    async def create_session(  # noqa: PLR0913 - ONNX Runtime's options
+        self,
+        model: str | os.PathLike[str] | bytes | OnnxModel | MLGraph,
+        *,
+        preferred_output_location: TensorLocation | Mapping[str, TensorLocation] = "cpu",
+        free_dimensions: Mapping[str, int] | None = None,
+        input_values: Mapping[str, Any] | None = None,
+        enable_graph_capture: bool = False,
+        progress: Progress | None = None,
+    ) -> InferenceSession:
+        """Load a model, convert it and compile it; other tasks run meanwhile.
+
+        A model that leaves dimensions open is converted by the first run with feeds of a shape, and by the first of
+        each further shape.
+
+        Args:
+            model: the path or the bytes of an ONNX model, an ``OnnxModel``, or a graph of the environment's context,
+                which stays the user's.
+            preferred_output_location: where outputs are handed out, all, or each by its name: ``"cpu"``, as arrays, or
+                ``"gpu-buffer"``, as tensors on the device.
+            free_dimensions: sizes of symbolic dimensions, by name.
+            input_values: arrays for inputs that are to be constants; the session then lacks these inputs.
+            enable_graph_capture: freeze the first run, which must be on the device wholly; see
+                :meth:`InferenceSession.run`. Further runs must have the same tensors.
+            progress: is called now and then with the number of nodes that are converted, and of all.
+
+        Raises:
+            TypeError: an argument does not fit the model.
+            ValueError: that is no ONNX model, or shapes do not fit it.
+            OSError: the file cannot be read.
+            UnsupportedModelError: WebNN, or the importer, cannot do something that the model asks for.
+            OperationError: the device cannot compile it.
+            NotSupportedError: there is no such device.
+            InvalidStateError: the environment is closed, or its device was lost while it was being used.
+        """
+        self._keeper.check_open("create_session")
+        source = await load_model(model, free_dimensions, input_values)
+        on_device = outputs_on_device(source, preferred_output_location)
+        options = SessionOptions(on_device, boolean(enable_graph_capture), progress)
+        for may_try_again in (True, False):
+            hold = await self._keeper.acquire("create_session")
+            session = InferenceSession._create(self, hold, source, options)
+            self._sessions[session] = None
+            try:
+                await session._prepare()
+            except BaseException as error:
+                session._release()
+                if may_try_again and isinstance(error, InvalidStateError) and self._is_lost_alone(hold.opened):
+                    continue  # on a fresh device
+                raise
+            break
+        return session
+
+    def _is_lost_alone(self, opened: OpenContext) -> bool:
+        """Whether a device was lost by itself, not by the end of the environment."""
+        return opened.is_lost and not self._closed
+
+    # --- tensors ---------------------------------------------------------------------------------------------
+
+    @overload
+    async def create_tensor(self, data: np.ndarray[Any, Any]) -> Tensor: ...
+    @overload
+    async def create_tensor(self, *, data_type: MLOperandDataTypeLike, dims: Iterable[int]) -> Tensor: ...
+    async def create_tensor(
+        self,
+        data: np.ndarray[Any, Any] | None = None,
+        *,
+        data_type: MLOperandDataTypeLike | None = None,
+        dims: Iterable[int] | None = None,
+    ) -> Tensor:
+        """Make a tensor on the device, whose user disposes of it.
+
+        Args:
+            data: an array to copy.
+            data_type: without an array, the data type of a tensor of zeros.
+            dims: likewise its dimensions.
+
+        Raises:
+            TypeError: an argument is refused.
+            UnknownError: the device cannot allocate it.
+            NotSupportedError: there is no such device.
+            InvalidStateError: the environment is closed, or the device was lost meanwhile.
+        """
+        return await self._transfer.create_tensor(data, data_type, dims)
+
+    async def copy_tensors(self, sources: Iterable[Tensor], destinations: Iterable[Tensor]) -> None:
+        """Copy each source into the destination at its place, in either direction, or on the device.
+
+        All are checked before anything is enqueued. What goes to the device has been copied on return, from the
+        device has come; on the device it is enqueued.
+
+        Raises:
+            TypeError: there are not as many of both, data types or dimensions differ, a tensor lies on another
+                environment's device, or one is written twice, or read and written.
+            InvalidStateError: the environment is closed, a tensor was disposed of, or the device was lost.
+            UnknownError: what should have written a source failed.
+        """
+        await self._transfer.copy_tensors(sources, destinations)
+
+    async def cast(self, tensor: Tensor, data_type: MLOperandDataTypeLike, *, out: Tensor | None = None) -> Tensor:
+        """Convert a tensor on the device to another data type, on the device.
+
+        Args:
+            tensor: on the device.
+            data_type: one of the eight data types, or numpy's dtype of that name.
+            out: a tensor on the device for the result, of this data type and the same dimensions.
+
+        Returns:
+            ``out``, or a new tensor, whose user disposes of it.
+
+        Raises:
+            TypeError: the device has no such cast, or a tensor is refused.
+            InvalidStateError: the environment is closed, a tensor was disposed of, or its device was lost.
+        """
+        return await self._transfer.cast(tensor, data_type, out)
+
+    # --- the end ---------------------------------------------------------------------------------------------
+
+    async def close(self) -> None:
+        """End the copies, then release the sessions, then end the device; wait until everything is given back.
+
+        Tensors on the device are gone with it. The second call only waits. Raises nothing.
+        """
+        self._closed = True
+        self._transfer.close()
+        for session in list(self._sessions):
+            session._release()
+        self._keeper.close()
+        await self._keeper.wait_ended()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        current = self._keeper.current
+        where = "no device" if current is None else str(current.record.info)
+        return f"<Environment {len(self._sessions)} sessions, {where}{', closed' if self._closed else ''}>"

@@ -1,0 +1,209 @@
+"""What a session runs: an ONNX model, or a graph that a user has built."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, final
+
+import numpy as np
+import trio
+
+from webnn_py.descriptors import unsigned_long
+from webnn_py.errors import InvalidStateError
+from webnn_py.runtime.contexts import OpenContext, received
+from webnn_py.runtime.records import TensorDescriptor
+from webnn_py.script.builder import MLGraphBuilder
+from webnn_py.script.graph import MLGraph
+
+if TYPE_CHECKING:
+    from webnn_py.onnx_models import OnnxModel
+
+Progress = Callable[[int, int], None]
+"""Is told how many of how many nodes are converted."""
+
+
+class Model(Protocol):
+    """A model, ready for a session.
+
+    Attributes:
+        inputs: its inputs by name, frozen ones left out.
+        outputs: its outputs by name.
+        sizes: the sizes of symbolic dimensions that are known.
+    """
+
+    inputs: Mapping[str, TensorDescriptor]
+    outputs: Mapping[str, TensorDescriptor]
+    sizes: Mapping[str, int]
+
+    async def graph(
+        self, opened: OpenContext, shapes: Mapping[str, tuple[int, ...]], progress: Progress | None
+    ) -> MLGraph:
+        """A graph for these shapes of inputs that are left open."""
+
+    def release(self, graph: MLGraph) -> None:
+        """A graph that :meth:`graph` gave is needed no more."""
+
+
+@final
+class BuiltGraph:
+    """A user's graph: it stays the user's, and is not destroyed."""
+
+    inputs: Mapping[str, TensorDescriptor]
+    outputs: Mapping[str, TensorDescriptor]
+    sizes: Mapping[str, int]
+
+    def __init__(self, graph: MLGraph) -> None:
+        self._graph = graph
+        self.inputs = {name: TensorDescriptor(d.data_type, d.shape) for name, d in graph.input_descriptors.items()}
+        self.outputs = {name: TensorDescriptor(d.data_type, d.shape) for name, d in graph.output_descriptors.items()}
+        self.sizes = {}
+
+    async def graph(
+        self, opened: OpenContext, shapes: Mapping[str, tuple[int, ...]], progress: Progress | None
+    ) -> MLGraph:
+        """The graph itself.
+
+        Raises:
+            TypeError: it is another context's.
+            InvalidStateError: it is destroyed.
+        """
+        await trio.lowlevel.checkpoint()
+        if self._graph._context is not opened.context:
+            raise TypeError(
+                f"create_session(): {self._graph!r} belongs to another context than the environment's; build it on "
+                "env.device.context, or make the Environment with context="
+            )
+        if self._graph._destroyed:
+            raise InvalidStateError(f"create_session(): {self._graph!r} is destroyed")
+        return self._graph
+
+    def release(self, graph: MLGraph) -> None:
+        """Nothing: the graph is the user's."""
+
+
+@final
+class OnnxSource:
+    """An ONNX model, with values for some of its inputs, and sizes for some of its dimensions."""
+
+    inputs: Mapping[str, TensorDescriptor]
+    outputs: Mapping[str, TensorDescriptor]
+    sizes: Mapping[str, int]
+
+    def __init__(
+        self, model: OnnxModel, free_dimensions: Mapping[str, int], input_values: Mapping[str, np.ndarray[Any, Any]]
+    ) -> None:
+        declared = {name: TensorDescriptor(info.data_type, info.shape) for name, info in model.inputs.items()}
+        unknown = input_values.keys() - declared.keys()
+        if unknown:
+            raise TypeError(f"create_session(): input_values has {sorted(unknown)}; the inputs are {list(declared)}")
+        self._model = model
+        self._values = {name: np.asarray(value) for name, value in input_values.items()}
+        self.sizes = _sizes(declared, free_dimensions, self._values)
+        self._declared = {name: _sized(item, self.sizes) for name, item in declared.items()}
+        self.inputs = {name: item for name, item in self._declared.items() if name not in self._values}
+        self.outputs = {
+            name: _sized(TensorDescriptor(info.data_type, info.shape), self.sizes)
+            for name, info in model.outputs.items()
+        }
+
+    async def graph(
+        self, opened: OpenContext, shapes: Mapping[str, tuple[int, ...]], progress: Progress | None
+    ) -> MLGraph:
+        """Convert the model in steps, so that other tasks run, and compile it.
+
+        Raises:
+            UnsupportedModelError: WebNN, or the importer, cannot do something that the model asks for.
+            ValueError: shapes or values do not fit the model.
+            OperationError: the device cannot compile it.
+            InvalidStateError: the context is lost.
+        """
+        fixed = {name: item.fixed_shape for name, item in self.inputs.items() if item.is_fixed}
+        builder = MLGraphBuilder(opened.context)
+        try:
+            outputs = await self._model.convert_in_steps(builder, {**fixed, **shapes}, self._values, progress=progress)
+            return await received(builder.build(outputs))
+        finally:
+            builder.destroy()
+
+    def release(self, graph: MLGraph) -> None:
+        """Destroy it."""
+        graph.destroy()
+
+
+async def load_model(
+    model: object, free_dimensions: Mapping[str, int] | None, input_values: Mapping[str, Any] | None
+) -> Model:
+    """Make a session's model of what the user gave; files are read in a worker thread.
+
+    Raises:
+        TypeError: that is no model, or the options do not fit it.
+        ValueError: the file is no ONNX model.
+        OSError: it cannot be read.
+        ImportError: it is ONNX, and the extra ``onnx`` is not installed.
+    """
+    sizes = _checked_sizes({} if free_dimensions is None else free_dimensions)
+    values = {} if input_values is None else input_values
+    if isinstance(model, MLGraph):
+        if sizes or values:
+            raise TypeError("create_session(): free_dimensions and input_values are for ONNX models, not for a graph")
+        await trio.lowlevel.checkpoint()
+        return BuiltGraph(model)
+    try:
+        from webnn_py.onnx_models import OnnxModel  # noqa: PLC0415 - an extra, imported when a model needs it
+    except ImportError as error:
+        raise ImportError(f"create_session(): ONNX models need the extra webnn_py[onnx]: {error}") from error
+    if isinstance(model, (str, os.PathLike, bytes)):
+        loaded: OnnxModel = await trio.to_thread.run_sync(OnnxModel.load, model)
+        return OnnxSource(loaded, sizes, values)
+    if not isinstance(model, OnnxModel):
+        raise TypeError(
+            f"create_session(): model is {type(model).__name__}; it must be the path or the bytes of an ONNX model, an "
+            "OnnxModel or an MLGraph"
+        )
+    return OnnxSource(model, sizes, values)
+
+
+def _checked_sizes(free_dimensions: Mapping[str, int]) -> dict[str, int]:
+    if not isinstance(free_dimensions, Mapping):
+        raise TypeError(
+            f"create_session(): free_dimensions is {free_dimensions!r}; it must be a mapping of names to sizes"
+        )
+    sizes = {}
+    for name, size in free_dimensions.items():
+        try:
+            sizes[name] = unsigned_long(size)
+        except TypeError as error:
+            raise TypeError(f"create_session(): free_dimensions[{name!r}] {error}") from None
+        if not sizes[name]:
+            raise TypeError(f"create_session(): free_dimensions[{name!r}] is 0; it must be at least 1")
+    return sizes
+
+
+def _sizes(
+    declared: Mapping[str, TensorDescriptor], given: Mapping[str, int], values: Mapping[str, np.ndarray[Any, Any]]
+) -> dict[str, int]:
+    """The sizes that names of dimensions stand for: those given, and those of inputs that have a value."""
+    names = {size for item in declared.values() for size in item.shape or () if isinstance(size, str)} - {"?"}
+    unknown = given.keys() - names
+    if unknown:
+        allowed = sorted(names) or "none"
+        raise TypeError(f"create_session(): free_dimensions has {sorted(unknown)}; the model's inputs have {allowed}")
+    sizes = dict(given)
+    for name, value in values.items():
+        shape = declared[name].shape
+        for size, own in zip(shape or (), value.shape, strict=False):
+            if isinstance(size, str) and size != "?" and sizes.setdefault(size, own) != own:
+                raise TypeError(
+                    f"create_session(): input_values[{name!r}] is of shape {list(value.shape)}; {size!r} is "
+                    f"{sizes[size]}"
+                )
+    return sizes
+
+
+def _sized(item: TensorDescriptor, sizes: Mapping[str, int]) -> TensorDescriptor:
+    """A descriptor with known sizes in the place of their names."""
+    if item.shape is None:
+        return item
+    shape = tuple(sizes.get(size, size) if isinstance(size, str) else size for size in item.shape)
+    return TensorDescriptor(item.data_type, shape)

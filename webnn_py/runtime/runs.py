@@ -1,0 +1,155 @@
+"""One run of a session: what it needs, and putting it on the device timeline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.runtime.bindings import Feed, Fetches, check_device_feeds, check_places, check_targets
+from webnn_py.runtime.contexts import OpenContext, received
+from webnn_py.runtime.tensor import Tensor
+from webnn_py.script.buffer import MLBuffer
+from webnn_py.script.graph import MLGraph
+from webnn_py.timelines.promise import MLPromise
+
+ShapeKey = tuple[tuple[int, ...], ...]
+"""The shapes of the inputs that a model leaves open, in their order."""
+
+
+@attrs.frozen(eq=False)
+class Request:
+    """A run that was checked as far as it could be without its graph.
+
+    Attributes:
+        feeds: what each input is fed with.
+        fetches: what is handed out, and where it goes.
+        shapes: the shapes of the inputs that the model leaves open.
+        fresh_names: the outputs for which tensors on the device are to be made.
+    """
+
+    feeds: Mapping[str, Feed]
+    fetches: Fetches
+    shapes: Mapping[str, tuple[int, ...]]
+    fresh_names: tuple[str, ...]
+
+    @property
+    def key(self) -> ShapeKey:
+        """What tells the graph that the run needs from others of the session."""
+        return tuple(self.shapes.values())
+
+
+@attrs.frozen(eq=False)
+class Plan:
+    """The graph for one set of shapes, and the session's own buffers for what has no place on the device.
+
+    One buffer for each is enough, also for runs that overlap: the device timeline writes, computes and reads in order.
+    """
+
+    graph: MLGraph
+    inputs: dict[str, MLBuffer] = attrs.field(factory=dict)
+    outputs: dict[str, MLBuffer] = attrs.field(factory=dict)
+
+    def missing_inputs(self, request: Request) -> list[str]:
+        """The inputs for which a buffer has to be made."""
+        feeds = request.feeds
+        return [
+            name
+            for name in self.graph.input_descriptors
+            if name not in self.inputs and not isinstance(feeds[name], Tensor)
+        ]
+
+    def missing_outputs(self, request: Request) -> list[str]:
+        """Likewise the outputs; those not counted that are to be made for each run."""
+        targets = request.fetches.targets
+        return [
+            name
+            for name in self.graph.output_descriptors
+            if name not in self.outputs
+            and name not in request.fresh_names
+            and not isinstance(targets.get(name), Tensor)
+        ]
+
+    def is_ready(self, request: Request) -> bool:
+        """Whether all buffers of a run are there."""
+        return not (request.fresh_names or self.missing_inputs(request) or self.missing_outputs(request))
+
+    async def make_buffers(self, opened: OpenContext, request: Request, fresh: dict[str, MLBuffer]) -> None:
+        """Create the buffers that a run lacks; those of results that are handed out come into ``fresh``."""
+        for name in request.fresh_names:
+            fresh[name] = await _created(opened, self.graph.output_descriptors[name])
+        for name in self.missing_inputs(request):
+            self.inputs[name] = await _created(opened, self.graph.input_descriptors[name])
+        for name in self.missing_outputs(request):
+            self.outputs[name] = await _created(opened, self.graph.output_descriptors[name])
+
+    def check(self, opened: OpenContext, request: Request) -> None:
+        """Check what may have changed while the run waited, and the outputs, whose shapes are known now.
+
+        Raises:
+            InvalidStateError: a tensor was disposed of, or its device was lost.
+            TypeError: a place does not fit, or is given twice, or lies on another device.
+            NotSupportedError: a place is a GPU buffer, and the device has none.
+        """
+        check_device_feeds(request.feeds)
+        check_places("input", request.feeds, opened)
+        targets = request.fetches.targets
+        if targets:
+            check_targets(request.feeds, targets, self.graph.output_descriptors)
+            check_places("output", targets, opened)
+
+    def enqueue(self, opened: OpenContext, request: Request, fresh: Mapping[str, MLBuffer]) -> Enqueued:
+        """Write, dispatch and read: all of it is enqueued before this returns."""
+        context, targets = opened.context, request.fetches.targets
+        inputs, outputs = {}, {}
+        for name in self.graph.input_descriptors:
+            feed = request.feeds[name]
+            if isinstance(feed, Tensor):
+                inputs[name] = feed._buffer_on(opened, "run", name)
+            else:
+                inputs[name] = self.inputs[name]
+                context.write_buffer(inputs[name], feed)
+        for name in self.graph.output_descriptors:
+            target = targets.get(name)
+            if isinstance(target, Tensor):
+                outputs[name] = target._buffer_on(opened, "run", name)
+            else:
+                outputs[name] = fresh[name] if name in fresh else self.outputs[name]
+        context.dispatch(self.graph, inputs, outputs)
+        enqueued = Enqueued()
+        for name in request.fetches.names:
+            target = targets.get(name)
+            if isinstance(target, Tensor):
+                enqueued.results[name] = target
+            elif name in fresh:
+                enqueued.results[name] = Tensor._on_device(fresh[name], opened.hold())
+            elif target is None:
+                enqueued.reads[name] = context.read_buffer(outputs[name])
+            else:
+                enqueued.reads[name] = context.read_buffer(outputs[name], out=target)
+                given = request.fetches.tensors.get(name)
+                enqueued.results[name] = Tensor(target) if given is None else given
+        return enqueued
+
+    def destroy_buffers(self) -> None:
+        """Destroy the session's own buffers, which rejects what is being read."""
+        for buffer in (*self.inputs.values(), *self.outputs.values()):
+            buffer.destroy()
+
+
+@attrs.frozen(eq=False)
+class Enqueued:
+    """What a run hands out: tensors that are known already, and answers that come."""
+
+    results: dict[str, Tensor] = attrs.field(factory=dict)
+    reads: dict[str, MLPromise[Any]] = attrs.field(factory=dict)
+
+
+async def _created(opened: OpenContext, descriptor: MLOperandDescriptor) -> MLBuffer:
+    return await received(
+        opened.context.create_buffer(
+            data_type=descriptor.data_type, shape=descriptor.shape, readable=True, writable=True
+        )
+    )

@@ -1,0 +1,301 @@
+"""``InferenceSession``: a model, run on feeds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType, TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self, final, get_args
+
+import attrs
+import trio
+
+from webnn_py.errors import InvalidStateError
+from webnn_py.handle import Handle
+from webnn_py.runtime.bindings import ExpectedInputs, Fetches, checked_fetches
+from webnn_py.runtime.capture import CapturedRun
+from webnn_py.runtime.contexts import Hold, OpenContext
+from webnn_py.runtime.models import Model, Progress
+from webnn_py.runtime.records import TensorDescriptor, TensorLocation
+from webnn_py.runtime.runs import Enqueued, Plan, Request, ShapeKey
+from webnn_py.runtime.tensor import Tensor
+from webnn_py.script.buffer import MLBuffer
+
+if TYPE_CHECKING:
+    from webnn_py.runtime.environment import Environment
+
+Feeds = Mapping[str, Any]
+"""For each input, by name, a numpy array or a tensor."""
+
+FetchesLike = Iterable[str] | Mapping[str, Any] | None
+"""All outputs, some of them by name, or where they go by name."""
+
+LOCATIONS: Final = get_args(TensorLocation)
+
+WHILE_PENDING: Final = " while it was pending"
+
+
+@attrs.frozen
+class SessionOptions:
+    """What a session was asked for.
+
+    Attributes:
+        on_device: the outputs that are handed out on the device.
+        enable_graph_capture: whether the first run is frozen.
+        progress: is told how far a conversion is.
+    """
+
+    on_device: frozenset[str]
+    enable_graph_capture: bool
+    progress: Progress | None
+
+
+@final
+class InferenceSession(Handle):
+    """A model, ready to be run; made by :meth:`Environment.create_session`.
+
+    ``async with session:`` releases it at the end.
+
+    Attributes:
+        input_descriptors: data type and shape of every input, by name; names of dimensions are bound by the feeds.
+        output_descriptors: likewise of every output, as far as the model says.
+    """
+
+    _made_by = "Environment.create_session()"
+
+    input_descriptors: Mapping[str, TensorDescriptor]
+    output_descriptors: Mapping[str, TensorDescriptor]
+    _environment: Environment
+    _hold: Hold
+    _opened: OpenContext
+    _model: Model
+    _options: SessionOptions
+    _expected: ExpectedInputs
+    _everything: Fetches
+    _captured: CapturedRun | None
+    _plans: dict[ShapeKey, Plan]
+    _line: trio.Lock
+    """First come, first served: runs stay in order while one waits for its graph or its buffers."""
+    _released: bool
+
+    @classmethod
+    def _create(cls, environment: Environment, hold: Hold, model: Model, options: SessionOptions) -> Self:
+        self = cls.__new__(cls)
+        self._environment = environment
+        self._hold = hold
+        self._opened = hold.opened
+        self._model = model
+        self._options = options
+        self._expected = ExpectedInputs(model.inputs, model.sizes)
+        self._everything = Fetches(tuple(model.outputs))
+        self._captured = None
+        self._plans = {}
+        self._line = trio.Lock()
+        self._released = False
+        self.input_descriptors = MappingProxyType(dict(model.inputs))
+        self.output_descriptors = MappingProxyType(dict(model.outputs))
+        return self
+
+    # --- what it is ------------------------------------------------------------------------------------------
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """The names of the inputs, in the model's order."""
+        return tuple(self.input_descriptors)
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        """The names of the outputs, in the model's order."""
+        return tuple(self.output_descriptors)
+
+    @property
+    def released(self) -> bool:
+        """Whether it was released."""
+        return self._released
+
+    # --- running ---------------------------------------------------------------------------------------------
+
+    async def run(self, feeds: Feeds, fetches: FetchesLike = None) -> dict[str, Tensor]:
+        """Run the model. Runs that overlap are run in the order in which they were called.
+
+        Everything is checked before anything is enqueued, so a refused run changes nothing. Arrays are copied before
+        the first checkpoint unless the graph for their shapes, or a buffer, has to be made first. Cancelling ends the
+        wait; the session stays usable, and what was enqueued goes on.
+
+        Args:
+            feeds: for each input, by name, a numpy array or a tensor.
+            fetches: None for all outputs; a list of names for some; or a mapping of names to where they go, an array
+                or a tensor of the output's data type and shape, or None. With a mapping all outputs are returned.
+
+        Returns:
+            The outputs by name: the tensors that were given, others where ``preferred_output_location`` says. Those
+            on the device are their receiver's to dispose of; they may be used at once, before they are computed.
+
+        Raises:
+            TypeError: a name, data type, shape or device is not the session's, or a place is given twice.
+            InvalidStateError: the session is released, before or meanwhile, the device is lost, or a tensor was
+                disposed of.
+            UnknownError: the device failed. Of outputs that stay on the device, reading them tells.
+            UnsupportedModelError, ValueError, OperationError: no graph can be made for shapes seen first here.
+        """
+        self._check_usable("run")
+        request = self._request(feeds, fetches)
+        if self._options.enable_graph_capture:
+            return await self._run_captured(request)
+        plan = self._plans.get(request.key)
+        if plan is None or self._line.locked() or not plan.is_ready(request):
+            async with self._line:
+                enqueued = await self._prepare_and_enqueue(request)
+        else:
+            plan.check(self._opened, request)
+            enqueued = plan.enqueue(self._opened, request, {})
+        return await self._gathered(enqueued)
+
+    def _request(self, feeds: Feeds, fetches: FetchesLike) -> Request:
+        """Check the arguments of a run, as far as it can be done without its graph."""
+        checked = self._expected.checked(feeds)
+        wanted = checked_fetches(fetches, self._everything)
+        on_device = self._options.on_device
+        fresh = tuple(name for name in wanted.names if name in on_device and name not in wanted.targets)
+        return Request(checked, wanted, self._expected.shapes_of(checked), fresh)
+
+    async def _prepare_and_enqueue(self, request: Request) -> Enqueued:
+        """Make what the run lacks, one run at a time, then enqueue it."""
+        self._check_usable("run", WHILE_PENDING)
+        fresh: dict[str, MLBuffer] = {}
+        try:
+            plan = await self._plan(request.key, request.shapes)
+            plan.check(self._opened, request)
+            await plan.make_buffers(self._opened, request, fresh)
+            self._check_usable("run", WHILE_PENDING)
+            plan.check(self._opened, request)
+            return plan.enqueue(self._opened, request, fresh)
+        except BaseException as error:
+            for buffer in fresh.values():
+                buffer.destroy()
+            if isinstance(error, InvalidStateError):
+                self._check_usable("run", WHILE_PENDING)
+            raise
+
+    async def _prepare(self) -> None:
+        """Make the graph, if the model says all shapes."""
+        if not self._expected.has_open_shapes:
+            async with self._line:
+                await self._plan((), {})
+
+    async def _plan(self, key: ShapeKey, shapes: Mapping[str, tuple[int, ...]]) -> Plan:
+        plan = self._plans.get(key)
+        if plan is None:
+            graph = await self._model.graph(self._opened, shapes, self._options.progress)
+            if self._released:
+                self._model.release(graph)
+                self._check_usable("run", WHILE_PENDING)
+            plan = self._plans[key] = Plan(graph)
+        return plan
+
+    async def _gathered(self, enqueued: Enqueued) -> dict[str, Tensor]:
+        """Wait for what is read, and lay all results in the model's order."""
+        results, reads = enqueued.results, enqueued.reads
+        if not reads:
+            await trio.lowlevel.checkpoint()
+            return results
+        try:
+            for name, promise in reads.items():
+                data = await promise
+                if data is not None:
+                    results[name] = Tensor(data)
+        except InvalidStateError:
+            self._check_usable("run", WHILE_PENDING)
+            raise
+        return {name: results[name] for name in self._everything.names if name in results}
+
+    async def _run_captured(self, request: Request) -> dict[str, Tensor]:
+        """Freeze the first run, and dispatch it again when it comes with the same tensors."""
+        if self._captured is None:
+            async with self._line:
+                self._check_usable("run", WHILE_PENDING)
+                if self._captured is None:
+                    CapturedRun.check(request, self._options.on_device)
+                    enqueued = await self._prepare_and_enqueue(request)
+                    plan = self._plans[request.key]
+                    self._captured = CapturedRun.of(self._opened, plan, request, enqueued.results)
+                    return enqueued.results
+        results = self._captured.replay(self._opened, request)
+        await trio.lowlevel.checkpoint()
+        return dict(results)
+
+    # --- the end ---------------------------------------------------------------------------------------------
+
+    async def release(self) -> None:
+        """Release the graphs and buffers; runs that are pending are rejected. Waits for the device.
+
+        Tensors on the device that runs have given stay. The last session of an environment ends its device, unless
+        something else needs it or the environment preserves it. The second call only waits. Raises nothing.
+        """
+        self._release()
+        context = self._opened.context
+        if self._opened.is_lost:
+            await context.device_timeline.wait_ended()
+        else:
+            await context.drain()
+
+    def _release(self) -> None:
+        """What happens at the call of :meth:`release`, without waiting."""
+        if self._released:
+            return
+        self._released = True
+        self._captured = None
+        for plan in self._plans.values():
+            plan.destroy_buffers()
+            self._model.release(plan.graph)
+        self._plans.clear()
+        self._environment._sessions.pop(self, None)
+        self._hold.release()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.release()
+
+    def _check_usable(self, method: str, when: str = "") -> None:
+        if self._released:
+            raise InvalidStateError(f"{method}(): the session was released{when}")
+        if self._opened.is_lost:
+            message = self._opened.context._lost_message
+            raise InvalidStateError(
+                f"{method}(): the device was lost{when}: {message}; create the session again for a fresh one"
+            )
+
+    def _described(self) -> str:
+        inputs = ", ".join(f"{name}: {item}" for name, item in self.input_descriptors.items())
+        outputs = ", ".join(f"{name}: {item}" for name, item in self.output_descriptors.items())
+        return f"({inputs}) -> ({outputs}){', released' if self._released else ''}"
+
+
+def outputs_on_device(model: Model, preferred: object) -> frozenset[str]:
+    """The outputs that are to stay on the device, by the option ``preferred_output_location``.
+
+    Raises:
+        TypeError: it is no location, or names an output that there is not.
+    """
+    names = tuple(model.outputs)
+    if isinstance(preferred, str):
+        _check_location("preferred_output_location", preferred)
+        return frozenset(names) if preferred == "gpu-buffer" else frozenset()
+    if not isinstance(preferred, Mapping):
+        raise TypeError(
+            f"create_session(): preferred_output_location is {preferred!r}; it must be one of {', '.join(LOCATIONS)}, "
+            "or a mapping of outputs' names to them"
+        )
+    for name, location in preferred.items():
+        if name not in names:
+            raise TypeError(f"create_session(): preferred_output_location has {name!r}; the outputs are {list(names)}")
+        _check_location(f"preferred_output_location[{name!r}]", location)
+    return frozenset(name for name, location in preferred.items() if location == "gpu-buffer")
+
+
+def _check_location(what: str, location: object) -> None:
+    if location not in LOCATIONS:
+        raise TypeError(f"create_session(): {what} is {location!r}; it must be one of {', '.join(LOCATIONS)}")

@@ -1,0 +1,334 @@
+"""``Tensor``: what goes into a session and comes out of it, on the host or on the device."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from typing import Any, Final, Self, final
+
+import numpy as np
+import trio
+
+from webnn_py.descriptors import (
+    DATA_TYPES,
+    MLOperandDataType,
+    MLOperandDataTypeLike,
+    MLOperandDescriptor,
+    operand_descriptor,
+)
+from webnn_py.device.backend import HostArray, Lends
+from webnn_py.errors import InvalidStateError, NotSupportedError
+from webnn_py.runtime.contexts import Hold, OpenContext
+from webnn_py.runtime.records import TensorLocation
+from webnn_py.script.buffer import MLBuffer
+
+GPU_BUFFER_GRAIN: Final = 32
+"""GPU buffers have a multiple of so many bytes, since kernels write whole groups of elements."""
+
+
+@final
+class Tensor:
+    """An array on the host, or a buffer on the device.
+
+    ``Tensor(array)`` is on the host and shares the array. :meth:`Environment.create_tensor` and sessions with
+    ``preferred_output_location="gpu-buffer"`` make tensors on the device, which their user disposes of.
+    :meth:`from_gpu_buffer` makes one of a user's own GPU buffer.
+
+    Args:
+        array: of one of the eight data types, or of booleans, which are seen as ``uint8``.
+
+    Raises:
+        TypeError: it is no such array.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_array",
+        "_buffer",
+        "_descriptor",
+        "_disposed",
+        "_gpu_buffer",
+        "_hold",
+        "_is_release_wanted",
+        "_lent",
+        "_readers",
+    )
+    _array: HostArray | None
+    _buffer: MLBuffer | None
+    _descriptor: MLOperandDescriptor
+    _disposed: bool
+    _gpu_buffer: Any
+    _hold: Hold | None
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self._clear()
+        array = host_array("Tensor()", array)
+        self._array = array
+        self._descriptor = operand_descriptor(array.dtype.name, array.shape)
+        self._disposed = False
+
+    def _clear(self) -> None:
+        self._array = None
+        self._buffer = None
+        self._disposed = True  # until it is complete
+        self._gpu_buffer = None
+        self._hold = None
+        self._is_release_wanted = False
+        self._lent = None
+        self._readers = 0
+
+    @classmethod
+    def _on_device(cls, buffer: MLBuffer, hold: Hold) -> Self:
+        """A tensor that owns a buffer of a context, and refers to that context."""
+        self = cls.__new__(cls)
+        self._clear()
+        self._buffer = buffer
+        self._hold = hold
+        self._descriptor = MLOperandDescriptor(buffer.data_type, buffer.shape)
+        self._disposed = False
+        return self
+
+    @classmethod
+    def from_gpu_buffer(
+        cls, gpu_buffer: Any, *, data_type: MLOperandDataTypeLike = "float32", dims: Iterable[int]
+    ) -> Self:
+        """A tensor of a user's own ``wgpu.GPUBuffer``, which is never destroyed by this library.
+
+        It belongs to the environment that uses it first: one whose ``gpu_device`` is the buffer's.
+
+        Args:
+            gpu_buffer: has the usages STORAGE, COPY_SRC and COPY_DST, and as many bytes as the elements take, rounded
+                up to a multiple of 32.
+            data_type: one of the eight data types, or numpy's dtype of that name.
+            dims: the dimensions.
+
+        Raises:
+            TypeError: the data type or the dimensions are refused, or that is no GPU buffer, or it is too small.
+        """
+        try:
+            descriptor = operand_descriptor(data_type, dims)
+        except TypeError as error:
+            raise TypeError(f"from_gpu_buffer(): {str(error).replace('shape', 'dims', 1)}") from None
+        size = getattr(gpu_buffer, "size", None)
+        if not (isinstance(size, int) and hasattr(gpu_buffer, "usage")):
+            raise TypeError(f"from_gpu_buffer(): gpu_buffer is {gpu_buffer!r}; it must be a wgpu.GPUBuffer")
+        needed = -(-descriptor.byte_length // GPU_BUFFER_GRAIN) * GPU_BUFFER_GRAIN
+        if size < needed:
+            raise TypeError(
+                f"from_gpu_buffer(): the GPU buffer has {size} bytes; {descriptor} takes {descriptor.byte_length}, and "
+                f"GPU buffers of tensors have a multiple of {GPU_BUFFER_GRAIN}: it must have at least {needed}"
+            )
+        self = cls.__new__(cls)
+        self._clear()
+        self._gpu_buffer = gpu_buffer
+        self._descriptor = descriptor
+        self._disposed = False
+        return self
+
+    # --- what it is ------------------------------------------------------------------------------------------
+
+    @property
+    def location(self) -> TensorLocation:
+        """``"cpu"`` or ``"gpu-buffer"``: the latter on any device, be it a GPU or not."""
+        return "cpu" if self._hold is None and self._gpu_buffer is None else "gpu-buffer"
+
+    @property
+    def data_type(self) -> MLOperandDataType:
+        """The data type of the elements."""
+        return self._descriptor.data_type
+
+    @property
+    def dims(self) -> tuple[int, ...]:
+        """The dimensions; empty for a scalar."""
+        return self._descriptor.shape
+
+    @property
+    def disposed(self) -> bool:
+        """Whether it was disposed of."""
+        return self._disposed
+
+    @property
+    def data(self) -> HostArray:
+        """The array of a tensor on the host.
+
+        Raises:
+            InvalidStateError: it lies on the device, or was disposed of.
+        """
+        if self._array is not None:
+            return self._array
+        self._check_alive("data")
+        raise InvalidStateError(f"data: {self!r} lies on the device; await get_data()")
+
+    @property
+    def gpu_buffer(self) -> Any:
+        """The ``wgpu.GPUBuffer`` of a tensor on WebGPU: the user's own, or a view of ours that shares the memory.
+
+        What the user submits comes before every later call of the API. To submit behind earlier ones, await the
+        context's ``drain()``. A view of ours is usable until the tensor is disposed of.
+
+        Raises:
+            InvalidStateError: it lies on the host, or was disposed of.
+            NotSupportedError: its device is no WebGPU device.
+        """
+        self._check_alive("gpu_buffer")
+        if self._gpu_buffer is not None:
+            return self._gpu_buffer
+        buffer, hold = self._buffer, self._hold
+        if buffer is None or hold is None:
+            raise InvalidStateError(f"gpu_buffer: {self!r} lies on the host; Environment.create_tensor() takes it over")
+        hold.opened.check_usable("gpu_buffer", repr(self))
+        if self._lent is None:
+            backend = hold.opened.context._device.backend
+            if not isinstance(backend, Lends):
+                raise NotSupportedError(
+                    f"gpu_buffer: {self!r} lies on the device {backend.info.name}; only WebGPU has GPU buffers"
+                )
+            self._lent = backend.lend(buffer._storage, _nothing, _never)
+        return self._lent
+
+    # --- data ------------------------------------------------------------------------------------------------
+
+    async def get_data(self, *, release: bool = False) -> HostArray:
+        """The data as an array: of a tensor on the host its own, else a copy that the caller owns.
+
+        Args:
+            release: whether to dispose of the tensor when the data have come; with calls that overlap, when those of
+                all have.
+
+        Raises:
+            InvalidStateError: it was disposed of, before or meanwhile, or its device was lost, or no environment has
+                used the user's GPU buffer yet.
+            UnknownError: the run that should have written it failed.
+        """
+        self._check_alive("get_data")
+        if self._array is not None:
+            array = self._array
+            await trio.lowlevel.checkpoint()
+            if release:
+                self.dispose()
+            return array
+        buffer, opened = self._place("get_data")
+        self._readers += 1
+        try:
+            data = await opened.context.read_buffer(buffer)
+            self._is_release_wanted |= release
+        except InvalidStateError as error:
+            self._check_alive("get_data", "while it was being read")
+            opened.check_usable("get_data", repr(self))
+            raise InvalidStateError(f"get_data(): {error}") from error
+        finally:
+            self._readers -= 1
+            if self._is_release_wanted and not self._readers:
+                self.dispose()
+        return data
+
+    def dispose(self) -> None:
+        """Let go of the data; reads that are pending are rejected. A user's own GPU buffer stays as it is.
+
+        The second call does nothing. Raises nothing.
+        """
+        self._disposed = True
+        self._array = None
+        self._lent = None
+        buffer, self._buffer = self._buffer, None
+        if buffer is not None:
+            buffer.destroy()
+        if self._hold is not None and not self._hold.is_released:
+            self._hold.release()
+
+    def __del__(self) -> None:
+        if not getattr(self, "_disposed", True) and self._hold is not None:
+            buffer, hold = self._buffer, self._hold
+            hold.opened.keeper.run_soon(lambda: _let_go(buffer, hold))
+            if self._gpu_buffer is None and not hold.opened.is_lost:
+                # Last, since a warning may be made an error.
+                warnings.warn(f"{self!r} was never disposed of", ResourceWarning, source=self, stacklevel=1)
+
+    # --- checks ----------------------------------------------------------------------------------------------
+
+    def _check_alive(self, method: str, when: str = "") -> None:
+        if self._disposed:
+            call = method if method in {"data", "gpu_buffer"} else f"{method}()"
+            raise InvalidStateError(f"{call}: {self!r} was disposed of{when and f' {when}'}")
+
+    def _place(self, method: str) -> tuple[MLBuffer, OpenContext]:
+        """The buffer of a tensor on the device, and whose it is.
+
+        Raises:
+            InvalidStateError: it was disposed of, its device was lost, or no environment has used it yet.
+        """
+        self._check_alive(method)
+        if self._buffer is None or self._hold is None:
+            raise InvalidStateError(
+                f"{method}(): no environment has used {self!r} yet; run a session on it, or use copy_tensors()"
+            )
+        self._hold.opened.check_usable(method, repr(self))
+        return self._buffer, self._hold.opened
+
+    def _buffer_on(self, opened: OpenContext, method: str, what: str) -> MLBuffer:
+        """The buffer of a tensor on the device, in an environment's context; a user's becomes the context's.
+
+        Raises:
+            InvalidStateError: it was disposed of, or its device was lost.
+            TypeError: it lies on another environment's device, or the context refuses the user's buffer.
+            NotSupportedError: it is a user's GPU buffer, and the context runs on none.
+        """
+        hold = self._hold
+        if hold is not None and hold.opened is opened and self._buffer is not None:
+            return self._buffer
+        if self._disposed:
+            raise InvalidStateError(f"{method}(): {what} was disposed of")
+        if hold is not None and not hold.opened.is_lost:
+            raise TypeError(f"{method}(): {what} lies on the device of another environment")
+        if self._gpu_buffer is None:
+            if hold is not None:
+                hold.opened.check_usable(method, what)
+            raise TypeError(f"{method}(): {what} lies on the host; it must lie on the device")
+        try:
+            buffer = opened.context.import_buffer(
+                self._gpu_buffer, data_type=self.data_type, shape=self.dims, readable=True, writable=True
+            )
+        except (TypeError, NotSupportedError) as error:
+            raise type(error)(f"{method}(): {what}: {error}") from None
+        if hold is not None:
+            hold.release()
+        self._hold = opened.hold()
+        self._buffer = buffer
+        return buffer
+
+    def __repr__(self) -> str:
+        state = ", disposed" if self._disposed else ""
+        return f"<Tensor {self._descriptor} {self.location}{state}>"
+
+
+def host_array(what: str, value: object) -> HostArray:
+    """A numpy array of one of the eight data types; booleans are seen as ``uint8``.
+
+    Raises:
+        TypeError: it is none.
+    """
+    if not isinstance(value, np.ndarray):
+        raise TypeError(f"{what}: {type(value).__name__} given; it must be a numpy array")
+    if value.dtype == np.bool_:
+        return value.view(np.uint8)
+    if not value.dtype.isnative or value.dtype.name not in DATA_TYPES:
+        raise TypeError(
+            f"{what}: an array of {value.dtype} given; it must be one of bool, {', '.join(DATA_TYPES)}, "
+            "of the machine's own byte order"
+        )
+    return value
+
+
+def _let_go(buffer: MLBuffer | None, hold: Hold) -> None:
+    if buffer is not None:
+        buffer.destroy()
+    if not hold.is_released:
+        hold.release()
+
+
+def _nothing() -> None:
+    """A view that is given back is waited for by nobody."""
+
+
+def _never() -> bool:
+    return False

@@ -1,0 +1,224 @@
+"""Copies between the host and the device that depend on no session, and small work on tensors of the device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, final
+
+import numpy as np
+import trio
+
+from webnn_py.descriptors import MLOperandDataTypeLike, operand_data_type
+from webnn_py.device.backend import HostArray
+from webnn_py.errors import InvalidStateError
+from webnn_py.runtime.contexts import ContextKeeper, Hold, OpenContext, received
+from webnn_py.runtime.tensor import Tensor, host_array
+from webnn_py.script.buffer import MLBuffer
+from webnn_py.script.builder import MLGraphBuilder
+from webnn_py.script.graph import MLGraph
+from webnn_py.timelines.promise import MLPromise
+
+MOST_CAST_GRAPHS: Final = 32
+"""So many graphs of one ``cast`` are kept for the next time."""
+
+
+@final
+class DataTransfer:
+    """An environment's copies. It refers to the context from its first use to its end.
+
+    Args:
+        keeper: has the context, and opens it when there is none.
+    """
+
+    def __init__(self, keeper: ContextKeeper) -> None:
+        self._keeper = keeper
+        self._hold: Hold | None = None
+        self._casting = trio.Lock()
+
+    async def opened(self, method: str) -> OpenContext:
+        """The context, to which this refers from now on; uses that race get the same.
+
+        Raises:
+            InvalidStateError: the environment is closed.
+        """
+        self._keeper.check_open(method)
+        hold = self._hold
+        if hold is not None and not hold.opened.is_lost:
+            return hold.opened
+        taken = await self._keeper.acquire(method)
+        if self._hold is not None and self._hold.opened is taken.opened:  # another use was faster
+            taken.release()
+            return self._hold.opened
+        self.close()
+        self._hold = taken
+        return taken.opened
+
+    def close(self) -> None:
+        """Give up the reference to the context, if there is one."""
+        hold, self._hold = self._hold, None
+        if hold is not None:
+            hold.release()
+
+    # --- copies ----------------------------------------------------------------------------------------------
+
+    async def copy_tensors(self, sources: Iterable[Tensor], destinations: Iterable[Tensor]) -> None:
+        """Copy each source into the destination at its place; see :meth:`Environment.copy_tensors`."""
+        pairs = _pairs(list(sources), list(destinations))
+        if all(tensor.location == "cpu" for pair in pairs for tensor in pair):
+            self._keeper.check_open("copy_tensors")
+            for source, destination in pairs:
+                np.copyto(destination.data, source.data)
+            await trio.lowlevel.checkpoint()
+            return
+        opened = await self.opened("copy_tensors")
+        for promise in self._enqueue(opened, pairs):
+            await promise
+        await trio.lowlevel.checkpoint()
+
+    def _enqueue(self, opened: OpenContext, pairs: list[tuple[Tensor, Tensor]]) -> list[MLPromise[None]]:
+        """Check where everything lies, then enqueue all of it."""
+        ends: list[tuple[MLBuffer | HostArray, MLBuffer | HostArray]] = []
+        for index, (source, destination) in enumerate(pairs):
+            ends.append(
+                (
+                    _end(opened, source, f"sources[{index}]"),
+                    _end(opened, destination, f"destinations[{index}]", writable=True),
+                )
+            )
+        context = opened.context
+        reads: list[MLPromise[None]] = []
+        for origin, target in ends:
+            if isinstance(origin, MLBuffer):
+                reads.append(context.read_buffer(origin, out=target))
+            elif isinstance(target, MLBuffer):
+                context.write_buffer(target, origin)
+            else:
+                np.copyto(target, origin)
+        return reads
+
+    # --- on the device ---------------------------------------------------------------------------------------
+
+    async def create_tensor(self, data: HostArray | None, data_type: object, dims: object) -> Tensor:
+        """A tensor on the device; see :meth:`Environment.create_tensor`."""
+        if data is not None:
+            if data_type is not None or dims is not None:
+                raise TypeError("create_tensor(): the array has its own data type and dimensions; give neither")
+            data = host_array("create_tensor()", data)
+            data_type, dims = data.dtype.name, data.shape
+        elif data_type is None or dims is None:
+            raise TypeError("create_tensor(): give an array, or data_type and dims")
+        opened = await self.opened("create_tensor")
+        hold = opened.hold()
+        try:
+            buffer = await _created(opened, data_type, dims)
+        except BaseException:
+            hold.release()
+            raise
+        if data is not None:
+            opened.context.write_buffer(buffer, data)
+        return Tensor._on_device(buffer, hold)
+
+    async def cast(self, tensor: Tensor, data_type: MLOperandDataTypeLike, out: Tensor | None) -> Tensor:
+        """Convert a tensor; see :meth:`Environment.cast`."""
+        _check_tensor("cast", "tensor", tensor)
+        try:
+            wanted = operand_data_type(data_type)
+        except TypeError as error:
+            raise TypeError(f"cast(): data_type {error}") from None
+        if out is not None:
+            _check_tensor("cast", "out", out)
+            if out.data_type != wanted or out.dims != tensor.dims:
+                raise TypeError(
+                    f"cast(): out is {out.data_type} {list(out.dims)}; it must be {wanted} {list(tensor.dims)}"
+                )
+        opened = await self.opened("cast")
+        tensor._buffer_on(opened, "cast", repr(tensor))
+        if out is not None and out is tensor:
+            raise TypeError("cast(): out is the tensor itself; it must be another one")
+        async with self._casting:
+            graph = await _cast_graph(opened, tensor, wanted)
+            result = await self.create_tensor(None, wanted, tensor.dims) if out is None else out
+        try:
+            source = tensor._buffer_on(opened, "cast", repr(tensor))
+            target = result._buffer_on(opened, "cast", repr(result))
+            opened.context.dispatch(graph, {"x": source}, {"y": target})
+        except BaseException:
+            if out is None:
+                result.dispose()
+            raise
+        return result
+
+
+async def _cast_graph(opened: OpenContext, tensor: Tensor, data_type: str) -> MLGraph:
+    """A graph of one ``cast``, kept by its context."""
+    key = (tensor.data_type, tensor.dims, data_type)
+    graphs = opened.cast_graphs
+    if key in graphs:
+        graphs.move_to_end(key)
+        return graphs[key]
+    builder = MLGraphBuilder(opened.context)
+    try:
+        x = builder.input("x", data_type=tensor.data_type, shape=tensor.dims)
+        y = builder.cast(x, operand_data_type(data_type))
+        graph = graphs[key] = await received(builder.build({"y": y}))
+    except TypeError as error:
+        raise TypeError(f"cast(): {error}") from None
+    finally:
+        builder.destroy()
+    if len(graphs) > MOST_CAST_GRAPHS:
+        graphs.popitem(last=False)[1].destroy()
+    return graph
+
+
+async def _created(opened: OpenContext, data_type: object, dims: object) -> MLBuffer:
+    given: dict[str, object] = {"data_type": data_type, "shape": dims}
+    promise: MLPromise[MLBuffer] = opened.context.create_buffer(**given, readable=True, writable=True)  # type: ignore[arg-type]  # which it checks
+    try:
+        return await received(promise)
+    except TypeError as error:
+        raise TypeError(f"create_tensor(): {str(error).removeprefix('create_buffer(): ')}") from None
+
+
+def _check_tensor(method: str, what: str, value: object) -> None:
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{method}(): {what} is {type(value).__name__}; it must be a Tensor")
+    if value.disposed:
+        raise InvalidStateError(f"{method}(): {what}, {value!r}, was disposed of")
+
+
+def _pairs(sources: list[Tensor], destinations: list[Tensor]) -> list[tuple[Tensor, Tensor]]:
+    """Sources and destinations that fit each other, whatever their place.
+
+    Raises:
+        TypeError: there are not as many of both, something is no tensor, data types or dimensions differ, or a
+            tensor is written twice, or read and written.
+        InvalidStateError: a tensor was disposed of.
+    """
+    if len(sources) != len(destinations):
+        raise TypeError(f"copy_tensors(): {len(sources)} sources given for {len(destinations)} destinations")
+    written: dict[int, int] = {}
+    for index, (source, destination) in enumerate(zip(sources, destinations, strict=True)):
+        _check_tensor("copy_tensors", f"sources[{index}]", source)
+        _check_tensor("copy_tensors", f"destinations[{index}]", destination)
+        if (source.data_type, source.dims) != (destination.data_type, destination.dims):
+            raise TypeError(
+                f"copy_tensors(): destinations[{index}] is {destination.data_type} {list(destination.dims)}; it must "
+                f"be {source.data_type} {list(source.dims)}, as sources[{index}]"
+            )
+        if id(destination) in written:
+            raise TypeError(
+                f"copy_tensors(): destinations[{index}] and destinations[{written[id(destination)]}] are one tensor"
+            )
+        written[id(destination)] = index
+    for index, source in enumerate(sources):
+        if id(source) in written:
+            raise TypeError(f"copy_tensors(): sources[{index}] and destinations[{written[id(source)]}] are one tensor")
+    return list(zip(sources, destinations, strict=True))
+
+
+def _end(opened: OpenContext, tensor: Tensor, what: str, *, writable: bool = False) -> MLBuffer | HostArray:
+    if tensor.location == "cpu":
+        if writable and not (tensor.data.flags.writeable and tensor.data.flags.c_contiguous):
+            raise TypeError(f"copy_tensors(): {what} is an array that is not writable and C-contiguous")
+        return tensor.data
+    return tensor._buffer_on(opened, "copy_tensors", what)
