@@ -24,3 +24,9 @@ async def env(ml, options):
 @pytest.fixture
 def x():
     return np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+@pytest.fixture
+async def gpu_env(ml, shared_gpu):
+    async with Environment(ml, gpu_device=shared_gpu) as environment:
+        yield environment

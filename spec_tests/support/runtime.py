@@ -1,8 +1,12 @@
 """Environments whose contexts are counted, and ways to lose them."""
 
 import numpy as np
+import wgpu
 
 from webnn_py import MLGraphBuilder
+from webnn_py.runtime import Tensor
+
+USAGE = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
 
 
 class Opener:
@@ -41,3 +45,18 @@ async def built(context, shape=(2, 3), number=1.0):
 
 def live(statistics):
     return statistics.live_buffers, statistics.live_bytes
+
+
+async def placed(env, array, place):
+    """An array as it is, as a tensor on the host, or as one on the device."""
+    if place == "array":
+        return array
+    return Tensor(array) if place == "tensor" else await env.create_tensor(array)
+
+
+def gpu_buffer(gpu, array=None, size=64, usage=USAGE):
+    """A user's own buffer of a GPU device."""
+    buffer = gpu.create_buffer(size=size, usage=usage)
+    if array is not None:
+        gpu.queue.write_buffer(buffer, 0, array)
+    return buffer

@@ -215,6 +215,15 @@ class Environment:
         """
         await self._transfer.copy_tensors(sources, destinations)
 
+    async def zero(self, tensor: Tensor) -> None:
+        """Set all bytes of a tensor to zero, where it lies.
+
+        Raises:
+            TypeError: it is no tensor, or lies on another environment's device.
+            InvalidStateError: the environment is closed, the tensor was disposed of, or its device was lost.
+        """
+        await self._transfer.zero(tensor)
+
     async def cast(self, tensor: Tensor, data_type: MLOperandDataTypeLike, *, out: Tensor | None = None) -> Tensor:
         """Convert a tensor on the device to another data type, on the device.
 

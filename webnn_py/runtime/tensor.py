@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable
 from typing import Any, Final, Self, final
@@ -19,6 +20,7 @@ from webnn_py.descriptors import (
 from webnn_py.device.backend import HostArray, Lends
 from webnn_py.errors import InvalidStateError, NotSupportedError
 from webnn_py.runtime.contexts import Hold, OpenContext
+from webnn_py.runtime.copies import ElementRange, copy_elements
 from webnn_py.runtime.records import TensorLocation
 from webnn_py.script.buffer import MLBuffer
 
@@ -221,6 +223,48 @@ class Tensor:
             if self._is_release_wanted and not self._readers:
                 self.dispose()
         return data
+
+    async def copy_from(
+        self, source: Tensor, *, source_offset: int = 0, destination_offset: int = 0, count: int | None = None
+    ) -> None:
+        """Copy elements of another tensor of the same data type here, in either direction or on the device.
+
+        Args:
+            source: where they come from.
+            source_offset: the first element to copy, in row-major order.
+            destination_offset: where it goes.
+            count: how many; all that follow in ``source`` when absent.
+
+        Raises:
+            TypeError: data types differ, a range reaches beyond its tensor, ranges of one tensor overlap, or the
+                devices are not the same.
+            InvalidStateError: a tensor was disposed of, its device was lost, or no environment has used the user's
+                GPU buffer yet.
+        """
+        if not isinstance(source, Tensor):
+            raise TypeError(f"copy_from(): source is {source!r}; it must be a Tensor")
+        if source.data_type != self.data_type:
+            raise TypeError(f"copy_from(): source is {source.data_type}; it must be {self.data_type}, as {self!r}")
+        sizes = [math.prod(source.dims), math.prod(self.dims)]
+        elements = ElementRange.checked("copy_from", sizes, source_offset, destination_offset, count)
+        if source is self and elements.overlaps:
+            first = elements.source_offset
+            raise TypeError(
+                f"copy_from(): elements {first} to {first + elements.count} are copied to "
+                f"{elements.destination_offset} of the same tensor; the ranges must not overlap"
+            )
+        ends: list[MLBuffer | HostArray] = []
+        opened: OpenContext | None = None
+        for tensor in (source, self):
+            if tensor.location == "cpu":
+                ends.append(tensor.data)
+                continue
+            buffer, its = tensor._place("copy_from")
+            if opened is not None and its is not opened:
+                raise TypeError(f"copy_from(): {source!r} and {self!r} belong to different environments")
+            ends.append(buffer)
+            opened = its
+        await copy_elements(opened.context if opened is not None else None, ends[0], ends[1], elements)
 
     def dispose(self) -> None:
         """Let go of the data; reads that are pending are rejected. A user's own GPU buffer stays as it is.

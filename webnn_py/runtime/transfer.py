@@ -12,6 +12,7 @@ from webnn_py.descriptors import MLOperandDataTypeLike, operand_data_type
 from webnn_py.device.backend import HostArray
 from webnn_py.errors import InvalidStateError
 from webnn_py.runtime.contexts import ContextKeeper, Hold, OpenContext, received
+from webnn_py.runtime.copies import ElementRange, copy_host
 from webnn_py.runtime.tensor import Tensor, host_array
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.script.builder import MLGraphBuilder
@@ -67,7 +68,7 @@ class DataTransfer:
         if all(tensor.location == "cpu" for pair in pairs for tensor in pair):
             self._keeper.check_open("copy_tensors")
             for source, destination in pairs:
-                np.copyto(destination.data, source.data)
+                copy_host(source.data, destination.data, _all_of(source))
             await trio.lowlevel.checkpoint()
             return
         opened = await self.opened("copy_tensors")
@@ -89,7 +90,10 @@ class DataTransfer:
         reads: list[MLPromise[None]] = []
         for origin, target in ends:
             if isinstance(origin, MLBuffer):
-                reads.append(context.read_buffer(origin, out=target))
+                if isinstance(target, MLBuffer):
+                    context.copy_buffer(origin, target)
+                else:
+                    reads.append(context.read_buffer(origin, out=target))
             elif isinstance(target, MLBuffer):
                 context.write_buffer(target, origin)
             else:
@@ -117,6 +121,17 @@ class DataTransfer:
         if data is not None:
             opened.context.write_buffer(buffer, data)
         return Tensor._on_device(buffer, hold)
+
+    async def zero(self, tensor: Tensor) -> None:
+        """Clear a tensor; see :meth:`Environment.zero`."""
+        _check_tensor("zero", "tensor", tensor)
+        if tensor.location == "cpu":
+            self._keeper.check_open("zero")
+            tensor.data.fill(0)
+        else:
+            opened = await self.opened("zero")
+            opened.context.clear_buffer(tensor._buffer_on(opened, "zero", repr(tensor)))
+        await trio.lowlevel.checkpoint()
 
     async def cast(self, tensor: Tensor, data_type: MLOperandDataTypeLike, out: Tensor | None) -> Tensor:
         """Convert a tensor; see :meth:`Environment.cast`."""
@@ -222,3 +237,7 @@ def _end(opened: OpenContext, tensor: Tensor, what: str, *, writable: bool = Fal
             raise TypeError(f"copy_tensors(): {what} is an array that is not writable and C-contiguous")
         return tensor.data
     return tensor._buffer_on(opened, "copy_tensors", what)
+
+
+def _all_of(tensor: Tensor) -> ElementRange:
+    return ElementRange(0, 0, tensor.data.size, is_whole=True)

@@ -1,0 +1,62 @@
+"""Drawing a large model: other tasks run, progress is told, and it can be cancelled."""
+
+import numpy as np
+import trio
+import trio.testing
+
+from spec_tests.support.onnx_programs import add, chain
+from spec_tests.support.runtime import live
+from webnn_py.runtime import Environment
+
+
+async def test_drawing_a_large_model_tells_its_progress_and_lets_other_tasks_run(env):
+    told, ticks = [], 0
+    done = trio.Event()
+
+    async def tick():
+        nonlocal ticks
+        while not done.is_set():
+            ticks += 1
+            await trio.lowlevel.checkpoint()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(tick)
+        session = await env.create_session(chain(600), progress=lambda *now: told.append((*now, ticks)))
+        done.set()
+    assert told[-1][:2] == (600, 600)
+    assert len(told) > 3
+    assert [item[:2] for item in told] == sorted(item[:2] for item in told)
+    # Tasks run in any order within a tick: in two pauses, others have run at least once.
+    assert all(later[2] > earlier[2] for earlier, later in zip(told, told[2:-1], strict=False)), told
+    np.testing.assert_array_equal((await session.run({"x": np.zeros(2, np.float32)}))["y"].data, [600, 600])
+    await session.release()
+
+
+async def test_drawing_a_large_model_can_be_cancelled(env, x):
+    with trio.CancelScope() as scope:
+        await env.create_session(chain(2000), progress=lambda _done, _all: scope.cancel())
+    assert scope.cancelled_caught
+    assert env.sessions == ()
+    assert env.device is None
+    assert live(env.statistics()) == (0, 0)
+    async with await env.create_session(add()) as session:
+        np.testing.assert_array_equal((await session.run({"x": x}))["y"].data, x + 1)
+
+
+async def test_opening_that_nobody_waits_for_any_more_is_ended(ml, options, opener, monkeypatch):
+    opener.watch(monkeypatch)
+    async with Environment(ml, **options) as env:
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await env.create_session(add())
+        with trio.CancelScope() as scope:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(env._keeper.acquire, "test")
+                nursery.start_soon(env._keeper.acquire, "test")
+                await trio.lowlevel.checkpoint()
+                scope.cancel()
+        while env._keeper._opening is not None:
+            await trio.lowlevel.checkpoint()
+        assert env.device is None
+    for context in opener.contexts:
+        assert context.lost.state == "fulfilled"

@@ -1,0 +1,144 @@
+"""Checklist S3, what does not fit: refused before anything is enqueued, and the session goes on (ORT #17480)."""
+
+import numpy as np
+import pytest
+import wgpu
+
+from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
+from spec_tests.support.onnx_programs import add, sum_and_difference
+from spec_tests.support.runtime import gpu_buffer, placed
+from webnn_py import InvalidStateError, NotSupportedError
+from webnn_py.runtime import Environment, Tensor
+
+needs_adapter = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
+
+WRONG = {
+    "data type": ("float16", (2, 3), r"output 'y' is float16 \[2, 3\]; it must be float32 \[2, 3\]"),
+    "rank": ("float32", (6,), r"output 'y' is float32 \[6\]; it must be float32 \[2, 3\]"),
+    "size": ("float32", (2, 4), r"output 'y' is float32 \[2, 4\]; it must be float32 \[2, 3\]"),
+}
+
+
+@pytest.mark.parametrize("place", ["array", "tensor", "device"])
+@pytest.mark.parametrize("flaw", WRONG)
+async def test_s3_12_a_wrong_output_is_refused_before_anything_is_enqueued(env, x, flaw, place):
+    data_type, dims, words = WRONG[flaw]
+    array = np.full(dims, 7, data_type)
+    target = await placed(env, array, place)
+    right = np.zeros_like(x)
+    async with await env.create_session(add()) as session:
+        await session.run({"x": x})
+        before = env.statistics(), env.device.context.device_timeline.statistics().done
+        with pytest.raises(TypeError, match=rf"run\(\): {words}"):
+            await session.run({"x": x}, {"y": target})
+        assert (env.statistics(), env.device.context.device_timeline.statistics().done) == before
+        np.testing.assert_array_equal(array, np.full(dims, 7))
+        results = await session.run({"x": x}, {"y": right})
+        assert results["y"].data is right
+        np.testing.assert_array_equal(right, x + 1)
+    if isinstance(target, Tensor):
+        target.dispose()
+
+
+async def refusals(env, x):
+    """What is refused, by what is wrong with it: feeds, fetches, error, words."""
+    one, two = await env.create_tensor(x), await env.create_tensor(x)
+    dead = await env.create_tensor(x)
+    dead.dispose()
+    read_only = np.zeros_like(x)
+    read_only.flags.writeable = False
+    whole = np.zeros((3, 3), np.float32)
+    feeds = {"a": x, "b": x}
+    cases = {
+        "unknown output": (feeds, {"z": None}, TypeError, r"fetches has 'z'; the outputs are \['s', 'd'\]"),
+        "unknown output in a list": (feeds, ["s", "z"], TypeError, r"fetches has 'z'; the outputs are"),
+        "an output twice": (feeds, ["s", "s"], TypeError, "fetches has 's' twice"),
+        "a name for fetches": (feeds, "s", TypeError, "fetches is str; it must be a list of outputs' names"),
+        "no place": (feeds, {"s": [0]}, TypeError, r"output 's' is list; it must be a numpy array, a Tensor or None"),
+        "missing input": ({"a": x}, None, TypeError, r"feeds has \['a'\]; the inputs are \['a', 'b'\]"),
+        "unknown input": ({**feeds, "c": x}, None, TypeError, r"feeds has \['a', 'b', 'c'\]; the inputs are"),
+        "no feeds": ([x], None, TypeError, "feeds is list; it must be a mapping"),
+        "no array": ({"a": x, "b": [1]}, None, TypeError, "input 'b' is list; it must be a numpy array or a Tensor"),
+        "input's data type": ({"a": x, "b": x.astype("f8")}, None, TypeError, "input 'b'.* array of float64 given"),
+        "input's other data type": ({"a": x, "b": x.astype("i4")}, None, TypeError, "input 'b' is int32; it must be"),
+        "input's shape": ({"a": x, "b": x[0]}, None, TypeError, r"input 'b' is of shape \[3\]; it must be float32 \[2"),
+        "disposed input": ({"a": x, "b": dead}, None, InvalidStateError, "input 'b', <Tensor .*was disposed of"),
+        "disposed output": (feeds, {"s": dead}, InvalidStateError, "output 's', <Tensor .*was disposed of"),
+        "a tensor for two inputs": ({"a": one, "b": one}, None, TypeError, "inputs 'a' and 'b' are one tensor"),
+        "a tensor for two outputs": (feeds, {"s": one, "d": one}, TypeError, "output 'd' lies where output 's' does"),
+        "in and out": ({"a": x, "b": two}, {"s": two}, TypeError, "output 's' lies where input 'b' does"),
+        "an array in and out": ({"a": x, "b": whole[:2]}, {"s": whole[1:]}, TypeError, "'s' lies where input 'b' does"),
+        "read-only": (feeds, {"s": read_only}, TypeError, "output 's' is an array that is read-only"),
+        "strided": (feeds, {"s": np.zeros((2, 6), np.float32)[:, ::2]}, TypeError, "an array that is not contiguous"),
+    }
+    return cases, [one, two]
+
+
+async def test_s3_16_what_does_not_fit_is_refused_and_changes_nothing(env, x):
+    session = await env.create_session(sum_and_difference())
+    cases, tensors = await refusals(env, x)
+    await session.run({"a": x, "b": x})
+    await env.device.context.drain()
+    before = env.statistics(), env.device.context.device_timeline.statistics().done
+    for name, (feeds, fetches, kind, words) in cases.items():
+        with pytest.raises(kind, match=rf"run\(\): .*{words}"):
+            await session.run(feeds, fetches)
+        assert (env.statistics(), env.device.context.device_timeline.statistics().done) == before, name
+    results = await session.run({"a": x, "b": x})
+    np.testing.assert_array_equal(results["s"].data, x + x)
+    for tensor in tensors:
+        tensor.dispose()
+    await session.release()
+
+
+async def test_s3_16_a_tensor_of_another_environment_is_refused(ml, env, options, x):
+    async with Environment(ml, **options) as other:
+        foreign = await other.create_tensor(x)
+        async with await env.create_session(add()) as session:
+            with pytest.raises(TypeError, match=r"run\(\): input 'x' lies on the device of another environment"):
+                await session.run({"x": foreign})
+            with pytest.raises(TypeError, match=r"run\(\): output 'y' lies on the device of another environment"):
+                await session.run({"x": x}, {"y": foreign})
+            np.testing.assert_array_equal((await session.run({"x": x}))["y"].data, x + 1)
+        foreign.dispose()
+
+
+@pytest.mark.parametrize(
+    ("preferred", "words"),
+    [
+        ("gpu", "preferred_output_location is 'gpu'; it must be one of cpu, gpu-buffer"),
+        ({"z": "cpu"}, r"preferred_output_location has 'z'; the outputs are \['y'\]"),
+        ({"y": "gpu"}, r"preferred_output_location\['y'\] is 'gpu'; it must be one of"),
+        (1, "preferred_output_location is 1; it must be one of"),
+    ],
+)
+async def test_s3_16_an_unknown_location_is_refused(env, preferred, words):
+    with pytest.raises(TypeError, match=rf"create_session\(\): {words}"):
+        await env.create_session(add(), preferred_output_location=preferred)
+    assert env.sessions == ()
+    assert env.device is None
+
+
+@needs_adapter
+async def test_s3_16_gpu_buffers_that_do_not_fit_are_refused(gpu_env, shared_gpu, x):
+    with pytest.raises(TypeError, match=r"from_gpu_buffer\(\): gpu_buffer is 1; it must be a wgpu.GPUBuffer"):
+        Tensor.from_gpu_buffer(1, dims=[2, 3])
+    with pytest.raises(TypeError, match=r"from_gpu_buffer\(\): data_type is 'f'; it must be one of"):
+        Tensor.from_gpu_buffer(gpu_buffer(shared_gpu), data_type="f", dims=[2, 3])
+    with pytest.raises(TypeError, match=r"has 24 bytes; float32 \[2, 3\] takes 24, .*multiple of 32.* at least 32"):
+        Tensor.from_gpu_buffer(gpu_buffer(shared_gpu, size=24), dims=[2, 3])
+    lacking = Tensor.from_gpu_buffer(gpu_buffer(shared_gpu, usage=wgpu.BufferUsage.COPY_DST), dims=[2, 3])
+    async with await gpu_env.create_session(add()) as session:
+        with pytest.raises(TypeError, match=r"run\(\): input 'x': import_buffer\(\): gpu_buffer lacks a usage"):
+            await session.run({"x": lacking})
+        np.testing.assert_array_equal((await session.run({"x": x}))["y"].data, x + 1)
+
+
+@needs_adapter
+async def test_s3_16_a_gpu_buffer_is_refused_by_a_device_that_is_no_gpu(ml, shared_gpu):
+    tensor = Tensor.from_gpu_buffer(gpu_buffer(shared_gpu), dims=[2, 3])
+    async with Environment(ml, backend="numpy") as env, await env.create_session(add()) as session:
+        with pytest.raises(NotSupportedError, match=r"run\(\): input 'x': .* it must run on WebGPU"):
+            await session.run({"x": tensor})
+    with pytest.raises(InvalidStateError, match=r"get_data\(\): no environment has used <Tensor"):
+        await tensor.get_data()

@@ -1,0 +1,229 @@
+"""Sessions beyond the checklists: models of every kind, open shapes, overlapping runs."""
+
+import sys
+
+import numpy as np
+import pytest
+import trio
+import trio.testing
+
+from spec_tests.support.onnx_programs import add, product, program
+from spec_tests.support.runtime import built, live
+from webnn_py.onnx_models import OnnxModel, UnsupportedModelError
+from webnn_py.runtime import Environment, Tensor, TensorDescriptor
+from webnn_py.runtime.runs import Plan
+
+W = np.arange(12, dtype=np.float32).reshape(4, 3)
+
+
+def rows(count):
+    return np.arange(count * 4, dtype=np.float32).reshape(count, 4) % 7
+
+
+# --- what a session is made of -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["bytes", "path", "str", "model"])
+async def test_a_model_comes_as_bytes_path_or_loaded(env, tmp_path, kind, x):
+    (tmp_path / "model.onnx").write_bytes(add())
+    model = {
+        "bytes": add(),
+        "path": tmp_path / "model.onnx",
+        "str": str(tmp_path / "model.onnx"),
+        "model": OnnxModel.load(add()),
+    }[kind]
+    async with await env.create_session(model) as session:
+        assert session.input_names == ("x",)
+        assert session.output_names == ("y",)
+        assert dict(session.input_descriptors) == {"x": TensorDescriptor("float32", (2, 3))}
+        assert dict(session.output_descriptors) == {"y": TensorDescriptor("float32", (2, 3))}
+        assert repr(session) == "<InferenceSession (x: float32 [2, 3]) -> (y: float32 [2, 3])>"
+        np.testing.assert_array_equal((await session.run({"x": x}))["y"].data, x + 1)
+
+
+async def test_what_is_no_model_is_refused_and_leaves_nothing(env, tmp_path):
+    with pytest.raises(TypeError, match=r"create_session\(\): model is int; it must be the path or the bytes"):
+        await env.create_session(1)
+    with pytest.raises(ValueError, match="ONNX model"):
+        await env.create_session(b"no model")
+    with pytest.raises(FileNotFoundError):
+        await env.create_session(tmp_path / "missing.onnx")
+    unsupported = program([("NonZero", ["x"], ["y"], {})], {"x": ("float32", [2])}, {"y": ("int32", [1, 2])})
+    with pytest.raises(UnsupportedModelError, match="NonZero"):
+        await env.create_session(unsupported)
+    assert env.sessions == ()
+    assert env.device is None
+
+
+async def test_without_onnx_a_model_file_says_what_is_missing(env, monkeypatch, context, ml, x):
+    graph = await built(context)
+    monkeypatch.setitem(sys.modules, "webnn_py.onnx_models", None)
+    with pytest.raises(ImportError, match=r"create_session\(\): ONNX models need the extra webnn_py\[onnx\]"):
+        await env.create_session(add())
+    async with Environment(ml, context=context) as own, await own.create_session(graph) as session:
+        np.testing.assert_array_equal((await session.run({"x": x}))["y"].data, x + 1)
+    graph.destroy()
+
+
+async def test_booleans_go_in_as_they_are(env):
+    model = program([("Not", ["x"], ["y"], {})], {"x": ("bool", [4])}, {"y": ("bool", [4])})
+    given = np.array([True, False, False, True])
+    async with await env.create_session(model) as session:
+        for feed in (given, Tensor(given), given.astype(np.uint8)):
+            np.testing.assert_array_equal((await session.run({"x": feed}))["y"].data, ~given)
+
+
+async def test_an_input_that_nothing_needs_may_be_fed(env, x):
+    kind = ("float32", [2, 3])
+    model = program([("Relu", ["x"], ["y"], {})], {"x": kind, "unused": kind}, {"y": kind})
+    async with await env.create_session(model) as session:
+        assert session.input_names == ("x", "unused")
+        results = await session.run({"x": x, "unused": x})
+        np.testing.assert_array_equal(results["y"].data, x)
+
+
+# --- open shapes ---------------------------------------------------------------------------------------------
+
+
+async def test_feeds_decide_open_shapes_and_a_shape_seen_again_has_its_graph(env, monkeypatch):
+    async with await env.create_session(product(W)) as session:
+        assert session.input_descriptors["x"] == TensorDescriptor("float32", ("batch", 4))
+        made = []
+        original = session._model.graph
+
+        async def graph(opened, shapes, progress):
+            made.append(shapes["x"])
+            return await original(opened, shapes, progress)
+
+        monkeypatch.setattr(session._model, "graph", graph)
+        for count in (1, 5, 2, 5, 1, 2):
+            results = await session.run({"x": rows(count)})
+            np.testing.assert_array_equal(results["y"].data, rows(count) @ W)
+        assert made == [(1, 4), (5, 4), (2, 4)]
+
+
+def paired():
+    """y = a + b, whose first dimension is one name's."""
+    kind = ("float32", ["n", 2])
+    return program([("Add", ["a", "b"], ["y"], {})], {"a": kind, "b": kind}, {"y": kind})
+
+
+async def test_one_name_is_one_size(env):
+    a = np.ones((3, 2), np.float32)
+    async with await env.create_session(paired()) as session:
+        np.testing.assert_array_equal((await session.run({"a": a, "b": a}))["y"].data, a + a)
+        with pytest.raises(
+            TypeError,
+            match=r"input 'b' is of shape \[1, 2\]; it must be float32 \['n', 2\], and 'n' is 3 by input 'a'",
+        ):
+            await session.run({"a": a, "b": a[:1]})
+        with pytest.raises(TypeError, match=r"input 'a' is of shape \[3, 1\]; it must be float32 \['n', 2\]"):
+            await session.run({"a": a[:, :1], "b": a})
+        with pytest.raises(TypeError, match=r"input 'a' is of shape \[2\]; it must be float32 \['n', 2\]"):
+            await session.run({"a": a[0], "b": a})
+
+
+async def test_free_dimensions_bind_names(env):
+    a = np.ones((3, 2), np.float32)
+    async with await env.create_session(paired(), free_dimensions={"n": 3}) as session:
+        assert session.input_descriptors["a"].shape == (3, 2)
+        assert session.output_descriptors["y"].shape == (3, 2)
+        np.testing.assert_array_equal((await session.run({"a": a, "b": a}))["y"].data, a + a)
+        with pytest.raises(TypeError, match=r"input 'a' is of shape \[1, 2\]; it must be float32 \[3, 2\]"):
+            await session.run({"a": a[:1], "b": a[:1]})
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"free_dimensions": {"m": 1}}, r"free_dimensions has \['m'\]; the model's inputs have \['n'\]"),
+        ({"free_dimensions": {"n": 0}}, r"free_dimensions\['n'\] is 0; it must be at least 1"),
+        ({"free_dimensions": {"n": "3"}}, r"free_dimensions\['n'\] is '3'; it must be an integer"),
+        ({"free_dimensions": 3}, "free_dimensions is 3; it must be a mapping"),
+        ({"input_values": {"c": W}}, r"input_values has \['c'\]; the inputs are \['a', 'b'\]"),
+        ({"input_values": {"a": W[:, :2]}, "free_dimensions": {"n": 3}}, r"input_values\['a'\] is of shape \[4, 2\]; "),
+    ],
+)
+async def test_options_that_do_not_fit_are_refused(env, options, words):
+    with pytest.raises(TypeError, match=rf"create_session\(\): {words}"):
+        await env.create_session(paired(), **options)
+    assert env.device is None
+
+
+async def test_inputs_can_be_frozen(env):
+    b = np.array([[1, 2], [3, 4]], np.float32)
+    async with await env.create_session(paired(), input_values={"b": b}) as session:
+        assert dict(session.input_descriptors) == {"a": TensorDescriptor("float32", (2, 2))}
+        np.testing.assert_array_equal((await session.run({"a": b * 10}))["y"].data, b * 11)
+        assert env.statistics().host_copies == 2
+
+
+async def test_the_place_of_an_output_is_checked_when_its_shape_is_known(env):
+    async with await env.create_session(product(W)) as session:
+        right = np.zeros((2, 3), np.float32)
+        for _ in range(2):
+            with pytest.raises(TypeError, match=r"output 'y' is float32 \[2, 3\]; it must be float32 \[5, 3\]"):
+                await session.run({"x": rows(5)}, {"y": right})
+        await session.run({"x": rows(2)}, {"y": right})
+        np.testing.assert_array_equal(right, rows(2) @ W)
+
+
+# --- overlapping runs ----------------------------------------------------------------------------------------
+
+
+async def test_runs_that_overlap_are_run_in_order(env, monkeypatch):
+    """Some wait for their graph, the others for those."""
+    session = await env.create_session(product(np.eye(4, dtype=np.float32)))
+    order = []
+    enqueue = Plan.enqueue
+
+    def watched(plan, opened, request, fresh):
+        order.append(int(request.feeds["x"][0, 0]))
+        return enqueue(plan, opened, request, fresh)
+
+    monkeypatch.setattr(Plan, "enqueue", watched)
+
+    async def run(number, count):
+        results = await session.run({"x": rows(count) + number})
+        np.testing.assert_array_equal(results["y"].data, rows(count) + number)
+
+    counts = (3, 3, 1, 2, 3, 1, 1, 4, 4)
+    async with trio.open_nursery() as nursery:
+        for number, count in enumerate(counts):
+            nursery.start_soon(run, number, count)
+            await trio.lowlevel.checkpoint()
+            await trio.lowlevel.checkpoint()
+    assert order == list(range(len(counts)))
+    await session.release()
+
+
+async def test_overlapping_runs_share_the_sessions_buffers(env, x):
+    async with await env.create_session(add()) as session:
+        await session.run({"x": x})
+        buffers = live(env.statistics())[0]
+
+        async def run(number):
+            np.testing.assert_array_equal((await session.run({"x": x + number}))["y"].data, x + number + 1)
+
+        async with trio.open_nursery() as nursery:
+            for number in range(20):
+                nursery.start_soon(run, number)
+        assert live(env.statistics())[0] == buffers == 2
+
+
+async def test_a_feed_may_be_changed_once_the_run_has_begun(env, x):
+    async with await env.create_session(add()) as session:
+        await session.run({"x": x})
+        feed = x.copy()
+        results = []
+
+        async def run():
+            results.append(await session.run({"x": feed}))
+
+        env.device.context.device_timeline.pause()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(run)
+            await trio.testing.wait_all_tasks_blocked()
+            feed[:] = -1
+            env.device.context.device_timeline.resume()
+        np.testing.assert_array_equal(results[0]["y"].data, x + 1)
