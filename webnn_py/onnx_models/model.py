@@ -16,7 +16,7 @@ from onnx import inliner
 
 from webnn_py.onnx_models.conversion_context import StaticValue
 from webnn_py.onnx_models.element_types import data_type_name, type_name
-from webnn_py.onnx_models.model_conversion import ModelConversion, live
+from webnn_py.onnx_models.model_conversion import Live, ModelConversion, live
 from webnn_py.operators.operand import MLOperand
 from webnn_py.script.builder import MLGraphBuilder
 
@@ -51,6 +51,7 @@ class OnnxModel:
     """
 
     _proto: onnx.ModelProto
+    _live: Live
     inputs: Mapping[str, TensorInfo]
     outputs: Mapping[str, TensorInfo]
 
@@ -82,7 +83,8 @@ class OnnxModel:
             raise ValueError(f"{shown} refer to data in other files; load the model by its path")
         self = cls.__new__(cls)
         self._proto = inliner.inline_local_functions(proto) if proto.functions else proto
-        graph = proto.graph
+        graph = self._proto.graph
+        self._live = live(graph)
         own_value = {item.name for item in graph.initializer}
         self.inputs = _tensor_infos(item for item in graph.input if item.name not in own_value)
         self.outputs = _tensor_infos(graph.output)
@@ -166,16 +168,15 @@ class OnnxModel:
         self._check_names("input_values", values)
         graph = self._proto.graph
         conversion = ModelConversion(builder, {item.domain: item.version for item in self._proto.opset_import})
-        _, used = live(graph)
         for item in graph.input:
             name, element_type = item.name, item.type.tensor_type.elem_type
-            if name not in self.inputs or name not in used:
+            if name not in self.inputs or name not in self._live.names:
                 continue
             if name in values:
                 conversion.bind(name, self._checked_value(name, values[name], element_type))
             else:
                 conversion.add_input(name, element_type, self._checked_shape(name, shapes.get(name)))
-        return (yield from conversion.outputs_of(graph))
+        return (yield from conversion.outputs_of(graph, self._live))
 
     def _check_names(self, argument: str, given: Mapping[str, object]) -> None:
         unknown = given.keys() - self.inputs.keys()

@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Final, Literal
 
+import attrs
 import numpy as np
 from onnx import AttributeProto, GraphProto, NodeProto, defs, helper, numpy_helper
 
@@ -65,7 +66,7 @@ class ModelConversion:
         else:
             self._scope[name] = self._builder.input(name, data_type=data_type, shape=shape)
 
-    def outputs_of(self, graph: GraphProto) -> Generator[int, None, dict[str, MLOperand]]:
+    def outputs_of(self, graph: GraphProto, needed: Live) -> Generator[int, None, dict[str, MLOperand]]:
         """Convert the model's graph in steps: a generator of the number of nodes that are left.
 
         Returns:
@@ -74,7 +75,7 @@ class ModelConversion:
         Raises:
             UnsupportedModelError: with all that cannot be converted.
         """
-        yield from self._convert_graph(graph, self._scope)
+        yield from self._convert_graph(graph, needed, self._scope)
         outputs: dict[str, MLOperand] = {}
         for item in graph.output:
             value = _looked_up(self._scope, item.name, "the model")
@@ -92,9 +93,9 @@ class ModelConversion:
             raise UnsupportedModelError(self._problems)
         return outputs
 
-    def _convert_graph(self, graph: GraphProto, scope: Scope) -> Iterator[int]:
+    def _convert_graph(self, graph: GraphProto, needed: Live, scope: Scope) -> Iterator[int]:
         """Convert a graph, the model's own or a branch; yields how many of its nodes are left."""
-        nodes, used = live(graph)
+        nodes, used = needed.nodes, needed.names
         for item in graph.initializer:
             if item.name in used:
                 scope[item.name] = numpy_helper.to_array(item)
@@ -164,7 +165,7 @@ class ModelConversion:
         chosen = "then_branch" if condition.item() else "else_branch"
         branch = next(attribute.g for attribute in node.attribute if attribute.name == chosen)
         inner = scope.new_child()
-        deque(self._convert_graph(branch, inner), maxlen=0)
+        deque(self._convert_graph(branch, live(branch), inner), maxlen=0)
         return [_looked_up(inner, item.name, f"the {chosen} of {node.name!r}") for item in branch.output]
 
     def _schema(self, node: NodeProto) -> defs.OpSchema:
@@ -201,15 +202,23 @@ def _looked_up(scope: Scope, name: str, user: str) -> Converted:
         raise ValueError(f"the model is broken: {user} uses {name!r}, which nothing before it computes") from None
 
 
-def live(graph: GraphProto) -> tuple[list[NodeProto], set[str]]:
-    """The nodes that the graph's outputs need, in their order, and the names that these nodes and outputs use."""
+@attrs.frozen
+class Live:
+    """What a graph's outputs need: nodes, in their order, and the names that these and the outputs use."""
+
+    nodes: Sequence[NodeProto]
+    names: set[str]
+
+
+def live(graph: GraphProto) -> Live:
+    """What the graph's outputs need."""
     used = {item.name for item in graph.output}
     nodes: list[NodeProto] = []
     for node in reversed(graph.node):
         if not used.isdisjoint(node.output):
             used.update(filter(None, _used_by(node)))
             nodes.append(node)
-    return nodes[::-1], used
+    return Live(nodes[::-1], used)
 
 
 def _used_by(node: NodeProto) -> Iterator[str]:

@@ -149,19 +149,24 @@ async def load_model(
             raise TypeError("create_session(): free_dimensions and input_values are for ONNX models, not for a graph")
         await trio.lowlevel.checkpoint()
         return BuiltGraph(model)
+    loaded = await trio.to_thread.run_sync(_onnx_model, model)
+    return OnnxSource(loaded, sizes, values)
+
+
+def _onnx_model(model: object) -> OnnxModel:
+    """An ONNX model, which is loaded from a file or bytes; runs in a worker thread, as importing takes its time too."""
     try:
         from webnn_py.onnx_models import OnnxModel  # noqa: PLC0415 - an extra, imported when a model needs it
     except ImportError as error:
         raise ImportError(f"create_session(): ONNX models need the extra webnn_py[onnx]: {error}") from error
     if isinstance(model, (str, os.PathLike, bytes)):
-        loaded: OnnxModel = await trio.to_thread.run_sync(OnnxModel.load, model)
-        return OnnxSource(loaded, sizes, values)
+        return OnnxModel.load(model)
     if not isinstance(model, OnnxModel):
         raise TypeError(
             f"create_session(): model is {type(model).__name__}; it must be the path or the bytes of an ONNX model, an "
             "OnnxModel or an MLGraph"
         )
-    return OnnxSource(model, sizes, values)
+    return model
 
 
 def _checked_sizes(free_dimensions: Mapping[str, int]) -> dict[str, int]:
