@@ -30,7 +30,7 @@ async def test_a_captured_run_is_run_again_on_its_tensors_alone(env, x):
             await session.run(feeds, fetches)
     copies = env.statistics().host_copies
     await session.run({"x": source}, {"y": target})
-    await env.device.context.drain()
+    await env.drain()
     assert env.statistics().host_copies == copies
     target.dispose()
     with pytest.raises(InvalidStateError, match=r"run\(\): output 'y', <Tensor .*was disposed of"):

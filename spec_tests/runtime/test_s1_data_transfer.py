@@ -134,7 +134,7 @@ async def test_s1_9_batches_go_both_ways_and_from_device_to_device(env, data_typ
     back = [Tensor(np.zeros_like(array)) for array in arrays]
     await env.copy_tensors([Tensor(array) for array in arrays], there)
     await env.copy_tensors(there, further)
-    await env.device.context.drain()
+    await env.drain()
     assert env.statistics().host_copies == 3
     await env.copy_tensors(further, back)
     for array, tensor in zip(arrays, back, strict=True):
@@ -212,7 +212,7 @@ async def test_s1_11_a_tensor_is_cleared_where_it_lies(env, data_type):
     for item in (tensor, host):
         await env.zero(item)
         np.testing.assert_array_equal(await item.get_data(), array * 0)
-    await env.device.context.drain()
+    await env.drain()
     assert env.statistics().host_copies == 2, "one there, one back"
     dispose(tensor)
 
@@ -302,7 +302,7 @@ async def test_s1_15_failures_are_raised_and_leave_nothing_behind(env, x, monkey
         patch.setattr(backend, "allocate", allocate)
         with pytest.raises(UnknownError, match="there is none left"):
             await env.create_tensor(x)
-    await env.device.context.drain()
+    await env.drain()
     assert live(env.statistics()) == before
     np.testing.assert_array_equal(await tensor.get_data(release=True), x)
 
@@ -328,7 +328,7 @@ async def test_s1_17_tensors_are_cast_on_the_device(env):
     again = await env.cast(integers, "float32")
     out = await env.create_tensor(data_type="int32", dims=[4])
     assert await env.cast(tensor, "int32", out=out) is out
-    await env.device.context.drain()
+    await env.drain()
     assert env.statistics().host_copies == 1
     for result, wanted in ((integers, "int32"), (halves, "float16"), (again, "float32"), (out, "int32")):
         data = await result.get_data()

@@ -33,7 +33,7 @@ async def test_s3_2_an_input_lies_in_the_users_gpu_buffer(gpu_env, shared_gpu, x
     tensor = Tensor.from_gpu_buffer(buffer, data_type="float32", dims=[2, 3])
     async with await gpu_env.create_session(add(), preferred_output_location="gpu-buffer") as session:
         results = await session.run({"x": tensor})
-        await gpu_env.device.context.drain()
+        await gpu_env.drain()
         assert gpu_env.statistics().host_copies == 0
         np.testing.assert_array_equal(await results["y"].get_data(release=True), x + 1)
     tensor.dispose()
@@ -47,7 +47,7 @@ async def test_s3_3_an_output_lands_in_the_users_gpu_buffer(gpu_env, shared_gpu,
     async with await gpu_env.create_session(add()) as session:
         results = await session.run({"x": x}, {"y": tensor})
         assert results["y"] is tensor
-        await gpu_env.device.context.drain()
+        await gpu_env.drain()
         np.testing.assert_array_equal(
             np.frombuffer(shared_gpu.queue.read_buffer(buffer, 0, 24), np.float32), x.ravel() + 1
         )
@@ -69,7 +69,7 @@ async def test_s3_4_all_outputs_stay_on_the_device_if_asked_for(env, x):
     async with await env.create_session(sum_and_difference(), preferred_output_location="gpu-buffer") as session:
         results = await session.run({"a": x, "b": x})
         assert {name: tensor.location for name, tensor in results.items()} == {"s": "gpu-buffer", "d": "gpu-buffer"}
-        await env.device.context.drain()
+        await env.drain()
         assert env.statistics().host_copies == 2
         np.testing.assert_array_equal(await results["s"].get_data(release=True), x + x)
         np.testing.assert_array_equal(await results["d"].get_data(release=True), x - x)
@@ -88,7 +88,7 @@ async def test_s3_5_some_outputs_stay_on_the_device_if_asked_for(env, x):
 async def test_s3_6_the_gpu_buffer_of_a_tensor_is_its_memory(gpu_env, shared_gpu, x):
     async with await gpu_env.create_session(add(), preferred_output_location="gpu-buffer") as session:
         tensor = (await session.run({"x": x}))["y"]
-        await gpu_env.device.context.drain()
+        await gpu_env.drain()
         assert isinstance(tensor.gpu_buffer, wgpu.GPUBuffer)
         assert tensor.gpu_buffer is tensor.gpu_buffer
         read = shared_gpu.queue.read_buffer(tensor.gpu_buffer, 0, 24)
@@ -126,7 +126,7 @@ async def test_s3_8_get_data_downloads_and_releases_if_asked_for(env, x):
     assert live(env.statistics())[0] == 1
     np.testing.assert_array_equal(await tensor.get_data(release=True), x)
     assert tensor.disposed
-    await env.device.context.drain()
+    await env.drain()
     assert live(env.statistics()) == (0, 0)
     with pytest.raises(InvalidStateError, match=r"get_data\(\): <Tensor .*was disposed of"):
         await tensor.get_data()
@@ -193,13 +193,13 @@ async def test_s3_11_outputs_on_the_device_are_their_users_and_the_rest_is_the_s
 
 async def test_s3_11_a_tensor_that_nobody_disposed_of_is_let_go_with_a_warning(env, x):
     tensor = await env.create_tensor(x)
-    await env.device.context.drain()
+    await env.drain()
     kept = [tensor]
     del tensor
     with pytest.warns(ResourceWarning, match=r"<Tensor float32 \[2, 3\] gpu-buffer> was never disposed of"):
         kept.clear()
     await trio.testing.wait_all_tasks_blocked()
-    await env.device.context.drain()
+    await env.drain()
     assert live(env.statistics()) == (0, 0)
 
 
@@ -207,13 +207,13 @@ async def test_s3_13_an_output_feeds_the_next_run_and_other_sessions(env, x):
     one = await env.create_session(add(1), preferred_output_location="gpu-buffer")
     ten = await env.create_session(add(10), preferred_output_location="gpu-buffer")
     tensor = (await one.run({"x": x}))["y"]
-    await env.device.context.drain()
+    await env.drain()
     copies = env.statistics().host_copies
     for session in (one, ten, one, ten):
         following = (await session.run({"x": tensor}))["y"]
         tensor.dispose()
         tensor = following
-    await env.device.context.drain()
+    await env.drain()
     assert env.statistics().host_copies == copies
     np.testing.assert_array_equal(await tensor.get_data(release=True), x + 23)
     await one.release()
@@ -225,12 +225,12 @@ async def test_s3_14_bound_runs_copy_nothing_between_host_and_device(env, x):
     target = await env.create_tensor(data_type="float32", dims=[2, 3])
     async with await env.create_session(add()) as session:
         await session.run({"x": source}, {"y": target})
-        await env.device.context.drain()
+        await env.drain()
         before = env.statistics()
         for number in range(10):
             pair = (source, target) if number % 2 else (target, source)
             await session.run({"x": pair[0]}, {"y": pair[1]})
-        await env.device.context.drain()
+        await env.drain()
         assert env.statistics() == before
         np.testing.assert_array_equal(await target.get_data(release=True), x + 11)
         assert env.statistics().host_copies == before.host_copies + 1
@@ -262,7 +262,7 @@ async def test_s3_15_a_list_of_names_fetches_these(env, x):
         for names in (["d"], ("s",), ["d", "s"], []):
             copies = env.statistics().host_copies
             results = await session.run({"a": x, "b": x}, names)
-            await env.device.context.drain()
+            await env.drain()
             assert sorted(results) == sorted(names)
             assert env.statistics().host_copies == copies + 2 + len(names), "only what is fetched is read"
 

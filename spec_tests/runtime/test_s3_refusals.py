@@ -78,7 +78,7 @@ async def test_s3_16_what_does_not_fit_is_refused_and_changes_nothing(env, x):
     session = await env.create_session(sum_and_difference())
     cases, tensors = await refusals(env, x)
     await session.run({"a": x, "b": x})
-    await env.device.context.drain()
+    await env.drain()
     before = env.statistics(), env.device.context.device_timeline.statistics().done
     for name, (feeds, fetches, kind, words) in cases.items():
         with pytest.raises(kind, match=rf"run\(\): .*{words}"):

@@ -41,6 +41,27 @@ async def test_a_model_comes_as_bytes_path_or_loaded(env, tmp_path, kind, x):
         np.testing.assert_array_equal((await session.run({"x": x}))["y"].data, x + 1)
 
 
+async def test_a_graph_is_built_on_the_device_that_the_environment_opens(env, x):
+    device = await env.open_device()
+    assert device is env.device
+    graph = await built(device.context)
+    async with await env.create_session(graph) as session:
+        np.testing.assert_array_equal((await session.run({"x": x}))["y"].data, x + 1)
+        assert await env.open_device() is device
+    assert env.device is device
+    graph.destroy()
+
+
+async def test_draining_waits_for_the_device(env, x):
+    await env.drain()
+    assert env.device is None
+    async with await env.create_session(add(), preferred_output_location="gpu-buffer") as session:
+        result = (await session.run({"x": x}))["y"]
+        await env.drain()
+        assert env.device.context.device_timeline.queued_operations == 0
+        result.dispose()
+
+
 async def test_what_is_no_model_is_refused_and_leaves_nothing(env, tmp_path):
     with pytest.raises(TypeError, match=r"create_session\(\): model is int; it must be the path or the bytes"):
         await env.create_session(1)

@@ -138,7 +138,7 @@ async def test_a_graph_that_cannot_be_compiled_leaves_nothing(env, monkeypatch, 
         patch.setattr(env.device.context._device.backend, "compile", compile_graph)
         with pytest.raises(OperationError, match="no such kernel"):
             await env.create_session(sum_and_difference())
-    await env.device.context.drain()
+    await env.drain()
     assert live(env.statistics()) == before
     assert env.sessions == (first,)
     await first.release()

@@ -88,6 +88,17 @@ class Environment:
         current = self._keeper.current
         return None if current is None else current.record
 
+    async def open_device(self) -> EnvironmentDevice:
+        """The device, which is opened if there is none, for what is not a session's, such as building a graph.
+
+        It then stays until the environment is closed, unless it is lost.
+
+        Raises:
+            NotSupportedError: there is no such device.
+            InvalidStateError: the environment is closed.
+        """
+        return (await self._transfer.opened("open_device")).record
+
     def has_context(self, id: int = DEFAULT_ID) -> bool:
         """Whether the context of this number is open; an environment has number 0 alone.
 
@@ -240,6 +251,14 @@ class Environment:
             InvalidStateError: the environment is closed, a tensor was disposed of, or its device was lost.
         """
         return await self._transfer.cast(tensor, data_type, out)
+
+    async def drain(self) -> None:
+        """Wait until the device has done all that was asked of it; at once when there is none."""
+        current = self._keeper.current
+        if current is None:
+            await trio.lowlevel.checkpoint()
+        else:
+            await current.context.drain()
 
     # --- the end ---------------------------------------------------------------------------------------------
 

@@ -165,8 +165,8 @@ class Tensor:
     def gpu_buffer(self) -> Any:
         """The ``wgpu.GPUBuffer`` of a tensor on WebGPU: the user's own, or a view of ours that shares the memory.
 
-        What the user submits comes before every later call of the API. To submit behind earlier ones, await the
-        context's ``drain()``. A view of ours is usable until the tensor is disposed of.
+        What the user submits comes before every later call of the API. To submit behind earlier ones, await
+        :meth:`Environment.drain`. A view of ours is usable until the tensor is disposed of.
 
         Raises:
             InvalidStateError: it lies on the host, or was disposed of.
@@ -190,7 +190,7 @@ class Tensor:
 
     # --- data ------------------------------------------------------------------------------------------------
 
-    async def get_data(self, *, release: bool = False) -> HostArray:
+    async def get_data(self, release: bool = False) -> HostArray:  # noqa: FBT001, FBT002 - as in ONNX Runtime
         """The data as an array: of a tensor on the host its own, else a copy that the caller owns.
 
         Args:
