@@ -169,45 +169,47 @@ def _target(what: str, target: object) -> Feed:
     return target.data if target.location == "cpu" else target
 
 
-def check_targets(
-    feeds: Mapping[str, Feed], targets: Mapping[str, Feed], descriptors: Mapping[str, MLOperandDescriptor]
-) -> None:
+def check_targets(targets: Mapping[str, Feed], descriptors: Mapping[str, MLOperandDescriptor]) -> None:
     """Check where outputs go, now that their shapes are known.
 
     Raises:
-        TypeError: a data type or a shape is not the output's, an array cannot be written, or a place is given twice.
+        TypeError: a data type or a shape is not the output's, or an array cannot be written.
     """
     for name, target in targets.items():
-        what, descriptor = f"output {name!r}", descriptors[name]
+        descriptor = descriptors[name]
         if isinstance(target, Tensor):
-            if target.data_type != descriptor.data_type or target.dims != descriptor.shape:
-                raise _wrong(what, f"{target.data_type} {list(target.dims)}", str(descriptor))
+            if target._descriptor != descriptor:
+                raise _wrong(f"output {name!r}", str(target._descriptor), str(descriptor))
             continue
         if target.dtype != _DTYPES[descriptor.data_type] or target.shape != descriptor.shape:
-            raise _wrong(what, f"{target.dtype} {list(target.shape)}", str(descriptor))
+            raise _wrong(f"output {name!r}", f"{target.dtype} {list(target.shape)}", str(descriptor))
         if not target.flags.writeable or not target.flags.c_contiguous:
             flaw = "not contiguous" if target.flags.writeable else "read-only"
-            raise _wrong(what, f"an array that is {flaw}", "writable and C-contiguous")
-    used: list[tuple[str, Feed]] = [(f"input {name!r}", feed) for name, feed in feeds.items()]
-    for name, target in targets.items():
-        for other, feed in used:
-            if _overlap(target, feed):
-                raise TypeError(f"run(): output {name!r} lies where {other} does; each needs a place of its own")
-        used.append((f"output {name!r}", target))
+            raise _wrong(f"output {name!r}", f"an array that is {flaw}", "writable and C-contiguous")
 
 
-def check_device_feeds(feeds: Mapping[str, Feed]) -> None:
-    """Refuse one tensor for two inputs.
+def check_distinct(feeds: Mapping[str, Feed], targets: Mapping[str, Feed]) -> None:
+    """Refuse one place for two things; only arrays that are read may be given twice.
 
     Raises:
-        TypeError: there is one.
+        TypeError: a tensor is given twice, or an output lies where something else does.
     """
     tensors: dict[int, str] = {}
-    for name, feed in feeds.items():
-        if isinstance(feed, Tensor):
-            other = tensors.setdefault(id(feed), name)
-            if other != name:
-                raise TypeError(f"run(): inputs {other!r} and {name!r} are one tensor; each needs a tensor of its own")
+    arrays: list[tuple[str, HostArray]] = []
+    for kind, places in (("input", feeds), ("output", targets)):
+        for name, place in places.items():
+            if isinstance(place, Tensor):
+                other = tensors.setdefault(place._identity, f"{kind} {name!r}")
+                if other != f"{kind} {name!r}":
+                    raise TypeError(f"run(): {kind} {name!r} is the same tensor as {other}; each needs one of its own")
+            elif targets:
+                if kind == "output":
+                    for other, array in arrays:
+                        if np.may_share_memory(place, array):
+                            raise TypeError(
+                                f"run(): output {name!r} lies where {other} does; each needs a place of its own"
+                            )
+                arrays.append((f"{kind} {name!r}", place))
 
 
 def check_places(what: str, places: Mapping[str, Feed], opened: OpenContext) -> None:
@@ -221,14 +223,6 @@ def check_places(what: str, places: Mapping[str, Feed], opened: OpenContext) -> 
     for name, place in places.items():
         if isinstance(place, Tensor):
             place._buffer_on(opened, "run", f"{what} {name!r}")
-
-
-def _overlap(one: Feed, other: Feed) -> bool:
-    if isinstance(one, Tensor) and isinstance(other, Tensor):
-        return one is other or (one._gpu_buffer is not None and one._gpu_buffer is other._gpu_buffer)
-    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
-        return np.may_share_memory(one, other)
-    return False
 
 
 def _wrong(what: str, given: str, allowed: str) -> TypeError:

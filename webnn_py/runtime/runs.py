@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.runtime.bindings import Feed, Fetches, check_device_feeds, check_places, check_targets
+from webnn_py.runtime.bindings import Feed, Fetches, check_distinct, check_places, check_targets
 from webnn_py.runtime.contexts import OpenContext, received
 from webnn_py.runtime.tensor import Tensor
 from webnn_py.script.buffer import MLBuffer
@@ -93,12 +93,11 @@ class Plan:
             TypeError: a place does not fit, or is given twice, or lies on another device.
             NotSupportedError: a place is a GPU buffer, and the device has none.
         """
-        check_device_feeds(request.feeds)
-        check_places("input", request.feeds, opened)
         targets = request.fetches.targets
-        if targets:
-            check_targets(request.feeds, targets, self.graph.output_descriptors)
-            check_places("output", targets, opened)
+        check_targets(targets, self.graph.output_descriptors)
+        check_distinct(request.feeds, targets)
+        check_places("input", request.feeds, opened)
+        check_places("output", targets, opened)
 
     def enqueue(self, opened: OpenContext, request: Request, fresh: Mapping[str, MLBuffer]) -> Enqueued:
         """Write, dispatch and read: all of it is enqueued before this returns."""

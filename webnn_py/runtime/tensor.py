@@ -290,6 +290,11 @@ class Tensor:
 
     # --- checks ----------------------------------------------------------------------------------------------
 
+    @property
+    def _identity(self) -> int:
+        """Tells the memory of a tensor on the device from that of others that live."""
+        return id(self if self._gpu_buffer is None else self._gpu_buffer)
+
     def _check_alive(self, method: str, when: str = "") -> None:
         if self._disposed:
             call = method if method in {"data", "gpu_buffer"} else f"{method}()"
