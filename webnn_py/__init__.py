@@ -2,6 +2,7 @@
 
 The layers, each of which uses only those below it::
 
+    runtime          environments, sessions and tensors, by the public API alone
     onnx_models      ONNX files into MLGraphBuilder                       (extra: onnx)
     script           what runs in your task: check, copy, enqueue, hand out a promise
     timelines        the script timeline and the device timeline, and MLPromise
