@@ -167,5 +167,5 @@ async def test_sequences_are_refused(context):
         w=X,
         i=np.array(0),
     )
-    with pytest.raises(UnsupportedModelError, match=r"SequenceConstruct.*something other than tensors"):
+    with pytest.raises(UnsupportedModelError, match=r"SequenceConstruct.*the operator is not supported"):
         drawn(context, model)

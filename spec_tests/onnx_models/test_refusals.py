@@ -184,7 +184,7 @@ REFUSALS = [
     (case("Reshape", 14, X, X[0], known=[1]), "input shape is float32 [3, 4]; it must be a list of integers"),
     (case("Squeeze", 13, X, given(1), known=[1]), "axes is [1]; it must be axes of size 1 of [2, 3, 4]"),
     (
-        case("Split", 18, X, axis=2, num_outputs=3),
+        case("Split", 18, X, axis=2, num_outputs=3, outputs=3),
         "attribute num_outputs is 3; it must be such that 4 elements fill as many",
     ),
     (case("Pad", 13, X, given(*[-1] * 6), known=[1], mode="edge"), "it must be at least 0 in the mode edge"),
@@ -218,7 +218,7 @@ REFUSALS = [
     ),
     (case("InstanceNormalization", 6, X[0], X[0, 0], X[0, 0]), "the rank of the input is 2; it must be at least 3"),
     (case("Relu", 14, X, X), "input X is given; it is not supported"),
-    (case("Trilu", 14, X, given(1, 2), known=[1]), "input k is int64 [2]; it must be a single number"),
+    (case("Trilu", 14, X, given(1, 2), known=[1]), "input k is int64 [2]; it must be a single integer"),
     (
         case("Resize", 13, IMAGE, None, given(1, 1, 2, 2), known=[2]),
         "input scales is int64 [4]; it must be a list of n",

@@ -40,6 +40,17 @@ def scalar(name: str, value: StaticValue) -> int | float:
     return number
 
 
+def integer(name: str, value: StaticValue) -> int:
+    """A static single integer.
+
+    Raises:
+        Refused: it is something else.
+    """
+    if value.size != 1 or value.dtype.kind not in "iu":
+        refuse(name, f"{value.dtype.name} {list(value.shape)}", "a single integer")
+    return int(value.item())
+
+
 def counted(axis: int, rank: int, name: str = "axis") -> int:
     """An axis counted from the first; ONNX counts negative ones from the last.
 
@@ -58,6 +69,8 @@ def counted_all(axes: Iterable[int], rank: int) -> tuple[int, ...]:
         Refused: one is not there, or is given twice.
     """
     given = tuple(axes)
+    if len(given) > rank:
+        refuse("the number of axes", len(given), f"at most {rank}, that of the dimensions")
     result = tuple(counted(axis, rank, f"axes {list(given)}: {axis}") for axis in given)
     if len(set(result)) != len(result):
         refuse("axes", given, "without duplicates")

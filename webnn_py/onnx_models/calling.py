@@ -2,11 +2,13 @@
 
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from onnx import AttributeProto, NodeProto, defs, helper
 
 from webnn_py.onnx_models.conversion_context import ConversionContext, Value
+from webnn_py.onnx_models.problems import shortened, worded
 from webnn_py.onnx_models.table import InputParameter, Rule
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import Refused, refuse
@@ -49,6 +51,8 @@ def _inputs(
     rule: Rule, schema: defs.OpSchema, values: Sequence[Value | None], context: ConversionContext
 ) -> Iterator[Value | None]:
     names = [formal.name for formal in schema.inputs]
+    if rule.variadic is not None and len(values) < schema.min_input:
+        raise Refused(f"it has {len(values)} inputs; it must have at least {schema.min_input}")
     for index in range(max(len(values), len(rule.inputs))):
         subject = f"input {names[min(index, len(names) - 1)]}"
         value = values[index] if index < len(values) else None
@@ -71,6 +75,23 @@ def _argument(subject: str, parameter: InputParameter, value: Value | None, cont
     return value
 
 
+def check_attributes(schema: defs.OpSchema, node: NodeProto) -> None:
+    """Refuse attributes of another type than the operator's, and such that are given twice.
+
+    Raises:
+        Refused: there is one.
+    """
+    seen: set[str] = set()
+    for item in node.attribute:
+        declared: Any = schema.attributes[item.name].type if item.name in schema.attributes else None
+        if declared is not None and item.type != declared.value:
+            given = AttributeProto.AttributeType.Name(item.type)
+            raise Refused(f"attribute {item.name} is of the type {given}; it must be of the type {declared.name}")
+        if item.name in seen:
+            raise Refused(f"attribute {worded(item.name)} is given twice")
+        seen.add(item.name)
+
+
 def _attributes(rule: Rule, schema: defs.OpSchema, node: NodeProto) -> dict[str, object]:
     """The attributes that the rule names; the others are refused where they are not their defaults.
 
@@ -81,10 +102,10 @@ def _attributes(rule: Rule, schema: defs.OpSchema, node: NodeProto) -> dict[str,
     defaults = dict(_defaults(schema.attributes))
     for name, value in given.items():
         if name not in schema.attributes:
-            raise Refused(f"attribute {name} is {value!r}; the operator has no such attribute")
+            raise Refused(f"attribute {shortened(name)} is {worded(value)}; the operator has no such attribute")
         if name not in rule.attributes and (name not in defaults or value != defaults[name]):
             only = f"only its default, {defaults[name]!r}, is" if name in defaults else "it is not"
-            raise Refused(f"attribute {name} is {value!r}; {only} supported")
+            raise Refused(f"attribute {name} is {worded(value)}; {only} supported")
     arguments = {**rule.attributes, **{name: defaults[name] for name in rule.attributes if name in defaults}}
     arguments.update((name, given[name]) for name in rule.attributes if name in given)
     for name, value in arguments.items():
@@ -104,7 +125,14 @@ def _attribute_value(attribute: AttributeProto) -> object:
         raise Refused(f"attribute {attribute.name} refers to an attribute of a function, which is not supported here")
     value = helper.get_attribute_value(attribute)
     if isinstance(value, bytes):
-        return value.decode()
+        return _text(attribute, value)
     if attribute.type in (AttributeProto.INTS, AttributeProto.FLOATS, AttributeProto.STRINGS):
-        return tuple(item.decode() if isinstance(item, bytes) else item for item in value)
+        return tuple(_text(attribute, item) if isinstance(item, bytes) else item for item in value)
     return value
+
+
+def _text(attribute: AttributeProto, value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError as error:
+        raise Refused(f"attribute {attribute.name} is {worded(value)}, which is not UTF-8") from error

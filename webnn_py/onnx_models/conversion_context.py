@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.onnx_models.limits import Expenses
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import Refused
@@ -38,12 +39,21 @@ class ConversionContext(OperatorMethods):
         label: the node's name.
         wanted: for each output of the node, whether somebody uses it.
         constants: what :meth:`operand` made so far in this conversion.
+        expenses: what the model has cost so far.
     """
 
-    def __init__(self, builder: MLGraphBuilder, label: str, wanted: Sequence[bool], constants: Constants) -> None:
+    def __init__(
+        self,
+        builder: MLGraphBuilder,
+        label: str,
+        wanted: Sequence[bool],
+        constants: Constants,
+        expenses: Expenses,
+    ) -> None:
         self._builder = builder
         self._label = label
         self._constants = constants
+        self._expenses = expenses
         self.wanted = tuple(wanted)
 
     def _append(self, operator: Operator[..., Any], args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
@@ -78,4 +88,15 @@ class ConversionContext(OperatorMethods):
 
     def number(self, value: float, like: MLOperand) -> MLOperand:
         """A scalar constant of the data type of ``like``."""
-        return self._builder.constant(value, data_type=like.data_type)
+        try:
+            return self._builder.constant(value, data_type=like.data_type)
+        except TypeError as error:
+            raise Refused(str(error)) from error
+
+    def reserve(self, bytes_: int) -> None:
+        """Before a rule computes a large value from small ones: spend what it takes.
+
+        Raises:
+            Refused: so many bytes are not left.
+        """
+        self._expenses.add_bytes(bytes_)

@@ -8,33 +8,96 @@ from onnx import NodeProto, ValueInfoProto, helper
 from onnx.reference import ReferenceEvaluator
 
 from webnn_py.onnx_models.conversion_context import StaticValue
+from webnn_py.onnx_models.folding_costs import COSTS, FoldedNode
+from webnn_py.onnx_models.limits import Expenses
+from webnn_py.onnx_models.problems import shortened
+from webnn_py.onnx_models.tensors import tensor_array
 from webnn_py.operators.rules import Refused
 
-NOT_CONSTANT: Final = frozenset(
-    {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
-)
-"""Operators that give something else each time."""
+CONSTANT: Final = "Constant"
+FOLDED: Final = frozenset({CONSTANT, *COSTS})
+"""The operators that are computed while building."""
+
+UNCHANGED: Final = frozenset({"Identity"})
+"""Of those, the ones that give their input."""
 
 
-def fold(node: NodeProto, inputs: Sequence[StaticValue | None], opsets: Mapping[str, int]) -> list[StaticValue | None]:
+BY_RULE_BEFORE: Final = {"DequantizeLinear": 19}
+"""Operators that the reference implementation has from a version on; older ones are converted by their rules."""
+
+
+def is_folded(operator: str, version: int) -> bool:
+    """Whether a version of an operator is computed while building, when all its inputs are known."""
+    return operator in FOLDED and version >= BY_RULE_BEFORE.get(operator, 1)
+
+
+def fold(
+    node: NodeProto, inputs: Sequence[StaticValue | None], opsets: Mapping[str, int], expenses: Expenses
+) -> list[StaticValue | None]:
     """Compute a node.
 
     Returns:
         Its outputs; None for those without a name.
 
     Raises:
-        Refused: the reference implementation cannot compute it.
+        Refused: the reference implementation cannot compute it, or it costs more than is left.
     """
+    for value in inputs:
+        if value is not None and value.dtype.kind in "OSU":
+            raise Refused("one of its inputs is of strings, which are not supported")
+    try:
+        if node.op_type == CONSTANT:
+            results: Sequence[object] = [_constant(node)]
+        elif node.op_type in UNCHANGED:
+            results = inputs
+        else:
+            _check_cost(node, inputs, expenses)
+            with expenses.timed():
+                results = _computed(node, inputs, opsets)
+    except Refused:
+        raise
+    except Exception as error:  # the implementation raises whatever numpy raises
+        worded = shortened(str(error) or type(error).__name__)
+        raise Refused(f"it cannot be computed while building: {worded}") from error
+    arrays = [np.asarray(result) for result in results if isinstance(result, (np.ndarray, np.generic))]
+    if len(arrays) < len(results) or any(array.dtype.kind in "OSU" for array in arrays):
+        raise Refused("it gives something other than tensors of numbers, which is not supported")
+    known = [value for value in inputs if value is not None]
+    expenses.add_bytes(sum(item.nbytes for item in arrays if not any(np.may_share_memory(item, x) for x in known)))
+    given = dict(zip(filter(None, node.output), arrays, strict=False))
+    if given.keys() < set(filter(None, node.output)):
+        raise Refused(f"it gives {len(arrays)} outputs; {len(node.output)} are named")
+    return [given[name] if name else None for name in node.output]
+
+
+def _check_cost(node: NodeProto, inputs: Sequence[StaticValue | None], expenses: Expenses) -> None:
+    attributes = {item.name: helper.get_attribute_value(item) for item in node.attribute}
+    cost = COSTS[node.op_type](FoldedNode(inputs, attributes, len(node.output)))
+    expenses.check_bytes(cost.bytes)
+    expenses.check_steps(cost.steps)
+
+
+def _constant(node: NodeProto) -> StaticValue:
+    """What a Constant says in the one attribute that it has."""
+    if len(node.attribute) != 1:
+        raise Refused(f"it has {len(node.attribute)} attributes; it must have one, its value")
+    (attribute,) = node.attribute
+    value = helper.get_attribute_value(attribute)
+    match attribute.name:
+        case "value" if attribute.HasField("t"):
+            return tensor_array(attribute.t)
+        case "value_int" | "value_ints":
+            return np.array(value, np.int64)
+        case "value_float" | "value_floats":
+            return np.array(value, np.float32)
+    raise Refused(f"its attribute {attribute.name} is not supported")
+
+
+def _computed(node: NodeProto, inputs: Sequence[StaticValue | None], opsets: Mapping[str, int]) -> Sequence[object]:
     # Of a graph, unlike of a node, the implementation honours the opset.
     used = [ValueInfoProto(name=name) for name in dict.fromkeys(node.input) if name]
     graph = helper.make_graph([node], "folded", used, [ValueInfoProto(name=name) for name in node.output if name])
+    graph.node[0].domain = ""
     named = {name: value for name, value in zip(node.input, inputs, strict=True) if value is not None}
-    try:
-        with np.errstate(all="ignore"):
-            results = ReferenceEvaluator(graph, opsets=dict(opsets)).run(None, named)
-    except Exception as error:
-        raise Refused(f"it cannot be computed while building: {error or type(error).__name__}") from error
-    if not all(isinstance(result, (np.ndarray, np.generic)) for result in results):
-        raise Refused("it gives something other than tensors, which is not supported")
-    given = iter(results)
-    return [np.asarray(next(given)) if name else None for name in node.output]
+    with np.errstate(all="ignore"):
+        return list(ReferenceEvaluator(graph, opsets=dict(opsets)).run(None, named))

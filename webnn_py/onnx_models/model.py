@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import perf_counter
 from types import MappingProxyType
 from typing import Any, Final, Self, final
@@ -12,11 +12,13 @@ import attrs
 import numpy as np
 import onnx
 import trio
-from onnx import inliner
 
 from webnn_py.onnx_models.conversion_context import StaticValue
 from webnn_py.onnx_models.element_types import data_type_name, type_name
-from webnn_py.onnx_models.model_conversion import Live, ModelConversion, live
+from webnn_py.onnx_models.functions import functions_of
+from webnn_py.onnx_models.limits import Expenses, ModelLimits
+from webnn_py.onnx_models.model_conversion import Live, ModelConversion, live_of
+from webnn_py.onnx_models.reading import read_model
 from webnn_py.operators.operand import MLOperand
 from webnn_py.script.builder import MLGraphBuilder
 
@@ -51,6 +53,8 @@ class OnnxModel:
     """
 
     _proto: onnx.ModelProto
+    _size: int
+    _limits: ModelLimits
     _live: Live
     inputs: Mapping[str, TensorInfo]
     outputs: Mapping[str, TensorInfo]
@@ -59,32 +63,25 @@ class OnnxModel:
         raise TypeError("OnnxModel has no public constructor; use OnnxModel.load()")
 
     @classmethod
-    def load(cls, source: str | os.PathLike[str] | bytes) -> Self:
-        """Load a model.
+    def load(cls, source: str | os.PathLike[str] | bytes, *, limits: ModelLimits | None = None) -> Self:
+        """Load a model, which may come from anybody.
 
         Args:
-            source: the path of a file, external data beside it; or the bytes of a file that has all its data inside.
+            source: the path of a file, with external data in files of its folder; or the bytes of a file that has all
+                its data inside: then no file is read.
+            limits: what the model may cost while it is loaded and converted; by default, ``ModelLimits()``.
 
         Raises:
-            ValueError: that is no ONNX model.
-            OSError: the file cannot be read.
+            InvalidModelError: that is no ONNX model, or a malformed one.
+            UnsupportedModelError: the model costs more than the limits allow.
+            OSError: a file cannot be read.
         """
-        shown = f"the {len(source)} bytes given" if isinstance(source, bytes) else os.fspath(source)
-        try:
-            proto = onnx.load_model_from_string(source) if isinstance(source, bytes) else onnx.load(source)
-        except OSError:
-            raise
-        except Exception as error:
-            raise ValueError(f"{shown} cannot be read as an ONNX model: {error}") from error
-        # Almost any bytes can be parsed, none at all too; what no model can do without tells models apart.
-        if not proto.opset_import or not proto.graph.output:
-            raise ValueError(f"{shown} is no ONNX model: it has no operator set or no outputs")
-        if isinstance(source, bytes) and any(item.external_data for item in proto.graph.initializer):
-            raise ValueError(f"{shown} refer to data in other files; load the model by its path")
+        limits = ModelLimits() if limits is None else limits
+        read = read_model(source, limits)
         self = cls.__new__(cls)
-        self._proto = inliner.inline_local_functions(proto) if proto.functions else proto
-        graph = self._proto.graph
-        self._live = live(graph)
+        self._proto, self._size, self._limits = read.proto, read.size, limits
+        graph = read.proto.graph
+        self._live = live_of(graph)
         own_value = {item.name for item in graph.initializer}
         self.inputs = _tensor_infos(item for item in graph.input if item.name not in own_value)
         self.outputs = _tensor_infos(graph.output)
@@ -107,10 +104,12 @@ class OnnxModel:
             The model's outputs by name, ready for :meth:`MLGraphBuilder.build`.
 
         Raises:
-            UnsupportedModelError: WebNN, or this importer, cannot do something that the model asks for.
+            UnsupportedModelError: WebNN, or this importer, cannot do something that the model asks for; or it costs
+                more than the limits allow.
+            InvalidModelError: the model is malformed in a way that only converting it shows.
             ValueError: the shapes or values do not fit the model's inputs.
         """
-        steps = self._conversion(builder, input_shapes, input_values)
+        steps = self._begin(builder, input_shapes, input_values).outputs_of(self._proto.graph, self._live)
         while True:
             try:
                 next(steps)
@@ -134,41 +133,45 @@ class OnnxModel:
             builder: as for :meth:`convert`, which also has what is returned and raised.
             input_shapes: likewise.
             input_values: likewise.
-            progress: is called at each pause and at the end with the number of nodes that are converted, and of all.
+            progress: is called at each pause and at the end with the number of nodes that are converted, and of all
+                that are known: those of a function, or a branch, when it is come to.
         """
-        steps = self._conversion(builder, input_shapes, input_values)
-        total = 0
+        conversion = self._begin(builder, input_shapes, input_values)
+        steps = conversion.outputs_of(self._proto.graph, self._live)
         since = perf_counter()
         while True:
             try:
-                left = next(steps)
+                next(steps)
             except StopIteration as end:
                 outputs: dict[str, MLOperand] = end.value
                 break
-            total = max(total, left)
             if perf_counter() - since > STEP_SECONDS:
                 if progress is not None:
-                    progress(total - left, total)
+                    progress(conversion.done, conversion.total)
                 await trio.lowlevel.checkpoint()
                 since = perf_counter()
         if progress is not None:
-            progress(total, total)
+            progress(conversion.done, conversion.total)
         await trio.lowlevel.checkpoint()
         return outputs
 
-    def _conversion(
+    def _begin(
         self,
         builder: MLGraphBuilder,
         input_shapes: Mapping[str, Sequence[int]] | None,
         input_values: Mapping[str, StaticValue] | None,
-    ) -> Generator[int, None, dict[str, MLOperand]]:
-        """The conversion, step by step: yields how many nodes are left."""
+    ) -> ModelConversion:
+        """A conversion that has the inputs, and nothing else yet."""
         shapes, values = dict(input_shapes or {}), dict(input_values or {})
         self._check_names("input_shapes", shapes)
         self._check_names("input_values", values)
-        graph = self._proto.graph
-        conversion = ModelConversion(builder, {item.domain: item.version for item in self._proto.opset_import})
-        for item in graph.input:
+        conversion = ModelConversion(
+            builder,
+            {item.domain: item.version for item in self._proto.opset_import},
+            functions_of(self._proto),
+            Expenses(self._limits, self._size),
+        )
+        for item in self._proto.graph.input:
             name, element_type = item.name, item.type.tensor_type.elem_type
             if name not in self.inputs or name not in self._live.names:
                 continue
@@ -176,7 +179,7 @@ class OnnxModel:
                 conversion.bind(name, self._checked_value(name, values[name], element_type))
             else:
                 conversion.add_input(name, element_type, self._checked_shape(name, shapes.get(name)))
-        return (yield from conversion.outputs_of(graph, self._live))
+        return conversion
 
     def _check_names(self, argument: str, given: Mapping[str, object]) -> None:
         unknown = given.keys() - self.inputs.keys()

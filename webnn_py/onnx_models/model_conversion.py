@@ -2,39 +2,91 @@
 
 from __future__ import annotations
 
-from collections import ChainMap, deque
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 import attrs
 import numpy as np
-from onnx import AttributeProto, GraphProto, NodeProto, defs, helper, numpy_helper
+from onnx import AttributeProto, GraphProto, NodeProto, SparseTensorProto, TensorProto, defs
 
 from webnn_py.graph import Output
-from webnn_py.onnx_models.calling import call
+from webnn_py.onnx_models.calling import call, check_attributes
 from webnn_py.onnx_models.conversion_context import Constants, ConversionContext, StaticValue, Value
 from webnn_py.onnx_models.element_types import webnn_data_type
-from webnn_py.onnx_models.folding import NOT_CONSTANT, fold
-from webnn_py.onnx_models.problems import Problem, UnsupportedModelError
+from webnn_py.onnx_models.folding import fold, is_folded
+from webnn_py.onnx_models.functions import (
+    OWN_DOMAINS,
+    Functions,
+    call_attributes,
+    called_name,
+    inner_graphs,
+    with_attributes,
+)
+from webnn_py.onnx_models.limits import Expenses
+from webnn_py.onnx_models.problems import (
+    InvalidModelError,
+    Problem,
+    UnsupportedModelError,
+    node_name,
+    shortened,
+    worded,
+)
 from webnn_py.onnx_models.registry import RULES
+from webnn_py.onnx_models.tensors import tensor_array
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import Refused
 from webnn_py.script.builder import MLGraphBuilder
-
-OWN_DOMAINS: Final = ("", "ai.onnx")
-"""The names of ONNX's own domain of operators."""
 
 
 class _Missing(Enum):
     MISSING = "missing"
 
 
+LONGEST_PREFIX: Final = 100
+"""Of a label, what stands before a node's own name."""
+
 MISSING: Final = _Missing.MISSING
 """A value that could not be converted: its node is among the problems, or needs another missing value."""
 
-Converted = Value | Literal[_Missing.MISSING]
+Converted = Value | Literal[_Missing.MISSING] | None
+"""A value, or none where a function's input is absent at its call."""
+
 Scope = ChainMap[str, Converted]
+
+ResultT = TypeVar("ResultT")
+Steps = Generator[None, None, ResultT]
+"""Something that is done in steps, between which other things may be done."""
+
+
+@attrs.frozen
+class Live:
+    """What outputs need: nodes, in their order, and the names that these and the outputs use."""
+
+    nodes: Sequence[NodeProto]
+    names: set[str]
+
+
+@attrs.frozen
+class Surroundings:
+    """What nodes see: those of the model's graph, of a branch, or of a function's body at one call.
+
+    Attributes:
+        scope: values by name.
+        opsets: the version of each operator set, by domain.
+        attributes: what attributes of the nodes may refer to: the call's, in a function's body.
+        prefix: what stands before the nodes' names in messages and labels: the call's name, in a function's body.
+    """
+
+    scope: Scope
+    opsets: Mapping[str, int]
+    attributes: Mapping[str, AttributeProto] = attrs.field(factory=dict)
+    prefix: str = ""
+
+    def of_branch(self) -> Surroundings:
+        """What the nodes of an inner graph see: the same, besides their own."""
+        return attrs.evolve(self, scope=self.scope.new_child())
 
 
 class ModelConversion:
@@ -43,14 +95,26 @@ class ModelConversion:
     Args:
         builder: what to build with.
         opsets: the version of each operator set, by domain.
+        functions: the model's own functions, by name.
+        expenses: what the model has cost so far.
+
+    Attributes:
+        done: how many nodes are converted, those of functions and branches included.
+        total: how many there are, as far as is known.
     """
 
-    def __init__(self, builder: MLGraphBuilder, opsets: Mapping[str, int]) -> None:
+    def __init__(
+        self, builder: MLGraphBuilder, opsets: Mapping[str, int], functions: Functions, expenses: Expenses
+    ) -> None:
         self._builder = builder
-        self._opsets = {"" if domain in OWN_DOMAINS else domain: version for domain, version in opsets.items()}
+        self._functions = functions
+        self._expenses = expenses
         self._problems: list[Problem] = []
         self._scope: Scope = ChainMap()
+        self._top = Surroundings(self._scope, _by_domain(opsets))
         self._constants: Constants = {}
+        self.done = 0
+        self.total = 0
 
     def bind(self, name: str, value: StaticValue) -> None:
         """Give an input of the model a value."""
@@ -61,13 +125,17 @@ class ModelConversion:
         try:
             data_type = webnn_data_type("the data type", element_type)
         except Refused as refused:
-            self._problems.append(Problem(f"input {name!r}", str(refused)))
+            self._problems.append(Problem(f"input {worded(name)}", str(refused)))
             self._scope[name] = MISSING
-        else:
+            return
+        try:
             self._scope[name] = self._builder.input(name, data_type=data_type, shape=shape)
+        except TypeError as error:
+            self._problems.append(Problem(f"input {worded(name)}", shortened(str(error))))
+            self._scope[name] = MISSING
 
-    def outputs_of(self, graph: GraphProto, needed: Live) -> Generator[int, None, dict[str, MLOperand]]:
-        """Convert the model's graph in steps: a generator of the number of nodes that are left.
+    def outputs_of(self, graph: GraphProto, needed: Live) -> Steps[dict[str, MLOperand]]:
+        """Convert the model's graph in steps, one a node.
 
         Returns:
             The outputs, as the generator's value.
@@ -75,17 +143,17 @@ class ModelConversion:
         Raises:
             UnsupportedModelError: with all that cannot be converted.
         """
-        yield from self._convert_graph(graph, needed, self._scope)
+        yield from self._convert_graph(graph, needed, self._top)
         outputs: dict[str, MLOperand] = {}
         for item in graph.output:
             value = _looked_up(self._scope, item.name, "the model")
             if value is MISSING:
                 continue
-            context = ConversionContext(self._builder, item.name, [True], self._constants)
+            context = self._context(item.name, [True])
             try:
-                operand = context.operand(value)
+                operand = context.operand(_present(value))
             except Refused as refused:
-                self._problems.append(Problem(f"output {item.name!r}", str(refused)))
+                self._problems.append(Problem(f"output {worded(item.name)}", shortened(str(refused))))
                 continue
             computed = isinstance(self._builder._values[operand], Output)
             outputs[item.name] = operand if computed else context.identity(operand)
@@ -93,140 +161,226 @@ class ModelConversion:
             raise UnsupportedModelError(self._problems)
         return outputs
 
-    def _convert_graph(self, graph: GraphProto, needed: Live, scope: Scope) -> Iterator[int]:
-        """Convert a graph, the model's own or a branch; yields how many of its nodes are left."""
-        nodes, used = needed.nodes, needed.names
-        for item in graph.initializer:
+    def _context(self, label: str, wanted: Sequence[bool]) -> ConversionContext:
+        return ConversionContext(self._builder, label, wanted, self._constants, self._expenses)
+
+    def _convert_graph(self, graph: GraphProto, needed: Live, seen: Surroundings) -> Steps[None]:
+        self._add_initializers(graph.initializer, graph.sparse_initializer, needed.names, seen.scope)
+        yield from self._convert_nodes(needed, seen)
+
+    def _add_initializers(
+        self,
+        dense: Iterable[TensorProto],
+        sparse: Iterable[SparseTensorProto],
+        used: set[str],
+        scope: Scope,
+    ) -> None:
+        for item in dense:
             if item.name in used:
-                scope[item.name] = numpy_helper.to_array(item)
-        for name in used.intersection(item.values.name for item in graph.sparse_initializer):
-            self._problems.append(Problem(f"initializer {name!r}", "it is sparse; only dense ones are supported"))
+                scope[item.name] = tensor_array(item)
+        for name in used.intersection(item.values.name for item in sparse):
+            reason = "it is sparse; only dense ones are supported"
+            self._problems.append(Problem(f"initializer {worded(name)}", reason))
             scope[name] = MISSING
-        for left in range(len(nodes), 0, -1):
-            node = nodes[-left]
-            yield left
-            wanted = [bool(name) and name in used for name in node.output]
-            for name, result in zip(node.output, self._results(node, scope, wanted), strict=True):
+
+    def _convert_nodes(self, needed: Live, seen: Surroundings) -> Steps[None]:
+        own = seen.scope.maps[0]
+        self.total += len(needed.nodes)
+        for node in needed.nodes:
+            yield
+            wanted = [bool(name) and name in needed.names for name in node.output]
+            results = yield from self._results(node, seen, wanted)
+            self.done += 1
+            for name, result in zip(node.output, results, strict=True):
+                if name in own:
+                    raise InvalidModelError(
+                        f"the model is broken: node {worded(node_name(node))} computes {worded(name)}, which something "
+                        "before it gives already"
+                    )
                 if name:
-                    scope[name] = result
+                    own[name] = result
 
-    def _results(self, node: NodeProto, scope: Scope, wanted: Sequence[bool]) -> Sequence[Converted]:
+    def _results(self, node: NodeProto, seen: Surroundings, wanted: Sequence[bool]) -> Steps[Sequence[Converted]]:
         """What a node gives; missing values when it cannot be converted, which is then noted."""
-        label = node.name or f"{node.op_type} of {next(filter(None, node.output), '')}"
-        values = [_looked_up(scope, name, f"node {label!r}") if name else None for name in node.input]
-        present: list[Value | None] = [value for value in values if value is not MISSING]
+        label = f"{seen.prefix}{node_name(node)}"
+        own = node.domain in OWN_DOMAINS
+        operator = node.op_type if own else f"{node.domain}.{node.op_type}"
+        opset = seen.opsets.get("" if own else node.domain, "not said")
+        subject = f"node {worded(label)} ({shortened(operator)}, opset {opset})"
         try:
-            if len(present) < len(values):
-                self._check_operator(node)
-                return [MISSING] * len(node.output)
-            if node.op_type == "If" and node.domain in OWN_DOMAINS:
-                return self._branch_results(node, scope, present[0])
-            return self._node_results(node, present, ConversionContext(self._builder, label, wanted, self._constants))
+            filled = with_attributes(node, seen.attributes, self._expenses)
+            return (yield from self._converted(filled, label, seen, wanted))
         except Refused as refused:
-            own = node.domain in OWN_DOMAINS
-            operator = node.op_type if own else f"{node.domain}.{node.op_type}"
-            opset = self._opsets.get("" if own else node.domain, "not said")
-            subject = f"node {label!r} ({operator}, opset {opset})"
-            self._problems.append(Problem(subject, str(refused), operator))
+            self._problems.append(Problem(subject, shortened(str(refused)), operator))
             return [MISSING] * len(node.output)
+        except (InvalidModelError, UnsupportedModelError):
+            raise
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            # Rules check what they are given, and tests look for what they forget; this is for the rest.
+            what = shortened(f"{type(error).__name__}: {error}")
+            raise InvalidModelError(f"the model is broken: {subject} cannot be understood: {what}") from error
 
-    def _check_operator(self, node: NodeProto) -> None:
+    def _converted(
+        self, node: NodeProto, label: str, seen: Surroundings, wanted: Sequence[bool]
+    ) -> Steps[Sequence[Converted]]:
+        values = [_looked_up(seen.scope, name, f"node {worded(label)}") if name else None for name in node.input]
+        if called_name(node) in self._functions:
+            return (yield from self._function_results(node, values, label, seen, wanted))
+        present: list[Value | None] = [value for value in values if value is not MISSING]
+        if len(present) < len(values):
+            self._check_operator(node, seen)
+            return [MISSING] * len(node.output)
+        if node.op_type == "If" and node.domain in OWN_DOMAINS:
+            return (yield from self._branch_results(node, seen, present[0] if present else None))
+        return self._node_results(node, present, seen, self._context(label, wanted))
+
+    def _check_operator(self, node: NodeProto, seen: Surroundings) -> None:
         """Refuse a node for its operator alone, its inputs being missing.
 
         Raises:
             Refused: there is no rule.
         """
         if node.op_type != "If":
-            schema = self._schema(node)
+            schema = _schema(node, seen)
             if schema.since_version not in RULES.get(node.op_type, {}):
                 raise Refused(_no_rule(schema))
 
     def _node_results(
-        self, node: NodeProto, values: Sequence[Value | None], context: ConversionContext
+        self, node: NodeProto, values: Sequence[Value | None], seen: Surroundings, context: ConversionContext
     ) -> Sequence[Converted]:
         """Compute the node now if all its inputs are static, else convert it by its rule."""
-        schema = self._schema(node)
+        schema = _schema(node, seen)
+        check_attributes(schema, node)
         rule = RULES.get(node.op_type, {}).get(schema.since_version)
         static = [value for value in values if value is None or isinstance(value, np.ndarray)]
-        foldable = len(static) == len(values) and node.op_type not in NOT_CONSTANT
+        foldable = len(static) == len(values) and is_folded(node.op_type, schema.since_version)
         results: Sequence[Value | None]
         if foldable and (rule is None or rule.may_compute_shapes):
-            results = fold(node, static, self._opsets)
+            results = fold(node, static, seen.opsets, self._expenses)
         elif rule is None:
             raise Refused(_no_rule(schema))
         else:
             results = call(rule, schema, node, values, context)
         return [MISSING if result is None else result for result in results]
 
-    def _branch_results(self, node: NodeProto, scope: Scope, condition: Value | None) -> Sequence[Converted]:
+    def _branch_results(
+        self, node: NodeProto, seen: Surroundings, condition: Value | None
+    ) -> Steps[Sequence[Converted]]:
         """Convert the branch that a static condition chooses, in place of the node."""
         if not isinstance(condition, np.ndarray):
             raise Refused("its condition is computed when the graph runs; it must be known while building")
+        if condition.size != 1:
+            raise Refused(f"its condition has the shape {list(condition.shape)}; it must be a single boolean")
         chosen = "then_branch" if condition.item() else "else_branch"
-        branch = next(attribute.g for attribute in node.attribute if attribute.name == chosen)
-        inner = scope.new_child()
-        deque(self._convert_graph(branch, live(branch), inner), maxlen=0)
-        return [_looked_up(inner, item.name, f"the {chosen} of {node.name!r}") for item in branch.output]
+        branches = [attribute.g for attribute in node.attribute if attribute.name == chosen and attribute.HasField("g")]
+        if len(branches) != 1 or len(branches[0].output) != len(node.output):
+            raise Refused(f"it must have one {chosen}, of {len(node.output)} outputs as it has itself")
+        inner = seen.of_branch()
+        yield from self._convert_graph(branches[0], live_of(branches[0]), inner)
+        user = f"the {chosen} of {worded(node.name)}"
+        return [_looked_up(inner.scope, item.name, user) for item in branches[0].output]
 
-    def _schema(self, node: NodeProto) -> defs.OpSchema:
-        """What ONNX says of the node's operator in the model's opset.
+    def _function_results(
+        self,
+        node: NodeProto,
+        values: Sequence[Converted],
+        label: str,
+        seen: Surroundings,
+        wanted: Sequence[bool],
+    ) -> Steps[Sequence[Converted]]:
+        """Convert the body of the model's own function that a node calls, in place of the node."""
+        function = self._functions[called_name(node)]
+        if len(values) > len(function.input) or len(node.output) > len(function.output):
+            raise Refused(
+                f"the call has {len(values)} inputs and {len(node.output)} outputs; the function has "
+                f"{len(function.input)} and {len(function.output)}"
+            )
+        inputs: dict[str, Converted] = {name: None for name in function.input if name}
+        inputs.update(zip(function.input, values, strict=False))
+        opsets = {**seen.opsets, **_by_domain({item.domain: item.version for item in function.opset_import})}
+        attributes = call_attributes(function, node)
+        inner = Surroundings(ChainMap(inputs), opsets, attributes, f"{shortened(label, LONGEST_PREFIX)}/")
+        outputs = function.output[: len(node.output)]
+        body = live(function.node, [name for name, has_use in zip(outputs, wanted, strict=True) if has_use])
+        yield from self._convert_nodes(body, inner)
+        user = f"the function {worded(function.name)}"
+        return [
+            _looked_up(inner.scope, name, user) if has_use else MISSING
+            for name, has_use in zip(outputs, wanted, strict=True)
+        ]
 
-        Raises:
-            Refused: it says nothing, or what it says may be out of date.
-        """
-        if node.domain not in OWN_DOMAINS:
-            raise Refused(f"operators of the domain {node.domain!r} are not supported")
-        opset, newest = self._opsets.get("", 0), defs.onnx_opset_version()
-        if opset > newest:
-            raise Refused(f"the installed onnx package knows opsets up to {newest}")
-        try:
-            return defs.get_schema(node.op_type, opset, "")
-        except defs.SchemaError as error:
-            raise Refused(f"ONNX has no such operator in opset {opset}") from error
+
+def _schema(node: NodeProto, seen: Surroundings) -> defs.OpSchema:
+    """What ONNX says of the node's operator in the opset.
+
+    Raises:
+        Refused: it says nothing, or what it says may be out of date.
+    """
+    if node.domain not in OWN_DOMAINS:
+        raise Refused(f"operators of the domain {worded(node.domain)} are not supported")
+    opset, newest = seen.opsets.get("", 0), defs.onnx_opset_version()
+    if opset > newest:
+        raise Refused(f"the installed onnx package knows opsets up to {newest}")
+    try:
+        return defs.get_schema(node.op_type, opset, "")
+    except defs.SchemaError as error:
+        raise Refused(f"ONNX has no such operator in opset {opset}") from error
 
 
 def _no_rule(schema: defs.OpSchema) -> str:
     versions = sorted(RULES.get(schema.name, {}))
     if not versions:
-        return "the operator is not supported, unless all its inputs are known while building"
+        unless = (
+            ", unless all its inputs are known while building" if is_folded(schema.name, schema.since_version) else ""
+        )
+        return f"the operator is not supported{unless}"
     return (
         f"version {schema.since_version} of the operator is not supported; "
         f"only those of opset {', '.join(map(str, versions))} are"
     )
 
 
+def _by_domain(versions: Mapping[str, int]) -> dict[str, int]:
+    """Versions of operator sets by domain; ONNX's own has two names."""
+    return {"" if domain in OWN_DOMAINS else domain: version for domain, version in versions.items()}
+
+
+def _present(value: Converted) -> Value:
+    if value is None or value is MISSING:
+        raise Refused("it is an input of a function that its call leaves out")
+    return value
+
+
 def _looked_up(scope: Scope, name: str, user: str) -> Converted:
     try:
         return scope[name]
     except KeyError:
-        raise ValueError(f"the model is broken: {user} uses {name!r}, which nothing before it computes") from None
+        raise InvalidModelError(
+            f"the model is broken: {user} uses {worded(name)}, which nothing before it computes"
+        ) from None
 
 
-@attrs.frozen
-class Live:
-    """What a graph's outputs need: nodes, in their order, and the names that these and the outputs use."""
-
-    nodes: Sequence[NodeProto]
-    names: set[str]
+def live_of(graph: GraphProto) -> Live:
+    """What a graph's outputs need."""
+    return live(graph.node, [item.name for item in graph.output])
 
 
-def live(graph: GraphProto) -> Live:
-    """What the graph's outputs need."""
-    used = {item.name for item in graph.output}
-    nodes: list[NodeProto] = []
-    for node in reversed(graph.node):
+def live(nodes: Sequence[NodeProto], outputs: Iterable[str]) -> Live:
+    """What outputs need of these nodes."""
+    used = set(outputs)
+    needed: list[NodeProto] = []
+    for node in reversed(nodes):
         if not used.isdisjoint(node.output):
             used.update(filter(None, _used_by(node)))
-            nodes.append(node)
-    return Live(nodes[::-1], used)
+            needed.append(node)
+    return Live(needed[::-1], used)
 
 
 def _used_by(node: NodeProto) -> Iterator[str]:
     """The names that a node uses, also those that its inner graphs may take from outside."""
     yield from node.input
     for attribute in node.attribute:
-        if attribute.type == AttributeProto.GRAPH:
-            inner: GraphProto = helper.get_attribute_value(attribute)
-            yield from (item.name for item in inner.output)
-            for inner_node in inner.node:
+        for graph in inner_graphs(attribute):
+            yield from (item.name for item in graph.output)
+            for inner_node in graph.node:
                 yield from _used_by(inner_node)

@@ -100,6 +100,9 @@ def windows(  # noqa: PLR0913 - as many parameters as ONNX gives the operators
     strides = _for_each_axis("strides", strides, 1, len(sizes))
     dilations = _for_each_axis("dilations", dilations, 1, len(sizes))
     kernel = _for_each_axis("kernel_shape", kernel, 1, len(sizes))
+    if min(*strides, *dilations, *kernel) < 1:
+        given = f"{list(strides)}, {list(dilations)} and {list(kernel)}"
+        refuse("strides, dilations and kernel shape", given, "at least 1 everywhere")
     begins, ends = given_padding(auto_pad, pads, len(sizes))
     if auto_pad.startswith("SAME"):
         totals = [

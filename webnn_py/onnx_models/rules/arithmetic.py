@@ -56,8 +56,11 @@ def power(context: ConversionContext, x: MLOperand, y: Value) -> MLOperand:
 
 def _exponent(exponent: StaticValue, base: MLOperand) -> StaticValue:
     """A static exponent in the base's data type; integers have no other powers that are integers."""
+    if exponent.dtype.kind not in "iuf":
+        refuse("the data type of input Y", exponent.dtype.name, "a type of integers or floats")
     if base.data_type in INTEGER_RANGES:
         lowest, highest = INTEGER_RANGES[base.data_type]
         if np.any(exponent != np.trunc(exponent)) or np.any(exponent < lowest) or np.any(exponent > highest):
             refuse("input Y", "an exponent that is no integer of the base's data type", base.data_type)
-    return exponent.astype(base.data_type)
+    with np.errstate(all="ignore"):  # one that is too large or too small for the data type is infinite or 0 there
+        return exponent.astype(base.data_type)

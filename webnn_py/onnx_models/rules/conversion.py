@@ -64,7 +64,7 @@ def dequantize(
     """(x - zero point) · scale, for the whole tensor, along an axis, or by blocks."""
     shape = _scale_shape(x, scale, axis, block_size)
     if zero_point is None:
-        zero_point = context.constant(np.zeros(shape, x.data_type))
+        zero_point = _zeros(context, shape, x.data_type)
     return context.dequantize_linear(x, context.reshape(scale, shape), context.reshape(zero_point, shape))
 
 
@@ -109,8 +109,13 @@ def _quantized(
     context: ConversionContext, x: MLOperand, scale: MLOperand, zero_point: MLOperand | None, shape: Sequence[int]
 ) -> MLOperand:
     if zero_point is None:
-        zero_point = context.constant(np.zeros(shape, np.uint8))
+        zero_point = _zeros(context, shape, "uint8")
     return context.quantize_linear(x, context.reshape(scale, shape), context.reshape(zero_point, shape))
+
+
+def _zeros(context: ConversionContext, shape: Sequence[int], data_type: str) -> MLOperand:
+    context.reserve(math.prod(shape) * np.dtype(data_type).itemsize)
+    return context.constant(np.zeros(shape, data_type))
 
 
 def _scale_shape(x: MLOperand, scale: MLOperand, axis: int, block_size: int) -> tuple[int, ...]:

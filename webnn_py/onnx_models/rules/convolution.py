@@ -60,6 +60,8 @@ def conv_transpose(
     _check_kernel(w, kernel_shape)
     slid = windows(x, w.shape[2:], auto_pad="NOTSET", pads=None, strides=strides, dilations=dilations)
     appended = tuple(output_padding or (0,) * len(slid.sizes))
+    if len(appended) != len(slid.sizes):
+        refuse("attribute output_padding", appended, f"of length {len(slid.sizes)}")
     begins, ends = given_padding(auto_pad, pads, len(slid.sizes))
     if output_shape is not None or auto_pad.startswith("SAME"):
         begins, ends = _cut_to(output_shape, slid, appended, more_at_end=auto_pad == "SAME_UPPER")

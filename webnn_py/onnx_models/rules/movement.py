@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from webnn_py.onnx_models.axes import counted, counted_all, integers, scalar
+from webnn_py.onnx_models.axes import counted, counted_all, integer, integers, scalar
 from webnn_py.onnx_models.conversion_context import ConversionContext, StaticValue, Value
 from webnn_py.onnx_models.table import rule
 from webnn_py.operators.operand import MLOperand
@@ -16,6 +16,8 @@ from webnn_py.operators.rules import broadcast, refuse
 def concat(context: ConversionContext, *inputs: Value, axis: int) -> MLOperand:
     """Join tensors along an axis; empty ones add nothing."""
     present = [context.operand(item) for item in inputs if isinstance(item, MLOperand) or item.size]
+    if not present:
+        refuse("every input", "empty", "a tensor with elements, at least one: WebNN has no empty ones")
     axis = counted(axis, present[0].rank)
     return present[0] if len(present) == 1 else context.concat(present, axis)
 
@@ -25,6 +27,8 @@ def split_by_attribute(
     context: ConversionContext, data: MLOperand, *, axis: int, split: Sequence[int] | None = None
 ) -> list[MLOperand]:
     """Cut along an axis, into pieces of the given or of equal sizes."""
+    if split is not None and len(split) != len(context.wanted):
+        refuse("the length of split", len(split), f"{len(context.wanted)}, as many as the outputs")
     return context.split(data, len(context.wanted) if split is None else split, axis=counted(axis, data.rank))
 
 
@@ -49,6 +53,8 @@ def split_into(
     """Likewise; with ``num_outputs`` the last piece may be smaller."""
     if split is not None or num_outputs is None:
         return split_by_input(context, data, split, axis=axis)
+    if num_outputs != len(context.wanted):
+        refuse("attribute num_outputs", num_outputs, f"{len(context.wanted)}, as many as the outputs")
     size = data.shape[counted(axis, data.rank)]
     piece = -(-size // num_outputs)
     sizes = [piece] * (num_outputs - 1) + [size - piece * (num_outputs - 1)]
@@ -221,7 +227,7 @@ def tile(context: ConversionContext, data: MLOperand, repeats: StaticValue) -> M
 @rule("Trilu", 14)
 def triangular(context: ConversionContext, data: MLOperand, k: StaticValue | None = None, *, upper: int) -> MLOperand:
     """The upper or the lower triangle of matrices."""
-    diagonal = 0 if k is None else int(scalar("input k", k))
+    diagonal = 0 if k is None else integer("input k", k)
     return context.triangular(data, upper=bool(upper), diagonal=diagonal)
 
 
@@ -296,8 +302,11 @@ def pad_by_inputs(
     mode: str,
 ) -> MLOperand:
     """Likewise; what to add is an input."""
-    value = 0 if constant_value is None else scalar("input constant_value", constant_value)
-    return _padded(context, data, integers("input pads", pads), mode, value)
+    return _padded(context, data, integers("input pads", pads), mode, _pad_value(constant_value))
+
+
+def _pad_value(constant_value: StaticValue | None) -> float:
+    return 0 if constant_value is None else scalar("input constant_value", constant_value)
 
 
 @rule("Pad", 18, 19, 21, 23, 24, 25)
@@ -317,9 +326,10 @@ def pad_axes(
     chosen = counted_all(integers("input axes", axes), data.rank)
     if len(given) != 2 * len(chosen):
         refuse("input pads", given, f"two for each of the axes {list(chosen)}")
-    everywhere = np.zeros([2, data.rank], np.int64)
-    everywhere[:, chosen] = np.reshape(given, [2, -1])
-    return pad_by_inputs(context, data, everywhere.reshape(-1), constant_value, mode=mode)
+    everywhere = [0] * (2 * data.rank)
+    for axis, begin, end in zip(chosen, given[: len(chosen)], given[len(chosen) :], strict=True):
+        everywhere[axis], everywhere[data.rank + axis] = begin, end
+    return _padded(context, data, everywhere, mode, _pad_value(constant_value))
 
 
 def _padded(context: ConversionContext, data: MLOperand, pads: Sequence[int], mode: str, value: float) -> MLOperand:

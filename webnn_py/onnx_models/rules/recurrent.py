@@ -97,6 +97,8 @@ def gru(
 
 
 def _check_lengths(x: MLOperand, sequence_lens: StaticValue | None) -> None:
+    if x.rank != 3:
+        refuse("the rank of input X", x.rank, "3")
     if sequence_lens is not None and np.any(sequence_lens != x.shape[0]):
         refuse("input sequence_lens", tuple(sequence_lens.tolist()), f"{x.shape[0]} everywhere, the number of steps")
 

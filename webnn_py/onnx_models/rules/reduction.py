@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from webnn_py.onnx_models.axes import counted, counted_all, integers, scalar
+from webnn_py.onnx_models.axes import counted, counted_all, integer, integers
 from webnn_py.onnx_models.conversion_context import ConversionContext, StaticValue
 from webnn_py.onnx_models.table import rule
 from webnn_py.operators import reduction
@@ -91,5 +91,5 @@ def cumulative_sum(
     context: ConversionContext, x: MLOperand, axis: StaticValue, *, exclusive: int, reverse: int
 ) -> MLOperand:
     """Sums of the elements up to each, along an axis."""
-    counted_axis = counted(int(scalar("input axis", axis)), x.rank)
+    counted_axis = counted(integer("input axis", axis), x.rank)
     return context.cumulative_sum(x, counted_axis, exclusive=bool(exclusive), reversed=bool(reverse))

@@ -17,6 +17,12 @@ from webnn_py.operators.rules import check_length, check_positive, refuse
 
 Coordinates = NDArray[np.float64]
 
+LARGEST_SCALE = 2**31
+"""No axis is so long."""
+
+BYTES_AN_ELEMENT = 64
+"""What the coordinates of one new element take on the way."""
+
 
 @attrs.frozen
 class ResizedAxis:
@@ -68,6 +74,11 @@ class ResizedAxis:
             refuse("attribute nearest_mode", rounding, ", ".join(rounded))
         return np.clip(rounded[rounding], 0, self.size - 1).astype(np.int64)
 
+    @property
+    def weights_length(self) -> int:
+        """What the weights take, in bytes."""
+        return self.new_size * self.size * np.dtype(np.float64).itemsize
+
     def weights(self, coordinates: Coordinates) -> NDArray[np.float64]:
         """How much of each old element is in each new one, by linear interpolation: [new_size, size]."""
         distances = np.clip(coordinates, 0, self.size - 1)[:, np.newaxis] - np.arange(self.size)
@@ -117,8 +128,8 @@ def resize(
 
 def _by_scales(x: MLOperand, axes: Sequence[int], scales: Sequence[float]) -> list[ResizedAxis]:
     check_length("scales", scales, len(axes))
-    if min(scales, default=1) <= 0:
-        refuse("scales", tuple(scales), "greater than 0")
+    if not all(0 < scale < LARGEST_SCALE for scale in scales):
+        refuse("scales", tuple(scales), f"greater than 0 and less than {LARGEST_SCALE}")
     stretches = []
     for axis, scale in zip(axes, scales, strict=True):
         size = x.shape[axis]
@@ -130,7 +141,8 @@ def _by_scales(x: MLOperand, axes: Sequence[int], scales: Sequence[float]) -> li
 
 def _by_sizes(x: MLOperand, axes: Sequence[int], sizes: Sequence[int]) -> list[ResizedAxis]:
     check_length("sizes", sizes, len(axes))
-    check_positive("sizes", sizes)
+    if min(sizes, default=1) < 1:
+        refuse("sizes", tuple(sizes), "at least 1 everywhere")
     return [
         ResizedAxis(axis, x.shape[axis], size, x.shape[axis] / size) for axis, size in zip(axes, sizes, strict=True)
     ]
@@ -144,6 +156,7 @@ def _resized(
     transformation: str,
     rounding: str,
 ) -> MLOperand:
+    context.reserve(BYTES_AN_ELEMENT * sum(stretch.new_size for stretch in stretches))
     if mode == "nearest":
         return _nearest(context, x, stretches, transformation, rounding)
     if mode != "linear":
@@ -180,6 +193,7 @@ def _linear(
     if own and x.rank == 4 and len(changed) <= 2:
         return _resampled(context, x, list(changed), "linear")
     for stretch, item in changed.items():
+        context.reserve(stretch.weights_length)
         weights = stretch.weights(item).astype(x.data_type)
         if stretch.axis == x.rank - 1:
             x = context.matmul(x, context.constant(weights.T.copy()))

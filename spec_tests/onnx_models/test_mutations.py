@@ -1,0 +1,102 @@
+"""Models from strangers: whatever is changed in a real one, only the documented errors come, soon, and take little."""
+
+import time
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from spec_tests.onnx_models.foreign_models import MODELS
+from spec_tests.onnx_models.mutations import mutated_bytes, mutated_structure, weights_in
+from spec_tests.support.depth import is_full
+from webnn_py import MLGraphBuilder
+from webnn_py.onnx_models import InvalidModelError, ModelLimits, OnnxModel, UnsupportedModelError
+
+LIMITS = ModelLimits(nodes=5000, bytes=32 << 20, seconds=2)
+MOST_SECONDS = 5.0
+MOST_BYTES = 4 * LIMITS.bytes
+"""What is computed from a value on the way may be as long as it, and the builder copies constants."""
+
+LONGEST_TEXT = 100_000
+FULL, QUICK = 10_000, 300
+"""So many mutations are tried of each kind, over all models."""
+
+SHARES = {name: 0.02 if name == "trained" else 0.98 / (len(MODELS) - 1) for name in MODELS}
+"""The trained model's 3 MB take longest."""
+
+
+def convert(context, data):
+    """Load and convert a model; what it leaves open of its inputs is 2."""
+    model = OnnxModel.load(data, limits=LIMITS)
+    shapes = {
+        name: [2, 3] if info.shape is None else [size if isinstance(size, int) else 2 for size in info.shape]
+        for name, info in model.inputs.items()
+    }
+    return model.convert(MLGraphBuilder(context), input_shapes=shapes)
+
+
+def outcome(context, data):
+    """What becomes of a mutation: "converted", or the documented error's name; anything else is a failure."""
+    try:
+        convert(context, data)
+    except (InvalidModelError, UnsupportedModelError) as error:
+        refusal = error
+    else:
+        return "converted"
+    # The net under the rules holds, but nothing must fall into it.
+    assert "cannot be understood" not in str(refusal), str(refusal)
+    assert len(str(refusal)) < LONGEST_TEXT
+    return type(refusal).__name__
+
+
+@pytest.fixture(params=MODELS)
+def name(request):
+    return request.param
+
+
+@pytest.fixture
+def count(request, name):
+    return round((FULL if is_full(request.config) else QUICK) * SHARES[name])
+
+
+@pytest.fixture
+def seed(request):
+    return request.config.option.seed
+
+
+@pytest.mark.parametrize("kind", ["bytes", "structure"])
+async def test_a_mutated_model_is_converted_or_refused_by_a_documented_error(context, name, kind, count, seed):
+    proto = MODELS[name]()
+    original = proto.SerializeToString()
+    protected = weights_in(original, proto)
+    assert outcome(context, original) == "converted"
+    seen = set()
+    for index in range(count):
+        rng = np.random.default_rng([seed, index])
+        if kind == "bytes":
+            data = mutated_bytes(original, rng, protected)
+        else:
+            data = mutated_structure(proto, rng).SerializeToString()
+        started = time.thread_time()
+        try:
+            seen.add(outcome(context, data))
+        except Exception as error:
+            error.add_note(f"mutation {index} of {kind} of the model {name}, --seed={seed}")
+            raise
+        spent = time.thread_time() - started
+        assert spent < MOST_SECONDS, f"mutation {index} of {kind} of {name}, --seed={seed}: {spent} s"
+    if count > 40:
+        assert {"converted", "InvalidModelError"} <= seen, "mutations change too much, or too little"
+
+
+async def test_a_mutated_model_takes_little_memory(context, name, count, seed):
+    proto = MODELS[name]()
+    for index in range(max(2, count // 10)):
+        data = mutated_structure(proto, np.random.default_rng([seed, index])).SerializeToString()
+        tracemalloc.start()
+        try:
+            outcome(context, data)
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert peak < MOST_BYTES, f"mutation {index} of {name}, --seed={seed}: {peak:,} bytes"

@@ -1,0 +1,96 @@
+"""What a model may cost, and what one has cost so far."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import thread_time
+from typing import Final, final
+
+import attrs
+
+from webnn_py.operators.rules import Refused
+
+SMALLEST_ALLOWANCE: Final = 256 << 20
+ALLOWANCE_PER_BYTE: Final = 16
+"""A weight of four bits that becomes a float32 is eight times as long, and may be laid out anew once."""
+
+STEPS_PER_SECOND: Final = 200_000
+"""A low guess of how many elements a second an operator computes that goes through them one by one in Python."""
+
+
+def _allowance(limits: "ModelLimits", own_size: int) -> int:
+    return SMALLEST_ALLOWANCE + ALLOWANCE_PER_BYTE * own_size if limits.bytes is None else limits.bytes
+
+
+@attrs.frozen(kw_only=True)
+class ModelLimits:
+    """What a model may cost beyond its own size. More is refused, before it is spent where that can be told.
+
+    Attributes:
+        nodes: the nodes of the model, those of a function counted at each call of it.
+        bytes: of the tensors that are read from files beside the model or computed while building, together. None:
+            256 MiB and 16 times the size of the model, which is that of its file and of those files.
+        seconds: processor time that computing values while building takes, together.
+    """
+
+    nodes: int = attrs.field(default=100_000, validator=attrs.validators.ge(0))
+    bytes: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(0)))
+    seconds: float = attrs.field(default=60.0, validator=attrs.validators.ge(0))
+
+
+@final
+class Expenses:
+    """What one model has cost so far, against its limits.
+
+    Args:
+        limits: how much is allowed.
+        own_size: of the model, in bytes.
+    """
+
+    def __init__(self, limits: ModelLimits, own_size: int) -> None:
+        self._seconds = limits.seconds
+        self._bytes = _allowance(limits, own_size)
+        self._spent_bytes = 0
+        self._spent_seconds = 0.0
+
+    def check_bytes(self, needed: int) -> None:
+        """Refuse what would take more bytes than are left.
+
+        Raises:
+            Refused: it would.
+        """
+        if self._spent_bytes + needed > self._bytes:
+            raise Refused(
+                f"it takes up to {needed:,} bytes beside {self._spent_bytes:,} so far; limits.bytes allows "
+                f"{self._bytes:,} for what is read from other files and computed while building"
+            )
+
+    def add_bytes(self, spent: int) -> None:
+        """Spend bytes.
+
+        Raises:
+            Refused: so many are not left.
+        """
+        self.check_bytes(spent)
+        self._spent_bytes += spent
+
+    def check_steps(self, steps: int) -> None:
+        """Refuse what would take longer than is left, steps being elements that are computed one by one.
+
+        Raises:
+            Refused: it would.
+        """
+        seconds = steps / STEPS_PER_SECOND
+        if self._spent_seconds + seconds > self._seconds:
+            raise Refused(
+                f"it takes up to {seconds:.0f} seconds beside {self._spent_seconds:.0f} so far; limits.seconds allows "
+                f"{self._seconds:g} for what is computed while building"
+            )
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """Spend the processor time that the block takes."""
+        started = thread_time()
+        try:
+            yield
+        finally:
+            self._spent_seconds += thread_time() - started

@@ -1,0 +1,137 @@
+"""Reading a model: nothing that the rest of the importer sees is longer, deeper or elsewhere than it may be."""
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import attrs
+import onnx
+from google.protobuf.message import DecodeError, Message
+from onnx import ModelProto, NodeProto, OperatorSetIdProto, TensorProto
+
+from webnn_py.onnx_models.external_data import is_external, read_external_data
+from webnn_py.onnx_models.functions import check_calls
+from webnn_py.onnx_models.limits import ModelLimits
+from webnn_py.onnx_models.problems import InvalidModelError, Problem, UnsupportedModelError, worded
+from webnn_py.onnx_models.tensors import check_tensor
+
+HIGHEST_VERSION: Final = 2**31 - 1
+
+
+@attrs.frozen
+class ReadModel:
+    """A model that has been read.
+
+    Attributes:
+        proto: the model; all its data are inside.
+        size: that of its file, and of those that had its data, in bytes.
+    """
+
+    proto: ModelProto
+    size: int
+
+
+def read_model(source: str | os.PathLike[str] | bytes, limits: ModelLimits) -> ReadModel:
+    """Read a model from a file, or from bytes: then no file is read.
+
+    Raises:
+        InvalidModelError: that is no model, or a malformed one.
+        UnsupportedModelError: it costs more than the limits allow.
+        OSError: a file cannot be read.
+    """
+    if isinstance(source, bytes):
+        path, data, shown = None, source, f"the {len(source)} bytes given"
+    else:
+        path = Path(os.fspath(source))
+        data, shown = path.read_bytes(), str(path)
+    try:
+        proto = onnx.load_model_from_string(data)
+    except DecodeError as error:
+        raise InvalidModelError(f"{shown} cannot be read as an ONNX model: {error}") from error
+    # Almost any bytes can be parsed, none at all too; what no model can do without tells models apart.
+    if not proto.opset_import or not proto.graph.output:
+        raise InvalidModelError(f"{shown} is no ONNX model: it has no operator set or no outputs")
+    tensors = _checked(proto, limits)
+    external = [tensor for tensor in tensors if is_external(tensor)]
+    if external and path is None:
+        raise InvalidModelError(
+            f"{shown} refer to data in other files, as tensor {worded(external[0].name)} does; "
+            "load the model by its path"
+        )
+    size = len(data)
+    if external and path is not None:
+        size = read_external_data(external, path.parent, size, limits)
+    for tensor in tensors:
+        check_tensor(tensor)
+    check_calls(proto, limits)
+    return ReadModel(proto, size)
+
+
+def _checked(proto: ModelProto, limits: ModelLimits) -> list[TensorProto]:
+    """All tensors of the model, wherever they are: initializers, attributes, inner graphs, functions."""
+    for kind, names in (("inputs", proto.graph.input), ("outputs", proto.graph.output)):
+        _check_names(kind, [item.name for item in names])
+    tensors: list[TensorProto] = []
+    nodes = 0
+    for message in _messages(proto):
+        if isinstance(message, TensorProto):
+            tensors.append(message)
+        elif isinstance(message, OperatorSetIdProto):
+            if not 1 <= message.version <= HIGHEST_VERSION:
+                raise InvalidModelError(
+                    f"the version of the operator set {worded(message.domain)} is {message.version}; "
+                    f"it must be from 1 to {HIGHEST_VERSION}"
+                )
+        elif isinstance(message, NodeProto):
+            nodes += 1
+            if nodes > limits.nodes:
+                raise UnsupportedModelError(
+                    [
+                        Problem(
+                            f"node {worded(message.name)}", f"it is one of more than {limits.nodes}, the limits.nodes"
+                        )
+                    ]
+                )
+    return tensors
+
+
+def _check_names(kind: str, names: list[str]) -> None:
+    if "" in names:
+        raise InvalidModelError(f"one of the model's {kind} has no name")
+    (name, count), *_ = Counter(names).most_common(1) or [("", 0)]
+    if count > 1:
+        raise InvalidModelError(f"{count} of the model's {kind} have the name {worded(name)}")
+
+
+def _messages(message: Message) -> Iterator[Message]:
+    """A message and all inside it; none has a text that is not UTF-8."""
+    pending: list[Iterator[Message]] = [iter([message])]
+    while pending:
+        for current in pending[-1]:
+            yield current
+            pending.append(_inner(current))
+            break
+        else:
+            pending.pop()
+
+
+def _inner(message: Message) -> Iterator[Message]:
+    """The messages that stand in a message's fields."""
+    if isinstance(message, TensorProto):  # its data are not to be copied for a look
+        _check_text(message, "name", message.name)
+        yield from message.external_data
+        return
+    for field, value in message.ListFields():
+        if field.message_type is not None:
+            yield from [value] if isinstance(value, Message) else value
+        elif field.type == field.TYPE_STRING:
+            for text in [value] if isinstance(value, (str, bytes)) else value:
+                _check_text(message, field.name, text)
+
+
+def _check_text(message: Message, field: str, text: object) -> None:
+    """Texts are proto2's, which come as bytes where they are not UTF-8."""
+    if not isinstance(text, str):
+        raise InvalidModelError(f"the {field} of a {type(message).__name__} is {worded(text)}, which is not UTF-8")
