@@ -32,9 +32,15 @@ class Input(Value):
 
 @attrs.frozen(eq=False)
 class Constant(Value):
-    """A constant; ``data`` is the host's copy of its bytes, or the device's storage of a constant buffer."""
+    """A constant.
+
+    Attributes:
+        data: the host's copy of its bytes, or the device's storage of a constant buffer.
+        key: a digest of the bytes; constants of one key, data type and shape lie on a device once.
+    """
 
     data: object
+    key: bytes | None = None
 
 
 @attrs.frozen(eq=False)

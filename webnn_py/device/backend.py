@@ -1,6 +1,6 @@
 """What a device must offer: the ``Backend`` protocol, and the records that cross it."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import attrs
@@ -83,7 +83,7 @@ class Capabilities:
 class Memory:
     """A piece of a device's memory and how many hold it; it is freed when the last lets go, unless it is borrowed."""
 
-    __slots__ = ("borrowed", "byte_length", "data", "holders")
+    __slots__ = ("__weakref__", "borrowed", "byte_length", "data", "holders")
 
     def __init__(self, data: Any, byte_length: int, *, borrowed: bool = False) -> None:
         self.data = data
@@ -133,6 +133,15 @@ class CompiledGraph(Protocol):
     @property
     def byte_length(self) -> int:
         """Bytes of constants and intermediates that live as long as the graph."""
+
+
+@runtime_checkable
+class HoldsConstants(Protocol):
+    """A compiled graph that uses memory in common with others, which is counted once and freed after the last one."""
+
+    @property
+    def shared(self) -> Sequence[Memory]:
+        """The memory, each piece once."""
 
 
 class Backend(Protocol):

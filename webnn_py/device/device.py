@@ -19,6 +19,7 @@ from webnn_py.device.backend import (
     CompiledGraph,
     Copies,
     CopyRegion,
+    HoldsConstants,
     HostArray,
     KeepsCode,
     Lends,
@@ -269,10 +270,12 @@ class Device:
     def _keep(self, graph: Graph, compiled: CompiledGraph, handle: GraphHandle) -> None:
         handle.compiled = compiled
         self.live_bytes += compiled.byte_length
-        for storage in captured_storages(graph):
-            if storage.memory is not None:
-                self._hold(storage.memory)
-                handle.captured.append(storage.memory)
+        held = [storage.memory for storage in captured_storages(graph) if storage.memory is not None]
+        if isinstance(compiled, HoldsConstants):
+            held += compiled.shared
+        for memory in held:
+            self._hold(memory)
+        handle.captured = held
 
     def dispatch(
         self, handle: GraphHandle, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]

@@ -19,6 +19,7 @@ from webnn_py.descriptors import (
     operand_data_type,
     operand_descriptor,
 )
+from webnn_py.device.backend import HostArray
 from webnn_py.errors import InvalidStateError, OperationError, SecurityError, UnknownError
 from webnn_py.graph import Constant, Graph, Input, Node, Output, Value
 from webnn_py.operators.casting import cast_number
@@ -151,6 +152,23 @@ class MLGraphBuilder(OperatorMethods):
         except (TypeError, UnknownError) as error:
             raise type(error)(f"constant(): {error}") from error.__cause__
         return self._operand(Constant(descriptor, copied), "constant")
+
+    def _constant_shared(self, array: HostArray, key: bytes) -> MLOperand:
+        """A constant whose bytes are not copied, and which all graphs of the context keep once.
+
+        For this package's own callers, who have many graphs of the same weights.
+
+        Args:
+            array: C-contiguous, read-only and in the machine's byte order, of one of the eight data types; its bytes
+                must never change.
+            key: a digest of the bytes: what has the same key, data type and shape is taken for the same.
+        """
+        if array.flags.writeable or not array.flags.c_contiguous or not array.dtype.isnative:
+            raise ValueError("constant(): a shared array must be read-only, C-contiguous and in native byte order")
+        descriptor = self._descriptor("constant", array.dtype.name, array.shape)
+        self._check_can_build("constant")
+        self._check_dimensions("constant", descriptor)
+        return self._operand(Constant(descriptor, array, key), "constant")
 
     def _constant_of_number(self, value: object, data_type: object) -> MLOperand:
         number = converted("constant(): the value", ml_number, value)

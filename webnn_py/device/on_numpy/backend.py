@@ -14,6 +14,7 @@ from webnn_py.device.backend import BackendInfo, Capabilities, CopyRegion, HostA
 from webnn_py.device.on_numpy import kernels  # noqa: F401 - enters every kernel into the table
 from webnn_py.device.on_numpy.executable import NumpyGraph
 from webnn_py.device.on_numpy.table import find
+from webnn_py.device.shared_constants import SharedConstants
 from webnn_py.graph import Graph
 from webnn_py.operators.declaration import Operator
 
@@ -55,6 +56,7 @@ class NumpyBackend:
         self.lost: Callable[[str], None] = lambda _message: None
         # Its own limiter: threads of the user's must not keep a device from finishing.
         self._limiter = trio.CapacityLimiter(1)
+        self._constants = SharedConstants()
         self._running: NumpyGraph | None = None
 
     def allocate(self, descriptor: MLOperandDescriptor) -> HostArray:
@@ -93,8 +95,8 @@ class NumpyBackend:
     def compile(self, graph: Graph) -> NumpyGraph | Coroutine[Any, Any, NumpyGraph]:
         """Make the list of calls, computing what is constant."""
         if NumpyGraph.compile_seconds(graph) > THREAD_SECONDS:
-            return self._in_thread(lambda: NumpyGraph(graph))
-        return NumpyGraph(graph)
+            return self._in_thread(lambda: NumpyGraph(graph, self._constants))
+        return NumpyGraph(graph, self._constants)
 
     def dispatch(
         self, compiled: NumpyGraph, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]

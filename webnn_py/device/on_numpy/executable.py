@@ -13,12 +13,13 @@ from time import perf_counter
 import attrs
 import numpy as np
 
-from webnn_py.device.backend import HostArray, Storage
+from webnn_py.device.backend import HostArray, Memory, Storage
 from webnn_py.device.on_numpy.passes.fusion import FusionGroup, Step, fused_kernel, nodes_of, steps_of
 from webnn_py.device.on_numpy.passes.views import Views, find_views
 from webnn_py.device.on_numpy.scratch import ScratchPool
 from webnn_py.device.on_numpy.table import Array, DispatchError, Kernel, View, entry_of, run_node
 from webnn_py.device.plan import lay_out, lifetimes, split_constant
+from webnn_py.device.shared_constants import Identities, Identity, SharedConstants
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 
 SECONDS_PER_OPERATION = 1e-9
@@ -47,10 +48,16 @@ class LateView:
 
 
 class NumpyGraph:
-    """A compiled graph; run by one thread at a time."""
+    """A compiled graph; run by one thread at a time.
 
-    def __init__(self, graph: Graph) -> None:
+    Args:
+        graph: what to compile.
+        constants: those that graphs of the context have in common; None for a graph by itself.
+    """
+
+    def __init__(self, graph: Graph, constants: SharedConstants | None = None) -> None:
         self.byte_length = 0
+        self._shared: dict[Identity, Memory] = {}
         self.stopped = False
         self._slots: dict[Value, int] = {}
         self._template: list[Array | None] = []
@@ -60,14 +67,21 @@ class NumpyGraph:
         self._input_slots = {name: self._new_slot(value, None) for name, value in graph.inputs.items()}
         self._output_slots: dict[str, int] = {}
         views = find_views(live)
-        constants = self._fold(graph, folded, live)
-        written = self._place_outputs(graph, constants, views.views)
+        shared = SharedConstants() if constants is None else constants
+        constant = self._fold(graph, folded, live, shared)
+        written = self._place_outputs(graph, constant, views.views)
         steps = steps_of(live, list(graph.outputs.values()), views.is_dense)
         work = {node: entry_of(node).work(node) for node in live if node not in views.views}
         kernels = self._make_kernels([step for step in steps if nodes_of(step)[0] in work], work)
         self._place_intermediates(steps, kernels, graph.outputs.values(), written, views)
         self._copy_outputs(graph, written)
         self.expected_seconds = sum(work.values()) * SECONDS_PER_OPERATION
+        shared.enter(self._shared)
+
+    @property
+    def shared(self) -> tuple[Memory, ...]:
+        """The memory of constants that other graphs may use as well."""
+        return tuple(self._shared.values())
 
     @staticmethod
     def compile_seconds(graph: Graph) -> float:
@@ -86,29 +100,41 @@ class NumpyGraph:
             self._slots[value] = slot
         return slot
 
-    def _fold(self, graph: Graph, folded: list[Node], live: list[Node]) -> set[Value]:
-        """Compute what depends on no input; keep only what live nodes or outputs read. Returns what is constant."""
-        arrays: dict[Value, Array] = {}
+    def _fold(self, graph: Graph, folded: list[Node], live: list[Node], shared: SharedConstants) -> set[Value]:
+        """Compute what depends on no input and is not there yet; keep only what live nodes or outputs read.
 
-        def array_of(value: Value) -> Array:
-            if value not in arrays and isinstance(value, Constant):
-                arrays[value] = _constant_array(value.data)
-            return arrays[value]
-
-        for node in folded:
-            operands = [array_of(value) for value in node.inputs]
-            try:
-                arrays.update(zip(node.results, run_node(node, operands), strict=True))
-            except Exception as error:
-                raise DispatchError.of(node, error) from error
+        Returns:
+            What of that is constant.
+        """
+        produced = {result for node in folded for result in node.results}
         needed = {value: None for node in live for value in node.inputs} | dict.fromkeys(graph.outputs.values())
-        constants = {value for value in needed if isinstance(value, Constant) or value in arrays}
+        constants = [value for value in needed if isinstance(value, Constant) or value in produced]
+        identities = Identities(graph, folded)
+        there: dict[Value, Memory] = {}
         for value in constants:
-            self._new_slot(value, array_of(value))
+            found = shared.find(identities.of(value))
+            if found is not None:
+                there[value] = found
+        arrays = _compute([value for value in constants if value not in there], folded)
+        for value in constants:
+            self._keep(value, identities.of(value), there.get(value), arrays)
+        return set(constants)
+
+    def _keep(
+        self, value: Value, identity: Identity | None, there: Memory | None, arrays: Mapping[Value, Array]
+    ) -> None:
+        """Give a constant its slot, with its own array or with one that graphs have in common."""
+        if identity is None:
+            array = arrays[value]
             # Memory of a constant buffer is counted where it is held.
             if not (isinstance(value, Constant) and isinstance(value.data, Storage)):
-                self.byte_length += array_of(value).nbytes
-        return constants
+                self.byte_length += array.nbytes
+        else:
+            made = self._shared.get(identity) if there is None else there
+            made = Memory(arrays[value], arrays[value].nbytes) if made is None else made
+            self._shared[identity] = made
+            array = made.data
+        self._new_slot(value, array)
 
     def _place_outputs(self, graph: Graph, constants: set[Value], views: Mapping[Node, View]) -> set[Value]:
         """Give each output a slot; a node writes straight into it, unless its value is a view or constant."""
@@ -213,6 +239,30 @@ class NumpyGraph:
         self._template = []
         self._calls = []
         self._late_views = []
+        self._shared = {}
+
+
+def _compute(wanted: list[Value], folded: list[Node]) -> dict[Value, Array]:
+    """The arrays of constants, and of what follows from them, for which no more nodes are run than it takes.
+
+    Args:
+        wanted: the values.
+        folded: nodes that depend on no input, in an order in which they can run.
+    """
+    arrays: dict[Value, Array] = {}
+    needed = set(wanted)
+    nodes = []
+    for node in reversed(folded):
+        if not needed.isdisjoint(node.results):
+            nodes.append(node)
+            needed.update(node.inputs)
+    arrays.update((value, _constant_array(value.data)) for value in needed if isinstance(value, Constant))
+    for node in reversed(nodes):
+        try:
+            arrays.update(zip(node.results, run_node(node, [arrays[value] for value in node.inputs]), strict=True))
+        except Exception as error:
+            raise DispatchError.of(node, error) from error
+    return arrays
 
 
 def _copy(source: Array, output: Array) -> None:

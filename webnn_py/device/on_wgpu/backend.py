@@ -29,6 +29,7 @@ from webnn_py.device.on_wgpu.runtime.memory import STORAGE, ReadbackPool
 from webnn_py.device.on_wgpu.runtime.native import BufferClear, NativeQueue, Ticket, is_lost
 from webnn_py.device.on_wgpu.runtime.pipelines import Pipelines
 from webnn_py.device.on_wgpu.runtime.shared_devices import SharedDevices
+from webnn_py.device.shared_constants import SharedConstants
 from webnn_py.graph import Graph
 from webnn_py.in_flight import InFlight
 from webnn_py.operators.declaration import Operator
@@ -80,6 +81,7 @@ class WgpuBackend:
         self._pipelines = Pipelines.of(device, cached)
         self._staging = ReadbackPool(device)
         self._copies = BufferCopies(device)
+        self._constants = SharedConstants()
         self._compiling = trio.CapacityLimiter(1)
         self._waiting = trio.CapacityLimiter(2)
         self._unsubmitted: list[tuple[str, Iterable[Storage]]] = []
@@ -220,7 +222,7 @@ class WgpuBackend:
         return self._pipelines.statistics()
 
     def _compile(self, graph: Graph) -> WgpuGraph:
-        return WgpuGraph(graph, self.device, self._queue, self._pipelines, self._features)
+        return WgpuGraph(graph, self.device, self._queue, self._pipelines, self._features, self._constants)
 
     def dispatch(self, compiled: WgpuGraph, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]) -> None:
         """Launch all kernels of a graph; they are submitted together with what comes next, or when nothing does.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TypeGuard
 
 from webnn_py.descriptors import MLOperandDescriptor
@@ -17,6 +17,7 @@ from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.records.layout import Layout, dense_strides
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.table import WgslEntry, entry_of
+from webnn_py.device.shared_constants import Identity
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.operators import movement
 
@@ -24,7 +25,13 @@ from webnn_py.operators import movement
 class GraphLowering(Lowering):
     """The walk over a graph that turns its nodes into kernels, one after the other."""
 
-    def __init__(self, graph: Graph, features: Features, known: Mapping[Value, Buffer]) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        features: Features,
+        known: Mapping[Value, Buffer],
+        identity_of: Callable[[Value], Identity | None],
+    ) -> None:
         self.features = features
         self.kernels: list[Kernel] = []
         self.prologue: list[Kernel] = []
@@ -33,6 +40,7 @@ class GraphLowering(Lowering):
         self._places: dict[Value, Place] = {}
         self._output_buffers: dict[Value, Buffer] = {}
         self._known = known
+        self._identity_of = identity_of
         self._done: set[Node] = set()
         for name, graph_input in graph.inputs.items():
             buffer = Buffer("input", graph_input.descriptor.byte_length, name)
@@ -188,7 +196,7 @@ class GraphLowering(Lowering):
             return self._known[value]
         if not isinstance(value, Constant):
             raise KeyError(f"no kernel has written {value}")
-        return Buffer("constant", value.descriptor.byte_length, data=value.data)
+        return Buffer("constant", value.descriptor.byte_length, data=value.data, identity=self._identity_of(value))
 
 
 def reshaped_from(value: Value) -> Iterator[Output]:

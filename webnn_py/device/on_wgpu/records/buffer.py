@@ -8,6 +8,7 @@ import attrs
 
 from webnn_py.device.backend import HostArray, Storage
 from webnn_py.device.on_wgpu.records.layout import Layout
+from webnn_py.device.shared_constants import Identity
 
 GRAIN: Final = 32
 """Buffers take a multiple of so many bytes: four of the longest elements, the unit in which kernels store."""
@@ -27,12 +28,14 @@ class Buffer:
         byte_length: its size.
         name: of an input or output.
         data: of a constant: the host's bytes, the storage of a constant buffer, or a GPU buffer computed at build.
+        identity: of a constant that graphs may have in common.
     """
 
     kind: Literal["input", "output", "constant", "block"]
     byte_length: int
     name: str = ""
     data: HostArray | Storage | object = None
+    identity: Identity | None = None
 
 
 @attrs.frozen

@@ -24,6 +24,7 @@ from webnn_py.device.on_wgpu.runtime.memory import STORAGE
 from webnn_py.device.on_wgpu.runtime.native import Launch, NativeQueue
 from webnn_py.device.on_wgpu.runtime.pipelines import Pipelines
 from webnn_py.device.plan import split_constant
+from webnn_py.device.shared_constants import Identities, Identity, SharedConstants, digest, digest_of_contents
 from webnn_py.graph import Graph, Node, Output, Value
 
 MOST_GROUPS: Final = 64
@@ -31,7 +32,16 @@ MOST_GROUPS: Final = 64
 
 
 class WgpuGraph:
-    """A compiled graph."""
+    """A compiled graph.
+
+    Args:
+        graph: what to compile.
+        device: for it, with its queue and pipelines.
+        features: what kernels may use.
+        constants: those that graphs of the context have in common.
+        fold: whether to fold constants, and to keep those that may be shared for other graphs; False for a graph that
+            only computes such constants.
+    """
 
     def __init__(
         self,
@@ -40,6 +50,7 @@ class WgpuGraph:
         queue: NativeQueue,
         pipelines: Pipelines,
         features: Features,
+        constants: SharedConstants,
         *,
         fold: bool = True,
     ) -> None:
@@ -47,25 +58,37 @@ class WgpuGraph:
         self._queue = queue
         self._pipelines = pipelines
         self._features = features
+        self._constants = constants
+        self._keeps = fold
         self._owned: list[wgpu.GPUBuffer] = []
+        self._shared: dict[Identity, Memory] = {}
         self._memory: dict[Buffer, BufferRange] = {}
         graph = fuse_horizontally(expand_composites(graph))
         folded, live = split_constant(graph) if fold else ([], list(graph.nodes))
-        known = self._fold(graph, folded, live)
-        lowering = GraphLowering(Graph(graph.inputs, graph.outputs, tuple(live)), features, known)
+        identities = Identities(graph, folded)
+        known = self._fold(folded, live, graph, identities)
+        lowering = GraphLowering(Graph(graph.inputs, graph.outputs, tuple(live)), features, known, identities.of)
         lowering.run()
         self._memory |= place_blocks(lowering.kernels, device.limits["max-buffer-size"], self.allocate)
-        compiled = pipelines.compile([*lowering.prologue, *lowering.kernels])
-        self._prepare(lowering, compiled)
-        compiled = compiled[len(lowering.prologue) :]
+        prologue = self._missing_forms(lowering)
+        compiled = pipelines.compile([*prologue, *lowering.kernels])
+        self._prepare(prologue, compiled, lowering.kernels)
         self._steps = [
-            KernelLaunch(self, kernel, pipeline) for kernel, pipeline in zip(lowering.kernels, compiled, strict=True)
+            KernelLaunch(self, kernel, pipeline)
+            for kernel, pipeline in zip(lowering.kernels, compiled[len(prologue) :], strict=True)
         ]
+        if fold:
+            constants.enter(self._shared)
 
     @property
     def byte_length(self) -> int:
-        """Bytes of constants and intermediates."""
+        """Bytes of constants and intermediates that are the graph's alone."""
         return sum(buffer.size for buffer in self._owned)
+
+    @property
+    def shared(self) -> tuple[Memory, ...]:
+        """The memory of constants that other graphs may use as well."""
+        return tuple(self._shared.values())
 
     def run(self, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]) -> None:
         """Launch all kernels."""
@@ -80,57 +103,102 @@ class WgpuGraph:
         for buffer in self._owned:
             buffer.destroy()
         self._owned = []
+        self._shared = {}
         self._steps = []
         self._memory = {}
 
     # --- building --------------------------------------------------------------------------------------------
 
-    def _fold(self, graph: Graph, folded: Sequence[Node], live: Sequence[Node]) -> dict[Value, Buffer]:
-        """Compute on the GPU, now, what depends on no input; returns where it lies."""
+    def _fold(
+        self, folded: Sequence[Node], live: Sequence[Node], graph: Graph, identities: Identities
+    ) -> dict[Value, Buffer]:
+        """Compute on the GPU, now, what depends on no input and is not there yet; returns where it lies."""
         constant = set(folded)
         needed = {value: None for node in live for value in node.inputs} | dict.fromkeys(graph.outputs.values())
-        wanted = {
-            str(index): value
-            for index, value in enumerate(needed)
-            if isinstance(value, Output) and value.node in constant
-        }
-        if not wanted:
-            return {}
-        outputs = {name: Storage(value.descriptor) for name, value in wanted.items()}
         known: dict[Value, Buffer] = {}
-        for name, value in wanted.items():
-            memory = self.allocate(value.descriptor.byte_length, "folded constant")
-            outputs[name].memory = Memory(memory, memory.size)
-            known[value] = Buffer("constant", value.descriptor.byte_length, data=memory)
-        constants = Graph.reaching(wanted)
-        prologue = WgpuGraph(constants, self._device, self._queue, self._pipelines, self._features, fold=False)
-        prologue.run_now(outputs)
-        prologue.release()
+        missing: dict[str, Value] = {}
+        outputs: dict[str, Storage] = {}
+        for index, value in enumerate(needed):
+            if not (isinstance(value, Output) and value.node in constant):
+                continue
+            identity, byte_length = identities.of(value), value.descriptor.byte_length
+            memory, is_new = self._constant_memory(identity, byte_length, "folded constant")
+            known[value] = Buffer("constant", byte_length, data=memory, identity=identity)
+            if is_new:
+                missing[str(index)] = value
+                outputs[str(index)] = Storage(value.descriptor)
+                outputs[str(index)].memory = Memory(memory, memory.size)
+        if missing:
+            shared = self._device, self._queue, self._pipelines, self._features, self._constants
+            computing = WgpuGraph(Graph.reaching(missing), *shared, fold=False)
+            computing.run_now(outputs)
+            computing.release()
         return known
 
-    def _prepare(self, lowering: GraphLowering, pipelines: Sequence[wgpu.GPUComputePipeline]) -> None:
-        """Run the kernels that make other copies of constants, and drop what only they needed."""
-        if not lowering.prologue:
-            return
-        for kernel in lowering.prologue:
-            for buffer in kernel.writes:
-                self._memory[buffer] = BufferRange.whole(self.allocate(buffer.byte_length, "repacked constant"))
-        steps = [
-            KernelLaunch(self, kernel, pipeline) for kernel, pipeline in zip(lowering.prologue, pipelines, strict=False)
-        ]
-        self._queue.run([step.launch({}, {}) for step in steps])
+    def _missing_forms(self, lowering: GraphLowering) -> list[Kernel]:
+        """Give other forms of constants their memory; returns the kernels that have to make what is not there yet."""
+        identities = identities_of_forms(lowering.prologue)
         needed = {buffer for kernel in lowering.kernels for buffer in kernel.reads}
-        for buffer in {buffer for kernel in lowering.prologue for buffer in kernel.reads} - needed:
-            if isinstance(buffer.data, np.ndarray):
-                memory = self._memory.pop(buffer).buffer
-                self._owned.remove(memory)
-                memory.destroy()
+        missing: list[Kernel] = []
+        for kernel in reversed(lowering.prologue):
+            if needed.isdisjoint(kernel.writes):
+                continue  # only for a form that is there
+            is_missing = False
+            for buffer in kernel.writes:
+                memory, is_new = self._constant_memory(identities[buffer], buffer.byte_length, "repacked constant")
+                self._memory[buffer] = BufferRange.whole(memory)
+                is_missing = is_missing or is_new
+            if is_missing:
+                missing.append(kernel)
+                needed.update(kernel.reads)
+        return missing[::-1]
+
+    def _prepare(
+        self, prologue: Sequence[Kernel], pipelines: Sequence[wgpu.GPUComputePipeline], kernels: Sequence[Kernel]
+    ) -> None:
+        """Run the kernels that make other forms of constants, and drop what only they needed."""
+        if not prologue:
+            return
+        steps = [KernelLaunch(self, kernel, pipeline) for kernel, pipeline in zip(prologue, pipelines, strict=False)]
+        self._queue.run([step.launch({}, {}) for step in steps])
+        needed = {buffer for kernel in kernels for buffer in kernel.reads}
+        kept = {buffer.identity for buffer in needed}
+        for buffer in {buffer for kernel in prologue for buffer in kernel.reads} - needed:
+            if isinstance(buffer.data, np.ndarray) and (buffer.identity is None or buffer.identity not in kept):
+                self._drop(buffer)
+
+    def _drop(self, buffer: Buffer) -> None:
+        """Let go of a constant's memory; another graph may hold it."""
+        memory = self._memory.pop(buffer).buffer
+        if memory in self._owned:
+            self._owned.remove(memory)
+            memory.destroy()
+        elif buffer.identity is not None:
+            self._shared.pop(buffer.identity, None)
+
+    def _constant_memory(self, identity: Identity | None, byte_length: int, label: str) -> tuple[wgpu.GPUBuffer, bool]:
+        """The memory of a constant, and whether it is fresh, so that its contents have to be written."""
+        if identity is None:
+            return self.allocate(byte_length, label), True
+        found = self._shared.get(identity)
+        found = self._constants.find(identity) if found is None else found
+        if found is not None:
+            self._shared[identity] = found
+            return found.data, False
+        if not self._keeps:
+            return self.allocate(byte_length, label), True
+        memory = self._create_buffer(byte_length, label)
+        self._shared[identity] = Memory(memory, memory.size)
+        return memory, True
 
     def allocate(self, byte_length: int, label: str) -> wgpu.GPUBuffer:
         """Memory that lives as long as the graph."""
-        buffer = self._device.create_buffer(label=label, size=padded(byte_length), usage=STORAGE)
+        buffer = self._create_buffer(byte_length, label)
         self._owned.append(buffer)
         return buffer
+
+    def _create_buffer(self, byte_length: int, label: str) -> wgpu.GPUBuffer:
+        return self._device.create_buffer(label=label, size=padded(byte_length), usage=STORAGE)
 
     def memory(self, buffer: Buffer) -> BufferRange:
         """The memory of a block or constant; constants are uploaded when the first step asks for them."""
@@ -143,8 +211,9 @@ class WgpuGraph:
             held: wgpu.GPUBuffer = buffer.data.data
             return held
         if isinstance(buffer.data, np.ndarray):
-            memory = self.allocate(buffer.byte_length, "constant")
-            upload(self._queue.fill, memory, buffer.data)
+            memory, is_new = self._constant_memory(buffer.identity, buffer.byte_length, "constant")
+            if is_new:
+                upload(self._queue.fill, memory, buffer.data)
             return memory
         if not isinstance(buffer.data, wgpu.GPUBuffer):
             raise TypeError(f"a constant of {type(buffer.data).__name__}")
@@ -213,3 +282,18 @@ def upload(
         whole[: data.nbytes] = data.reshape(-1).view(np.uint8)
         data = whole
     write(buffer, np.ascontiguousarray(data), data.nbytes)
+
+
+def identities_of_forms(kernels: Sequence[Kernel]) -> dict[Buffer, Identity | None]:
+    """The identities of what kernels write that read constants alone, in the order in which they run."""
+    identities: dict[Buffer, Identity | None] = {}
+    for kernel in kernels:
+        keyed = [identities.get(buffer, buffer.identity) for buffer in kernel.reads]
+        whole = [
+            identity or digest_of_contents(buffer.data) for buffer, identity in zip(kernel.reads, keyed, strict=True)
+        ]
+        is_known = any(keyed) and all(whole)
+        for index, buffer in enumerate(kernel.writes):
+            is_whole = is_known and buffer not in identities  # written by several, it is nobody's alone
+            identities[buffer] = digest("form", kernel.source, kernel.workgroups, index, whole) if is_whole else None
+    return identities

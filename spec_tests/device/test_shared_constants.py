@@ -1,0 +1,328 @@
+"""Constants with a key lie on a device once, however many graphs of a context use them, and in whatever form."""
+
+from hashlib import blake2b
+
+import numpy as np
+import pytest
+
+from spec_tests.support.buffers import filled, zeroed
+from webnn_py import MLGraphBuilder, OperationError
+from webnn_py.device.on_numpy import executable as numpy_executable
+from webnn_py.device.on_wgpu.runtime.native import NativeQueue
+
+
+def key_of(array):
+    return blake2b(array.tobytes()).digest()
+
+
+class Drawing:
+    """A builder, and constants that have keys or none."""
+
+    def __init__(self, context, *, is_keyed=True):
+        self.builder = MLGraphBuilder(context)
+        self.is_keyed = is_keyed
+
+    def weight(self, *shape, seed=1, data_type="float32", key=None):
+        array = np.random.default_rng(seed).integers(-8, 8, shape).astype(data_type) / np.array(8, data_type)
+        array = array.astype(data_type)
+        if not self.is_keyed:
+            return self.builder.constant(array)
+        array.flags.writeable = False
+        return self.builder._constant_shared(array, key_of(array) if key is None else key)
+
+    def x(self, *shape):
+        return self.builder.input("x", data_type="float32", shape=shape)
+
+    def number(self, value):
+        return self.builder.constant(value, data_type="float32")
+
+
+async def computed(context, graph):
+    """What a graph makes of the numbers from 0, in eighths."""
+    descriptor = graph.input_descriptors["x"]
+    numbers = np.arange(descriptor.element_count, dtype=np.float32).reshape(descriptor.shape) % 16 / 8
+    source = await filled(context, numbers)
+    outputs = {name: await zeroed(context, item.shape) for name, item in graph.output_descriptors.items()}
+    context.dispatch(graph, {"x": source}, outputs)
+    results = {name: await context.read_buffer(buffer) for name, buffer in outputs.items()}
+    for buffer in (source, *outputs.values()):
+        buffer.destroy()
+    await context.drain()
+    return results
+
+
+def linear(draw, size):
+    b = draw.builder
+    return b.add(b.matmul(draw.x(size, 64), draw.weight(64, 96)), draw.weight(96, seed=2))
+
+
+def folded(draw, size):
+    """A weight that is scaled, transposed and cast: only what comes out of that is kept."""
+    b = draw.builder
+    weight = b.mul(b.cast(draw.weight(96, 64, data_type="float16"), "float32"), draw.number(0.5))
+    return b.matmul(draw.x(size, 64), b.transpose(weight))
+
+
+def split(draw, size):
+    """One weight of which two parts are used."""
+    b = draw.builder
+    first, second = b.split(b.add(draw.weight(64, 192), draw.number(1)), 2, axis=1)
+    x = draw.x(size, 64)
+    return b.sub(b.matmul(x, first), b.matmul(x, second))
+
+
+def attention(draw, size):
+    """Three products of one input, which WebGPU makes one of."""
+    b = draw.builder
+    x = draw.x(size, 64)
+    q, k, v = [b.matmul(x, draw.weight(64, 64, seed=seed)) for seed in range(3)]
+    return b.matmul(b.softmax(b.matmul(q, b.transpose(k)), 1), v)
+
+
+def convolution(draw, size):
+    """A filter that WebGPU lays otherwise."""
+    return draw.builder.conv2d(draw.x(1, 5, size, 9), draw.weight(6, 5, 3, 3))
+
+
+def transposed_convolution(draw, size):
+    return draw.builder.conv_transpose2d(draw.x(1, 4, size, 5), draw.weight(4, 8, 3, 3), strides=[2, 2])
+
+
+def recurrent(draw, size):
+    """An operator that WebGPU unrolls, so that parts of the weights are folded."""
+    b = draw.builder
+    weights = draw.weight(1, 32, 8), draw.weight(1, 32, 8, seed=2)
+    states = {f"initial_{name}_state": draw.weight(1, 2, 8, seed=3) for name in ("hidden", "cell")}
+    return b.lstm(draw.x(size, 2, 8), *weights, size, 8, bias=draw.weight(1, 32, seed=4), **states)[0]
+
+
+def twice(draw, size):
+    """One key at two constants of a graph."""
+    b = draw.builder
+    product = b.matmul(draw.x(size, 64), draw.weight(64, 64))
+    return b.matmul(b.tanh(product), draw.weight(64, 64))
+
+
+DRAWINGS = [linear, folded, split, attention, convolution, transposed_convolution, recurrent, twice]
+
+
+async def build(context, drawing, size, *, is_keyed=True):
+    draw = Drawing(context, is_keyed=is_keyed)
+    return await draw.builder.build({"y": drawing(draw, size)})
+
+
+@pytest.fixture
+def made(monkeypatch, backend):
+    """What a build does for constants: uploads and computations."""
+    done = []
+
+    def note(owner, name):
+        function = getattr(owner, name)
+        monkeypatch.setattr(owner, name, lambda *arguments: (done.append(name), function(*arguments))[1])
+
+    if backend == "wgpu":
+        note(NativeQueue, "fill")
+        note(NativeQueue, "run")
+    else:
+        note(numpy_executable, "run_node")
+    return done
+
+
+def live_bytes(context):
+    return context.statistics().live_bytes
+
+
+@pytest.mark.parametrize("drawing", DRAWINGS)
+async def test_a_second_graph_of_the_same_weights_makes_none_and_takes_no_memory_for_them(context, made, drawing):
+    alone = await build(context, drawing, 5, is_keyed=False)
+    expected = await computed(context, alone)
+    alone_bytes = live_bytes(context)
+    alone.destroy()
+    await context.drain()
+    assert live_bytes(context) == 0
+
+    first = await build(context, drawing, 5)
+    first_bytes = live_bytes(context)
+    assert first_bytes <= alone_bytes
+    made.clear()
+    second = await build(context, drawing, 5)
+    assert made == [], "made again, though another graph has it"
+    assert live_bytes(context) == first_bytes + own_bytes([second])
+    assert first._handle.compiled.shared, "nothing is shared"
+    for graph in (first, second):
+        np.testing.assert_array_equal((await computed(context, graph))["y"], expected["y"])
+
+    first.destroy()
+    await context.drain()
+    assert live_bytes(context) == first_bytes, "of what one graph still uses, nothing may go"
+    np.testing.assert_array_equal((await computed(context, second))["y"], expected["y"])
+    second.destroy()
+    await context.drain()
+    assert live_bytes(context) == 0
+    third = await build(context, drawing, 5)
+    np.testing.assert_array_equal((await computed(context, third))["y"], expected["y"])
+
+
+@pytest.mark.parametrize("drawing", DRAWINGS)
+async def test_graphs_of_other_shapes_have_the_weights_in_common(context, drawing):
+    """In whatever forms their kernels want them: a form that only one needs is held by that one."""
+    sizes = (4, 7, 33)
+    expected, alone_bytes = {}, {}
+    for size in sizes:
+        graph = await build(context, drawing, size, is_keyed=False)
+        expected[size] = (await computed(context, graph))["y"]
+        alone_bytes[size] = live_bytes(context)
+        graph.destroy()
+        await context.drain()
+    graphs = {size: await build(context, drawing, size) for size in sizes}
+    assert live_bytes(context) < sum(alone_bytes.values()), "nothing is in common"
+    held = {memory for graph in graphs.values() for memory in graph._handle.compiled.shared}
+    assert live_bytes(context) == own_bytes(graphs.values()) + sum(memory.byte_length for memory in held)
+    for size, graph in graphs.items():
+        np.testing.assert_allclose((await computed(context, graph))["y"], expected[size], rtol=1e-6, atol=1e-6)
+        graph.destroy()
+    await context.drain()
+    assert live_bytes(context) == 0
+
+
+def own_bytes(graphs):
+    """What graphs have for themselves: intermediates."""
+    return sum(graph._handle.compiled.byte_length for graph in graphs)
+
+
+WEIGHTS = 4 * (64 * 96 + 96)
+"""The bytes of what ``linear`` has in common."""
+
+
+async def test_weights_are_counted_once(context):
+    graphs = [await build(context, linear, size) for size in range(16, 26)]
+    assert live_bytes(context) == WEIGHTS + own_bytes(graphs)
+    for graph in graphs:
+        graph.destroy()
+    await context.drain()
+    assert live_bytes(context) == 0
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"key": b"another"}, {"data_type": "int32"}, {"shape": (32, 32)}],
+    ids=["another key", "another data type", "another shape"],
+)
+async def test_what_differs_in_key_data_type_or_shape_is_not_the_same(context, other):
+    """All are zeros, and have one key but where it says otherwise."""
+    given = {"key": b"zeros", "data_type": "float32", "shape": (16, 64), **other}
+    sizes = []
+    for options in ({"key": b"zeros", "data_type": "float32", "shape": (16, 64)}, given):
+        builder = MLGraphBuilder(context)
+        zeros = np.zeros(options["shape"], options["data_type"])
+        zeros.flags.writeable = False
+        x = builder.input("x", data_type=options["data_type"], shape=options["shape"])
+        graph = await builder.build({"y": builder.add(x, builder._constant_shared(zeros, options["key"]))})
+        sizes.append((graph, live_bytes(context)))
+    assert sizes[1][1] == 2 * sizes[0][1] == 8192
+
+
+async def test_options_and_order_of_operands_tell_folded_values_apart(context):
+    expected = {}
+    for name, fold in {
+        "a - b": lambda b, one, two: b.sub(one, two),
+        "b - a": lambda b, one, two: b.sub(two, one),
+        "columns": lambda b, one, _: b.softmax(one, 0),
+        "rows": lambda b, one, _: b.softmax(one, 1),
+        "half": lambda b, one, _: b.mul(one, b.constant(0.5, data_type="float32")),
+        "double": lambda b, one, _: b.mul(one, b.constant(2, data_type="float32")),
+        "joined": lambda b, one, two: b.slice(b.concat([one, two], 0), [4, 0], [8, 8]),
+        "joined otherwise": lambda b, one, two: b.slice(b.concat([two, one], 0), [4, 0], [8, 8]),
+    }.items():
+        for is_keyed in (False, True):
+            draw = Drawing(context, is_keyed=is_keyed)
+            value = fold(draw.builder, draw.weight(8, 8), draw.weight(8, 8, seed=2))
+            graph = await draw.builder.build({"y": draw.builder.add(draw.x(8, 8), value)})
+            expected[name, is_keyed] = graph, (await computed(context, graph))["y"]
+        np.testing.assert_array_equal(expected[name, True][1], expected[name, False][1], err_msg=name)
+    assert len({result.tobytes() for _, result in expected.values()}) == len(expected) / 2
+
+
+@pytest.mark.parametrize("elements", [1024, 1025], ids=["4096 bytes", "more"])
+async def test_a_small_constant_without_a_key_is_told_by_its_bytes_and_a_large_one_not(context, made, elements):
+    """What is folded of a keyed constant and another one."""
+    table = np.arange(elements, dtype=np.float32)
+
+    async def build_with(addend):
+        draw = Drawing(context)
+        value = draw.builder.add(draw.weight(elements), draw.builder.constant(addend))
+        return await draw.builder.build({"y": draw.builder.mul(draw.x(elements), value)})
+
+    graphs = [await build_with(table)]
+    made.clear()
+    graphs.append(await build_with(table))
+    assert bool(made) == (elements > 1024)
+    made.clear()
+    graphs.append(await build_with(table + 1))
+    assert made, "the contents differ"
+    one, same, other = [(await computed(context, graph))["y"] for graph in graphs]
+    np.testing.assert_array_equal(one, same)
+    assert not np.array_equal(one, other)
+
+
+async def test_without_keys_nothing_is_shared_or_hashed(context, monkeypatch):
+    def refuse(*_):
+        raise AssertionError
+
+    monkeypatch.setattr("webnn_py.device.shared_constants.blake2b", refuse)
+    graph = await build(context, folded, 3, is_keyed=False)
+    assert graph._handle.compiled.shared == ()
+
+
+async def test_a_build_that_fails_leaves_nothing_that_others_would_find(device, context, monkeypatch):
+    monkeypatch.setattr(
+        "webnn_py.device.on_wgpu.runtime.executable.KernelLaunch"
+        if context.backend.name == "wgpu"
+        else "webnn_py.device.on_numpy.executable.NumpyGraph._make_kernels",
+        lambda *_: 1 / 0,
+    )
+    with pytest.raises(OperationError, match="division by zero"):
+        await build(context, linear, 3)
+    monkeypatch.undo()
+    graph = await build(context, linear, 3)
+    expected = await build(context, linear, 3, is_keyed=False)
+    results = [(await computed(context, one))["y"] for one in (graph, expected)]
+    np.testing.assert_array_equal(*results)
+
+
+async def test_contexts_count_shared_constants_each_for_itself(ml, options):
+    first, second = [await ml.create_context(**options) for _ in range(2)]
+    graphs = [await build(context, linear, 16) for context in (first, second)]
+    assert live_bytes(first) == live_bytes(second) == WEIGHTS + own_bytes(graphs[:1])
+    expected = (await computed(second, graphs[1]))["y"]
+    first.destroy()
+    await first.drain()
+    assert (live_bytes(first), live_bytes(second)) == (0, WEIGHTS + own_bytes(graphs[1:]))
+    np.testing.assert_array_equal((await computed(second, graphs[1]))["y"], expected)
+
+
+async def test_a_graph_built_while_the_last_holder_is_released_has_weights_of_its_own(context):
+    first = await build(context, linear, 3)
+    expected = (await computed(context, first))["y"]
+    context.device_timeline.pause()
+    first.destroy()
+    draw = Drawing(context)
+    building = draw.builder.build({"y": linear(draw, 3)})
+    context.device_timeline.resume()
+    second = await building
+    np.testing.assert_array_equal((await computed(context, second))["y"], expected)
+    assert live_bytes(context) == WEIGHTS + own_bytes([second])
+
+
+async def test_a_shared_array_is_read_only_and_lies_as_devices_take_it(numpy_context):
+    builder = MLGraphBuilder(numpy_context)
+    strided, swapped = np.zeros((4, 4), np.float32).T[:2], np.zeros(3, ">f4")
+    for array in (np.zeros(3, np.float32), strided, swapped):
+        if array.size != 3 or not array.dtype.isnative:
+            array.flags.writeable = False
+        with pytest.raises(ValueError, match="must be read-only, C-contiguous and in native byte order"):
+            builder._constant_shared(array, b"key")
+    array = np.zeros(3, np.float16)
+    array.flags.writeable = False
+    operand = builder._constant_shared(array, b"key")
+    assert (operand.data_type, operand.shape) == ("float16", (3,))
