@@ -51,8 +51,6 @@ def _inputs(
     rule: Rule, schema: defs.OpSchema, values: Sequence[Value | None], context: ConversionContext
 ) -> Iterator[Value | None]:
     names = [formal.name for formal in schema.inputs]
-    if rule.variadic is not None and len(values) < schema.min_input:
-        raise Refused(f"it has {len(values)} inputs; it must have at least {schema.min_input}")
     for index in range(max(len(values), len(rule.inputs))):
         subject = f"input {names[min(index, len(names) - 1)]}"
         value = values[index] if index < len(values) else None
@@ -75,12 +73,14 @@ def _argument(subject: str, parameter: InputParameter, value: Value | None, cont
     return value
 
 
-def check_attributes(schema: defs.OpSchema, node: NodeProto) -> None:
-    """Refuse attributes of another type than the operator's, and such that are given twice.
+def check_form(schema: defs.OpSchema, node: NodeProto) -> None:
+    """Refuse a node without any input, with attributes of another type than the operator's, or with one given twice.
 
     Raises:
-        Refused: there is one.
+        Refused: it is such a node.
     """
+    if schema.min_input and not node.input:
+        raise Refused(f"it has no inputs; it must have at least {schema.min_input}")
     seen: set[str] = set()
     for item in node.attribute:
         declared: Any = schema.attributes[item.name].type if item.name in schema.attributes else None

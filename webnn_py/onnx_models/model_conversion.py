@@ -12,7 +12,7 @@ import numpy as np
 from onnx import AttributeProto, GraphProto, NodeProto, SparseTensorProto, TensorProto, defs
 
 from webnn_py.graph import Output
-from webnn_py.onnx_models.calling import call, check_attributes
+from webnn_py.onnx_models.calling import call, check_form
 from webnn_py.onnx_models.conversion_context import Constants, ConversionContext, StaticValue, Value
 from webnn_py.onnx_models.element_types import webnn_data_type
 from webnn_py.onnx_models.folding import fold, is_folded
@@ -250,7 +250,7 @@ class ModelConversion:
     ) -> Sequence[Converted]:
         """Compute the node now if all its inputs are static, else convert it by its rule."""
         schema = _schema(node, seen)
-        check_attributes(schema, node)
+        check_form(schema, node)
         rule = RULES.get(node.op_type, {}).get(schema.since_version)
         static = [value for value in values if value is None or isinstance(value, np.ndarray)]
         foldable = len(static) == len(values) and is_folded(node.op_type, schema.since_version)
