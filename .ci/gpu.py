@@ -35,6 +35,7 @@ TESTS = [
     "spec_tests/script_timeline",
     "spec_tests/device",
     "spec_tests/device_timeline",
+    "spec_tests/runtime",
 ]
 ADAPTER = """
 from webnn_py.device.on_wgpu import adapters
