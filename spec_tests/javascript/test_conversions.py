@@ -135,3 +135,24 @@ async def test_numbers_keep_every_bit_on_their_way(engine):
       return results;
     """
     assert await outcome(body, engine) == [True] * 6
+
+
+@both_engines
+async def test_bigints_keep_every_bit_on_their_way(engine):
+    body = """
+      const values = {int64: [-(2n ** 63n), 2n ** 53n + 1n], uint64: [2n ** 64n - 1n, 2n ** 63n + 1n]};
+      const results = [];
+      for (const [dataType, numbers] of Object.entries(values)) {
+        for (const number of numbers) {
+          const own = new MLGraphBuilder(context);
+          const graph = await own.build({y: own.identity(own.constant(dataType, number))});
+          const y = await context.createTensor({dataType, shape: [], readable: true});
+          context.dispatch(graph, {}, {y});
+          const bytes = await context.readTensor(y);
+          const [result] = dataType === 'int64' ? new BigInt64Array(bytes) : new BigUint64Array(bytes);
+          results.push(result === number);
+        }
+      }
+      return results;
+    """
+    assert await outcome(body, engine) == [True] * 4
