@@ -256,7 +256,7 @@ FAULTS = [
     ),
     Fault("accepts-constant-buffers", "if given.constant:", "if False:", SCRIPT),
     Fault("accepts-other-shapes", " or given.shape != wanted.shape:", ":", VALIDATION),
-    Fault("accepts-names-twice", "if converted in self._input_names:", "if False:", SCRIPT),
+    Fault("accepts-names-twice", "if text in self._input_names:", "if False:", SCRIPT),
     Fault("accepts-foreign-constants", "if buffer._context is not self._context:", "if False:", SCRIPT),
     Fault("keeps-pending-reads", "pending, self._pending_reads = self._pending_reads, {}", "pending = {}", SCRIPT),
     Fault("javascript-bigint", '{"bigint": int, "number": float}', '{"bigint": float, "number": float}', JAVASCRIPT),
