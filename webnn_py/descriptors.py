@@ -9,6 +9,7 @@ from typing import Final, Literal, TypeVar, cast, get_args
 import attrs
 import numpy as np
 
+from webnn_py.handle import forgotten_await
 from webnn_py.wording import kind, listed, plain, shown
 
 T = TypeVar("T")
@@ -177,8 +178,9 @@ def sequence_of(values: object, convert: Callable[[object], T], noun: str) -> tu
     Raises:
         TypeError: it is no sequence, it is longer than any that is allowed, or one of its items is refused.
     """
-    if isinstance(values, _NO_SEQUENCES) or not isinstance(values, Iterable):
-        raise TypeError(f"is {shown(values)}; it must be a sequence of {noun}")
+    hint = forgotten_await(values)
+    if hint or isinstance(values, _NO_SEQUENCES) or not isinstance(values, Iterable):
+        raise TypeError(f"is {shown(values)}; it must be a sequence of {noun}{hint}")
     try:
         items = tuple(islice(values, MAX_ITEMS + 1))
     except Exception as error:

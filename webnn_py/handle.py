@@ -1,6 +1,13 @@
 """Objects that only the library makes."""
 
-from typing import ClassVar, NoReturn
+from typing import TYPE_CHECKING, ClassVar, NoReturn, cast
+
+
+def forgotten_await(value: object) -> str:
+    """What to say behind the refusal of ``value`` if it is a promise, whose result was meant; else nothing."""
+    if not issubclass(type(value), Promised):  # not isinstance(): an object may lie about its class
+        return ""
+    return f"; {cast('Promised', value)._named()} is a promise: forgot await?"
 
 
 class Handle:
@@ -24,3 +31,26 @@ class Handle:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"{type(self).__name__} can be neither copied nor pickled: it stands for something elsewhere")
+
+
+class Promised(Handle):
+    """Stands for an answer that has to be awaited, and says so to who takes it for the answer."""
+
+    __slots__ = ()
+
+    def _named(self) -> str:
+        """The call that is answered."""
+        raise NotImplementedError
+
+    if not TYPE_CHECKING:  # type checkers know what is missing
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name.startswith("_"):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            raise AttributeError(f"{self._named()} is a promise: forgot await? It has no attribute {name!r}")
+
+        def _refuse(self, *arguments: object, **options: object) -> NoReturn:
+            raise TypeError(f"{self._named()} is a promise: forgot await?")
+
+        __array__ = __call__ = __getitem__ = __iter__ = __len__ = _refuse
+        __enter__ = __exit__ = __aenter__ = __aexit__ = _refuse

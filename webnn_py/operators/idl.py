@@ -32,6 +32,7 @@ from webnn_py.descriptors import (
     unsigned_long,
     unsigned_longs,
 )
+from webnn_py.handle import forgotten_await
 from webnn_py.operators.operand import MLOperand
 from webnn_py.wording import plain, shown
 
@@ -100,7 +101,7 @@ def usv_string(value: object) -> str:
 def operand(value: object) -> MLOperand:
     """An ``MLOperand``; whose it is, is checked later."""
     if type(value) is not MLOperand:
-        raise TypeError(f"is {shown(value)}; it must be an MLOperand")
+        raise TypeError(f"is {shown(value)}; it must be an MLOperand{forgotten_await(value)}")
     return value
 
 

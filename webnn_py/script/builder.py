@@ -22,6 +22,7 @@ from webnn_py.descriptors import (
 from webnn_py.device.backend import HostArray
 from webnn_py.errors import InvalidStateError, OperationError, SecurityError, UnknownError
 from webnn_py.graph import Constant, Graph, Input, Node, Output, Value
+from webnn_py.handle import forgotten_await
 from webnn_py.operators.casting import cast_number
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.idl import MLNumber, ml_number, usv_string
@@ -60,7 +61,9 @@ class MLGraphBuilder(OperatorMethods):
         self._destroyed = False
         self._values: dict[MLOperand, Value] = {}
         if type(context) is not MLContext:
-            raise TypeError(f"MLGraphBuilder(): context is {shown(context)}; it must be an MLContext")
+            raise TypeError(
+                f"MLGraphBuilder(): context is {shown(context)}; it must be an MLContext{forgotten_await(context)}"
+            )
         if not context._ml._allowed():
             raise SecurityError("MLGraphBuilder(): the policy denies the use of the Web Neural Network API")
         if context._lost_message is not None:

@@ -12,6 +12,7 @@ from webnn_py.descriptors import (
 )
 from webnn_py.device.backend import Capabilities, Storage
 from webnn_py.errors import UnknownError
+from webnn_py.handle import forgotten_await
 from webnn_py.operators.idl import boolean, usv_string
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.timelines.promise import MLPromise
@@ -63,13 +64,14 @@ def named(name: str, kind_of_item: type[T], noun: str, given: object) -> dict[st
 
     def convert(mapping: object) -> dict[str, T]:
         if not isinstance(mapping, Mapping):
-            raise TypeError(f"is {shown(mapping)}; it must be a mapping of names to {noun}")
+            raise TypeError(f"is {shown(mapping)}; it must be a mapping of names to {noun}{forgotten_await(mapping)}")
         snapshot = {}
         for key, item in mapping.items():
             if not isinstance(key, str):
                 raise TypeError(f"[{shown(key)}] is {shown(item)}, whose name must be a string")
             if type(item) is not kind_of_item:
-                raise TypeError(f"[{shown(key)}] is {shown(item)}; it must be an {kind_of_item.__name__}")
+                wanted = f"{kind_of_item.__name__}{forgotten_await(item)}"
+                raise TypeError(f"[{shown(key)}] is {shown(item)}; it must be an {wanted}")
             snapshot[usv_string(key)] = item
         return snapshot
 

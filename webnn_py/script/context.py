@@ -18,7 +18,7 @@ from webnn_py.descriptors import (
 from webnn_py.device.backend import Backend, BackendInfo, HostArray
 from webnn_py.device.device import Device, Readback
 from webnn_py.errors import InvalidStateError, UnknownError
-from webnn_py.handle import Handle
+from webnn_py.handle import Handle, forgotten_await
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.script.checks import buffer_descriptor, check_descriptor, named, rejected, storages, unknown
 from webnn_py.script.copying import CopiesBuffers
@@ -351,7 +351,7 @@ class MLContext(Handle, CopiesBuffers, SharesBuffers):
         """
         self._trio_run.check("dispatch()")
         if type(graph) is not MLGraph:
-            raise TypeError(f"dispatch(): graph is {shown(graph)}; it must be an MLGraph")
+            raise TypeError(f"dispatch(): graph is {shown(graph)}; it must be an MLGraph{forgotten_await(graph)}")
         named_inputs = named("dispatch(): inputs", MLBuffer, "buffers", inputs)
         named_outputs = named("dispatch(): outputs", MLBuffer, "buffers", outputs)
         if graph._context is not self:
@@ -427,7 +427,7 @@ class MLContext(Handle, CopiesBuffers, SharesBuffers):
 
     def _check_buffer(self, method: str, buffer: MLBuffer) -> None:
         if type(buffer) is not MLBuffer:
-            raise TypeError(f"{method}(): {shown(buffer)} given; it must be an MLBuffer")
+            raise TypeError(f"{method}(): {shown(buffer)} given; it must be an MLBuffer{forgotten_await(buffer)}")
         if buffer._context is not self:
             raise TypeError(f"{method}(): {buffer!r} belongs to another context")
         if buffer._destroyed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from functools import partial
 from types import TracebackType
-from typing import Any, Self, Unpack, final, get_args, overload
+from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack, final, get_args, overload
 
 import trio
 from trio.lowlevel import enable_ki_protection
@@ -210,6 +210,9 @@ class ML(Handle):
         return f"{len(self._contexts)} contexts{', closed' if self._closed else ''}"
 
 
+ENTERING = "enter it by 'async with open_ml() as ml'"
+
+
 @final
 class open_ml:  # noqa: N801 - used like a function
     """Open the API: ``async with open_ml() as ml``.
@@ -224,10 +227,14 @@ class open_ml:  # noqa: N801 - used like a function
 
     def __init__(self, *, policy: Policy = lambda: True) -> None:
         self._policy = policy
+        self._entered = False
 
     @enable_ki_protection
     async def __aenter__(self) -> ML:
         check_in_trio("open_ml()")
+        if self._entered:
+            raise RuntimeError("open_ml(): this block has been entered before; call open_ml() again for another one")
+        self._entered = True
         self._manager = trio.open_nursery()
         nursery = await self._manager.__aenter__()
         self._ml = ML._create(nursery, self._policy)
@@ -243,6 +250,16 @@ class open_ml:  # noqa: N801 - used like a function
             return await self._manager.__aexit__(kind, error, traceback)
         await self._manager.__aexit__(None, None, None)
         return False  # the block's own exception comes out as it is, which a nursery would wrap into a group
+
+    if not TYPE_CHECKING:  # type checkers know what is missing
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise AttributeError(f"open_ml() has no attribute {name!r}: {ENTERING}")
+
+        def _refuse(self, *_exception: object) -> NoReturn:
+            raise RuntimeError(f"open_ml() is a block: {ENTERING}")
+
+        __enter__ = __exit__ = __await__ = _refuse
 
 
 @enable_ki_protection

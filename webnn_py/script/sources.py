@@ -14,6 +14,7 @@ import numpy as np
 from webnn_py.descriptors import DATA_TYPES, MLOperandDescriptor
 from webnn_py.device.backend import HostArray
 from webnn_py.errors import UnknownError
+from webnn_py.handle import forgotten_await
 from webnn_py.wording import kind, listed, shortened
 
 _DTYPES = {data_type: np.dtype(data_type) for data_type in DATA_TYPES}
@@ -101,7 +102,7 @@ def _of_buffer(what: str, source: object) -> np.ndarray[Any, Any]:
     if issubclass(type(source), _NO_BUFFERS):
         raise TypeError(
             f"{what} are {kind(source)}; they must be a numpy array, offer the buffer protocol, or be an array of a "
-            "library that exports to numpy"
+            f"library that exports to numpy{forgotten_await(source)}"
         )
     try:
         view = memoryview(cast("bytes", source))

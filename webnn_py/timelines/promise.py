@@ -7,7 +7,7 @@ from typing import Any, Generic, Literal, NoReturn, Self, TypeVar, cast, final
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from webnn_py.handle import Handle
+from webnn_py.handle import Promised
 from webnn_py.trio_run import TrioRun, check_in_trio
 from webnn_py.wording import shortened
 
@@ -17,7 +17,7 @@ PromiseState = Literal["pending", "fulfilled", "rejected"]
 
 
 @final
-class MLPromise(Handle, Generic[T]):
+class MLPromise(Promised, Generic[T]):
     """An answer that comes later; its work was enqueued by the call that returned it.
 
     Awaiting it gives the answer, or raises the error with which it was rejected: the method that returned it says
@@ -127,6 +127,9 @@ class MLPromise(Handle, Generic[T]):
 
     def __bool__(self) -> NoReturn:
         raise TypeError("an MLPromise is neither true nor false; await it, or look at its state")
+
+    def _named(self) -> str:
+        return self._answers or "this"
 
     def _described(self) -> str:
         state = f"of {self._answers} {self._state}" if self._answers else self._state

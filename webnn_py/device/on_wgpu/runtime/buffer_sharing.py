@@ -16,6 +16,7 @@ from wgpu.backends.wgpu_native._ffi import lib
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.on_wgpu.records.buffer import padded
 from webnn_py.device.on_wgpu.runtime.memory import STORAGE
+from webnn_py.handle import forgotten_await
 from webnn_py.trio_run import TrioRun
 from webnn_py.wording import shown
 
@@ -77,7 +78,7 @@ def check_foreign(value: object, descriptor: MLOperandDescriptor, device: wgpu.G
         TypeError: it is no buffer, an ``MLBuffer``'s, another device's, too small, or lacks a usage.
     """
     if not issubclass(type(value), wgpu.GPUBuffer):
-        raise TypeError(f"gpu_buffer is {shown(value)}; it must be a wgpu.GPUBuffer")
+        raise TypeError(f"gpu_buffer is {shown(value)}; it must be a wgpu.GPUBuffer{forgotten_await(value)}")
     if isinstance(value, LentBuffer):
         raise TypeError("gpu_buffer is an MLBuffer's own memory, which export_to_gpu() lent; use that MLBuffer")
     buffer = cast("wgpu.GPUBuffer", value)
