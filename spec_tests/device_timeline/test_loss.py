@@ -1,5 +1,7 @@
 """A device that is gone: the context learns of it on the script timeline, and everything is told."""
 
+import warnings
+
 import numpy as np
 import pytest
 import trio
@@ -146,3 +148,17 @@ async def test_a_lost_context_leaves_the_register_of_contexts(ml, device, contex
     await context.lost
     await device.quiet()
     assert list(ml._contexts) == []
+
+
+async def test_failures_of_a_device_that_is_lost_are_told_by_the_loss_alone(device, context):
+    buffer = await zeroed(context, [2])
+    device.failing["write"] = RuntimeError("no answer")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        context.write_buffer(buffer, np.ones(2, np.float32))
+        await context.drain()
+        await device.lose()
+        await context.lost
+        await context.drain()
+        del buffer
+    assert [str(warning.message) for warning in told] == []

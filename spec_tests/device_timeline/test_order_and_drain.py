@@ -7,6 +7,7 @@ import trio
 from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.drawing import build_add_number, build_add_one
 from spec_tests.support.watched_device import quiet
+from webnn_py import OperationError
 
 
 @pytest.mark.parametrize("count", [7, 600], ids=["stepped in sevens", "run by itself"])
@@ -87,6 +88,8 @@ async def test_after_drain_every_promise_is_settled(device, context):
     ]
     await context.drain()
     assert [promise.state for promise in promises] == ["fulfilled", "rejected", "fulfilled"]
+    with pytest.raises(OperationError):
+        await promises[1]
 
 
 async def test_drain_waits_for_an_operation_that_runs(device, context):

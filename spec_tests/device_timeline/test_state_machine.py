@@ -10,6 +10,7 @@ which is seen as a failure that the model has not. Nor is what fails first on a 
 knows (see ``Player.let_it_be_known``). Failures of a step, and steps that wait, are made before the real step begins.
 """
 
+import pytest
 import trio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -19,6 +20,8 @@ from spec_tests.support.fake_device import FakeDevice
 from spec_tests.support.player import Player
 from spec_tests.support.watched_device import WatchedDevice
 from webnn_py import open_ml
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*nobody (awaited|was told):RuntimeWarning")
 
 
 class SpoilingDevice(FakeDevice):
@@ -91,6 +94,7 @@ async def play(chosen, open_context):
     assert player.model.statistics[:4] == (0, 0, 0, 0)
     for asked in [*player.created, *player.built, *player.others]:
         asked.check()
+        asked.promise._hear()
         assert len(asked.heard) >= len(asked.waiters), "a waiter was not told"
     assert getattr(device, "touched_after_free", []) == []
 

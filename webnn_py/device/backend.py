@@ -8,6 +8,7 @@ import numpy.typing as npt
 import trio
 
 from webnn_py.descriptors import DATA_TYPES, MAX_DIMENSION, MLOperandDataType, MLOperandDescriptor
+from webnn_py.device.failure import Failure
 from webnn_py.graph import Graph
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.limits import MAX_RANK
@@ -107,7 +108,7 @@ class Storage:
     def __init__(self, descriptor: MLOperandDescriptor) -> None:
         self.descriptor = descriptor
         self.memory: Memory | None = None
-        self.failure: str | None = None
+        self.failure: Failure | None = None
         self.lent: trio.Event | None = None
 
     @property

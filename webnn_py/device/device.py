@@ -28,9 +28,11 @@ from webnn_py.device.backend import (
 )
 from webnn_py.device.copying import CopiesThroughHost
 from webnn_py.device.expansion import expand, needs_expansion
+from webnn_py.device.failure import Failure
 from webnn_py.errors import UnknownError
 from webnn_py.graph import Constant, Graph
 from webnn_py.in_flight import InFlight
+from webnn_py.unheard import Line
 
 Step = Callable[[], Awaitable[None] | None]
 """A step of a device: done when it returns None, else when what it returns has been awaited."""
@@ -98,6 +100,7 @@ class Device:
         self.live_bytes = 0
         self.host_copies = 0
         self._copies: Copies = backend if isinstance(backend, Copies) else CopiesThroughHost(backend, self._count_copy)
+        self.is_lost = False
         self._lent: dict[Storage, None] = {}
         # Its own limiter: threads of the user's must not keep a device from finishing.
         self._expanding = trio.CapacityLimiter(1)
@@ -143,12 +146,13 @@ class Device:
         if writing is not None:
             await writing
 
-    def write(self, storage: Storage, data: HostArray) -> Awaitable[None] | None:
-        """Store ``data``; a failure marks ``storage``."""
+    def write(self, storage: Storage, data: HostArray, line: Line | None = None) -> Awaitable[None] | None:
+        """Store ``data``; a failure marks ``storage``, and tells the ``line`` of the call that asked for it."""
         if storage.lent is not None:
-            return _when_back([storage], lambda: self.write(storage, data))
+            return _when_back([storage], lambda: self.write(storage, data, line))
         self.host_copies += 1
-        return _write([storage], partial(self.backend.write, storage, data), "write_buffer()")
+        write = partial(self.backend.write, storage, data)
+        return self._write([storage], write, "write_buffer()", line)
 
     def read(self, storage: Storage, readback: Readback) -> Awaitable[None] | None:
         """Copy the contents of ``storage`` into ``readback``.
@@ -159,9 +163,15 @@ class Device:
         if storage.lent is not None:
             return _when_back([storage], lambda: self.read(storage, readback))
         if storage.failure is not None:
+            storage.failure.tell()
             raise UnknownError(f"read_buffer(): the buffer holds no data, because {storage.failure}")
         self.host_copies += 1
-        data = self.backend.read(storage)
+        try:
+            data = self.backend.read(storage)
+        except Exception:
+            if storage.failure is not None:  # of a step that was submitted just now, together with the read
+                storage.failure.tell()
+            raise
         if isawaitable(data):
             return _like(data, self._finish_read(data, readback))
         readback.put(data)
@@ -170,31 +180,37 @@ class Device:
     async def _finish_read(self, data: Awaitable[HostArray], readback: Readback) -> None:
         readback.put(await data)
 
-    def copy(self, source: Storage, destination: Storage, region: CopyRegion) -> Awaitable[None] | None:
+    def copy(
+        self, source: Storage, destination: Storage, region: CopyRegion, line: Line | None = None
+    ) -> Awaitable[None] | None:
         """Copy elements; a failure, or a source that is marked, marks ``destination``.
 
         A mark that ``destination`` has stays unless all of it is overwritten.
         """
         lent = [storage for storage in (source, destination) if storage.lent is not None]
         if lent:
-            return _when_back(lent, lambda: self.copy(source, destination, region))
+            return _when_back(lent, lambda: self.copy(source, destination, region, line))
         if source.failure is not None:
-            _mark([destination], f"the source of a copy_buffer() holds no data, because {source.failure}")
+            why = f"the source of a copy_buffer() holds no data, because {source.failure}"
+            _mark([destination], source.failure.follow(why))
             return None
         is_whole = region.count == destination.descriptor.element_count
         copy = partial(self._copies.copy, source, destination, region)
-        return _write([destination], copy, "copy_buffer()", is_whole=is_whole)
+        return self._write([destination], copy, "copy_buffer()", line, is_whole=is_whole)
 
-    def clear(self, storage: Storage) -> Awaitable[None] | None:
+    def clear(self, storage: Storage, line: Line | None = None) -> Awaitable[None] | None:
         """Set all bytes to zero; a failure marks ``storage``."""
         if storage.lent is not None:
-            return _when_back([storage], lambda: self.clear(storage))
-        return _write([storage], partial(self._copies.clear, storage), "clear_buffer()")
+            return _when_back([storage], lambda: self.clear(storage, line))
+        return self._write([storage], partial(self._copies.clear, storage), "clear_buffer()", line)
 
     def release(self, storage: Storage) -> Awaitable[None] | None:
         """Let go of the memory of ``storage``, if it has any."""
         if storage.lent is not None:
             return _when_back([storage], lambda: self.release(storage))
+        if storage.failure is not None:
+            storage.failure.miss()
+            storage.failure = None
         memory, storage.memory = storage.memory, None
         if memory is None:
             return None
@@ -239,6 +255,7 @@ class Device:
 
     def call_in(self) -> None:
         """The context is lost: nothing waits for lent memory any more."""
+        self.is_lost = True
         for storage in list(self._lent):
             lent, storage.lent = storage.lent, None
             if lent is not None:
@@ -278,18 +295,23 @@ class Device:
         handle.captured = held
 
     def dispatch(
-        self, handle: GraphHandle, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]
+        self,
+        handle: GraphHandle,
+        inputs: Mapping[str, Storage],
+        outputs: Mapping[str, Storage],
+        line: Line | None = None,
     ) -> Awaitable[None] | None:
-        """Run a graph; a failure, or an input that is marked, marks all ``outputs``."""
+        """Run a graph; a failure, or an input that is marked, marks all ``outputs``, as :meth:`write` does."""
         lent = [storage for storage in (*inputs.values(), *outputs.values()) if storage.lent is not None]
         if lent:
-            return _when_back(lent, lambda: self.dispatch(handle, inputs, outputs))
+            return _when_back(lent, lambda: self.dispatch(handle, inputs, outputs, line))
         for name, storage in inputs.items():
             if storage.failure is not None:
-                _mark(outputs.values(), f"the input {name!r} of a dispatch() holds no data, because {storage.failure}")
+                why = f"the input {name!r} of a dispatch() holds no data, because {storage.failure}"
+                _mark(outputs.values(), storage.failure.follow(why))
                 return None
         run = partial(self.backend.dispatch, handle.compiled, inputs, outputs)
-        return _write(outputs.values(), run, "dispatch()")
+        return self._write(outputs.values(), run, "dispatch()", line)
 
     def release_graph(self, handle: GraphHandle) -> Awaitable[None] | None:
         """Let go of a graph's memory, if it was compiled."""
@@ -308,6 +330,40 @@ class Device:
         for step in pending:
             await step
         self.live_bytes -= byte_length
+
+    # --- failures --------------------------------------------------------------------------------------------
+
+    def _write(
+        self, storages: Iterable[Storage], step: Step, method: str, line: Line | None = None, *, is_whole: bool = True
+    ) -> Awaitable[None] | None:
+        """Take a step that writes ``storages``: failing marks them; success clears their marks if it ``is_whole``."""
+        try:
+            pending = step()
+        except Exception as error:  # noqa: BLE001 - whatever it is, a later read tells it
+            self._fail(storages, f"{method} failed: {_text(error)}", line)
+            return None
+        if pending is not None:
+            return self._finish(storages, pending, method, line, is_whole=is_whole)
+        if is_whole:
+            _mark(storages, None)
+        return None
+
+    async def _finish(
+        self, storages: Iterable[Storage], pending: Awaitable[None], method: str, line: Line | None, *, is_whole: bool
+    ) -> None:
+        try:
+            await pending
+        except Exception as error:  # noqa: BLE001 - whatever it is, a later read tells it
+            self._fail(storages, f"{method} failed: {_text(error)}", line)
+        else:
+            if is_whole:
+                _mark(storages, None)
+
+    def _fail(self, storages: Iterable[Storage], text: str, line: Line | None) -> None:
+        failure = Failure.of(text, line)
+        if self.is_lost:
+            failure.tell()  # the loss tells it, and nobody reads any more
+        _mark(storages, failure)
 
     # --- the books -------------------------------------------------------------------------------------------
 
@@ -356,31 +412,7 @@ def captured_storages(graph: Graph) -> list[Storage]:
     return list(storages)
 
 
-def _write(storages: Iterable[Storage], step: Step, method: str, *, is_whole: bool = True) -> Awaitable[None] | None:
-    """Take a step that writes ``storages``: a failure marks them, a success clears their marks if it ``is_whole``."""
-    try:
-        pending = step()
-    except Exception as error:  # noqa: BLE001 - whatever it is, a later read tells it
-        _mark(storages, f"{method} failed: {_text(error)}")
-        return None
-    if pending is not None:
-        return _finish(storages, pending, method, is_whole=is_whole)
-    if is_whole:
-        _mark(storages, None)
-    return None
-
-
-async def _finish(storages: Iterable[Storage], pending: Awaitable[None], method: str, *, is_whole: bool) -> None:
-    try:
-        await pending
-    except Exception as error:  # noqa: BLE001 - whatever it is, a later read tells it
-        _mark(storages, f"{method} failed: {_text(error)}")
-    else:
-        if is_whole:
-            _mark(storages, None)
-
-
-def _mark(storages: Iterable[Storage], failure: str | None) -> None:
+def _mark(storages: Iterable[Storage], failure: Failure | None) -> None:
     for storage in storages:
         storage.failure = failure
 

@@ -37,6 +37,7 @@ from webnn_py.script.operator_methods import OperatorMethods
 from webnn_py.script.sources import exported_array, host_copy
 from webnn_py.timelines.device_timeline import DeviceOperation
 from webnn_py.timelines.promise import MLPromise
+from webnn_py.unheard import calling_line
 from webnn_py.wording import in_brackets, shown
 
 
@@ -276,7 +277,7 @@ class MLGraphBuilder(OperatorMethods):
                 buffer._check_alive("build", repr(buffer))
 
     def _enqueue_build(self, ml_graph: MLGraph, graph: Graph) -> MLPromise[MLGraph]:
-        promise: MLPromise[MLGraph] = MLPromise._create("build()", self._context._trio_run)
+        promise: MLPromise[MLGraph] = MLPromise._create("build()", self._context._trio_run, calling_line(2))
         context = self._context
         context._graphs.add(ml_graph)
 

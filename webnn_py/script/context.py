@@ -32,6 +32,7 @@ from webnn_py.script.sources import check_target, host_copy
 from webnn_py.timelines.device_timeline import DeviceOperation, DeviceTimeline
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.trio_run import TrioRun
+from webnn_py.unheard import calling_line
 from webnn_py.wording import shortened, shown
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ class MLContext(Handle, CopiesBuffers, SharesBuffers):
         self._buffers = Living()
         self._graphs = Living()
         self._releases = Releases(self._device, self._timeline)
-        backend.lost = lambda message: ml.script_timeline.enqueue(partial(self._lose, message))
+        backend.lost = self._hear_of_loss
         return self
 
     # --- what it is ------------------------------------------------------------------------------------------
@@ -212,7 +213,7 @@ class MLContext(Handle, CopiesBuffers, SharesBuffers):
     def _enqueue_creation(
         self, method: str, buffer: MLBuffer, work: Callable[[], Any], byte_length: int = 0
     ) -> MLPromise[MLBuffer]:
-        promise: MLPromise[MLBuffer] = MLPromise._create(f"{method}()", self._trio_run)
+        promise: MLPromise[MLBuffer] = MLPromise._create(f"{method}()", self._trio_run, calling_line(2))
         self._buffers.add(buffer)
 
         def settled(error: Exception | None) -> None:
@@ -254,7 +255,7 @@ class MLContext(Handle, CopiesBuffers, SharesBuffers):
         self._timeline.enqueue(
             DeviceOperation(
                 "write_buffer",
-                partial(self._device.write, buffer._storage, copied),
+                partial(self._device.write, buffer._storage, copied, calling_line()),
                 byte_length=copied.nbytes,
             )
         )
@@ -288,7 +289,7 @@ class MLContext(Handle, CopiesBuffers, SharesBuffers):
                 check_target(out, descriptor)
         except TypeError as error:
             return rejected("read_buffer", error)
-        promise: MLPromise[Any] = MLPromise._create("read_buffer()", self._trio_run)
+        promise: MLPromise[Any] = MLPromise._create("read_buffer()", self._trio_run, calling_line())
         buffer._pending_reads[promise] = None
         readback = Readback(self._device)
         self._timeline.enqueue(
@@ -364,17 +365,10 @@ class MLContext(Handle, CopiesBuffers, SharesBuffers):
             raise TypeError("dispatch(): a buffer is given twice; each name needs a buffer of its own")
         for buffer in (*named_inputs.values(), *named_outputs.values()):
             self._check_buffer("dispatch", buffer)
-        self._timeline.enqueue(
-            DeviceOperation(
-                "dispatch",
-                partial(
-                    self._device.dispatch,
-                    graph._handle,
-                    storages("inputs", named_inputs, graph.input_descriptors),
-                    storages("outputs", named_outputs, graph.output_descriptors),
-                ),
-            )
-        )
+        read = storages("inputs", named_inputs, graph.input_descriptors)
+        written = storages("outputs", named_outputs, graph.output_descriptors)
+        work = partial(self._device.dispatch, graph._handle, read, written, calling_line())
+        self._timeline.enqueue(DeviceOperation("dispatch", work))
 
     # --- the end ---------------------------------------------------------------------------------------------
 
@@ -387,6 +381,13 @@ class MLContext(Handle, CopiesBuffers, SharesBuffers):
         """
         self._trio_run.check("destroy()")
         self._lose("destroy() was called on the context")
+
+    def _hear_of_loss(self, message: str) -> None:
+        self._device.is_lost = True
+        for buffer in self._buffers:
+            if buffer._storage.failure is not None:
+                buffer._storage.failure.tell()  # the loss tells why other steps have failed
+        self._ml.script_timeline.enqueue(partial(self._lose, message))
 
     @enable_ki_protection
     def _lose(self, message: str) -> None:

@@ -7,11 +7,16 @@ from __future__ import annotations
 
 from functools import partial
 
+from trio.lowlevel import enable_ki_protection
+
 from webnn_py.descriptors import unsigned_long
 from webnn_py.device.backend import CopyRegion
 from webnn_py.device.device import Device
+from webnn_py.handle import forgotten_await
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.timelines.device_timeline import DeviceOperation, DeviceTimeline
+from webnn_py.trio_run import TrioRun
+from webnn_py.unheard import calling_line
 from webnn_py.wording import shown
 
 
@@ -20,7 +25,9 @@ class CopiesBuffers:
 
     _device: Device
     _timeline: DeviceTimeline
+    _trio_run: TrioRun
 
+    @enable_ki_protection
     def copy_buffer(
         self,
         source: MLBuffer,
@@ -50,9 +57,12 @@ class CopiesBuffers:
         A failure on the device is told by the next ``read_buffer()`` of ``destination``, and so is one that had left
         ``source`` without data. A destination that holds no data for such a reason does so until it is wholly written.
         """
+        self._trio_run.check("copy_buffer()")
         for name, buffer in (("source", source), ("destination", destination)):
-            if not isinstance(buffer, MLBuffer):
-                raise TypeError(f"copy_buffer(): {name} is {shown(buffer)}; it must be an MLBuffer")
+            if type(buffer) is not MLBuffer:
+                raise TypeError(
+                    f"copy_buffer(): {name} is {shown(buffer)}; it must be an MLBuffer{forgotten_await(buffer)}"
+                )
             self._check_buffer("copy_buffer", buffer)
         if destination.constant:
             raise TypeError(f"copy_buffer(): destination is {destination!r}, which is constant; it must not be")
@@ -74,9 +84,10 @@ class CopiesBuffers:
             )
         if number:
             region = CopyRegion(begin, target, number)
-            work = partial(self._device.copy, source._storage, destination._storage, region)
+            work = partial(self._device.copy, source._storage, destination._storage, region, calling_line())
             self._timeline.enqueue(DeviceOperation("copy_buffer", work))
 
+    @enable_ki_protection
     def clear_buffer(self, buffer: MLBuffer) -> None:
         """Set all bytes of a buffer to zero when everything enqueued before has run.
 
@@ -88,10 +99,12 @@ class CopiesBuffers:
 
         A failure on the device is told by the next ``read_buffer()``.
         """
+        self._trio_run.check("clear_buffer()")
         self._check_buffer("clear_buffer", buffer)
         if buffer.constant:
             raise TypeError(f"clear_buffer(): buffer is {buffer!r}, which is constant; it must not be")
-        self._timeline.enqueue(DeviceOperation("clear_buffer", partial(self._device.clear, buffer._storage)))
+        work = partial(self._device.clear, buffer._storage, calling_line())
+        self._timeline.enqueue(DeviceOperation("clear_buffer", work))
 
     def _check_buffer(self, method: str, buffer: MLBuffer) -> None:
         raise NotImplementedError

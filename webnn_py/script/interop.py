@@ -20,6 +20,7 @@ from webnn_py.script.living import Living
 from webnn_py.timelines.device_timeline import DeviceOperation, DeviceTimeline
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.trio_run import TrioRun
+from webnn_py.unheard import calling_line
 
 if TYPE_CHECKING:
     import wgpu
@@ -97,7 +98,7 @@ class SharesBuffers:
                 raise TypeError(f"{buffer!r} is constant; it must not be")
         except (TypeError, NotSupportedError) as error:
             return rejected("export_to_gpu", error)
-        promise: MLPromise[wgpu.GPUBuffer] = MLPromise._create("export_to_gpu()", self._trio_run)
+        promise: MLPromise[wgpu.GPUBuffer] = MLPromise._create("export_to_gpu()", self._trio_run, calling_line())
         given: list[wgpu.GPUBuffer] = []
 
         def settled(error: Exception | None) -> None:

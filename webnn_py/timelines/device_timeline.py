@@ -115,7 +115,7 @@ class DeviceTimeline(Timeline[DeviceOperation]):
         try:
             pending = entry.work()
         except Exception as error:  # noqa: BLE001 - whatever a device raises goes to the promise
-            return self._answer(entry, error)
+            return self._answer(entry, _from_device(error))
         if pending is None:
             return self._answer(entry, None)
         if isinstance(pending, InFlight):
@@ -137,7 +137,7 @@ class DeviceTimeline(Timeline[DeviceOperation]):
         try:
             await pending
         except Exception as raised:  # noqa: BLE001 - whatever a device raises goes to the promise
-            error = raised
+            error = _from_device(raised)
         if self._in_flight and not isinstance(pending, InFlight):
             await self.wait_until(lambda: not self._in_flight)
         self._say_settled(entry, error)
@@ -176,3 +176,8 @@ class DeviceTimeline(Timeline[DeviceOperation]):
         """
         await super().drain()
         await self._script.drain()
+
+
+def _from_device(error: Exception) -> Exception:
+    """An error without the frame that has caught it: that holds the entry, and so who is told, in a circle."""
+    return error.with_traceback(error.__traceback__ and error.__traceback__.tb_next)

@@ -7,11 +7,16 @@ from typing import Any, Generic, Literal, NoReturn, Self, TypeVar, cast, final
 import trio
 from trio.lowlevel import enable_ki_protection
 
+from webnn_py.errors import OperationError, UnknownError
 from webnn_py.handle import Promised
 from webnn_py.trio_run import TrioRun, check_in_trio
+from webnn_py.unheard import Line, UnheardFailure
 from webnn_py.wording import shortened
 
 T = TypeVar("T")
+
+_FAILURES = (UnknownError, OperationError)
+"""Rejections that come from the device: nothing that the caller has done tells them."""
 
 PromiseState = Literal["pending", "fulfilled", "rejected"]
 
@@ -22,26 +27,31 @@ class MLPromise(Promised, Generic[T]):
 
     Awaiting it gives the answer, or raises the error with which it was rejected: the method that returned it says
     which.
-    A promise is settled once. It may be awaited any number of times by any number of tasks, and a rejection that
-    nobody awaits is silent. Cancelling a task that awaits it ends that wait and nothing else: the device goes on,
-    and others still get the answer.
+    A promise is settled once. It may be awaited any number of times by any number of tasks. Cancelling a task that
+    awaits it ends that wait and nothing else: the device goes on, and others still get the answer.
+    A failure of the device that nobody awaits is told by a ``RuntimeWarning`` when the promise is dropped. Other
+    rejections that nobody awaits are silent.
     """
 
     _made_by = "the API's methods"
 
-    __slots__ = ("__weakref__", "_answers", "_outcome", "_state", "_trio_run", "_waiters")
+    __slots__ = ("__weakref__", "_answers", "_line", "_outcome", "_state", "_trio_run", "_unheard", "_waiters")
     _state: PromiseState
     _outcome: object
     _answers: str
     _trio_run: TrioRun | None
+    _line: Line | None
+    _unheard: UnheardFailure | None
     _waiters: dict[trio.lowlevel.Task | Callable[[], None], None] | None
 
     @classmethod
-    def _create(cls, answers: str = "", trio_run: TrioRun | None = None) -> Self:
-        """A pending promise; ``answers`` is the call that it answers, for eyes."""
+    def _create(cls, answers: str = "", trio_run: TrioRun | None = None, line: Line | None = None) -> Self:
+        """A pending promise; ``answers`` is the call that it answers, made at that line, for eyes."""
         self = cls.__new__(cls)
         self._answers = answers
         self._trio_run = trio_run
+        self._line = line
+        self._unheard = None
         self._state = "pending"
         self._outcome = None
         self._waiters = None
@@ -53,6 +63,8 @@ class MLPromise(Promised, Generic[T]):
         self = cls.__new__(cls)
         self._answers = answers
         self._trio_run = None
+        self._line = None
+        self._unheard = None
         self._state = "rejected"
         self._outcome = error
         self._waiters = None
@@ -69,6 +81,9 @@ class MLPromise(Promised, Generic[T]):
 
     def _reject(self, error: Exception) -> bool:
         """Reject the promise; False when it was settled before."""
+        if isinstance(error, _FAILURES) and not self._waiters and self._state == "pending":
+            words = f"{type(error).__name__} that nobody awaited: {shortened(' '.join(str(error).split()), 500)}"
+            self._unheard = UnheardFailure(words, self._line, is_missed=True)
         return self._settle("rejected", error)
 
     @enable_ki_protection
@@ -90,6 +105,7 @@ class MLPromise(Promised, Generic[T]):
     def _on_settled(self, callback: Callable[[], None]) -> None:
         """Have ``callback`` called when the promise settles, within the task that settles it; now, if it has."""
         if self._state != "pending":
+            self._hear()
             callback()
             return
         if self._waiters is None:
@@ -101,6 +117,7 @@ class MLPromise(Promised, Generic[T]):
             check_in_trio(self._answers)
         else:
             self._trio_run.check(self._answers)
+        self._hear()
         if self._state == "pending":
             yield from self._wait().__await__()
         else:
@@ -112,6 +129,10 @@ class MLPromise(Promised, Generic[T]):
         raise copy.copy(error) from error.__cause__
 
     @enable_ki_protection
+    def _hear(self) -> None:
+        if self._unheard is not None:
+            self._unheard.tell()
+
     async def _wait(self) -> None:
         task = trio.lowlevel.current_task()
         if self._waiters is None:

@@ -16,6 +16,7 @@ import wgpu
 
 from webnn_py.descriptors import BYTES_PER_ELEMENT, DATA_TYPES, MAX_DIMENSION, MLOperandDataType, MLOperandDescriptor
 from webnn_py.device.backend import CacheStatistics, Capabilities, CopyRegion, HostArray, Storage
+from webnn_py.device.failure import Failure
 from webnn_py.device.on_wgpu import kernels  # noqa: F401 - enters every kernel into the table
 from webnn_py.device.on_wgpu.adapters import describe, features_of, request_device
 from webnn_py.device.on_wgpu.records.buffer import GRAIN, padded
@@ -268,8 +269,9 @@ class WgpuBackend:
 
     def _mark_unsubmitted(self, error: wgpu.GPUError) -> None:
         for method, written in self._unsubmitted:
+            failure = Failure.of(f"{method} failed: {error}")
             for storage in written:
-                storage.failure = f"{method} failed: {error}"
+                storage.failure = failure
         self._unsubmitted = []
 
     def _work_done(self) -> Ticket:

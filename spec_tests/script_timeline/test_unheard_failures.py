@@ -1,0 +1,284 @@
+"""A failure of the device that nobody is told of is told by a warning, at the line of the call that failed."""
+
+import gc
+import linecache
+import sys
+import warnings
+
+import numpy as np
+import pytest
+import trio
+
+from spec_tests.support.buffers import filled, zeroed
+from spec_tests.support.drawing import build_add_number, build_sum_and_difference
+from spec_tests.support.watched_device import WatchedDevice, quiet
+from webnn_py import MLGraphBuilder, UnknownError, open_ml
+
+F32 = {"data_type": "float32", "shape": [2]}
+ONES = np.ones(2, np.float32)
+
+
+@pytest.fixture
+def heard():
+    """The warnings about failures, each as its text and the line of the program that it points at."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield lambda: [
+            (str(warning.message), linecache.getline(warning.filename, warning.lineno).strip())
+            for warning in caught
+            if warning.category is RuntimeWarning
+        ]
+
+
+async def settle(context):
+    """Wait until nothing more happens, and let what nobody holds go."""
+    await context.drain()
+    await quiet(context)
+    gc.collect()
+
+
+@pytest.fixture(autouse=True)
+def _no_other_warnings():
+    """What other tests have left lying is not this one's."""
+    gc.collect()
+
+
+# --- promises --------------------------------------------------------------------------------------------------------
+
+
+async def test_a_creation_that_failed_unheard_is_told(context, device, heard):
+    device.failing["allocate"] = MemoryError("no room")
+    context.create_buffer(**F32)  # this line
+    await settle(context)
+    assert heard() == [
+        (
+            "UnknownError that nobody awaited: create_buffer() failed on the device: no room",
+            "context.create_buffer(**F32)  # this line",
+        )
+    ]
+
+
+async def test_a_read_that_failed_unheard_is_told(context, device, heard):
+    buffer = await filled(context, [1, 2])
+    await context.drain()
+    device.failing["read"] = OSError("cable cut")
+    out = np.empty(2, np.float32)
+    context.read_buffer(buffer, out=out)  # this line
+    await settle(context)
+    assert heard() == [
+        (
+            "UnknownError that nobody awaited: read_buffer() failed on the device: cable cut",
+            "context.read_buffer(buffer, out=out)  # this line",
+        )
+    ]
+
+
+async def test_a_build_that_failed_unheard_is_told(context, device, heard):
+    builder = MLGraphBuilder(context)
+    x = builder.input("x", **F32)
+    device.failing["compile"] = OSError("no such instruction")
+    builder.build({"y": builder.add(x, x)})  # this line
+    await settle(context)
+    assert heard() == [
+        (
+            "OperationError that nobody awaited: build(): the graph cannot be compiled: no such instruction",
+            'builder.build({"y": builder.add(x, x)})  # this line',
+        )
+    ]
+
+
+async def test_it_is_told_when_the_promise_is_dropped_and_not_before(context, device, heard):
+    device.failing["allocate"] = MemoryError("no room")
+    promise = context.create_buffer(**F32)
+    await settle(context)
+    assert heard() == []
+    del promise
+    gc.collect()
+    assert len(heard()) == 1
+
+
+async def test_who_awaits_is_told_and_no_warning_comes(context, device, heard):
+    device.failing["allocate"] = MemoryError("no room")
+    promise = context.create_buffer(**F32)
+    with pytest.raises(UnknownError):
+        await promise
+    device.failing["allocate"] = MemoryError("no room")
+    late = context.create_buffer(**F32)
+    await settle(context)
+    with pytest.raises(UnknownError):
+        await late
+    del promise, late
+    gc.collect()
+    assert heard() == []
+
+
+async def test_who_listens_is_told_and_no_warning_comes(context, device, heard):
+    device.failing["allocate"] = MemoryError("no room")
+    context.create_buffer(**F32)._on_settled(lambda: None)
+    await settle(context)
+    assert heard() == []
+
+
+async def test_who_gave_up_waiting_before_it_failed_was_not_told(context, device, heard):
+    device.waiting["allocate"], device.failing["allocate"] = trio.Event(), MemoryError("no room")
+    ready, promise = device.waiting["allocate"], context.create_buffer(**F32)
+    with trio.move_on_after(0):
+        await promise
+    ready.set()
+    del promise
+    await settle(context)
+    assert [text for text, _ in heard()] == [
+        "UnknownError that nobody awaited: create_buffer() failed on the device: no room"
+    ]
+
+
+async def test_what_the_caller_has_caused_is_silent(context, heard):
+    buffer = await filled(context, [1, 2])
+    context.read_buffer(None)
+    context.read_buffer(buffer)
+    buffer.destroy()
+    other = await filled(context, [1, 2])
+    context.read_buffer(other)
+    build_add_number(context, 1, [2])
+    context.destroy()
+    context.create_buffer(**F32)
+    del buffer, other
+    await settle(context)
+    assert heard() == []
+
+
+# --- writes and dispatches -------------------------------------------------------------------------------------------
+
+FAILED_WRITE = (
+    "write_buffer() failed: cable cut; nobody was told, since nothing that it should have written was read",
+    "context.write_buffer(buffer, ONES)  # this line",
+)
+FAILED_DISPATCH = (
+    "dispatch() failed: kernel panic; nobody was told, since nothing that it should have written was read",
+    "context.dispatch(graph, inputs, outputs)  # this line",
+)
+
+
+async def fail_a_write(context, device):
+    """A buffer whose write has failed."""
+    buffer = await filled(context, [1, 2])
+    await context.drain()
+    device.failing["write"] = OSError("cable cut")
+    context.write_buffer(buffer, ONES)  # this line
+    await context.drain()
+    return buffer
+
+
+async def fail_a_dispatch(context, device):
+    """The two outputs of a dispatch that has failed."""
+    graph = await build_sum_and_difference(context, [2])
+    inputs = {"a": await filled(context, [5, 6]), "b": await filled(context, [1, 2])}
+    outputs = {"s": await zeroed(context, [2]), "d": await zeroed(context, [2])}
+    await context.drain()
+    device.failing["dispatch"] = OSError("kernel panic")
+    context.dispatch(graph, inputs, outputs)  # this line
+    await context.drain()
+    for thing in (graph, *inputs.values()):
+        thing.destroy()
+    return outputs.values()
+
+
+async def test_a_failed_write_of_a_buffer_that_is_destroyed_unread_is_told(context, device, heard):
+    buffer = await fail_a_write(context, device)
+    assert heard() == []
+    buffer.destroy()
+    await settle(context)
+    assert heard() == [FAILED_WRITE]
+
+
+@pytest.mark.filterwarnings("ignore:.* was never destroyed:ResourceWarning")
+async def test_a_failed_write_of_a_buffer_that_is_collected_unread_is_told(context, device, heard):
+    await fail_a_write(context, device)
+    await settle(context)
+    assert heard() == [FAILED_WRITE]
+
+
+async def test_a_failed_dispatch_is_told_once_when_the_last_output_has_gone(context, device, heard):
+    s, d = await fail_a_dispatch(context, device)
+    s.destroy()
+    await settle(context)
+    assert heard() == []
+    d.destroy()
+    await settle(context)
+    assert heard() == [FAILED_DISPATCH]
+
+
+async def test_a_failure_that_one_read_has_told_is_not_told_again(context, device, heard):
+    s, d = await fail_a_dispatch(context, device)
+    s.destroy()
+    with pytest.raises(UnknownError, match="kernel panic"):
+        await context.read_buffer(d)
+    d.destroy()
+    await settle(context)
+    assert heard() == []
+
+
+async def test_a_failure_that_a_buffer_computed_from_it_has_told_is_not_told_again(context, device, heard):
+    graph = await build_add_number(context, 1, [2])
+    first, second = await fail_a_write(context, device), await zeroed(context, [2])
+    context.dispatch(graph, {"x": first}, {"y": second})
+    first.destroy()
+    with pytest.raises(UnknownError, match="cable cut"):
+        await context.read_buffer(second)
+    second.destroy()
+    await settle(context)
+    assert heard() == []
+
+
+async def test_what_follows_from_a_failure_is_told_as_that_failure_once(context, device, heard):
+    graph = await build_add_number(context, 1, [2])
+    first, second = await fail_a_write(context, device), await zeroed(context, [2])
+    context.dispatch(graph, {"x": first}, {"y": second})
+    first.destroy()
+    second.destroy()
+    await settle(context)
+    assert heard() == [FAILED_WRITE]
+
+
+async def test_a_failure_that_is_overwritten_is_missed_by_nobody(context, device, heard):
+    buffer = await fail_a_write(context, device)
+    context.write_buffer(buffer, ONES)
+    buffer.destroy()
+    await settle(context)
+    assert heard() == []
+
+
+async def test_a_failure_in_a_context_that_ends_is_told(options, heard):
+    async with open_ml() as ml:
+        context = await ml.create_context(**options)
+        kept = await fail_a_write(context, WatchedDevice(context))
+    assert heard() == [FAILED_WRITE]
+    assert kept.shape == (2,)
+
+
+# --- the warning -----------------------------------------------------------------------------------------------------
+
+
+async def test_the_line_is_that_of_the_call_and_not_of_its_statement(context, device, heard):
+    buffers = [await filled(context, [1, 2]) for _ in range(2)]
+    await context.drain()
+    device.failing["read"] = OSError("cable cut")
+    promises = [
+        context.read_buffer(buffers[0]),  # this line
+        context.read_buffer(buffers[1]),
+    ]
+    promises.clear()
+    await settle(context)
+    assert [line for _, line in heard()] == ["context.read_buffer(buffers[0]),  # this line"]
+
+
+async def test_warnings_that_are_errors_change_nothing(context, device, monkeypatch):
+    said = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda problem: said.append(str(problem.exc_value)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        buffer = await fail_a_write(context, device)
+        buffer.destroy()
+        await settle(context)
+    assert said == [FAILED_WRITE[0]]
+    assert context.statistics().live_buffers == 0

@@ -1,0 +1,46 @@
+"""``Failure``: why a buffer on a device holds no data."""
+
+from typing import final
+
+from webnn_py.unheard import Line, UnheardFailure
+
+
+@final
+class Failure:
+    """A step that failed, for all buffers that it should have written, and for those computed from them.
+
+    Whoever reads one of them is told. When all have been released or overwritten before, a warning tells it, unless all
+    were overwritten: nobody has missed what they held.
+    """
+
+    __slots__ = ("_unheard", "text")
+
+    def __init__(self, text: str, unheard: UnheardFailure) -> None:
+        self.text = text
+        self._unheard = unheard
+
+    @classmethod
+    def of(cls, text: str, line: Line | None = None) -> "Failure":
+        """The failure of a step.
+
+        Args:
+            text: the method, and what went wrong.
+            line: of the method's call, if that is known.
+        """
+        words = f"{text}; nobody was told, since nothing that it should have written was read"
+        return cls(text, UnheardFailure(words, line, is_missed=False))
+
+    def follow(self, text: str) -> "Failure":
+        """What follows from it, in other words."""
+        return Failure(text, self._unheard)
+
+    def tell(self) -> None:
+        """Somebody has been told, or knows."""
+        self._unheard.tell()
+
+    def miss(self) -> None:
+        """A buffer that has failed is released."""
+        self._unheard.is_missed = True
+
+    def __str__(self) -> str:
+        return self.text

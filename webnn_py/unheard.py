@@ -1,0 +1,54 @@
+"""Failures of a device of which nobody has been told: a warning tells them, at the line of the call that failed."""
+
+import sys
+import warnings
+from types import CodeType
+from typing import final
+
+Line = tuple[CodeType, int]
+"""A line of a program: its code and the instruction there, which cost less to take down than the line's number."""
+
+
+def calling_line(depth: int = 1) -> Line:
+    """The line that has called the function that calls this, or one so many frames further out."""
+    frame = sys._getframe(depth + 1)
+    return frame.f_code, frame.f_lasti
+
+
+@final
+class UnheardFailure:
+    """Something that somebody is to be told; it warns when it is dropped before, if it has been missed."""
+
+    __slots__ = ("_is_told", "_line", "_words", "is_missed")
+
+    def __init__(self, words: str, line: Line | None, *, is_missed: bool) -> None:
+        """Hold what to say.
+
+        Args:
+            words: what has failed, and how.
+            line: of the call that failed, if that is known.
+            is_missed: whether somebody should have asked for it; it may become so.
+        """
+        self._words = words
+        self._line = line
+        self._is_told = False
+        self.is_missed = is_missed
+
+    def tell(self) -> None:
+        """Somebody has been told, or knows."""
+        self._is_told = True
+
+    def __del__(self) -> None:
+        if self._is_told or not self.is_missed:
+            return
+        if self._line is None:
+            warnings.warn(self._words, RuntimeWarning, stacklevel=1)
+        else:
+            code, instruction = self._line
+            warnings.warn_explicit(self._words, RuntimeWarning, code.co_filename, _number(code, instruction))
+
+
+def _number(code: CodeType, instruction: int) -> int:
+    """The number of the line that an instruction belongs to."""
+    lines = (line for start, end, line in code.co_lines() if start <= instruction < end)
+    return next(lines, None) or code.co_firstlineno
