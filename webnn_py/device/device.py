@@ -169,8 +169,7 @@ class Device:
         try:
             data = self.backend.read(storage)
         except Exception:
-            if storage.failure is not None:  # of a step that was submitted just now, together with the read
-                storage.failure.tell()
+            _tell_failure(storage)  # of a step that was submitted just now, together with the read
             raise
         if isawaitable(data):
             return _like(data, self._finish_read(data, readback))
@@ -410,6 +409,11 @@ def captured_storages(graph: Graph) -> list[Storage]:
         if isinstance(value, Constant) and isinstance(value.data, Storage):
             storages[value.data] = None
     return list(storages)
+
+
+def _tell_failure(storage: Storage) -> None:
+    if storage.failure is not None:
+        storage.failure.tell()
 
 
 def _mark(storages: Iterable[Storage], failure: Failure | None) -> None:
