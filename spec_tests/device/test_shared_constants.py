@@ -7,8 +7,10 @@ import pytest
 
 from spec_tests.support.buffers import filled, zeroed
 from webnn_py import MLGraphBuilder, OperationError
+from webnn_py.device.backend import Memory
 from webnn_py.device.on_numpy import executable as numpy_executable
 from webnn_py.device.on_wgpu.runtime.native import NativeQueue
+from webnn_py.device.shared_constants import SharedConstants
 
 
 def key_of(array):
@@ -312,6 +314,16 @@ async def test_a_graph_built_while_the_last_holder_is_released_has_weights_of_it
     second = await building
     np.testing.assert_array_equal((await computed(context, second))["y"], expected)
     assert live_bytes(context) == WEIGHTS + own_bytes([second])
+
+
+def test_memory_that_is_being_freed_is_not_found():
+    """Freeing takes a GPU a while, in which the next build may begin."""
+    constants, memory = SharedConstants(), Memory(object(), 8)
+    constants.enter({b"identity": memory})
+    assert constants.find(b"identity") is memory
+    assert constants.find(b"another") is constants.find(None) is None
+    memory.data = None
+    assert constants.find(b"identity") is None
 
 
 async def test_a_shared_array_is_read_only_and_lies_as_devices_take_it(numpy_context):

@@ -6,6 +6,9 @@ CASES = ("spec_tests/operators/test_cases.py",)
 GPU = ("spec_tests/on_wgpu", "spec_tests/gpu")
 SCRIPT = ("spec_tests/script_timeline",)
 TIMELINES = ("spec_tests/device_timeline", "spec_tests/script_timeline")
+SHARED_DEVICES = ("spec_tests/on_wgpu/test_shared_devices.py",)
+COPIES = ("spec_tests/device/test_copies.py", "spec_tests/on_wgpu/test_buffer_copies.py")
+CONSTANTS = ("spec_tests/device/test_shared_constants.py",)
 VALIDATION = ("spec_tests/operators/test_bad_operands.py", "spec_tests/operators/test_limits.py", *SCRIPT)
 ONNX = ("spec_tests/onnx_models",)
 JAVASCRIPT = ("spec_tests/javascript", "spec_tests/wpt/test_known_answers.py", "spec_tests/wpt/test_own_files.py")
@@ -259,6 +262,19 @@ FAULTS = [
     Fault("accepts-names-twice", "if text in self._input_names:", "if False:", SCRIPT),
     Fault("accepts-foreign-constants", "if buffer._context is not self._context:", "if False:", SCRIPT),
     Fault("keeps-pending-reads", "pending, self._pending_reads = self._pending_reads, {}", "pending = {}", SCRIPT),
+    Fault("shared-device-uncounted", "self._users[device] += 1", "self._users[device] += 0", SHARED_DEVICES),
+    Fault("shared-device-lost", "if device is None or is_lost(device):", "if device is None:", SHARED_DEVICES),
+    Fault("loss-wakes-nobody", "_LISTENER.wake(reason, device)", "_LISTENER.wake(reason, self)", SHARED_DEVICES),
+    Fault(
+        "adapter-ambiguous", "if len(fitting) > 1:", "if len(fitting) > 9:", ("spec_tests/on_wgpu/test_adapters.py",)
+    ),
+    Fault("copy-kernel-shift", "<< (32u - region.shift)", "<< region.shift", COPIES),
+    Fault("copy-clears-mark", 'copy, "copy_buffer()", is_whole=is_whole)', 'copy, "copy_buffer()")', COPIES),
+    Fault("copy-overlap", "begin < target + number and target < begin + number", "begin == target", COPIES),
+    Fault("copy-own-buffer", "if source.buffer is target.buffer:", "if False:", COPIES),
+    Fault("constant-options", "node.operator.name, operands, options,", "node.operator.name, operands,", CONSTANTS),
+    Fault("constant-held-by-nobody", "held += compiled.shared", "held += ()", CONSTANTS),
+    Fault("constant-dead", "memory is None or memory.data is None", "memory is None", CONSTANTS),
     Fault("javascript-bigint", '{"bigint": int, "number": float}', '{"bigint": float, "number": float}', JAVASCRIPT),
     Fault("javascript-type-error", "name === 'TypeError' ? new", "name === 'RangeError' ? new", JAVASCRIPT),
     Fault("javascript-timers", "if self._live.get(timer) == count:", "if True:", JAVASCRIPT),
