@@ -97,3 +97,23 @@ async def test_a_read_whose_device_is_lost_between_the_answer_and_the_copy_is_re
     with pytest.raises((UnknownError, InvalidStateError), match="lost"):
         await gpu.read_buffer(x)
     assert "lost" in (await gpu.lost).message
+async def test_a_device_that_is_destroyed_when_a_read_has_been_answered_rejects_it(gpu, monkeypatch):
+    """Between the answer and the moment when somebody takes the bytes."""
+    (x,) = await buffers(gpu, 1)
+    gpu.write_buffer(x, ONES)
+    await gpu.drain()
+    backend = gpu._device.backend
+    poll = backend._queue.poll
+
+    def answer_then_destroy(*, wait):
+        poll(wait=True)
+        backend.device.destroy()
+        return poll(wait=True)  # which lets go of the memory
+
+    with monkeypatch.context() as patch:
+        patch.setattr(backend._queue, "poll", answer_then_destroy)
+        with pytest.raises((UnknownError, InvalidStateError), match="lost"):
+            await gpu.read_buffer(x)
+    assert "lost" in (await gpu.lost).message
+    await gpu.device_timeline.wait_ended()
+    assert gpu.statistics().live_bytes == 0

@@ -174,6 +174,34 @@ async def test_a_failed_submission_of_one_context_leaves_what_another_has_collec
     np.testing.assert_array_equal(await reads[1], [2, 3])
 
 
+@pytest.mark.parametrize("are_two", [False, True], ids=["one context", "two contexts"])
+@pytest.mark.usefixtures("opened")
+async def test_a_context_that_waits_for_the_gpu_lets_the_others_submit(open_context, monkeypatch, are_two):
+    """A native wait would keep them from it; alone on the device, it is what is awake first."""
+    waiting = await open_context()
+    other = await open_context() if are_two else None
+    x = await filled(waiting, [1, 2])
+    await waiting.drain()
+    queue, polls, goes_on = waiting._device.backend._queue, [], threading.Event()
+    poll = queue.poll
+
+    def note(*, wait):
+        polls.append(wait)
+        if len(polls) > 20 or wait:
+            goes_on.wait(LONG_ENOUGH)
+            return poll(wait=wait)
+        return False
+
+    monkeypatch.setattr(wgpu_backend, "LOOK_SECONDS", 0)
+    monkeypatch.setattr(queue, "poll", note)
+    reading = waiting.read_buffer(x)
+    if other is not None:
+        assert await add(other, await build_add_number(other, 3, [2]), [1, 2]) == [4, 5]
+    goes_on.set()
+    np.testing.assert_array_equal(await reading, [1, 2])
+    assert any(polls) == (not are_two)
+
+
 def test_programs_in_two_threads_share_a_device_and_end_by_themselves(opened):
     """Each thread has its own event loop, as the blocking form of sessions has."""
     may_end, both_are_open = threading.Event(), threading.Barrier(2, timeout=LONG_ENOUGH)

@@ -140,12 +140,11 @@ class WgpuBackend:
     async def _finish_read(
         self, descriptor: MLOperandDescriptor, staging: wgpu.GPUBuffer, ticket: Ticket, byte_length: int
     ) -> HostArray:
-        is_old_news = await self._wait(ticket)
-        # The library ends the process when it is asked for memory that has gone with its device.
-        if ticket.done or (is_old_news and is_lost(self.device)):
+        await self._wait(ticket)
+        if ticket.done or is_lost(self.device):  # of a device destroyed since, asking for the bytes ends the process
             staging.destroy()
             self._watch.look()
-            raise RuntimeError(ticket.done or "the GPU device was lost before the bytes were copied")
+            raise RuntimeError(ticket.done or "the device is lost")
         mapped = self._queue.mapped_bytes(staging, byte_length)
         mapped_data = np.ndarray(descriptor.shape, descriptor.data_type, mapped)
         if mapped_data.nbytes < LARGE_COPY:
@@ -304,31 +303,25 @@ class WgpuBackend:
         if self._give_back is not None:
             self._give_back()
 
-    async def _wait(self, ticket: Ticket) -> bool:
-        """Wait until the GPU has said something: first by looking, then in a worker thread.
-
-        Returns:
-            Whether other tasks may have run since it said so.
-        """
+    async def _wait(self, ticket: Ticket) -> None:
+        """Wait until the GPU has said something: first by looking, then in a worker thread."""
         began = perf_counter()
-        is_old_news = ticket.done is not None
         self._queue.poll(wait=False)
         while ticket.done is None and (taken := perf_counter() - began) < LOOK_SECONDS:
             if taken > BLOCK_SECONDS:
                 await trio.lowlevel.cancel_shielded_checkpoint()
-                is_old_news = ticket.done is not None
             self._queue.poll(wait=False)
-        poll = partial(self._queue.poll, wait=True)
+        look: Callable[[], object] = partial(self._queue.poll, wait=True)
+        if self._pipelines.are_shared:
+            look = partial(self._queue.look_for, ticket)
         for wait in range(MOST_WAITS):
             if ticket.done is not None:
-                return is_old_news
+                return
             if wait:  # another thread may have taken the answer, and be about to give it
                 await trio.sleep(WAIT_SECONDS)
-            await trio.to_thread.run_sync(poll, limiter=self._waiting, abandon_on_cancel=True)
-            is_old_news = True
+            await trio.to_thread.run_sync(look, limiter=self._waiting, abandon_on_cancel=True)
         if ticket.done is None:
             ticket.done = "the GPU has finished, but its answer was lost on the way"
-        return is_old_news
 
 
 def _copy_in_shares(source: HostArray) -> HostArray:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import count, groupby
 from threading import RLock
+from time import perf_counter, sleep
 from typing import Any, Final, cast
 
 import attrs
@@ -180,6 +181,11 @@ MOST_COLLECTED = 32
 """So many launches take the host about as long as a submission takes."""
 
 
+LEAST_PAUSE, MOST_PAUSE = 5e-5, 1e-3
+PAUSE_SHARE = 0.02
+"""Seconds between two looks for an answer, and how much of the time that it has taken they may add."""
+
+
 class NativeQueue:
     """A device's queue, through the raw functions.
 
@@ -319,6 +325,18 @@ class NativeQueue:
             lib.wgpuQueueOnSubmittedWorkDone(self._queue, info[0])
         return ticket
 
-    def poll(self, *, wait: bool) -> None:
-        """Let finished work say so; with ``wait``, block until everything submitted has finished."""
-        lib.wgpuDevicePoll(self._device, wait, ffi.NULL)
+    def poll(self, *, wait: bool) -> bool:
+        """Let finished work say so; with ``wait``, block until everything submitted has finished.
+
+        Returns whether everything submitted has.
+        """
+        return bool(lib.wgpuDevicePoll(self._device, wait, ffi.NULL))
+
+    def look_for(self, ticket: Ticket) -> None:
+        """Poll now and then until a ticket is answered, or everything submitted has finished.
+
+        A wait would keep all others from submitting to the device until it ends (gfx-rs/wgpu#9470, in wgpu 29).
+        """
+        began = perf_counter()
+        while ticket.done is None and not self.poll(wait=False):
+            sleep(min(max(LEAST_PAUSE, PAUSE_SHARE * (perf_counter() - began)), MOST_PAUSE))

@@ -58,6 +58,11 @@ class Pipelines:
         self._made = 0
         self._layouts: dict[tuple[bool, ...], tuple[wgpu.GPUBindGroupLayout, wgpu.GPUPipelineLayout]] = {}
 
+    @property
+    def are_shared(self) -> bool:
+        """Whether several contexts use the device."""
+        return len(self._rooms) > 1
+
     def compile(self, kernels: Sequence[Kernel]) -> list[wgpu.GPUComputePipeline]:
         """The pipelines of ``kernels``; new ones are compiled side by side.
 
