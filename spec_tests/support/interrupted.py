@@ -11,6 +11,7 @@ import random
 import signal
 import threading
 import time
+import traceback
 
 import attrs
 import numpy as np
@@ -23,7 +24,7 @@ from webnn_py.device import registry
 SIZES = (2, 1000, 600_000)
 """Elements of the buffers: the last are copied in a worker thread."""
 
-POOLS = ("Trio thread", "webnn-pipelines", "webnn-downloads")
+TRIOS = "Trio thread"
 
 BUSY_SECONDS = {"numpy": 0.03, "wgpu": 0.2}
 """About how long a program takes from its start to the end of the first turn."""
@@ -59,15 +60,15 @@ class Interrupter:
     def __init__(self, seed, within):
         self._random = random.Random(seed)  # noqa: S311 - a test's moments
         self._within = within
+        self._threads = []  # kept: when one goes, a callback of a weak reference is called, where an interrupt is lost
 
     def start(self, this_round):
         """Interrupt the round after up to so many seconds, in one of three rounds thrice."""
         delays = [self._random.random() * self._within]
         if self._random.random() < 1 / 3:
             delays += [self._random.random() * 0.003 for _ in range(2)]
-        thread = threading.Thread(target=self._interrupt, args=(this_round, delays), daemon=True)
-        thread.start()
-        return thread
+        self._threads.append(threading.Thread(target=self._interrupt, args=(this_round, delays), daemon=True))
+        self._threads[-1].start()
 
     def _interrupt(self, this_round, delays):
         for delay in delays:
@@ -113,27 +114,30 @@ def run_round(this_round, interrupter, options):
 
     async def program():
         this_round.is_inside = True
-        thread = interrupter.start(this_round)
+        interrupter.start(this_round)
         try:
             async with open_ml() as ml:
                 this_round.scripts.append(ml.script_timeline)
                 await work_until_interrupted(ml, this_round, options)
         finally:
             this_round.is_inside = False
-        return thread
 
     try:
         trio.run(program)
     except BaseException as error:  # noqa: BLE001 - that another one ends it is what is looked for
-        this_round.outcome = type(error).__name__ if isinstance(error, KeyboardInterrupt) else repr(error)
+        this_round.outcome = "KeyboardInterrupt" if isinstance(error, KeyboardInterrupt) else _in_full(error)
+
+
+def _in_full(error):
+    return "".join(traceback.format_exception(error))
 
 
 def threads_left():
-    """The threads that are at work after a while, other than those that pools keep to the end of the process."""
+    """The threads that are there after a while, other than those that trio keeps for the next run."""
     until = time.monotonic() + 15
     while time.monotonic() < until:
         threads = [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]
-        busy = [name for name in threads if not name.startswith(POOLS)]
+        busy = [name for name in threads if not name.startswith(TRIOS)]
         if not busy:
             break
         time.sleep(0.1)

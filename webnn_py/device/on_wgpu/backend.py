@@ -47,7 +47,6 @@ WAIT_SECONDS: Final = 0.01
 
 LARGE_COPY: Final = 2**22
 COPYING_THREADS: Final = 4
-_COPIERS: Final = ThreadPoolExecutor(COPYING_THREADS, "webnn-downloads")
 
 SHARED_DEVICES: Final = SharedDevices(request_device)
 """The devices of contexts that bring none, in this process."""
@@ -85,6 +84,7 @@ class WgpuBackend:
         self._constants = SharedConstants()
         self._compiling = trio.CapacityLimiter(1)
         self._waiting = trio.CapacityLimiter(2)
+        self._copiers = ThreadPoolExecutor(COPYING_THREADS, "webnn-downloads")
         self._unsubmitted: list[tuple[str, Iterable[Storage]]] = []
         self._watch = DeviceLossWatch(device, self._say_lost)
         if give_back is None:  # it may have been lost before; told soon, when somebody listens
@@ -150,7 +150,7 @@ class WgpuBackend:
         if mapped_data.nbytes < LARGE_COPY:
             data = mapped_data.copy()
         else:
-            data = await trio.to_thread.run_sync(_copy_in_shares, mapped_data, limiter=self._waiting)
+            data = await trio.to_thread.run_sync(_copy_in_shares, mapped_data, self._copiers, limiter=self._waiting)
         self._queue.unmap(staging)
         self._staging.give_back(staging)
         return data
@@ -300,6 +300,8 @@ class WgpuBackend:
         self.lost = to_nobody
         self._staging.close()
         self._pipelines.close(self._cached)
+        self._copiers.shutdown(wait=False)
+        del self._copiers  # here, where interrupts are held off: its threads have weak references with callbacks
         if self._give_back is not None:
             self._give_back()
 
@@ -324,13 +326,13 @@ class WgpuBackend:
             ticket.done = "the GPU has finished, but its answer was lost on the way"
 
 
-def _copy_in_shares(source: HostArray) -> HostArray:
+def _copy_in_shares(source: HostArray, copiers: ThreadPoolExecutor) -> HostArray:
     """Copy a large array in shares side by side, since fresh pages are what takes the time."""
     target = np.empty_like(source)
     from_bytes, to_bytes = (array.reshape(-1).view(np.uint8) for array in (source, target))
     edges = [target.nbytes * share // COPYING_THREADS for share in range(COPYING_THREADS + 1)]
     spans = [slice(*edge) for edge in pairwise(edges)]
-    list(_COPIERS.map(lambda span: np.copyto(to_bytes[span], from_bytes[span]), spans))
+    list(copiers.map(lambda span: np.copyto(to_bytes[span], from_bytes[span]), spans))
     return target
 
 

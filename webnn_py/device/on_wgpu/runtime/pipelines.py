@@ -19,7 +19,7 @@ from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.records.recently_used import RecentlyUsed, Room
 from webnn_py.device.on_wgpu.runtime.native import trusted_module
 
-_EXECUTOR: Final = ThreadPoolExecutor(min(16, os.cpu_count() or 1), "webnn-pipelines")
+MOST_THREADS: Final = min(16, os.cpu_count() or 1)
 
 PIPELINE_BYTES: Final = 2**17
 """About what a driver takes for a pipeline, besides its text: measured, since WebGPU does not tell."""
@@ -53,6 +53,7 @@ class Pipelines:
         self._device = device
         self._rooms: list[Room] = []
         self._lock = Lock()
+        self._executor = ThreadPoolExecutor(MOST_THREADS, "webnn-pipelines")
         self._kept: RecentlyUsed[str, Future[wgpu.GPUComputePipeline]] = RecentlyUsed(room)
         self._of_graphs: WeakValueDictionary[str, wgpu.GPUComputePipeline] = WeakValueDictionary()
         self._made = 0
@@ -93,6 +94,8 @@ class Pipelines:
         with self._lock:
             self._kept.clear()
             self._layouts.clear()
+        self._executor.shutdown(wait=False)
+        del self._executor  # here, where interrupts are held off: its threads have weak references with callbacks
 
     def statistics(self) -> CacheStatistics:
         """What is kept now, and what has been made and dropped for all who share the device."""
@@ -128,7 +131,7 @@ class Pipelines:
                 return future
             pipeline = self._of_graphs.get(kernel.source)
             if pipeline is None:
-                future = _EXECUTOR.submit(self._make, kernel, self._layout(kernel.writable)[1])
+                future = self._executor.submit(self._make, kernel, self._layout(kernel.writable)[1])
                 self._made += 1
             else:
                 future = Future()
