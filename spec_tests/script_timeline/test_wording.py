@@ -70,6 +70,22 @@ async def test_a_long_label_is_cut_in_messages_and_kept_in_the_graph(numpy_conte
         assert len(str(caught.value)) < 300
 
 
+async def test_minus_one_is_told_at_once_what_is_allowed(numpy_context):
+    builder = MLGraphBuilder(numpy_context)
+    x = builder.input("x", data_type="float32", shape=[2, 3])
+    nothing = "; no number counts from the end or is inferred$"
+    for call, words in (
+        (
+            lambda: builder.input("y", data_type="int8", shape=[-1]),
+            r"shape\[0\] is -1; it must be from 1 to 2147483647",
+        ),
+        (lambda: builder.reshape(x, [-1, 2]), r"new_shape\[0\] is -1; it must be from 0 to 4294967295"),
+        (lambda: builder.softmax(x, -1), "axis is -1; it must be from 0 to 4294967295"),
+    ):
+        with pytest.raises(TypeError, match=words + nothing):
+            call()
+
+
 async def test_a_host_without_memory_for_a_copy_is_told_as_a_failure(ml, options, monkeypatch):
     scene = await set_scene(ml, options)
 

@@ -236,7 +236,8 @@ class MLContext(Handle, CopiesBuffers, SharesBuffers):
 
         Args:
             buffer: a writable buffer of this context.
-            data: exactly the buffer's bytes: a numpy array or another typed buffer of its data type, or plain bytes.
+            data: exactly the buffer's bytes: an array of its data type, numpy's or one that another library exports,
+                another typed buffer of it, or plain bytes.
 
         Raises:
             TypeError: the buffer is another context's, destroyed, or not writable, or the data do not fit.
