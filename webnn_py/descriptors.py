@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from webnn_py.handle import forgotten_await
-from webnn_py.wording import kind, listed, plain, shown
+from webnn_py.wording import listed, plain, shown, words_of
 
 T = TypeVar("T")
 
@@ -130,7 +130,7 @@ def converted(name: str, convert: Callable[[object], T], value: object) -> T:
         words = error.args[0] if type(error) is TypeError and error.args else None
         if type(words) is str and words.startswith(("is ", "[")):
             raise TypeError(f"{name}{'' if words[0] == '[' else ' '}{words}") from error.__cause__
-        raise TypeError(f"{name} is {shown(value)}, whose own methods raise {kind(error)}") from error
+        raise TypeError(f"{name} is {shown(value)}, which cannot be converted: {words_of(error)}") from error
 
 
 def unsigned_long(value: object, lowest: int = 0, highest: int = MAX_UNSIGNED_LONG) -> int:
@@ -153,7 +153,7 @@ def unsigned_long(value: object, lowest: int = 0, highest: int = MAX_UNSIGNED_LO
     except TypeError:
         raise TypeError(f"is {shown(value)}; it must be an integer") from None
     if not 0 <= number <= MAX_UNSIGNED_LONG:
-        habit = "; no number counts from the end or is inferred" if number < 0 else ""
+        habit = "; a size is at least 1 and never inferred, and no axis counts from the end" if number < 0 else ""
         raise TypeError(f"is {shown(number)}; it must be from {lowest} to {highest}{habit}")
     return number
 
@@ -184,7 +184,9 @@ def sequence_of(values: object, convert: Callable[[object], T], noun: str) -> tu
     try:
         items = tuple(islice(values, MAX_ITEMS + 1))
     except Exception as error:
-        raise TypeError(f"is {shown(values)}; it must be a sequence of {noun}") from error
+        raise TypeError(
+            f"is {shown(values)}; it must be a sequence of {noun}, and reading it failed: {words_of(error)}"
+        ) from error
     if len(items) > MAX_ITEMS:
         raise TypeError(f"is {shown(values)}, of more than {MAX_ITEMS} items; no argument takes so many")
     return tuple(converted(f"[{index}]", convert, item) for index, item in enumerate(items))

@@ -62,6 +62,14 @@ def kind(value: object) -> str:
     return cast("str", type.__dict__["__name__"].__get__(type(value)))
 
 
+def words_of(error: Exception) -> str:
+    """What an error that is not this package's says, in a few words; its type, where it says nothing."""
+    words = error.args[0] if error.args else None
+    if type(words) is not str or not words:
+        return kind(error)
+    return visible(shortened(" ".join(words.split()), 2 * LONGEST))
+
+
 def plain(text: str) -> str:
     """The characters of a text, of which a class derived from ``str`` may tell other things."""
     return str.__str__(text)

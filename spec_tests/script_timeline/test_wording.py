@@ -73,7 +73,7 @@ async def test_a_long_label_is_cut_in_messages_and_kept_in_the_graph(numpy_conte
 async def test_minus_one_is_told_at_once_what_is_allowed(numpy_context):
     builder = MLGraphBuilder(numpy_context)
     x = builder.input("x", data_type="float32", shape=[2, 3])
-    nothing = "; no number counts from the end or is inferred$"
+    nothing = "; a size is at least 1 and never inferred, and no axis counts from the end$"
     for call, words in (
         (
             lambda: builder.input("y", data_type="int8", shape=[-1]),

@@ -33,6 +33,7 @@ from webnn_py.errors import UnknownError
 from webnn_py.graph import Constant, Graph
 from webnn_py.in_flight import InFlight
 from webnn_py.unheard import Line
+from webnn_py.wording import shown
 
 Step = Callable[[], Awaitable[None] | None]
 """A step of a device: done when it returns None, else when what it returns has been awaited."""
@@ -306,7 +307,7 @@ class Device:
             return _when_back(lent, lambda: self.dispatch(handle, inputs, outputs, line))
         for name, storage in inputs.items():
             if storage.failure is not None:
-                why = f"the input {name!r} of a dispatch() holds no data, because {storage.failure}"
+                why = f"the input {shown(name)} of a dispatch() holds no data, because {storage.failure}"
                 _mark(outputs.values(), storage.failure.follow(why))
                 return None
         run = partial(self.backend.dispatch, handle.compiled, inputs, outputs)

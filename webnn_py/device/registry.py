@@ -226,7 +226,7 @@ def _candidates(name: str | None, request: OpenRequest, given: Mapping[str, obje
         record = find(name)
         lacking = [option for option in given if option not in record.option_names()]
         if lacking:
-            raise TypeError(f"{_named(lacking[0])} is no option of the device {name!r}; {_who_has(lacking[0])}")
+            raise TypeError(f"{_named(lacking[0])} is no option of the device {record.name!r}; {_who_has(lacking[0])}")
         return (record,)
     if given:
         having = [record for record in _loadable() if given.keys() <= set(record.option_names())]

@@ -15,7 +15,7 @@ from webnn_py.descriptors import DATA_TYPES, MLOperandDescriptor
 from webnn_py.device.backend import HostArray
 from webnn_py.errors import UnknownError
 from webnn_py.handle import forgotten_await
-from webnn_py.wording import kind, listed, shortened
+from webnn_py.wording import kind, listed, words_of
 
 _DTYPES = {data_type: np.dtype(data_type) for data_type in DATA_TYPES}
 
@@ -83,7 +83,7 @@ def exported_array(source: object) -> np.ndarray[Any, Any] | None:
     except MemoryError:
         raise
     except Exception as error:
-        raise TypeError(f"data are {kind(source)}, which does not export them: {_words(error)}") from error
+        raise TypeError(f"data are {kind(source)}, which does not export them: {words_of(error)}") from error
 
 
 def _of_protocol(source: Any) -> np.ndarray[Any, Any] | None:
@@ -110,16 +110,10 @@ def _of_buffer(what: str, source: object) -> np.ndarray[Any, Any]:
     except MemoryError:
         raise
     except Exception as error:
-        raise TypeError(f"{what} are {kind(source)}, which cannot be used as a buffer: {_words(error)}") from error
+        raise TypeError(f"{what} are {kind(source)}, which cannot be used as a buffer: {words_of(error)}") from error
     code = (view.format or "B").lstrip("<>=@!")
     plain = code == "c" or (code == "b" and type(source) is memoryview)
     return array.view(np.uint8) if plain else array
-
-
-def _words(error: Exception) -> str:
-    """What another library says, in a few words."""
-    words = error.args[0] if error.args else None
-    return shortened(" ".join(words.split()), 200) if type(words) is str else kind(error)
 
 
 def _check(array: np.ndarray[Any, Any], descriptor: MLOperandDescriptor) -> None:
