@@ -1,5 +1,6 @@
 """Both timelines can be paused, stepped and resumed, and say at every stage what waits on them."""
 
+import re
 from functools import partial
 
 import numpy as np
@@ -76,6 +77,20 @@ async def test_a_step_runs_only_what_was_queued_when_it_began(timeline):
 async def test_a_step_needs_a_paused_timeline(timeline):
     with pytest.raises(RuntimeError, match=r"step\(\) needs a paused timeline: call pause\(\)"):
         await timeline.step()
+
+
+@pytest.mark.parametrize("count", [0.5, "1", None, [1]])
+async def test_a_step_of_no_whole_number_is_refused_and_runs_nothing(timeline, count):
+    log = []
+    timeline.pause()
+    enqueue_names(timeline, log, "a")
+
+    with pytest.raises(TypeError, match=re.escape(f"count is {count!r}; it must be an int")):
+        await timeline.step(count)
+    await wait_all_tasks_blocked()
+
+    assert log == []
+    assert await timeline.step() == 1
 
 
 @pytest.mark.parametrize("count", [0, -1])

@@ -13,7 +13,14 @@ from spec_tests.support.drawing import build_add_buffer, build_add_number
 from spec_tests.support.fake_device import FakeDevice
 from spec_tests.support.scene import ONES, assert_refused
 from spec_tests.support.watched_device import quiet
-from webnn_py import DestroyedBufferError, InvalidStateError, NotSupportedError, open_ml
+from webnn_py import (
+    DestroyedBufferError,
+    InvalidStateError,
+    MLGraphBuilder,
+    NotSupportedError,
+    SecurityError,
+    open_ml,
+)
 
 
 class OwnError(Exception):
@@ -391,3 +398,32 @@ async def test_the_policy_is_asked_anew_each_time_and_hears_of_nothing_else(opti
         assert len(asked) == 2, "once for the context, once for the builder"
         await zeroed(context, [2])
         assert len(asked) == 2
+
+
+@pytest.mark.parametrize("policy", [None, 5, "allow", [True]])
+def test_a_policy_that_cannot_be_asked_is_refused(policy):
+    with pytest.raises(TypeError, match=r"^open_ml\(\): policy is .*; it must be a function of no arguments"):
+        open_ml(policy=policy)
+
+
+async def test_a_policy_that_fails_denies(options):
+    fails = False
+
+    def policy():
+        if fails:
+            raise LookupError("no rules for this user")
+        return True
+
+    async with open_ml(policy=policy) as ml:
+        context = await ml.create_context(**options)
+        fails = True
+        words = r"\(\): the policy failed: no rules for this user"
+        refused = ml.create_context(**options)
+        with pytest.raises(SecurityError, match=rf"^create_context{words}") as caught:
+            await refused
+        assert isinstance(caught.value.__cause__, LookupError)
+        with pytest.raises(SecurityError, match=rf"^MLGraphBuilder{words}") as caught:
+            MLGraphBuilder(context)
+        assert isinstance(caught.value.__cause__, LookupError)
+        fails = False
+        MLGraphBuilder(await ml.create_context(**options))

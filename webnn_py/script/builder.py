@@ -20,7 +20,7 @@ from webnn_py.descriptors import (
     operand_descriptor,
 )
 from webnn_py.device.backend import HostArray
-from webnn_py.errors import InvalidStateError, OperationError, SecurityError, UnknownError
+from webnn_py.errors import InvalidStateError, OperationError, UnknownError
 from webnn_py.graph import Constant, Graph, Input, Node, Output, Value
 from webnn_py.handle import forgotten_await
 from webnn_py.operators.casting import cast_number
@@ -65,8 +65,7 @@ class MLGraphBuilder(OperatorMethods):
             raise TypeError(
                 f"MLGraphBuilder(): context is {shown(context)}; it must be an MLContext{forgotten_await(context)}"
             )
-        if not context._ml._allowed():
-            raise SecurityError("MLGraphBuilder(): the policy denies the use of the Web Neural Network API")
+        context._ml._check_allowed("MLGraphBuilder")
         if context._lost_message is not None:
             raise context._lost_error("MLGraphBuilder")
         self._context = context

@@ -23,6 +23,7 @@ from webnn_py.script.records import MLPowerPreference
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.timelines.script_timeline import ScriptTimeline
 from webnn_py.trio_run import check_in_trio
+from webnn_py.wording import shown, words_of
 
 Policy = Callable[[], bool]
 """Says whether the API may be used; asked by ``create_context()`` and ``MLGraphBuilder()``."""
@@ -120,8 +121,7 @@ class ML(Handle):
                 max_queued_bytes = converted("max_queued_bytes", unsigned_long, max_queued_bytes)
             given = {name: value for name, value in options.items() if value is not None}
             opening = registry.choose(backend, request, given)
-            if not self._allowed():
-                raise SecurityError("the policy denies the use of the Web Neural Network API")
+            self._check_allowed("create_context")
             if self._closed:
                 raise InvalidStateError("the open_ml() block has been left")
             opened = opening()
@@ -181,8 +181,13 @@ class ML(Handle):
         await context._run()
         del self._contexts[context]
 
-    def _allowed(self) -> bool:
-        return self._policy()
+    def _check_allowed(self, method: str) -> None:
+        try:
+            allowed = bool(self._policy())
+        except Exception as error:
+            raise SecurityError(f"{method}(): the policy failed: {words_of(error)}") from error
+        if not allowed:
+            raise SecurityError(f"{method}(): the policy denies the use of the Web Neural Network API")
 
     def _lose_all(self) -> None:
         """Destroy every context."""
@@ -222,10 +227,15 @@ class open_ml:  # noqa: N801 - used like a function
     of it as it is.
 
     Args:
-        policy: says whether the API may be used; by default it may.
+        policy: says whether the API may be used; by default it may. One that raises denies it.
+
+    Raises:
+        TypeError: ``policy`` cannot be called.
     """
 
     def __init__(self, *, policy: Policy = lambda: True) -> None:
+        if not callable(policy):
+            raise TypeError(f"open_ml(): policy is {shown(policy)}; it must be a function of no arguments")
         self._policy = policy
         self._entered = False
 

@@ -11,6 +11,8 @@ from trio.lowlevel import enable_ki_protection
 
 from webnn_py.trio_run import TrioRun
 
+from webnn_py.wording import shown
+
 EntryT = TypeVar("EntryT")
 
 INLINE_SECONDS = 0.002
@@ -196,6 +198,7 @@ class Timeline(Generic[EntryT]):
 
         Raises:
             RuntimeError: the timeline is not paused, or another task is stepping it.
+            TypeError: ``count`` is no int.
             ValueError: ``count`` is less than 1.
         """
         self.trio_run.check("step()")
@@ -203,8 +206,10 @@ class Timeline(Generic[EntryT]):
             raise RuntimeError(f"step() needs a paused timeline: call pause() on the {self._name} first")
         if self._stepping:
             raise RuntimeError(f"another task is stepping the {self._name}")
+        if not isinstance(count, int):
+            raise TypeError(f"count is {shown(count)}; it must be an int")
         if count < 1:
-            raise ValueError(f"count is {count}; it must be at least 1")
+            raise ValueError(f"count is {shown(count)}; it must be at least 1")
         before = self._done + self._running + self._in_flight
         self._stepping = True
         self._permits = min(count, len(self._queue))
