@@ -261,6 +261,28 @@ FAULTS = [
     Fault("accepts-other-shapes", " or given.shape != wanted.shape:", ":", VALIDATION),
     Fault("accepts-names-twice", "if text in self._input_names:", "if False:", SCRIPT),
     Fault("accepts-foreign-constants", "if buffer._context is not self._context:", "if False:", SCRIPT),
+    Fault(
+        "words-every-axis",
+        "        if axis >= operand.rank:\n            check_axis(",
+        "        if True:\n            check_axis(",
+        SCRIPT,
+    ),
+    Fault("words-long-lists", "shown(list(values[: _REPR.maxlist + 1]))", "str(list(values))", SCRIPT),
+    Fault("reads-endless-sequences", "islice(values, MAX_ITEMS + 1)", "islice(values, 10 * MAX_ITEMS)", SCRIPT),
+    Fault(
+        "lets-foreign-errors-out",
+        "    except Exception as error:\n        words = error.args",
+        "    except TypeError as error:\n        words = error.args",
+        SCRIPT,
+    ),
+    Fault("believes-a-class", "if type(buffer) is not MLBuffer:", "if not isinstance(buffer, MLBuffer):", SCRIPT),
+    Fault("reads-a-gpu", "if device is not None and device[0] == _CPU:", "if device is not None:", SCRIPT),
+    Fault(
+        "lets-memory-errors-out", "    except MemoryError as error:", "    except ZeroDivisionError as error:", SCRIPT
+    ),
+    Fault("writes-whole-labels", "{visible(shortened(text, LONGEST))}]", "{visible(text)}]", SCRIPT),
+    Fault("asks-for-a-display", 'os.environ[LAYER_SWITCH] = "1"', 'os.environ[LAYER_SWITCH] = "0" * 0', GPU),
+    Fault("always-loads-drivers", "if not _may_have_gpu():", "if False:", GPU),
     Fault("keeps-pending-reads", "pending, self._pending_reads = self._pending_reads, {}", "pending = {}", SCRIPT),
     Fault("shared-device-uncounted", "self._users[device] += 1", "self._users[device] += 0", SHARED_DEVICES),
     Fault("shared-device-lost", "if device is None or is_lost(device):", "if device is None:", SHARED_DEVICES),
