@@ -11,7 +11,7 @@ from typing import get_args, get_origin
 import numpy as np
 import pytest
 
-from spec_tests.operators.minimal import draw_operands, minimal
+from spec_tests.operators.minimal import draw_operands, minimal, operand_rows
 from spec_tests.support.scene import ONES, set_scene
 from webnn_py import MLGraphBuilder, MLOperand, MLPromise
 from webnn_py.descriptors import MAX_ITEMS
@@ -66,7 +66,9 @@ CONTENTS = {
 def work_of_rule(builder, name, parameter, content, count):
     """How many items a shape rule reads of so many, and what it says."""
     operator = OPERATORS[name]
-    drawn = draw_operands(builder, minimal(name))
+    # Of the highest ranks: a scalar has no axes that could all be right.
+    ranks = {operand: row.ranks.max for operand, row in operand_rows(operator).items()}
+    drawn = draw_operands(builder, minimal(name, rank=ranks))
     arguments = operator.bind((), drawn)
     items = CONTENTS[content](count)
     if any(kind is MLOperand for hint in (operator.hints[parameter],) for kind in get_args(hint)):
