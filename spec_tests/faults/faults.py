@@ -281,7 +281,7 @@ FAULTS = [
         "lets-memory-errors-out", "    except MemoryError as error:", "    except ZeroDivisionError as error:", SCRIPT
     ),
     Fault("writes-whole-labels", "{visible(shortened(text, LONGEST))}]", "{visible(text)}]", SCRIPT),
-    Fault("asks-for-a-display", 'os.environ[LAYER_SWITCH] = "1"', 'os.environ[LAYER_SWITCH] = "0" * 0', GPU),
+    Fault("asks-for-a-display", 'if has_orders or server.startswith("/"):', "if True:", GPU),
     Fault("always-loads-drivers", "if not _may_have_gpu():", "if False:", GPU),
     Fault("keeps-pending-reads", "pending, self._pending_reads = self._pending_reads, {}", "pending = {}", SCRIPT),
     Fault("shared-device-uncounted", "self._users[device] += 1", "self._users[device] += 0", SHARED_DEVICES),
