@@ -97,6 +97,8 @@ async def test_a_read_whose_device_is_lost_between_the_answer_and_the_copy_is_re
     with pytest.raises((UnknownError, InvalidStateError), match="lost"):
         await gpu.read_buffer(x)
     assert "lost" in (await gpu.lost).message
+
+
 async def test_a_device_that_is_destroyed_when_a_read_has_been_answered_rejects_it(gpu, monkeypatch):
     """Between the answer and the moment when somebody takes the bytes."""
     (x,) = await buffers(gpu, 1)

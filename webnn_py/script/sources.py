@@ -39,7 +39,7 @@ def host_copy(source: object, descriptor: MLOperandDescriptor) -> HostArray:
             return source.copy()
         array = exported_array(source)
         if array is None:
-            array = _of_buffer("data", source)
+            array = _of_buffer(source, "data are", "they must be")
         _check(array, descriptor)
         native = array.dtype.newbyteorder("=")
         contiguous = np.array(array, dtype=native, order="C", copy=True)
@@ -55,7 +55,7 @@ def check_target(target: object, descriptor: MLOperandDescriptor) -> HostArray:
         TypeError: it cannot be written, is not contiguous, or does not fit.
     """
     is_array = issubclass(type(target), np.ndarray | np.generic)
-    array = np.asarray(target) if is_array else _of_buffer("out", target)
+    array = np.asarray(target) if is_array else _of_buffer(target, "out is", "it must be")
     if issubclass(type(target), np.generic) or not array.flags.writeable:
         raise TypeError("out is read-only; it must be writable")
     if not array.flags.c_contiguous:
@@ -97,12 +97,12 @@ def _of_protocol(source: Any) -> np.ndarray[Any, Any] | None:
     return None
 
 
-def _of_buffer(what: str, source: object) -> np.ndarray[Any, Any]:
+def _of_buffer(source: object, what: str, must: str) -> np.ndarray[Any, Any]:
     """View what has the buffer protocol as an array."""
     if issubclass(type(source), _NO_BUFFERS):
         raise TypeError(
-            f"{what} are {kind(source)}; they must be a numpy array, offer the buffer protocol, or be an array of a "
-            f"library that exports to numpy{forgotten_await(source)}"
+            f"{what} {kind(source)}; {must} a numpy array, offer the buffer protocol, or be exported by another library"
+            f"{forgotten_await(source)}"
         )
     try:
         view = memoryview(cast("bytes", source))
@@ -110,7 +110,7 @@ def _of_buffer(what: str, source: object) -> np.ndarray[Any, Any]:
     except MemoryError:
         raise
     except Exception as error:
-        raise TypeError(f"{what} are {kind(source)}, which cannot be used as a buffer: {words_of(error)}") from error
+        raise TypeError(f"{what} {kind(source)}, which cannot be used as a buffer: {words_of(error)}") from error
     code = (view.format or "B").lstrip("<>=@!")
     plain = code == "c" or (code == "b" and type(source) is memoryview)
     return array.view(np.uint8) if plain else array

@@ -10,7 +10,6 @@ import trio
 from trio.lowlevel import enable_ki_protection
 
 from webnn_py.trio_run import TrioRun
-
 from webnn_py.wording import shown
 
 EntryT = TypeVar("EntryT")
