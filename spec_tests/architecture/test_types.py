@@ -11,6 +11,17 @@ GOOD = """
 import numpy as np
 from webnn_py import ML, MLContext, MLGraphBuilder, MLOperand
 
+class Tensor:
+    def __dlpack__(self, *, stream: object = None) -> object:
+        return None
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+class Series:
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> object:
+        return np.zeros(2)
+
 async def draw(ml: ML, context: MLContext) -> None:
     builder = MLGraphBuilder(context)
     x = builder.input("x", data_type="float32", shape=[1, 2, 3, 4])
@@ -22,6 +33,9 @@ async def draw(ml: ML, context: MLContext) -> None:
     builder.resample2d(y, sizes=[8, 8], mode="linear")
     builder.constant(5, data_type="int32")
     array = np.zeros(2, np.float32)
+    builder.constant(array)
+    builder.constant(Tensor())
+    builder.constant(Series(), data_type="float32")
     builder.input("z", data_type=array.dtype, shape=array.shape)
     builder.cast(builder.arg_min(y, 0, output_data_type=np.int64), np.dtype("float32"))
     graph = await builder.build({"y": y})
@@ -39,6 +53,8 @@ BAD = {
     "result": "y: int = builder.relu(x)",
     "sequence": "builder.relu(builder.split(x, 2))",
     "missing": "builder.softmax(x)",
+    "bytes without a data type": 'builder.constant(b"1234")',
+    "list": "builder.constant([1.0])",
     "positional": "builder.linear(x, 2.0)",
     "device's option": "ml.create_context(float16_accumulation='yes')",
     "device's options": "ml.create_context(threads=4)",

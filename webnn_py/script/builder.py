@@ -34,7 +34,7 @@ from webnn_py.script.context import MLContext
 from webnn_py.script.graph import MLGraph
 from webnn_py.script.limits import check_operands, check_outputs
 from webnn_py.script.operator_methods import OperatorMethods
-from webnn_py.script.sources import exported_array, host_copy
+from webnn_py.script.sources import ExportsArray, exported_array, host_copy
 from webnn_py.timelines.device_timeline import DeviceOperation
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.unheard import calling_line
@@ -106,7 +106,9 @@ class MLGraphBuilder(OperatorMethods):
     @overload
     def constant(self, value: MLNumber, *, data_type: MLOperandDataTypeLike) -> MLOperand: ...
     @overload
-    def constant(self, value: np.ndarray[Any, Any]) -> MLOperand: ...
+    def constant(
+        self, value: ExportsArray, *, data_type: MLOperandDataTypeLike | None = None, shape: Any = None
+    ) -> MLOperand: ...
     @overload
     def constant(self, value: object, *, data_type: MLOperandDataTypeLike, shape: Any) -> MLOperand: ...
     def constant(self, value: object, *, data_type: object = None, shape: Any = None) -> MLOperand:

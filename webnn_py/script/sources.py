@@ -7,7 +7,7 @@ their data type must be the descriptor's (``uint8`` always will do, ``uint16`` f
 the descriptor's shape or is one-dimensional. What is copied out of it is right whatever its strides and byte order.
 """
 
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, cast
 
 import numpy as np
 
@@ -16,6 +16,31 @@ from webnn_py.device.backend import HostArray
 from webnn_py.errors import UnknownError
 from webnn_py.handle import forgotten_await
 from webnn_py.wording import kind, listed, words_of
+
+
+class SupportsDlpack(Protocol):
+    """An array that exports by DLPack."""
+
+    def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+    def __dlpack_device__(self) -> Any: ...
+
+
+class SupportsArray(Protocol):
+    """An array that can make itself numpy's."""
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+
+class SupportsArrayInterface(Protocol):
+    """An array that tells where its memory is."""
+
+    @property
+    def __array_interface__(self) -> Any: ...
+
+
+ExportsArray = SupportsDlpack | SupportsArray | SupportsArrayInterface
+"""An array, numpy's or another library's, for type checkers."""
 
 _DTYPES = {data_type: np.dtype(data_type) for data_type in DATA_TYPES}
 
