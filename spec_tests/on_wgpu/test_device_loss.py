@@ -81,17 +81,18 @@ async def test_whatever_touches_a_lost_device_first_notices_the_loss(gpu, what):
     assert gpu.statistics().live_bytes == 0
 
 
-async def test_a_read_whose_device_is_lost_between_the_answer_and_the_copy_is_rejected(gpu, monkeypatch):
+@pytest.mark.parametrize("when", ["before the answer", "behind the answer"])
+async def test_a_read_whose_device_is_lost_before_the_bytes_are_copied_is_rejected(gpu, monkeypatch, when):
     (x,) = await buffers(gpu, 1)
     gpu.write_buffer(x, ONES)
     backend = gpu._device.backend
     wait = backend._wait
 
     async def lose_first(ticket):
-        while ticket.done is None:  # another operation's look brings the answer
+        while when == "behind the answer" and ticket.done is None:  # another operation's look brings it
             backend._queue.poll(wait=True)
         backend.device.destroy()
-        return await wait(ticket)
+        await wait(ticket)
 
     monkeypatch.setattr(backend, "_wait", lose_first)
     with pytest.raises((UnknownError, InvalidStateError), match="lost"):

@@ -13,6 +13,7 @@ from spec_tests.support.depth import is_full
 from webnn_py.device.on_wgpu.backend import features_of
 from webnn_py.device.on_wgpu.codegen.gemm import selection, tiled
 from webnn_py.device.on_wgpu.codegen.gemm.tile_sizes import TILES, GemmTile
+from webnn_py.device.on_wgpu.records.recently_used import RecentlyUsed, Room
 
 pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
@@ -27,7 +28,7 @@ class Rewritten(dict):
     def get(self, _key):
         return None
 
-    def __setitem__(self, key, text):
+    def put(self, key, text, _byte_length):
         self.repeats += key in self
         assert self.setdefault(key, text) == text
 
@@ -43,7 +44,6 @@ def _all_in_tiles(monkeypatch):
 def test_products_with_the_same_key_have_the_same_text(pytestconfig, shared_gpu, monkeypatch, operator):
     texts = Rewritten()
     monkeypatch.setattr(tiled, "_MAINS", texts)
-    monkeypatch.setattr(tiled, "MOST_MAINS", 10**9)
     file = FILES[operator]
     if not is_full(pytestconfig):  # which has enough that are alike
         cases = Choice(pytestconfig).cases("wgpu", file, "as_written")
@@ -58,11 +58,11 @@ def test_products_with_the_same_key_have_the_same_text(pytestconfig, shared_gpu,
 
 @pytest.mark.usefixtures("_all_in_tiles")
 def test_only_so_many_texts_are_kept(shared_gpu, monkeypatch):
-    texts = {}
+    texts = RecentlyUsed(Room(count=3, byte_length=2**20))
     monkeypatch.setattr(tiled, "_MAINS", texts)
-    monkeypatch.setattr(tiled, "MOST_MAINS", 3)
     Computed.of("wgpu", attrs.evolve(FILES["gemm"], cases=FILES["gemm"].cases[:12]), gpu_device=shared_gpu)
     assert 1 <= len(texts) <= 3
+    assert texts.dropped > 0
 
 
 PRODUCTS = {
