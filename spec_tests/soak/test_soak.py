@@ -62,4 +62,9 @@ def test_growth_is_a_fault(counts, capsys):
     assert not counts.faults
     soak.check_growth([attrs.evolve(flat, objects=70_000 + 600 * number) for number in range(40)], counts)
     assert counts.faults == ["objects has grown from 78700 to 90700"]
+    natives = [attrs.evolve(flat, native=3 * number) for number in range(40)]
+    soak.check_growth(natives, Counts({"lost in the middle": 40}, faults := []))
+    assert not faults, "the library keeps something of each request that a lost device refuses"
+    soak.check_growth(natives, Counts({"lost in the middle": 2}, faults))
+    assert faults == ["native has grown from 44 to 104"]
     assert "threads: 8 in the second quarter, 8 in the last" in capsys.readouterr().out
