@@ -3,11 +3,14 @@
 import time
 import tracemalloc
 
+import attrs
 import numpy as np
+import onnx
 import pytest
 
 from spec_tests.onnx_models.foreign_models import MODELS
 from spec_tests.onnx_models.mutations import mutated_bytes, mutated_structure, weights_in
+from spec_tests.onnx_models.test_table import CATEGORIES, cases_of
 from spec_tests.support.depth import is_full
 from webnn_py import MLGraphBuilder
 from webnn_py.onnx_models import InvalidModelError, ModelLimits, OnnxModel, UnsupportedModelError
@@ -18,8 +21,11 @@ MOST_BYTES = 4 * LIMITS.bytes
 """What is computed from a value on the way may be as long as it, and the builder copies constants."""
 
 LONGEST_TEXT = 100_000
-FULL, QUICK = 10_000, 300
+FULL, QUICK = 10_000, 500
 """So many mutations are tried of each kind, over all models."""
+
+FULL_OF_CATEGORY, QUICK_OF_CATEGORY = 2000, 50
+"""So many of the models of one node, for each category of operators."""
 
 SHARES = {name: 0.02 if name == "trained" else 0.98 / (len(MODELS) - 1) for name in MODELS}
 """The trained model's 3 MB take longest."""
@@ -47,6 +53,19 @@ def outcome(context, data):
     assert "cannot be understood" not in str(refusal), str(refusal)
     assert len(str(refusal)) < LONGEST_TEXT
     return type(refusal).__name__
+
+
+def outcome_in_time(context, data, which):
+    """Likewise, and it takes no long time either."""
+    started = time.thread_time()
+    try:
+        result = outcome(context, data)
+    except Exception as error:
+        error.add_note(which)
+        raise
+    spent = time.thread_time() - started
+    assert spent < MOST_SECONDS, f"{which}: {spent} s"
+    return result
 
 
 @pytest.fixture(params=MODELS)
@@ -77,16 +96,22 @@ async def test_a_mutated_model_is_converted_or_refused_by_a_documented_error(con
             data = mutated_bytes(original, rng, protected)
         else:
             data = mutated_structure(proto, rng).SerializeToString()
-        started = time.thread_time()
-        try:
-            seen.add(outcome(context, data))
-        except Exception as error:
-            error.add_note(f"mutation {index} of {kind} of the model {name}, --seed={seed}")
-            raise
-        spent = time.thread_time() - started
-        assert spent < MOST_SECONDS, f"mutation {index} of {kind} of {name}, --seed={seed}: {spent} s"
+        seen.add(outcome_in_time(context, data, f"mutation {index} of {kind} of the model {name}, --seed={seed}"))
     if count > 40:
         assert {"converted", "InvalidModelError"} <= seen, "mutations change too much, or too little"
+
+
+@pytest.mark.parametrize("category", CATEGORIES)
+async def test_a_mutated_node_is_converted_or_refused_by_a_documented_error(context, category, request, seed):
+    cases = cases_of(category)
+    for index in range(FULL_OF_CATEGORY if is_full(request.config) else QUICK_OF_CATEGORY):
+        rng = np.random.default_rng([seed, index])
+        case = cases[int(rng.integers(len(cases)))]
+        if index % 2:
+            known = [place for place, item in enumerate(case.inputs) if item is not None]
+            case = attrs.evolve(case, known=tuple(known))
+        data = mutated_structure(onnx.load_model_from_string(case.model()), rng).SerializeToString()
+        outcome_in_time(context, data, f"mutation {index} of {category}, --seed={seed}: {case}")
 
 
 async def test_a_mutated_model_takes_little_memory(context, name, count, seed):
