@@ -90,7 +90,10 @@ def spoilt(change, *nodes, **options):
 
 
 LOADING = [
-    (lambda m: m.opset_import.add(domain="a", version=0), "the version of the operator set 'a' is 0; it must be from"),
+    (
+        lambda m: m.opset_import.add(domain="a", version=-1),
+        "the version of the operator set 'a' is -1; it must be from",
+    ),
     (lambda m: m.opset_import.add(domain="a", version=2**40), "the version of the operator set 'a' is 1099511627776"),
     (lambda m: m.graph.input.add(name="x"), "2 of the model's inputs have the name 'x'"),
     (lambda m: m.graph.output.add(name="y"), "2 of the model's outputs have the name 'y'"),
@@ -195,6 +198,10 @@ CONVERTING = [
     (model_of(node("Pad", "x", "k"), k=np.full(8, 2**64 - 1, np.uint64)), "node 'n' (Pad, opset 18): "),
     (model_of(node("Add", "x", "s"), s=np.array(["a"], object)), "constant(): the array's data type is object"),
     (model_of(node("Identity", "s"), s=np.array(["a"], object)), "one of its inputs is of strings, which are not supp"),
+    (
+        model_of(node("LSTM", "k", "k", "k", "", "c", hidden_size=1), inputs={"k": X[0]}, c=np.array(1j)),
+        "input sequence_lens is complex128 []; it must be a list of integers",
+    ),
     (model_of(node("Constant")), "it has 0 attributes; it must have one, its value"),
     (model_of(node("Constant", value_string="a")), "its attribute value_string is not supported"),
     (model_of(node("Range", "k", "k", "k"), k=np.array(0)), "inputs start, limit and delta is [0, 0, 0]; it must be"),

@@ -5,7 +5,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from spec_tests.onnx_models.single_node import assert_same, make_model, node, run, run_onnxruntime
 from webnn_py import MLGraphBuilder
-from webnn_py.onnx_models import OnnxModel, TensorInfo, UnsupportedModelError
+from webnn_py.onnx_models import InvalidModelError, OnnxModel, TensorInfo, UnsupportedModelError
 
 X = np.array([[1, -2, 3]], np.float32)
 
@@ -60,10 +60,19 @@ def test_models_are_made_by_load_only():
 def test_what_is_no_model_is_refused(data, tmp_path):
     path = tmp_path / "model.onnx"
     path.write_bytes(data)
-    with pytest.raises(ValueError, match=r"model\.onnx .*ONNX model"):
+    with pytest.raises(InvalidModelError, match=r"model\.onnx .*ONNX model"):
         OnnxModel.load(path)
     with pytest.raises(ValueError, match=f"the {len(data)} bytes given .*ONNX model"):
         OnnxModel.load(data)
+
+
+@pytest.mark.parametrize("name", ["model.json", "model.onnxtxt", "model"])
+def test_a_model_is_read_as_protobuf_whatever_its_file_is_called(name, tmp_path):
+    (tmp_path / name).write_bytes(relu_model())
+    assert list(OnnxModel.load(tmp_path / name).inputs) == ["x"]
+    (tmp_path / name).write_text('{"graph": {}}', encoding="utf-8")
+    with pytest.raises(InvalidModelError, match="cannot be read as an ONNX model"):
+        OnnxModel.load(tmp_path / name)
 
 
 def test_a_missing_file_is_an_os_error(tmp_path):

@@ -315,6 +315,18 @@ async def test_every_problem_is_told(context):
     assert "input 'z': the data type is float64; it must be bool or one of float32" in str(caught.value)
 
 
+async def test_of_very_many_problems_the_text_tells_the_first_hundred(context):
+    nodes = [helper.make_node("NonZero", ["x"], [f"y{index}"], name=f"n{index}") for index in range(107)]
+    with pytest.raises(UnsupportedModelError) as caught:
+        OnnxModel.load(make_model(nodes, {"x": X}, [f"y{index}" for index in range(107)], opset=15)).convert(
+            MLGraphBuilder(context)
+        )
+    assert len(caught.value.problems) == 107
+    lines = str(caught.value).splitlines()
+    assert lines[100].startswith("  node 'n99' ")
+    assert lines[101:] == ["  and 7 more"]
+
+
 async def test_an_output_of_a_type_that_webnn_lacks_is_refused(context):
     nodes = [helper.make_node("Cast", ["w"], ["y"], to=TensorProto.DOUBLE)]
     model = make_model(nodes, {"w": X}, ["y"], {"w": X}, opset=14)

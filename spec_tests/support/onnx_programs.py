@@ -5,6 +5,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 TYPES = {
     "float32": TensorProto.FLOAT,
+    "float64": TensorProto.DOUBLE,
     "float16": TensorProto.FLOAT16,
     "int32": TensorProto.INT32,
     "int8": TensorProto.INT8,

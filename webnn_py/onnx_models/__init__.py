@@ -6,6 +6,7 @@ From the top::
     reading             parses a model and checks its form; external_data, tensors, functions: of its parts
     model_conversion    walks the model's nodes; each value on the way is static or an operand
     folding             computes what depends on static values only; folding_costs tells before what that takes
+    weights             the model's initializers: read once for all conversions, and told by a digest
     limits              what a model may cost, and what it has cost
     rules               one rule for each ONNX operator, in the categories of ``webnn_py.operators``
     table               @rule, and the choice of a rule by the operator's version

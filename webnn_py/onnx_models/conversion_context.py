@@ -1,8 +1,9 @@
 """``ConversionContext``: what a rule builds with."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, final
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,8 +25,26 @@ Result = Value | Sequence[Value | None]
 """What a rule returns: its output, or its outputs; None for one that nobody wants."""
 
 
-Constants = dict[int, tuple[StaticValue, MLOperand]]
-"""Static values that became constants, by identity."""
+@attrs.frozen
+class Constants:
+    """Static values that became constants.
+
+    Attributes:
+        key_of: a digest of a value that is worth being kept once on the device.
+        made: the operands so far, by the identity of their values.
+    """
+
+    key_of: Callable[[StaticValue], bytes | None]
+    made: dict[int, tuple[StaticValue, MLOperand]] = attrs.field(factory=dict)
+
+
+def read_only(value: StaticValue) -> StaticValue:
+    """The same values, which nobody writes any more: C-contiguous, in the machine's byte order."""
+    array = np.require(value, value.dtype.newbyteorder("="), "C")
+    if array.flags.writeable:
+        array = array.view()
+        array.flags.writeable = False
+    return array
 
 
 @final
@@ -71,9 +90,10 @@ class ConversionContext(OperatorMethods):
         """A value of the model as an operand; each static one becomes a constant only once."""
         if isinstance(value, MLOperand):
             return value
-        if id(value) not in self._constants:
-            self._constants[id(value)] = (value, self.constant(value))
-        return self._constants[id(value)][1]
+        made = self._constants.made
+        if id(value) not in made:
+            made[id(value)] = (value, self.constant(value))
+        return made[id(value)][1]
 
     def constant(self, value: StaticValue) -> MLOperand:
         """A constant; booleans become ``uint8``."""
@@ -81,8 +101,11 @@ class ConversionContext(OperatorMethods):
             value = value.astype(np.uint8)
         if value.size == 0:
             raise Refused(f"a value of the shape {list(value.shape)} is needed as a tensor; WebNN has no empty ones")
+        key = self._constants.key_of(value)
         try:
-            return self._builder.constant(value)
+            return (
+                self._builder.constant(value) if key is None else self._builder._constant_shared(read_only(value), key)
+            )
         except TypeError as error:
             raise Refused(str(error)) from error
 

@@ -18,6 +18,9 @@ CONSTANT: Final = "Constant"
 FOLDED: Final = frozenset({CONSTANT, *COSTS})
 """The operators that are computed while building."""
 
+NOT_NUMBERS: Final = "OSTU"
+"""Numpy's kinds of data types that are texts or objects: a sum of texts is as long as both."""
+
 UNCHANGED: Final = frozenset({"Identity"})
 """Of those, the ones that give their input."""
 
@@ -43,7 +46,7 @@ def fold(
         Refused: the reference implementation cannot compute it, or it costs more than is left.
     """
     for value in inputs:
-        if value is not None and value.dtype.kind in "OSU":
+        if value is not None and value.dtype.kind in NOT_NUMBERS:
             raise Refused("one of its inputs is of strings, which are not supported")
     try:
         if node.op_type == CONSTANT:
@@ -60,7 +63,7 @@ def fold(
         worded = shortened(str(error) or type(error).__name__)
         raise Refused(f"it cannot be computed while building: {worded}") from error
     arrays = [np.asarray(result) for result in results if isinstance(result, (np.ndarray, np.generic))]
-    if len(arrays) < len(results) or any(array.dtype.kind in "OSU" for array in arrays):
+    if len(arrays) < len(results) or any(array.dtype.kind in NOT_NUMBERS for array in arrays):
         raise Refused("it gives something other than tensors of numbers, which is not supported")
     known = [value for value in inputs if value is not None]
     expenses.add_bytes(sum(item.nbytes for item in arrays if not any(np.may_share_memory(item, x) for x in known)))

@@ -27,9 +27,10 @@ class ModelLimits:
 
     Attributes:
         nodes: the nodes of the model, those of a function counted at each call of it.
-        bytes: of the tensors that are read from files beside the model or computed while building, together. None:
-            256 MiB and 16 times the size of the model, which is that of its file and of those files.
-        seconds: processor time that computing values while building takes, together.
+        bytes: of the tensors that are read from files beside the model, together; and again, in each conversion, of
+            those that are computed while building. None: 256 MiB and 16 times the size of the model, which is that
+            of its file and of those files.
+        seconds: processor time that computing values while building takes in each conversion, together.
     """
 
     nodes: int = attrs.field(default=100_000, validator=attrs.validators.ge(0))

@@ -19,6 +19,7 @@ from webnn_py.onnx_models.functions import functions_of
 from webnn_py.onnx_models.limits import Expenses, ModelLimits
 from webnn_py.onnx_models.model_conversion import Live, ModelConversion, live_of
 from webnn_py.onnx_models.reading import read_model
+from webnn_py.onnx_models.weights import Weights
 from webnn_py.operators.operand import MLOperand
 from webnn_py.script.builder import MLGraphBuilder
 
@@ -56,6 +57,7 @@ class OnnxModel:
     _size: int
     _limits: ModelLimits
     _live: Live
+    _weights: Weights
     inputs: Mapping[str, TensorInfo]
     outputs: Mapping[str, TensorInfo]
 
@@ -82,6 +84,7 @@ class OnnxModel:
         self._proto, self._size, self._limits = read.proto, read.size, limits
         graph = read.proto.graph
         self._live = live_of(graph)
+        self._weights = Weights()
         own_value = {item.name for item in graph.initializer}
         self.inputs = _tensor_infos(item for item in graph.input if item.name not in own_value)
         self.outputs = _tensor_infos(graph.output)
@@ -155,6 +158,14 @@ class OnnxModel:
         await trio.lowlevel.checkpoint()
         return outputs
 
+    def read_weights(self) -> None:
+        """Read the weights, which otherwise the first conversion does; meant for a worker thread.
+
+        Raises:
+            InvalidModelError: they cannot be read.
+        """
+        self._weights.read(self._proto.graph, self._live.names)
+
     def _begin(
         self,
         builder: MLGraphBuilder,
@@ -170,6 +181,7 @@ class OnnxModel:
             {item.domain: item.version for item in self._proto.opset_import},
             functions_of(self._proto),
             Expenses(self._limits, self._size),
+            self._weights,
         )
         for item in self._proto.graph.input:
             name, element_type = item.name, item.type.tensor_type.elem_type

@@ -35,6 +35,7 @@ from webnn_py.onnx_models.problems import (
 )
 from webnn_py.onnx_models.registry import RULES
 from webnn_py.onnx_models.tensors import tensor_array
+from webnn_py.onnx_models.weights import Weights
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import Refused
 from webnn_py.script.builder import MLGraphBuilder
@@ -97,6 +98,7 @@ class ModelConversion:
         opsets: the version of each operator set, by domain.
         functions: the model's own functions, by name.
         expenses: what the model has cost so far.
+        weights: the initializers of its graph.
 
     Attributes:
         done: how many nodes are converted, those of functions and branches included.
@@ -104,7 +106,12 @@ class ModelConversion:
     """
 
     def __init__(
-        self, builder: MLGraphBuilder, opsets: Mapping[str, int], functions: Functions, expenses: Expenses
+        self,
+        builder: MLGraphBuilder,
+        opsets: Mapping[str, int],
+        functions: Functions,
+        expenses: Expenses,
+        weights: Weights,
     ) -> None:
         self._builder = builder
         self._functions = functions
@@ -112,7 +119,8 @@ class ModelConversion:
         self._problems: list[Problem] = []
         self._scope: Scope = ChainMap()
         self._top = Surroundings(self._scope, _by_domain(opsets))
-        self._constants: Constants = {}
+        self._weights = weights
+        self._constants = Constants(weights.key)
         self.done = 0
         self.total = 0
 
@@ -146,17 +154,16 @@ class ModelConversion:
         yield from self._convert_graph(graph, needed, self._top)
         outputs: dict[str, MLOperand] = {}
         for item in graph.output:
-            value = _looked_up(self._scope, item.name, "the model")
+            value = _looked_up(self._scope, item.name, "the model's output", item.name)
             if value is MISSING:
                 continue
             context = self._context(item.name, [True])
             try:
                 operand = context.operand(_present(value))
+                computed = isinstance(self._builder._values[operand], Output)
+                outputs[item.name] = operand if computed else context.identity(operand)
             except Refused as refused:
                 self._problems.append(Problem(f"output {worded(item.name)}", shortened(str(refused))))
-                continue
-            computed = isinstance(self._builder._values[operand], Output)
-            outputs[item.name] = operand if computed else context.identity(operand)
         if self._problems:
             raise UnsupportedModelError(self._problems)
         return outputs
@@ -175,9 +182,10 @@ class ModelConversion:
         used: set[str],
         scope: Scope,
     ) -> None:
+        value_of = self._weights.value if scope is self._scope else tensor_array
         for item in dense:
             if item.name in used:
-                scope[item.name] = tensor_array(item)
+                scope[item.name] = value_of(item)
         for name in used.intersection(item.values.name for item in sparse):
             reason = "it is sparse; only dense ones are supported"
             self._problems.append(Problem(f"initializer {worded(name)}", reason))
@@ -203,27 +211,24 @@ class ModelConversion:
     def _results(self, node: NodeProto, seen: Surroundings, wanted: Sequence[bool]) -> Steps[Sequence[Converted]]:
         """What a node gives; missing values when it cannot be converted, which is then noted."""
         label = f"{seen.prefix}{node_name(node)}"
-        own = node.domain in OWN_DOMAINS
-        operator = node.op_type if own else f"{node.domain}.{node.op_type}"
-        opset = seen.opsets.get("" if own else node.domain, "not said")
-        subject = f"node {worded(label)} ({shortened(operator)}, opset {opset})"
         try:
             filled = with_attributes(node, seen.attributes, self._expenses)
             return (yield from self._converted(filled, label, seen, wanted))
         except Refused as refused:
-            self._problems.append(Problem(subject, shortened(str(refused)), operator))
+            self._problems.append(_problem(node, label, seen, str(refused)))
             return [MISSING] * len(node.output)
         except (InvalidModelError, UnsupportedModelError):
             raise
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             # Rules check what they are given, and tests look for what they forget; this is for the rest.
-            what = shortened(f"{type(error).__name__}: {error}")
-            raise InvalidModelError(f"the model is broken: {subject} cannot be understood: {what}") from error
+            problem = _problem(node, label, seen, f"{type(error).__name__}: {error}")
+            what = f"{problem.subject} cannot be understood: {problem.reason}"
+            raise InvalidModelError(f"the model is broken: {what}") from error
 
     def _converted(
         self, node: NodeProto, label: str, seen: Surroundings, wanted: Sequence[bool]
     ) -> Steps[Sequence[Converted]]:
-        values = [_looked_up(seen.scope, name, f"node {worded(label)}") if name else None for name in node.input]
+        values = [_looked_up(seen.scope, name, "node", label) if name else None for name in node.input]
         if called_name(node) in self._functions:
             return (yield from self._function_results(node, values, label, seen, wanted))
         present: list[Value | None] = [value for value in values if value is not MISSING]
@@ -275,10 +280,9 @@ class ModelConversion:
         branches = [attribute.g for attribute in node.attribute if attribute.name == chosen and attribute.HasField("g")]
         if len(branches) != 1 or len(branches[0].output) != len(node.output):
             raise Refused(f"it must have one {chosen}, of {len(node.output)} outputs as it has itself")
-        inner = seen.of_branch()
+        inner, label = seen.of_branch(), node_name(node)
         yield from self._convert_graph(branches[0], live_of(branches[0]), inner)
-        user = f"the {chosen} of {worded(node.name)}"
-        return [_looked_up(inner.scope, item.name, user) for item in branches[0].output]
+        return [_looked_up(inner.scope, item.name, f"the {chosen} of", label) for item in branches[0].output]
 
     def _function_results(
         self,
@@ -303,9 +307,8 @@ class ModelConversion:
         outputs = function.output[: len(node.output)]
         body = live(function.node, [name for name, has_use in zip(outputs, wanted, strict=True) if has_use])
         yield from self._convert_nodes(body, inner)
-        user = f"the function {worded(function.name)}"
         return [
-            _looked_up(inner.scope, name, user) if has_use else MISSING
+            _looked_up(inner.scope, name, "the function", function.name) if has_use else MISSING
             for name, has_use in zip(outputs, wanted, strict=True)
         ]
 
@@ -351,12 +354,21 @@ def _present(value: Converted) -> Value:
     return value
 
 
-def _looked_up(scope: Scope, name: str, user: str) -> Converted:
+def _problem(node: NodeProto, label: str, seen: Surroundings, reason: str) -> Problem:
+    own = node.domain in OWN_DOMAINS
+    operator = node.op_type if own else f"{node.domain}.{node.op_type}"
+    opset = seen.opsets.get("" if own else node.domain, "not said")
+    subject = f"node {worded(label)} ({shortened(operator)}, opset {opset})"
+    return Problem(subject, shortened(reason), operator)
+
+
+def _looked_up(scope: Scope, name: str, kind: str, user: str) -> Converted:
+    """The value of a name that something of a kind uses."""
     try:
         return scope[name]
     except KeyError:
         raise InvalidModelError(
-            f"the model is broken: {user} uses {worded(name)}, which nothing before it computes"
+            f"the model is broken: {kind} {worded(user)} uses {worded(name)}, which nothing before it computes"
         ) from None
 
 

@@ -9,6 +9,7 @@ from onnx import NodeProto
 
 LONGEST_REASON: Final = 1000
 LONGEST_NAME: Final = 200
+MOST_TOLD: Final = 100
 
 
 @attrs.frozen
@@ -34,15 +35,17 @@ class InvalidModelError(ValueError):
 
 
 class UnsupportedModelError(ValueError):
-    """The model cannot be converted, or costs more than its limits; the text tells every problem found, one in a line.
+    """The model cannot be converted, or costs more than its limits; the text tells the problems found, one in a line.
 
     Attributes:
-        problems: the same, one by one.
+        problems: the same, one by one; also those beyond the first hundred, which the text only counts.
     """
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
-        super().__init__("\n".join(["the model cannot be converted:", *(f"  {problem}" for problem in self.problems)]))
+        told = [f"  {problem}" for problem in self.problems[:MOST_TOLD]]
+        more = [f"  and {len(self.problems) - MOST_TOLD} more"] if len(self.problems) > MOST_TOLD else []
+        super().__init__("\n".join(["the model cannot be converted:", *told, *more]))
 
 
 def shortened(text: str, longest: int = LONGEST_REASON) -> str:

@@ -14,7 +14,7 @@ from onnx import ModelProto, NodeProto, OperatorSetIdProto, TensorProto
 from webnn_py.onnx_models.external_data import is_external, read_external_data
 from webnn_py.onnx_models.functions import check_calls
 from webnn_py.onnx_models.limits import ModelLimits
-from webnn_py.onnx_models.problems import InvalidModelError, Problem, UnsupportedModelError, worded
+from webnn_py.onnx_models.problems import InvalidModelError, Problem, UnsupportedModelError, node_name, worded
 from webnn_py.onnx_models.tensors import check_tensor
 
 HIGHEST_VERSION: Final = 2**31 - 1
@@ -79,21 +79,16 @@ def _checked(proto: ModelProto, limits: ModelLimits) -> list[TensorProto]:
         if isinstance(message, TensorProto):
             tensors.append(message)
         elif isinstance(message, OperatorSetIdProto):
-            if not 1 <= message.version <= HIGHEST_VERSION:
+            if not 0 <= message.version <= HIGHEST_VERSION:
                 raise InvalidModelError(
                     f"the version of the operator set {worded(message.domain)} is {message.version}; "
-                    f"it must be from 1 to {HIGHEST_VERSION}"
+                    f"it must be from 0 to {HIGHEST_VERSION}"
                 )
         elif isinstance(message, NodeProto):
             nodes += 1
             if nodes > limits.nodes:
-                raise UnsupportedModelError(
-                    [
-                        Problem(
-                            f"node {worded(message.name)}", f"it is one of more than {limits.nodes}, the limits.nodes"
-                        )
-                    ]
-                )
+                reason = f"the model has more nodes than limits.nodes allows, {limits.nodes:,}"
+                raise UnsupportedModelError([Problem(f"node {worded(node_name(message))}", reason)])
     return tensors
 
 

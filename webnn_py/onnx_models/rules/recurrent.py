@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-import numpy as np
-
+from webnn_py.onnx_models.axes import integers
 from webnn_py.onnx_models.conversion_context import ConversionContext, StaticValue
 from webnn_py.onnx_models.table import rule
 from webnn_py.operators.operand import MLOperand
@@ -99,8 +98,9 @@ def gru(
 def _check_lengths(x: MLOperand, sequence_lens: StaticValue | None) -> None:
     if x.rank != 3:
         refuse("the rank of input X", x.rank, "3")
-    if sequence_lens is not None and np.any(sequence_lens != x.shape[0]):
-        refuse("input sequence_lens", tuple(sequence_lens.tolist()), f"{x.shape[0]} everywhere, the number of steps")
+    lengths = () if sequence_lens is None else integers("input sequence_lens", sequence_lens)
+    if any(length != x.shape[0] for length in lengths):
+        refuse("input sequence_lens", lengths, f"{x.shape[0]} everywhere, the number of steps")
 
 
 def _direction(direction: str) -> MLRecurrentNetworkDirection:

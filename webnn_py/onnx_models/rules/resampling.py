@@ -20,7 +20,7 @@ Coordinates = NDArray[np.float64]
 LARGEST_SCALE = 2**31
 """No axis is so long."""
 
-BYTES_AN_ELEMENT = 64
+BYTES_AN_ELEMENT = 128
 """What the coordinates of one new element take on the way."""
 
 
