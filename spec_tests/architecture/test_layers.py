@@ -71,6 +71,12 @@ def test_importing_the_package_does_not_import(absent):
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
+@pytest.mark.parametrize("absent", ["wgpu", "onnx", "webnn_py.onnx_models"])
+def test_importing_sessions_does_not_import(absent):
+    program = f"import webnn_py.runtime, sys; sys.exit({absent!r} in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
 def test_kernels_know_neither_trio_nor_script():
     for path in (ROOT / "device/on_numpy/kernels").glob("*.py"):
         imported = {name for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) for name in _imported(node)}

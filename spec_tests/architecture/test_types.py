@@ -10,6 +10,13 @@ ROOT = Path(__file__).parents[2]
 GOOD = """
 import numpy as np
 from webnn_py import ML, MLContext, MLGraphBuilder, MLOperand
+from webnn_py.runtime import blocking
+
+def predict(env: blocking.Environment, x: np.ndarray[tuple[int, ...], np.dtype[np.float32]]) -> None:
+    session: blocking.InferenceSession = env.create_session("model.onnx", preferred_output_location="gpu-buffer")
+    outputs: dict[str, blocking.Tensor] = session.run({"x": env.create_tensor(x)}, ["y"])
+    env.copy_tensors([outputs["y"]], [blocking.Tensor(x)])
+    env.close()
 
 class Tensor:
     def __dlpack__(self, *, stream: object = None) -> object:
@@ -61,12 +68,15 @@ BAD = {
     "data type": 'builder.cast(x, "float64")',
     "numpy data type": "builder.cast(x, np.float64)",
     "type of Python": "builder.cast(x, float)",
+    "option of a session": "env.create_session('model.onnx', preferred_output_location='gpu')",
+    "option that a session lacks": "env.create_session('model.onnx', capture=True)",
 }
 PREFIX = """
 import numpy as np
 from webnn_py import ML, MLGraphBuilder, MLOperand
+from webnn_py.runtime.blocking import Environment
 
-def draw(ml: ML, builder: MLGraphBuilder, x: MLOperand) -> None:
+def draw(ml: ML, builder: MLGraphBuilder, x: MLOperand, env: Environment) -> None:
 """
 
 

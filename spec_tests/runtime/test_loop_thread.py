@@ -1,0 +1,375 @@
+"""The loop that blocking code runs on: answers, errors and interrupts cross threads; nothing is left behind."""
+
+import asyncio
+import contextvars
+import gc
+import random
+import signal
+import threading
+import traceback
+from functools import partial
+
+import pytest
+import trio
+import trio.testing
+
+from webnn_py import InvalidStateError, OperationError
+from webnn_py.runtime import loop_thread
+from webnn_py.runtime.loop_thread import LoopThread
+
+INTERRUPTS = 300
+needs_signals = pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="no signals to a thread here")
+
+
+class Resource:
+    """Something open on a loop, that says when it is closed."""
+
+    def __init__(self):
+        self.closed = threading.Event()
+
+    async def close(self):
+        await trio.lowlevel.checkpoint()
+        self.closed.set()
+
+
+def close(loop, resource):
+    """As an environment does it."""
+    if loop.is_usable():
+        loop.run(loop.close, resource)
+    if not loop.is_usable():
+        loop.join()
+
+
+@pytest.fixture
+def opened():
+    """A loop with something open on it; a test may close it."""
+    before = set(threading.enumerate())
+    loop, resource = LoopThread.shared(), Resource()
+    loop.run_sync(loop.keep, resource)
+    yield loop, resource
+    close(loop, resource)
+    left = [thread for thread in threading.enumerate() if thread not in before and not thread.daemon]
+    assert not left
+    assert loop not in LoopThread.running
+
+
+@pytest.fixture
+def loop(opened):
+    return opened[0]
+
+
+async def plus(a, *, b):
+    await trio.lowlevel.checkpoint()
+    return a + b
+
+
+# --- answers and errors ----------------------------------------------------------------------------------------------
+
+
+def test_a_call_gives_what_the_function_returns(loop):
+    assert loop.run(plus, 1, b=2) == 3
+    assert loop.run_sync(divmod, 7, 2) == (3, 1)
+    assert loop.run_sync(threading.current_thread) is not threading.current_thread()
+
+
+def test_a_call_sees_the_callers_context_variables(loop):
+    variable = contextvars.ContextVar("variable", default="unset")
+    variable.set("the caller's")
+    assert loop.run_sync(variable.get) == "the caller's"
+
+
+@pytest.mark.parametrize(
+    "error", [OperationError("own"), ExceptionGroup("own group", [ValueError("own")]), SystemExit(3)], ids=type
+)
+def test_an_error_is_raised_as_it_is(loop, error):
+    async def fail():
+        await trio.lowlevel.checkpoint()
+        raise error
+
+    with pytest.raises(type(error)) as caught:
+        loop.run(fail)
+    assert caught.value is error
+    frames = [frame.name for frame in traceback.extract_tb(error.__traceback__)]
+    assert frames[0] == "test_an_error_is_raised_as_it_is"
+    assert frames[-1] == "fail"
+    assert len(frames) <= 6, frames
+    assert loop.run(plus, 1, b=2) == 3
+
+
+def test_an_error_does_not_keep_what_the_call_was_given(loop):
+    class Feed:
+        collected = threading.Event()
+
+        def __del__(self):
+            self.collected.set()
+
+    async def fail(_feed):
+        await trio.lowlevel.checkpoint()
+        raise OperationError("own")
+
+    gc.disable()
+    try:
+        with pytest.raises(OperationError):
+            loop.run(fail, Feed())
+        assert loop.run(plus, 1, b=2) == 3  # the loop has let go of the call before
+        assert Feed.collected.is_set(), "a circle of references waits for the garbage collector"
+    finally:
+        gc.enable()
+
+
+def test_calls_of_many_threads_run_side_by_side(loop):
+    arrived = []
+    all_here = loop.run_sync(trio.Event)
+
+    async def meet(number):
+        arrived.append(number)
+        if len(arrived) == 8:
+            all_here.set()
+        await all_here.wait()
+        return number
+
+    answers = []
+    threads = [threading.Thread(target=lambda n=n: answers.append(loop.run(meet, n))) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(answers) == list(range(8))
+
+
+def test_a_call_in_the_loops_own_thread_is_refused(loop):
+    with pytest.raises(RuntimeError, match="own thread, which would wait for itself"):
+        loop.run_sync(loop.run, plus, 1)
+
+
+def test_a_call_within_a_running_asyncio_loop_blocks_it(loop):
+    async def main():
+        return loop.run(plus, 1, b=2), await asyncio.to_thread(loop.run, plus, 2, b=3)
+
+    assert asyncio.run(main()) == (3, 5)
+
+
+async def test_a_call_within_another_trio_loop_blocks_it(loop):
+    assert loop.run(plus, 1, b=2) == 3
+    assert await trio.to_thread.run_sync(lambda: loop.run(plus, 2, b=3)) == 5
+
+
+# --- interrupts ------------------------------------------------------------------------------------------------------
+
+
+def interrupt():
+    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+
+@needs_signals
+def test_an_interrupt_cancels_the_call_and_nothing_else(loop):
+    ended = []
+
+    async def hang():
+        try:
+            interrupt()
+            await trio.sleep_forever()
+        finally:
+            ended.append("cancelled")
+
+    for _ in range(3):
+        with pytest.raises(KeyboardInterrupt):
+            loop.run(hang)
+        assert ended.pop() == "cancelled", "the call has ended when the interrupt comes out"
+    assert loop.run(plus, 1, b=2) == 3
+
+
+@needs_signals
+def test_an_interrupt_waits_for_what_cannot_be_cancelled(loop):
+    finished = []
+
+    async def finish():
+        with trio.CancelScope(shield=True):
+            interrupt()
+            await trio.testing.wait_all_tasks_blocked()
+            finished.append("all of it")
+
+    with pytest.raises(KeyboardInterrupt):
+        loop.run(finish)
+    assert finished == ["all of it"]
+
+
+@needs_signals
+def test_a_second_interrupt_does_not_wait(loop):
+    released, finished = loop.run_sync(trio.Event), loop.run_sync(trio.Event)
+
+    async def finish():
+        with trio.CancelScope(shield=True):
+            await released.wait()
+        finished.set()
+
+    async def interrupted_twice():
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(finish)
+            try:
+                interrupt()
+                await trio.sleep_forever()
+            finally:
+                interrupt()
+
+    with pytest.raises(KeyboardInterrupt):
+        loop.run(interrupted_twice)
+    assert not finished.is_set()
+    loop.run_sync(released.set)
+    loop.run(finished.wait)
+
+
+@needs_signals
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Python drops those in finalisers
+def test_interrupts_at_any_moment_end_the_call_alone():
+    seed = random.randrange(2**32)  # noqa: S311 - no secret
+    chance = random.Random(seed)  # noqa: S311 - likewise
+    interrupted = 0
+
+    def round_of_calls():
+        loop, resource = LoopThread.shared(), Resource()
+        try:
+            loop.run_sync(loop.keep, resource)
+            for number in range(30):
+                assert loop.run(plus, number, b=1) == number + 1, seed
+        finally:
+            close(loop, resource)
+
+    previous = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        while interrupted < INTERRUPTS:
+            try:
+                signal.setitimer(signal.ITIMER_REAL, chance.uniform(1e-5, 1e-2))
+                round_of_calls()
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            except KeyboardInterrupt:
+                interrupted += 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+    for loop in list(LoopThread.running):
+        for resource in list(loop._open):  # the interrupt struck before close() began
+            loop.run(loop.close, resource)
+        loop.join()
+    assert not LoopThread.running, seed
+
+
+# --- the end ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_loop_runs_while_something_is_open(opened):
+    loop, first = opened
+    assert LoopThread.shared() is loop
+    second = Resource()
+    loop.run_sync(loop.keep, second)
+    close(loop, first)
+    assert loop.run(plus, 1, b=2) == 3
+    close(loop, second)
+    assert second.closed.is_set()
+    assert loop not in LoopThread.running
+    assert loop._thread not in threading.enumerate()
+
+
+def test_a_loop_that_nothing_is_opened_on_ends(monkeypatch):
+    monkeypatch.setattr(loop_thread, "SECONDS_UNUSED", 0)
+    loop = LoopThread.shared()
+    loop.join()
+    assert loop not in LoopThread.running
+
+
+def test_the_loop_runs_on_when_closing_fails(opened):
+    loop, resource = opened
+
+    class Broken(Resource):
+        async def close(self):
+            await super().close()
+            raise OperationError("a fault of the library")
+
+    broken = Broken()
+    loop.run_sync(loop.keep, broken)
+    with pytest.raises(OperationError, match="a fault of the library"):
+        loop.run(loop.close, broken)
+    assert not resource.closed.is_set()
+    close(loop, resource)
+    assert resource.closed.is_set()
+
+
+def test_nothing_is_opened_on_a_loop_that_is_about_to_end(opened):
+    loop, resource = opened
+
+    async def close_and_open():
+        await loop.close(resource)
+        loop.keep(Resource())
+
+    with pytest.raises(InvalidStateError, match="loop has ended"):
+        loop.run(close_and_open)
+
+
+def test_a_finaliser_closes_without_waiting(opened):
+    loop, resource = opened
+    loop.run_sync(loop.run_soon, partial(loop.close, resource))
+    loop.join()
+    assert resource.closed.is_set()
+
+
+def test_a_call_behind_the_end_is_refused(opened):
+    loop, resource = opened
+    close(loop, resource)
+    with pytest.raises(InvalidStateError, match="environment is closed"):
+        loop.run(plus, 1, b=2)
+    loop.run_soon(resource.close)
+
+
+def test_the_end_ends_calls_of_other_threads(opened):
+    loop, resource = opened
+    begun, errors = threading.Event(), []
+
+    async def hang():
+        begun.set()
+        await trio.sleep_forever()
+
+    def call():
+        try:
+            loop.run(hang)
+        except InvalidStateError as error:
+            errors.append(str(error))
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    begun.wait()
+    close(loop, resource)
+    thread.join()
+    assert errors == ["the environment is closed, and its loop has ended"]
+
+
+def test_a_loop_that_fails_says_why_and_the_next_one_works(loop):
+    failure = ZeroDivisionError("a fault of the library")
+
+    async def fail():
+        await trio.lowlevel.checkpoint()
+        raise failure
+
+    async def hang():
+        loop.ml._nursery.start_soon(fail)
+        await trio.sleep_forever()
+
+    with pytest.raises(InvalidStateError) as caught:
+        loop.run(hang)
+    cause = caught.value.__cause__
+    assert isinstance(cause, ExceptionGroup)
+    assert cause.subgroup(lambda error: error is failure)
+    after, resource = LoopThread.shared(), Resource()
+    assert after is not loop
+    after.run_sync(after.keep, resource)
+    assert after.run(plus, 1, b=2) == 3
+    close(after, resource)
+
+
+def test_a_loop_that_cannot_start_says_why(monkeypatch):
+    def refuse(*_):
+        raise OSError("no more files")
+
+    monkeypatch.setattr(trio, "run", refuse)
+    with pytest.raises(RuntimeError, match="could not be started") as caught:
+        LoopThread.shared()
+    assert str(caught.value.__cause__) == "no more files"

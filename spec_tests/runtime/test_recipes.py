@@ -1,0 +1,156 @@
+"""The recipes for asyncio and for notebooks run as they stand."""
+
+import ast
+import asyncio
+import importlib.util
+import json
+import signal
+import subprocess
+import sys
+import threading
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import trio
+
+from spec_tests.support.onnx_programs import product
+from webnn_py import OperationError
+from webnn_py.runtime.loop_thread import LoopThread
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.fixture
+def example():
+    specification = importlib.util.spec_from_file_location("from_asyncio", EXAMPLES / "from_asyncio.py")
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def batches():
+    return [np.full((2, 4), number, np.float32) for number in range(3)]
+
+
+def test_asyncio_runs_the_blocking_form_in_threads(example, batches):
+    results = asyncio.run(example.in_threads(product(example.WEIGHTS), batches))
+    for batch, result in zip(batches, results, strict=True):
+        np.testing.assert_array_equal(result, batch @ example.WEIGHTS)
+    assert not LoopThread.running
+
+
+def test_asyncio_has_trio_as_a_guest(example, batches):
+    results = asyncio.run(example.with_guest(lambda: example.multiply(batches)))
+    for batch, result in zip(batches, results, strict=True):
+        np.testing.assert_array_equal(result, batch @ example.WEIGHTS)
+
+
+def test_what_the_guest_raises_comes_out_in_asyncio(example):
+    async def fail():
+        await trio.lowlevel.checkpoint()
+        raise OperationError("own")
+
+    with pytest.raises(OperationError, match="own"):
+        asyncio.run(example.with_guest(fail))
+
+
+def test_cancelling_the_asyncio_task_cancels_the_guest(example):
+    ended = []
+
+    async def main():
+        begun = asyncio.Event()
+
+        async def hang():
+            begun.set()
+            try:
+                await trio.sleep_forever()
+            finally:
+                ended.append("cancelled")
+
+        task = asyncio.create_task(example.with_guest(hang))
+        await begun.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+    assert ended == ["cancelled"]
+
+
+def test_the_script_runs():
+    run = subprocess.run(
+        [sys.executable, str(EXAMPLES / "from_asyncio.py")], check=True, capture_output=True, text=True
+    )
+    assert run.stdout.splitlines()[-1] == "asyncio goes on"
+    assert "1 · weights = [[18.0, 22.0, 26.0], [18.0, 22.0, 26.0]]" in run.stdout
+
+
+# --- the notebook ----------------------------------------------------------------------------------------------------
+
+
+def cells():
+    notebook = json.loads((EXAMPLES / "notebook.ipynb").read_text(encoding="utf-8"))
+    return ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+
+
+def execute(cell, namespace):
+    """Run a cell as a kernel does: the last expression is its result."""
+    tree = ast.parse(cell)
+    last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+    exec(compile(tree, "cell", "exec"), namespace)  # noqa: S102 - our own notebook
+    return None if last is None else eval(compile(ast.Expression(last.value), "cell", "eval"), namespace)  # noqa: S307
+
+
+def test_the_notebooks_cells_run_one_by_one_within_a_running_loop():
+    async def kernel():
+        namespace = {}
+        results = []
+        for cell in cells():
+            results.append(execute(cell, namespace))
+            await asyncio.sleep(0)
+        return namespace, results
+
+    namespace, results = asyncio.run(kernel())
+    np.testing.assert_array_equal(results[2], namespace["x"] @ namespace["weights"])
+    np.testing.assert_array_equal(results[3], results[2])
+    assert repr(results[4]) == "<Environment 0 sessions, no device, closed>"
+    assert not LoopThread.running
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="no signals to a thread here")
+def test_interrupting_the_kernel_ends_a_cell_and_the_next_one_runs():
+    namespace = {}
+    opening, loading, running, *_ = cells()
+    execute(opening, namespace)
+    execute(loading, namespace)
+    env, session = namespace["env"], namespace["session"]
+    expected = execute(running, namespace)
+
+    async def interrupt_when_it_waits():
+        await trio.testing.wait_all_tasks_blocked()
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    env._loop.run_sync(env.device.context.device_timeline.pause)
+    env._loop.run_soon(interrupt_when_it_waits)
+    with pytest.raises(KeyboardInterrupt):
+        execute(running, namespace)
+    env._loop.run_sync(env.device.context.device_timeline.resume)
+    np.testing.assert_array_equal(execute(running, namespace), expected)
+    session.release()
+    env.close()
+
+
+def test_running_the_first_cell_again_closes_the_environment_before():
+    namespace = {}
+    opening, *_ = cells()
+    execute(opening, namespace)
+    first = namespace["env"]._async
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        execute(opening, namespace)
+    namespace["env"]._loop.run(first.close)  # waits for what has begun
+    assert first.closed
+    namespace["env"].close()

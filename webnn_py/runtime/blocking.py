@@ -1,0 +1,379 @@
+"""The environment, sessions and tensors of ``webnn_py.runtime`` without ``await``, for code that is not asynchronous.
+
+They have the names, arguments and errors of those, and block the thread that calls them. Any thread may call, also one
+in which an event loop runs, which then stands still. What is asked for runs on one trio loop in a thread of its own,
+which begins with the first environment and ends with the last, or with the program. An interrupt (Ctrl-C) ends a call
+as a cancellation does: the session stays usable. Callbacks such as ``progress`` are called in the loop's thread.
+"""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
+from functools import partial, wraps
+from types import TracebackType
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, final, overload
+
+import numpy as np
+
+from webnn_py import runtime
+from webnn_py.descriptors import MLOperandDataType, MLOperandDataTypeLike
+from webnn_py.device.backend import HostArray
+from webnn_py.errors import InvalidStateError
+from webnn_py.runtime.loop_thread import LoopThread
+from webnn_py.runtime.records import EnvironmentDevice, EnvironmentStatistics, TensorDescriptor, TensorLocation
+
+__all__ = ["Environment", "InferenceSession", "Tensor"]
+
+P = ParamSpec("P")
+S = TypeVar("S")
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class _OnLoop(Generic[S]):
+    """What stands for something that lives on the loop."""
+
+    _loop: LoopThread
+    _async: S
+
+    def __repr__(self) -> str:
+        return repr(self._async)
+
+
+def _blocking(
+    method: Callable[Concatenate[S, P], Awaitable[T]], made_of: Callable[[Any, T], R]
+) -> Callable[Concatenate[_OnLoop[S], P], R]:
+    """The method without ``await``; ``made_of``, called in the loop, makes of its answer what the caller gets."""
+
+    @wraps(method)
+    def call(self: _OnLoop[S], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        async def answer() -> R:
+            return made_of(self, await method(self._async, *args, **kwargs))
+
+        return self._loop.run(answer)
+
+    return call
+
+
+def _as_it_is(_facade: object, answer: T) -> T:
+    return answer
+
+
+def _given(value: Any) -> Any:
+    """What was given, with tensors of this module replaced by those that they stand for."""
+    if isinstance(value, BlockingTensor):
+        return value._async
+    if isinstance(value, Mapping):
+        return {name: _given(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_given(item) for item in value]
+    return value
+
+
+@final
+class BlockingTensor:
+    """An array on the host, or a buffer on the device: :class:`webnn_py.runtime.Tensor`.
+
+    ``Tensor(array)`` is on the host and shares the array.
+    """
+
+    __slots__ = ("__weakref__", "_async", "_loop")
+    _async: runtime.Tensor
+    _loop: LoopThread | None
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self._async = runtime.Tensor(array)
+        self._loop = None
+
+    @classmethod
+    def _of(cls, loop: LoopThread | None, tensor: runtime.Tensor) -> Self:
+        self = cls.__new__(cls)
+        self._async = tensor
+        self._loop = loop
+        return self
+
+    @classmethod
+    def from_gpu_buffer(
+        cls, gpu_buffer: Any, *, data_type: MLOperandDataTypeLike = "float32", dims: Iterable[int]
+    ) -> Self:
+        """A tensor of a user's own ``wgpu.GPUBuffer``; see :meth:`webnn_py.runtime.Tensor.from_gpu_buffer`."""
+        return cls._of(None, runtime.Tensor.from_gpu_buffer(gpu_buffer, data_type=data_type, dims=dims))
+
+    @property
+    def location(self) -> TensorLocation:
+        """``"cpu"`` or ``"gpu-buffer"``: the latter on any device, be it a GPU or not."""
+        return self._async.location
+
+    @property
+    def data_type(self) -> MLOperandDataType:
+        """The data type of the elements."""
+        return self._async.data_type
+
+    @property
+    def dims(self) -> tuple[int, ...]:
+        """The dimensions; empty for a scalar."""
+        return self._async.dims
+
+    @property
+    def disposed(self) -> bool:
+        """Whether it was disposed of."""
+        return self._async.disposed
+
+    @property
+    def data(self) -> HostArray:
+        """The array of a tensor on the host.
+
+        Raises:
+            InvalidStateError: it lies on the device, or was disposed of.
+        """
+        return self._async.data
+
+    @property
+    def gpu_buffer(self) -> Any:
+        """The ``wgpu.GPUBuffer`` of a tensor on WebGPU; see :attr:`webnn_py.runtime.Tensor.gpu_buffer`."""
+        return self._its_loop().run_sync(lambda: self._async.gpu_buffer)
+
+    def get_data(self, release: bool = False) -> HostArray:  # noqa: FBT001, FBT002 - as in ONNX Runtime
+        """The data as an array; see :meth:`webnn_py.runtime.Tensor.get_data`."""
+        return self._its_loop().run(self._async.get_data, release)
+
+    def copy_from(
+        self, source: BlockingTensor, *, source_offset: int = 0, destination_offset: int = 0, count: int | None = None
+    ) -> None:
+        """Copy elements of another tensor here; see :meth:`webnn_py.runtime.Tensor.copy_from`."""
+        self._its_loop().run(
+            self._async.copy_from,
+            _given(source),
+            source_offset=source_offset,
+            destination_offset=destination_offset,
+            count=count,
+        )
+
+    def dispose(self) -> None:
+        """Let go of the data; the second call does nothing. Raises nothing."""
+        if self.location == "cpu":
+            self._async.dispose()
+            return
+        with suppress(InvalidStateError):  # the loop has ended, and with it all that was on the device
+            self._its_loop().run_sync(self._async.dispose)
+
+    def __reduce__(self) -> tuple[type[BlockingTensor], tuple[HostArray]]:
+        return BlockingTensor, self._async.__reduce__()[1]
+
+    def _its_loop(self) -> LoopThread:
+        return LoopThread.shared() if self._loop is None else self._loop
+
+    def __repr__(self) -> str:
+        return repr(self._async)
+
+
+@final
+class BlockingSession(_OnLoop[runtime.InferenceSession]):
+    """A model, ready to be run: :class:`webnn_py.runtime.InferenceSession`; made by ``Environment.create_session()``.
+
+    ``with session:`` releases it at the end. One that nobody holds any more is released, too.
+    """
+
+    _environment: BlockingEnvironment
+
+    def __init__(self) -> None:
+        raise TypeError("InferenceSession has no public constructor; use Environment.create_session()")
+
+    @classmethod
+    def _of(cls, environment: BlockingEnvironment, session: runtime.InferenceSession) -> Self:
+        self = cls.__new__(cls)
+        self._environment = environment  # which is open while a session of it is held
+        self._loop = environment._loop
+        self._async = session
+        return self
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """The names of the inputs, in the model's order."""
+        return self._async.input_names
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        """The names of the outputs, in the model's order."""
+        return self._async.output_names
+
+    @property
+    def input_descriptors(self) -> Mapping[str, TensorDescriptor]:
+        """Data type and shape of every input, by name."""
+        return self._async.input_descriptors
+
+    @property
+    def output_descriptors(self) -> Mapping[str, TensorDescriptor]:
+        """Data type and shape of every output, by name, as far as the model says."""
+        return self._async.output_descriptors
+
+    @property
+    def released(self) -> bool:
+        """Whether it was released."""
+        return self._async.released
+
+    def run(
+        self, feeds: Mapping[str, Any], fetches: Iterable[str] | Mapping[str, Any] | None = None
+    ) -> dict[str, BlockingTensor]:
+        """Run the model; see :meth:`webnn_py.runtime.InferenceSession.run`."""
+        targets = fetches.values() if isinstance(fetches, Mapping) else ()
+        known = {target._async: target for target in targets if isinstance(target, BlockingTensor)}
+        outputs = self._loop.run(self._async.run, _given(feeds), _given(fetches))
+        return {
+            name: known[tensor] if tensor in known else BlockingTensor._of(self._loop, tensor)
+            for name, tensor in outputs.items()
+        }
+
+    def release(self) -> None:
+        """Release the graphs and buffers, and wait for the device; the second call only waits. Raises nothing."""
+        with suppress(InvalidStateError):  # the loop has ended
+            self._loop.run(self._async.release)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.release()
+
+    def __del__(self) -> None:
+        loop, session = getattr(self, "_loop", None), getattr(self, "_async", None)
+        if loop is not None and session is not None and loop.is_usable() and not session.released:
+            loop.run_soon(session.release)
+
+
+@final
+class BlockingEnvironment(_OnLoop[runtime.Environment]):
+    """One device and what runs on it: :class:`webnn_py.runtime.Environment`, which needs no ``open_ml()`` here.
+
+    ``with Environment() as env:`` closes it; otherwise the end of the program does.
+
+    Args:
+        backend: the name of a device, as :meth:`ML.create_context` takes it.
+        preserve_device: whether the device, with all that it has compiled, outlives its last user.
+        **options: further options of :meth:`ML.create_context`.
+
+    Raises:
+        TypeError: an argument has the wrong type.
+    """
+
+    def __init__(self, backend: str | None = None, *, preserve_device: bool = False, **options: Any) -> None:
+        self._sessions: weakref.WeakValueDictionary[runtime.InferenceSession, BlockingSession]
+        self._sessions = weakref.WeakValueDictionary()
+        while True:
+            loop = LoopThread.shared()
+            try:
+                loop.run_sync(self._open, loop, backend, preserve_device=preserve_device, **options)
+            except InvalidStateError:
+                if loop.is_usable():
+                    raise
+                continue  # it has ended just now, with what was open on it before
+            return
+
+    def _open(self, loop: LoopThread, backend: str | None, **options: Any) -> None:
+        environment = runtime.Environment(loop.ml, backend, **options)
+        loop.keep(environment)
+        self._loop, self._async = loop, environment
+
+    # --- what there is ---------------------------------------------------------------------------------------
+
+    @property
+    def device(self) -> EnvironmentDevice | None:
+        """The device that is open, or None: never one that is lost."""
+        return self._async.device
+
+    open_device = _blocking(runtime.Environment.open_device, _as_it_is)
+
+    def has_context(self, id: int = 0) -> bool:
+        """Whether the context of this number is open; an environment has number 0 alone."""
+        return self._async.has_context(id)
+
+    @property
+    def sessions(self) -> tuple[BlockingSession, ...]:
+        """The sessions that are not released, in the order of their creation."""
+        sessions = [self._sessions.get(session) for session in self._async.sessions]
+        return tuple(session for session in sessions if session is not None)
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed, by :meth:`close` or the end of the program."""
+        return self._async.closed
+
+    def statistics(self) -> EnvironmentStatistics:
+        """A frozen look at what lives, and at how often bytes crossed between host and device."""
+        if self._loop.is_usable():
+            with suppress(InvalidStateError):  # it has just ended
+                return self._loop.run_sync(self._async.statistics)
+        return self._async.statistics()
+
+    # --- sessions and tensors --------------------------------------------------------------------------------
+
+    def _session_of(self, session: runtime.InferenceSession) -> BlockingSession:
+        made = self._sessions[session] = BlockingSession._of(self, session)
+        return made
+
+    create_session = _blocking(runtime.Environment.create_session, _session_of)
+
+    @overload
+    def create_tensor(self, data: np.ndarray[Any, Any]) -> BlockingTensor: ...
+    @overload
+    def create_tensor(self, *, data_type: MLOperandDataTypeLike, dims: Iterable[int]) -> BlockingTensor: ...
+    def create_tensor(self, *args: Any, **options: Any) -> BlockingTensor:
+        """Make a tensor on the device; see :meth:`webnn_py.runtime.Environment.create_tensor`."""
+        return BlockingTensor._of(self._loop, self._loop.run(self._async.create_tensor, *args, **options))
+
+    def copy_tensors(self, sources: Iterable[BlockingTensor], destinations: Iterable[BlockingTensor]) -> None:
+        """Copy each source into its destination; see :meth:`webnn_py.runtime.Environment.copy_tensors`."""
+        self._loop.run(self._async.copy_tensors, _given(list(sources)), _given(list(destinations)))
+
+    def zero(self, tensor: BlockingTensor) -> None:
+        """Set all bytes of a tensor to zero; see :meth:`webnn_py.runtime.Environment.zero`."""
+        self._loop.run(self._async.zero, _given(tensor))
+
+    def cast(
+        self, tensor: BlockingTensor, data_type: MLOperandDataTypeLike, *, out: BlockingTensor | None = None
+    ) -> BlockingTensor:
+        """Convert a tensor on the device, on the device; see :meth:`webnn_py.runtime.Environment.cast`."""
+        result = self._loop.run(self._async.cast, _given(tensor), data_type, out=_given(out))
+        return BlockingTensor._of(self._loop, result) if out is None else out
+
+    drain = _blocking(runtime.Environment.drain, _as_it_is)
+
+    # --- the end ---------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """End the copies, the sessions and the device, and wait until everything is given back.
+
+        Tensors on the device are gone with it. The second call only waits. Raises nothing; in a process forked from
+        the one that opened it, it does nothing.
+        """
+        if self._loop.is_usable():
+            with suppress(InvalidStateError):  # the loop has just ended
+                self._loop.run(self._loop.close, self._async)
+        if not self._loop.is_usable():
+            self._loop.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        loop, environment = getattr(self, "_loop", None), getattr(self, "_async", None)
+        if loop is not None and environment is not None and loop.is_usable() and not environment.closed:
+            loop.run_soon(partial(loop.close, environment))
+            # Last, since a warning may be made an error.
+            warnings.warn(f"{self!r} was never closed", ResourceWarning, source=self, stacklevel=1)
+
+
+# Under the names of webnn_py.runtime, so that code changes by its imports alone.
+Environment = BlockingEnvironment
+InferenceSession = BlockingSession
+Tensor = BlockingTensor
