@@ -73,7 +73,7 @@ async def bound_runs(env):
     target = await env.create_tensor(data_type="float32", dims=DIMS)
     plain = await env.create_session(graph)
     captured = await env.create_session(graph, enable_graph_capture=True)
-    chain = 100
+    chain = 20
     taken = {}
 
     def of(session):

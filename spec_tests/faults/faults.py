@@ -11,6 +11,7 @@ COPIES = ("spec_tests/device/test_copies.py", "spec_tests/on_wgpu/test_buffer_co
 CONSTANTS = ("spec_tests/device/test_shared_constants.py",)
 VALIDATION = ("spec_tests/operators/test_bad_operands.py", "spec_tests/operators/test_limits.py", *SCRIPT)
 ONNX = ("spec_tests/onnx_models",)
+SESSIONS = ("spec_tests/runtime",)
 JAVASCRIPT = ("spec_tests/javascript", "spec_tests/wpt/test_known_answers.py", "spec_tests/wpt/test_own_files.py")
 
 
@@ -235,6 +236,10 @@ FAULTS = [
     Fault(
         "onnx-flatten-last", "first = data.rank if axis == data.rank else", "first = 0 if axis == data.rank else", ONNX
     ),
+    Fault("onnx-data-of-bytes", "if external and path is None:", "if not external and path is None:", ONNX),
+    Fault("onnx-links", "if not path.is_relative_to(root):", "if path == root:", ONNX),
+    Fault("onnx-spent-bytes", "if self._spent_bytes + needed > self._bytes:", "if needed > self._bytes:", ONNX),
+    Fault("onnx-calls-itself", "if name in self._open:", "if name in self._extents:", ONNX),
     Fault("onnx-split-evenly", "if sizes[-1] < 1:", "if sizes[-1] < 0:", ONNX),
     Fault("onnx-backwards", "exclusive), reversed=bool(reverse)", "exclusive), reversed=False", ONNX),
     Fault(
@@ -297,6 +302,23 @@ FAULTS = [
     Fault("constant-options", "node.operator.name, operands, options,", "node.operator.name, operands,", CONSTANTS),
     Fault("constant-held-by-nobody", "held += compiled.shared", "held += ()", CONSTANTS),
     Fault("constant-dead", "memory is None or memory.data is None", "memory is None", CONSTANTS),
+    Fault("device-reference-stale", "if self._current is lost:", "if False:", SESSIONS, "test_s0_5"),
+    Fault("device-reference-wiped", "if self._current is lost:", "if True:", SESSIONS, "test_s0_9"),
+    Fault("device-ended-by-any-session", "current.references or self._waiting", "self._waiting", SESSIONS, "test_s0_3"),
+    Fault("device-always-preserved", "or self._waiting or self._preserve)", "or True)", SESSIONS, "test_s0_4"),
+    Fault("released-graphs-kept", "self._model.release(plan.graph)", "pass", SESSIONS, "by_their_release"),
+    Fault(
+        "late-graph-kept",
+        "promise._on_settled(partial(_destroy, promise))",
+        "pass",
+        SESSIONS,
+        "cancelled_while_it_makes_its_graph",
+    ),
+    Fault("runs-overtake", "plan is None or self._line.locked() or", "plan is None or", SESSIONS, "overlap"),
+    Fault("outputs-overlap", "if np.may_share_memory(place, array):", "if place is array:", SESSIONS, "test_s3_16"),
+    Fault("names-unbound", "if known != value:", "if False:", SESSIONS, "one_name_is_one_size"),
+    Fault("captures-disposed", "and not tensor.disposed\n        for name", "\n        for name", SESSIONS, "captured"),
+    Fault("weights-of-equal-shape", "(value, _digest(value))", "(value, bytes(8))", SESSIONS, "told_apart"),
     Fault("javascript-bigint", '{"bigint": int, "number": float}', '{"bigint": float, "number": float}', JAVASCRIPT),
     Fault("javascript-type-error", "name === 'TypeError' ? new", "name === 'RangeError' ? new", JAVASCRIPT),
     Fault("javascript-timers", "if self._live.get(timer) == count:", "if True:", JAVASCRIPT),

@@ -32,12 +32,10 @@ async def test_a_captured_run_is_run_again_on_its_tensors_alone(env, x):
     await session.run({"x": source}, {"y": target})
     await env.drain()
     assert env.statistics().host_copies == copies
-    target.dispose()
-    with pytest.raises(InvalidStateError, match=r"run\(\): output 'y', <Tensor .*was disposed of"):
-        await session.run({"x": source}, {"y": target})
     source.dispose()
     with pytest.raises(InvalidStateError, match=r"run\(\): input 'x', <Tensor .*was disposed of"):
         await session.run({"x": source}, {"y": target})
+    target.dispose()
     other.dispose()
     await session.release()
 
@@ -54,9 +52,25 @@ async def test_a_captured_run_may_make_its_outputs_once(env, x):
         np.testing.assert_array_equal(await first["s"].get_data(), x * 3)
         with pytest.raises(TypeError, match="output 's' is given a tensor; in the captured run it had none"):
             await session.run({"a": source, "b": other}, {"s": other})
+        with pytest.raises(TypeError, match=r"fetches has \['s'\]; the captured run has \['s', 'd'\]"):
+            await session.run({"a": source, "b": other}, ["s"])
         first["s"].dispose()
         with pytest.raises(InvalidStateError, match=r"output 's' of the captured run, <Tensor .*was disposed of"):
             await session.run({"a": source, "b": other})
         first["d"].dispose()
         other.dispose()
     source.dispose()
+
+
+async def test_a_captured_run_of_some_outputs_is_not_one_of_all(env, x):
+    source, other = await env.create_tensor(x), await env.create_tensor(x * 2)
+    async with await env.create_session(
+        sum_and_difference(), enable_graph_capture=True, preferred_output_location="gpu-buffer"
+    ) as session:
+        first = await session.run({"a": source, "b": other}, ["d"])
+        assert await session.run({"a": source, "b": other}, ["d"]) == first
+        with pytest.raises(TypeError, match=r"fetches has \['s', 'd'\]; the captured run has \['d'\]"):
+            await session.run({"a": source, "b": other})
+        np.testing.assert_array_equal(await first["d"].get_data(release=True), -x)
+    source.dispose()
+    other.dispose()

@@ -1,11 +1,13 @@
 """Drawing a large model: other tasks run, progress is told, and it can be cancelled."""
 
 import numpy as np
+import pytest
 import trio
 import trio.testing
 
 from spec_tests.support.onnx_programs import add, chain
 from spec_tests.support.runtime import live
+from webnn_py import InvalidStateError
 from webnn_py.runtime import Environment
 
 
@@ -41,6 +43,26 @@ async def test_drawing_a_large_model_can_be_cancelled(env, x):
     assert live(env.statistics()) == (0, 0)
     async with await env.create_session(add()) as session:
         np.testing.assert_array_equal((await session.run({"x": x}))["y"].data, x + 1)
+
+
+async def test_closing_while_a_device_is_being_opened_ends_it(ml, options, opener, monkeypatch):
+    opener.watch(monkeypatch)
+    env = Environment(ml, **options)
+
+    async def create():
+        with pytest.raises(InvalidStateError, match=r"open_device\(\): the environment is closed"):
+            await env.open_device()
+
+    ml.script_timeline.pause()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(create)
+        await trio.testing.wait_all_tasks_blocked()
+        assert env._keeper._opening is not None
+        await env.close()
+        ml.script_timeline.resume()
+    assert env.device is None
+    (context,) = opener.contexts
+    assert context.lost.state == "fulfilled"
 
 
 async def test_opening_that_nobody_waits_for_any_more_is_ended(ml, options, opener, monkeypatch):

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
+import trio
 import wgpu
 
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.onnx_programs import add, sum_and_difference
 from spec_tests.support.runtime import gpu_buffer, placed
-from webnn_py import InvalidStateError, NotSupportedError
+from webnn_py import InvalidStateError, NotSupportedError, open_ml
 from webnn_py.runtime import Environment, Tensor
 
 needs_adapter = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
@@ -153,3 +154,27 @@ async def test_s3_16_a_gpu_buffer_is_refused_by_a_device_that_is_no_gpu(ml, shar
             await session.run({"x": tensor})
     with pytest.raises(InvalidStateError, match=r"get_data\(\): no environment has used <Tensor"):
         await tensor.get_data()
+    with pytest.raises(InvalidStateError, match=r"copy_from\(\): no environment has used <Tensor"):
+        await tensor.copy_from(Tensor(np.zeros((2, 3), np.float32)))
+
+
+@needs_adapter
+async def test_s3_16_a_users_gpu_buffer_becomes_the_environments_when_it_is_copied(gpu_env, shared_gpu, x):
+    tensor = Tensor.from_gpu_buffer(gpu_buffer(shared_gpu), dims=[2, 3])
+    own = await gpu_env.create_tensor(x)
+    await tensor.copy_from(own)
+    np.testing.assert_array_equal(await tensor.get_data(), x)
+    own.dispose()
+    tensor.dispose()
+
+
+def test_s3_16_an_environment_is_made_in_trio():
+    async def opened():
+        async with open_ml() as ml:
+            return ml
+
+    ml = trio.run(opened)
+    with pytest.raises(RuntimeError, match=r"Environment\(\): it must be made in the trio task"):
+        Environment(ml)
+    with pytest.raises(TypeError, match=r"Environment\(\): ml is int; it must be what open_ml\(\) gives"):
+        Environment(1)

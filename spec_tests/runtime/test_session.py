@@ -94,12 +94,13 @@ async def test_booleans_go_in_as_they_are(env):
             np.testing.assert_array_equal((await session.run({"x": feed}))["y"].data, ~given)
 
 
-async def test_an_input_that_nothing_needs_may_be_fed(env, x):
+@pytest.mark.parametrize("data_type", ["float32", "float64"])
+async def test_an_input_that_nothing_needs_may_be_fed(env, x, data_type):
     kind = ("float32", [2, 3])
-    model = program([("Relu", ["x"], ["y"], {})], {"x": kind, "unused": kind}, {"y": kind})
+    model = program([("Relu", ["x"], ["y"], {})], {"x": kind, "unused": (data_type, [2, 3])}, {"y": kind})
     async with await env.create_session(model) as session:
         assert session.input_names == ("x", "unused")
-        results = await session.run({"x": x, "unused": x})
+        results = await session.run({"x": x, "unused": x.astype(data_type)})
         np.testing.assert_array_equal(results["y"].data, x)
 
 
@@ -208,13 +209,15 @@ async def test_runs_that_overlap_are_run_in_order(env, monkeypatch):
         results = await session.run({"x": rows(count) + number})
         np.testing.assert_array_equal(results["y"].data, rows(count) + number)
 
-    counts = (3, 3, 1, 2, 3, 1, 1, 4, 4)
+    await run(0, 3)
+    counts = (3, 2, 3, 3, 1, 2, 1, 3)
+    env.device.context.device_timeline.pause()
     async with trio.open_nursery() as nursery:
-        for number, count in enumerate(counts):
+        for number, count in enumerate(counts, 1):
             nursery.start_soon(run, number, count)
-            await trio.lowlevel.checkpoint()
-            await trio.lowlevel.checkpoint()
-    assert order == list(range(len(counts)))
+            await trio.testing.wait_all_tasks_blocked()
+        env.device.context.device_timeline.resume()
+    assert order == list(range(len(counts) + 1))
     await session.release()
 
 

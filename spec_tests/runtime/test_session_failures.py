@@ -1,5 +1,7 @@
 """Cancelled, released, lost, failed: runs say so, and nothing is left."""
 
+import gc
+
 import numpy as np
 import pytest
 import trio
@@ -31,6 +33,7 @@ async def test_a_cancelled_run_leaves_the_session_usable(env, x):
         assert live(env.statistics())[0] == 2
 
 
+@pytest.mark.filterwarnings("error:.* was never destroyed:ResourceWarning")
 async def test_a_run_cancelled_while_it_makes_its_graph_leaves_the_session_usable(env):
     async with await env.create_session(product(W)) as session:
         context = env.device.context
@@ -38,13 +41,28 @@ async def test_a_run_cancelled_while_it_makes_its_graph_leaves_the_session_usabl
         await context.drain()
         before = live(env.statistics())
         context.device_timeline.pause()
-        with trio.move_on_after(0) as scope:
-            await session.run({"x": rows(2)})
-        assert scope.cancelled_caught
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(session.run, {"x": rows(2)})
+            await trio.testing.wait_all_tasks_blocked()
+            assert context.device_timeline.queued_operations == 1, "it waits for the device to compile"
+            nursery.cancel_scope.cancel()
         context.device_timeline.resume()
-        await context.drain()
+        await context.drain()  # the graph comes
+        await context.drain()  # and goes
         assert live(env.statistics()) == before, "the graph that came too late is destroyed"
         np.testing.assert_array_equal((await session.run({"x": rows(2)}))["y"].data, rows(2) @ W)
+
+
+@pytest.mark.filterwarnings("error:.* was never destroyed:ResourceWarning")
+async def test_graphs_and_buffers_are_destroyed_by_their_release_and_not_as_garbage(ml, options, x):
+    async with Environment(ml, preserve_device=True, **options) as env:
+        session = await env.create_session(add())
+        await session.run({"x": x})
+        await session.release()
+        del session
+        gc.collect()
+        await env.drain()
+        assert live(env.statistics()) == (0, 0)
 
 
 @pytest.mark.parametrize("preserve", [True, False])

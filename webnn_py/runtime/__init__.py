@@ -2,6 +2,8 @@
 
 From the top::
 
+    blocking      the same without await, for code that is not asynchronous; imported by its name
+    loop_thread   the trio loop, in a thread of its own, that blocking runs on
     environment   Environment: one device, its sessions, copies between tensors
     session       InferenceSession: a model, run on feeds
     capture       a run that is frozen, to be run again on the same tensors

@@ -68,8 +68,10 @@ class ExpectedInputs:
 
     def _of_data_type(self, name: str, value: HostArray) -> HostArray:
         wanted = self._dtypes[name]
+        if wanted is None:
+            return value  # a type that WebNN lacks: the model was converted, so nothing needs this input
         array = host_array(f"run(): input {name!r}", value)
-        if wanted is not None and array.dtype != wanted:
+        if array.dtype != wanted:
             raise _wrong(f"input {name!r}", str(value.dtype), str(self.descriptors[name]))
         return array
 
@@ -146,20 +148,30 @@ def checked_fetches(fetches: object, everything: Fetches) -> Fetches:
             f"run(): fetches is {type(fetches).__name__}; it must be a list of outputs' names, or a mapping of them to "
             "arrays, tensors or None"
         )
-    names = list(fetches)
-    for index, name in enumerate(names):
-        if name not in everything.names:
-            raise TypeError(f"run(): fetches has {name!r}; the outputs are {list(everything.names)}")
-        if name in names[:index]:
-            raise TypeError(f"run(): fetches has {name!r} twice")
+    known = everything.names
+    names = tuple(fetches)
+    for name in names:
+        if name not in known:
+            raise TypeError(f"run(): fetches has {name!r}; the outputs are {list(known)}")
     if not isinstance(fetches, Mapping):
-        return Fetches(tuple(names))
-    given = {name: target for name, target in fetches.items() if target is not None}
-    targets = {name: _target(f"output {name!r}", target) for name, target in given.items()}
-    return Fetches(everything.names, targets, {name: item for name, item in given.items() if isinstance(item, Tensor)})
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise TypeError(f"run(): fetches has {twice!r} twice")
+        return Fetches(names)
+    targets: dict[str, Feed] = {}
+    tensors: dict[str, Tensor] = {}
+    for name, target in fetches.items():
+        if isinstance(target, Tensor):
+            tensors[name] = target
+        if target is not None:
+            targets[name] = _target(name, target)
+    return Fetches(known, targets, tensors)
 
 
-def _target(what: str, target: object) -> Feed:
+def _target(name: str, target: object) -> Feed:
+    if isinstance(target, Tensor) and target._hold is not None and not target._disposed:
+        return target
+    what = f"output {name!r}"
     if isinstance(target, np.ndarray):
         return host_array(f"run(): {what}", target)
     if not isinstance(target, Tensor):

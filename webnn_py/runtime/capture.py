@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Self
+from typing import Any, Self
 
 import attrs
 
@@ -37,7 +37,7 @@ class CapturedRun:
     results: Mapping[str, Tensor]
 
     @staticmethod
-    def check(request: Request, on_device: frozenset[str]) -> None:
+    def check_first(request: Request, on_device: frozenset[str]) -> None:
         """Refuse a run that needs the host.
 
         Raises:
@@ -59,8 +59,8 @@ class CapturedRun:
         graph = plan.graph
 
         def buffer_of(name: str, place: Feed) -> MLBuffer:
-            assert isinstance(place, Tensor)  # noqa: S101 - for type checkers: see check()
-            return place._buffer_on(opened, "run", name)
+            assert isinstance(place, Tensor)  # noqa: S101 - for type checkers: see check_first()
+            return place._buffer_on(opened, "run", name)  # which was checked when the run was enqueued
 
         return cls(
             graph,
@@ -74,8 +74,25 @@ class CapturedRun:
             dict(results),
         )
 
-    def replay(self, opened: OpenContext, request: Request) -> Mapping[str, Tensor]:
-        """Dispatch it again; nothing is checked but that the tensors are the captured ones, and alive.
+    def is_repeated_by(self, feeds: object, fetches: object) -> bool:
+        """Whether the arguments of a run are the tensors of this one, and alive; False also where that takes longer."""
+        if fetches is None:
+            fetches = {}
+        return (
+            type(feeds) is dict
+            and type(fetches) is dict
+            and len(self.results) == len(self.outputs)
+            and _are_same(feeds, self.feeds)
+            and _are_same(fetches, self.targets)
+            and not any(tensor.disposed for tensor in self.results.values())
+        )
+
+    def dispatch(self, opened: OpenContext) -> None:
+        """Dispatch it again."""
+        opened.context.dispatch(self.graph, self.inputs, self.outputs)
+
+    def check(self, request: Request) -> None:
+        """Refuse a run that is not this one again.
 
         Raises:
             TypeError: other tensors are given.
@@ -89,8 +106,6 @@ class CapturedRun:
         for name, tensor in self.results.items():
             if tensor.disposed:
                 raise InvalidStateError(f"run(): output {name!r} of the captured run, {tensor!r}, was disposed of")
-        opened.context.dispatch(self.graph, self.inputs, self.outputs)
-        return self.results
 
     @staticmethod
     def _check_same(kind: str, given: Mapping[str, Feed], captured: Mapping[str, Feed]) -> None:
@@ -103,3 +118,10 @@ class CapturedRun:
         if given.keys() != captured.keys():
             more = sorted(given.keys() - captured.keys())
             raise TypeError(f"run(): {kind} {more[0]!r} is given a tensor; in the captured run it had none")
+
+
+def _are_same(given: dict[str, Any], captured: Mapping[str, Feed]) -> bool:
+    return len(given) == len(captured) and all(
+        given.get(name) is tensor and isinstance(tensor, Tensor) and not tensor.disposed
+        for name, tensor in captured.items()
+    )

@@ -64,7 +64,10 @@ class Environment:
                 raise TypeError(f"Environment(): context is {type(context).__name__}; it must be an MLContext")
             if backend is not None or options:
                 raise TypeError("Environment(): a context has its own device; give no backend and no options with it")
-        token = trio.lowlevel.current_trio_token()
+        try:
+            token = trio.lowlevel.current_trio_token()
+        except RuntimeError:
+            raise RuntimeError("Environment(): it must be made in the trio task that called open_ml()") from None
 
         def run_soon(call: Callable[[], None]) -> None:
             with suppress(trio.RunFinishedError):  # the run is over, and took everything with it

@@ -160,12 +160,13 @@ def _onnx_model(model: object) -> OnnxModel:
     except ImportError as error:
         raise ImportError(f"create_session(): ONNX models need the extra webnn_py[onnx]: {error}") from error
     if isinstance(model, (str, os.PathLike, bytes)):
-        return OnnxModel.load(model)
-    if not isinstance(model, OnnxModel):
+        model = OnnxModel.load(model)
+    elif not isinstance(model, OnnxModel):
         raise TypeError(
             f"create_session(): model is {type(model).__name__}; it must be the path or the bytes of an ONNX model, an "
             "OnnxModel or an MLGraph"
         )
+    model.read_weights()
     return model
 
 

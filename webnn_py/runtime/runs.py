@@ -117,7 +117,7 @@ class Plan:
             else:
                 outputs[name] = fresh[name] if name in fresh else self.outputs[name]
         context.dispatch(self.graph, inputs, outputs)
-        enqueued = Enqueued()
+        enqueued = Enqueued(self.graph)
         for name in request.fetches.names:
             target = targets.get(name)
             if isinstance(target, Tensor):
@@ -129,7 +129,8 @@ class Plan:
             else:
                 enqueued.reads[name] = context.read_buffer(outputs[name], out=target)
                 given = request.fetches.tensors.get(name)
-                enqueued.results[name] = Tensor(target) if given is None else given
+                descriptor = self.graph.output_descriptors[name]
+                enqueued.results[name] = Tensor._on_host(target, descriptor) if given is None else given
         return enqueued
 
     def destroy_buffers(self) -> None:
@@ -142,8 +143,19 @@ class Plan:
 class Enqueued:
     """What a run hands out: tensors that are known already, and answers that come."""
 
+    graph: MLGraph
     results: dict[str, Tensor] = attrs.field(factory=dict)
     reads: dict[str, MLPromise[Any]] = attrs.field(factory=dict)
+
+    async def gathered(self) -> dict[str, Tensor]:
+        """Wait for what is read, and return the results in the order of the outputs."""
+        for name, promise in self.reads.items():
+            data = await promise
+            if data is not None:
+                self.results[name] = Tensor._on_host(data, self.graph.output_descriptors[name])
+        if len(self.results) > 1:
+            return {name: self.results[name] for name in self.graph.output_descriptors if name in self.results}
+        return self.results
 
 
 async def _created(opened: OpenContext, descriptor: MLOperandDescriptor) -> MLBuffer:

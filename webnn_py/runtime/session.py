@@ -138,9 +138,9 @@ class InferenceSession(Handle):
             UnsupportedModelError, ValueError, OperationError: no graph can be made for shapes seen first here.
         """
         self._check_usable("run")
-        request = self._request(feeds, fetches)
         if self._options.enable_graph_capture:
-            return await self._run_captured(request)
+            return await self._run_captured(feeds, fetches)
+        request = self._request(feeds, fetches)
         plan = self._plans.get(request.key)
         if plan is None or self._line.locked() or not plan.is_ready(request):
             async with self._line:
@@ -155,7 +155,9 @@ class InferenceSession(Handle):
         checked = self._expected.checked(feeds)
         wanted = checked_fetches(fetches, self._everything)
         on_device = self._options.on_device
-        fresh = tuple(name for name in wanted.names if name in on_device and name not in wanted.targets)
+        fresh: tuple[str, ...] = ()
+        if on_device:
+            fresh = tuple(name for name in wanted.names if name in on_device and name not in wanted.targets)
         return Request(checked, wanted, self._expected.shapes_of(checked), fresh)
 
     async def _prepare_and_enqueue(self, request: Request) -> Enqueued:
@@ -193,35 +195,32 @@ class InferenceSession(Handle):
         return plan
 
     async def _gathered(self, enqueued: Enqueued) -> dict[str, Tensor]:
-        """Wait for what is read, and lay all results in the model's order."""
-        results, reads = enqueued.results, enqueued.reads
-        if not reads:
+        if not enqueued.reads:
             await trio.lowlevel.checkpoint()
-            return results
         try:
-            for name, promise in reads.items():
-                data = await promise
-                if data is not None:
-                    results[name] = Tensor(data)
+            return await enqueued.gathered()
         except InvalidStateError:
             self._check_usable("run", WHILE_PENDING)
             raise
-        return {name: results[name] for name in self._everything.names if name in results}
 
-    async def _run_captured(self, request: Request) -> dict[str, Tensor]:
+    async def _run_captured(self, feeds: Feeds, fetches: FetchesLike) -> dict[str, Tensor]:
         """Freeze the first run, and dispatch it again when it comes with the same tensors."""
         if self._captured is None:
+            request = self._request(feeds, fetches)
+            CapturedRun.check_first(request, self._options.on_device)
             async with self._line:
                 self._check_usable("run", WHILE_PENDING)
                 if self._captured is None:
-                    CapturedRun.check(request, self._options.on_device)
                     enqueued = await self._prepare_and_enqueue(request)
                     plan = self._plans[request.key]
                     self._captured = CapturedRun.of(self._opened, plan, request, enqueued.results)
                     return enqueued.results
-        results = self._captured.replay(self._opened, request)
+        captured = self._captured
+        if not captured.is_repeated_by(feeds, fetches):
+            captured.check(self._request(feeds, fetches))
+        captured.dispatch(self._opened)
         await trio.lowlevel.checkpoint()
-        return dict(results)
+        return dict(captured.results)
 
     # --- the end ---------------------------------------------------------------------------------------------
 

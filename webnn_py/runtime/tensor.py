@@ -80,6 +80,16 @@ class Tensor:
         self._readers = 0
 
     @classmethod
+    def _on_host(cls, array: HostArray, descriptor: MLOperandDescriptor) -> Self:
+        """A tensor of an array that is known to be of this data type and shape."""
+        self = cls.__new__(cls)
+        self._clear()
+        self._array = array
+        self._descriptor = descriptor
+        self._disposed = False
+        return self
+
+    @classmethod
     def _on_device(cls, buffer: MLBuffer, hold: Hold) -> Self:
         """A tensor that owns a buffer of a context, and refers to that context."""
         self = cls.__new__(cls)
@@ -253,18 +263,18 @@ class Tensor:
                 f"copy_from(): elements {first} to {first + elements.count} are copied to "
                 f"{elements.destination_offset} of the same tensor; the ranges must not overlap"
             )
-        ends: list[MLBuffer | HostArray] = []
-        opened: OpenContext | None = None
-        for tensor in (source, self):
-            if tensor.location == "cpu":
-                ends.append(tensor.data)
-                continue
-            buffer, its = tensor._place("copy_from")
-            if opened is not None and its is not opened:
-                raise TypeError(f"copy_from(): {source!r} and {self!r} belong to different environments")
-            ends.append(buffer)
-            opened = its
-        await copy_elements(opened.context if opened is not None else None, ends[0], ends[1], elements)
+        bound = [tensor for tensor in (self, source) if tensor._hold is not None]
+        if not bound and (self.location, source.location) != ("cpu", "cpu"):
+            bound = [tensor for tensor in (self, source) if tensor.location != "cpu"]
+        if not bound:
+            await copy_elements(None, source.data, self.data, elements)
+            return
+        _, opened = bound[0]._place("copy_from")
+        origin, target = [
+            tensor.data if tensor.location == "cpu" else tensor._buffer_on(opened, "copy_from", repr(tensor))
+            for tensor in (source, self)
+        ]
+        await copy_elements(opened.context, origin, target, elements)
 
     def dispose(self) -> None:
         """Let go of the data; reads that are pending are rejected. A user's own GPU buffer stays as it is.
@@ -287,6 +297,11 @@ class Tensor:
             if self._gpu_buffer is None and not hold.opened.is_lost:
                 # Last, since a warning may be made an error.
                 warnings.warn(f"{self!r} was never disposed of", ResourceWarning, source=self, stacklevel=1)
+
+    def __reduce__(self) -> tuple[type[Tensor], tuple[HostArray]]:
+        if self.location == "cpu":
+            return Tensor, (self.data,)
+        raise TypeError("a tensor on the device can be neither copied nor pickled; get_data() gives its data")
 
     # --- checks ----------------------------------------------------------------------------------------------
 
