@@ -1,12 +1,18 @@
 """The ``webnn-py`` command."""
 
 import argparse
+import contextlib
+import os
 import sys
 from collections.abc import Sequence
 
 import webnn_py
 from webnn_py.device import registry
 from webnn_py.javascript.arguments import add_parsers
+from webnn_py.javascript.words import OutputClosedError, say
+
+INTERRUPTED = 130
+"""The status that shells give a program which Ctrl-C ended."""
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -30,12 +36,29 @@ def _devices() -> None:
     rows += [(name, "none", why, "") for name, why in registry.collisions()]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())  # noqa: T201
+        say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status."""
+    """Run the command and return its exit status: 130 after Ctrl-C, 1 when nobody reads what it prints."""
     options = _parser().parse_args(arguments)
+    status = 1
+    try:
+        status = _run(options)
+    except* OutputClosedError:
+        _abandon_output()
+    except* KeyboardInterrupt:
+        status = INTERRUPTED
+    return status
+
+
+def _abandon_output() -> None:
+    """Let the interpreter's last flush, which would fail again, go nowhere."""
+    with contextlib.suppress(OSError, AttributeError):  # there may be none, or one without a file
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _run(options: argparse.Namespace) -> int:
     if options.command == "devices":
         _devices()
         return 0

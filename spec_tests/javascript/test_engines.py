@@ -5,6 +5,7 @@ import pytest
 from spec_tests.support.scripts import both_engines
 from webnn_py.errors import NotSupportedError
 from webnn_py.javascript import engine as engines
+from webnn_py.javascript import engine_commands
 from webnn_py.javascript.engine import EngineError, ScriptError, start
 
 PROBE = """(runtime) => {
@@ -91,31 +92,34 @@ def test_deep_recursion_is_an_exception_not_a_crash(opened, host):
     assert host.messages == [("true", None)]
 
 
-def test_a_host_that_raises_is_not_taken_for_an_answer():
+@both_engines
+def test_what_the_host_raises_ends_the_engine_and_is_no_answer(engine):
     def broken(text, payload):
         raise KeyError(text)
 
-    engine = start("quickjs", broken)
-    engine.load(PROBE, "probe")
-    with pytest.raises(EngineError) as caught:
-        engine.evaluate("say(1)", "call")
-    assert isinstance(caught.value.__cause__, KeyError)
-    engine.close()
+    opened = start(engine, broken)
+    opened.load(PROBE, "probe")
+    with pytest.raises(KeyError):
+        opened.evaluate("try { say(1) } catch {}", "call")
+    with pytest.raises(EngineError, match="ended with status"):
+        opened.evaluate("1", "late")
+    opened.close()
 
 
 @pytest.mark.parametrize("noticed", ["at the call", "before the call"])
-def test_an_engine_that_dies_says_so(host, noticed):
-    engine = start("node", host)
-    engine._process.kill()
+@both_engines
+def test_an_engine_that_dies_says_so(host, noticed, engine):
+    opened = start(engine, host)
+    opened._process.kill()
     if noticed == "before the call":
-        engine._process.wait()  # the pipe is broken: what is asked for cannot even be written
-    with pytest.raises(EngineError, match="Node ended"):
-        engine.load(PROBE, "probe")
-    engine.close()
+        opened._process.wait()  # the pipe is broken: what is asked for cannot even be written
+    with pytest.raises(EngineError, match="ended with status"):
+        opened.load(PROBE, "probe")
+    opened.close()
 
 
 @both_engines
 def test_an_engine_that_is_not_installed_is_named_with_the_cure(engine, monkeypatch):
-    monkeypatch.setattr(engines, "find_spec", lambda _name: None)
+    monkeypatch.setattr(engine_commands, "find_spec", lambda _name: None)
     with pytest.raises(NotSupportedError, match=rf"{engine}.*pip install"):
         start(engine, Recorder())

@@ -56,6 +56,9 @@ class Notes:
     def fetch(self, url):
         return self._files.get(url)
 
+    def module(self, specifier, referrer):
+        raise TypeError(f"{specifier} in {referrer}")
+
     def serve(self, message):
         raise ValueError(message)
 

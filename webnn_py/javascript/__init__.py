@@ -7,7 +7,7 @@
     session          script tasks, microtasks and timers, all on the script timeline of one ``open_ml()``
     host, api        what a script asks for, said in Python; objects by handle, promises by number
     descriptions     what the API is, as data: from IDL that is given, or from the operators' declarations
-    engine           the protocol of the two engines: quickjs-ng in this process, Node in another
+    engine           the two engines, each a process: Node, and quickjs-ng in ``quickjs_process.py``
     js/*.js          the same in both: Web IDL conversions, classes, and the rest of a script's world
 
 Needs the extra ``javascript``.

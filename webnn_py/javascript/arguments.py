@@ -1,6 +1,7 @@
 """The command lines of ``webnn-py wpt`` and ``webnn-py js``; nothing heavy is imported for them."""
 
 import argparse
+import math
 import os
 from pathlib import Path
 
@@ -34,8 +35,17 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     js = commands.add_parser("js", help="run a JavaScript program that has navigator.ml")
     js.add_argument("file", type=Path, metavar="FILE", help="a script, or, called .mjs, an ES module")
     js.add_argument("--module", action="store_true", help="an ES module whatever its name")
+    js.add_argument("--files", type=_folder, metavar="FOLDER", help="let fetch() read the files below it; none if not")
+    js.add_argument(
+        "--time-limit", type=_amount, metavar="SECONDS", help="end the program after so long, and with status 1"
+    )
+    js.add_argument(
+        "--memory-limit",
+        type=_amount,
+        metavar="MIB",
+        help="bound the engine's memory; what tensors hold is the device's",
+    )
     wpt.add_argument("--engine", choices=["quickjs", "node"], default="quickjs", help="default: %(default)s")
-    # Only Node tells of rejections that nobody handles, which a program must not lose.
     js.add_argument("--engine", choices=["quickjs", "node"], default="node", help="default: %(default)s")
     for parser in (wpt, js):
         parser.add_argument("--backend", choices=registry.names(), default=registry.names()[0])
@@ -46,3 +56,17 @@ def _positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError("must be at least 1")
     return number
+
+
+def _amount(text: str) -> float:
+    number = float(text)
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError("must be a number above 0")
+    return number
+
+
+def _folder(text: str) -> Path:
+    path = Path(text)
+    if not path.is_dir():
+        raise argparse.ArgumentTypeError(f"{text} is no folder")
+    return path

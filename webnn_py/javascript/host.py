@@ -10,6 +10,7 @@ from webnn_py.errors import DestroyedBufferError, DOMException
 from webnn_py.javascript.api import API, Filled
 from webnn_py.javascript.compatibility import Compatibility
 from webnn_py.javascript.values import data_of, decode
+from webnn_py.javascript.words import OutputClosedError
 from webnn_py.operators.operand import MLOperand
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.script.builder import MLGraphBuilder
@@ -54,7 +55,7 @@ class Host:
         return sum(self._promises.values())
 
     def handle(self, text: str, payload: memoryview | None) -> tuple[str, memoryview | None]:
-        """Answer one message; never raises."""
+        """Answer one message; raises only what ends the script."""
         message = json.loads(text)
         for handle in message.get("collected", ()):
             self._objects.pop(handle, None)
@@ -67,6 +68,8 @@ class Host:
             else:
                 value, data = self._services.serve(message, payload)
                 answer = {"value": value}
+        except OutputClosedError:
+            raise
         except Exception as error:  # noqa: BLE001 - becomes the script's exception
             answer = {"error": self._error(error)}
         if self._meanwhile:

@@ -1,26 +1,70 @@
-"""Runs a JavaScript program: a script or an ES module, with ``navigator.ml``, ``console``, timers and local files."""
+"""Runs a JavaScript program: a script or an ES module, with ``navigator.ml``, ``console``, timers and its modules."""
 
+import math
+import signal
 import sys
+import threading
 import warnings
-from contextlib import AbstractAsyncContextManager
-from functools import partial
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
+import attrs
 import trio
 
 from webnn_py.javascript import descriptions
-from webnn_py.javascript.engine import EngineName
-from webnn_py.javascript.session import Session, open_session
+from webnn_py.javascript.engine import EngineName, LimitError
+from webnn_py.javascript.engine_commands import UNLIMITED, Limits
+from webnn_py.javascript.local_files import Folder
+from webnn_py.javascript.session import open_session
 from webnn_py.javascript.words import say
 
 
-class CommandLineWorld:
-    """The world of a program: the terminal, and files from where it stands."""
+class UnreadableProgramError(Exception):
+    """What was to be run is missing, or is no program."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+
+@attrs.frozen
+class Program:
+    """A program and what it may use.
+
+    Attributes:
+        path: its file.
+        engine: the engine.
+        backend: the device of its contexts.
+        module: whether it is an ES module whatever its name is.
+        files: the folder that ``fetch()`` reads; None for none.
+        limits: what it may use up.
+    """
+
+    path: Path
+    engine: EngineName
+    backend: str
+    module: bool = False
+    files: Path | None = None
+    limits: Limits = UNLIMITED
+
+    def source(self) -> str:
+        """Its text.
+
+        Raises:
+            UnreadableProgramError: there is none.
+        """
+        try:
+            return self.path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise UnreadableProgramError(f"{self.path} is not UTF-8 (byte {error.start})") from None
+        except OSError as error:
+            raise UnreadableProgramError(f"{self.path}: {error.strerror or error}") from None
+
+
+class CommandLineWorld:
+    """The world of a program: the terminal, the modules beside it, and the files that it was given."""
+
+    def __init__(self, program: Program) -> None:
+        self._modules = Folder(program.path.absolute().parent)
+        self._files = None if program.files is None else Folder(program.files)
         self.failed = False
 
     def log(self, level: str, text: str) -> None:
@@ -31,37 +75,77 @@ class CommandLineWorld:
         say(start + text, sys.stderr if uncaught or level in {"warn", "error"} else sys.stdout)
 
     def fetch(self, url: str) -> memoryview | None:
-        """A local file, by a path from the program's folder or a file: URL.
+        """A file of the folder that was given, by a path from it or a ``file:`` URL with it as the root.
 
         Raises:
-            TypeError: the URL is of the network.
+            TypeError: the URL is of the network, or no folder was given.
         """
-        parts = urlsplit(url)
-        if parts.scheme not in {"", "file"} or parts.netloc:
-            raise TypeError(f"fetch(): {url!r} is not a local file")
-        path = self._folder / unquote(parts.path)
-        return memoryview(path.read_bytes()) if path.is_file() else None
+        if self._files is None:
+            raise TypeError(f"fetch(): {url!r} cannot be read: scripts get no files without the option --files FOLDER")
+        data = self._files.read(self._files.find(url))
+        return None if data is None else memoryview(data)
+
+    def module(self, specifier: str, referrer: str) -> tuple[str, memoryview]:
+        """A module in the program's folder or below.
+
+        Raises:
+            TypeError: there is none.
+        """
+        if not specifier.startswith(("./", "../", "/", "file:")):
+            raise TypeError(f"cannot import {specifier!r} in {referrer}: only files beside the program, by ./name.js")
+        name = self._modules.find(specifier, referrer)
+        data = self._modules.read(name)
+        if data is None:
+            raise TypeError(f"cannot import {specifier!r} in {referrer}: there is no file {name}")
+        return name, memoryview(data)
 
     def serve(self, message: dict[str, Any]) -> None:
         """There are no other messages."""
         raise ValueError(f"unknown message {message}")
 
 
-async def _run(opened: AbstractAsyncContextManager[Session], source: str, name: str, *, module: bool) -> None:
-    async with opened as session:
-        evaluate = session.evaluate_module if module else session.evaluate
-        await session.run(lambda: evaluate(source, name))
+@asynccontextmanager
+async def _interruptible() -> AsyncIterator[None]:
+    """Raise Ctrl-C's KeyboardInterrupt here, not in a task of a timeline that it may find at work."""
+    if threading.current_thread() is not threading.main_thread():  # where no signal comes
+        yield
+        return
+    with trio.open_signal_receiver(signal.SIGINT) as signals:
+        async with trio.open_nursery() as nursery:
+
+            async def wait() -> None:
+                await anext(signals)
+                raise KeyboardInterrupt
+
+            nursery.start_soon(wait)
+            yield
+            nursery.cancel_scope.cancel()
 
 
-def run_program(path: Path, *, engine: EngineName, backend: str, module: bool = False) -> bool:
-    """Run a program until nothing is left to wait for; False when an exception was not caught.
+async def _run(program: Program, source: str, world: CommandLineWorld) -> None:
+    description = descriptions.of_specification()
+    opened = open_session(program.engine, world, description, backend=program.backend, limits=program.limits)
+    name = program.path.name
+    module = program.module or program.path.suffix == ".mjs"
+    seconds = program.limits.seconds
+    with trio.move_on_after(math.inf if seconds is None else seconds) as scope:
+        async with _interruptible(), opened as session:
+            session.call("openProgram", {"href": f"file:///{name}"})
+            evaluate = session.evaluate_module if module else session.evaluate
+            await session.run(lambda: evaluate(source, name))
+    if scope.cancelled_caught:
+        raise LimitError(f"it ran for {seconds:g} s, its time limit")
+
+
+def run_program(program: Program) -> bool:
+    """Run a program until nothing is left to wait for; False when an exception or a rejection was not handled.
 
     Raises:
-        FileNotFoundError: there is no such file.
+        UnreadableProgramError: there is no such file, or it is no text.
+        BaseExceptionGroup: of LimitError, OutputClosedError or KeyboardInterrupt, which ended it.
     """
     warnings.simplefilter("ignore", ResourceWarning)  # scripts leave buffers to the garbage collector, as they may
-    source = path.read_text(encoding="utf-8")
-    world = CommandLineWorld(path.absolute().parent)
-    opened = open_session(engine, world, descriptions.of_specification(), backend=backend)
-    trio.run(partial(_run, opened, source, str(path), module=module or path.suffix == ".mjs"))
+    source = program.source()
+    world = CommandLineWorld(program)
+    trio.run(_run, program, source, world)
     return not world.failed

@@ -2,6 +2,7 @@
 
 import heapq
 import json
+import os
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -12,8 +13,19 @@ import trio
 
 from webnn_py.javascript.api import API
 from webnn_py.javascript.compatibility import NONE, Compatibility
-from webnn_py.javascript.engine import Engine, EngineName, ScriptError, own_source, start
+from webnn_py.javascript.engine import (
+    Engine,
+    EngineError,
+    EngineName,
+    HostCall,
+    LimitError,
+    ScriptError,
+    own_source,
+    start,
+)
+from webnn_py.javascript.engine_commands import UNLIMITED, Limits
 from webnn_py.javascript.host import Host
+from webnn_py.javascript.words import OutputClosedError
 from webnn_py.script.ml import ML, open_ml
 from webnn_py.timelines.script_timeline import ScriptTimeline
 
@@ -29,6 +41,10 @@ class World(Protocol):
 
     def fetch(self, url: str) -> memoryview | None:
         """The bytes of a local file, or None."""
+        ...
+
+    def module(self, specifier: str, referrer: str) -> tuple[str, memoryview]:
+        """The name and the source of the module that ``referrer`` imports; raises TypeError for one it may not."""
         ...
 
     def serve(self, message: dict[str, Any]) -> Any:
@@ -88,15 +104,21 @@ class Session:
     """
 
     def __init__(
-        self, ml: ML, engine_name: EngineName, world: World, compatibility: Compatibility, backend: str | None
+        self,
+        ml: ML,
+        world: World,
+        compatibility: Compatibility,
+        backend: str | None,
+        start_engine: Callable[[HostCall], Engine],
     ) -> None:
         self._world = world
         self._timeline = ml.script_timeline
         self._host = Host(API(ml, compatibility, backend), compatibility, self, self._settle)
-        self.engine: Engine = start(engine_name, self._host.handle)
+        self.engine = start_engine(self._host.handle)
         self.timers = Timers(self._timeline, self._fire_timer)
         self._entered = False
         self._closed = False
+        self._ended: BaseException | None = None
         self._idle = trio.Event()
         # After each entry microtasks must run, before any other entry does: only the timeline's task can do that.
         self._timeline.after_task = self._after_task
@@ -106,18 +128,31 @@ class Session:
     def _after_task(self) -> None:
         if self._entered:
             self._entered = False
-            self.engine.run_jobs()
+            self._enter(self.engine.run_jobs)
         waiting = self._timeline.queued_operations > 1  # this one still counts
         if not waiting and not self.timers and not self._host.pending:
+            self._idle.set()
+
+    def _enter(self, what: Callable[[], None]) -> None:
+        """Have the engine do something; what ends it is raised where the session's end is waited for.
+
+        The timelines go on, as they must for everything to be given back in order.
+        """
+        if self._ended is not None:
+            return
+        try:
+            what()
+        except ScriptError as error:
+            report = json.dumps({"message": str(error), "stack": error.stack})
+            self._enter(partial(self.engine.call, "reportText", report))
+        except (EngineError, KeyboardInterrupt, LimitError, OutputClosedError) as error:
+            self._ended = error
             self._idle.set()
 
     def call(self, function: str, argument: object, payload: memoryview | None = None) -> None:
         """Call a function of the runtime; its microtasks run at the end of the task."""
         self._entered = True
-        try:
-            self.engine.call(function, json.dumps(argument), payload)
-        except ScriptError as error:
-            self._report(error)
+        self._enter(partial(self.engine.call, function, json.dumps(argument), payload))
 
     def _settle(self, settlement: dict[str, Any], data: memoryview | None) -> None:
         if not self._closed:
@@ -125,9 +160,6 @@ class Session:
 
     def _fire_timer(self, timer: int) -> None:
         self.call("fire", {"timer": timer})
-
-    def _report(self, error: ScriptError) -> None:
-        self.engine.call("reportText", json.dumps({"message": str(error), "stack": error.stack}))
 
     def load(self, name: str) -> None:
         """Evaluate one of the package's own files."""
@@ -137,21 +169,18 @@ class Session:
     def evaluate(self, source: str, name: str) -> None:
         """Evaluate a script, now: to be called in a task. What it throws is reported to it."""
         self._entered = True
-        try:
-            self.engine.evaluate(source, name)
-        except ScriptError as error:
-            self._report(error)
+        self._enter(partial(self.engine.evaluate, source, name))
 
     def evaluate_module(self, source: str, name: str) -> None:
         """Evaluate a module, now: to be called in a task. What it throws is reported to it."""
         self._entered = True
-        try:
-            self.engine.evaluate_module(source, name)
-        except ScriptError as error:
-            self._report(error)
+        self._enter(partial(self.engine.evaluate_module, source, name))
 
     async def run(self, task: Callable[[], None]) -> None:
-        """Run a task and all that follows from it, until nothing waits: no task, no timer, no promise."""
+        """Run a task and all that follows from it, until nothing waits: no task, no timer, no promise.
+
+        Raises what :meth:`idle` raises.
+        """
         self._idle = trio.Event()
         self.enqueue(task)
         await self.idle()
@@ -161,8 +190,17 @@ class Session:
         self._timeline.enqueue(task)
 
     async def idle(self) -> None:
-        """Wait until nothing waits."""
+        """Wait until nothing waits.
+
+        Raises:
+            EngineError: the engine died.
+            LimitError: a limit was reached.
+            OutputClosedError: nobody reads what scripts say.
+            KeyboardInterrupt: Ctrl-C ended a script.
+        """
         await self._idle.wait()
+        if self._ended is not None:
+            raise self._ended
 
     def close(self) -> None:
         """End the realm; what is settled from now on is settled in Python only."""
@@ -174,6 +212,7 @@ class Session:
 
     def serve(self, message: dict[str, Any], payload: memoryview | None) -> tuple[Any, memoryview | None]:
         """Answer a message that is no call of the API."""
+        answer: tuple[Any, memoryview | None] = (None, None)
         match message:
             case {"log": level, "text": text}:
                 self._world.log(level, text)
@@ -182,29 +221,35 @@ class Session:
             case {"cancel": timer}:
                 self.timers.cancel(timer)
             case {"clock": _}:
-                return time.monotonic() * 1000, None
+                answer = time.monotonic() * 1000, None
             case {"decode": _}:
-                return bytes(payload or b"").decode("utf-8-sig", "replace"), None
+                answer = bytes(payload or b"").decode("utf-8-sig", "replace"), None
+            case {"random": count}:
+                answer = None, memoryview(os.urandom(count))
+            case {"module": specifier, "from": referrer}:
+                answer = self._world.module(specifier, referrer)
             case {"fetch": url}:
                 data = self._world.fetch(url)
-                return (404, memoryview(b"")) if data is None else (200, data)
+                answer = (404, memoryview(b"")) if data is None else (200, data)
             case _:
-                return self._world.serve(message), None
-        return None, None
+                answer = self._world.serve(message), None
+        return answer
 
 
 @asynccontextmanager
-async def open_session(
+async def open_session(  # noqa: PLR0913 - each but three has a default
     engine_name: EngineName,
     world: World,
     description: dict[str, Any],
     *,
     compatibility: Compatibility = NONE,
     backend: str | None = None,
+    limits: Limits = UNLIMITED,
 ) -> AsyncIterator[Session]:
     """Open the API and a realm that has it as ``navigator.ml``."""
     async with open_ml() as ml:
-        session = Session(ml, engine_name, world, compatibility, backend)
+        start_engine = partial(start, engine_name, limits=limits)
+        session = Session(ml, world, compatibility, backend, start_engine)
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(session.timers.run)

@@ -58,11 +58,26 @@ class WindowWorld:
 
     def fetch(self, url: str) -> memoryview | None:
         """A file of the checkout."""
-        path = resolve(self._test.path, url)
+        try:
+            path = resolve(self._test.path, url)
+        except ValueError as error:
+            raise TypeError(f"fetch(): {error}") from None
         if path == IDL_FILE:
             return memoryview(self._settings.idl.encode())
         file = self._settings.root / path
         return memoryview(file.read_bytes()) if file.is_file() else None
+
+    def module(self, specifier: str, referrer: str) -> tuple[str, memoryview]:
+        """A module of the checkout.
+
+        Raises:
+            TypeError: there is none.
+        """
+        try:
+            path = resolve(referrer.removeprefix("/"), specifier)
+            return path, memoryview((self._settings.root / path).read_bytes())
+        except (OSError, ValueError) as error:
+            raise TypeError(f"cannot import {specifier!r} in {referrer}: {error}") from None
 
     def serve(self, message: dict[str, Any]) -> None:
         """Take the results that ``js/wpt.js`` sends."""

