@@ -53,8 +53,16 @@ ACCEPTED = {
         "return builder.constant(f32([1]), new Float32Array(new ArrayBuffer(12), 4, 1)).shape",
         [1],
     ),
-    "a resizable buffer": (
-        "return builder.constant(f32([1]), new ArrayBuffer(4, {maxByteLength: 8})).shape",
+    "a shared buffer": ("return builder.constant(f32([1]), new SharedArrayBuffer(4)).shape", [1]),
+    "a buffer without its prototype": (
+        "return builder.constant(f32([1]), Object.setPrototypeOf(new ArrayBuffer(4), null)).shape",
+        [1],
+    ),
+    "a view that tells another length": (
+        (
+            "const view = Object.defineProperty(new Float32Array(1), 'byteLength', {value: 4000});"
+            "return builder.constant(f32([1]), view).shape"
+        ),
         [1],
     ),
     "names may hold NUL and lone surrogates": (
@@ -67,6 +75,28 @@ ACCEPTED = {
 }
 
 REFUSED = {
+    "a resizable buffer": "builder.constant(f32([1]), new ArrayBuffer(4, {maxByteLength: 8}))",
+    "a view of a resizable buffer": (
+        "builder.constant(f32([1]), new Float32Array(new ArrayBuffer(4, {maxByteLength: 8}), 0, 1))"
+    ),
+    "a view that follows its buffer's length": (
+        "builder.constant(f32([1]), new Float32Array(new ArrayBuffer(4, {maxByteLength: 8})))"
+    ),
+    "a growable shared buffer": "builder.constant(f32([1]), new SharedArrayBuffer(4, {maxByteLength: 8}))",
+    "a view of a growable shared buffer": (
+        "builder.constant(f32([1]), new Float32Array(new SharedArrayBuffer(4, {maxByteLength: 8}), 0, 1))"
+    ),
+    "a resizable buffer to write": (
+        "const t = await context.createTensor({...f32([1]), writable: true});"
+        "context.writeTensor(t, new ArrayBuffer(4, {maxByteLength: 8}))"
+    ),
+    "a resizable buffer to read into": (
+        "const t = await context.createTensor({...f32([1]), readable: true});"
+        "await context.readTensor(t, new ArrayBuffer(4, {maxByteLength: 8}))"
+    ),
+    "a value whose name throws": ("builder.relu({get constructor() { throw new RangeError('mine'); }})"),
+    "a BigInt of many digits for an integer": "builder.softmax(x, 10n ** 100000n)",
+    "a long string for an enumeration": "builder.cast(x, 'f'.repeat(1e6))",
     "a negative dimension": "builder.input('y', f32([-1]))",
     "a dimension that is too large": "builder.input('y', f32([2 ** 32]))",
     "NaN with EnforceRange": "builder.softmax(x, NaN)",
@@ -156,3 +186,91 @@ async def test_bigints_keep_every_bit_on_their_way(engine):
       return results;
     """
     assert await outcome(body, engine) == [True] * 4
+
+
+BIGINTS = {
+    "uint8": [255, 0],
+    "int8": [127, -128],
+    "int32": [2**31 - 1, -(2**31)],
+    "uint32": [2**32 - 1, 0],
+    "int64": [2**63 - 1, -(2**63)],
+    "uint64": [2**64 - 1, 0],
+    "float32": ["Infinity", "-Infinity"],
+    "float16": ["Infinity", "-Infinity"],
+}
+
+
+@both_engines
+@pytest.mark.parametrize("digits", [30, 400, 5000])
+async def test_a_huge_bigint_clamps_to_the_data_type(digits, engine):
+    body = f"""
+      const views = {{uint8: Uint8Array, int8: Int8Array, int32: Int32Array, uint32: Uint32Array,
+                     int64: BigInt64Array, uint64: BigUint64Array, float32: Float32Array, float16: Float16Array}};
+      const results = {{}};
+      for (const [dataType, View] of Object.entries(views)) {{
+        const own = new MLGraphBuilder(context);
+        const huge = 10n ** {digits}n;
+        const constants = [huge, -huge].map((value) => own.identity(own.constant(dataType, value)));
+        const graph = await own.build({{a: constants[0], b: constants[1]}});
+        const scalar = () => context.createTensor({{dataType, shape: [], readable: true}});
+        const [a, b] = [await scalar(), await scalar()];
+        context.dispatch(graph, {{}}, {{a, b}});
+        results[dataType] = [];
+        for (const tensor of [a, b]) {{
+          results[dataType].push(String(new View(await context.readTensor(tensor))[0]));
+        }}
+      }}
+      return results;
+    """
+    expected = {data_type: [str(value) for value in values] for data_type, values in BIGINTS.items()}
+    if digits == 30:
+        expected["float32"] = ["1.0000000150474662e+30", "-1.0000000150474662e+30"]
+    assert await outcome(body, engine) == expected
+
+
+@both_engines
+async def test_messages_stay_short_whatever_they_show(engine):
+    body = """
+      const messages = [];
+      for (const given of ['f'.repeat(1e6), 10n ** 100000n, Array(1e5).fill(1)]) {
+        try { builder.cast(x, given); } catch (error) { messages.push(error.message.length); }
+        try { builder.softmax(x, given); } catch (error) { messages.push(error.message.length); }
+      }
+      return Math.max(...messages) < 400;
+    """
+    assert await outcome(body, engine) is True
+
+
+STACKS = {
+    "a conversion": "builder.input('y', f32([-1]))",
+    "a refusal of the API": "builder.relu(builder.input('y', {dataType: 'uint8', shape: [1]}))",
+    "a constructor": "new MLGraphBuilder(builder)",
+    "a promise": "await context.createTensor({})",
+    "an attribute": "Object.getOwnPropertyDescriptor(MLOperand.prototype, 'shape').get.call(builder)",
+}
+
+
+@both_engines
+@pytest.mark.parametrize("call", STACKS.values(), ids=STACKS)
+async def test_a_stack_has_the_callers_frames_and_no_others(call, engine):
+    body = f"""
+      async function caller() {{ {call}; }}
+      let stack;
+      await new Promise((done) => setTimeout(function task() {{
+        caller().catch((error) => {{ stack = error.stack; done(); }});
+      }}));
+      return stack.split('\\n').filter((line) => line.startsWith('    at '));
+    """
+    frames = [frame for frame in await outcome(body, engine) if "(native)" not in frame]  # such as call()
+    assert "caller" in frames[0]
+    assert [frame for frame in frames if "program.js" not in frame] == []
+
+
+@both_engines
+async def test_what_a_scripts_own_method_throws_keeps_its_stack(engine):
+    body = """
+      const given = {get shape() { return thrower(); }, dataType: 'float32'};
+      function thrower() { throw new RangeError('mine'); }
+      try { builder.input('y', given); } catch (error) { return [error.name, error.stack.includes('thrower')]; }
+    """
+    assert await outcome(body, engine) == ["RangeError", True]

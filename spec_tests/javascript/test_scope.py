@@ -1,5 +1,7 @@
 """What a script finds besides the API."""
 
+import re
+
 import pytest
 
 from spec_tests.support.scripts import both_engines, lines_of
@@ -20,6 +22,29 @@ LINES = {
     "console.log(performance.now() >= 0, typeof performance.timeOrigin)": "true number",
     "fetch('a.json').then((r) => r.json()).then((v) => console.log(v[0], v[1]))": "née 1",
     "fetch('b').then((r) => console.log(r.ok, r.status))": "false 404",
+    "console.log('%d apples %s %i %f %o %% %j %c.', '42', 'x', 3.7, '1.5', {a: 1}, {b: [1]}, 'css', 'rest')": (
+        '42 apples x 3 1.5 {a: 1} % {"b":[1]} . rest'
+    ),
+    "console.log('%d', 10n, '%s'); console.log('100%', 5)": "10n %s\n100% 5",
+    "console.log(new Map([['a', {b: 1}]]), new Set([1, 'x']), new Date(0), /x/g, Symbol('s'))": (
+        'Map(1) {"a" => {b: 1}} Set(2) {1, "x"} 1970-01-01T00:00:00.000Z /x/g Symbol(s)'
+    ),
+    "console.log({get a() { throw 1; }}, Object.create(null), (() => { const o = {}; o.o = o; return o; })())": (
+        "{a: undefined} {} {o: {o: {o: {o: {…}}}}}"
+    ),
+    "console.dir({a: new Map([[1, [2]]])})": "{a: Map(1) {1 => [2]}}",
+    "console.table([{a: 1, b: 'x'}, {b: [1]}])": (
+        "┌─────────┬───┬─────┐\n│ (index) │ a │ b   │\n├─────────┼───┼─────┤\n"
+        '│ 0       │ 1 │ "x" │\n│ 1       │   │ [1] │\n└─────────┴───┴─────┘'
+    ),
+    "console.table(new Set(['a']))": (
+        '┌─────────┬────────┐\n│ (index) │ Values │\n├─────────┼────────┤\n│ 0       │ "a"    │\n└─────────┴────────┘'
+    ),
+    "console.time('t'); console.timeEnd('none')": "Timer 'none' does not exist",
+    "console.group('g'); console.log('a\\nb'); console.groupEnd(); console.count(); console.count()": (
+        "g\n  a\n  b\ndefault: 1\ndefault: 2"
+    ),
+    "console.assert(true, 'no'); console.assert(false, 'words', 1)": "Assertion failed: words 1",
     "console.log([typeof require, typeof process, typeof Buffer, typeof document].join())": (
         "undefined,undefined,undefined,undefined"
     ),
@@ -30,7 +55,13 @@ LINES = {
 @both_engines
 @pytest.mark.parametrize("source", LINES)
 async def test_prints(source, engine):
-    assert await lines_of(source, engine, files={"a.json": ENCODED}) == [LINES[source]]
+    assert "\n".join(await lines_of(source, engine, files={"a.json": ENCODED})) == LINES[source]
+
+
+@both_engines
+async def test_the_console_tells_times(engine):
+    (line,) = await lines_of("console.time('t'); console.timeEnd('t');", engine)
+    assert re.fullmatch(r"t: \d+\.\d{3}ms", line)
 
 
 @both_engines

@@ -66,8 +66,10 @@ char *js_strndup(JSContext *, const char *, size_t);
 _PRELUDE = r"""
 (function (send, take) {
   'use strict';
-  const own = {__proto__: null, parse: JSON.parse, stringify: JSON.stringify, String, Error, TypeError,
-               apply: Reflect.apply, then: Promise.prototype.then, defineProperty: Object.defineProperty};
+  const own = {__proto__: null, parse: JSON.parse, stringify: JSON.stringify, String, TypeError,
+               defineProperty: Object.defineProperty};
+  // The engine makes calls of it of template literals: a script must not come between them.
+  Object.defineProperty(String.prototype, 'concat', {writable: false, configurable: false});
   const runtime = {__proto__: null, slots: new WeakMap(), send: (text, bytes) => [send(text, bytes), take()]};
   const shown = (error) => {
     try {
@@ -82,7 +84,6 @@ _PRELUDE = r"""
     __proto__: null,
     load: (loaded) => void loaded(runtime),
     call: (name, text, bytes) => void runtime[name](own.parse(text), bytes),
-    watch: (promise) => void own.apply(own.then, promise, [undefined, (error) => runtime.reportError(error)]),
     rejected: (reason, promise) => void runtime.reportRejection(reason, promise),
     uncaught: (error) => void runtime.reportError(error),
     shown,
@@ -141,7 +142,7 @@ class Realm:
         self._context = self._js.JS_NewContext(self._runtime)
         self._given: bytes | None = None
         self._rejected: list[tuple[Any, Any]] = []
-        self._undefined = self._value(_UNDEFINED)
+        self._undefined = self._module = self._value(_UNDEFINED)
         callback = self._ffi.callback
         # The library keeps these by their addresses: they live as long as the realm.
         self._callbacks = [
@@ -292,7 +293,7 @@ class Realm:
     def _run_module(self, source: str, name: str) -> None:
         compiled = self._evaluate(source, name, _MODULE | _COMPILE_ONLY)
         self._describe_module(self._ffi.cast("JSModuleDef *", compiled.data), name)
-        self._enter("watch", self._checked(self._js.JS_EvalFunction(self._context, compiled)))
+        self._module = self._checked(self._js.JS_EvalFunction(self._context, compiled))
 
     def _run_jobs(self) -> None:
         """Microtasks until there are none; then each rejection that none of them has handled, and what follows."""
@@ -304,7 +305,11 @@ class Realm:
             if not self._rejected:
                 return
             promise, reason = self._rejected.pop(0)
-            self._enter("rejected", reason, promise)
+            if promise.data == self._module.data:  # what a module throws is an exception that nothing caught
+                self._js.JS_FreeValue(self._context, promise)
+                self._enter("uncaught", reason)
+            else:
+                self._enter("rejected", reason, promise)
 
 
 def main() -> None:

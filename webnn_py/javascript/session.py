@@ -29,6 +29,18 @@ from webnn_py.javascript.words import OutputClosedError
 from webnn_py.script.ml import ML, open_ml
 from webnn_py.timelines.script_timeline import ScriptTimeline
 
+_FILES = (
+    "builtins.js",
+    "calls.js",
+    "conversions.js",
+    "platform.js",
+    "console.js",
+    "web.js",
+    "url.js",
+    "bindings.js",
+)
+"""The package's own, in the order in which they need each other; all before any script."""
+
 MAX_TIMEOUT_MILLISECONDS = 2**31 - 1
 
 
@@ -143,11 +155,17 @@ class Session:
         try:
             what()
         except ScriptError as error:
-            report = json.dumps({"message": str(error), "stack": error.stack})
-            self._enter(partial(self.engine.call, "reportText", report))
+            self._enter(partial(self._report, error))
         except (EngineError, KeyboardInterrupt, LimitError, OutputClosedError) as error:
             self._ended = error
             self._idle.set()
+
+    def _report(self, error: ScriptError) -> None:
+        """Tell the realm of an exception that nothing caught; where it cannot hear it, tell the world."""
+        try:
+            self.engine.call("reportText", json.dumps({"message": str(error), "stack": error.stack}))
+        except ScriptError as second:
+            self._world.log("uncaught", f"{error}, and telling so: {second}")
 
     def call(self, function: str, argument: object, payload: memoryview | None = None) -> None:
         """Call a function of the runtime; its microtasks run at the end of the task."""
@@ -256,7 +274,7 @@ async def open_session(  # noqa: PLR0913 - each but three has a default
                 session.engine.load(
                     f"(runtime) => {{ runtime.description = {json.dumps(description)}; }}", "description"
                 )
-                for name in ("calls.js", "conversions.js", "platform.js", "bindings.js"):
+                for name in _FILES:
                     session.load(name)
                 yield session
                 nursery.cancel_scope.cancel()

@@ -2,29 +2,32 @@
 (function (runtime) {
   'use strict';
 
-  const {slots, description, ask, capability, collected, convertArguments, fromHost, bytesOf, lengthOf} = runtime;
+  const {own, slots, description, ask, capability, convertArguments, prepare, fromHost, bytesOf, lengthOf} = runtime;
   const global = globalThis;
-  const prototypes = new Map();
-  const registry = new FinalizationRegistry((handle) => collected.push(handle));
+  const prototypes = {__proto__: null};
+
+  const rejected = (error) => new own.Promise((_, reject) => reject(error));
 
   // --- platform objects ------------------------------------------------------------------------------------------
 
   // Make the object of an interface that the host's answer describes: a handle, and the attributes' values.
   runtime.wrap = function (name, {handle, attributes}) {
-    const object = Object.create(prototypes.get(name));
-    const values = new Map();
-    for (const {name: attribute, type} of description.interfaces[name].attributes) {
+    const object = own.create(prototypes[name]);
+    const values = {__proto__: null};
+    const described = description.interfaces[name].attributes;
+    for (let index = 0; index < described.length; index += 1) {
+      const {name: attribute, type} = described[index];
       const value = attributes[attribute];
-      values.set(attribute, type.kind === 'promise' ? capability(value, type.of).promise : fromHost(value, type));
+      values[attribute] = type.kind === 'promise' ? capability(value, type.of).promise : fromHost(value, type);
     }
-    slots.set(object, {interface: name, handle, values});
-    registry.register(object, handle);
+    own.weakSet(slots, object, {__proto__: null, interface: name, handle, values, limits: undefined});
+    runtime.keepFor(object, handle);
     return object;
   };
 
   function slotOf(object, name) {
-    const slot = slots.get(object);
-    if (slot?.interface !== name) throw new TypeError(`Illegal invocation: not an ${name}`);
+    const slot = own.weakGet(slots, object);
+    if (slot?.interface !== name) throw runtime.ours(new own.TypeError(`Illegal invocation: not an ${name}`));
     return slot;
   }
 
@@ -41,36 +44,33 @@
   // Attributes of objects live in their slot: they work forever, and frozen arrays are always the same one.
   function defineAttribute(prototype, name, attribute) {
     const promised = attribute.type.kind === 'promise';
-    const get = {
-      [attribute.name]() {
+    const read = (self) => slotOf(self, name).values[attribute.name];
+    const {get} = {
+      get() {
         try {
-          return slotOf(this, name).values.get(attribute.name);
+          return runtime.entered(get, this, null, read);
         } catch (error) {
-          if (promised) return Promise.reject(error);
+          if (promised) return rejected(error);
           throw error;
         }
       },
-    }[attribute.name];
+    };
     Object.defineProperty(get, 'name', {value: `get ${attribute.name}`, configurable: true});
     define(prototype, attribute.name, {get, set: undefined});
   }
 
-  function callOperation(self, name, operation, values) {
-    const slot = slotOf(self, name);
-    const {overload, converted, buffer} = convertArguments(operation.overloads, values, `${operation.name}()`);
+  function callOperation(slot, operation, prepared, values) {
+    const {overload, converted, buffer} = convertArguments(prepared, values, `${operation.name}()`);
     const returns = overload.returns;
+    const message = {__proto__: null, call: operation.name, interface: slot.interface, this: slot.handle, args: converted};
     // The limits of a context never change; scripts ask for them all the time, and get fresh objects.
     if (returns.kind === 'dictionary') {
-      if (slot.limits === undefined) {
-        const {answer} = ask({call: operation.name, interface: name, this: slot.handle, args: []});
-        slot.limits = JSON.stringify(fromHost(answer.value, returns));
-      }
-      return JSON.parse(slot.limits);
+      slot.limits ??= own.json(fromHost(ask(message).answer.value, returns));
+      return own.parse(slot.limits);
     }
     // The one buffer of a call that returns a promise of nothing is to be filled, any other is to be read.
     const fills = buffer !== null && returns.kind === 'promise' && returns.of.kind === 'undefined';
-    const bytes = buffer === null || fills ? null : bytesOf(buffer);
-    const asked = ask({call: operation.name, interface: name, this: slot.handle, args: converted}, bytes);
+    const asked = ask(message, buffer === null || fills ? null : bytesOf(buffer));
     if (returns.kind !== 'promise') return fromHost(asked.answer.value, returns, asked.bytes);
     const entry = capability(asked.answer.promise);
     if (fills) entry.target = buffer;
@@ -78,38 +78,45 @@
   }
 
   function defineOperation(prototype, name, operation) {
+    const prepared = prepare(operation.overloads);
+    const call = (self, values) => callOperation(slotOf(self, name), operation, prepared, values);
     const promises = operation.overloads[0].returns.kind === 'promise';
-    const body = promises ? {
+    const {method} = promises ? {
       // What goes wrong in a method that returns a promise rejects it.
       method(...values) {
         try {
-          return callOperation(this, name, operation, values);
+          return runtime.entered(method, this, values, call);
         } catch (error) {
-          return Promise.reject(error);
+          return rejected(error);
         }
       },
     } : {
       method(...values) {
-        return callOperation(this, name, operation, values);
+        return runtime.entered(method, this, values, call);
       },
     };
-    defineFunction(prototype, operation.name, lengthOf(operation.overloads), body.method);
+    defineFunction(prototype, operation.name, lengthOf(operation.overloads), method);
   }
 
-  function constructObject(name, overloads, target, values) {
-    if (overloads === null) throw new TypeError(`Illegal constructor: ${name}`);
-    const {converted} = convertArguments(overloads, values, `${name}()`);
-    const {answer} = ask({call: 'constructor', interface: name, args: converted});
+  function constructObject(name, prepared, target, values) {
+    if (prepared === null) throw runtime.ours(new own.TypeError(`Illegal constructor: ${name}`));
+    const {converted} = convertArguments(prepared, values, `${name}()`);
+    const {answer} = ask({__proto__: null, call: 'constructor', interface: name, args: converted});
     const object = runtime.wrap(name, answer.value);
-    if (target.prototype !== prototypes.get(name)) Object.setPrototypeOf(object, target.prototype);
+    const {prototype} = target;
+    if (prototype !== prototypes[name] && typeof prototype === 'object') own.setPrototypeOf(object, prototype);
     return object;
   }
 
   function defineInterface(name, definition) {
     const overloads = definition.constructors;
+    const prepared = overloads ? prepare(overloads) : null;
     const constructor = function (...values) {
-      if (new.target === undefined) throw new TypeError(`${name} is a constructor; it needs new`);
-      return constructObject(name, overloads, new.target, values);
+      const target = new.target;
+      return runtime.entered(constructor, this, values, () => {
+        if (target === undefined) throw runtime.ours(new own.TypeError(`${name} is a constructor; it needs new`));
+        return constructObject(name, prepared, target, values);
+      });
     };
     Object.defineProperty(constructor, 'name', {value: name, configurable: true});
     Object.defineProperty(constructor, 'length', {
@@ -117,7 +124,7 @@
     const {prototype} = constructor;
     Object.defineProperty(constructor, 'prototype', {writable: false});
     Object.defineProperty(prototype, Symbol.toStringTag, {value: name, configurable: true});
-    prototypes.set(name, prototype);
+    prototypes[name] = prototype;
     for (const attribute of definition.attributes) defineAttribute(prototype, name, attribute);
     for (const operation of definition.operations) defineOperation(prototype, name, operation);
     Object.defineProperty(global, name, {value: constructor, writable: true, configurable: true});
@@ -127,15 +134,16 @@
 
   // --- navigator.ml ----------------------------------------------------------------------------------------------
 
+  const {navigator} = global;
   const ml = runtime.wrap('ML', {handle: 0, attributes: {}});
   for (const attribute of description.navigator) {
     const get = {
       get() {
-        if (this !== global.navigator) throw new TypeError('Illegal invocation: not a Navigator');
+        if (this !== navigator) throw new own.TypeError('Illegal invocation: not a Navigator');
         return ml;
       },
     }.get;
     Object.defineProperty(get, 'name', {value: `get ${attribute.name}`, configurable: true});
-    define(Object.getPrototypeOf(global.navigator), attribute.name, {get, set: undefined});
+    define(Object.getPrototypeOf(navigator), attribute.name, {get, set: undefined});
   }
 })

@@ -2,62 +2,103 @@
 (function (runtime) {
   'use strict';
 
-  const capabilities = new Map();
-  const collected = [];
+  const {own} = runtime;
+  const capabilities = new own.Map();
+  let collected = own.list();
 
   function makeError({name, message}) {
-    return name === 'TypeError' ? new TypeError(message) : new DOMException(message, name);
+    return runtime.ours(name === 'TypeError' ? new own.TypeError(message) : new runtime.DOMException(message, name));
   }
+
+  // Errors of this package's own making, whose stacks are to begin with the caller's frame: see runtime.entry.
+  const errors = new own.WeakSet();
+  runtime.ours = (error) => {
+    own.note(errors, error);
+    return error;
+  };
+
+  // Call what a script has called by `entry`, a function that it sees, and let errors of ours show none of its insides.
+  runtime.entered = (entry, self, values, body) => {
+    try {
+      return body(self, values);
+    } catch (error) {
+      if (own.noted(errors, error)) {
+        own.forget(errors, error);
+        runtime.cutStack(error, entry);
+      }
+      throw error;
+    }
+  };
 
   // Send a message; what the host settled meanwhile is settled before the answer is looked at.
   function ask(message, bytes = null) {
-    if (collected.length > 0) message.collected = collected.splice(0);
-    const [text, answerBytes] = runtime.send(JSON.stringify(message), bytes);
-    const answer = JSON.parse(text);
-    for (const settlement of answer.settled ?? []) settle(settlement, null);
-    if (answer.error) throw makeError(answer.error);
-    return {answer, bytes: answerBytes};
+    const given = {__proto__: null, ...message};
+    if (collected.length > 0) {
+      given.collected = collected;
+      collected = own.list();
+    }
+    const sent = runtime.send(own.json(given), bytes);
+    const answer = own.bare(own.parse(sent[0]));
+    if (answer.settled !== undefined) {
+      for (let index = 0; index < answer.settled.length; index += 1) settle(answer.settled[index], null);
+    }
+    if (answer.error !== undefined) throw makeError(answer.error);
+    return {__proto__: null, answer, bytes: sent[1]};
   }
 
   function capability(id, type) {
-    if (!capabilities.has(id)) capabilities.set(id, {...Promise.withResolvers(), settlement: null});
-    const entry = capabilities.get(id);
+    let entry = own.mapGet(capabilities, id);
+    if (entry === undefined) {
+      entry = {__proto__: null, settlement: null, bytes: null, type: undefined, target: null};
+      entry.promise = new own.Promise((resolve, reject) => {
+        entry.resolve = resolve;
+        entry.reject = reject;
+      });
+      own.mapSet(capabilities, id, entry);
+    }
     if (type !== undefined) {
       entry.type = type;
-      if (entry.settlement) finish(id, entry);
+      if (entry.settlement !== null) finish(id, entry);
     }
     return entry;
   }
 
   // A settlement may come inside the very call that hands out the promise, before its type is known.
   function settle(settlement, bytes) {
-    const entry = capability(settlement.promise);
-    Object.assign(entry, {settlement, bytes});
+    const entry = capability(own.bare(settlement).promise);
+    entry.settlement = settlement;
+    entry.bytes = bytes;
     if (entry.type !== undefined) finish(settlement.promise, entry);
   }
 
   function finish(id, entry) {
-    capabilities.delete(id);
+    own.mapDelete(capabilities, id);
     const {settlement, type, bytes, target, resolve, reject} = entry;
-    if (settlement.error) {
+    if (settlement.error !== undefined) {
       reject(makeError(settlement.error));
-    } else if (target) {
+    } else if (target !== null) {
       fill(target, bytes, resolve, reject);
     } else {
       resolve(runtime.fromHost(settlement.value, type, bytes));
     }
   }
 
-  // What was asked to be filled may have been detached or shrunk while the promise was pending.
+  // What was asked to be filled may have been detached while the promise was pending.
   function fill(target, bytes, resolve, reject) {
     const room = runtime.bytesOf(target);
-    if (room.byteLength < bytes.byteLength) {
-      reject(new TypeError('readTensor(): the output buffer was detached or resized while the read was pending'));
+    if (own.typedBytes(room) < own.bufferBytes(bytes)) {
+      reject(new own.TypeError('readTensor(): the output buffer was detached while the read was pending'));
       return;
     }
-    room.set(new Uint8Array(bytes));
+    own.typedSet(room, new own.Uint8Array(bytes));
     resolve(undefined);
   }
 
-  Object.assign(runtime, {ask, settle, capability, collected});
+  const registry = new own.FinalizationRegistry((handle) => { collected[collected.length] = handle; });
+
+  Object.assign(runtime, {
+    ask, settle, capability,
+    // Have the host let go of what a handle stands for when the object is gone.
+    keepFor: (object, handle) => own.register(registry, object, handle),
+  });
 })

@@ -6,77 +6,108 @@
 (function (runtime) {
   'use strict';
 
-  const {slots, description} = runtime;
-  const typedArrayTag = Object.getOwnPropertyDescriptor(
-      Object.getPrototypeOf(Uint8Array.prototype), Symbol.toStringTag).get;
+  const {own, slots} = runtime;
+  const description = own.bare(runtime.description);
 
   const isObject = (value) => (typeof value === 'object' && value !== null) || typeof value === 'function';
-  const isShared = (value) => typeof SharedArrayBuffer === 'function' && value instanceof SharedArrayBuffer;
-  const isBuffer = (value) => value instanceof ArrayBuffer || isShared(value);
-  const isBufferSource = (value) => isBuffer(value) || ArrayBuffer.isView(value);
+  const succeeds = (getter, value) => {
+    try {
+      return getter(value) !== undefined;
+    } catch {
+      return false;
+    }
+  };
+  // By what they are, not by their prototypes, which a script may change.
+  const isShared = (value) => isObject(value) && succeeds(own.sharedBytes, value);
+  const isPlainBuffer = (value) => isObject(value) && succeeds(own.bufferBytes, value);
+  const isBuffer = (value) => isPlainBuffer(value) || isShared(value);
+  const isBufferSource = (value) => own.isView(value) || isBuffer(value);
+
+  const MAX_SHOWN = 100;
 
   function shown(value) {
-    if (typeof value === 'string') return JSON.stringify(value);
-    if (typeof value === 'bigint') return `${value}n`;
-    if (typeof value === 'symbol') return value.toString();
-    if (Array.isArray(value)) return 'an array';
-    return isObject(value) ? `a ${value.constructor?.name ?? 'object'}` : String(value);
+    if (typeof value === 'string') {
+      return own.stringify(value.length > MAX_SHOWN ? `${own.slice(value, 0, MAX_SHOWN)}…` : value);
+    }
+    if (typeof value === 'bigint') return own.asIntN(256, value) === value ? `${value}n` : 'a BigInt of over 256 bits';
+    if (typeof value === 'symbol') return own.symbolText(value);
+    if (!isObject(value)) return `${value}`;
+    if (own.isArray(value)) return 'an array';
+    try {
+      return `a ${value.constructor.name}`;
+    } catch {
+      return 'an object';
+    }
   }
 
   const refuse = (where, value, allowed) => {
-    throw new TypeError(`${where} is ${shown(value)}; it must be ${allowed}`);
+    throw runtime.ours(new own.TypeError(`${where} is ${shown(value)}; it must be ${allowed}`));
   };
 
   // --- numbers ---------------------------------------------------------------------------------------------------
 
   const INTEGERS = {
-    'long': {bits: 32, signed: true},
-    'unsigned long': {bits: 32, signed: false},
-    'unsigned long long': {bits: 64, signed: false},
+    '__proto__': null,
+    'long': {bits: 32, signed: true, low: -(2 ** 31), high: 2 ** 31 - 1},
+    'unsigned long': {bits: 32, signed: false, low: 0, high: 2 ** 32 - 1},
+    'unsigned long long': {bits: 64, signed: false, low: 0, high: 2 ** 53 - 1},
   };
 
   function toInteger(value, type, where) {
-    const {bits, signed} = INTEGERS[type.kind];
+    const {bits, signed, low, high} = INTEGERS[type.kind];
     const number = toNumber(value, where);
     if (type.enforceRange) {
-      const low = signed ? -(2 ** (bits - 1)) : 0;
-      const high = Math.min(2 ** (signed ? bits - 1 : bits) - 1, Number.MAX_SAFE_INTEGER);
-      const whole = Math.trunc(number) + 0;
-      if (!Number.isFinite(number) || whole < low || whole > high) {
-        refuse(where, value, `an integer from ${low} to ${high}`);
-      }
+      const whole = own.trunc(number) + 0;
+      if (!own.isFinite(number) || whole < low || whole > high) refuse(where, value, `an integer from ${low} to ${high}`);
       return whole;
     }
     // Without [EnforceRange] an integer wraps.
-    if (!Number.isFinite(number)) return 0;
-    const whole = BigInt(Math.trunc(number));
-    return Number(signed ? BigInt.asIntN(bits, whole) : BigInt.asUintN(bits, whole));
+    if (!own.isFinite(number)) return 0;
+    const whole = own.BigInt(own.trunc(number));
+    return own.Number(signed ? own.asIntN(bits, whole) : own.asUintN(bits, whole));
   }
 
+  // What an object's own methods throw is the script's business; what JavaScript itself refuses is refused in our words.
   function toNumber(value, where) {
-    try {
-      return +value;
-    } catch (error) {
-      if (error instanceof TypeError) refuse(where, value, 'a number');
-      throw error;
+    if (typeof value === 'bigint' || typeof value === 'symbol') refuse(where, value, 'a number');
+    if (!isObject(value)) return +value;
+    return toNumber(toPrimitive(value, where), where);
+  }
+
+  function toPrimitive(value, where) {
+    const method = value[own.toPrimitive];
+    if (method !== undefined && method !== null) {
+      const primitive = own.apply(method, value, ['number']);
+      return isObject(primitive) ? refuse(where, value, 'a number') : primitive;
     }
+    for (const name in {__proto__: null, valueOf: 0, toString: 0}) {
+      const convert = value[name];
+      if (typeof convert !== 'function') continue;
+      const primitive = own.apply(convert, value, []);
+      if (!isObject(primitive)) return primitive;
+    }
+    return refuse(where, value, 'a number');
   }
 
   function toFinite(value, type, where) {
     let number = toNumber(value, where);
-    if (type.kind === 'float') number = Math.fround(number);
-    if (!Number.isFinite(number)) refuse(where, value, 'a finite number');
+    if (type.kind === 'float') number = own.fround(number);
+    if (!own.isFinite(number)) refuse(where, value, 'a finite number');
     return taggedNumber(number);
   }
 
   // JSON has no NaN, no infinities, and writes -0 as 0.
-  const taggedNumber = (number) =>
-      Number.isFinite(number) && !Object.is(number, -0) ? number : {number: Object.is(number, -0) ? '-0' : `${number}`};
+  const taggedNumber = (number) => own.isFinite(number) && !own.is(number, -0)
+      ? number : {__proto__: null, number: own.is(number, -0) ? '-0' : `${number}`};
+
+  // A number that is to be cast to a data type. Beyond these a cast gives the type's limit, or infinity, all the same.
+  const MOST = 2n ** 1024n;
+  const taggedBigInt = (value) =>
+      ({__proto__: null, bigint: `${value > MOST ? MOST : value < -MOST ? -MOST : value}`});
 
   function toNumeric(value, where) {
-    let numeric = value;
-    if (isObject(value)) numeric = value[Symbol.toPrimitive] ? value[Symbol.toPrimitive]('number') : value.valueOf();
-    return typeof numeric === 'bigint' ? {bigint: `${numeric}`} : taggedNumber(toNumber(numeric, where));
+    const numeric = isObject(value) ? toPrimitive(value, where) : value;
+    return typeof numeric === 'bigint' ? taggedBigInt(numeric) : taggedNumber(toNumber(numeric, where));
   }
 
   // --- strings, objects ------------------------------------------------------------------------------------------
@@ -89,109 +120,132 @@
   function toEnumeration(value, type, where) {
     const text = toText(value, where);
     const allowed = description.enums[type.name];
-    if (!allowed.includes(text)) refuse(where, text, `one of ${allowed.join(', ')}`);
+    if (!own.includes(allowed, text)) refuse(where, text, `one of ${own.join(allowed, ', ')}`);
     return text;
   }
 
   function toReference(value, type, where) {
-    const slot = slots.get(value);
+    const slot = own.weakGet(slots, value);
     if (slot === undefined || slot.interface !== type.name) refuse(where, value, `an ${type.name}`);
-    return {ref: slot.handle};
+    return {__proto__: null, ref: slot.handle};
   }
 
   function toBufferSource(value, type, where, extras) {
     if (!isBufferSource(value)) refuse(where, value, 'an ArrayBuffer or a view of one');
-    const view = isBuffer(value);
+    const view = own.isView(value);
+    const buffer = view ? bufferOf(value) : value;
+    if (isShared(buffer) ? own.isGrowable(buffer) : own.isResizable(buffer)) {
+      const what = `${view ? 'a view of ' : ''}a ${isShared(buffer) ? 'growable SharedArrayBuffer' : 'resizable ArrayBuffer'}`;
+      throw runtime.ours(new own.TypeError(`${where} is ${what}; it must be a buffer of fixed length, or a view of one`));
+    }
     extras.buffer = value;
-    return {buffer: {type: view ? 'ArrayBuffer' : viewType(value), byteLength: value.byteLength}};
+    const name = view ? own.typeOfView(value) ?? 'DataView' : 'ArrayBuffer';
+    return {__proto__: null, buffer: {__proto__: null, type: name, byteLength: byteLengthOf(value)}};
   }
 
-  const viewType = (view) => typedArrayTag.call(view) ?? 'DataView';
+  const isTyped = (view) => own.typeOfView(view) !== undefined;
+  const bufferOf = (view) => isTyped(view) ? own.typedBuffer(view) : own.dataBuffer(view);
+
+  function byteLengthOf(source) {
+    if (!own.isView(source)) return isShared(source) ? own.sharedBytes(source) : own.bufferBytes(source);
+    if (isTyped(source)) return own.typedBytes(source);
+    return own.isDetached(own.dataBuffer(source)) ? 0 : own.dataBytes(source);
+  }
 
   // The bytes of a buffer or view, without a copy; a detached one has none.
   function bytesOf(source) {
-    if (isBuffer(source)) return source.detached ? new Uint8Array(0) : new Uint8Array(source);
-    return source.byteLength === 0 ? new Uint8Array(0)
-                                   : new Uint8Array(source.buffer, source.byteOffset, source.byteLength);
+    if (byteLengthOf(source) === 0) return new own.Uint8Array(0);
+    if (!own.isView(source)) return new own.Uint8Array(source);
+    const offset = isTyped(source) ? own.typedOffset(source) : own.dataOffset(source);
+    return new own.Uint8Array(bufferOf(source), offset, byteLengthOf(source));
   }
 
   function toSequence(value, type, where, extras) {
-    const iterate = isObject(value) ? value[Symbol.iterator] : undefined;
+    const iterate = isObject(value) ? value[own.iterator] : undefined;
     if (iterate === undefined || iterate === null) refuse(where, value, 'a sequence');
-    const items = [];
-    for (const item of {[Symbol.iterator]: () => iterate.call(value)}) {
-      items.push(toHost(item, type.of, `${where}[${items.length}]`, extras));
+    const iterator = own.apply(iterate, value, []);
+    if (!isObject(iterator)) refuse(`what iterates over ${where}`, iterator, 'an object');
+    const {next} = iterator;
+    const items = own.list();
+    for (;;) {
+      const step = own.apply(next, iterator, []);
+      if (!isObject(step)) refuse(`what iterates over ${where}`, step, 'an object');
+      if (step.done) return items;
+      items[items.length] = toHost(step.value, type.of, `${where}[${items.length}]`, extras);
     }
-    return items;
   }
 
   function toRecord(value, type, where, extras) {
     if (!isObject(value)) refuse(where, value, 'an object');
-    const pairs = new Map();
-    for (const key of Reflect.ownKeys(value)) {
-      if (!Object.getOwnPropertyDescriptor(value, key)?.enumerable) continue;
-      const name = toHost(key, type.key, `a name in ${where}`, extras);
-      pairs.set(name, toHost(value[key], type.of, `${where}[${JSON.stringify(name)}]`, extras));
+    const found = new own.Map();
+    const keys = own.ownKeys(value);
+    for (let index = 0; index < keys.length; index += 1) {
+      if (!own.descriptor(value, keys[index])?.enumerable) continue;
+      const name = toHost(keys[index], type.key, `a name in ${where}`, extras);
+      own.mapSet(found, name, toHost(value[keys[index]], type.of, `${where}[${own.stringify(name)}]`, extras));
     }
-    return {record: [...pairs]};
+    const record = own.list();
+    own.mapForEach(found, (item, name) => { record[record.length] = [name, item]; });
+    return {__proto__: null, record};
   }
 
   // In the order of Web IDL: inherited members first, then by name.
-  const membersByDictionary = new Map();
-  function dictionaryMembers(name) {
-    if (!membersByDictionary.has(name)) membersByDictionary.set(name, collectMembers(name));
-    return membersByDictionary.get(name);
-  }
-  function collectMembers(name) {
+  const membersByDictionary = {__proto__: null};
+  for (const name of own.keys(description.dictionaries)) {
     const chain = [];
     for (let dictionary = description.dictionaries[name]; dictionary;
          dictionary = description.dictionaries[dictionary.parent]) {
       chain.unshift([...dictionary.members].sort((a, b) => (a.name < b.name ? -1 : 1)));
     }
-    return chain.flat();
+    membersByDictionary[name] = chain.flat();
   }
 
   function toDictionary(value, type, where, extras) {
     if (value !== undefined && value !== null && !isObject(value)) refuse(where, value, 'an object');
-    const dictionary = {};
-    for (const member of dictionaryMembers(type.name)) {
+    const dictionary = {__proto__: null};
+    const members = membersByDictionary[type.name];
+    for (let index = 0; index < members.length; index += 1) {
+      const member = members[index];
       const given = value === undefined || value === null ? undefined : value[member.name];
       if (given !== undefined) {
         dictionary[member.name] = toHost(given, member.type, `${where}.${member.name}`, extras);
       } else if (member.required) {
-        throw new TypeError(`${where}.${member.name} is missing`);
+        throw runtime.ours(new own.TypeError(`${where}.${member.name} is missing`));
       } else if ('default' in member) {
         dictionary[member.name] = member.default;
       }
     }
-    return {dictionary};
+    return {__proto__: null, dictionary};
   }
 
   // --- unions ----------------------------------------------------------------------------------------------------
 
-  const isNumeric = (type) => type.kind in INTEGERS || /double$|^float$/.test(type.kind);
+  const FLOATS = {'__proto__': null, 'float': true, 'double': true, 'unrestricted double': true};
+  const isNumeric = (type) => type.kind in INTEGERS || type.kind in FLOATS;
 
   function toUnion(value, type, where, extras) {
-    const find = (test) => type.of.find(test);
+    const find = (test) => own.find(type.of, test);
     const sequence = find((member) => member.kind === 'sequence');
-    if (sequence && isObject(value) && value[Symbol.iterator]) return toHost(value, sequence, where, extras);
-    const [bigint, numeric] = [find((member) => member.kind === 'bigint'), find(isNumeric)];
+    if (sequence && isObject(value) && value[own.iterator]) return toHost(value, sequence, where, extras);
+    const bigint = find((member) => member.kind === 'bigint');
+    const numeric = find(isNumeric);
     if (bigint && numeric) return toNumeric(value, where);
     const rest = numeric ?? find((member) => member !== sequence);
     return toHost(value, rest, where, extras);
   }
 
   const CONVERSIONS = {
-    'boolean': (value) => Boolean(value),
+    '__proto__': null,
+    'boolean': (value) => !!value,
     'long': toInteger,
     'unsigned long': toInteger,
     'unsigned long long': toInteger,
     'float': toFinite,
     'double': toFinite,
     'unrestricted double': (value, type, where) => taggedNumber(toNumber(value, where)),
-    'bigint': (value, type, where) => ({bigint: `${BigInt(value)}`}),
+    'bigint': (value) => taggedBigInt(own.BigInt(value)),
     'DOMString': (value, type, where) => toText(value, where),
-    'USVString': (value, type, where) => toText(value, where).toWellFormed(),
+    'USVString': (value, type, where) => own.toWellFormed(toText(value, where)),
     'enum': toEnumeration,
     'interface': toReference,
     'bufferSource': toBufferSource,
@@ -209,50 +263,66 @@
   // --- overloads -------------------------------------------------------------------------------------------------
 
   const required = (overload) => overload.arguments.filter((argument) => !argument.optional).length;
+  const PLAIN_OBJECTS = ['interface', 'bufferSource', 'dictionary', 'sequence'];
+
+  // What of overload resolution does not hang on values: for each number of arguments the overloads that take it, and
+  // the first argument by which they are told apart.
+  function prepare(overloads) {
+    const most = own.max(...overloads.map((overload) => overload.arguments.length));
+    const byCount = [];
+    for (let count = 0; count <= most; count += 1) {
+      const fitting = overloads.filter(
+          (overload) => required(overload) <= count && count <= overload.arguments.length);
+      const differs = (index) => new Set(fitting.map(({arguments: all}) => own.json(all[index].type))).size > 1;
+      byCount.push({__proto__: null, fitting, index: [...Array(count).keys()].find(differs)});
+    }
+    return {__proto__: null, byCount, least: own.min(...overloads.map(required))};
+  }
 
   function accepts(type, value) {
-    if (type.kind === 'interface') return slots.get(value)?.interface === type.name;
+    if (type.kind === 'interface') return own.weakGet(slots, value)?.interface === type.name;
     if (type.kind === 'bufferSource') return isBufferSource(value);
     if (type.kind === 'dictionary') return value === null || value === undefined || isObject(value);
-    if (type.kind === 'sequence') return isObject(value) && value[Symbol.iterator] !== undefined;
+    if (type.kind === 'sequence') return isObject(value) && value[own.iterator] !== undefined;
     return false;
   }
 
   // Web IDL's overload resolution, for the kinds of types that the API's overloads are told apart by.
-  function resolve(overloads, values, where) {
-    const count = Math.min(values.length, Math.max(...overloads.map((overload) => overload.arguments.length)));
-    const fitting = overloads.filter(
-        (overload) => required(overload) <= count && count <= overload.arguments.length);
+  function resolve({byCount, least}, values, where) {
+    const {fitting, index} = byCount[own.min(values.length, byCount.length - 1)];
     if (fitting.length === 0) {
-      const least = Math.min(...overloads.map(required));
-      throw new TypeError(`${where} got ${values.length} arguments; it needs ${count < least ? `${least}` : 'others'}`);
+      const needed = values.length < least ? `${least}` : 'others';
+      throw runtime.ours(new own.TypeError(`${where} got ${values.length} arguments; it needs ${needed}`));
     }
     if (fitting.length === 1) return fitting[0];
-    const differs = (index) => new Set(fitting.map(({arguments: all}) => JSON.stringify(all[index].type))).size > 1;
-    const index = [...Array(count).keys()].find(differs);
     const typeOf = (overload) => overload.arguments[index].type;
-    const others = (type) => !['interface', 'bufferSource', 'dictionary', 'sequence'].includes(type.kind);
-    const chosen = fitting.find((overload) => typeOf(overload).kind === 'interface' &&
-                                              accepts(typeOf(overload), values[index])) ??
-        fitting.find((overload) => accepts(typeOf(overload), values[index])) ??
-        fitting.find((overload) => others(typeOf(overload)));
-    if (chosen === undefined) refuse(`${where}: argument ${index + 1}`, values[index], 'one of the overloads\' types');
+    const value = values[index];
+    const chosen =
+        own.find(fitting, (one) => typeOf(one).kind === 'interface' && accepts(typeOf(one), value)) ??
+        own.find(fitting, (one) => accepts(typeOf(one), value)) ??
+        own.find(fitting, (one) => !own.includes(PLAIN_OBJECTS, typeOf(one).kind));
+    if (chosen === undefined) refuse(`${where}: argument ${index + 1}`, value, 'one of the overloads\' types');
     return chosen;
   }
 
-  // Convert the arguments of a call.
-  function convertArguments(overloads, values, where) {
-    const overload = resolve(overloads, values, where);
-    const extras = {buffer: null};
-    const converted = overload.arguments.map((argument, index) => {
-      const value = values[index];
-      if (value === undefined && argument.optional) {
-        if (!('default' in argument)) return null;
-        if (argument.type.kind !== 'dictionary') return argument.default;
+  // Convert the arguments of a call; `prepared` is what prepare() made of the overloads.
+  function convertArguments(prepared, values, where) {
+    const overload = resolve(prepared, values, where);
+    const extras = {__proto__: null, buffer: null};
+    const converted = own.list();
+    for (let index = 0; index < overload.arguments.length; index += 1) {
+      const argument = overload.arguments[index];
+      const value = index < values.length ? values[index] : undefined;
+      const absent = value === undefined && argument.optional;
+      if (absent && !('default' in argument)) {
+        converted[index] = null;
+      } else if (absent && argument.type.kind !== 'dictionary') {
+        converted[index] = argument.default;
+      } else {
+        converted[index] = toHost(value, argument.type, `${where}: ${argument.name}`, extras);
       }
-      return toHost(value, argument.type, `${where}: ${argument.name}`, extras);
-    });
-    return {overload, converted, buffer: extras.buffer};
+    }
+    return {__proto__: null, overload, converted, buffer: extras.buffer};
   }
 
   // --- from the host ---------------------------------------------------------------------------------------------
@@ -260,8 +330,14 @@
   // A dictionary as a fresh object: members in the order of Web IDL, those that the host left out absent.
   function dictionaryFromHost(value, name) {
     const object = {};
-    for (const member of dictionaryMembers(name)) {
-      if (value[member.name] !== undefined) object[member.name] = fromHost(value[member.name], member.type);
+    const members = membersByDictionary[name];
+    for (let index = 0; index < members.length; index += 1) {
+      const member = members[index];
+      if (value[member.name] === undefined) continue;
+      own.define(object, member.name, {
+        __proto__: null, value: fromHost(value[member.name], member.type),
+        writable: true, enumerable: true, configurable: true,
+      });
     }
     return object;
   }
@@ -272,14 +348,14 @@
       case 'ArrayBuffer': return bytes;
       case 'interface': return runtime.wrap(type.name, value);
       case 'dictionary': return dictionaryFromHost(value, type.name);
-      case 'sequence': return value.map((item) => fromHost(item, type.of));
-      case 'frozenArray': return Object.freeze(value.map((item) => fromHost(item, type.of)));
+      case 'sequence': return own.map(value, (item) => fromHost(item, type.of));
+      case 'frozenArray': return own.freeze(own.map(value, (item) => fromHost(item, type.of)));
       default: return value;
     }
   }
 
   // A function's length; overloads that only a compatibility mode adds do not count.
-  const lengthOf = (overloads) => Math.min(...overloads.filter((overload) => !overload.added).map(required));
+  const lengthOf = (overloads) => own.min(...overloads.filter((overload) => !overload.added).map(required));
 
-  Object.assign(runtime, {bytesOf, convertArguments, fromHost, lengthOf});
+  Object.assign(runtime, {bytesOf, isBufferSource, convertArguments, prepare, fromHost, lengthOf});
 })

@@ -60,7 +60,8 @@ function toRealm(payload) {
 }
 
 function ask(text, bytes) {
-  write('C', text, bytes === null ? null : Buffer.from(bufferOf.call(bytes), offsetOf.call(bytes), lengthOf.call(bytes)));
+  const own = bytes === null ? null : new Uint8Array(bufferOf.call(bytes), offsetOf.call(bytes), lengthOf.call(bytes));
+  write('C', text, own);
   return read();
 }
 

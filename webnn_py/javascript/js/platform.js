@@ -1,17 +1,20 @@
-// What a script finds in a browser besides the language and the API: a global scope with events, timers, console,
-// DOMException, fetch of local files, a few Web classes. Everything outside goes through runtime.ask().
+// What a script finds besides the language and the API: a global scope with events, errors that nobody caught, timers,
+// microtasks. Everything outside goes through runtime.ask(). More of it: console.js, web.js, url.js.
 (function (runtime) {
   'use strict';
 
+  const {own, slots} = runtime;
   const global = globalThis;
+  const {assign} = Object;
   const install = (name, value) =>
       Object.defineProperty(global, name, {value, writable: true, configurable: true, enumerable: false});
 
   // --- DOMException ----------------------------------------------------------------------------------------------
 
   const CODES = {
+    __proto__: null,
     NotSupportedError: 9, InvalidStateError: 11, SyntaxError: 12, InvalidModificationError: 13, SecurityError: 18,
-    AbortError: 20, TimeoutError: 23, DataCloneError: 25,
+    AbortError: 20, QuotaExceededError: 22, TimeoutError: 23, DataCloneError: 25,
   };
 
   class DOMException {
@@ -20,13 +23,16 @@
     constructor(message = '', name = 'Error') {
       this.#name = `${name}`;
       this.#message = `${message}`;
-      Object.defineProperty(this, 'stack', {
-        value: new Error(this.#message).stack, writable: true, configurable: true});
+      own.define(this, 'stack', {
+        __proto__: null, value: new own.Error(this.#message).stack, writable: true, configurable: true});
     }
     get name() { return this.#name; }
     get message() { return this.#message; }
     get code() { return CODES[this.#name] ?? 0; }
+    static words(value) { return #name in value ? `${value.#name}: ${value.#message}` : undefined; }
   }
+  const wordsOf = DOMException.words;
+  delete DOMException.words;
   Object.setPrototypeOf(DOMException.prototype, Error.prototype);
   Object.defineProperty(DOMException.prototype, Symbol.toStringTag, {value: 'DOMException', configurable: true});
   for (const name of ['name', 'message', 'code']) {
@@ -34,187 +40,196 @@
   }
   install('DOMException', DOMException);
 
-  // --- events of the global scope --------------------------------------------------------------------------------
+  const errorPrototype = own.Error.prototype;
+  const isError = (value) => typeof value === 'object' && value !== null && own.inherits(errorPrototype, value);
+  function textOf(error) {
+    try {
+      if (!isError(error)) return own.String(error);
+      return wordsOf(error) ?? `${error.name}: ${error.message}`;
+    } catch {
+      return 'an exception that cannot be shown';
+    }
+  }
+
+  // --- stacks: a caller's frames, and none of this package's or of what runs it ----------------------------------
+
+  const isInside = (line) => own.includes(own.map(['webnn_py:', 'node:', '[eval'],
+                                                  (mark) => own.indexOf(line, mark) >= 0), true);
+  const isNative = (line) => own.indexOf(line, '(native)') >= 0;
+
+  function trimmed(stack) {
+    const lines = own.list();
+    for (let at = 0; at < stack.length;) {
+      const end = own.indexOf(stack, '\n', at);
+      lines[lines.length] = own.slice(stack, at, end < 0 ? stack.length : end);
+      at = end < 0 ? stack.length : end + 1;
+    }
+    let text = '';
+    for (let index = 0; index < lines.length; index += 1) {
+      const line = lines[index];
+      const next = index + 1 < lines.length ? lines[index + 1] : '';
+      if (line === '' || isInside(line) || (isNative(line) && isInside(next))) continue;
+      text += `${text === '' ? '' : '\n'}${line}`;
+    }
+    return text;
+  }
+
+  const defineStack = (error, stack) => own.define(error, 'stack', {
+    __proto__: null, value: stack, writable: true, configurable: true});
+
+  runtime.cutStack = function (error, entry) {
+    own.captureStackTrace(error, entry);
+    if (typeof error.stack === 'string') defineStack(error, trimmed(error.stack));
+  };
+
+  // V8's stacks begin with the message, others do not.
+  function withStack(message, error) {
+    let stack;
+    try {
+      stack = error?.stack;
+    } catch {
+      stack = undefined;
+    }
+    if (typeof stack !== 'string' || stack === '') return message;
+    const cut = trimmed(stack);
+    return own.startsWith(cut, message) ? cut : `${message}\n${cut}`;
+  }
+
+  // --- events ----------------------------------------------------------------------------------------------------
 
   class Event {
     constructor(type, properties = {}) {
-      Object.assign(this, {type: `${type}`, defaultPrevented: false, ...properties});
+      assign(this, {type: `${type}`, defaultPrevented: false, target: null, ...properties});
     }
     preventDefault() { this.defaultPrevented = true; }
   }
+  // What is dispatched here, whatever a script has made of the class.
+  const event = (type, properties) => ({
+    __proto__: Event.prototype, type, defaultPrevented: false, target: null, ...properties});
+
   class EventTarget {
-    #listeners = new Map();
-    addEventListener(type, listener) {
-      const listeners = this.#listeners.get(type) ?? [];
-      if (!listeners.includes(listener)) this.#listeners.set(type, [...listeners, listener]);
+    #listeners = own.list();
+    addEventListener(type, listener, options = undefined) {
+      const known = this.#listeners;
+      for (let index = 0; index < known.length; index += 1) {
+        if (known[index].type === type && known[index].listener === listener) return;
+      }
+      const once = typeof options === 'object' && options !== null && !!options.once;
+      known[known.length] = {__proto__: null, type: `${type}`, listener, once};
     }
     removeEventListener(type, listener) {
-      this.#listeners.set(type, (this.#listeners.get(type) ?? []).filter((other) => other !== listener));
+      const kept = own.list();
+      for (let index = 0; index < this.#listeners.length; index += 1) {
+        const one = this.#listeners[index];
+        if (one.type !== type || one.listener !== listener) kept[kept.length] = one;
+      }
+      this.#listeners = kept;
     }
     dispatchEvent(event) {
-      event.target ??= this;
-      for (const listener of this.#listeners.get(event.type) ?? []) {
-        if (typeof listener === 'function') listener.call(global, event);
-        else listener.handleEvent(event);
+      const target = this === events ? global : this;
+      event.target ??= target;
+      const called = this.#listeners;
+      const count = called.length;
+      for (let index = 0; index < count; index += 1) {
+        const {type, listener, once} = called[index];
+        if (type !== event.type) continue;
+        if (once) removeListener(this, type, listener);
+        guarded(() => {
+          if (typeof listener === 'function') own.apply(listener, target, [event]);
+          else listener.handleEvent(event);
+        }, []);
       }
+      const handler = target === global ? undefined : target[`on${event.type}`];
+      if (typeof handler === 'function') guarded(() => own.apply(handler, target, [event]), []);
       return !event.defaultPrevented;
     }
   }
+  const [dispatch, addListener, removeListener] = ['dispatchEvent', 'addEventListener', 'removeEventListener']
+      .map((name) => Function.prototype.call.bind(EventTarget.prototype[name]));
   install('Event', Event);
   install('EventTarget', EventTarget);
   const events = new EventTarget();
-  for (const name of ['addEventListener', 'removeEventListener', 'dispatchEvent']) {
-    install(name, (...values) => events[name](...values));
-  }
-
-  const textOf = (error) =>
-      error instanceof Error || error instanceof DOMException ? `${error.name}: ${error.message}` : String(error);
-
-  // V8's stacks begin with the message, others do not.
-  function withStack(message, stack) {
-    if (!stack) return message;
-    return stack.startsWith(message) ? stack : `${message}\n${stack}`;
-  }
+  install('addEventListener', (type, listener, options) => addListener(events, type, listener, options));
+  install('removeEventListener', (type, listener) => removeListener(events, type, listener));
+  install('dispatchEvent', (given) => dispatch(events, given));
 
   // An exception that nothing caught: an "error" event, and word to the host.
+  let reporting = false;
   runtime.reportError = function (error) {
     const message = textOf(error);
-    const unhandled = events.dispatchEvent(new Event('error', {message: `Uncaught ${message}`, error, filename: '',
-                                                               lineno: 0, colno: 0}));
-    if (unhandled) runtime.ask({log: 'uncaught', text: withStack(message, error?.stack)});
+    let unhandled = true;
+    if (!reporting) {
+      reporting = true;  // what a listener of the event throws is told, and not to listeners
+      unhandled = dispatch(events, event('error', {
+        message: `Uncaught ${message}`, error, filename: '', lineno: 0, colno: 0}));
+      reporting = false;
+    }
+    if (unhandled) runtime.ask({log: 'uncaught', text: withStack(message, error)});
   };
-  install('reportError', runtime.reportError);
+  install('reportError', (error) => runtime.reportError(error));
   runtime.reportText = ({message, stack}) => {
-    const [, name, text] = /^(\w+): ([^]*)$/.exec(message) ?? [message, 'Error', message];
-    runtime.reportError(Object.assign(new Error(text), {name, stack}));
+    const at = own.indexOf(message, ': ');
+    const error = new own.Error(at < 0 ? message : own.slice(message, at + 2));
+    if (at >= 0) own.define(error, 'name', {__proto__: null, value: own.slice(message, 0, at), writable: true});
+    defineStack(error, stack);
+    runtime.reportError(error);
   };
 
   runtime.reportRejection = function (reason, promise) {
-    if (events.dispatchEvent(new Event('unhandledrejection', {reason, promise}))) {
-      runtime.ask({log: 'unhandled', text: textOf(reason)});
+    if (dispatch(events, event('unhandledrejection', {reason, promise}))) {
+      runtime.ask({log: 'unhandled', text: withStack(textOf(reason), reason)});
     }
   };
 
-  const guarded = (callback, values) => {
+  function guarded(callback, values) {
     try {
-      callback.apply(global, values);
+      return own.apply(callback, global, values);
     } catch (error) {
-      runtime.reportError(error);
+      return void runtime.reportError(error);
     }
-  };
+  }
 
   // --- timers and microtasks -------------------------------------------------------------------------------------
 
-  const timers = new Map();
+  const timers = new own.Map();
   let lastTimer = 0;
 
   function startTimer(id, delay) {
-    runtime.ask({timer: id, delay: Math.max(0, Number(delay) || 0)});
+    runtime.ask({timer: id, delay: own.max(0, delay | 0)});
   }
   function setTimer(callback, delay, repeat, values) {
     const id = ++lastTimer;
-    const run = typeof callback === 'function' ? callback : () => (0, eval)(`${callback}`);
-    timers.set(id, {run, values, delay, repeat});
+    const text = typeof callback === 'function' ? '' : `${callback}`;
+    const run = typeof callback === 'function' ? callback : () => (0, eval)(text);
+    own.mapSet(timers, id, {__proto__: null, run, values, delay, repeat});
     startTimer(id, delay);
     return id;
   }
   function clearTimer(id) {
-    if (timers.delete(id)) runtime.ask({cancel: id});
+    if (own.mapDelete(timers, id)) runtime.ask({cancel: id});
   }
   install('setTimeout', (callback, delay = 0, ...values) => setTimer(callback, delay, false, values));
   install('setInterval', (callback, delay = 0, ...values) => setTimer(callback, delay, true, values));
   install('clearTimeout', clearTimer);
   install('clearInterval', clearTimer);
   runtime.fire = function ({timer: id}) {
-    const timer = timers.get(id);
+    const timer = own.mapGet(timers, id);
     if (timer === undefined) return;
-    if (!timer.repeat) timers.delete(id);
+    if (!timer.repeat) own.mapDelete(timers, id);
     guarded(timer.run, timer.values);
-    if (timers.has(id)) startTimer(id, timer.delay);
+    if (own.mapHas(timers, id)) startTimer(id, timer.delay);
   };
+  // A browser draws 60 times a second; here each frame is a task.
+  install('requestAnimationFrame', (callback) => setTimer(() => callback(now()), 1000 / 60, false, []));
+  install('cancelAnimationFrame', clearTimer);
   install('queueMicrotask', (callback) => {
-    Promise.resolve().then(() => guarded(callback, []));
-  });
-
-  // --- console ---------------------------------------------------------------------------------------------------
-
-  const isTyped = (value) => ArrayBuffer.isView(value) && !(value instanceof DataView);
-  function inspected(value, depth = 0) {
-    if (typeof value === 'string') return depth === 0 ? value : JSON.stringify(value);
-    if (typeof value === 'bigint') return `${value}n`;
-    if (value instanceof Error || value instanceof DOMException) return textOf(value);
-    if (typeof value === 'function') return `[function ${value.name}]`;
-    if (typeof value !== 'object' || value === null) return Object.is(value, -0) ? '-0' : String(value);
-    if (value instanceof ArrayBuffer) return `ArrayBuffer(${value.byteLength})`;
-    if (Array.isArray(value) || isTyped(value)) {
-      const items = Array.from(value.slice(0, 100), (item) => inspected(item, depth + 1));
-      if (value.length > 100) items.push(`… ${value.length - 100} more`);
-      return `${isTyped(value) ? `${value.constructor.name}(${value.length}) ` : ''}[${items.join(', ')}]`;
-    }
-    const tag = value[Symbol.toStringTag] ?? value.constructor?.name;
-    const name = tag === undefined || tag === 'Object' ? '' : `${tag} `;
-    if (depth > 3) return `${name}{…}`;
-    const pairs = Object.entries(value).map(([key, item]) => `${key}: ${inspected(item, depth + 1)}`);
-    return `${name}{${pairs.join(', ')}}`;
-  }
-  const log = (level) => (...values) => {
-    runtime.ask({log: level, text: values.map((value) => inspected(value)).join(' ')});
-  };
-  install('console', {log: log('log'), info: log('info'), warn: log('warn'), error: log('error'), debug: log('debug')});
-
-  // --- a few Web classes -----------------------------------------------------------------------------------------
-
-  class URLSearchParams {
-    #pairs = [];
-    constructor(text = '') {
-      const words = (part) => decodeURIComponent(part.replaceAll('+', ' '));
-      for (const pair of `${text}`.replace(/^\?/, '').split('&').filter(Boolean)) {
-        const at = pair.indexOf('=');
-        this.#pairs.push(at < 0 ? [words(pair), ''] : [words(pair.slice(0, at)), words(pair.slice(at + 1))]);
-      }
-    }
-    get(name) { return this.#pairs.find(([key]) => key === name)?.[1] ?? null; }
-    getAll(name) { return this.#pairs.filter(([key]) => key === name).map(([, value]) => value); }
-    has(name) { return this.#pairs.some(([key]) => key === name); }
-    [Symbol.iterator]() { return this.#pairs[Symbol.iterator](); }
-  }
-  install('URLSearchParams', URLSearchParams);
-
-  class TextEncoder {
-    get encoding() { return 'utf-8'; }
-    encode(text = '') {
-      return Uint8Array.from(unescape(encodeURIComponent(`${text}`.toWellFormed())), (character) => character.charCodeAt(0));
-    }
-  }
-  class TextDecoder {
-    get encoding() { return 'utf-8'; }
-    decode(source = new Uint8Array(0)) {
-      return runtime.ask({decode: true}, runtime.bytesOf(source)).answer.value;
-    }
-  }
-  install('TextEncoder', TextEncoder);
-  install('TextDecoder', TextDecoder);
-
-  class Response {
-    #bytes;
-    constructor(url, status, bytes) {
-      Object.assign(this, {url, status, ok: status === 200, statusText: status === 200 ? 'OK' : 'Not Found'});
-      this.#bytes = bytes;
-    }
-    async arrayBuffer() { return this.#bytes; }
-    async bytes() { return new Uint8Array(this.#bytes); }
-    async text() { return new TextDecoder().decode(this.#bytes); }
-    async json() { return JSON.parse(await this.text()); }
-  }
-  install('Response', Response);
-  install('fetch', async (resource) => {
-    const url = `${resource?.url ?? resource}`;
-    const {answer, bytes} = runtime.ask({fetch: url});
-    return new Response(url, answer.value, bytes);
+    if (typeof callback !== 'function') throw new own.TypeError('queueMicrotask(): callback is not a function');
+    own.later(() => guarded(callback, []));
   });
 
   const started = runtime.ask({clock: true}).answer.value;
-  install('performance', {now: () => runtime.ask({clock: true}).answer.value - started, timeOrigin: started});
+  const now = () => runtime.ask({clock: true}).answer.value - started;
+  install('performance', {now, timeOrigin: started});
 
   // --- the scope -------------------------------------------------------------------------------------------------
 
@@ -225,8 +240,11 @@
   Object.defineProperty(global, 'navigator', {get: () => navigator, configurable: true, enumerable: true});
   install('self', global);
   install('window', global);
-  runtime.openProgram = function ({href}) {
-    install('location', Object.freeze({href, toString: () => href}));
-  };
   install('isSecureContext', true);
+
+  Object.assign(runtime, {
+    DOMException, Event, EventTarget, install, textOf, isError, guarded, now, setTimer, trimmed,
+    isPlatformObject: (value) => own.weakGet(slots, value) !== undefined,
+    dispatch: (target, type, properties) => dispatch(target, event(type, properties)),
+  });
 })
