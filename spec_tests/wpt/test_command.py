@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from spec_tests.support.scripts import FILES
+from spec_tests.support.scripts import FILES, both_engines
 from webnn_py import cli
 from webnn_py.javascript import commands, expectations
 
@@ -33,6 +33,14 @@ def test_unexpected_failures_are_told_and_end_with_status_1():
     assert "UNEXPECTED FAILURE  broken/fails.any.js  fails" in run.stdout
     assert "one and two" in run.stdout
     assert "UNEXPECTED FAILURE  broken/throws_at_load.any.js  (harness)" in run.stdout
+
+
+@both_engines
+def test_the_last_line_counts_what_never_ran(engine):
+    files = ["broken/never_settles.any.js", "broken/throws_at_load.any.js", "scope.window.js"]
+    run = webnn_py("wpt", FILES, *files, "--engine", engine)
+    assert run.returncode == 1
+    assert run.stdout.endswith("; 1 sub-tests never ran, 2 files did not complete\n")
 
 
 def test_unexpected_passes_are_told_as_loudly(tmp_path):

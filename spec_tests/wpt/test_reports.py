@@ -37,6 +37,8 @@ def test_json_has_every_sub_test_with_status_and_message(run):
         "files_not_ok": 1,
         "subtests": 3,
         "passed": 1,
+        "never_ran": 0,
+        "files_incomplete": 1,
         "expected_failures": 1,
         "unexpected_failures": 2,
         "unexpected_passes": 0,

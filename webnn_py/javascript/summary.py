@@ -41,6 +41,14 @@ class Run:
         """How many sub-tests passed."""
         return sum(test.status == "PASS" for result in self.files for test in result.subtests)
 
+    def never_ran(self) -> int:
+        """How many sub-tests are known but never ran; what a file that crashed would have had, nobody knows."""
+        return sum(test.status == "NOTRUN" for result in self.files for test in result.subtests)
+
+    def incomplete(self) -> int:
+        """How many files did not come to their end, so that some of their sub-tests may be unknown."""
+        return sum(result.harness != "OK" for result in self.files)
+
     def unexpected(self) -> list[Judged]:
         """What nobody expected: failures, and passes as loudly."""
         return [one for one in self.every() if one.verdict.startswith("unexpected")]
@@ -58,6 +66,8 @@ class Run:
             "files_not_ok": sum(one.name == HARNESS for one in self.every()),
             "subtests": self.subtests(),
             "passed": self.passed(),
+            "never_ran": self.never_ran(),
+            "files_incomplete": self.incomplete(),
             "expected_failures": counts["expected failure"],
             "unexpected_failures": counts["unexpected failure"],
             "unexpected_passes": counts["unexpected pass"],
@@ -71,5 +81,6 @@ def line(run: Run) -> str:
     return (
         f"{totals['passed']:,} of {totals['subtests']:,} sub-tests passed in {totals['files']} files, "
         f"{totals['seconds']:.1f} s; {totals['expected_failures']} expected failures, "
-        f"{totals['unexpected_failures']} unexpected failures, {totals['unexpected_passes']} unexpected passes"
+        f"{totals['unexpected_failures']} unexpected failures, {totals['unexpected_passes']} unexpected passes; "
+        f"{totals['never_ran']} sub-tests never ran, {totals['files_incomplete']} files did not complete"
     )

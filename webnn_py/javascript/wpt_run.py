@@ -47,7 +47,7 @@ class WindowWorld:
     def __init__(self, settings: Settings, test: TestFile) -> None:
         self._settings = settings
         self._test = test
-        self._begun: dict[str, SubTest] = {}
+        self._open: dict[int, SubTest] = {}
         self._counts: dict[str, int] = {}
         self.result = FileResult(test.id, "ERROR", "the file ended without a result")
         self.complete = trio.Event()
@@ -82,10 +82,10 @@ class WindowWorld:
     def serve(self, message: dict[str, Any]) -> None:
         """Take the results that ``js/wpt.js`` sends."""
         match message:
-            case {"begun": name}:
-                self._begun.setdefault(name, SubTest(name, "NOTRUN"))
-            case {"ended": name, "status": status, "message": text}:
-                self._begun.pop(name, None)
+            case {"known": index, "name": name, "started": started}:
+                self._open[index] = SubTest(name, "TIMEOUT" if started else "NOTRUN")
+            case {"ended": index, "name": name, "status": status, "message": text}:
+                self._open.pop(index, None)
                 self.result.subtests.append(SubTest(self._unique(name), status, text))
             case {"harness": status, "message": text}:
                 self.result.harness, self.result.message = status, text
@@ -98,11 +98,12 @@ class WindowWorld:
         return name if count == 1 else f"{name} #{count}"
 
     def end(self, status: HarnessStatus, message: str) -> None:
-        """The file did not complete by itself: what had begun has timed out."""
+        """The file did not complete by itself: what had begun has timed out, and what had not never ran."""
         self.result.harness, self.result.message = status, message
-        for test in self._begun.values():
-            self.result.subtests.append(attrs.evolve(test, status="TIMEOUT", message=message))
-        self._begun.clear()
+        for test in self._open.values():
+            name = self._unique(test.name)
+            self.result.subtests.append(attrs.evolve(test, name=name, message=message))
+        self._open.clear()
 
 
 async def run_file(settings: Settings, test: TestFile) -> FileResult:

@@ -19,9 +19,10 @@
 
   runtime.watchTests = function () {
     const statuses = ['PASS', 'FAIL', 'TIMEOUT', 'NOTRUN', 'PRECONDITION_FAILED'];
-    global.add_test_state_callback((test) => runtime.ask({begun: test.name}));
+    // A test is told of when it is made, and again when it starts.
+    global.add_test_state_callback((test) => runtime.ask({known: test.index, name: test.name, started: test.phase > 0}));
     global.add_result_callback((test) => runtime.ask({
-      ended: test.name, status: statuses[test.status], message: test.message ?? null}));
+      ended: test.index, name: test.name, status: statuses[test.status], message: test.message ?? null}));
     global.add_completion_callback((tests, harness) => runtime.ask({
       harness: ['OK', 'ERROR', 'TIMEOUT', 'PRECONDITION_FAILED'][harness.status],
       message: harness.message ?? null,

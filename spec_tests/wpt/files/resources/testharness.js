@@ -25,11 +25,17 @@
     for (const callback of callbacks.complete) callback(tests, {status, message});
   }
 
-  function begin(name) {
-    const test = {name, status: null, message: null, cleanups: [], add_cleanup(step) { this.cleanups.push(step); }};
-    tests.push(test);
+  function make(name) {
+    const test = {name, phase: 0, status: null, message: null, cleanups: [],
+                  add_cleanup(step) { this.cleanups.push(step); }};
+    test.index = tests.push(test);
     for (const callback of callbacks.begun) callback(test);
     return test;
+  }
+
+  function begin(test) {
+    test.phase = 1;
+    for (const callback of callbacks.begun) callback(test);
   }
 
   function end(test, status, message = null) {
@@ -54,7 +60,8 @@
   // --- tests -------------------------------------------------------------------------------------------------------
 
   function test(body, name) {
-    const one = begin(name);
+    const one = make(name);
+    begin(one);
     try {
       body.call(one, one);
       end(one, PASS);
@@ -65,8 +72,9 @@
 
   function promise_test(body, name) {
     waiting += 1;
+    const one = make(name);
     queue = queue.then(async () => {
-      const one = begin(name);
+      begin(one);
       try {
         await body.call(one, one);
         end(one, PASS);
