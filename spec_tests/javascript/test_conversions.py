@@ -246,6 +246,12 @@ STACKS = {
     "a refusal of the API": "builder.relu(builder.input('y', {dataType: 'uint8', shape: [1]}))",
     "a constructor": "new MLGraphBuilder(builder)",
     "a promise": "await context.createTensor({})",
+    "a URL": "new URL('x')",
+    "a clone": "structuredClone([[() => 1]])",
+    "base64": "atob('a')",
+    "random numbers": "crypto.getRandomValues(new Float32Array(1))",
+    "a microtask": "queueMicrotask(1)",
+    "another promise": "await context.readTensor(1)",
     "an attribute": "Object.getOwnPropertyDescriptor(MLOperand.prototype, 'shape').get.call(builder)",
 }
 

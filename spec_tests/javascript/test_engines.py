@@ -1,5 +1,7 @@
 """The protocol of engines, held by both."""
 
+import signal
+
 import pytest
 
 from spec_tests.support.scripts import both_engines
@@ -123,3 +125,19 @@ def test_an_engine_that_is_not_installed_is_named_with_the_cure(engine, monkeypa
     monkeypatch.setattr(engine_commands, "find_spec", lambda _name: None)
     with pytest.raises(NotSupportedError, match=rf"{engine}.*pip install"):
         start(engine, Recorder())
+
+
+@both_engines
+def test_an_interrupt_that_came_before_the_engine_was_entered_is_not_lost(engine, host):
+    passed_on = []
+    handler = engines.NotedInterrupt(lambda number, _frame: passed_on.append(number))
+    opened = start(engine, host)
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        signal.raise_signal(signal.SIGINT)  # whoever waits has no turn before the script runs
+        with pytest.raises(KeyboardInterrupt):
+            opened.evaluate("for (;;) {}", "endless")
+    finally:
+        signal.signal(signal.SIGINT, before)
+        opened.close()
+    assert passed_on == [signal.SIGINT]

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib import resources
+from types import FrameType
 from typing import IO, Any, Literal, cast, get_args
 
 from webnn_py.javascript import engine_commands
@@ -78,6 +79,22 @@ def own_source(name: str) -> str:
     return (resources.files("webnn_py.javascript") / "js" / name).read_text(encoding="utf-8")
 
 
+class NotedInterrupt:
+    """A handler of Ctrl-C that remembers it before it passes it on.
+
+    One that comes between two entries of an engine is passed to whoever waits, who may get no turn before the next.
+    """
+
+    def __init__(self, handler: Callable[[int, FrameType | None], object]) -> None:
+        self._handler = handler
+        self.noted = False
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        """Handle the signal."""
+        self.noted = True
+        self._handler(number, frame)
+
+
 @contextmanager
 def _interruptible(stop: Callable[[], None]) -> Iterator[None]:
     """Within, Ctrl-C calls ``stop``; at its end the block raises KeyboardInterrupt, whatever else it raised."""
@@ -94,6 +111,8 @@ def _interruptible(stop: Callable[[], None]) -> Iterator[None]:
 
     signal.signal(signal.SIGINT, note)
     try:
+        if isinstance(before, NotedInterrupt) and before.noted:
+            raise KeyboardInterrupt
         yield
     finally:
         signal.signal(signal.SIGINT, before)

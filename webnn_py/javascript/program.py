@@ -5,16 +5,17 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import Any, cast
 
 import attrs
 import trio
 
 from webnn_py.javascript import descriptions
-from webnn_py.javascript.engine import EngineName, LimitError
+from webnn_py.javascript.engine import EngineName, LimitError, NotedInterrupt
 from webnn_py.javascript.engine_commands import UNLIMITED, Limits
 from webnn_py.javascript.local_files import Folder
 from webnn_py.javascript.session import open_session
@@ -111,6 +112,8 @@ async def _interruptible() -> AsyncIterator[None]:
         yield
         return
     with trio.open_signal_receiver(signal.SIGINT) as signals:
+        handler = cast("Callable[[int, FrameType | None], object]", signal.getsignal(signal.SIGINT))  # trio's
+        signal.signal(signal.SIGINT, NotedInterrupt(handler))
         async with trio.open_nursery() as nursery:
 
             async def wait() -> None:

@@ -18,17 +18,17 @@
 
   const own = {
     __proto__: null,
-    Array, ArrayBuffer, BigInt, Boolean, Date, Error, FinalizationRegistry, Map, Number, Promise, Proxy, RangeError, RegExp,
-    Set, String, SyntaxError, TypeError, Uint8Array, WeakSet,
+    BigInt, Date, Error, FinalizationRegistry, Map, Number, Promise, RegExp,
+    Set, String, TypeError, Uint8Array, WeakSet,
     iterator: Symbol.iterator, toPrimitive: Symbol.toPrimitive, toStringTag: Symbol.toStringTag,
 
     isArray: Array.isArray, isView: ArrayBuffer.isView,
     create: Object.create, define: Object.defineProperty, freeze: Object.freeze, keys: Object.keys,
-    is: Object.is, setPrototypeOf: Object.setPrototypeOf, getPrototypeOf: Object.getPrototypeOf,
+    is: Object.is, setPrototypeOf: Object.setPrototypeOf,
     descriptor: Object.getOwnPropertyDescriptor, hasOwn: Object.hasOwn,
-    apply: Reflect.apply, construct: Reflect.construct, ownKeys: Reflect.ownKeys,
+    apply: Reflect.apply, ownKeys: Reflect.ownKeys,
     parse: JSON.parse, stringify: JSON.stringify,
-    isFinite: Number.isFinite, trunc: Math.trunc, min: Math.min, max: Math.max, fround: Math.fround, floor: Math.floor,
+    isFinite: Number.isFinite, trunc: Math.trunc, min: Math.min, max: Math.max, fround: Math.fround,
     asIntN: BigInt.asIntN, asUintN: BigInt.asUintN,
     fromCharCode: String.fromCharCode,
     captureStackTrace: Error.captureStackTrace,
@@ -43,7 +43,6 @@
     startsWith: free(String.prototype.startsWith), toLowerCase: free(String.prototype.toLowerCase),
     repeat: free(String.prototype.repeat), padEnd: free(String.prototype.padEnd),
     toFixed: free(Number.prototype.toFixed),
-    sort: free(Array.prototype.sort),
     mapGet: free(Map.prototype.get), mapSet: free(Map.prototype.set), mapHas: free(Map.prototype.has),
     mapDelete: free(Map.prototype.delete), mapForEach: free(Map.prototype.forEach), mapSize: getterOf(Map.prototype, 'size'),
     setAdd: free(Set.prototype.add), setForEach: free(Set.prototype.forEach), setSize: getterOf(Set.prototype, 'size'),
@@ -62,6 +61,10 @@
     transfer: free(ArrayBuffer.prototype.transfer),
     sharedBytes: getterOf(shared, 'byteLength'), isGrowable: getterOf(shared, 'growable'),
   };
+
+  // An error's stack: its own in V8, its prototype's in quickjs-ng.
+  const inheritedStack = getterOf(Error.prototype, 'stack');
+  own.stackOf = (error) => own.hasOwn(error, 'stack') ? error.stack : inheritedStack(error);
 
   // A list that grows by `list[list.length] = item`, whatever setters a script gives to arrays.
   own.list = () => own.setPrototypeOf([], null);

@@ -10,10 +10,12 @@
     return runtime.ours(name === 'TypeError' ? new own.TypeError(message) : new runtime.DOMException(message, name));
   }
 
-  // Errors of this package's own making, whose stacks are to begin with the caller's frame: see runtime.entry.
+  // Errors of this package's own making, whose stacks are to begin with the caller's frame: runtime.entered sees to it
+  // however deep our own frames are.
   const errors = new own.WeakSet();
   runtime.ours = (error) => {
     own.note(errors, error);
+    runtime.trimStack(error);
     return error;
   };
 
@@ -87,7 +89,8 @@
   function fill(target, bytes, resolve, reject) {
     const room = runtime.bytesOf(target);
     if (own.typedBytes(room) < own.bufferBytes(bytes)) {
-      reject(new own.TypeError('readTensor(): the output buffer was detached while the read was pending'));
+      const words = 'readTensor(): the output buffer was detached while the read was pending';
+      reject(runtime.ours(new own.TypeError(words)));
       return;
     }
     own.typedSet(room, new own.Uint8Array(bytes));

@@ -216,7 +216,7 @@
     },
     timeLog: (label = 'default', ...values) => elapsed(label, values),
     trace: (...values) => {
-      const stack = runtime.trimmed(`${new own.Error('').stack}`);
+      const stack = runtime.trimmed(own.stackOf(new own.Error('')));
       say('error', `Trace${values.length > 0 ? `: ${formatted(values)}` : ''}\n${own.startsWith(stack, 'Error') ?
         own.slice(stack, own.indexOf(stack, '\n') + 1) : stack}`);
     },

@@ -24,7 +24,7 @@
       this.#name = `${name}`;
       this.#message = `${message}`;
       own.define(this, 'stack', {
-        __proto__: null, value: new own.Error(this.#message).stack, writable: true, configurable: true});
+        __proto__: null, value: own.stackOf(new own.Error(this.#message)), writable: true, configurable: true});
     }
     get name() { return this.#name; }
     get message() { return this.#message; }
@@ -77,9 +77,13 @@
   const defineStack = (error, stack) => own.define(error, 'stack', {
     __proto__: null, value: stack, writable: true, configurable: true});
 
+  runtime.trimStack = function (error) {
+    const stack = own.stackOf(error);
+    if (typeof stack === 'string') defineStack(error, trimmed(stack));
+  };
   runtime.cutStack = function (error, entry) {
     own.captureStackTrace(error, entry);
-    if (typeof error.stack === 'string') defineStack(error, trimmed(error.stack));
+    runtime.trimStack(error);
   };
 
   // V8's stacks begin with the message, others do not.
@@ -160,9 +164,12 @@
     let unhandled = true;
     if (!reporting) {
       reporting = true;  // what a listener of the event throws is told, and not to listeners
-      unhandled = dispatch(events, event('error', {
-        message: `Uncaught ${message}`, error, filename: '', lineno: 0, colno: 0}));
-      reporting = false;
+      try {
+        unhandled = dispatch(events, event('error', {
+          message: `Uncaught ${message}`, error, filename: '', lineno: 0, colno: 0}));
+      } finally {
+        reporting = false;
+      }
     }
     if (unhandled) runtime.ask({log: 'uncaught', text: withStack(message, error)});
   };
@@ -223,7 +230,7 @@
   install('requestAnimationFrame', (callback) => setTimer(() => callback(now()), 1000 / 60, false, []));
   install('cancelAnimationFrame', clearTimer);
   install('queueMicrotask', (callback) => {
-    if (typeof callback !== 'function') throw new own.TypeError('queueMicrotask(): callback is not a function');
+    if (typeof callback !== 'function') throw runtime.ours(new own.TypeError('queueMicrotask(): callback is not a function'));
     own.later(() => guarded(callback, []));
   });
 

@@ -221,7 +221,7 @@
     }
     set href(url) {
       const parts = parsed(url, undefined);
-      if (parts === null) throw new own.TypeError(`${own.stringify(`${url}`)} is no URL`);
+      if (parts === null) throw runtime.ours(new own.TypeError(`${own.stringify(`${url}`)} is no URL`));
       this.#parts = parts;
       reread(this.#params, parts.search);
     }

@@ -182,7 +182,7 @@
     return cloned(value, seen);
   }
   install('structuredClone', function clone(value, options) {
-    if (arguments.length === 0) throw new own.TypeError('structuredClone() needs a value');
+    if (arguments.length === 0) throw runtime.ours(new own.TypeError('structuredClone() needs a value'));
     return runtime.entered(clone, this, [value, options], (_, values) => structuredClone(values[0], values[1]));
   });
 
@@ -195,12 +195,13 @@
     getRandomValues(view) {
       const name = own.isView(view) ? own.typeOfView(view) : undefined;
       if (name === undefined || name in FLOATS) {
-        throw new DOMException('getRandomValues(): it fills typed arrays of integers', 'TypeMismatchError');
+        throw runtime.ours(new DOMException('getRandomValues(): it fills typed arrays of integers', 'TypeMismatchError'));
       }
       const bytes = runtime.bytesOf(view);
       const count = own.typedBytes(bytes);
       if (count > MOST_RANDOM) {
-        throw new DOMException(`getRandomValues(): ${count} bytes; ${MOST_RANDOM} at most`, 'QuotaExceededError');
+        const words = `getRandomValues(): ${count} bytes; ${MOST_RANDOM} at most`;
+        throw runtime.ours(new DOMException(words, 'QuotaExceededError'));
       }
       own.typedSet(bytes, randomBytes(count));
       return view;
@@ -227,7 +228,7 @@
     #aborted = false;
     onabort = null;
     constructor(key) {
-      if (key !== inside) throw new own.TypeError('Illegal constructor: AbortSignal');
+      if (key !== inside) throw runtime.ours(new own.TypeError('Illegal constructor: AbortSignal'));
       super();
     }
     get aborted() { return this.#aborted; }
@@ -276,7 +277,7 @@
     #started = false;
     #onmessage = null;
     constructor(key) {
-      if (key !== inside) throw new own.TypeError('Illegal constructor: MessagePort');
+      if (key !== inside) throw runtime.ours(new own.TypeError('Illegal constructor: MessagePort'));
       super();
     }
     static join(first, second) {
