@@ -280,7 +280,12 @@ FAULTS = [
         "    except TypeError as error:\n        words = error.args",
         SCRIPT,
     ),
-    Fault("believes-a-class", "if type(buffer) is not MLBuffer:", "if not isinstance(buffer, MLBuffer):", SCRIPT),
+    Fault(
+        "believes-a-class",
+        'if type(buffer) is not MLBuffer:\n            raise TypeError(f"{method}',
+        'if not isinstance(buffer, MLBuffer):\n            raise TypeError(f"{method}',
+        SCRIPT,
+    ),
     Fault("reads-a-gpu", "if device is not None and device[0] == _CPU:", "if device is not None:", SCRIPT),
     Fault(
         "lets-memory-errors-out", "    except MemoryError as error:", "    except ZeroDivisionError as error:", SCRIPT
