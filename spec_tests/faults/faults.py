@@ -301,7 +301,7 @@ FAULTS = [
         "adapter-ambiguous", "if len(fitting) > 1:", "if len(fitting) > 9:", ("spec_tests/on_wgpu/test_adapters.py",)
     ),
     Fault("copy-kernel-shift", "<< (32u - region.shift)", "<< region.shift", COPIES),
-    Fault("copy-clears-mark", 'copy, "copy_buffer()", is_whole=is_whole)', 'copy, "copy_buffer()")', COPIES),
+    Fault("copy-clears-mark", 'copy, "copy_buffer()", line, is_whole=is_whole)', 'copy, "copy_buffer()")', COPIES),
     Fault("copy-overlap", "begin < target + number and target < begin + number", "begin == target", COPIES),
     Fault("copy-own-buffer", "if source.buffer is target.buffer:", "if False:", COPIES),
     Fault("constant-options", "node.operator.name, operands, options,", "node.operator.name, operands,", CONSTANTS),
