@@ -14,6 +14,7 @@ from webnn_py.errors import InvalidStateError
 from webnn_py.runtime.contexts import OpenContext
 from webnn_py.runtime.records import TensorDescriptor
 from webnn_py.runtime.tensor import Tensor, host_array
+from webnn_py.wording import shown
 
 Feed = HostArray | Tensor
 """What an input is fed with: an array, or a tensor on the device."""
@@ -52,7 +53,7 @@ class ExpectedInputs:
         if not isinstance(feeds, Mapping):
             raise TypeError(f"run(): feeds is {type(feeds).__name__}; it must be a mapping of names to arrays, tensors")
         if feeds.keys() != self._shapes.keys():
-            raise TypeError(f"run(): feeds has {sorted(map(str, feeds))}; the inputs are {list(self._shapes)}")
+            raise TypeError(f"run(): feeds has {shown(list(feeds))}; the inputs are {list(self._shapes)}")
         checked: dict[str, Feed] = {}
         for name, shape in self._shapes.items():
             value = feeds[name]
@@ -152,11 +153,11 @@ def checked_fetches(fetches: object, everything: Fetches) -> Fetches:
     names = tuple(fetches)
     for name in names:
         if name not in known:
-            raise TypeError(f"run(): fetches has {name!r}; the outputs are {list(known)}")
+            raise TypeError(f"run(): fetches has {shown(name)}; the outputs are {list(known)}")
     if not isinstance(fetches, Mapping):
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
-            raise TypeError(f"run(): fetches has {twice!r} twice")
+            raise TypeError(f"run(): fetches has {shown(twice)} twice")
         return Fetches(names)
     targets: dict[str, Feed] = {}
     tensors: dict[str, Tensor] = {}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, final, overload
 import numpy as np
 import trio
 
-from webnn_py.descriptors import MLOperandDataTypeLike, unsigned_long
+from webnn_py.descriptors import MLOperandDataTypeLike, converted, unsigned_long
 from webnn_py.errors import InvalidStateError
 from webnn_py.operators.idl import boolean
 from webnn_py.runtime.contexts import DEFAULT_ID, ContextKeeper, OpenContext
@@ -76,7 +76,7 @@ class Environment:
         self._keeper = ContextKeeper(
             lambda: ml.create_context(backend=backend, **options),
             given=context,
-            preserve=boolean(preserve_device),
+            preserve=converted("Environment(): preserve_device", boolean, preserve_device),
             run_soon=run_soon,
         )
         self._transfer = DataTransfer(self._keeper)
@@ -168,7 +168,8 @@ class Environment:
         self._keeper.check_open("create_session")
         source = await load_model(model, free_dimensions, input_values)
         on_device = outputs_on_device(source, preferred_output_location)
-        options = SessionOptions(on_device, boolean(enable_graph_capture), progress)
+        is_captured = converted("create_session(): enable_graph_capture", boolean, enable_graph_capture)
+        options = SessionOptions(on_device, is_captured, progress)
         for may_try_again in (True, False):
             hold = await self._keeper.acquire("create_session")
             session = InferenceSession._create(self, hold, source, options)

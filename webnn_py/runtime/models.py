@@ -15,6 +15,7 @@ from webnn_py.runtime.contexts import OpenContext, received
 from webnn_py.runtime.records import TensorDescriptor
 from webnn_py.script.builder import MLGraphBuilder
 from webnn_py.script.graph import MLGraph
+from webnn_py.wording import shown
 
 if TYPE_CHECKING:
     from webnn_py.onnx_models import OnnxModel
@@ -173,16 +174,16 @@ def _onnx_model(model: object) -> OnnxModel:
 def _checked_sizes(free_dimensions: Mapping[str, int]) -> dict[str, int]:
     if not isinstance(free_dimensions, Mapping):
         raise TypeError(
-            f"create_session(): free_dimensions is {free_dimensions!r}; it must be a mapping of names to sizes"
+            f"create_session(): free_dimensions is {shown(free_dimensions)}; it must be a mapping of names to sizes"
         )
     sizes = {}
     for name, size in free_dimensions.items():
         try:
             sizes[name] = unsigned_long(size)
         except TypeError as error:
-            raise TypeError(f"create_session(): free_dimensions[{name!r}] {error}") from None
+            raise TypeError(f"create_session(): free_dimensions[{shown(name)}] {error}") from None
         if not sizes[name]:
-            raise TypeError(f"create_session(): free_dimensions[{name!r}] is 0; it must be at least 1")
+            raise TypeError(f"create_session(): free_dimensions[{shown(name)}] is 0; it must be at least 1")
     return sizes
 
 
@@ -201,7 +202,7 @@ def _sizes(
         for size, own in zip(shape or (), value.shape, strict=False):
             if isinstance(size, str) and size != "?" and sizes.setdefault(size, own) != own:
                 raise TypeError(
-                    f"create_session(): input_values[{name!r}] is of shape {list(value.shape)}; {size!r} is "
+                    f"create_session(): input_values[{shown(name)}] is of shape {list(value.shape)}; {size!r} is "
                     f"{sizes[size]}"
                 )
     return sizes

@@ -19,6 +19,7 @@ from webnn_py.runtime.records import TensorDescriptor, TensorLocation
 from webnn_py.runtime.runs import Enqueued, Plan, Request, ShapeKey
 from webnn_py.runtime.tensor import Tensor
 from webnn_py.script.buffer import MLBuffer
+from webnn_py.wording import shown
 
 if TYPE_CHECKING:
     from webnn_py.runtime.environment import Environment
@@ -285,16 +286,18 @@ def outputs_on_device(model: Model, preferred: object) -> frozenset[str]:
         return frozenset(names) if preferred == "gpu-buffer" else frozenset()
     if not isinstance(preferred, Mapping):
         raise TypeError(
-            f"create_session(): preferred_output_location is {preferred!r}; it must be one of {', '.join(LOCATIONS)}, "
-            "or a mapping of outputs' names to them"
+            f"create_session(): preferred_output_location is {shown(preferred)}; it must be one of "
+            f"{', '.join(LOCATIONS)}, or a mapping of outputs' names to them"
         )
     for name, location in preferred.items():
         if name not in names:
-            raise TypeError(f"create_session(): preferred_output_location has {name!r}; the outputs are {list(names)}")
-        _check_location(f"preferred_output_location[{name!r}]", location)
+            raise TypeError(
+                f"create_session(): preferred_output_location has {shown(name)}; the outputs are {list(names)}"
+            )
+        _check_location(f"preferred_output_location[{shown(name)}]", location)
     return frozenset(name for name, location in preferred.items() if location == "gpu-buffer")
 
 
 def _check_location(what: str, location: object) -> None:
     if location not in LOCATIONS:
-        raise TypeError(f"create_session(): {what} is {location!r}; it must be one of {', '.join(LOCATIONS)}")
+        raise TypeError(f"create_session(): {what} is {shown(location)}; it must be one of {', '.join(LOCATIONS)}")

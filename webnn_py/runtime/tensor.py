@@ -23,6 +23,7 @@ from webnn_py.runtime.contexts import Hold, OpenContext
 from webnn_py.runtime.copies import ElementRange, copy_elements
 from webnn_py.runtime.records import TensorLocation
 from webnn_py.script.buffer import MLBuffer
+from webnn_py.wording import shown
 
 GPU_BUFFER_GRAIN: Final = 32
 """GPU buffers have a multiple of so many bytes, since kernels write whole groups of elements."""
@@ -123,7 +124,7 @@ class Tensor:
             raise TypeError(f"from_gpu_buffer(): {str(error).replace('shape', 'dims', 1)}") from None
         size = getattr(gpu_buffer, "size", None)
         if not (isinstance(size, int) and hasattr(gpu_buffer, "usage")):
-            raise TypeError(f"from_gpu_buffer(): gpu_buffer is {gpu_buffer!r}; it must be a wgpu.GPUBuffer")
+            raise TypeError(f"from_gpu_buffer(): gpu_buffer is {shown(gpu_buffer)}; it must be a wgpu.GPUBuffer")
         needed = -(-descriptor.byte_length // GPU_BUFFER_GRAIN) * GPU_BUFFER_GRAIN
         if size < needed:
             raise TypeError(
@@ -252,7 +253,7 @@ class Tensor:
                 GPU buffer yet.
         """
         if not isinstance(source, Tensor):
-            raise TypeError(f"copy_from(): source is {source!r}; it must be a Tensor")
+            raise TypeError(f"copy_from(): source is {shown(source)}; it must be a Tensor")
         if source.data_type != self.data_type:
             raise TypeError(f"copy_from(): source is {source.data_type}; it must be {self.data_type}, as {self!r}")
         sizes = [math.prod(source.dims), math.prod(self.dims)]

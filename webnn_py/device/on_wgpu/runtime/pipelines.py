@@ -22,7 +22,7 @@ from webnn_py.device.on_wgpu.runtime.native import trusted_module
 MOST_THREADS: Final = min(16, os.cpu_count() or 1)
 
 PIPELINE_BYTES: Final = 2**17
-"""About what a driver takes for a pipeline, besides its text: measured, since WebGPU does not tell."""
+"""About what a driver takes for a pipeline, besides its text, as 0.13 MB each were seen; WebGPU does not tell."""
 
 
 class CompilationError(RuntimeError):
