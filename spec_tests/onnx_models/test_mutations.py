@@ -11,7 +11,7 @@ import pytest
 from spec_tests.onnx_models.foreign_models import MODELS
 from spec_tests.onnx_models.mutations import mutated_bytes, mutated_structure, weights_in
 from spec_tests.onnx_models.test_table import CATEGORIES, cases_of
-from spec_tests.support.depth import is_full
+from spec_tests.support.depth import amount
 from webnn_py import MLGraphBuilder
 from webnn_py.onnx_models import InvalidModelError, ModelLimits, OnnxModel, UnsupportedModelError
 
@@ -21,10 +21,10 @@ MOST_BYTES = 4 * LIMITS.bytes
 """What is computed from a value on the way may be as long as it, and the builder copies constants."""
 
 LONGEST_TEXT = 100_000
-FULL, QUICK = 10_000, 500
+OF_ALL_MODELS = {"quick": 500, "full": 2500, "thorough": 10_000}
 """So many mutations are tried of each kind, over all models."""
 
-FULL_OF_CATEGORY, QUICK_OF_CATEGORY = 2000, 50
+OF_CATEGORY = {"quick": 50, "full": 500, "thorough": 2000}
 """So many of the models of one node, for each category of operators."""
 
 SHARES = {name: 0.02 if name == "trained" else 0.98 / (len(MODELS) - 1) for name in MODELS}
@@ -75,7 +75,7 @@ def name(request):
 
 @pytest.fixture
 def count(request, name):
-    return round((FULL if is_full(request.config) else QUICK) * SHARES[name])
+    return round(amount(request.config, **OF_ALL_MODELS) * SHARES[name])
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ async def test_a_mutated_model_is_converted_or_refused_by_a_documented_error(con
 @pytest.mark.parametrize("category", CATEGORIES)
 async def test_a_mutated_node_is_converted_or_refused_by_a_documented_error(context, category, request, seed):
     cases = cases_of(category)
-    for index in range(FULL_OF_CATEGORY if is_full(request.config) else QUICK_OF_CATEGORY):
+    for index in range(amount(request.config, **OF_CATEGORY)):
         rng = np.random.default_rng([seed, index])
         case = cases[int(rng.integers(len(cases)))]
         if index % 2:

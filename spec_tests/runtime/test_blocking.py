@@ -253,8 +253,8 @@ def test_an_interrupt_ends_the_loading_of_a_model(env, x):
 )
 def test_interrupts_at_any_moment_leave_nothing(request, options, x):
     """A timer interrupts a program that opens, loads, runs, and closes."""
-    wanted = 1000 if depth.is_full(request.config) else 100
-    seed = random.randrange(2**32)  # noqa: S311 - no secret
+    wanted = depth.amount(request.config, quick=50, full=200, thorough=1000)
+    seed = request.config.option.seed
     chance = random.Random(seed)  # noqa: S311 - likewise
     interrupted, environments = 0, []
 

@@ -12,12 +12,12 @@ import trio
 
 from spec_tests.support.backends import HAS_ADAPTER
 from spec_tests.support.buffers import constant, filled, zeroed
-from spec_tests.support.depth import is_full
+from spec_tests.support.depth import amount
 from spec_tests.support.drawing import build_add_buffer
 from spec_tests.support.watched_device import ENDS, STEPS
 from webnn_py import open_ml
 
-ROUNDS = {"quick": 25, "full": 1000}
+ROUNDS = {"quick": 25, "full": 100, "thorough": 1000}
 
 
 @pytest.fixture(autouse=True)
@@ -173,7 +173,7 @@ def test_an_interrupt_while_a_promise_is_awaited_ends_that_wait_and_not_the_work
 
 @pytest.mark.parametrize("rounds", [pytest.param(None, id="rounds")])
 def test_interrupts_at_random_moments_of_a_busy_program(backend, rounds, pytestconfig):
-    rounds = ROUNDS["full" if is_full(pytestconfig) else "quick"]
+    rounds = amount(pytestconfig, **ROUNDS)
     seed = pytestconfig.option.seed
     program = ["-m", "spec_tests.support.interrupted", backend, str(rounds), str(seed)]
     run = subprocess.run(

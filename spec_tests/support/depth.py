@@ -32,6 +32,13 @@ def is_full(config):
     return config.option.depth == "full"
 
 
+def amount(config, *, quick, full, thorough):
+    """How many of what comes at random are tried; thorough is ``--depth=full --hypothesis-profile=thorough``."""
+    if not is_full(config):
+        return quick
+    return thorough if config.getoption("hypothesis_profile") == "thorough" else full
+
+
 def has_turn(config, position, parts):
     """Whether what stands at ``position`` of a list is in today's share, one in ``parts``."""
     return (position + config.option.seed) % parts == 0
