@@ -236,12 +236,16 @@ def test_an_interrupt_ends_a_run_and_the_session_goes_on(env, session, x):
 
 @needs_signals
 def test_an_interrupt_ends_the_loading_of_a_model(env, x):
-    def progress(done, total):
-        if done < total:
+    told = []
+
+    def progress(done, _total):
+        told.append(done)
+        if len(told) == 1:  # a second interrupt could come when the first has ended the call
             interrupt()
 
     with pytest.raises(KeyboardInterrupt):
         env.create_session(chain(2000), progress=progress)
+    assert told[0] < 2000
     assert env.sessions == ()
     np.testing.assert_array_equal(env.create_session(add()).run({"x": x})["y"].data, x + 1)
 
@@ -255,7 +259,7 @@ def test_interrupts_at_any_moment_leave_nothing(request, options, x):
     """A timer interrupts a program that opens, loads, runs, and closes."""
     wanted = depth.amount(request.config, quick=50, full=200, thorough=1000)
     seed = request.config.option.seed
-    chance = random.Random(seed)  # noqa: S311 - likewise
+    chance = random.Random(seed)  # noqa: S311 - no secret
     interrupted, environments = 0, []
 
     def program():
