@@ -300,7 +300,7 @@ class Player:
 
     def compare(self):
         assert self.device.log == self.model.log
-        assert attrs.astuple(self.context.statistics()) == self.model.statistics
+        assert attrs.astuple(self.context.statistics())[:5] == self.model.statistics  # what is compiled is not modelled
         for asked in [*self.created, *self.built, *self.others]:
             assert asked.promise.state == asked.expected.state
             if asked.expected.state != "pending":

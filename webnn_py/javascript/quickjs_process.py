@@ -96,7 +96,7 @@ _PRELUDE = r"""
 """
 
 
-class Failure(Exception):  # noqa: N818 - it carries a script's exception, which is the error
+class Thrown(Exception):  # noqa: N818 - it carries a script's exception, which is the error
     """A JavaScript exception, as JSON with message and stack."""
 
 
@@ -168,7 +168,7 @@ class Realm:
         """A result, or the exception that it stands for, raised."""
         if value.tag != _EXCEPTION:
             return value
-        raise Failure(self._shown(self._js.JS_GetException(self._context)))
+        raise Thrown(self._shown(self._js.JS_GetException(self._context)))
 
     def _shown(self, error: Any) -> str:
         if error.tag == _NULL and self._is_full():
@@ -277,7 +277,7 @@ class Realm:
     # --- what to do --------------------------------------------------------------------------------------------
 
     def do(self, message: dict[str, Any], payload: bytes | None) -> None:
-        """Do what the parent says; raises Failure."""
+        """Do what the parent says; raises Thrown."""
         match message:
             case {"do": "load", "source": source, "name": name}:
                 self._enter("load", self._evaluate(f"({source}\n)", f"webnn_py:{name}"))
@@ -322,7 +322,7 @@ def main() -> None:
         error = "null"
         try:
             realm.do(json.loads(text), payload)
-        except Failure as failure:
+        except Thrown as failure:
             error = str(failure)
         pipe.write(b"D", error)
 
