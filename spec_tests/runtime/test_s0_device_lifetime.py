@@ -267,3 +267,11 @@ async def test_a_thousand_rounds_leave_memory_where_it_was(ml, options, preserve
             assert live(env.statistics()) == (0, 0), number
         np.testing.assert_array_equal(results["y"].data, x + 1)
         assert env.statistics().host_copies == 2000
+
+
+async def test_s0_6_contexts_that_ended_are_forgotten_though_nobody_asks_for_statistics(env, x):
+    for number in range(5):
+        async with await env.create_session(add(number)) as session:
+            await session.run({"x": x})
+        await env.drain()
+    assert len(env._keeper._former) <= 1

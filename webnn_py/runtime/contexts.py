@@ -179,7 +179,19 @@ class ContextKeeper:
     def _forget(self, lost: OpenContext) -> None:
         if self._current is lost:
             self._current = None
+            self._drop_ended()  # or they would pile up where nobody asks for statistics
             self._former.append(lost.context)
+
+    def _drop_ended(self) -> None:
+        """Let go of the former contexts that have given everything back."""
+        ending = []
+        for context in self._former:
+            statistics = context.statistics()
+            if context.device_timeline.ended and not statistics.live_buffers:
+                self._former_host_copies += statistics.host_copies
+            else:
+                ending.append(context)
+        self._former = ending
 
     def end_unused(self) -> None:
         """Destroy the context if nobody refers to it, nor is about to, and it is not to be preserved."""
@@ -220,15 +232,8 @@ class ContextKeeper:
 
     def books(self) -> tuple[int, int, int]:
         """Live buffers, live bytes, and host copies since the environment was made."""
-        ending = []
-        for context in self._former:
-            statistics = context.statistics()
-            if context.device_timeline.ended and not statistics.live_buffers:
-                self._former_host_copies += statistics.host_copies
-            else:
-                ending.append(context)
-        self._former = ending
-        looked_at = [context.statistics() for context in ending]
+        self._drop_ended()
+        looked_at = [context.statistics() for context in self._former]
         if self._current is not None:
             looked_at.append(self._current.context.statistics())
         return (

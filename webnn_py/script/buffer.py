@@ -74,7 +74,8 @@ class MLBuffer(Handle):
         """Reject pending reads at once, then enqueue the release on the device timeline (section "destroy()").
 
         Pending reads are rejected with ``InvalidStateError``. Dispatches in flight finish first, and their other
-        outputs stay readable. The second call does nothing. Raises nothing.
+        outputs stay readable. The second call does nothing. Raises nothing but ``RuntimeError``,
+        outside the run of ``open_ml()``.
         """
         self._context._trio_run.check("destroy()")
         if self._destroyed:

@@ -377,8 +377,8 @@ class MLContext(Handle, CopiesBuffers, SharesBuffers):
     def destroy(self) -> None:
         """Lose the context: fulfil ``lost``, destroy every graph and buffer, reject what is pending.
 
-        Operations that have not begun are dropped, releases still run. The second call does nothing. Raises nothing
-        (section "destroy()").
+        Operations that have not begun are dropped, releases still run. The second call does nothing. Raises nothing but
+        ``RuntimeError``, outside the run of ``open_ml()`` (section "destroy()").
         """
         self._trio_run.check("destroy()")
         self._lose("destroy() was called on the context")

@@ -64,7 +64,8 @@ class MLGraph(Handle):
     def destroy(self) -> None:
         """Enqueue the release of the graph's memory (section "destroy()"); dispatches in flight finish first.
 
-        The second call does nothing. Raises nothing.
+        The second call does nothing. Raises nothing but ``RuntimeError``,
+        outside the run of ``open_ml()``.
         """
         self._context._trio_run.check("destroy()")
         if not self._destroyed:
