@@ -16,6 +16,7 @@ from spec_tests.support.watched_device import quiet
 from webnn_py import UnknownError
 from webnn_py.device.on_wgpu import backend as wgpu_backend
 from webnn_py.device.on_wgpu.runtime import native
+from webnn_py.device.on_wgpu.runtime.memory import STAGING
 from webnn_py.device.on_wgpu.runtime.native import Ticket
 
 pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
@@ -222,3 +223,19 @@ async def test_an_answer_that_nobody_waits_for_any_more_harms_nothing(gpu):
         queue.work_done()
     gc.collect()
     np.testing.assert_array_equal(await gpu.read_buffer(x), [1, 2])
+
+
+def test_a_look_says_that_all_is_finished_only_when_it_is(shared_gpu):
+    """wgpu-native answers in one byte of the four that its header declares."""
+    queue = native.NativeQueue(shared_gpu)
+    size = 2**26
+    source = shared_gpu.create_buffer(size=size, usage=wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST)
+    target = shared_gpu.create_buffer(size=size, usage=STAGING)
+    for _ in range(8):
+        queue.submit_copy(source, target, size)
+    ticket = queue.map_for_reading(target, size)
+    looks = 0
+    while not queue.poll(wait=False):
+        looks += 1
+    assert ticket.done == "", f"not answered, though all was finished at look {looks + 1}"
+    queue.unmap(target)

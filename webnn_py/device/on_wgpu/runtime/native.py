@@ -330,7 +330,8 @@ class NativeQueue:
 
         Returns whether everything submitted has.
         """
-        return bool(lib.wgpuDevicePoll(self._device, wait, ffi.NULL))
+        # wgpu-native 29 sets the lowest byte of the 32 bits that its header declares; the others are left as they were.
+        return bool(lib.wgpuDevicePoll(self._device, wait, ffi.NULL) & 0xFF)
 
     def look_for(self, ticket: Ticket) -> None:
         """Poll now and then until a ticket is answered, or everything submitted has finished.
