@@ -54,8 +54,8 @@ FAULTS = [
     ),
     Fault(
         "flipped",
-        "({function}(flipped_{kind}(a), flipped_{kind}(b)))",
-        "({function}(flipped_{kind}(b), flipped_{kind}(b)))",
+        "{function}(flipped_{kind}(a), flipped_{kind}(b))",
+        "{function}(flipped_{kind}(b), flipped_{kind}(b))",
         GPU,
         "test_integer_chains",
     ),

@@ -11,7 +11,7 @@ from typing import Final
 INTEGERS: Final = {"i32": "i", "u32": "u", "i64": "li", "u64": "lu"}
 """The integer types that kernels compute in, and the suffixes of their literals."""
 
-OTHER_SIGNEDNESS: Final = {"i32": "u32", "u32": "i32"}
+OTHER_SIGNEDNESS: Final = {"i32": "u32", "u32": "i32", "i64": "u64", "u64": "i64"}
 
 
 def text(name: str) -> str:
@@ -61,25 +61,24 @@ def position(kind: str, suffix: str) -> str:
 
 
 def flipped(kind: str) -> str:
-    """The bits of a 32-bit integer, the highest one flipped, as one of the other signedness: in the same order."""
+    """The bits of an integer, the highest one flipped, as one of the other signedness: in the same order."""
     other = OTHER_SIGNEDNESS[kind]
+    highest = f"{1 << int(kind[1:]) - 1:#x}{INTEGERS['u' + kind[1:]]}"
     return f"""fn flipped_{kind}(x: {kind}) -> {other} {{
-  return bitcast<{other}>(x) ^ bitcast<{other}>(0x80000000u);
+  return bitcast<{other}>(x) ^ bitcast<{other}>({highest});
 }}"""
 
 
 def extreme_of_integers(function: str, kind: str) -> str:
-    """The highest (``max``) or lowest (``min``) of two integers; of 32 bits, found among their flipped bits.
+    """The highest (``max``) or lowest (``min``) of two integers, found among their flipped bits.
 
-    WGSL's own function is not used for those. Where one is given what another gives, NVIDIA's driver 580 makes one
-    instruction of both and loses the negation of an operand, however it was written. What is flipped is no negation.
-    There is no such instruction for 64 bits.
+    WGSL's own function is not used. Where one is given what another gives, NVIDIA's driver 580 makes one instruction
+    of both and loses the negation of an operand, however it was written; in 64 bits it takes an absolute value for
+    never negative, which that of the lowest integer is. What is flipped is no negation, nor an absolute value.
     """
-    extreme = f"{function}(a, b)"
-    if kind in OTHER_SIGNEDNESS:
-        extreme = f"flipped_{OTHER_SIGNEDNESS[kind]}({function}(flipped_{kind}(a), flipped_{kind}(b)))"
+    compared = f"{function}(flipped_{kind}(a), flipped_{kind}(b))"
     return f"""fn {function}_{kind}(a: {kind}, b: {kind}) -> {kind} {{
-  return {extreme};
+  return flipped_{OTHER_SIGNEDNESS[kind]}({compared});
 }}"""
 
 
@@ -111,7 +110,7 @@ SNIPPETS: Final[dict[str, str]] = {
     **{f"quotient_{kind}": quotient_of_integers(kind, suffix) for kind, suffix in INTEGERS.items()},
     **{f"power_{kind}": power_of_integers(kind, suffix) for kind, suffix in INTEGERS.items()},
     **{f"position_{kind}": position(kind, INTEGERS[kind]) for kind in ("i32", "u32", "i64")},
-    **{f"flipped_{kind}": flipped(kind) for kind in OTHER_SIGNEDNESS},
+    **{f"flipped_{kind}": flipped(kind) for kind in INTEGERS},
     **{f"{name}_{kind}": extreme_of_integers(name, kind) for name in ("max", "min") for kind in INTEGERS},
     **WIDENED,
     "saturated_i32": _saturated("i32", "-2147483648.0", "2147483648.0", "-2147483647i - 1i", "2147483647i"),

@@ -202,30 +202,36 @@ def extreme(kind: str, function: str) -> Combiner:
 
 
 def place_of_extreme(kind: str, index_kind: str, *, highest: bool) -> Combiner:
-    """The position of the first of the elements with the highest key: a number that orders them, NaN above all."""
+    """The position of the first of the elements with the highest or the lowest key, a number that orders them.
+
+    NaN is the most extreme of both. For the lowest, keys are not negated: in 64 bits NVIDIA's driver 580 loses how the
+    negation of a quotient wraps when it is to compare the bits of that, inverted.
+    """
+    more = ">" if highest else "<"
     if kind == "f32":
-        key, key_kind = f"select({'' if highest else '~'}order({{0}}), 0x7fffffffi, is_nan({{0}}))", "i32"
+        key_kind, of_nan = "i32", literal((HIGHEST if highest else LOWEST)["i32"], "i32")
+        key = f"select(order({{0}}), {of_nan}, is_nan({{0}}))"
     else:
-        key, key_kind = ("{}" if highest else "(~{})"), kind
+        key_kind, key = kind, "{}"
 
     def absorb(variables: Sequence[str], items: Sequence[Item], positions: Sequence[str]) -> list[str]:
         best, place = variables
         lines = []
         for item, position in zip(items, positions, strict=True):
             lines += [f"{{ let key = {key.format(item[0])};"]
-            lines += [f"if (key > {best}) {{ {best} = key; {place} = {position}; }} }}"]
+            lines += [f"if (key {more} {best}) {{ {best} = key; {place} = {position}; }} }}"]
         return lines
 
     def merge(variables: Sequence[str], others: Sequence[str]) -> list[str]:
         (best, place), (other, other_place) = variables, others
         return [
             f"{{ let key = {other}; let position = {other_place};",
-            f"if (key > {best} || (key == {best} && position < {place})) {{",
+            f"if (key {more} {best} || (key == {best} && position < {place})) {{",
             f"{best} = key; {place} = position; }} }}",
         ]
 
-    # Where nothing is higher than the lowest key, everything equals it, and the first position is right.
-    start = (literal(LOWEST[key_kind], key_kind), "0u")
+    # Where nothing is more extreme than the start, everything equals it, and the first position is right.
+    start = (literal((LOWEST if highest else HIGHEST)[key_kind], key_kind), "0u")
 
     def finish(variables: Sequence[str]) -> list[str]:
         return [converted_integer(variables[1], "u32", index_kind)]
