@@ -7,7 +7,7 @@ from spec_tests.onnx_models.single_node import assert_same, make_model, run, run
 from webnn_py import MLGraphBuilder
 from webnn_py.device.plan import split_constant
 from webnn_py.graph import Constant, Graph
-from webnn_py.onnx_models import OnnxModel, UnsupportedModelError
+from webnn_py.onnx_models import ModelLimits, OnnxModel, UnsupportedModelError, folding
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 
@@ -169,3 +169,52 @@ async def test_sequences_are_refused(context):
     )
     with pytest.raises(UnsupportedModelError, match=r"SequenceConstruct.*the operator is not supported"):
         drawn(context, model)
+
+
+QUANTIZED_SHAPE = (("DequantizeLinear", "q s", "f", {}), ("Cast", "f", "wanted", {"to": 7}))
+KNOWN = {"q": np.array([8, 12], np.int8), "s": np.array(0.5, np.float32)}
+
+
+@pytest.mark.parametrize("opset", [13, 19])
+async def test_a_shape_may_come_from_operators_that_are_drawn(context, opset):
+    model = make(*QUANTIZED_SHAPE, ("Reshape", "x wanted", "y", {}), opset=opset, **KNOWN)
+    assert_same(await run(context, model, {"x": X}), [X.reshape(4, 6)])
+
+
+async def test_what_has_no_rule_is_computed_from_what_is_drawn(context):
+    nodes = (QUANTIZED_SHAPE[0], ("NonZero", "f", "n", {}), ("Cast", "n", "c", {"to": 1}), ("Add", "x c", "y", {}))
+    model = make(*nodes, opset=13, q=np.array([0, 0, 7], np.int8), s=KNOWN["s"])
+    assert_same(await run(context, model, {"x": X}), [X + 2])
+
+
+async def test_what_depends_on_an_input_is_no_shape(context):
+    nodes = (("QuantizeLinear", "x s", "q", {}), ("DequantizeLinear", "q s", "f", {}), ("NonZero", "f", "y", {}))
+    with pytest.raises(UnsupportedModelError, match="the operator is not supported, unless"):
+        drawn(context, make(*nodes, opset=13, s=KNOWN["s"]))
+
+
+async def test_what_the_reference_cannot_compute_is_drawn(context, monkeypatch):
+    def fails(*_):
+        raise RuntimeError("No implementation")
+
+    monkeypatch.setattr(folding, "_computed", fails)
+    model = make(("Mul", "w w", "m", {}), ("Add", "x m", "y", {}), w=X[0, 0])
+    assert [node.operator.name for node in drawn(context, model).nodes] == ["mul", "add"]
+    with pytest.raises(UnsupportedModelError, match="it cannot be computed while building: No implementation"):
+        drawn(context, make(("Reshape", "w five", "c", {}), ("Add", "x c", "y", {}), w=X, five=integers(5)))
+
+
+async def test_what_cannot_be_drawn_is_computed(context):
+    weights = np.array([1, 2, -4, 0.5], np.float32)
+    eighths = onnx.helper.make_tensor("w", onnx.TensorProto.FLOAT8E4M3FN, [4], weights)
+    proto = onnx.load_model_from_string(make(("DequantizeLinear", "w s", "f", {}), ("Add", "x f", "y", {}), opset=21))
+    proto.graph.initializer.extend([eighths, numpy_helper.from_array(KNOWN["s"], "s")])
+    assert_same(await run(context, proto.SerializeToString(), {"x": X}), [X + weights / 2])
+
+
+async def test_values_of_drawn_operators_are_within_the_limits(context):
+    model = make(*QUANTIZED_SHAPE, ("Reshape", "x wanted", "y", {}), opset=13, **KNOWN)
+    with pytest.raises(
+        UnsupportedModelError, match=r"node 'Cast of wanted'|node 'Reshape of y'.*limits.bytes allows 3"
+    ):
+        OnnxModel.load(model, limits=ModelLimits(bytes=3)).convert(MLGraphBuilder(context))

@@ -241,12 +241,12 @@ async def test_an_input_that_cannot_be_is_refused(context, shape):
 
 
 async def test_a_rule_that_forgets_something_still_gives_the_documented_error(context, monkeypatch):
-    from webnn_py.onnx_models import model_conversion  # noqa: PLC0415 - beside what it changes
+    from webnn_py.onnx_models import node_results  # noqa: PLC0415 - beside what it changes
 
     def forgetful(*_):
         return dict[str, int]()["forgotten"]
 
-    monkeypatch.setattr(model_conversion, "call", forgetful)
+    monkeypatch.setattr(node_results, "call", forgetful)
     text = r"node 'Relu of y' \(Relu, opset 18\) cannot be understood: KeyError: 'forgotten'"
     with pytest.raises(InvalidModelError, match=text) as caught:
         OnnxModel.load(model_of(helper.make_node("Relu", ["x"], ["y"])).SerializeToString()).convert(

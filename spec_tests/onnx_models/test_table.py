@@ -1,12 +1,16 @@
 import importlib
 from pathlib import Path
 
+import numpy as np
+import onnx
 import pytest
 from onnx import defs
+from onnxruntime.capi.onnxruntime_pybind11_state import get_all_operator_schema
 
 from spec_tests.onnx_models.single_node import Case
 from webnn_py.onnx_models.conversion_context import ConversionContext
 from webnn_py.onnx_models.registry import RULES
+from webnn_py.onnx_models.schemas import declared_schema
 from webnn_py.onnx_models.table import NEVER_IN_SHAPES, TABLE, Rule, rule
 from webnn_py.operators.operand import MLOperand
 
@@ -34,7 +38,10 @@ def test_operators_are_compared_in_the_category_of_their_rule(category):
     assert {RULES[case.operator][case.version].category for case in cases_of(category)} == {category}
 
 
-@pytest.mark.parametrize(("operator", "version"), sorted(REGISTERED))
+OWN, FOREIGN = (sorted(item for item in REGISTERED if defs.has(item[0]) is is_own) for is_own in (True, False))
+
+
+@pytest.mark.parametrize(("operator", "version"), OWN)
 def test_rules_take_what_onnx_declares(operator, version):
     schema = defs.get_schema(operator, version, "")
     declared = RULES[operator][version]
@@ -44,6 +51,27 @@ def test_rules_take_what_onnx_declares(operator, version):
     for name, default in declared.attributes.items():
         newer = defs.get_schema(operator).attributes
         assert name in schema.attributes or (name in newer and default is not None) or default is None, name
+
+
+@pytest.mark.parametrize(("operator", "version"), FOREIGN)
+def test_rules_of_operators_that_onnx_lacks_declare_what_onnxruntime_does(operator, version):
+    theirs = {f"{item.domain}.{item.name}".lstrip("."): item for item in get_all_operator_schema()}[operator]
+    ours = declared_schema(operator, version)
+    assert theirs.since_version == version
+    assert [item.option.name for item in ours.inputs] == [item.option.name for item in theirs.inputs][
+        : len(ours.inputs)
+    ]
+    assert {name: item.type.name for name, item in ours.attributes.items()} == {
+        name: item.type.name for name, item in theirs.attributes.items()
+    }
+    for name, item in theirs.attributes.items():
+        default = onnx.AttributeProto.FromString(item._default_value)
+        if default.type == onnx.AttributeProto.FLOAT:
+            assert np.float32(RULES[operator][version].attributes[name]) == default.f, name
+        elif default.type == onnx.AttributeProto.STRING:
+            assert RULES[operator][version].attributes[name] == default.s.decode(), name
+        elif default.type == onnx.AttributeProto.INT:
+            assert RULES[operator][version].attributes[name] == default.i, name
 
 
 def test_a_version_has_one_rule():

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from webnn_py.onnx_models.conversion_context import StaticValue
+from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
 
@@ -75,3 +76,13 @@ def counted_all(axes: Iterable[int], rank: int) -> tuple[int, ...]:
     if len(set(result)) != len(result):
         refuse("axes", given, "without duplicates")
     return result
+
+
+def check_rank(name: str, operand: MLOperand, *allowed: int) -> None:
+    """Refuse an operand of another rank.
+
+    Raises:
+        Refused: it is one.
+    """
+    if operand.rank not in allowed:
+        refuse(f"the rank of {name}", operand.rank, " or ".join(map(str, allowed)))

@@ -68,8 +68,11 @@ def _argument(subject: str, parameter: InputParameter, value: Value | None, cont
         return None
     if parameter.kind == "operand":
         return context.operand(value)
-    if parameter.kind == "static" and not isinstance(value, np.ndarray):
-        refuse(subject, "computed when the graph runs", "known while building")
+    if parameter.kind == "static":
+        known = context.known(value)
+        if known is None:
+            refuse(subject, "computed when the graph runs", "known while building")
+        return known
     return value
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.onnx_models.known_operands import known_value
 from webnn_py.onnx_models.limits import Expenses
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.operand import MLOperand
@@ -32,10 +33,12 @@ class Constants:
     Attributes:
         key_of: a digest of a value that is worth being kept once on the device.
         made: the operands so far, by the identity of their values.
+        known: what operands are while building; None for those that depend on an input.
     """
 
     key_of: Callable[[StaticValue], bytes | None]
     made: dict[int, tuple[StaticValue, MLOperand]] = attrs.field(factory=dict)
+    known: dict[MLOperand, StaticValue | None] = attrs.field(factory=dict)
 
 
 def read_only(value: StaticValue) -> StaticValue:
@@ -108,6 +111,20 @@ class ConversionContext(OperatorMethods):
             )
         except TypeError as error:
             raise Refused(str(error)) from error
+
+    def known(self, value: Value | None) -> StaticValue | None:
+        """A value of the model as it is known while building; None if it is absent, or depends on an input.
+
+        Raises:
+            Refused: computing it costs more than is left.
+        """
+        if not isinstance(value, MLOperand):
+            return value
+        known = self._constants.known
+        if value not in known:
+            array = known_value(self._builder._values[value], self._expenses)
+            known[value] = None if array is None else read_only(array)
+        return known[value]
 
     def number(self, value: float, like: MLOperand) -> MLOperand:
         """A scalar constant of the data type of ``like``."""

@@ -25,13 +25,13 @@ UNCHANGED: Final = frozenset({"Identity"})
 """Of those, the ones that give their input."""
 
 
-BY_RULE_BEFORE: Final = {"DequantizeLinear": 19}
-"""Operators that the reference implementation has from a version on; older ones are converted by their rules."""
+class NotComputed(Refused):
+    """The reference implementation cannot compute a node; drawing it may be possible."""
 
 
-def is_folded(operator: str, version: int) -> bool:
-    """Whether a version of an operator is computed while building, when all its inputs are known."""
-    return operator in FOLDED and version >= BY_RULE_BEFORE.get(operator, 1)
+def is_folded(operator: str) -> bool:
+    """Whether an operator is computed while building, when all its inputs are known."""
+    return operator in FOLDED
 
 
 def fold(
@@ -43,7 +43,8 @@ def fold(
         Its outputs; None for those without a name.
 
     Raises:
-        Refused: the reference implementation cannot compute it, or it costs more than is left.
+        NotComputed: the reference implementation cannot compute it.
+        Refused: it costs more than is left, or is of something other than numbers.
     """
     for value in inputs:
         if value is not None and value.dtype.kind in NOT_NUMBERS:
@@ -61,7 +62,7 @@ def fold(
         raise
     except Exception as error:  # the implementation raises whatever numpy raises
         worded = shortened(str(error) or type(error).__name__)
-        raise Refused(f"it cannot be computed while building: {worded}") from error
+        raise NotComputed(f"it cannot be computed while building: {worded}") from error
     arrays = [np.asarray(result) for result in results if isinstance(result, (np.ndarray, np.generic))]
     if len(arrays) < len(results) or any(array.dtype.kind in NOT_NUMBERS for array in arrays):
         raise Refused("it gives something other than tensors of numbers, which is not supported")

@@ -9,13 +9,11 @@ from typing import Final, Literal, TypeVar
 
 import attrs
 import numpy as np
-from onnx import AttributeProto, GraphProto, NodeProto, SparseTensorProto, TensorProto, defs
+from onnx import AttributeProto, GraphProto, NodeProto, SparseTensorProto, TensorProto
 
 from webnn_py.graph import Output
-from webnn_py.onnx_models.calling import call, check_form
 from webnn_py.onnx_models.conversion_context import Constants, ConversionContext, StaticValue, Value
 from webnn_py.onnx_models.element_types import webnn_data_type
-from webnn_py.onnx_models.folding import fold, is_folded
 from webnn_py.onnx_models.functions import (
     OWN_DOMAINS,
     Functions,
@@ -25,6 +23,7 @@ from webnn_py.onnx_models.functions import (
     with_attributes,
 )
 from webnn_py.onnx_models.limits import Expenses
+from webnn_py.onnx_models.node_results import check_operator, results_of
 from webnn_py.onnx_models.problems import (
     InvalidModelError,
     Problem,
@@ -33,7 +32,7 @@ from webnn_py.onnx_models.problems import (
     shortened,
     worded,
 )
-from webnn_py.onnx_models.registry import RULES
+from webnn_py.onnx_models.schemas import operator_name
 from webnn_py.onnx_models.tensors import tensor_array
 from webnn_py.onnx_models.weights import Weights
 from webnn_py.operators.operand import MLOperand
@@ -233,39 +232,12 @@ class ModelConversion:
             return (yield from self._function_results(node, values, label, seen, wanted))
         present: list[Value | None] = [value for value in values if value is not MISSING]
         if len(present) < len(values):
-            self._check_operator(node, seen)
+            if node.op_type != "If":
+                check_operator(node, seen.opsets)
             return [MISSING] * len(node.output)
         if node.op_type == "If" and node.domain in OWN_DOMAINS:
             return (yield from self._branch_results(node, seen, present[0] if present else None))
-        return self._node_results(node, present, seen, self._context(label, wanted))
-
-    def _check_operator(self, node: NodeProto, seen: Surroundings) -> None:
-        """Refuse a node for its operator alone, its inputs being missing.
-
-        Raises:
-            Refused: there is no rule.
-        """
-        if node.op_type != "If":
-            schema = _schema(node, seen)
-            if schema.since_version not in RULES.get(node.op_type, {}):
-                raise Refused(_no_rule(schema))
-
-    def _node_results(
-        self, node: NodeProto, values: Sequence[Value | None], seen: Surroundings, context: ConversionContext
-    ) -> Sequence[Converted]:
-        """Compute the node now if all its inputs are static, else convert it by its rule."""
-        schema = _schema(node, seen)
-        check_form(schema, node)
-        rule = RULES.get(node.op_type, {}).get(schema.since_version)
-        static = [value for value in values if value is None or isinstance(value, np.ndarray)]
-        foldable = len(static) == len(values) and is_folded(node.op_type, schema.since_version)
-        results: Sequence[Value | None]
-        if foldable and (rule is None or rule.may_compute_shapes):
-            results = fold(node, static, seen.opsets, self._expenses)
-        elif rule is None:
-            raise Refused(_no_rule(schema))
-        else:
-            results = call(rule, schema, node, values, context)
+        results = results_of(node, present, seen.opsets, self._context(label, wanted), self._expenses)
         return [MISSING if result is None else result for result in results]
 
     def _branch_results(
@@ -313,36 +285,6 @@ class ModelConversion:
         ]
 
 
-def _schema(node: NodeProto, seen: Surroundings) -> defs.OpSchema:
-    """What ONNX says of the node's operator in the opset.
-
-    Raises:
-        Refused: it says nothing, or what it says may be out of date.
-    """
-    if node.domain not in OWN_DOMAINS:
-        raise Refused(f"operators of the domain {worded(node.domain)} are not supported")
-    opset, newest = seen.opsets.get("", 0), defs.onnx_opset_version()
-    if opset > newest:
-        raise Refused(f"the installed onnx package knows opsets up to {newest}")
-    try:
-        return defs.get_schema(node.op_type, opset, "")
-    except defs.SchemaError as error:
-        raise Refused(f"ONNX has no such operator in opset {opset}") from error
-
-
-def _no_rule(schema: defs.OpSchema) -> str:
-    versions = sorted(RULES.get(schema.name, {}))
-    if not versions:
-        unless = (
-            ", unless all its inputs are known while building" if is_folded(schema.name, schema.since_version) else ""
-        )
-        return f"the operator is not supported{unless}"
-    return (
-        f"version {schema.since_version} of the operator is not supported; "
-        f"only those of opset {', '.join(map(str, versions))} are"
-    )
-
-
 def _by_domain(versions: Mapping[str, int]) -> dict[str, int]:
     """Versions of operator sets by domain; ONNX's own has two names."""
     return {"" if domain in OWN_DOMAINS else domain: version for domain, version in versions.items()}
@@ -355,9 +297,8 @@ def _present(value: Converted) -> Value:
 
 
 def _problem(node: NodeProto, label: str, seen: Surroundings, reason: str) -> Problem:
-    own = node.domain in OWN_DOMAINS
-    operator = node.op_type if own else f"{node.domain}.{node.op_type}"
-    opset = seen.opsets.get("" if own else node.domain, "not said")
+    operator = operator_name(node)
+    opset = seen.opsets.get("" if node.domain in OWN_DOMAINS else node.domain, "not said")
     subject = f"node {worded(label)} ({shortened(operator)}, opset {opset})"
     return Problem(subject, shortened(reason), operator)
 

@@ -1,9 +1,17 @@
 """The register of all rules: importing the modules of all categories fills the table."""
 
+from importlib import import_module
+from typing import Final
+
 from webnn_py.onnx_models.table import TABLE, Rules
 from webnn_py.operators.registry import import_categories
 
+COMPOSITE: Final = ("attention", "fused", "microsoft_attention", "quantization", "quantized")
+"""Beside WebNN's categories: operators that stand for several of WebNN's."""
+
 import_categories("webnn_py.onnx_models.rules")
+for _name in COMPOSITE:
+    import_module(f"webnn_py.onnx_models.rules.{_name}")
 
 RULES: Rules = TABLE
 """The rules by operator and version of the operator."""

@@ -5,16 +5,20 @@ The signature of a rule is its declaration. After ``context`` come the operator'
 * ``MLOperand``: an operand; a static value becomes a constant;
 * ``StaticValue``: must be known, or the node is refused (shapes, axes, pads);
 * ``Value``: either;
-* ``... | None = None``: may be absent, ``*inputs`` any number.
+* ``... | None``: may be absent, ``*inputs`` any number.
 
 Keyword parameters are attributes by their ONNX names. An absent attribute has the default that ONNX gives it in the
 operator's version, else the parameter's own. Attributes and inputs that a rule does not name are not supported: they
 must be absent or have their default. A rule that would be wrong in a corner calls ``refuse()``.
+
+Of an operator that ONNX does not have (``com.microsoft.…``) the signature is all that is known: it names every
+attribute, with its default and, in the annotation, its type.
 """
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal, TypeVar, get_type_hints
+from types import UnionType
+from typing import Any, Final, Literal, TypeVar, get_args, get_type_hints
 
 import attrs
 
@@ -23,7 +27,20 @@ from webnn_py.operators.declaration import Operator
 from webnn_py.operators.operand import MLOperand
 
 NEVER_IN_SHAPES: Final = frozenset(
-    {"activation", "matrix", "convolution", "pooling", "resampling", "normalization", "recurrent"}
+    {
+        "activation",
+        "attention",
+        "convolution",
+        "fused",
+        "matrix",
+        "microsoft_attention",
+        "normalization",
+        "pooling",
+        "quantization",
+        "quantized",
+        "recurrent",
+        "resampling",
+    }
 )
 """Categories whose operators no model computes shapes with."""
 
@@ -50,12 +67,14 @@ class Rule:
         inputs: the inputs that it takes.
         variadic: what it takes any number of beyond those, or None.
         attributes: the attributes that it takes, with its own defaults; required ones have ``inspect``'s "empty".
+        attribute_types: their annotations, without None.
     """
 
     function: Callable[..., Result]
     inputs: tuple[InputParameter, ...]
     variadic: InputParameter | None
     attributes: Mapping[str, object]
+    attribute_types: Mapping[str, object]
 
     @property
     def category(self) -> str:
@@ -74,21 +93,28 @@ class Rule:
         inputs: list[InputParameter] = []
         variadic: InputParameter | None = None
         attributes: dict[str, object] = {}
+        types: dict[str, object] = {}
         for parameter in list(inspect.signature(function).parameters.values())[1:]:
             if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
                 attributes[parameter.name] = parameter.default
+                types[parameter.name] = _without_none(hints[parameter.name])
             elif parameter.kind is inspect.Parameter.VAR_POSITIONAL:
                 variadic = _input_parameter(parameter, hints[parameter.name])
             else:
                 inputs.append(_input_parameter(parameter, hints[parameter.name]))
-        return cls(function, tuple(inputs), variadic, attributes)
+        return cls(function, tuple(inputs), variadic, attributes, types)
+
+
+def _without_none(annotation: Any) -> object:
+    if isinstance(annotation, UnionType):
+        (annotation,) = (kind for kind in get_args(annotation) if kind is not type(None))
+    return annotation
 
 
 def _input_parameter(parameter: inspect.Parameter, annotation: Any) -> InputParameter:
-    required = parameter.default is inspect.Parameter.empty
     for present, kind in _KINDS.items():
-        if annotation == present or annotation == present | None:
-            return InputParameter(parameter.name, kind, required)
+        if annotation in (present, present | None):
+            return InputParameter(parameter.name, kind, annotation == present)
     raise NotImplementedError(f"no kind of input is known for the annotation {annotation!r}")
 
 
@@ -105,7 +131,7 @@ def rule(operator: str, *versions: int) -> Callable[[FunctionT], FunctionT]:
     """Register a rule.
 
     Args:
-        operator: the ONNX operator.
+        operator: the ONNX operator; before that of another domain stands the domain, with a dot.
         versions: the versions of the operator (the opsets in which ONNX changed it) that the rule is right for.
             Others are refused, later ones too: what ONNX may change in them cannot be known.
     """

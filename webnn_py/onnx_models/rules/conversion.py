@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 from onnx import TensorProto, helper
@@ -12,6 +13,9 @@ from webnn_py.onnx_models.element_types import webnn_data_type
 from webnn_py.onnx_models.table import rule
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
+
+WIDER: Final = {"int2": "int8", "int4": "int8", "int16": "int32", "uint2": "uint8", "uint4": "uint8", "uint16": "int32"}
+"""Integer types that WebNN lacks, by numpy's names, and what holds their values."""
 
 
 @rule("Cast", 6, 9, 13)
@@ -54,18 +58,27 @@ def cast_like_saturating(context: ConversionContext, x: MLOperand, target_type: 
 @rule("DequantizeLinear", 10, 13, 19, 21, 23)
 def dequantize(
     context: ConversionContext,
-    x: MLOperand,
+    x: Value,
     scale: MLOperand,
-    zero_point: MLOperand | None = None,
+    zero_point: Value | None = None,
     *,
     axis: int = 1,
     block_size: int = 0,
 ) -> MLOperand:
     """(x - zero point) · scale, for the whole tensor, along an axis, or by blocks."""
-    shape = _scale_shape(x, scale, axis, block_size)
-    if zero_point is None:
-        zero_point = _zeros(context, shape, x.data_type)
-    return context.dequantize_linear(x, context.reshape(scale, shape), context.reshape(zero_point, shape))
+    quantized = _widened(context, x)
+    shape = _scale_shape(quantized, scale, axis, block_size)
+    zero = _zeros(context, shape, quantized.data_type) if zero_point is None else _widened(context, zero_point)
+    return context.dequantize_linear(quantized, context.reshape(scale, shape), context.reshape(zero, shape))
+
+
+def _widened(context: ConversionContext, value: Value) -> MLOperand:
+    """Known integers of types that WebNN lacks take the next wider one."""
+    if not isinstance(value, np.ndarray) or value.dtype.name not in WIDER:
+        return context.operand(value)
+    wider = np.dtype(WIDER[value.dtype.name])
+    context.reserve(value.size * wider.itemsize)
+    return context.constant(value.astype(wider))
 
 
 @rule("QuantizeLinear", 10, 13)

@@ -1,0 +1,109 @@
+import numpy as np
+import pytest
+
+from spec_tests.onnx_models.single_node import assert_same, check, each, expected, node, run
+
+rng = np.random.default_rng(7)
+MS = "com.microsoft."
+
+
+@pytest.fixture(scope="module", params=["numpy", "wgpu"])
+def backend(request):
+    return request.param
+
+
+def floats(*shape):
+    return rng.uniform(-1, 1, shape).astype(np.float32)
+
+
+def integers(*values):
+    return np.array(values, np.int32)
+
+
+def step(value):
+    return np.array(value, np.float32)
+
+
+X, WEIGHTS, BIAS = floats(2, 3, 8), floats(8, 24), floats(24)
+PAST = floats(2, 2, 2, 4, 4)
+SEEN = np.array([[1, 1, 0], [1, 0, 0]], np.int32)
+BYTES, COLUMNS = rng.integers(0, 256, [2, 3, 8], np.uint8), rng.integers(-128, 128, [8, 24], np.int8)
+
+
+@each(
+    node(f"{MS}Attention", 1, X, WEIGHTS, BIAS, num_heads=2),
+    node(f"{MS}Attention", 1, X, WEIGHTS, BIAS, SEEN, num_heads=2, scale=0.3),
+    node(f"{MS}Attention", 1, X, WEIGHTS, BIAS, integers(3, 2), num_heads=2),
+    node(f"{MS}Attention", 1, X, WEIGHTS, BIAS, np.stack([SEEN] * 3, 1), num_heads=2, mask_filter_value=-50.0),
+    node(f"{MS}Attention", 1, X, WEIGHTS, BIAS, None, PAST, num_heads=2, unidirectional=1, outputs=2, wanted=(0, 1)),
+    node(f"{MS}Attention", 1, X, floats(8, 20), floats(20), None, None, floats(1, 2, 3, 3), num_heads=2,
+         qkv_hidden_sizes=[8, 8, 4]),
+    node(f"{MS}QAttention", 1, BYTES, COLUMNS, BIAS, step(0.01), step(0.02), SEEN, np.array(100, np.uint8),
+         np.array(-3, np.int8), known=(1,), num_heads=2, relative=1e-4),
+    node(f"{MS}QAttention", 1, BYTES, COLUMNS, BIAS, step(0.01), step(0.02), None, np.array(100, np.uint8),
+         np.array(0, np.int8), num_heads=2, unidirectional=1, relative=1e-4),
+)  # fmt: skip
+async def test_attention_of_a_packed_product(context, case):
+    await check(context, case)
+
+
+Q, K, V = floats(2, 3, 8), floats(2, 5, 8), floats(2, 5, 6)
+
+
+@each(
+    node(f"{MS}MultiHeadAttention", 1, Q, K, V, num_heads=2),
+    node(f"{MS}MultiHeadAttention", 1, Q, K, V, floats(22), num_heads=2, scale=0.3),
+    node(f"{MS}MultiHeadAttention", 1, Q, K, V, None, integers([1, 1, 0, 1, 1], [1, 0, 0, 0, 0]), num_heads=2),
+    node(f"{MS}MultiHeadAttention", 1, Q, K, V, None, integers(5, 2), floats(2, 2, 3, 5), num_heads=2),
+    node(f"{MS}MultiHeadAttention", 1, Q, floats(2, 2, 5, 4), floats(2, 2, 5, 4), num_heads=2),
+    node(f"{MS}MultiHeadAttention", 1, Q, Q, Q, None, None, None, PAST[0], PAST[1], num_heads=2, unidirectional=1,
+         outputs=3, wanted=(0, 1, 2)),
+)  # fmt: skip
+async def test_attention_of_several_heads(context, case):
+    await check(context, case)
+
+
+async def test_what_is_packed_is_taken_apart(context, ml, options):
+    q, k, v = floats(2, 3, 2, 4), floats(2, 3, 2, 4), floats(2, 3, 2, 4)
+    (apart,) = node(f"{MS}MultiHeadAttention", 1, *(item.reshape(2, 3, 8) for item in (q, k, v)), num_heads=2)
+    (keys,) = node(f"{MS}MultiHeadAttention", 1, q.reshape(2, 3, 8), np.stack([k, v], 3), num_heads=2)
+    (together,) = node(f"{MS}MultiHeadAttention", 1, np.stack([q, k, v], 3), num_heads=2)
+    assert_same(await run(context, together.model(), together.feeds), expected(apart))
+    assert_same(await run(await ml.create_context(**options), keys.model(), keys.feeds), expected(apart))
+
+
+NEW = floats(1, 3, 64), floats(1, 3, 32), floats(1, 3, 32)
+BEFORE = floats(1, 2, 4, 16), floats(1, 2, 4, 16)
+BUFFER = floats(1, 2, 9, 16), floats(1, 2, 9, 16)
+COS, SIN = floats(12, 8), floats(12, 8)
+HEADS = {"num_heads": 4, "kv_num_heads": 2}
+TOTAL = integers(6), np.array(7, np.int32)
+
+
+@each(
+    node(f"{MS}GroupQueryAttention", 1, *NEW, None, None, integers(2), np.array(3, np.int32), known=(6,), outputs=3,
+         wanted=(0, 1, 2), **HEADS),
+    node(f"{MS}GroupQueryAttention", 1, *NEW, *BEFORE, *TOTAL, known=(6,), outputs=3, wanted=(0, 1, 2), **HEADS),
+    node(f"{MS}GroupQueryAttention", 1, *NEW, *BUFFER, *TOTAL, known=(6,), outputs=3, **HEADS),
+    node(f"{MS}GroupQueryAttention", 1, *NEW, *BEFORE, *TOTAL, COS, SIN, known=(5, 6), outputs=3, wanted=(0, 1),
+         do_rotary=1, softcap=0.8, **HEADS),
+    node(f"{MS}GroupQueryAttention", 1, *NEW, *BEFORE, *TOTAL, COS, SIN, None, floats(1, 1, 3, 7), known=(6,),
+         outputs=3, do_rotary=1, rotary_interleaved=1, **HEADS),
+    node(f"{MS}GroupQueryAttention", 1, *NEW, *BEFORE, *TOTAL, known=(6,), outputs=3, local_window_size=2, **HEADS),
+    node(f"{MS}GroupQueryAttention", 1, *NEW, *BEFORE, *TOTAL, known=(6,), outputs=3, smooth_softmax=1, **HEADS),
+    node(f"{MS}GroupQueryAttention", 1, *NEW, *BEFORE, *TOTAL, None, None, None, None, floats(4), known=(6,),
+         outputs=3, **HEADS),
+    node(f"{MS}GroupQueryAttention", 1, floats(2, 1, 128), None, None, floats(2, 2, 4, 16), floats(2, 2, 4, 16),
+         integers(4, 4), np.array(5, np.int32), known=(5, 6), outputs=3, wanted=(0, 1, 2), **HEADS),
+)  # fmt: skip
+async def test_attention_to_what_came_before(context, case):
+    await check(context, case)
+
+
+@each(
+    node(f"{MS}RotaryEmbedding", 1, floats(2, 3, 32), np.array([[0, 1, 2], [4, 5, 6]]), COS, SIN),
+    node(f"{MS}RotaryEmbedding", 1, floats(2, 4, 3, 16), np.array([3]), COS, SIN, interleaved=1),
+    node(f"{MS}RotaryEmbedding", 1, floats(2, 3, 80), np.array([3]), COS, SIN, num_heads=4, rotary_embedding_dim=16),
+)
+async def test_rotary_embedding(context, case):
+    await check(context, case)

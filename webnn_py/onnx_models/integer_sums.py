@@ -1,0 +1,149 @@
+"""Integer products by WebNN, which multiplies floats only: in sums so short that float32 is exact, added in int32.
+
+A float32 holds every integer up to 2**24, and a sum of integers none of whose partial sums is greater is exact in any
+order. How long sums may be follows from the types, or from the values where these are known.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from webnn_py.onnx_models.conversion_context import ConversionContext, StaticValue, Value
+from webnn_py.onnx_models.rules.matrix import matmul
+from webnn_py.operators.casting import INTEGER_RANGES
+from webnn_py.operators.operand import MLOperand
+from webnn_py.operators.rules import refuse
+
+EXACT: Final = 2**24
+"""Every integer up to this is a float32."""
+
+
+@attrs.frozen
+class Shifted:
+    """Integers less their zero point, as float32.
+
+    Attributes:
+        operand: the differences.
+        largest: the greatest magnitude that they can have.
+        known: their magnitudes, if they are known.
+    """
+
+    operand: MLOperand
+    largest: int
+    known: NDArray[np.int32] | None
+
+
+def shifted(context: ConversionContext, x: Value, zero_point: Value | None) -> Shifted:
+    """Integers of 8 bits less a zero point that broadcasts to them."""
+    operand = context.operand(x)
+    if operand.data_type not in ("int8", "uint8"):
+        refuse("the data type of an integer factor", operand.data_type, "int8 or uint8")
+    low, high = INTEGER_RANGES[operand.data_type]
+    floats = context.cast(operand, "float32")
+    if zero_point is None:
+        zero: StaticValue | None = np.zeros((), np.int32)
+    else:
+        zero = zero_point.astype(np.int32) if isinstance(zero_point, np.ndarray) else None
+    if zero_point is not None and (zero is None or zero.any()):
+        floats = context.sub(floats, context.cast(context.operand(zero_point), "float32"))
+    if zero is None:
+        return Shifted(floats, high - low, None)
+    largest = max(int(high - zero.min()), int(zero.max() - low))
+    known = np.abs(x.astype(np.int32) - zero) if isinstance(x, np.ndarray) else None
+    return Shifted(floats, largest, known)
+
+
+def product(context: ConversionContext, a: Shifted, b: Shifted) -> MLOperand:
+    """The matrix product as int32; both have at least two dimensions."""
+    length = a.operand.shape[-1]
+    parts = bounds(length, a.largest * b.largest, _column_sums(a, b))
+    if len(parts) == 1:
+        return context.cast(matmul(context, a.operand, b.operand), "int32")
+
+    def part(begin: int, end: int) -> MLOperand:
+        left = _sliced(context, a.operand, a.operand.rank - 1, begin, end)
+        right = _sliced(context, b.operand, b.operand.rank - 2, begin, end)
+        return context.cast(matmul(context, left, right), "int32")
+
+    return reduce(context.add, [part(begin, end) for begin, end in parts])
+
+
+def _column_sums(a: Shifted, b: Shifted) -> Callable[[Sequence[int]], int] | None:
+    """The greatest magnitude of a partial sum over the rows of ``b`` from each start to the next, if that is known."""
+    magnitudes = b.known
+    if magnitudes is None:
+        return None
+
+    def largest_sum(starts: Sequence[int]) -> int:
+        return (
+            int(np.add.reduceat(magnitudes, list(starts), axis=magnitudes.ndim - 2, dtype=np.int64).max()) * a.largest
+        )
+
+    return largest_sum
+
+
+def convolution(
+    context: ConversionContext,
+    x: Shifted,
+    w: Shifted,
+    groups: int,
+    convolved: Callable[[MLOperand, MLOperand], MLOperand],
+) -> MLOperand:
+    """A convolution as int32.
+
+    Args:
+        context: what to build with.
+        x: the images, [N, C, ...].
+        w: the filters, [M, C / groups, ...].
+        groups: in how many the channels are.
+        convolved: the convolution of such operands of any number of channels, in float32.
+    """
+    channels, window = w.operand.shape[1], math.prod(w.operand.shape[2:])
+    magnitudes = w.known
+
+    def largest_sum(starts: Sequence[int]) -> int:
+        assert magnitudes is not None  # noqa: S101 - for type checkers
+        per_channel = magnitudes.sum(axis=tuple(range(2, magnitudes.ndim)), dtype=np.int64)
+        return int(np.add.reduceat(per_channel, list(starts), axis=1).max()) * x.largest
+
+    parts = bounds(channels, x.largest * w.largest * window, None if magnitudes is None else largest_sum)
+    if len(parts) == 1:
+        return context.cast(convolved(x.operand, w.operand), "int32")
+
+    def part(begin: int, end: int) -> MLOperand:
+        batch, _, *sizes = x.operand.shape
+        by_group = context.reshape(x.operand, [batch, groups, channels, *sizes])
+        images = context.reshape(_sliced(context, by_group, 2, begin, end), [batch, groups * (end - begin), *sizes])
+        return context.cast(convolved(images, _sliced(context, w.operand, 1, begin, end)), "int32")
+
+    return reduce(context.add, [part(begin, end) for begin, end in parts])
+
+
+def bounds(length: int, largest_term: int, largest_sum: Callable[[Sequence[int]], int] | None) -> list[tuple[int, int]]:
+    """Where to cut sums of a length, so that each part is exact in float32.
+
+    Args:
+        length: the number of terms.
+        largest_term: the greatest magnitude that a term can have.
+        largest_sum: the greatest magnitude of the parts that begin at some indices, if it is known.
+
+    Raises:
+        Refused: a single term can be too large.
+    """
+    safe, size = EXACT // max(1, largest_term), length
+    while size > safe and (largest_sum is None or largest_sum(range(0, length, size)) > EXACT):
+        if size == 1:
+            refuse("the sum of the products of one channel", f"of terms up to {largest_term}", f"at most {EXACT}")
+        size = -(-size // 2)
+    return [(begin, min(begin + size, length)) for begin in range(0, length, size)]
+
+
+def _sliced(context: ConversionContext, x: MLOperand, axis: int, begin: int, end: int) -> MLOperand:
+    starts, sizes = [0] * x.rank, list(x.shape)
+    starts[axis], sizes[axis] = begin, end - begin
+    return context.slice(x, starts, sizes)

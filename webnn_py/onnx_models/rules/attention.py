@@ -1,0 +1,181 @@
+"""Attention and rotary embedding, ONNX's and onnxruntime's."""
+
+from webnn_py.onnx_models.axes import check_rank
+from webnn_py.onnx_models.conversion_context import ConversionContext
+from webnn_py.onnx_models.scaled_attention import (
+    LOWEST,
+    appended,
+    attend,
+    joined_heads,
+    length_bias,
+    mask_bias,
+    rotated,
+    split_heads,
+    window_bias,
+)
+from webnn_py.onnx_models.table import rule
+from webnn_py.operators.operand import MLOperand
+from webnn_py.operators.rules import refuse
+
+
+@rule("Attention", 23)
+def attention(
+    context: ConversionContext,
+    q: MLOperand,
+    k: MLOperand,
+    v: MLOperand,
+    attn_mask: MLOperand | None = None,
+    past_key: MLOperand | None = None,
+    past_value: MLOperand | None = None,
+    *,
+    is_causal: int,
+    kv_num_heads: int = 0,
+    q_num_heads: int = 0,
+    qk_matmul_output_mode: int,
+    scale: float = 0.0,
+    softcap: float,
+    softmax_precision: int | None = None,
+) -> list[MLOperand]:
+    """Attention; the softmax is computed in float32 anyway, whatever ``softmax_precision`` says."""
+    return attention_with_lengths(
+        context,
+        q,
+        k,
+        v,
+        attn_mask,
+        past_key,
+        past_value,
+        is_causal=is_causal,
+        kv_num_heads=kv_num_heads,
+        q_num_heads=q_num_heads,
+        qk_matmul_output_mode=qk_matmul_output_mode,
+        scale=scale,
+        softcap=softcap,
+    )
+
+
+@rule("Attention", 24)
+def attention_with_lengths(
+    context: ConversionContext,
+    q: MLOperand,
+    k: MLOperand,
+    v: MLOperand,
+    attn_mask: MLOperand | None = None,
+    past_key: MLOperand | None = None,
+    past_value: MLOperand | None = None,
+    nonpad_kv_seqlen: MLOperand | None = None,
+    *,
+    is_causal: int,
+    kv_num_heads: int = 0,
+    q_num_heads: int = 0,
+    qk_matmul_output_mode: int,
+    scale: float = 0.0,
+    softcap: float,
+    softmax_precision: int | None = None,
+) -> list[MLOperand]:
+    """Likewise, where each sample may have a number of keys of its own."""
+    return attention_in_windows(
+        context,
+        q,
+        k,
+        v,
+        attn_mask,
+        past_key,
+        past_value,
+        nonpad_kv_seqlen,
+        is_causal=is_causal,
+        kv_num_heads=kv_num_heads,
+        left_window_size=-1,
+        q_num_heads=q_num_heads,
+        qk_matmul_output_mode=qk_matmul_output_mode,
+        right_window_size=-1,
+        scale=scale,
+        softcap=softcap,
+    )
+
+
+@rule("Attention", 25)
+def attention_in_windows(
+    context: ConversionContext,
+    q: MLOperand,
+    k: MLOperand,
+    v: MLOperand,
+    attn_mask: MLOperand | None = None,
+    past_key: MLOperand | None = None,
+    past_value: MLOperand | None = None,
+    nonpad_kv_seqlen: MLOperand | None = None,
+    *,
+    is_causal: int,
+    kv_num_heads: int = 0,
+    left_window_size: int,
+    q_num_heads: int = 0,
+    qk_matmul_output_mode: int,
+    right_window_size: int,
+    scale: float = 0.0,
+    softcap: float,
+    softmax_precision: int | None = None,
+) -> list[MLOperand]:
+    """Likewise, where each query may see only the keys around it."""
+    for name, item in (("Q", q), ("K", k), ("V", v)):
+        check_rank(f"input {name}", item, 3 if q.rank == 3 else 4)
+    in_rows = q.rank == 3
+    if in_rows:
+        q, k, v = (
+            split_heads(context, item, heads)
+            for item, heads in ((q, q_num_heads), (k, kv_num_heads), (v, kv_num_heads))
+        )
+    key, value = appended(context, past_key, k), appended(context, past_value, v)
+    keys = key.shape[2]
+    biases = [] if attn_mask is None else [_given_bias(context, attn_mask, keys, q)]
+    windowed = is_causal or left_window_size >= 0 or right_window_size >= 0
+    if nonpad_kv_seqlen is not None:
+        if windowed:
+            refuse("input nonpad_kv_seqlen", "given", "absent where is_causal or a window is")
+        biases.append(length_bias(context, nonpad_kv_seqlen, keys, q, LOWEST[q.data_type]))
+    if windowed:
+        offset = 0 if past_key is None else past_key.shape[2]
+        after = right_window_size if not is_causal else 0
+        biases.append(window_bias(context, q, keys, offset=offset, before=left_window_size, after=after))
+    attended = attend(context, q, key, value, scale=scale, biases=biases, softcap=softcap, dead_rows=True)
+    stages = (attended.scores, attended.capped, attended.biased, attended.probabilities)
+    if not 0 <= qk_matmul_output_mode < len(stages):
+        refuse("attribute qk_matmul_output_mode", qk_matmul_output_mode, "from 0 to 3")
+    y = joined_heads(context, attended.output) if in_rows else attended.output
+    return [y, key, value, stages[qk_matmul_output_mode]]
+
+
+def _given_bias(context: ConversionContext, mask: MLOperand, keys: int, like: MLOperand) -> MLOperand:
+    """A mask as a bias: truths, which are ``uint8`` here, say what is seen; keys beyond its end are not."""
+    check_rank("input attn_mask", mask, 1, 2, 3, 4)
+    if mask.data_type == "uint8":
+        mask = mask_bias(context, mask, like, LOWEST[like.data_type])
+    missing = keys - mask.shape[-1]
+    if missing > 0 and mask.shape[-1] > 1:
+        ends = [0] * (mask.rank - 1) + [missing]
+        mask = context.pad(mask, [0] * mask.rank, ends, mode="constant", value=LOWEST[like.data_type])
+    return mask
+
+
+@rule("RotaryEmbedding", 23)
+def rotary_embedding(
+    context: ConversionContext,
+    x: MLOperand,
+    cos_cache: MLOperand,
+    sin_cache: MLOperand,
+    position_ids: MLOperand | None = None,
+    *,
+    interleaved: int,
+    num_heads: int = 0,
+    rotary_embedding_dim: int,
+) -> MLOperand:
+    """Turn pairs of elements by angles; without positions, the caches have those of each sample."""
+    check_rank("input X", x, 3, 4)
+    check_rank("input cos_cache", cos_cache, 3 if position_ids is None else 2)
+    check_rank("input sin_cache", sin_cache, cos_cache.rank)
+    by_head = split_heads(context, x, num_heads) if x.rank == 3 else x
+    if position_ids is not None:
+        cos_cache, sin_cache = (context.gather(item, position_ids, axis=0) for item in (cos_cache, sin_cache))
+    if rotary_embedding_dim and cos_cache.shape[-1] * 2 != rotary_embedding_dim:
+        refuse("attribute rotary_embedding_dim", rotary_embedding_dim, f"{cos_cache.shape[-1] * 2}, as the caches say")
+    turned = rotated(context, by_head, cos_cache, sin_cache, interleaved=bool(interleaved))
+    return joined_heads(context, turned) if x.rank == 3 else turned

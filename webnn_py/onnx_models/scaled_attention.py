@@ -1,0 +1,199 @@
+"""Attention in WebNN's operators: heads, biases, softmax; and rotary embedding."""
+
+import math
+from collections.abc import Sequence
+from functools import reduce
+from typing import Final
+
+import attrs
+import numpy as np
+
+from webnn_py.onnx_models.axes import check_rank
+from webnn_py.onnx_models.conversion_context import ConversionContext
+from webnn_py.operators.operand import MLOperand
+from webnn_py.operators.rules import refuse
+
+LOWEST: Final = {"float32": float(np.finfo(np.float32).min), "float16": float(np.finfo(np.float16).min)}
+"""What is added where nothing is to be attended to: softmax gives 0 there, and no NaN where it is so everywhere."""
+
+
+@attrs.frozen
+class Attended:
+    """What attention comes to, step by step.
+
+    Attributes:
+        output: [batch, heads, queries, value size].
+        scores: the products of queries and keys, scaled, [batch, heads, queries, keys].
+        capped: after the soft cap.
+        biased: after the biases.
+        probabilities: after the softmax.
+    """
+
+    output: MLOperand
+    scores: MLOperand
+    capped: MLOperand
+    biased: MLOperand
+    probabilities: MLOperand
+
+
+def attend(  # noqa: PLR0913 - as many as attention has
+    context: ConversionContext,
+    q: MLOperand,
+    k: MLOperand,
+    v: MLOperand,
+    *,
+    scale: float,
+    biases: Sequence[MLOperand] = (),
+    softcap: float = 0.0,
+    sink: MLOperand | None = None,
+    dead_rows: bool = False,
+) -> Attended:
+    """Attend to values where queries fit keys.
+
+    Args:
+        context: what to build with.
+        q: the queries, [batch, heads, queries, size].
+        k: the keys, [batch, key heads, keys, size]; each head serves for a group of the queries' heads.
+        v: the values, [batch, key heads, keys, value size].
+        scale: factor of the scores; 0 for 1 / sqrt(size).
+        biases: what is added to the scores, broadcasting.
+        softcap: limit of the scores, by tanh; 0 for none.
+        sink: scores that take a share of the probability, and give nothing; broadcasts to [batch, heads, queries, 1].
+        dead_rows: whether a query for which all keys are masked gives 0.
+    """
+    for name, item in (("the queries", q), ("the keys", k), ("the values", v)):
+        check_rank(name, item, 4)
+    groups = q.shape[1] // k.shape[1]
+    if groups * k.shape[1] != q.shape[1]:
+        refuse("the number of heads", q.shape[1], f"a multiple of {k.shape[1]}, that of the keys")
+    k, v = _repeated(context, k, groups), _repeated(context, v, groups)
+    factor = context.number(scale or 1 / math.sqrt(q.shape[3]), q)
+    scores = context.matmul(context.mul(q, factor), context.transpose(k, permutation=[0, 1, 3, 2]))
+    capped = scores
+    if softcap:
+        cap = context.number(softcap, scores)
+        capped = context.mul(context.tanh(context.div(scores, cap)), cap)
+    bias = reduce(context.add, biases) if biases else None
+    biased = capped if bias is None else context.add(capped, bias)
+    probabilities = _softmax(context, biased, sink)
+    if dead_rows and bias is not None:
+        highest = context.reduce_max(bias, axes=[bias.rank - 1], keep_dimensions=True)
+        dead = context.lesser_or_equal(highest, context.number(LOWEST[q.data_type], q))
+        probabilities = context.where(dead, context.number(0, q), probabilities)
+    return Attended(context.matmul(probabilities, v), scores, capped, biased, probabilities)
+
+
+def _softmax(context: ConversionContext, scores: MLOperand, sink: MLOperand | None) -> MLOperand:
+    if sink is None:
+        return context.softmax(scores, 3)
+    column = context.expand(sink, [*scores.shape[:3], 1])
+    return context.slice(context.softmax(context.concat([scores, column], 3), 3), [0] * 4, scores.shape)
+
+
+def _repeated(context: ConversionContext, x: MLOperand, groups: int) -> MLOperand:
+    """Each head so often, one after the other."""
+    if groups == 1:
+        return x
+    batch, heads, length, size = x.shape
+    expanded = context.expand(context.reshape(x, [batch, heads, 1, length, size]), [batch, heads, groups, length, size])
+    return context.reshape(expanded, [batch, heads * groups, length, size])
+
+
+def split_heads(context: ConversionContext, x: MLOperand, heads: int) -> MLOperand:
+    """[batch, length, heads · size] as [batch, heads, length, size]."""
+    if heads < 1 or x.rank != 3 or x.shape[2] % heads:
+        refuse("the number of heads", heads, f"a divisor of the last dimension of {list(x.shape)}")
+    by_head = context.reshape(x, [*x.shape[:2], heads, x.shape[2] // heads])
+    return context.transpose(by_head, permutation=[0, 2, 1, 3])
+
+
+def joined_heads(context: ConversionContext, x: MLOperand) -> MLOperand:
+    """The reverse of ``split_heads``."""
+    batch, heads, length, size = x.shape
+    return context.reshape(context.transpose(x, permutation=[0, 2, 1, 3]), [batch, length, heads * size])
+
+
+def appended(context: ConversionContext, past: MLOperand | None, x: MLOperand) -> MLOperand:
+    """What came before, and after it what is new, along the axis of length."""
+    check_rank("keys or values", x, 4)
+    if past is not None:
+        check_rank("the past", past, 4)
+    return x if past is None else context.concat([past, x], 2)
+
+
+def window_bias(  # noqa: PLR0913 - as many as a window has
+    context: ConversionContext, q: MLOperand, keys: int, *, offset: int, before: int = -1, after: int = 0
+) -> MLOperand:
+    """A bias [queries, keys] that lets query i see the keys from i + offset - before to i + offset + after.
+
+    Args:
+        context: what to build with.
+        q: the queries, [batch, heads, queries, size].
+        keys: how many there are.
+        offset: how many keys come before the first query.
+        before: how many keys before its own a query sees; -1 for all.
+        after: how many after it; -1 for all.
+    """
+    queries = q.shape[2]
+    context.reserve(queries * keys * 8)
+    distance = np.arange(keys) - (np.arange(queries)[:, None] + offset)
+    hidden = np.zeros(distance.shape, np.bool_)
+    if before >= 0:
+        hidden |= distance < -before
+    if after >= 0:
+        hidden |= distance > after
+    return context.constant(np.where(hidden, LOWEST[q.data_type], 0).astype(q.data_type))
+
+
+def mask_bias(context: ConversionContext, mask: MLOperand, like: MLOperand, masked: float) -> MLOperand:
+    """A bias that is ``masked`` where a mask is 0."""
+    hidden = context.equal(mask, context.number(0, mask))
+    return context.where(hidden, context.number(masked, like), context.number(0, like))
+
+
+def length_bias(context: ConversionContext, lengths: MLOperand, keys: int, like: MLOperand, masked: float) -> MLOperand:
+    """A bias [batch, 1, 1, keys] that is ``masked`` from each sample's length on."""
+    positions = context.constant(np.arange(keys, dtype=lengths.data_type))
+    check_rank("the lengths", lengths, 1)
+    inside = context.lesser(positions, context.reshape(lengths, [lengths.shape[0], 1, 1, 1]))
+    return context.where(inside, context.number(0, like), context.number(masked, like))
+
+
+def rotated(
+    context: ConversionContext, x: MLOperand, cos: MLOperand, sin: MLOperand, *, interleaved: bool
+) -> MLOperand:
+    """Rotary embedding: pairs of elements of each head turn by angles.
+
+    Args:
+        context: what to build with.
+        x: [batch, heads, length, size].
+        cos: of the angles, [batch or 1, length, half of what turns].
+        sin: likewise.
+        interleaved: whether neighbours are pairs; else one half with the other.
+    """
+    check_rank("what turns", x, 4)
+    check_rank("the cosines", cos, 3)
+    batch, heads, length, size = x.shape
+    half = cos.shape[2]
+    if cos.shape != sin.shape or 2 * half > size:
+        refuse("the shape of the cosines", cos.shape, f"that of the sines, and at most {size // 2} long")
+    cos, sin = (context.reshape(item, [item.shape[0], 1, *item.shape[1:]]) for item in (cos, sin))
+    turning = x if 2 * half == size else context.slice(x, [0] * 4, [batch, heads, length, 2 * half])
+    if interleaved:
+        pairs = context.reshape(turning, [batch, heads, length, half, 2])
+        real, imaginary = (
+            context.reshape(item, [batch, heads, length, half]) for item in context.split(pairs, 2, axis=4)
+        )
+    else:
+        real, imaginary = context.split(turning, 2, axis=3)
+    turned_real = context.sub(context.mul(real, cos), context.mul(imaginary, sin))
+    turned_imaginary = context.add(context.mul(real, sin), context.mul(imaginary, cos))
+    if interleaved:
+        apart = [context.reshape(item, [batch, heads, length, half, 1]) for item in (turned_real, turned_imaginary)]
+        turned = context.reshape(context.concat(apart, 4), [batch, heads, length, 2 * half])
+    else:
+        turned = context.concat([turned_real, turned_imaginary], 3)
+    if 2 * half == size:
+        return turned
+    rest = context.slice(x, [0, 0, 0, 2 * half], [batch, heads, length, size - 2 * half])
+    return context.concat([turned, rest], 3)
