@@ -2,11 +2,12 @@ import numpy as np
 import pytest
 
 from spec_tests.onnx_models.single_node import check, each, node
+from spec_tests.support.backends import BACKENDS
 
 rng = np.random.default_rng(6)
 
 
-@pytest.fixture(scope="module", params=["numpy", "wgpu"])
+@pytest.fixture(scope="module", params=BACKENDS)
 def backend(request):
     return request.param
 

@@ -2,12 +2,13 @@ import numpy as np
 import pytest
 
 from spec_tests.onnx_models.single_node import assert_same, check, each, expected, node, run
+from spec_tests.support.backends import BACKENDS
 
 rng = np.random.default_rng(7)
 MS = "com.microsoft."
 
 
-@pytest.fixture(scope="module", params=["numpy", "wgpu"])
+@pytest.fixture(scope="module", params=BACKENDS)
 def backend(request):
     return request.param
 

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from spec_tests.onnx_models.single_node import assert_same, check, check_steps, each, node, run
+from spec_tests.support.backends import BACKENDS
 
 rng = np.random.default_rng(3)
 
 
-@pytest.fixture(scope="module", params=["numpy", "wgpu"])
+@pytest.fixture(scope="module", params=BACKENDS)
 def backend(request):
     return request.param
 

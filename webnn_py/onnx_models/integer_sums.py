@@ -43,6 +43,8 @@ def shifted(context: ConversionContext, x: Value, zero_point: Value | None) -> S
     operand = context.operand(x)
     if operand.data_type not in ("int8", "uint8"):
         refuse("the data type of an integer factor", operand.data_type, "int8 or uint8")
+    if zero_point is not None:
+        _check_zero_point(operand, context.operand(zero_point))
     low, high = INTEGER_RANGES[operand.data_type]
     floats = context.cast(operand, "float32")
     if zero_point is None:
@@ -58,8 +60,19 @@ def shifted(context: ConversionContext, x: Value, zero_point: Value | None) -> S
     return Shifted(floats, largest, known)
 
 
+def _check_zero_point(x: MLOperand, zero_point: MLOperand) -> None:
+    if zero_point.data_type != x.data_type:
+        refuse("the data type of a zero point", zero_point.data_type, f"{x.data_type}, that of what it belongs to")
+    shape = zero_point.shape
+    broadcast = zip(reversed(shape), reversed(x.shape), strict=False)
+    if zero_point.rank > x.rank or any(size not in (1, target) for size, target in broadcast):
+        refuse("the shape of a zero point", shape, f"such that it broadcasts to {list(x.shape)}")
+
+
 def product(context: ConversionContext, a: Shifted, b: Shifted) -> MLOperand:
     """The matrix product as int32; both have at least two dimensions."""
+    if min(a.operand.rank, b.operand.rank) < 2:
+        refuse("the ranks of the factors", (a.operand.rank, b.operand.rank), "at least 2")
     length = a.operand.shape[-1]
     parts = bounds(length, a.largest * b.largest, _column_sums(a, b))
     if len(parts) == 1:

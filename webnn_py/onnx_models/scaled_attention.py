@@ -13,8 +13,19 @@ from webnn_py.onnx_models.conversion_context import ConversionContext
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
-LOWEST: Final = {"float32": float(np.finfo(np.float32).min), "float16": float(np.finfo(np.float16).min)}
+_LOWEST: Final = {"float32": float(np.finfo(np.float32).min), "float16": float(np.finfo(np.float16).min)}
 """What is added where nothing is to be attended to: softmax gives 0 there, and no NaN where it is so everywhere."""
+
+
+def lowest(operand: MLOperand) -> float:
+    """The lowest finite number of a float type.
+
+    Raises:
+        Refused: the operand is of another type.
+    """
+    if operand.data_type not in _LOWEST:
+        refuse("the data type of queries", operand.data_type, " or ".join(_LOWEST))
+    return _LOWEST[operand.data_type]
 
 
 @attrs.frozen
@@ -78,7 +89,7 @@ def attend(  # noqa: PLR0913 - as many as attention has
     probabilities = _softmax(context, biased, sink)
     if dead_rows and bias is not None:
         highest = context.reduce_max(bias, axes=[bias.rank - 1], keep_dimensions=True)
-        dead = context.lesser_or_equal(highest, context.number(LOWEST[q.data_type], q))
+        dead = context.lesser_or_equal(highest, context.number(lowest(q), q))
         probabilities = context.where(dead, context.number(0, q), probabilities)
     return Attended(context.matmul(probabilities, v), scores, capped, biased, probabilities)
 
@@ -142,7 +153,7 @@ def window_bias(  # noqa: PLR0913 - as many as a window has
         hidden |= distance < -before
     if after >= 0:
         hidden |= distance > after
-    return context.constant(np.where(hidden, LOWEST[q.data_type], 0).astype(q.data_type))
+    return context.constant(np.where(hidden, lowest(q), 0).astype(q.data_type))
 
 
 def mask_bias(context: ConversionContext, mask: MLOperand, like: MLOperand, masked: float) -> MLOperand:

@@ -3,11 +3,11 @@
 from webnn_py.onnx_models.axes import check_rank
 from webnn_py.onnx_models.conversion_context import ConversionContext
 from webnn_py.onnx_models.scaled_attention import (
-    LOWEST,
     appended,
     attend,
     joined_heads,
     length_bias,
+    lowest,
     mask_bias,
     rotated,
     split_heads,
@@ -131,7 +131,7 @@ def attention_in_windows(
     if nonpad_kv_seqlen is not None:
         if windowed:
             refuse("input nonpad_kv_seqlen", "given", "absent where is_causal or a window is")
-        biases.append(length_bias(context, nonpad_kv_seqlen, keys, q, LOWEST[q.data_type]))
+        biases.append(length_bias(context, nonpad_kv_seqlen, keys, q, lowest(q)))
     if windowed:
         offset = 0 if past_key is None else past_key.shape[2]
         after = right_window_size if not is_causal else 0
@@ -148,11 +148,11 @@ def _given_bias(context: ConversionContext, mask: MLOperand, keys: int, like: ML
     """A mask as a bias: truths, which are ``uint8`` here, say what is seen; keys beyond its end are not."""
     check_rank("input attn_mask", mask, 1, 2, 3, 4)
     if mask.data_type == "uint8":
-        mask = mask_bias(context, mask, like, LOWEST[like.data_type])
+        mask = mask_bias(context, mask, like, lowest(like))
     missing = keys - mask.shape[-1]
     if missing > 0 and mask.shape[-1] > 1:
         ends = [0] * (mask.rank - 1) + [missing]
-        mask = context.pad(mask, [0] * mask.rank, ends, mode="constant", value=LOWEST[like.data_type])
+        mask = context.pad(mask, [0] * mask.rank, ends, mode="constant", value=lowest(like))
     return mask
 
 
