@@ -241,6 +241,16 @@ FAULTS = [
     Fault("onnx-spent-bytes", "if self._spent_bytes + needed > self._bytes:", "if needed > self._bytes:", ONNX),
     Fault("onnx-calls-itself", "if name in self._open:", "if name in self._extents:", ONNX),
     Fault("onnx-split-evenly", "if sizes[-1] < 1:", "if sizes[-1] < 0:", ONNX),
+    Fault("onnx-exact-sums", "EXACT: Final = 2**24", "EXACT: Final = 2**30", ONNX, "test_sums_of_integers"),
+    Fault("onnx-known-sums", "int(high - zero.min()), int(zero.max() - low)", "0, int(zero.max() - low)", ONNX, "sums"),
+    Fault(
+        "onnx-quantize-nothing", "context.where(nothing, context.number(1, x), ", "context.max(span, ", ONNX, "one_step"
+    ),
+    Fault("onnx-causal-past", "offset = 0 if past_key is None else past_key.shape[2]", "offset = 0", ONNX, "attention"),
+    Fault(
+        "onnx-drawn-known", "array = known_value(self._builder._values[value], self._expenses)", "array = None", ONNX
+    ),
+    Fault("onnx-cell-seen", "context.mul(peepholes[1], following)", "context.mul(peepholes[1], cell)", ONNX, "lstm"),
     Fault("onnx-backwards", "exclusive), reversed=bool(reverse)", "exclusive), reversed=False", ONNX),
     Fault(
         "timeline-bytes",

@@ -20,6 +20,7 @@ ANY_OPSET = 15
 """For operators of onnxruntime's own."""
 MICROSOFT = "com.microsoft."
 OPTIONS = onnxruntime.SessionOptions()
+OPTIONS.intra_op_num_threads = 1
 OPTIONS.log_severity_level = 4  # what it says of old models is no concern here
 OPTIONS.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
 

@@ -246,6 +246,47 @@ REFUSALS = [
         case("Add", 14, X, np.ones([0], np.float32), known=[1]),
         "a value of the shape [0] is needed as a tensor; WebNN has no empty",
     ),
+    # quantization and attention
+    (
+        case("MatMulInteger", 10, X[0].astype(np.uint8), X[0].T.astype(np.uint8), np.array(1, np.int8)),
+        "the data type of a zero point is int8; it must be uint8",
+    ),
+    (
+        case("MatMulInteger", 10, X[0].astype(np.uint8), X[0].T.astype(np.uint8), np.ones(2, np.uint8)),
+        "the shape of a zero point is [2, 1]; it must be such that it broadcasts to [3, 4]",
+    ),
+    (
+        case("ConvInteger", 10, IMAGE.astype(np.uint8), np.ones([2, 1, 3, 3], np.uint8)),
+        "the shape of input x is [1, 2, 4, 4]; it must be such that filters [2, 1, 3, 3] in 1 groups slide over it",
+    ),
+    (
+        case("ConvInteger", 10, np.ones([1, 1, 20, 20], np.uint8), np.ones([1, 1, 20, 20], np.uint8)),
+        "the sum of the products of one channel is of terms up to 26010000; it must be at most 16777216",
+    ),
+    (case("Attention", 23, X, X, X, q_num_heads=3, kv_num_heads=2), "the number of heads is 3; it must be a divisor"),
+    (
+        case("com.microsoft.MatMulNBits", 1, X, np.ones([2, 1, 8], np.uint8), X[0, 0, :2], K=4, N=2, block_size=16),
+        "input b is computed when the graph runs; it must be known while building",
+    ),
+    (
+        case(
+            "com.microsoft.GroupQueryAttention",
+            1,
+            *[X] * 3,
+            None,
+            None,
+            given(2),
+            given(3),
+            num_heads=2,
+            kv_num_heads=2,
+        ),
+        "input total_sequence_length is computed when the graph runs; it must be known while building",
+    ),
+    (
+        case("com.microsoft.FusedGemm", 1, X[0], X[0].T, activation="Erf"),
+        "attribute activation is Erf []; it must be Rel",
+    ),
+    (case("com.microsoft.BiasAdd", 1, X, X[0, 0], X), "the operator is not supported; of its domain only some are"),
     # outputs
     (
         case("MaxPool", 12, IMAGE, kernel_shape=[2, 2], outputs=2, wanted=(0, 1)),
@@ -264,7 +305,8 @@ async def test_a_refusal_names_node_operator_opset_and_what_is_wrong(context, ca
         OnnxModel.load(case.model()).convert(MLGraphBuilder(context))
     (problem,) = caught.value.problems
     assert problem.operator == case.operator
-    assert problem.subject == f"node 'the node' ({case.operator}, opset {case.opset})"
+    opset = 1 if "." in case.operator else case.opset
+    assert problem.subject == f"node 'the node' ({case.operator}, opset {opset})"
     assert str(caught.value) == f"the model cannot be converted:\n  {problem}"
 
 

@@ -6,7 +6,7 @@ from typing import Final
 from webnn_py.onnx_models.table import TABLE, Rules
 from webnn_py.operators.registry import import_categories
 
-COMPOSITE: Final = ("attention", "fused", "microsoft_attention", "quantization", "quantized")
+COMPOSITE: Final = ("attention", "fused", "microsoft_attention", "quantization", "quantized", "quantized_recurrent")
 """Beside WebNN's categories: operators that stand for several of WebNN's."""
 
 import_categories("webnn_py.onnx_models.rules")

@@ -38,6 +38,7 @@ NEVER_IN_SHAPES: Final = frozenset(
         "pooling",
         "quantization",
         "quantized",
+        "quantized_recurrent",
         "recurrent",
         "resampling",
     }

@@ -1,0 +1,65 @@
+"""Recurrent networks of quantized weights: onnxruntime quantizes the same states, so that results are as close."""
+
+import numpy as np
+
+from spec_tests.onnx_models.single_node import check, each, node
+
+rng = np.random.default_rng(12)
+STEPS, BATCH, SIZE, HIDDEN = 4, 2, 3, 5
+OPERATOR = "com.microsoft.DynamicQuantizeLSTM"
+OUTPUTS = {"hidden_size": HIDDEN, "outputs": 3, "wanted": (0, 1, 2)}
+
+
+def floats(*shape):
+    return rng.uniform(-1, 1, shape).astype(np.float32)
+
+
+def weights(directions, data_type, *, per_column=False):
+    limits = np.iinfo(data_type)
+    shape = [directions, 4 * HIDDEN] if per_column else [directions]
+    for rows in (SIZE, HIDDEN):
+        yield rng.integers(limits.min, limits.max, [directions, rows, 4 * HIDDEN], data_type, endpoint=True)
+    for _ in range(2):
+        yield rng.uniform(0.004, 0.01, shape).astype(np.float32)
+        yield np.full(shape, 100 if data_type == "uint8" else 0, data_type)
+
+
+def given(directions, data_type="int8", *, bias=None, lengths=None, states=(None, None), peepholes=None, **options):
+    w, r, *rest = weights(directions, data_type, **options)
+    return w, r, bias, lengths, *states, peepholes, *rest
+
+
+KNOWN = (1, 2, 8, 9, 10, 11)
+
+
+@each(
+    node(OPERATOR, 1, floats(STEPS, BATCH, SIZE), *given(1), known=KNOWN, **OUTPUTS),
+    node(
+        OPERATOR,
+        1,
+        floats(STEPS, BATCH, SIZE),
+        *given(2, "uint8", bias=floats(2, 8 * HIDDEN), states=(floats(2, BATCH, HIDDEN), floats(2, BATCH, HIDDEN))),
+        known=KNOWN,
+        direction="bidirectional",
+        **OUTPUTS,
+    ),
+    node(
+        OPERATOR,
+        1,
+        floats(STEPS, BATCH, SIZE),
+        *given(
+            1,
+            bias=floats(1, 8 * HIDDEN),
+            lengths=np.full(BATCH, STEPS, np.int32),
+            peepholes=floats(1, 3 * HIDDEN),
+            per_column=True,
+        ),
+        known=(*KNOWN, 4),
+        direction="reverse",
+        activations=["Sigmoid", "Tanh", "Tanh"],
+        **OUTPUTS,
+    ),
+    node(OPERATOR, 1, floats(1, 1, SIZE), *given(1), known=KNOWN, **OUTPUTS),
+)
+async def test_lstm(context, case):
+    await check(context, case)
