@@ -7,6 +7,9 @@ from spec_tests.support.backends import BACKENDS
 rng = np.random.default_rng(6)
 
 
+pytestmark = pytest.mark.sampled(5)
+
+
 @pytest.fixture(scope="module", params=BACKENDS)
 def backend(request):
     return request.param

@@ -1,8 +1,18 @@
 import numpy as np
+import pytest
 
 from spec_tests.onnx_models.single_node import check, each, node
+from spec_tests.support.backends import BACKENDS
 
 rng = np.random.default_rng(5)
+
+
+pytestmark = pytest.mark.sampled(5)
+
+
+@pytest.fixture(scope="module", params=BACKENDS)
+def backend(request):
+    return request.param
 
 
 def floats(*shape):

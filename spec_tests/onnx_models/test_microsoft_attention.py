@@ -8,6 +8,9 @@ rng = np.random.default_rng(7)
 MS = "com.microsoft."
 
 
+pytestmark = pytest.mark.sampled(5)
+
+
 @pytest.fixture(scope="module", params=BACKENDS)
 def backend(request):
     return request.param

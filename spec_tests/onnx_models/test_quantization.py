@@ -9,6 +9,9 @@ from spec_tests.support.backends import BACKENDS
 rng = np.random.default_rng(3)
 
 
+pytestmark = pytest.mark.sampled(5)
+
+
 @pytest.fixture(scope="module", params=BACKENDS)
 def backend(request):
     return request.param

@@ -1,11 +1,21 @@
 """Operators from quantized tensors to quantized ones: within one step of onnxruntime's."""
 
 import numpy as np
+import pytest
 
 from spec_tests.onnx_models.single_node import check, check_steps, each, node
+from spec_tests.support.backends import BACKENDS
 
 rng = np.random.default_rng(9)
 MS = "com.microsoft."
+
+
+pytestmark = pytest.mark.sampled(5)
+
+
+@pytest.fixture(scope="module", params=BACKENDS)
+def backend(request):
+    return request.param
 
 
 def of_bytes(data_type, *shape):

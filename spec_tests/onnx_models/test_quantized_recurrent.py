@@ -1,13 +1,23 @@
 """Recurrent networks of quantized weights: onnxruntime quantizes the same states, so that results are as close."""
 
 import numpy as np
+import pytest
 
 from spec_tests.onnx_models.single_node import check, each, node
+from spec_tests.support.backends import BACKENDS
 
 rng = np.random.default_rng(12)
 STEPS, BATCH, SIZE, HIDDEN = 4, 2, 3, 5
 OPERATOR = "com.microsoft.DynamicQuantizeLSTM"
 OUTPUTS = {"hidden_size": HIDDEN, "outputs": 3, "wanted": (0, 1, 2)}
+
+
+pytestmark = pytest.mark.sampled(5)
+
+
+@pytest.fixture(scope="module", params=BACKENDS)
+def backend(request):
+    return request.param
 
 
 def floats(*shape):
