@@ -1,7 +1,16 @@
 import numpy as np
 import pytest
+from onnx import helper
 
-from spec_tests.onnx_models.single_node import check, each, node
+from spec_tests.onnx_models.single_node import (
+    assert_same,
+    check,
+    each,
+    make_model,
+    node,
+    run,
+    run_onnxruntime,
+)
 from spec_tests.support.backends import BACKENDS
 
 rng = np.random.default_rng(5)
@@ -80,3 +89,10 @@ async def test_activations(context, case):
 )  # fmt: skip
 async def test_normalization(context, case):
     await check(context, case)
+
+
+async def test_layer_normalization_may_stand_in_an_older_opset(context):
+    nodes = [helper.make_node("LayerNormalization", ["x", "scale", "bias"], ["y"], axis=-1, epsilon=0.01)]
+    arrays = {"x": X, "scale": GAMMA, "bias": floats(4)}
+    model = make_model(nodes, arrays, ["y"], opset=13)
+    assert_same(await run(context, model, arrays), run_onnxruntime(model, arrays))

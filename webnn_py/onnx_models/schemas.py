@@ -22,6 +22,9 @@ _TYPES: Final[Mapping[object, Any]] = {
     Sequence[str]: defs.OpSchema.AttrType.STRINGS,
 }
 
+EARLIER: Final = {"LayerNormalization": 17}
+"""Operators that onnxruntime writes into older opsets, too, with the version that they mean."""
+
 
 def operator_name(node: NodeProto) -> str:
     """The name of a node's operator: with its domain, where that is not ONNX's own."""
@@ -48,8 +51,10 @@ def schema_of(node: NodeProto, opsets: Mapping[str, int]) -> defs.OpSchema:
         return defs.get_schema(node.op_type, opset, "")
     except defs.SchemaError as error:
         # Onnxruntime has operators in ONNX's domain that ONNX has not, or has later.
-        if name in RULES and not defs.has(node.op_type):
+        if name in RULES and not defs.has(name):
             return _declared(name, opset)
+        if name in EARLIER:
+            return defs.get_schema(name, EARLIER[name], "")
         raise Refused(f"ONNX has no such operator in opset {opset}") from error
 
 
