@@ -246,7 +246,7 @@ FAULTS = [
     Fault(
         "onnx-quantize-nothing", "context.where(nothing, context.number(1, x), ", "context.max(span, ", ONNX, "one_step"
     ),
-    Fault("onnx-causal-past", "offset = 0 if past_key is None else past_key.shape[2]", "offset = 0", ONNX, "attention"),
+    Fault("onnx-causal-past", "return past.shape[2]\n", "return 0\n", ONNX, "attention"),
     Fault(
         "onnx-drawn-known", "array = known_value(self._builder._values[value], self._expenses)", "array = None", ONNX
     ),

@@ -42,7 +42,10 @@ def reference(operator, versions, *inputs, **attributes):
         for mode in range(4)
     ),
     reference("Attention", [24, 25], Q, K, V, None, None, None, np.array([5, 2])),
+    reference("Attention", [24, 25], Q, K, V, MASK, None, None, np.array([5, 3]), is_causal=1),
+    reference("Attention", 25, Q, K, V, None, None, None, np.array([5, 4]), left_window_size=1, right_window_size=0),
     reference("Attention", 25, Q, K, V, left_window_size=1, right_window_size=1),
+    reference("Attention", 24, Q, K, V, MASK, is_causal=1, qk_matmul_output_mode=2, outputs=4, wanted=(0, 3)),
     node("Attention", 23, Q, Q, Q, is_causal=1),
 )
 async def test_attention(context, case):

@@ -100,6 +100,10 @@ async def test_a_list_of_zero_points_is_one_for_each_row(context):
         point(128), known=(3, 4, 5),
     ),
     node(
+        "QLinearMatMul", 21, ROWS, scale(0.02).astype(np.float16), point(100), COLUMNS, scale(0.1).astype(np.float16),
+        point(-3, "int8"), scale(0.9).astype(np.float16), point(128), oracle="reference",
+    ),
+    node(
         "QLinearMatMul", 21, ROWS, step(0.02), point(100), COLUMNS, scale(0.1, 0.2, 0.3, 0.1),
         np.array([1, -2, 3, 4], np.int8), step(0.9), point(128), known=(3, 4, 5),
     ),

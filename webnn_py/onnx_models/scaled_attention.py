@@ -70,7 +70,7 @@ def attend(  # noqa: PLR0913 - as many as attention has
         biases: what is added to the scores, broadcasting.
         softcap: limit of the scores, by tanh; 0 for none.
         sink: scores that take a share of the probability, and give nothing; broadcasts to [batch, heads, queries, 1].
-        dead_rows: whether a query for which all keys are masked gives 0.
+        dead_rows: whether a query all of whose keys are masked by infinity gives 0.
     """
     for name, item in (("the queries", q), ("the keys", k), ("the values", v)):
         check_rank(name, item, 4)
@@ -89,7 +89,7 @@ def attend(  # noqa: PLR0913 - as many as attention has
     probabilities = _softmax(context, biased, sink)
     if dead_rows and bias is not None:
         highest = context.reduce_max(bias, axes=[bias.rank - 1], keep_dimensions=True)
-        dead = context.lesser_or_equal(highest, context.number(lowest(q), q))
+        dead = context.equal(highest, context.number(-math.inf, q))
         probabilities = context.where(dead, context.number(0, q), probabilities)
     return Attended(context.matmul(probabilities, v), scores, capped, biased, probabilities)
 
@@ -132,28 +132,64 @@ def appended(context: ConversionContext, past: MLOperand | None, x: MLOperand) -
     return x if past is None else context.concat([past, x], 2)
 
 
-def window_bias(  # noqa: PLR0913 - as many as a window has
-    context: ConversionContext, q: MLOperand, keys: int, *, offset: int, before: int = -1, after: int = 0
+@attrs.frozen
+class Window:
+    """The keys that a query sees.
+
+    Attributes:
+        masked: what hides a key.
+        before: how many before its own are seen; -1 for all.
+        after: how many after it; -1 for all.
+    """
+
+    masked: float
+    before: int = -1
+    after: int = 0
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether nothing is hidden."""
+        return self.before < 0 and self.after < 0
+
+
+def window_bias(
+    context: ConversionContext, q: MLOperand, keys: int, offset: int | MLOperand, window: Window
 ) -> MLOperand:
-    """A bias [queries, keys] that lets query i see the keys from i + offset - before to i + offset + after.
+    """A bias that hides the keys that a query does not see.
 
     Args:
         context: what to build with.
         q: the queries, [batch, heads, queries, size].
         keys: how many there are.
-        offset: how many keys come before the first query.
-        before: how many keys before its own a query sees; -1 for all.
-        after: how many after it; -1 for all.
+        offset: how many keys come before the first query; or for each sample so many, [batch].
+        window: what each query sees.
+
+    Returns:
+        [queries, keys]; or [batch, 1, queries, keys].
     """
+    lowest(q)  # refuses integers
     queries = q.shape[2]
     context.reserve(queries * keys * 8)
-    distance = np.arange(keys) - (np.arange(queries)[:, None] + offset)
-    hidden = np.zeros(distance.shape, np.bool_)
-    if before >= 0:
-        hidden |= distance < -before
-    if after >= 0:
-        hidden |= distance > after
-    return context.constant(np.where(hidden, lowest(q), 0).astype(q.data_type))
+    distance = np.arange(keys) - np.arange(queries)[:, None]
+    if isinstance(offset, int):
+        distance -= offset
+        hidden = np.zeros(distance.shape, np.bool_)
+        if window.before >= 0:
+            hidden |= distance < -window.before
+        if window.after >= 0:
+            hidden |= distance > window.after
+        return context.constant(np.where(hidden, window.masked, 0).astype(q.data_type))
+    check_rank("the offsets", offset, 1)
+    offsets = context.reshape(offset, [offset.shape[0], 1, 1, 1])
+    moved = context.sub(context.constant(distance.astype(offset.data_type)), offsets)
+    seen = context.number(0, q)
+    if window.before >= 0:
+        too_early = context.lesser(moved, context.number(-window.before, moved))
+        seen = context.where(too_early, context.number(window.masked, q), seen)
+    if window.after >= 0:
+        too_late = context.greater(moved, context.number(window.after, moved))
+        seen = context.where(too_late, context.number(window.masked, q), seen)
+    return seen
 
 
 def mask_bias(context: ConversionContext, mask: MLOperand, like: MLOperand, masked: float) -> MLOperand:

@@ -1,13 +1,15 @@
 """Attention and rotary embedding, ONNX's and onnxruntime's."""
 
+import math
+
 from webnn_py.onnx_models.axes import check_rank
 from webnn_py.onnx_models.conversion_context import ConversionContext
 from webnn_py.onnx_models.scaled_attention import (
+    Window,
     appended,
     attend,
     joined_heads,
     length_bias,
-    lowest,
     mask_bias,
     rotated,
     split_heads,
@@ -127,15 +129,12 @@ def attention_in_windows(
     key, value = appended(context, past_key, k), appended(context, past_value, v)
     keys = key.shape[2]
     biases = [] if attn_mask is None else [_given_bias(context, attn_mask, keys, q)]
-    windowed = is_causal or left_window_size >= 0 or right_window_size >= 0
     if nonpad_kv_seqlen is not None:
-        if windowed:
-            refuse("input nonpad_kv_seqlen", "given", "absent where is_causal or a window is")
-        biases.append(length_bias(context, nonpad_kv_seqlen, keys, q, lowest(q)))
-    if windowed:
-        offset = 0 if past_key is None else past_key.shape[2]
-        after = right_window_size if not is_causal else 0
-        biases.append(window_bias(context, q, keys, offset=offset, before=left_window_size, after=after))
+        biases.append(length_bias(context, nonpad_kv_seqlen, keys, q, -math.inf))
+    window = Window(-math.inf, left_window_size, 0 if is_causal else right_window_size)
+    if not window.is_everything:
+        offset = _offset(context, q, past_key, nonpad_kv_seqlen)
+        biases.append(window_bias(context, q, keys, offset, window))
     attended = attend(context, q, key, value, scale=scale, biases=biases, softcap=softcap, dead_rows=True)
     stages = (attended.scores, attended.capped, attended.biased, attended.probabilities)
     if not 0 <= qk_matmul_output_mode < len(stages):
@@ -144,15 +143,24 @@ def attention_in_windows(
     return [y, key, value, stages[qk_matmul_output_mode]]
 
 
+def _offset(
+    context: ConversionContext, q: MLOperand, past: MLOperand | None, lengths: MLOperand | None
+) -> int | MLOperand:
+    """How many keys come before the first query."""
+    if past is not None:
+        return past.shape[2]
+    return 0 if lengths is None else context.sub(lengths, context.number(q.shape[2], lengths))
+
+
 def _given_bias(context: ConversionContext, mask: MLOperand, keys: int, like: MLOperand) -> MLOperand:
     """A mask as a bias: truths, which are ``uint8`` here, say what is seen; keys beyond its end are not."""
     check_rank("input attn_mask", mask, 1, 2, 3, 4)
     if mask.data_type == "uint8":
-        mask = mask_bias(context, mask, like, lowest(like))
+        mask = mask_bias(context, mask, like, -math.inf)
     missing = keys - mask.shape[-1]
     if missing > 0 and mask.shape[-1] > 1:
         ends = [0] * (mask.rank - 1) + [missing]
-        mask = context.pad(mask, [0] * mask.rank, ends, mode="constant", value=lowest(like))
+        mask = context.pad(mask, [0] * mask.rank, ends, mode="constant", value=-math.inf)
     return mask
 
 

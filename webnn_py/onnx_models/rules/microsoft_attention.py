@@ -11,10 +11,12 @@ from webnn_py.onnx_models.integer_sums import product, shifted
 from webnn_py.onnx_models.rules.attention import rotary_embedding
 from webnn_py.onnx_models.rules.matrix import matmul
 from webnn_py.onnx_models.scaled_attention import (
+    Window,
     appended,
     attend,
     joined_heads,
     length_bias,
+    lowest,
     mask_bias,
     rotated,
     split_heads,
@@ -97,7 +99,7 @@ def _of_packed(
     if attention_bias is not None:
         masks.append(attention_bias)
     if unidirectional:
-        masks.append(window_bias(context, q, key.shape[2], offset=key.shape[2] - q.shape[2]))
+        masks.append(window_bias(context, q, key.shape[2], key.shape[2] - q.shape[2], Window(lowest(q))))
     y = attend(context, q, key, value, scale=scale, biases=masks).output
     present = _stacked(context, key, value) if len(context.wanted) > 1 and context.wanted[1] else None
     return [joined_heads(context, y), present]
@@ -198,7 +200,7 @@ def multi_head_attention(
     if attention_bias is not None:
         biases.append(attention_bias)
     if unidirectional:
-        biases.append(window_bias(context, q, keys, offset=keys - q.shape[2]))
+        biases.append(window_bias(context, q, keys, keys - q.shape[2], Window(lowest(q))))
     attended = attend(context, q, full_key, full_value, scale=scale, biases=biases)
     return [joined_heads(context, attended.output), full_key, full_value, attended.scores]
 
@@ -296,8 +298,8 @@ def group_query_attention(
         q, k = (rotated(context, item, cos, sin, interleaved=bool(rotary_interleaved)) for item in (q, k))
     present = [_into_buffer(context, past, item, total) for past, item in ((past_key, k), (past_value, v))]
     seen = [_first(context, item, total) for item in present]
-    before = local_window_size - 1 if local_window_size > 0 else -1
-    biases = [window_bias(context, q, total, offset=total - new, before=before, after=0 if causal else -1)]
+    window = Window(lowest(q), local_window_size - 1 if local_window_size > 0 else -1, 0 if causal else -1)
+    biases = [window_bias(context, q, total, total - new, window)]
     if attention_bias is not None:
         biases.append(attention_bias)
     sink = None if head_sink is None else context.reshape(head_sink, [1, num_heads, 1, 1])

@@ -147,6 +147,7 @@ def _scaled(context: ConversionContext, sums: MLOperand, a_scale: MLOperand, b_s
 
 def _requantized(context: ConversionContext, x: MLOperand, scale: MLOperand, zero_point: MLOperand) -> MLOperand:
     """Quantized as a whole, or by the rows of a matrix."""
+    scale = context.cast(scale, x.data_type)
     if scale.rank == 1 and scale.shape != (1,):
         return quantize(context, x, scale, zero_point, axis=x.rank - 2)
     if scale.rank > 1 and math.prod(scale.shape) > 1:
