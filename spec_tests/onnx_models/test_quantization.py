@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
+from onnx import helper
 
-from spec_tests.onnx_models.single_node import assert_same, check, check_steps, each, node, run
+from spec_tests.onnx_models.single_node import assert_same, check, check_steps, each, make_model, node, run
 from spec_tests.support.backends import BACKENDS
+from spec_tests.support.depth import amount
+from webnn_py.onnx_models.integer_sums import EXACT, bounds
 
 rng = np.random.default_rng(3)
 
@@ -168,3 +171,45 @@ def packed(bits, *shape):
 )  # fmt: skip
 async def test_weights_of_a_few_bits(context, case):
     await check(context, case)
+
+
+PRODUCTS = {"quick": 6, "full": 20, "thorough": 200}
+
+
+def random_product(chosen):
+    """Two factors with their zero points, anything of which may be known."""
+    kinds = chosen.choice(["int8", "uint8"], 2)
+    rows, inner, columns = int(chosen.integers(1, 5)), int(chosen.integers(1, 1200)), int(chosen.integers(1, 5))
+    limits = [np.iinfo(kind) for kind in kinds]
+    low = [int(chosen.choice([item.min, item.max])) if chosen.random() < 0.4 else item.min for item in limits]
+    a, b = (
+        chosen.integers(start, item.max, shape, kind, endpoint=True)
+        for start, item, shape, kind in zip(low, limits, ([rows, inner], [inner, columns]), kinds, strict=True)
+    )
+    points = [chosen.integers(item.min, item.max, [], kind) for item, kind in zip(limits, kinds, strict=True)]
+    return a, b, *(np.asarray(point, kind) for point, kind in zip(points, kinds, strict=True))
+
+
+async def test_integer_products_are_exact(context, request):
+    chosen = np.random.default_rng(request.config.option.seed)
+    nodes, arrays, known, expected = [], {}, {}, []
+    for index in range(amount(request.config, **PRODUCTS)):
+        factors = random_product(chosen)
+        names = [f"{letter}{index}" for letter in "abpq"]
+        given = dict(zip(names, factors, strict=True))
+        arrays.update(given)
+        known.update((name, item) for name, item in given.items() if chosen.random() < 0.5 and name[0] != "a")
+        nodes.append(helper.make_node("MatMulInteger", names, [f"y{index}"]))
+        a, b, p, q = (item.astype(np.int64) for item in factors)
+        expected.append(((a - p) @ (b - q)).astype(np.int32))
+    model = make_model(nodes, arrays, [f"y{index}" for index in range(len(nodes))], known, opset=15)
+    assert_same(await run(context, model, arrays), expected)
+
+
+@pytest.mark.parametrize("length", [1, 2, 257, 258, 259, 1000])
+def test_parts_of_sums_are_exact_and_complete(length):
+    parts = bounds(length, 255 * 255, None)
+    assert [begin for begin, _ in parts] == [0, *(end for _, end in parts[:-1])]
+    assert parts[-1][1] == length
+    assert all((end - begin) * 255 * 255 <= EXACT for begin, end in parts)
+    assert bounds(length, 255 * 255, lambda _: EXACT) == [(0, length)]
