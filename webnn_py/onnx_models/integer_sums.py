@@ -6,7 +6,7 @@ order. How long sums may be follows from the types, or from the values where the
 
 import math
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Final
 
 import attrs
@@ -23,19 +23,26 @@ EXACT: Final = 2**24
 """Every integer up to this is a float32."""
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Shifted:
     """Integers less their zero point, as float32.
 
     Attributes:
         operand: the differences.
         largest: the greatest magnitude that they can have.
-        known: their magnitudes, if they are known.
+        known: integers and zero points, if they are known.
     """
 
     operand: MLOperand
     largest: int
-    known: NDArray[np.int32] | None
+    known: tuple[StaticValue, StaticValue] | None
+
+    @cached_property
+    def magnitudes(self) -> NDArray[np.int32]:
+        """Of the differences, which are known."""
+        assert self.known is not None  # noqa: S101 - for type checkers
+        x, zero = self.known
+        return np.abs(x.astype(np.int32) - zero)
 
 
 def shifted(context: ConversionContext, x: Value, zero_point: Value | None) -> Shifted:
@@ -56,7 +63,7 @@ def shifted(context: ConversionContext, x: Value, zero_point: Value | None) -> S
     if zero is None:
         return Shifted(floats, high - low, None)
     largest = max(int(high - zero.min()), int(zero.max() - low))
-    known = np.abs(x.astype(np.int32) - zero) if isinstance(x, np.ndarray) else None
+    known = (x, zero) if isinstance(x, np.ndarray) else None
     return Shifted(floats, largest, known)
 
 
@@ -88,14 +95,12 @@ def product(context: ConversionContext, a: Shifted, b: Shifted) -> MLOperand:
 
 def _column_sums(a: Shifted, b: Shifted) -> Callable[[Sequence[int]], int] | None:
     """The greatest magnitude of a partial sum over the rows of ``b`` from each start to the next, if that is known."""
-    magnitudes = b.known
-    if magnitudes is None:
+    if b.known is None:
         return None
 
     def largest_sum(starts: Sequence[int]) -> int:
-        return (
-            int(np.add.reduceat(magnitudes, list(starts), axis=magnitudes.ndim - 2, dtype=np.int64).max()) * a.largest
-        )
+        sums = np.add.reduceat(b.magnitudes, list(starts), axis=b.operand.rank - 2, dtype=np.int64)
+        return int(sums.max()) * a.largest
 
     return largest_sum
 
@@ -117,14 +122,12 @@ def convolution(
         convolved: the convolution of such operands of any number of channels, in float32.
     """
     channels, window = w.operand.shape[1], math.prod(w.operand.shape[2:])
-    magnitudes = w.known
 
     def largest_sum(starts: Sequence[int]) -> int:
-        assert magnitudes is not None  # noqa: S101 - for type checkers
-        per_channel = magnitudes.sum(axis=tuple(range(2, magnitudes.ndim)), dtype=np.int64)
+        per_channel = w.magnitudes.sum(axis=tuple(range(2, w.operand.rank)), dtype=np.int64)
         return int(np.add.reduceat(per_channel, list(starts), axis=1).max()) * x.largest
 
-    parts = bounds(channels, x.largest * w.largest * window, None if magnitudes is None else largest_sum)
+    parts = bounds(channels, x.largest * w.largest * window, None if w.known is None else largest_sum)
     if len(parts) == 1:
         return context.cast(convolved(x.operand, w.operand), "int32")
 
