@@ -1,5 +1,5 @@
 import numpy as np
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
 from spec_tests.onnx_models.single_node import check, each, node
 
@@ -59,4 +59,29 @@ POINTS = np.array([1, -2, 3], np.int8)
     node("QuantizeLinear", [21, 23], UNQUANTIZED, np.abs(UNQUANTIZED[:, :, :2]), known=(1,), axis=2, block_size=2),
 )
 async def test_quantization(context, case):
+    await check(context, case)
+
+
+NARROW = [
+    ("int4", [-8, 7, 3], 2),
+    ("uint4", [0, 15, 3], 8),
+    ("int16", [-300, 300, 9], -7),
+    ("uint16", [0, 65535, 9], 7),
+]
+
+
+@each(
+    *(
+        node(
+            "DequantizeLinear",
+            [21, 23],
+            np.array([values], helper.tensor_dtype_to_np_dtype(getattr(TensorProto, name.upper()))),
+            np.array(0.5, np.float32),
+            np.array(point, helper.tensor_dtype_to_np_dtype(getattr(TensorProto, name.upper()))),
+            known=(0, 2),
+        )
+        for name, values, point in NARROW
+    ),
+)
+async def test_known_integers_of_types_that_webnn_lacks(context, case):
     await check(context, case)
