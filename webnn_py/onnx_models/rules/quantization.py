@@ -133,26 +133,42 @@ def qlinear_matmul(
 ) -> MLOperand:
     """A product of quantized matrices, quantized."""
     y = matmul_integer(context, a, b, a_zero_point, b_zero_point)
-    row_scale = _per_row(context, a_scale)
-    assert isinstance(row_scale, MLOperand)  # noqa: S101 - for type checkers: it is one as a_scale is
-    return _requantized(context, _scaled(context, y, row_scale, b_scale), y_scale, y_zero_point)
+    scales = [_by_rows(context, a_scale), b_scale]
+    return _requantized(context, y, scales, y_scale, y_zero_point)
 
 
-def _scaled(context: ConversionContext, sums: MLOperand, a_scale: MLOperand, b_scale: MLOperand) -> MLOperand:
-    """Sums of integers times the scales of both factors."""
-    scale = context.mul(a_scale, b_scale)
-    scaled = context.mul(context.cast(sums, "float32"), context.cast(scale, "float32"))
+def _by_rows(context: ConversionContext, scale: MLOperand) -> MLOperand:
+    """Likewise of scales."""
+    return scale if scale.rank != 1 else context.reshape(scale, [scale.shape[0], 1])
+
+
+def _scaled(context: ConversionContext, sums: MLOperand, scale: MLOperand) -> MLOperand:
+    """Sums of integers times a scale."""
+    scaled = context.mul(context.cast(sums, "float32"), scale)
     return context.reshape(scaled, sums.shape) if scaled.rank > sums.rank else scaled
 
 
-def _requantized(context: ConversionContext, x: MLOperand, scale: MLOperand, zero_point: MLOperand) -> MLOperand:
-    """Quantized as a whole, or by the rows of a matrix."""
-    scale = context.cast(scale, x.data_type)
-    if scale.rank == 1 and scale.shape != (1,):
-        return quantize(context, x, scale, zero_point, axis=x.rank - 2)
-    if scale.rank > 1 and math.prod(scale.shape) > 1:
-        return context.quantize_linear(x, scale, zero_point)
-    return quantize(context, x, scale, zero_point, axis=0)
+def _requantized(
+    context: ConversionContext,
+    sums: MLOperand,
+    scales: Sequence[MLOperand],
+    y_scale: MLOperand,
+    zero_point: MLOperand,
+) -> MLOperand:
+    """Sums of integers in steps of the factors' scales, in steps of the output's: as a whole, or by rows.
+
+    The scales make one factor first, as onnxruntime has it: otherwise what lies between two steps may be rounded to
+    the other one.
+    """
+    a_scale, b_scale, divisor = (context.cast(item, "float32") for item in (*scales, _by_rows(context, y_scale)))
+    x = _scaled(context, sums, context.div(context.mul(a_scale, b_scale), divisor))
+    context.reserve(4 * math.prod(zero_point.shape))
+    one = context.constant(np.ones(zero_point.shape, np.float32))
+    if math.prod(one.shape) == 1:
+        return quantize(context, x, one, zero_point, axis=0)
+    if one.rank == 1:
+        return quantize(context, x, one, zero_point, axis=x.rank - 2)
+    return context.quantize_linear(x, one, zero_point)
 
 
 @rule("QLinearConv", 10)
@@ -194,7 +210,7 @@ def qlinear_conv(
         sums = context.add(sums, context.reshape(b, [b.shape[0], *ones]))
     if math.prod(w_scale.shape) > 1:
         w_scale = context.reshape(w_scale, [w_scale.shape[0], *ones])
-    return quantize(context, _scaled(context, sums, x_scale, w_scale), y_scale, y_zero_point, axis=0)
+    return _requantized(context, sums, [x_scale, w_scale], y_scale, y_zero_point)
 
 
 @rule("com.microsoft.DynamicQuantizeMatMul", 1)
@@ -223,7 +239,7 @@ def matmul_integer_to_float(
     bias: MLOperand | None = None,
 ) -> MLOperand:
     """A product of quantized matrices as float, plus a bias."""
-    y = _scaled(context, matmul_integer(context, a, b, a_zero_point, b_zero_point), a_scale, b_scale)
+    y = _scaled(context, matmul_integer(context, a, b, a_zero_point, b_zero_point), context.mul(a_scale, b_scale))
     return y if bias is None else context.add(y, bias)
 
 
@@ -253,10 +269,10 @@ def qgemm(
         b_zero_point,
     )
     scale = a_scale if alpha == 1 else context.mul(a_scale, context.number(alpha, a_scale))
-    y = _scaled(context, sums if c is None else context.add(sums, c), scale, b_scale)
+    total = sums if c is None else context.add(sums, c)
     if y_scale is None or y_zero_point is None:
-        return y
-    return quantize(context, y, y_scale, y_zero_point, axis=0)
+        return _scaled(context, total, context.mul(scale, b_scale))
+    return _requantized(context, total, [scale, b_scale], y_scale, y_zero_point)
 
 
 def _transposed(context: ConversionContext, x: Value) -> Value:
