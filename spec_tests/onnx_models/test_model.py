@@ -220,7 +220,7 @@ async def test_functions_of_the_model_are_inlined(context):
 
 async def test_a_broken_model_is_refused(context):
     model = make_model([helper.make_node("Relu", ["x"], ["y"], name="r")], {"z": X}, ["y"], opset=14)
-    with pytest.raises(ValueError, match="the model is broken: node 'r' uses 'x', which nothing before it computes"):
+    with pytest.raises(ValueError, match="the model is broken: node 'r' uses 'x', which nothing computes"):
         OnnxModel.load(model).convert(MLGraphBuilder(context))
 
 

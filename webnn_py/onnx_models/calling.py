@@ -11,7 +11,7 @@ from webnn_py.onnx_models.conversion_context import ConversionContext, Value
 from webnn_py.onnx_models.problems import shortened, worded
 from webnn_py.onnx_models.table import InputParameter, Rule
 from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import Refused, refuse
+from webnn_py.operators.rules import Refused
 
 
 def call(
@@ -69,7 +69,7 @@ def _argument(subject: str, parameter: InputParameter, value: Value | None, cont
     if parameter.kind == "operand":
         return context.operand(value)
     if parameter.kind == "static" and not isinstance(value, np.ndarray):
-        refuse(subject, "computed when the graph runs", "known while building")
+        context.refuse_unknown(subject, value)
     return value
 
 

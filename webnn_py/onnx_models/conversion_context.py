@@ -1,14 +1,18 @@
 """``ConversionContext``: what a rule builds with."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, final
+from typing import Any, NoReturn, final
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
+from onnx import TensorProto
 
-from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
+from webnn_py.onnx_models.element_types import webnn_data_type
+from webnn_py.onnx_models.freezing import Freezing
 from webnn_py.onnx_models.limits import Expenses
+from webnn_py.onnx_models.problems import RefusedWithWayOut
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import Refused
@@ -31,10 +35,12 @@ class Constants:
 
     Attributes:
         key_of: a digest of a value that is worth being kept once on the device.
+        narrow_float64: whether float64 becomes float32.
         made: the operands so far, by the identity of their values.
     """
 
     key_of: Callable[[StaticValue], bytes | None]
+    narrow_float64: bool = False
     made: dict[int, tuple[StaticValue, MLOperand]] = attrs.field(factory=dict)
 
 
@@ -45,6 +51,14 @@ def read_only(value: StaticValue) -> StaticValue:
         array = array.view()
         array.flags.writeable = False
     return array
+
+
+def narrowed(value: StaticValue) -> StaticValue:
+    """A float64 array as float32; what is finite stays finite."""
+    largest = np.finfo(np.float32).max
+    clipped = np.where(np.isfinite(value), np.clip(value, -largest, largest), value)
+    with np.errstate(all="ignore"):
+        return clipped.astype(np.float32)
 
 
 @final
@@ -59,20 +73,24 @@ class ConversionContext(OperatorMethods):
         wanted: for each output of the node, whether somebody uses it.
         constants: what :meth:`operand` made so far in this conversion.
         expenses: what the model has cost so far.
+        freezing: knows what inputs operands depend on.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what the conversion knows, and what is the node's own
         self,
         builder: MLGraphBuilder,
         label: str,
         wanted: Sequence[bool],
+        *,
         constants: Constants,
         expenses: Expenses,
+        freezing: Freezing,
     ) -> None:
         self._builder = builder
         self._label = label
         self._constants = constants
-        self._expenses = expenses
+        self._freezing = freezing
+        self.expenses = expenses
         self.wanted = tuple(wanted)
 
     def _append(self, operator: Operator[..., Any], args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
@@ -101,6 +119,10 @@ class ConversionContext(OperatorMethods):
             value = value.astype(np.uint8)
         if value.size == 0:
             raise Refused(f"a value of the shape {list(value.shape)} is needed as a tensor; WebNN has no empty ones")
+        if value.dtype == np.float64:
+            self.data_type("the data type of a value", TensorProto.DOUBLE)
+            self.expenses.add_bytes(value.nbytes)
+            value = narrowed(value)
         key = self._constants.key_of(value)
         try:
             return (
@@ -116,10 +138,28 @@ class ConversionContext(OperatorMethods):
         except TypeError as error:
             raise Refused(str(error)) from error
 
+    def data_type(self, subject: str, element_type: int) -> MLOperandDataType:
+        """The WebNN data type of an ONNX element type.
+
+        Raises:
+            Refused: WebNN has no such type, and none that is allowed in its place.
+        """
+        return webnn_data_type(subject, element_type, narrow_float64=self._constants.narrow_float64)
+
+    def refuse_unknown(self, subject: str, *values: Value) -> NoReturn:
+        """Refuse what must be static and is not."""
+        raise RefusedWithWayOut(
+            f"{subject} is computed when the graph runs; it must be known while building", self.freezing(values)
+        )
+
+    def freezing(self, values: Sequence[Value | None]) -> str:
+        """What a caller can do for values to be static, in words; "" if that cannot be told."""
+        return self._freezing.advice([value for value in values if isinstance(value, MLOperand)])
+
     def reserve(self, bytes_: int) -> None:
         """Before a rule computes a large value from small ones: spend what it takes.
 
         Raises:
             Refused: so many bytes are not left.
         """
-        self._expenses.add_bytes(bytes_)
+        self.expenses.add_bytes(bytes_)

@@ -10,14 +10,16 @@ from typing import Any, Final, Self, final
 
 import attrs
 import numpy as np
-import onnx
 import trio
+from onnx import ModelProto, TensorProto, TypeProto, ValueInfoProto
 
 from webnn_py.onnx_models.conversion_context import StaticValue
 from webnn_py.onnx_models.element_types import data_type_name, type_name
 from webnn_py.onnx_models.functions import functions_of
 from webnn_py.onnx_models.limits import Expenses, ModelLimits
-from webnn_py.onnx_models.model_conversion import Live, ModelConversion, live_of
+from webnn_py.onnx_models.metadata import ModelMetadata
+from webnn_py.onnx_models.model_conversion import ModelConversion
+from webnn_py.onnx_models.ordering import Live, live_of
 from webnn_py.onnx_models.reading import read_model
 from webnn_py.onnx_models.weights import Weights
 from webnn_py.operators.operand import MLOperand
@@ -50,28 +52,43 @@ class OnnxModel:
     Attributes:
         inputs: what the model says of its inputs, by name. Those with a value of their own (initializers) are not
             among them.
+        overridable: those inputs: each has its own value, unless a conversion is given another one or a shape.
         outputs: likewise of its outputs.
+        metadata: what else the model says of itself.
+        narrow_float64: whether operands of float64, which WebNN lacks, are float32, as the inputs and outputs then say.
     """
 
-    _proto: onnx.ModelProto
+    _proto: ModelProto
     _size: int
     _limits: ModelLimits
     _live: Live
     _weights: Weights
     inputs: Mapping[str, TensorInfo]
+    overridable: Mapping[str, TensorInfo]
     outputs: Mapping[str, TensorInfo]
+    metadata: ModelMetadata
+    narrow_float64: bool
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         raise TypeError("OnnxModel has no public constructor; use OnnxModel.load()")
 
     @classmethod
-    def load(cls, source: str | os.PathLike[str] | bytes, *, limits: ModelLimits | None = None) -> Self:
+    def load(
+        cls,
+        source: str | os.PathLike[str] | bytes,
+        *,
+        limits: ModelLimits | None = None,
+        narrow_float64: bool = False,
+    ) -> Self:
         """Load a model, which may come from anybody.
 
         Args:
             source: the path of a file, with external data in files of its folder; or the bytes of a file that has all
                 its data inside: then no file is read.
             limits: what the model may cost while it is loaded and converted; by default, ``ModelLimits()``.
+            narrow_float64: let operands of float64, which WebNN lacks, be float32. Otherwise a model that has them is
+                refused. What is computed while building stays float64; of what is narrowed then, finite values stay
+                finite.
 
         Raises:
             InvalidModelError: that is no ONNX model, or a malformed one.
@@ -86,8 +103,12 @@ class OnnxModel:
         self._live = live_of(graph)
         self._weights = Weights()
         own_value = {item.name for item in graph.initializer}
-        self.inputs = _tensor_infos(item for item in graph.input if item.name not in own_value)
-        self.outputs = _tensor_infos(graph.output)
+        infos = _tensor_infos(graph.input, narrow_float64)
+        self.inputs = MappingProxyType({name: info for name, info in infos.items() if name not in own_value})
+        self.overridable = MappingProxyType({name: info for name, info in infos.items() if name in own_value})
+        self.outputs = _tensor_infos(graph.output, narrow_float64)
+        self.metadata = ModelMetadata.of(read.proto)
+        self.narrow_float64 = narrow_float64
         return self
 
     def convert(
@@ -100,8 +121,11 @@ class OnnxModel:
 
         Args:
             builder: what to build with; it then has those of the model's inputs that the outputs need.
-            input_shapes: the shapes of inputs, by name; needed for those that the model leaves open and uses.
-            input_values: inputs to bind to values: they become constants, and no inputs of the graph.
+            input_shapes: the shapes of inputs, by name; needed for those that the model leaves open and uses. An
+                overridable input that is named becomes an input of the graph; one with a dimension of 0, which has no
+                elements, does not.
+            input_values: inputs to bind to values: they become constants, and no inputs of the graph. Overridable ones
+                have this value in place of their own.
 
         Returns:
             The model's outputs by name, ready for :meth:`MLGraphBuilder.build`.
@@ -182,41 +206,64 @@ class OnnxModel:
             functions_of(self._proto),
             Expenses(self._limits, self._size),
             self._weights,
+            narrow_float64=self.narrow_float64,
         )
         for item in self._proto.graph.input:
             name, element_type = item.name, item.type.tensor_type.elem_type
-            if name not in self.inputs or name not in self._live.names:
+            has_own_value = name in self.overridable and name not in values and name not in shapes
+            if has_own_value or name not in self._live.names:
                 continue
             if name in values:
                 conversion.bind(name, self._checked_value(name, values[name], element_type))
+                continue
+            shape = self._checked_shape(name, shapes.get(name))
+            if 0 in shape:
+                conversion.bind(name, np.zeros(shape, self._dtype(name, element_type)))
             else:
-                conversion.add_input(name, element_type, self._checked_shape(name, shapes.get(name)))
+                conversion.add_input(name, element_type, shape)
         return conversion
 
     def _check_names(self, argument: str, given: Mapping[str, object]) -> None:
-        unknown = given.keys() - self.inputs.keys()
-        if unknown:
-            raise ValueError(f"{argument} names {sorted(unknown)}; the model's inputs are {list(self.inputs)}")
+        known = {**self.inputs, **self.overridable}
+        if not given.keys() <= known.keys():
+            unknown = sorted(given.keys() - known.keys())
+            raise ValueError(f"{argument} names {unknown}; the model's inputs are {list(known)}")
+
+    def _info(self, name: str) -> TensorInfo:
+        return self.inputs.get(name) or self.overridable[name]
+
+    def _dtype(self, name: str, element_type: int) -> np.dtype[Any]:
+        """Numpy's data type for an input.
+
+        Raises:
+            ValueError: it has none.
+        """
+        try:
+            return np.dtype(type_name(element_type))
+        except TypeError as error:
+            raise ValueError(f"input {name!r} is {self._info(name)}; it can have no value here") from error
 
     def _checked_shape(self, name: str, given: Sequence[int] | None) -> tuple[int, ...]:
-        declared = self.inputs[name].shape
+        declared = self._info(name).shape
         if given is None:
             fixed = tuple(size for size in declared or () if isinstance(size, int))
             if declared is None or len(fixed) != len(declared):
-                raise ValueError(f"input {name!r} is {self.inputs[name]}; give its shape in input_shapes")
+                raise ValueError(f"input {name!r} is {self._info(name)}; give its shape in input_shapes")
             return fixed
         self._check_fits(name, given)
         return tuple(given)
 
     def _checked_value(self, name: str, given: StaticValue, element_type: int) -> StaticValue:
         value = np.asarray(given)
+        if self.narrow_float64 and element_type == TensorProto.DOUBLE and value.dtype == np.float32:
+            value = value.astype(np.float64)
         if value.dtype.name != type_name(element_type):
             raise ValueError(f"the value of input {name!r} is {value.dtype.name}; it must be {type_name(element_type)}")
         self._check_fits(name, value.shape)
         return value.copy()
 
     def _check_fits(self, name: str, given: Sequence[int]) -> None:
-        declared = self.inputs[name].shape
+        declared = self._info(name).shape
         if declared is not None and (
             len(given) != len(declared)
             or any(isinstance(size, int) and size != own for own, size in zip(given, declared, strict=True))
@@ -229,17 +276,17 @@ class OnnxModel:
         return f"<OnnxModel ({inputs}) -> ({outputs})>"
 
 
-def _tensor_infos(items: Iterable[onnx.ValueInfoProto]) -> Mapping[str, TensorInfo]:
-    return MappingProxyType({item.name: _tensor_info(item.type) for item in items})
+def _tensor_infos(items: Iterable[ValueInfoProto], narrow_float64: bool) -> Mapping[str, TensorInfo]:  # noqa: FBT001
+    return MappingProxyType({item.name: _tensor_info(item.type, narrow_float64) for item in items})
 
 
-def _tensor_info(declared: onnx.TypeProto) -> TensorInfo:
+def _tensor_info(declared: TypeProto, narrow_float64: bool) -> TensorInfo:  # noqa: FBT001 - as above
     kind = declared.WhichOneof("value")
     if kind != "tensor_type":
         return TensorInfo((kind or "unknown_type").removesuffix("_type"), None)
     tensor = declared.tensor_type
     shape = tuple(_dimension(item) for item in tensor.shape.dim) if tensor.HasField("shape") else None
-    return TensorInfo(data_type_name(tensor.elem_type), shape)
+    return TensorInfo(data_type_name(tensor.elem_type, narrow_float64=narrow_float64), shape)
 
 
 def _dimension(dimension: Any) -> int | str:

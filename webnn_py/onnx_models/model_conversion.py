@@ -3,91 +3,43 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from enum import Enum
-from typing import Final, Literal, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Final
 
-import attrs
 import numpy as np
-from onnx import AttributeProto, GraphProto, NodeProto, SparseTensorProto, TensorProto, defs
+from onnx import GraphProto, NodeProto, SparseTensorProto, defs
 
 from webnn_py.graph import Output
 from webnn_py.onnx_models.calling import call, check_form
+from webnn_py.onnx_models.control_flow import CONTROL_FLOW, ControlFlowNode, InnerGraph
 from webnn_py.onnx_models.conversion_context import Constants, ConversionContext, StaticValue, Value
-from webnn_py.onnx_models.element_types import webnn_data_type
 from webnn_py.onnx_models.folding import fold, is_folded
-from webnn_py.onnx_models.functions import (
-    OWN_DOMAINS,
-    Functions,
-    call_attributes,
-    called_name,
-    inner_graphs,
-    with_attributes,
-)
+from webnn_py.onnx_models.freezing import Freezing
+from webnn_py.onnx_models.functions import OWN_DOMAINS, Functions, call_attributes, called_name, with_attributes
 from webnn_py.onnx_models.limits import Expenses
+from webnn_py.onnx_models.ordering import Live, live
 from webnn_py.onnx_models.problems import (
     InvalidModelError,
     Problem,
+    RefusedWithWayOut,
     UnsupportedModelError,
     node_name,
     shortened,
     worded,
 )
 from webnn_py.onnx_models.registry import RULES
+from webnn_py.onnx_models.scopes import MISSING, Converted, Scope, Steps, Surroundings, looked_up
 from webnn_py.onnx_models.tensors import tensor_array
 from webnn_py.onnx_models.weights import Weights
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import Refused
 from webnn_py.script.builder import MLGraphBuilder
 
-
-class _Missing(Enum):
-    MISSING = "missing"
-
-
 LONGEST_PREFIX: Final = 100
 """Of a label, what stands before a node's own name."""
 
-MISSING: Final = _Missing.MISSING
-"""A value that could not be converted: its node is among the problems, or needs another missing value."""
-
-Converted = Value | Literal[_Missing.MISSING] | None
-"""A value, or none where a function's input is absent at its call."""
-
-Scope = ChainMap[str, Converted]
-
-ResultT = TypeVar("ResultT")
-Steps = Generator[None, None, ResultT]
-"""Something that is done in steps, between which other things may be done."""
-
-
-@attrs.frozen
-class Live:
-    """What outputs need: nodes, in their order, and the names that these and the outputs use."""
-
-    nodes: Sequence[NodeProto]
-    names: set[str]
-
-
-@attrs.frozen
-class Surroundings:
-    """What nodes see: those of the model's graph, of a branch, or of a function's body at one call.
-
-    Attributes:
-        scope: values by name.
-        opsets: the version of each operator set, by domain.
-        attributes: what attributes of the nodes may refer to: the call's, in a function's body.
-        prefix: what stands before the nodes' names in messages and labels: the call's name, in a function's body.
-    """
-
-    scope: Scope
-    opsets: Mapping[str, int]
-    attributes: Mapping[str, AttributeProto] = attrs.field(factory=dict)
-    prefix: str = ""
-
-    def of_branch(self) -> Surroundings:
-        """What the nodes of an inner graph see: the same, besides their own."""
-        return attrs.evolve(self, scope=self.scope.new_child())
+KEEP_ELEMENTS: Final = frozenset({"Concat"})
+"""Operators whose result has elements although one of their inputs has none."""
 
 
 class ModelConversion:
@@ -99,19 +51,22 @@ class ModelConversion:
         functions: the model's own functions, by name.
         expenses: what the model has cost so far.
         weights: the initializers of its graph.
+        narrow_float64: whether float64 becomes float32 where it is more than known.
 
     Attributes:
-        done: how many nodes are converted, those of functions and branches included.
+        done: how many nodes are converted, those of functions and inner graphs included.
         total: how many there are, as far as is known.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all that a model is made of
         self,
         builder: MLGraphBuilder,
         opsets: Mapping[str, int],
         functions: Functions,
         expenses: Expenses,
         weights: Weights,
+        *,
+        narrow_float64: bool,
     ) -> None:
         self._builder = builder
         self._functions = functions
@@ -120,7 +75,8 @@ class ModelConversion:
         self._scope: Scope = ChainMap()
         self._top = Surroundings(self._scope, _by_domain(opsets))
         self._weights = weights
-        self._constants = Constants(weights.key)
+        self._constants = Constants(weights.key, narrow_float64)
+        self._freezing = Freezing(builder)
         self.done = 0
         self.total = 0
 
@@ -131,16 +87,16 @@ class ModelConversion:
     def add_input(self, name: str, element_type: int, shape: tuple[int, ...]) -> None:
         """Add an input of the model to the graph."""
         try:
-            data_type = webnn_data_type("the data type", element_type)
-        except Refused as refused:
-            self._problems.append(Problem(f"input {worded(name)}", str(refused)))
-            self._scope[name] = MISSING
-            return
-        try:
+            data_type = self._context(name, [True]).data_type("the data type", element_type)
             self._scope[name] = self._builder.input(name, data_type=data_type, shape=shape)
-        except TypeError as error:
-            self._problems.append(Problem(f"input {worded(name)}", shortened(str(error))))
+        except (Refused, TypeError) as error:
+            self._add_problem("input", name, error)
             self._scope[name] = MISSING
+
+    def _add_problem(self, kind: str, name: str, error: Exception) -> None:
+        """Note what is wrong with something of the model that is no node."""
+        subject = f"{kind} {worded(name)}"
+        self._problems.append(Problem(subject, shortened(str(error)), name=name, way_out=_way_out(error)))
 
     def outputs_of(self, graph: GraphProto, needed: Live) -> Steps[dict[str, MLOperand]]:
         """Convert the model's graph in steps, one a node.
@@ -151,10 +107,16 @@ class ModelConversion:
         Raises:
             UnsupportedModelError: with all that cannot be converted.
         """
-        yield from self._convert_graph(graph, needed, self._top)
+        for item in graph.initializer:
+            if item.name in needed.names and item.name not in self._scope:  # an input that is given goes before it
+                self._scope[item.name] = self._weights.value(item)
+        for sparse in graph.sparse_initializer:
+            if sparse.values.name in needed.names:
+                self._scope[sparse.values.name] = self._sparse(sparse)
+        yield from self._convert_nodes(needed, self._top)
         outputs: dict[str, MLOperand] = {}
         for item in graph.output:
-            value = _looked_up(self._scope, item.name, "the model's output", item.name)
+            value = looked_up(self._scope, item.name, "the model's output", item.name)
             if value is MISSING:
                 continue
             context = self._context(item.name, [True])
@@ -163,37 +125,31 @@ class ModelConversion:
                 computed = isinstance(self._builder._values[operand], Output)
                 outputs[item.name] = operand if computed else context.identity(operand)
             except Refused as refused:
-                self._problems.append(Problem(f"output {worded(item.name)}", shortened(str(refused))))
+                self._add_problem("output", item.name, refused)
         if self._problems:
             raise UnsupportedModelError(self._problems)
         return outputs
 
     def _context(self, label: str, wanted: Sequence[bool]) -> ConversionContext:
-        return ConversionContext(self._builder, label, wanted, self._constants, self._expenses)
+        return ConversionContext(
+            self._builder,
+            label,
+            wanted,
+            constants=self._constants,
+            expenses=self._expenses,
+            freezing=self._freezing,
+        )
 
-    def _convert_graph(self, graph: GraphProto, needed: Live, seen: Surroundings) -> Steps[None]:
-        self._add_initializers(graph.initializer, graph.sparse_initializer, needed.names, seen.scope)
-        yield from self._convert_nodes(needed, seen)
-
-    def _add_initializers(
-        self,
-        dense: Iterable[TensorProto],
-        sparse: Iterable[SparseTensorProto],
-        used: set[str],
-        scope: Scope,
-    ) -> None:
-        value_of = self._weights.value if scope is self._scope else tensor_array
-        for item in dense:
-            if item.name in used:
-                scope[item.name] = value_of(item)
-        for name in used.intersection(item.values.name for item in sparse):
-            reason = "it is sparse; only dense ones are supported"
-            self._problems.append(Problem(f"initializer {worded(name)}", reason))
-            scope[name] = MISSING
+    def _sparse(self, tensor: SparseTensorProto) -> Converted:
+        """Note that a sparse initializer is not supported."""
+        error = Refused("it is sparse; only dense ones are supported")
+        self._add_problem("initializer", tensor.values.name, error)
+        return MISSING
 
     def _convert_nodes(self, needed: Live, seen: Surroundings) -> Steps[None]:
         own = seen.scope.maps[0]
         self.total += len(needed.nodes)
+        self._expenses.add_nodes(len(needed.nodes))
         for node in needed.nodes:
             yield
             wanted = [bool(name) and name in needed.names for name in node.output]
@@ -215,7 +171,7 @@ class ModelConversion:
             filled = with_attributes(node, seen.attributes, self._expenses)
             return (yield from self._converted(filled, label, seen, wanted))
         except Refused as refused:
-            self._problems.append(_problem(node, label, seen, str(refused)))
+            self._problems.append(_problem(node, label, seen, str(refused), _way_out(refused)))
             return [MISSING] * len(node.output)
         except (InvalidModelError, UnsupportedModelError):
             raise
@@ -228,27 +184,27 @@ class ModelConversion:
     def _converted(
         self, node: NodeProto, label: str, seen: Surroundings, wanted: Sequence[bool]
     ) -> Steps[Sequence[Converted]]:
-        values = [_looked_up(seen.scope, name, "node", label) if name else None for name in node.input]
+        values = [looked_up(seen.scope, name, "node", label) if name else None for name in node.input]
         if called_name(node) in self._functions:
             return (yield from self._function_results(node, values, label, seen, wanted))
+        if node.op_type in CONTROL_FLOW and node.domain in OWN_DOMAINS:
+            return (yield from self._control_flow_results(node, values, label, seen, wanted))
         present: list[Value | None] = [value for value in values if value is not MISSING]
         if len(present) < len(values):
             self._check_operator(node, seen)
             return [MISSING] * len(node.output)
-        if node.op_type == "If" and node.domain in OWN_DOMAINS:
-            return (yield from self._branch_results(node, seen, present[0] if present else None))
         return self._node_results(node, present, seen, self._context(label, wanted))
 
     def _check_operator(self, node: NodeProto, seen: Surroundings) -> None:
         """Refuse a node for its operator alone, its inputs being missing.
 
         Raises:
-            Refused: there is no rule.
+            Refused: there is no rule, and whatever the inputs were, it could not be computed while building.
         """
-        if node.op_type != "If":
-            schema = _schema(node, seen)
-            if schema.since_version not in RULES.get(node.op_type, {}):
-                raise Refused(_no_rule(schema))
+        schema = _schema(node, seen)
+        has_rule = schema.since_version in RULES.get(node.op_type, {})
+        if not has_rule and not is_folded(node.op_type, schema.since_version):
+            raise Refused(_no_rule(schema))
 
     def _node_results(
         self, node: NodeProto, values: Sequence[Value | None], seen: Surroundings, context: ConversionContext
@@ -262,27 +218,64 @@ class ModelConversion:
         results: Sequence[Value | None]
         if foldable and (rule is None or rule.may_compute_shapes):
             results = fold(node, static, seen.opsets, self._expenses)
+        elif (hollow := self._results_without_elements(node, values, schema, seen)) is not None:
+            results = hollow
         elif rule is None:
-            raise Refused(_no_rule(schema))
+            raise RefusedWithWayOut(_no_rule(schema), context.freezing(values))
         else:
             results = call(rule, schema, node, values, context)
         return [MISSING if result is None else result for result in results]
 
-    def _branch_results(
-        self, node: NodeProto, seen: Surroundings, condition: Value | None
+    def _results_without_elements(
+        self, node: NodeProto, values: Sequence[Value | None], schema: defs.OpSchema, seen: Surroundings
+    ) -> Sequence[Value | None] | None:
+        """The results of a node of which an input is empty, if they are, too: then no element of the others matters."""
+        has_empty = any(isinstance(value, np.ndarray) and value.size == 0 for value in values)
+        if not has_empty or node.op_type in KEEP_ELEMENTS or not is_folded(node.op_type, schema.since_version):
+            return None
+        stand_ins = [
+            np.broadcast_to(np.zeros((), value.data_type), value.shape) if isinstance(value, MLOperand) else value
+            for value in values
+        ]
+        try:
+            results = fold(node, stand_ins, seen.opsets, self._expenses)
+        except Refused:
+            return None
+        return results if all(result is None or result.size == 0 for result in results) else None
+
+    def _control_flow_results(
+        self, node: NodeProto, values: Sequence[Converted], label: str, seen: Surroundings, wanted: Sequence[bool]
     ) -> Steps[Sequence[Converted]]:
-        """Convert the branch that a static condition chooses, in place of the node."""
-        if not isinstance(condition, np.ndarray):
-            raise Refused("its condition is computed when the graph runs; it must be known while building")
-        if condition.size != 1:
-            raise Refused(f"its condition has the shape {list(condition.shape)}; it must be a single boolean")
-        chosen = "then_branch" if condition.item() else "else_branch"
-        branches = [attribute.g for attribute in node.attribute if attribute.name == chosen and attribute.HasField("g")]
-        if len(branches) != 1 or len(branches[0].output) != len(node.output):
-            raise Refused(f"it must have one {chosen}, of {len(node.output)} outputs as it has itself")
-        inner, label = seen.of_branch(), node_name(node)
-        yield from self._convert_graph(branches[0], live_of(branches[0]), inner)
-        return [_looked_up(inner.scope, item.name, f"the {chosen} of", label) for item in branches[0].output]
+        """Convert the inner graphs of a node in its place."""
+
+        def inner_graph(graph: GraphProto, is_wanted: Sequence[bool]) -> InnerGraph:
+            names = [item.name for item, needed in zip(graph.output, is_wanted, strict=True) if needed]
+            needed = live(graph.node, names)
+            own: dict[str, Converted] = {
+                item.name: tensor_array(item) for item in graph.initializer if item.name in needed.names
+            }
+            for sparse in graph.sparse_initializer:
+                if sparse.values.name in needed.names:
+                    own[sparse.values.name] = self._sparse(sparse)
+            return InnerGraph(graph, is_wanted, needed, own)
+
+        def results(graph: InnerGraph, inputs: Sequence[Converted], iteration: int | None) -> Steps[list[Converted]]:
+            names = [item.name for item in graph.graph.input]
+            prefix = seen.prefix if iteration is None else f"{shortened(label, LONGEST_PREFIX)}[{iteration}]/"
+            inner = seen.of_inner_graph({**graph.own, **dict(zip(names, inputs, strict=True))}, prefix)
+            yield from self._convert_nodes(graph.needed, inner)
+            return [
+                looked_up(inner.scope, item.name, "an inner graph of", label) if is_wanted else MISSING
+                for item, is_wanted in zip(graph.graph.output, graph.wanted, strict=True)
+            ]
+
+        version = _schema(node, seen).since_version
+        context = self._context(label, wanted)
+        return (
+            yield from CONTROL_FLOW[node.op_type](
+                ControlFlowNode(node, version, values, wanted, context, self._problems, inner_graph, results)
+            )
+        )
 
     def _function_results(
         self,
@@ -308,7 +301,7 @@ class ModelConversion:
         body = live(function.node, [name for name, has_use in zip(outputs, wanted, strict=True) if has_use])
         yield from self._convert_nodes(body, inner)
         return [
-            _looked_up(inner.scope, name, "the function", function.name) if has_use else MISSING
+            looked_up(inner.scope, name, "the function", function.name) if has_use else MISSING
             for name, has_use in zip(outputs, wanted, strict=True)
         ]
 
@@ -354,45 +347,13 @@ def _present(value: Converted) -> Value:
     return value
 
 
-def _problem(node: NodeProto, label: str, seen: Surroundings, reason: str) -> Problem:
+def _way_out(error: Exception) -> str:
+    return error.way_out if isinstance(error, RefusedWithWayOut) else ""
+
+
+def _problem(node: NodeProto, label: str, seen: Surroundings, reason: str, way_out: str = "") -> Problem:
     own = node.domain in OWN_DOMAINS
     operator = node.op_type if own else f"{node.domain}.{node.op_type}"
     opset = seen.opsets.get("" if own else node.domain, "not said")
     subject = f"node {worded(label)} ({shortened(operator)}, opset {opset})"
-    return Problem(subject, shortened(reason), operator)
-
-
-def _looked_up(scope: Scope, name: str, kind: str, user: str) -> Converted:
-    """The value of a name that something of a kind uses."""
-    try:
-        return scope[name]
-    except KeyError:
-        raise InvalidModelError(
-            f"the model is broken: {kind} {worded(user)} uses {worded(name)}, which nothing before it computes"
-        ) from None
-
-
-def live_of(graph: GraphProto) -> Live:
-    """What a graph's outputs need."""
-    return live(graph.node, [item.name for item in graph.output])
-
-
-def live(nodes: Sequence[NodeProto], outputs: Iterable[str]) -> Live:
-    """What outputs need of these nodes."""
-    used = set(outputs)
-    needed: list[NodeProto] = []
-    for node in reversed(nodes):
-        if not used.isdisjoint(node.output):
-            used.update(filter(None, _used_by(node)))
-            needed.append(node)
-    return Live(needed[::-1], used)
-
-
-def _used_by(node: NodeProto) -> Iterator[str]:
-    """The names that a node uses, also those that its inner graphs may take from outside."""
-    yield from node.input
-    for attribute in node.attribute:
-        for graph in inner_graphs(attribute):
-            yield from (item.name for item in graph.output)
-            for inner_node in graph.node:
-                yield from _used_by(inner_node)
+    return Problem(subject, shortened(reason), operator, label, way_out)
