@@ -7,7 +7,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import defs, helper, numpy_helper
+from onnx import defs, helper, numpy_helper, parser
 from onnx.reference import ReferenceEvaluator
 
 from webnn_py import MLGraphBuilder
@@ -90,6 +90,12 @@ def make_model(nodes, inputs, outputs, initializers=None, *, opset):
     opsets = [helper.make_opsetid("", opset)]
     model = helper.make_model(graph, opset_imports=opsets, ir_version=helper.find_min_ir_version_for(opsets))
     return model.SerializeToString()
+
+
+def parsed(text, *, inputs="float[3,4] x", opset=16):
+    """A model in bytes, from ONNX's text: "(outputs) <initializers> { nodes }"."""
+    header = f'<ir_version: 8, opset_import: ["": {opset}]>'
+    return parser.parse_model(f"{header} g ({inputs}) => {text}").SerializeToString()
 
 
 def expected(case):
