@@ -113,7 +113,7 @@ def run_onnxruntime(model, feeds):
 
 async def run(context, model, feeds, **options):
     """Import a model, run it, and return its outputs in order; the context ends with it."""
-    loaded = OnnxModel.load(model)
+    loaded = model if isinstance(model, OnnxModel) else OnnxModel.load(model)
     builder = MLGraphBuilder(context)
     try:
         graph = await builder.build(loaded.convert(builder, **options))

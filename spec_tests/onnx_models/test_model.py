@@ -1,3 +1,4 @@
+import attrs
 import numpy as np
 import onnx
 import pytest
@@ -27,13 +28,68 @@ def test_a_model_says_its_inputs_and_outputs():
     assert repr(model) == "<OnnxModel (x: float32 ['batch', 3, '?']) -> (y: float32 ['batch', 3, '?'])>"
 
 
-def test_inputs_with_a_value_of_their_own_are_no_inputs():
+def overridable_model():
+    """x + w, where w has a value of its own, 1, -2, 3, and is an input."""
     proto = onnx.load_model_from_string(
         make_model([helper.make_node("Add", ["x", "w"], ["y"])], {"x": X}, ["y"], opset=14)
     )
     proto.graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [3]))
     proto.graph.initializer.append(numpy_helper.from_array(X[0], "w"))
-    assert list(OnnxModel.load(proto.SerializeToString()).inputs) == ["x"]
+    return proto.SerializeToString()
+
+
+def test_inputs_with_a_value_of_their_own_are_overridable():
+    model = OnnxModel.load(overridable_model())
+    assert list(model.inputs) == ["x"]
+    assert dict(model.overridable) == {"w": TensorInfo("float32", (3,))}
+
+
+@pytest.mark.parametrize(
+    ("given", "names", "w"),
+    [
+        ({}, "x", X[0]),
+        ({"input_values": {"w": X[0] * 7}}, "x", X[0] * 7),
+        ({"input_shapes": {"w": [3]}}, "xw", -X[0]),
+    ],
+    ids=["its own", "a value", "an input"],
+)
+async def test_an_overridable_input_has_what_the_caller_says(context, given, names, w):
+    builder = MLGraphBuilder(context)
+    OnnxModel.load(overridable_model()).convert(builder, **given)
+    assert builder._input_names == set(names)
+    feeds = {"x": X, "w": w}
+    assert_same(await run(context, overridable_model(), feeds, **given), run_onnxruntime(overridable_model(), feeds))
+
+
+async def test_all_conversions_of_a_model_know_its_own_values(context):
+    model = OnnxModel.load(overridable_model())
+    model.convert(MLGraphBuilder(context), input_values={"w": X[0] * 7})
+    builder = MLGraphBuilder(context)
+    (y,) = model.convert(builder).values()
+    *_, w = builder._values[y].node.inputs
+    np.testing.assert_array_equal(w.data, X[0])
+
+
+def test_a_model_tells_its_metadata():
+    proto = onnx.load_model_from_string(relu_model())
+    proto.producer_name, proto.producer_version, proto.domain = "a tool", "1.2", "org.example"
+    proto.model_version, proto.ir_version, proto.graph.doc_string = 3, 8, "of the graph"
+    proto.opset_import.append(helper.make_opsetid("own", 2))
+    helper.set_model_props(proto, {"labels": "cat,dog", "": "no name"})
+    metadata = OnnxModel.load(proto.SerializeToString()).metadata
+    assert attrs.asdict(metadata, recurse=False) == {
+        "producer_name": "a tool",
+        "producer_version": "1.2",
+        "domain": "org.example",
+        "model_version": 3,
+        "ir_version": 8,
+        "opsets": {"": 14, "own": 2},
+        "graph_name": "graph",
+        "doc_string": "of the graph",
+        "properties": {"labels": "cat,dog", "": "no name"},
+    }
+    proto.doc_string = "of the model"
+    assert OnnxModel.load(proto.SerializeToString()).metadata.doc_string == "of the model"
 
 
 def test_booleans_are_uint8_and_unknown_ranks_have_no_shape():

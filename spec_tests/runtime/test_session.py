@@ -3,6 +3,7 @@
 import sys
 
 import numpy as np
+import onnx
 import pytest
 import trio
 import trio.testing
@@ -178,6 +179,27 @@ async def test_inputs_can_be_frozen(env):
         assert dict(session.input_descriptors) == {"a": TensorDescriptor("float32", (2, 2))}
         np.testing.assert_array_equal((await session.run({"a": b * 10}))["y"].data, b * 11)
         assert env.statistics().host_copies == 2
+
+
+async def test_an_input_with_its_own_value_may_have_another(env, x):
+    model = add(number=1.0)
+    proto = onnx.load_model_from_string(model)
+    proto.graph.input.append(onnx.helper.make_tensor_value_info("w", onnx.TensorProto.FLOAT, [1]))
+    for options, added in (({}, 1), ({"input_values": {"w": np.float32([5])}}, 5)):
+        async with await env.create_session(proto.SerializeToString(), **options) as session:
+            assert session.input_names == ("x",)
+            np.testing.assert_array_equal((await session.run({"x": x}))["y"].data, x + added)
+
+
+async def test_a_feed_without_elements_is_taken_where_it_is_only_joined(env):
+    """As the first past of a key-value cache."""
+    kind = ("float32", ["n", 4])
+    nodes = [("Concat", ["past", "x"], ["y"], {"axis": 0})]
+    model = program(nodes, {"past": kind, "x": ("float32", [2, 4])}, {"y": kind})
+    async with await env.create_session(model) as session:
+        for length in (0, 3):
+            y = (await session.run({"past": rows(length), "x": rows(2)}))["y"]
+            np.testing.assert_array_equal(y.data, np.concatenate([rows(length), rows(2)]))
 
 
 async def test_the_place_of_an_output_is_checked_when_its_shape_is_known(env):

@@ -94,15 +94,15 @@ class OnnxSource:
     def __init__(
         self, model: OnnxModel, free_dimensions: Mapping[str, int], input_values: Mapping[str, np.ndarray[Any, Any]]
     ) -> None:
-        declared = {name: TensorDescriptor(info.data_type, info.shape) for name, info in model.inputs.items()}
+        infos = {**model.inputs, **model.overridable}
+        declared = {name: TensorDescriptor(info.data_type, info.shape) for name, info in infos.items()}
         unknown = input_values.keys() - declared.keys()
         if unknown:
             raise TypeError(f"create_session(): input_values has {sorted(unknown)}; the inputs are {list(declared)}")
         self._model = model
         self._values = {name: np.asarray(value) for name, value in input_values.items()}
         self.sizes = _sizes(declared, free_dimensions, self._values)
-        self._declared = {name: _sized(item, self.sizes) for name, item in declared.items()}
-        self.inputs = {name: item for name, item in self._declared.items() if name not in self._values}
+        self.inputs = {name: _sized(declared[name], self.sizes) for name in model.inputs if name not in self._values}
         self.outputs = {
             name: _sized(TensorDescriptor(info.data_type, info.shape), self.sizes)
             for name, info in model.outputs.items()
