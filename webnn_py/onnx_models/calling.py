@@ -68,9 +68,7 @@ def _argument(subject: str, parameter: InputParameter, value: Value | None, cont
         return None
     if parameter.kind == "operand":
         return context.operand(value)
-    if parameter.kind == "static" and not isinstance(value, np.ndarray):
-        context.refuse_unknown(subject, value)
-    return value
+    return context.required(subject, value) if parameter.kind == "static" else value
 
 
 def check_form(schema: defs.OpSchema, node: NodeProto) -> None:

@@ -6,6 +6,7 @@ What decides how often is known while building: conditions and trip counts are s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import prod
 from typing import Final
 
 import attrs
@@ -18,11 +19,13 @@ from webnn_py.onnx_models.element_types import type_name
 from webnn_py.onnx_models.ordering import Live
 from webnn_py.onnx_models.problems import Problem
 from webnn_py.onnx_models.scopes import MISSING, Converted, Steps
-from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import Refused, refuse
 
 BATCHED_SCAN: Final = 8
 """The one version of Scan that takes a batch of sequences, of lengths of their own."""
+
+LARGEST_COUNT: Final = 2**31
+"""Of elements, in one of the iterations that never were."""
 
 
 @attrs.frozen
@@ -92,13 +95,12 @@ class ControlFlowNode:
 
     def truth(self, subject: str, value: Converted) -> bool:
         """A condition, which must be static."""
-        if isinstance(value, MLOperand):
-            self.context.refuse_unknown(subject, value)
-        if not isinstance(value, np.ndarray):
+        if value is None or value is MISSING:
             raise Refused(f"{subject} is missing; it is needed")
-        if value.size != 1:
-            raise Refused(f"{subject} has the shape {list(value.shape)}; it must be a single boolean")
-        return bool(value.item())
+        known = self.context.required(subject, value)
+        if known.size != 1:
+            raise Refused(f"{subject} has the shape {list(known.shape)}; it must be a single boolean")
+        return bool(known.item())
 
     def iteration(self, body: InnerGraph, inputs: Sequence[Converted], number: int) -> Steps[Sequence[Converted]]:
         """Convert a body once; its outputs are empty if something in it could not be converted."""
@@ -136,9 +138,8 @@ def loop(call: ControlFlowNode) -> Steps[Sequence[Converted]]:
     body = call.graph("body")
     states = len(carried)
     stacked = _stacked_outputs(call, body, inputs=2 + states, before=1 + states, states=states)
-    if isinstance(count, MLOperand):
-        call.context.refuse_unknown("its trip count", count)
-    most = None if count is None else integer("its trip count", count)
+    trips = "its trip count"
+    most = None if count is None else integer(trips, call.context.required(trips, count))
     goes_on = condition is None or call.truth("its condition", condition)
     inner = call.inner_graph(body, [True] * (1 + states) + stacked)
     stacks: list[list[Converted]] = [[] for _ in stacked]
@@ -284,5 +285,7 @@ def _empty(item: ValueInfoProto, axis: int) -> StaticValue:
     if name in ("undefined", "string") or name.startswith("type ") or len(declared.shape.dim) > 8:
         raise Refused(f"it has no iterations, and its body does not say the type of {item.name!r}")
     sizes = [max(0, size.dim_value) for size in declared.shape.dim]
+    if prod(filter(None, sizes)) > LARGEST_COUNT:
+        raise Refused(f"it has no iterations, and its body says that {item.name!r} is of the shape {sizes}")
     axis = counted(axis, len(sizes) + 1, "attribute scan_output_axes")
     return np.zeros([*sizes[:axis], 0, *sizes[axis:]], helper.tensor_dtype_to_np_dtype(declared.elem_type))

@@ -1,7 +1,7 @@
 """``ConversionContext``: what a rule builds with."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, final
+from typing import Any, final
 
 import attrs
 import numpy as np
@@ -146,11 +146,17 @@ class ConversionContext(OperatorMethods):
         """
         return webnn_data_type(subject, element_type, narrow_float64=self._constants.narrow_float64)
 
-    def refuse_unknown(self, subject: str, *values: Value) -> NoReturn:
-        """Refuse what must be static and is not."""
-        raise RefusedWithWayOut(
-            f"{subject} is computed when the graph runs; it must be known while building", self.freezing(values)
-        )
+    def required(self, subject: str, value: Value) -> StaticValue:
+        """A value that must be static.
+
+        Raises:
+            Refused: it is not.
+        """
+        if isinstance(value, MLOperand):
+            raise RefusedWithWayOut(
+                f"{subject} is computed when the graph runs; it must be known while building", self.freezing([value])
+            )
+        return value
 
     def freezing(self, values: Sequence[Value | None]) -> str:
         """What a caller can do for values to be static, in words; "" if that cannot be told."""

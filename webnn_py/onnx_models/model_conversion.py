@@ -13,6 +13,7 @@ from webnn_py.graph import Output
 from webnn_py.onnx_models.calling import call, check_form
 from webnn_py.onnx_models.control_flow import CONTROL_FLOW, ControlFlowNode, InnerGraph
 from webnn_py.onnx_models.conversion_context import Constants, ConversionContext, StaticValue, Value
+from webnn_py.onnx_models.empty_tensors import empty_results
 from webnn_py.onnx_models.folding import fold, is_folded
 from webnn_py.onnx_models.freezing import Freezing
 from webnn_py.onnx_models.functions import OWN_DOMAINS, Functions, call_attributes, called_name, with_attributes
@@ -37,9 +38,6 @@ from webnn_py.script.builder import MLGraphBuilder
 
 LONGEST_PREFIX: Final = 100
 """Of a label, what stands before a node's own name."""
-
-KEEP_ELEMENTS: Final = frozenset({"Concat"})
-"""Operators whose result has elements although one of their inputs has none."""
 
 
 class ModelConversion:
@@ -218,30 +216,13 @@ class ModelConversion:
         results: Sequence[Value | None]
         if foldable and (rule is None or rule.may_compute_shapes):
             results = fold(node, static, seen.opsets, self._expenses)
-        elif (hollow := self._results_without_elements(node, values, schema, seen)) is not None:
-            results = hollow
+        elif (without_elements := empty_results(node, values, schema, seen.opsets, self._expenses)) is not None:
+            results = without_elements
         elif rule is None:
             raise RefusedWithWayOut(_no_rule(schema), context.freezing(values))
         else:
             results = call(rule, schema, node, values, context)
         return [MISSING if result is None else result for result in results]
-
-    def _results_without_elements(
-        self, node: NodeProto, values: Sequence[Value | None], schema: defs.OpSchema, seen: Surroundings
-    ) -> Sequence[Value | None] | None:
-        """The results of a node of which an input is empty, if they are, too: then no element of the others matters."""
-        has_empty = any(isinstance(value, np.ndarray) and value.size == 0 for value in values)
-        if not has_empty or node.op_type in KEEP_ELEMENTS or not is_folded(node.op_type, schema.since_version):
-            return None
-        stand_ins = [
-            np.broadcast_to(np.zeros((), value.data_type), value.shape) if isinstance(value, MLOperand) else value
-            for value in values
-        ]
-        try:
-            results = fold(node, stand_ins, seen.opsets, self._expenses)
-        except Refused:
-            return None
-        return results if all(result is None or result.size == 0 for result in results) else None
 
     def _control_flow_results(
         self, node: NodeProto, values: Sequence[Converted], label: str, seen: Surroundings, wanted: Sequence[bool]
