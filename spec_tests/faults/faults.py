@@ -241,6 +241,11 @@ FAULTS = [
     Fault("onnx-spent-bytes", "if self._spent_bytes + needed > self._bytes:", "if needed > self._bytes:", ONNX),
     Fault("onnx-calls-itself", "if name in self._open:", "if name in self._extents:", ONNX),
     Fault("onnx-split-evenly", "if sizes[-1] < 1:", "if sizes[-1] < 0:", ONNX),
+    Fault("onnx-loop-once-more", "most is None or number < most)", "most is None or number <= most)", ONNX),
+    Fault("onnx-scan-backwards", "stack[::-1] if is_prepended else stack", "stack", ONNX),
+    Fault("onnx-cycle-of-names", "return used - own", "return used", ONNX),
+    Fault("onnx-own-value-first", "and item.name not in self._scope:  # an input", "# an input", ONNX),
+    Fault("onnx-empty-always", "if all(result is None or result.size == 0 for", "if any(True for", ONNX),
     Fault("onnx-backwards", "exclusive), reversed=bool(reverse)", "exclusive), reversed=False", ONNX),
     Fault(
         "timeline-bytes",
