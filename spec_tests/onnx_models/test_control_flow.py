@@ -133,6 +133,17 @@ async def test_loop_and_if_mean_the_same_in_all_versions(context, opset):
     assert_same(await run(context, parsed(text, opset=opset), {"x": X}), [np.tanh(np.tanh(X))])
 
 
+@pytest.mark.parametrize("lengths", ["", "lengths"])
+async def test_the_first_scan_takes_a_batch(context, lengths):
+    text = f"""(float[2,2] state, float[2,3,2] sums) <float[2,2] start = {{0, 1, 2, 3}}, int64[2] lengths = {{3, 3}}> {{
+      state, sums = Scan <num_scan_inputs = 1, directions = [1],
+        body = b (float[2] a, float[2] e) => (float[2] n, float[2] o) {{ n = Add (a, e)  o = Neg (n) }}
+      > ({lengths}, start, x)
+    }}"""
+    data, feeds = parsed(text, inputs="float[2,3,2] x", opset=8), {"x": X.reshape(2, 3, 2)}
+    assert_same(await run(context, data, feeds), run_onnxruntime(data, feeds))
+
+
 async def test_known_iterations_leave_no_nodes(context):
     text = """(float[3,4] y) <int64 count = {5}, bool yes = {1}, int64 one = {1}> {
       total, steps = Loop (count, yes, one) <body = b (int64 i, bool c, int64 a) => (bool c, int64 n, int64 i)

@@ -93,9 +93,26 @@ async def test_what_cannot_be_unrolled_is_refused(context, nodes, text):
     assert text in problem
 
 
-async def test_a_scan_with_a_batch_is_refused(context):
-    (problem,) = problems(context, model(scan(", row, x"), opset=8))
-    assert "(Scan, opset 8): version 8 of the operator, with a batch axis, is not supported" in problem
+@pytest.mark.parametrize(
+    ("inputs", "attributes", "text"),
+    [
+        ("few, states, xs", "", "input sequence_lens is [1, 3]; it must be 3 everywhere, the length of the sequences"),
+        (
+            "runs, states, xs",
+            "",
+            "input sequence_lens is computed when the graph runs; it must be known while building",
+        ),
+        (", x, xs", "", "the lengths of the sequences is [2, 3]; it must be the same"),
+        (", states, xs", ", directions = [2]", "attribute directions is [2]; it must be of 0, 1 only"),
+    ],
+)
+async def test_a_scan_of_a_batch_that_cannot_be_unrolled_is_refused(context, inputs, attributes, text):
+    known = """int64[2] few = {1, 3}, float[2,2] states = {1, 2, 3, 4}"""
+    nodes = f"""z, y = Scan <num_scan_inputs = 1{attributes},
+      body = b (float[2] a, float[2] e) => (float[2] n, float[2] o) {{ n = Add (a, e)  o = Neg (n) }}> ({inputs})"""
+    given = "float[3,2] x, float[2,3,2] xs, int64[2] runs"
+    (problem,) = problems(context, parsed(f"(float[2,3,2] y) <{known}> {{ {nodes} }}", inputs=given, opset=8))
+    assert text in problem
 
 
 async def test_a_problem_in_a_body_is_told_once_and_nothing_behind_it(context):

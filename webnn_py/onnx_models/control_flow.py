@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 from onnx import AttributeProto, GraphProto, NodeProto, ValueInfoProto, helper
 
-from webnn_py.onnx_models.axes import counted, integer
+from webnn_py.onnx_models.axes import counted, integer, integers
 from webnn_py.onnx_models.conversion_context import ConversionContext, StaticValue, Value
 from webnn_py.onnx_models.element_types import type_name
 from webnn_py.onnx_models.ordering import Live
@@ -159,43 +159,103 @@ def loop(call: ControlFlowNode) -> Steps[Sequence[Converted]]:
     return [*carried, *outputs][: len(call.node.output)]
 
 
+@attrs.frozen
+class Sweep:
+    """How a Scan goes over sequences.
+
+    Attributes:
+        body: what it does at each of their elements.
+        axes: of the sequences, along which it goes.
+        backwards: for each sequence, whether it begins at the end.
+        stacked_axes: of the stacked outputs, which the iterations make.
+        prepended: for each stacked output, whether a later iteration comes before an earlier one.
+    """
+
+    body: InnerGraph
+    axes: Sequence[int]
+    backwards: Sequence[int]
+    stacked_axes: Sequence[int]
+    prepended: Sequence[int]
+
+    def results(self, call: ControlFlowNode, values: Sequence[Converted]) -> Steps[Sequence[Converted]]:
+        """The states at the end, and what is stacked; nothing if something could not be converted."""
+        states = len(values) - len(self.axes)
+        carried, sequences = list(values[:states]), values[states:]
+        if any(value is MISSING for value in sequences):
+            yield from call.iteration(self.body, values, 0)  # for the problems inside
+            return ()
+        length = _common_length(sequences, self.axes)
+        stacks: list[list[Converted]] = [[] for _ in self.stacked_axes]
+        for number in range(length):
+            pieces = [
+                _piece(call, value, axis, length - 1 - number if is_backwards else number)
+                for value, axis, is_backwards in zip(sequences, self.axes, self.backwards, strict=True)
+            ]
+            results = yield from call.iteration(self.body, [*carried, *pieces], number)
+            if not results:
+                return ()
+            carried = list(results[:states])
+            for stack, piece in zip(stacks, results[states:], strict=True):
+                stack.append(piece)
+        items, wanted = self.body.graph.output[states:], self.body.wanted[states:]
+        outputs = [
+            _stacked(call, stack[::-1] if is_prepended else stack, item, axis) if is_wanted else MISSING
+            for stack, is_wanted, item, axis, is_prepended in zip(
+                stacks, wanted, items, self.stacked_axes, self.prepended, strict=True
+            )
+        ]
+        return [*carried, *outputs]
+
+
 def scan(call: ControlFlowNode) -> Steps[Sequence[Converted]]:
     """Convert the body once for each element of the sequences, which are axes of the last inputs."""
     if call.version == BATCHED_SCAN:
-        raise Refused("version 8 of the operator, with a batch axis, is not supported; those since opset 9 are")
-    body = call.graph("body")
-    sequences = _sequence_count(call)
-    states = len(call.values) - sequences
-    stacked = _stacked_outputs(call, body, inputs=len(call.values), before=states, states=states)
-    axes = call.integers("scan_input_axes", sequences)
-    backwards = call.integers("scan_input_directions", sequences, (0, 1))
-    axes_out = call.integers("scan_output_axes", len(stacked))
-    prepended = call.integers("scan_output_directions", len(stacked), (0, 1))
-    carried, given = list(call.values[:states]), call.values[states:]
-    inner = call.inner_graph(body, [True] * states + stacked)
-    if any(value is MISSING for value in given):
-        yield from call.iteration(inner, call.values, 0)  # for the problems inside
+        return (yield from _scan_of_batch(call))
+    sweep = _sweep(call, len(call.values), "scan_input_directions")
+    results = yield from sweep.results(call, call.values)
+    return results[: len(call.node.output)] or call.missing
+
+
+def _scan_of_batch(call: ControlFlowNode) -> Steps[Sequence[Converted]]:
+    """Likewise for each of a batch, which is the first axis of all inputs and outputs."""
+    lengths, values = call.values[0] if call.values else None, call.values[1:]
+    sweep = _sweep(call, len(values), "directions")
+    if lengths is MISSING or any(value is MISSING for value in values):
         return call.missing
-    length = _common_length(given, axes)
-    stacks: list[list[Converted]] = [[] for _ in stacked]
-    for number in range(length):
-        pieces = [
-            _piece(call, value, axis, length - 1 - number if is_backwards else number)
-            for value, axis, is_backwards in zip(given, axes, backwards, strict=True)
-        ]
-        results = yield from call.iteration(inner, [*carried, *pieces], number)
+    batch = _common_length(values, [0] * len(values))
+    if lengths is not None:
+        length = _common_length(values[-len(sweep.axes) :], [1] * len(sweep.axes))
+        known = integers("input sequence_lens", call.context.required("input sequence_lens", lengths))
+        if known != (length,) * batch:
+            refuse("input sequence_lens", known, f"{length} everywhere, the length of the sequences")
+    members: list[Sequence[Converted]] = []
+    for place in range(batch):
+        results = yield from sweep.results(call, [_piece(call, value, 0, place) for value in values])
         if not results:
             return call.missing
-        carried = list(results[:states])
-        for stack, piece in zip(stacks, results[states:], strict=True):
-            stack.append(piece)
-    outputs = [
-        _stacked(call, stack[::-1] if is_prepended else stack, item, axis) if is_wanted else MISSING
-        for stack, is_wanted, item, axis, is_prepended in zip(
-            stacks, stacked, body.output[states:], axes_out, prepended, strict=True
-        )
+        members.append(results)
+    items = sweep.body.graph.output[: len(call.node.output)]
+    return [
+        _stacked(call, [results[place] for results in members], item, 0) if sweep.body.wanted[place] else MISSING
+        for place, item in enumerate(items)
     ]
-    return [*carried, *outputs][: len(call.node.output)]
+
+
+def _sweep(call: ControlFlowNode, count: int, directions: str) -> Sweep:
+    """What a Scan of so many states and sequences says."""
+    counts = [item.i for item in call.node.attribute if item.name == "num_scan_inputs"]
+    if len(counts) != 1 or not 1 <= counts[0] <= count:
+        refuse("attribute num_scan_inputs", tuple(counts), f"given once, from 1 to {count}")
+    sequences, states = counts[0], count - counts[0]
+    body = call.graph("body")
+    stacked = _stacked_outputs(call, body, inputs=count, before=states, states=states)
+    return Sweep(
+        call.inner_graph(body, [True] * states + stacked),
+        call.integers("scan_input_axes", sequences),
+        call.integers(directions, sequences, (0, 1)),
+        call.integers("scan_output_axes", len(stacked)),
+        call.integers("scan_output_directions", len(stacked), (0, 1)),
+    )
 
 
 CONTROL_FLOW: Final[Mapping[str, Callable[[ControlFlowNode], Steps[Sequence[Converted]]]]] = {
@@ -222,13 +282,6 @@ def _stacked_outputs(call: ControlFlowNode, body: GraphProto, *, inputs: int, be
         raise Refused(f"it has {len(call.node.output)} outputs; its body gives {states + count}")
     wanted = [*call.wanted[states:], *[False] * count]
     return wanted[:count]
-
-
-def _sequence_count(call: ControlFlowNode) -> int:
-    counts = [item.i for item in call.node.attribute if item.name == "num_scan_inputs"]
-    if len(counts) != 1 or not 1 <= counts[0] <= len(call.values):
-        refuse("attribute num_scan_inputs", tuple(counts), f"given once, from 1 to {len(call.values)}")
-    return int(counts[0])
 
 
 def _common_length(sequences: Sequence[Converted], axes: Sequence[int]) -> int:
