@@ -8,7 +8,7 @@ import pytest
 import trio
 import trio.testing
 
-from spec_tests.support.onnx_programs import add, product, program
+from spec_tests.support.onnx_programs import add, product, program, sum_and_difference
 from spec_tests.support.runtime import built, live
 from webnn_py.onnx_models import OnnxModel, UnsupportedModelError
 from webnn_py.runtime import Environment, Tensor, TensorDescriptor
@@ -163,6 +163,8 @@ async def test_free_dimensions_bind_names(env):
         ({"free_dimensions": {"n": 0}}, r"free_dimensions\['n'\] is 0; it must be at least 1"),
         ({"free_dimensions": {"n": "3"}}, r"free_dimensions\['n'\] is '3'; it must be an integer"),
         ({"free_dimensions": 3}, "free_dimensions is 3; it must be a mapping"),
+        ({"output_names": ["z"]}, r"output_names is \['z'\]; the outputs are \['y'\]"),
+        ({"output_names": []}, r"output_names is \[\]; the outputs are \['y'\]"),
         ({"input_values": {"c": W}}, r"input_values has \['c'\]; the inputs are \['a', 'b'\]"),
         ({"input_values": {"a": W[:, :2]}, "free_dimensions": {"n": 3}}, r"input_values\['a'\] is of shape \[4, 2\]; "),
     ],
@@ -179,6 +181,15 @@ async def test_inputs_can_be_frozen(env):
         assert dict(session.input_descriptors) == {"a": TensorDescriptor("float32", (2, 2))}
         np.testing.assert_array_equal((await session.run({"a": b * 10}))["y"].data, b * 11)
         assert env.statistics().host_copies == 2
+
+
+async def test_of_a_model_s_outputs_a_session_may_have_some(env):
+    a = np.ones((2, 3), np.float32)
+    async with await env.create_session(sum_and_difference(), output_names=["d"]) as session:
+        assert session.output_names == ("d",)
+        result = await session.run({"a": a, "b": a})
+        assert list(result) == ["d"]
+        np.testing.assert_array_equal(result["d"].data, a - a)
 
 
 async def test_an_input_with_its_own_value_may_have_another(env, x):

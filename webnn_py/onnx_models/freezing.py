@@ -10,7 +10,8 @@ from webnn_py.script.builder import MLGraphBuilder
 
 MOST_INPUTS: Final = 3
 MOST_ELEMENTS: Final = 64
-"""Larger inputs are data: nobody knows them while building."""
+HIGHEST_RANK: Final = 1
+"""Other inputs are data: nobody knows them while building."""
 
 _TOO_MANY: Final = frozenset({""})
 """Stands for what cannot be frozen: too many inputs, or large ones."""
@@ -50,7 +51,8 @@ class Freezing:
                 else:
                     self._found[current] = _together(self._found[item] for item in inputs)
             elif isinstance(current, Input):
-                is_small = prod(current.descriptor.shape) <= MOST_ELEMENTS
+                shape = current.descriptor.shape
+                is_small = len(shape) <= HIGHEST_RANK and prod(shape) <= MOST_ELEMENTS
                 self._found[current] = frozenset({current.name}) if is_small else _TOO_MANY
             else:
                 self._found[current] = frozenset()

@@ -19,8 +19,9 @@ from webnn_py.onnx_models.functions import functions_of
 from webnn_py.onnx_models.limits import Expenses, ModelLimits
 from webnn_py.onnx_models.metadata import ModelMetadata
 from webnn_py.onnx_models.model_conversion import ModelConversion
-from webnn_py.onnx_models.ordering import Live, live_of
+from webnn_py.onnx_models.ordering import Live, live
 from webnn_py.onnx_models.reading import read_model
+from webnn_py.onnx_models.scopes import Steps
 from webnn_py.onnx_models.weights import Weights
 from webnn_py.operators.operand import MLOperand
 from webnn_py.script.builder import MLGraphBuilder
@@ -100,7 +101,7 @@ class OnnxModel:
         self = cls.__new__(cls)
         self._proto, self._size, self._limits = read.proto, read.size, limits
         graph = read.proto.graph
-        self._live = live_of(graph)
+        self._live = live(graph.node, [item.name for item in graph.output])
         self._weights = Weights()
         own_value = {item.name for item in graph.initializer}
         infos = _tensor_infos(graph.input, narrow_float64)
@@ -116,6 +117,8 @@ class OnnxModel:
         builder: MLGraphBuilder,
         input_shapes: Mapping[str, Sequence[int]] | None = None,
         input_values: Mapping[str, StaticValue] | None = None,
+        *,
+        outputs: Iterable[str] | None = None,
     ) -> dict[str, MLOperand]:
         """Convert the model to operands of a builder.
 
@@ -126,23 +129,24 @@ class OnnxModel:
                 elements, does not.
             input_values: inputs to bind to values: they become constants, and no inputs of the graph. Overridable ones
                 have this value in place of their own.
+            outputs: the names of those outputs that are wanted; all by default. What only others need is left out.
 
         Returns:
-            The model's outputs by name, ready for :meth:`MLGraphBuilder.build`.
+            Those outputs by name, ready for :meth:`MLGraphBuilder.build`.
 
         Raises:
             UnsupportedModelError: WebNN, or this importer, cannot do something that the model asks for; or it costs
                 more than the limits allow.
             InvalidModelError: the model is malformed in a way that only converting it shows.
-            ValueError: the shapes or values do not fit the model's inputs.
+            ValueError: the shapes or values do not fit the model's inputs, or there is no such output.
         """
-        steps = self._begin(builder, input_shapes, input_values).outputs_of(self._proto.graph, self._live)
+        _, steps = self._begin(builder, input_shapes, input_values, outputs)
         while True:
             try:
                 next(steps)
             except StopIteration as end:
-                outputs: dict[str, MLOperand] = end.value
-                return outputs
+                converted: dict[str, MLOperand] = end.value
+                return converted
 
     async def convert_in_steps(
         self,
@@ -150,6 +154,7 @@ class OnnxModel:
         input_shapes: Mapping[str, Sequence[int]] | None = None,
         input_values: Mapping[str, StaticValue] | None = None,
         *,
+        outputs: Iterable[str] | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> dict[str, MLOperand]:
         """Convert the model as :meth:`convert` does, and let other tasks run every few milliseconds.
@@ -160,17 +165,17 @@ class OnnxModel:
             builder: as for :meth:`convert`, which also has what is returned and raised.
             input_shapes: likewise.
             input_values: likewise.
+            outputs: likewise.
             progress: is called at each pause and at the end with the number of nodes that are converted, and of all
                 that are known: those of a function, or a branch, when it is come to.
         """
-        conversion = self._begin(builder, input_shapes, input_values)
-        steps = conversion.outputs_of(self._proto.graph, self._live)
+        conversion, steps = self._begin(builder, input_shapes, input_values, outputs)
         since = perf_counter()
         while True:
             try:
                 next(steps)
             except StopIteration as end:
-                outputs: dict[str, MLOperand] = end.value
+                converted: dict[str, MLOperand] = end.value
                 break
             if perf_counter() - since > STEP_SECONDS:
                 if progress is not None:
@@ -180,7 +185,7 @@ class OnnxModel:
         if progress is not None:
             progress(conversion.done, conversion.total)
         await trio.lowlevel.checkpoint()
-        return outputs
+        return converted
 
     def read_weights(self) -> None:
         """Read the weights, which otherwise the first conversion does; meant for a worker thread.
@@ -195,11 +200,16 @@ class OnnxModel:
         builder: MLGraphBuilder,
         input_shapes: Mapping[str, Sequence[int]] | None,
         input_values: Mapping[str, StaticValue] | None,
-    ) -> ModelConversion:
-        """A conversion that has the inputs, and nothing else yet."""
+        outputs: Iterable[str] | None,
+    ) -> tuple[ModelConversion, Steps[dict[str, MLOperand]]]:
+        """A conversion that has the inputs, and nothing else yet; and its steps."""
         shapes, values = dict(input_shapes or {}), dict(input_values or {})
         self._check_names("input_shapes", shapes)
         self._check_names("input_values", values)
+        names, needed = list(self.outputs), self._live
+        if outputs is not None:
+            names = self._checked_outputs(outputs)
+            needed = live(self._proto.graph.node, names)
         conversion = ModelConversion(
             builder,
             {item.domain: item.version for item in self._proto.opset_import},
@@ -211,7 +221,7 @@ class OnnxModel:
         for item in self._proto.graph.input:
             name, element_type = item.name, item.type.tensor_type.elem_type
             has_own_value = name in self.overridable and name not in values and name not in shapes
-            if has_own_value or name not in self._live.names:
+            if has_own_value or name not in needed.names:
                 continue
             if name in values:
                 conversion.bind(name, self._checked_value(name, values[name], element_type))
@@ -221,7 +231,14 @@ class OnnxModel:
                 conversion.bind(name, np.zeros(shape, self._dtype(name, element_type)))
             else:
                 conversion.add_input(name, element_type, shape)
-        return conversion
+        return conversion, conversion.outputs_of(self._proto.graph, names, needed)
+
+    def _checked_outputs(self, outputs: Iterable[str]) -> list[str]:
+        names = list(dict.fromkeys(outputs))
+        unknown = [name for name in names if name not in self.outputs]
+        if unknown or not names:
+            raise ValueError(f"outputs names {unknown or 'none'}; the model's outputs are {list(self.outputs)}")
+        return names
 
     def _check_names(self, argument: str, given: Mapping[str, object]) -> None:
         known = {**self.inputs, **self.overridable}

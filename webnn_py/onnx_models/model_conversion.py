@@ -96,8 +96,13 @@ class ModelConversion:
         subject = f"{kind} {worded(name)}"
         self._problems.append(Problem(subject, shortened(str(error)), name=name, way_out=_way_out(error)))
 
-    def outputs_of(self, graph: GraphProto, needed: Live) -> Steps[dict[str, MLOperand]]:
+    def outputs_of(self, graph: GraphProto, names: Sequence[str], needed: Live) -> Steps[dict[str, MLOperand]]:
         """Convert the model's graph in steps, one a node.
+
+        Args:
+            graph: the graph.
+            names: of the outputs that are wanted.
+            needed: what those need.
 
         Returns:
             The outputs, as the generator's value.
@@ -113,17 +118,22 @@ class ModelConversion:
                 self._scope[sparse.values.name] = self._sparse(sparse)
         yield from self._convert_nodes(needed, self._top)
         outputs: dict[str, MLOperand] = {}
-        for item in graph.output:
-            value = looked_up(self._scope, item.name, "the model's output", item.name)
+        for name in names:
+            value = looked_up(self._scope, name, "the model's output", name)
             if value is MISSING:
                 continue
-            context = self._context(item.name, [True])
+            context = self._context(name, [True])
             try:
+                if isinstance(value, np.ndarray) and value.size == 0:
+                    raise RefusedWithWayOut(
+                        f"its shape is {list(value.shape)}; WebNN has no tensors without elements",
+                        "leave it out, by outputs",
+                    )
                 operand = context.operand(_present(value))
                 computed = isinstance(self._builder._values[operand], Output)
-                outputs[item.name] = operand if computed else context.identity(operand)
+                outputs[name] = operand if computed else context.identity(operand)
             except Refused as refused:
-                self._add_problem("output", item.name, refused)
+                self._add_problem("output", name, refused)
         if self._problems:
             raise UnsupportedModelError(self._problems)
         return outputs

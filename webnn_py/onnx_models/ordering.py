@@ -22,15 +22,6 @@ class Live:
     names: set[str]
 
 
-def live_of(graph: GraphProto) -> Live:
-    """What a graph's outputs need.
-
-    Raises:
-        InvalidModelError: nodes need each other's outputs.
-    """
-    return live(graph.node, [item.name for item in graph.output])
-
-
 def live(nodes: Sequence[NodeProto], outputs: Iterable[str]) -> Live:
     """What outputs need of these nodes.
 
