@@ -1,15 +1,15 @@
 """``ConversionContext``: what a rule builds with."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, final
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
-from onnx import TensorProto
+from onnx import helper
 
 from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
-from webnn_py.onnx_models.element_types import webnn_data_type
+from webnn_py.onnx_models.element_types import CAN_BE_NARROWED, EXACTLY, webnn_data_type
 from webnn_py.onnx_models.freezing import Freezing
 from webnn_py.onnx_models.limits import Expenses
 from webnn_py.onnx_models.problems import RefusedWithWayOut
@@ -35,12 +35,12 @@ class Constants:
 
     Attributes:
         key_of: a digest of a value that is worth being kept once on the device.
-        narrow_float64: whether float64 becomes float32.
+        narrowing: which data types others stand for, by their names.
         made: the operands so far, by the identity of their values.
     """
 
     key_of: Callable[[StaticValue], bytes | None]
-    narrow_float64: bool = False
+    narrowing: Mapping[str, str] = EXACTLY
     made: dict[int, tuple[StaticValue, MLOperand]] = attrs.field(factory=dict)
 
 
@@ -53,12 +53,15 @@ def read_only(value: StaticValue) -> StaticValue:
     return array
 
 
-def narrowed(value: StaticValue) -> StaticValue:
-    """A float64 array as float32; what is finite stays finite."""
-    largest = np.finfo(np.float32).max
-    clipped = np.where(np.isfinite(value), np.clip(value, -largest, largest), value)
+def narrowed(value: StaticValue, data_type: str) -> StaticValue:
+    """An array in a narrower type of its kind; what is beyond that becomes the nearest, but infinity stays."""
+    if value.dtype.kind in "iu":
+        integers = np.iinfo(data_type)
+        return value.clip(integers.min, integers.max).astype(data_type)
+    floats = np.finfo(data_type)
+    clipped = np.where(np.isfinite(value), value.clip(floats.min, floats.max), value)
     with np.errstate(all="ignore"):
-        return clipped.astype(np.float32)
+        return clipped.astype(data_type)
 
 
 @final
@@ -119,10 +122,12 @@ class ConversionContext(OperatorMethods):
             value = value.astype(np.uint8)
         if value.size == 0:
             raise Refused(f"a value of the shape {list(value.shape)} is needed as a tensor; WebNN has no empty ones")
-        if value.dtype == np.float64:
-            self.data_type("the data type of a value", TensorProto.DOUBLE)
-            self.expenses.add_bytes(value.nbytes)
-            value = narrowed(value)
+        if value.dtype.name in CAN_BE_NARROWED:
+            element_type = helper.np_dtype_to_tensor_dtype(value.dtype)
+            data_type = self.data_type("the data type of a value", element_type)
+            if data_type != value.dtype.name:
+                self.expenses.add_bytes(value.nbytes)
+                value = narrowed(value, data_type)
         key = self._constants.key_of(value)
         try:
             return (
@@ -142,9 +147,10 @@ class ConversionContext(OperatorMethods):
         """The WebNN data type of an ONNX element type.
 
         Raises:
-            Refused: WebNN has no such type, and none that is allowed in its place.
+            Refused: the device has no such type, and none that is allowed in its place.
         """
-        return webnn_data_type(subject, element_type, narrow_float64=self._constants.narrow_float64)
+        supported = self._builder._capabilities.data_types
+        return webnn_data_type(subject, element_type, self._constants.narrowing, supported)
 
     def required(self, subject: str, value: Value) -> StaticValue:
         """A value that must be static.

@@ -1,5 +1,6 @@
 """Element types: ONNX's by number, WebNN's by name."""
 
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from onnx import TensorProto, helper
@@ -7,7 +8,23 @@ from onnx import TensorProto, helper
 from webnn_py.descriptors import DATA_TYPES, MLOperandDataType, operand_data_type
 from webnn_py.onnx_models.problems import RefusedWithWayOut
 
-NARROWING: Final = "allow float64 → float32: OnnxModel.load(…, narrow_float64=True)"
+NARROW_FLOAT64: Final[Mapping[str, str]] = {"float64": "float32"}
+"""What stands for a type that WebNN lacks, where the caller allows it."""
+
+NARROW_INT64: Final[Mapping[str, str]] = {"int64": "int32", "uint64": "uint32"}
+"""Likewise for types that some devices lack."""
+
+_WAYS_OUT: Final[Mapping[str, str]] = {
+    name: f"allow {name} → {narrower}: OnnxModel.load(…, {option}=True)"
+    for option, types in (("narrow_float64", NARROW_FLOAT64), ("narrow_int64", NARROW_INT64))
+    for name, narrower in types.items()
+}
+
+CAN_BE_NARROWED: Final = frozenset(_WAYS_OUT)
+"""The names of those types."""
+
+EXACTLY: Final[Mapping[str, str]] = {}
+"""No type stands for another."""
 
 
 def type_name(element_type: int) -> str:
@@ -20,27 +37,33 @@ def type_name(element_type: int) -> str:
         return f"type {element_type}"
 
 
-def data_type_name(element_type: int, *, narrow_float64: bool = False) -> str:
+def data_type_name(element_type: int, narrowing: Mapping[str, str] = EXACTLY) -> str:
     """The WebNN data type of an ONNX element type; a type that WebNN lacks keeps its name.
 
     Booleans are ``uint8``, 0 or 1, as WebNN's own logical operators have them.
+
+    Args:
+        element_type: ONNX's number of the type.
+        narrowing: which types others stand for, by their names.
     """
     name = type_name(element_type)
-    if name == "float64" and narrow_float64:
-        return "float32"
-    return "uint8" if name == "bool" else name
+    return "uint8" if name == "bool" else narrowing.get(name, name)
 
 
-def webnn_data_type(subject: str, element_type: int, *, narrow_float64: bool = False) -> MLOperandDataType:
+def webnn_data_type(
+    subject: str,
+    element_type: int,
+    narrowing: Mapping[str, str] = EXACTLY,
+    supported: Sequence[str] = DATA_TYPES,
+) -> MLOperandDataType:
     """The WebNN data type of an ONNX element type.
 
     Raises:
-        Refused: WebNN has no such type.
+        Refused: it is none of those that are supported.
     """
-    name = data_type_name(element_type, narrow_float64=narrow_float64)
-    if name not in DATA_TYPES:
+    name = data_type_name(element_type, narrowing)
+    if name not in supported:
         raise RefusedWithWayOut(
-            f"{subject} is {name}; it must be bool or one of {', '.join(DATA_TYPES)}",
-            NARROWING if name == "float64" else "",
+            f"{subject} is {name}; it must be bool or one of {', '.join(supported)}", _WAYS_OUT.get(name, "")
         )
     return operand_data_type(name)

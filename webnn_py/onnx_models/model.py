@@ -11,10 +11,10 @@ from typing import Any, Final, Self, final
 import attrs
 import numpy as np
 import trio
-from onnx import ModelProto, TensorProto, TypeProto, ValueInfoProto
+from onnx import ModelProto, TypeProto, ValueInfoProto
 
 from webnn_py.onnx_models.conversion_context import StaticValue
-from webnn_py.onnx_models.element_types import data_type_name, type_name
+from webnn_py.onnx_models.element_types import NARROW_FLOAT64, NARROW_INT64, data_type_name, type_name
 from webnn_py.onnx_models.functions import functions_of
 from webnn_py.onnx_models.limits import Expenses, ModelLimits
 from webnn_py.onnx_models.metadata import ModelMetadata
@@ -57,6 +57,7 @@ class OnnxModel:
         outputs: likewise of its outputs.
         metadata: what else the model says of itself.
         narrow_float64: whether operands of float64, which WebNN lacks, are float32, as the inputs and outputs then say.
+        narrow_int64: whether operands of int64 and uint64, which some devices lack, are int32 and uint32, likewise.
     """
 
     _proto: ModelProto
@@ -64,11 +65,13 @@ class OnnxModel:
     _limits: ModelLimits
     _live: Live
     _weights: Weights
+    _narrowing: Mapping[str, str]
     inputs: Mapping[str, TensorInfo]
     overridable: Mapping[str, TensorInfo]
     outputs: Mapping[str, TensorInfo]
     metadata: ModelMetadata
     narrow_float64: bool
+    narrow_int64: bool
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         raise TypeError("OnnxModel has no public constructor; use OnnxModel.load()")
@@ -80,6 +83,7 @@ class OnnxModel:
         *,
         limits: ModelLimits | None = None,
         narrow_float64: bool = False,
+        narrow_int64: bool = False,
     ) -> Self:
         """Load a model, which may come from anybody.
 
@@ -90,6 +94,8 @@ class OnnxModel:
             narrow_float64: let operands of float64, which WebNN lacks, be float32. Otherwise a model that has them is
                 refused. What is computed while building stays float64; of what is narrowed then, finite values stay
                 finite.
+            narrow_int64: let operands of int64 and uint64, which some devices lack, be int32 and uint32. Constants
+                beyond these become the nearest number; what the graph computes wraps around.
 
         Raises:
             InvalidModelError: that is no ONNX model, or a malformed one.
@@ -104,12 +110,13 @@ class OnnxModel:
         self._live = live(graph.node, [item.name for item in graph.output])
         self._weights = Weights()
         own_value = {item.name for item in graph.initializer}
-        infos = _tensor_infos(graph.input, narrow_float64)
+        self._narrowing = {**(NARROW_FLOAT64 if narrow_float64 else {}), **(NARROW_INT64 if narrow_int64 else {})}
+        infos = _tensor_infos(graph.input, self._narrowing)
         self.inputs = MappingProxyType({name: info for name, info in infos.items() if name not in own_value})
         self.overridable = MappingProxyType({name: info for name, info in infos.items() if name in own_value})
-        self.outputs = _tensor_infos(graph.output, narrow_float64)
+        self.outputs = _tensor_infos(graph.output, self._narrowing)
         self.metadata = ModelMetadata.of(read.proto)
-        self.narrow_float64 = narrow_float64
+        self.narrow_float64, self.narrow_int64 = narrow_float64, narrow_int64
         return self
 
     def convert(
@@ -216,7 +223,7 @@ class OnnxModel:
             functions_of(self._proto),
             Expenses(self._limits, self._size),
             self._weights,
-            narrow_float64=self.narrow_float64,
+            narrowing=self._narrowing,
         )
         for item in self._proto.graph.input:
             name, element_type = item.name, item.type.tensor_type.elem_type
@@ -272,8 +279,8 @@ class OnnxModel:
 
     def _checked_value(self, name: str, given: StaticValue, element_type: int) -> StaticValue:
         value = np.asarray(given)
-        if self.narrow_float64 and element_type == TensorProto.DOUBLE and value.dtype == np.float32:
-            value = value.astype(np.float64)
+        if value.dtype.name == self._narrowing.get(type_name(element_type)):
+            value = value.astype(type_name(element_type))
         if value.dtype.name != type_name(element_type):
             raise ValueError(f"the value of input {name!r} is {value.dtype.name}; it must be {type_name(element_type)}")
         self._check_fits(name, value.shape)
@@ -293,17 +300,17 @@ class OnnxModel:
         return f"<OnnxModel ({inputs}) -> ({outputs})>"
 
 
-def _tensor_infos(items: Iterable[ValueInfoProto], narrow_float64: bool) -> Mapping[str, TensorInfo]:  # noqa: FBT001
-    return MappingProxyType({item.name: _tensor_info(item.type, narrow_float64) for item in items})
+def _tensor_infos(items: Iterable[ValueInfoProto], narrowing: Mapping[str, str]) -> Mapping[str, TensorInfo]:
+    return MappingProxyType({item.name: _tensor_info(item.type, narrowing) for item in items})
 
 
-def _tensor_info(declared: TypeProto, narrow_float64: bool) -> TensorInfo:  # noqa: FBT001 - as above
+def _tensor_info(declared: TypeProto, narrowing: Mapping[str, str]) -> TensorInfo:
     kind = declared.WhichOneof("value")
     if kind != "tensor_type":
         return TensorInfo((kind or "unknown_type").removesuffix("_type"), None)
     tensor = declared.tensor_type
     shape = tuple(_dimension(item) for item in tensor.shape.dim) if tensor.HasField("shape") else None
-    return TensorInfo(data_type_name(tensor.elem_type, narrow_float64=narrow_float64), shape)
+    return TensorInfo(data_type_name(tensor.elem_type, narrowing), shape)
 
 
 def _dimension(dimension: Any) -> int | str:

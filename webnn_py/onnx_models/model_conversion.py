@@ -49,7 +49,7 @@ class ModelConversion:
         functions: the model's own functions, by name.
         expenses: what the model has cost so far.
         weights: the initializers of its graph.
-        narrow_float64: whether float64 becomes float32 where it is more than known.
+        narrowing: which data types others stand for, by their names, where a value is more than known.
 
     Attributes:
         done: how many nodes are converted, those of functions and inner graphs included.
@@ -64,7 +64,7 @@ class ModelConversion:
         expenses: Expenses,
         weights: Weights,
         *,
-        narrow_float64: bool,
+        narrowing: Mapping[str, str],
     ) -> None:
         self._builder = builder
         self._functions = functions
@@ -73,7 +73,7 @@ class ModelConversion:
         self._scope: Scope = ChainMap()
         self._top = Surroundings(self._scope, _by_domain(opsets))
         self._weights = weights
-        self._constants = Constants(weights.key, narrow_float64)
+        self._constants = Constants(weights.key, narrowing)
         self._freezing = Freezing(builder)
         self.done = 0
         self.total = 0
