@@ -1,10 +1,11 @@
 """Tensors without elements: WebNN has none, but what has no elements is known."""
 
 import numpy as np
+import pytest
 
 from spec_tests.onnx_models.single_node import assert_same, parsed, run, run_onnxruntime
 from webnn_py import MLGraphBuilder
-from webnn_py.onnx_models import OnnxModel
+from webnn_py.onnx_models import OnnxModel, UnsupportedModelError
 
 X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
 PASSING = """(float[3,4] y, int64[2] shape, float[3] sums, float[a,b] split)
@@ -53,3 +54,16 @@ async def test_an_input_without_elements_is_none_of_the_graph(context):
     assert builder._input_names == {"x"}
     actual = await run(context, CACHED, feeds, input_shapes={"past": [1, 0, 4]})
     assert_same(actual, run_onnxruntime(CACHED, feeds))
+
+
+@pytest.mark.parametrize("shape", [[0, 2**40, 2**40], [0, -1, 4], [0, 2**31 + 1, 1]])
+async def test_a_shape_that_cannot_be_is_refused(context, shape):
+    model = OnnxModel.load(parsed("(float[a,b,c] y) { y = Identity (x) }", inputs="float[a,b,c] x"))
+    with pytest.raises(ValueError, match=r"the shape of input 'x' is \[0, .*\]; it must be at least 0 everywhere"):
+        model.convert(MLGraphBuilder(context), {"x": shape})
+
+
+async def test_an_input_without_elements_has_a_type_that_can_be(context):
+    model = OnnxModel.load(parsed("(string[a] y) { y = Identity (x) }", inputs="string[a] x"))
+    with pytest.raises(UnsupportedModelError, match="input 'x': the data type is string; it must be bool or one of"):
+        model.convert(MLGraphBuilder(context), {"x": [0]})

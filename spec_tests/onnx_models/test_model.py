@@ -61,6 +61,12 @@ async def test_an_overridable_input_has_what_the_caller_says(context, given, nam
     assert_same(await run(context, overridable_model(), feeds, **given), run_onnxruntime(overridable_model(), feeds))
 
 
+async def test_a_wrong_name_is_told_with_the_inputs_but_not_all_weights(context):
+    text = r"input_values names \['v'\]; the model's inputs are \['x'\], and 1 with values of their own"
+    with pytest.raises(ValueError, match=text):
+        OnnxModel.load(overridable_model()).convert(MLGraphBuilder(context), input_values={"v": X})
+
+
 async def test_all_conversions_of_a_model_know_its_own_values(context):
     model = OnnxModel.load(overridable_model())
     model.convert(MLGraphBuilder(context), input_values={"w": X[0] * 7})

@@ -6,7 +6,9 @@ From the top::
     reading             parses a model and checks its form; external_data, tensors, functions: of its parts
     ordering            the nodes that outputs need, sorted
     model_conversion    walks the model's nodes; each value on the way is static or an operand
-    control_flow        If, Loop and Scan: inner graphs in place of the node, scopes: what their nodes see
+    scopes              what nodes see: values by name, operator sets, attributes of a function's call
+    control_flow        If, Loop and Scan: inner graphs in place of the node
+    empty_tensors       what has no elements is known, whatever it is computed from
     folding             computes what depends on static values only; folding_costs tells before what that takes
     weights             the model's initializers: read once for all conversions, and told by a digest
     limits              what a model may cost, and what it has cost

@@ -37,6 +37,12 @@ def type_name(element_type: int) -> str:
         return f"type {element_type}"
 
 
+def has_numbers(element_type: int) -> bool:
+    """Whether numpy's own arrays have the element type, and it is one of numbers or booleans."""
+    name = type_name(element_type)
+    return name == "bool" or name in DATA_TYPES or name in CAN_BE_NARROWED or name in ("int16", "uint16")
+
+
 def data_type_name(element_type: int, narrowing: Mapping[str, str] = EXACTLY) -> str:
     """The WebNN data type of an ONNX element type; a type that WebNN lacks keeps its name.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import prod
 from time import perf_counter
 from types import MappingProxyType
 from typing import Any, Final, Self, final
@@ -14,7 +15,7 @@ import trio
 from onnx import ModelProto, TypeProto, ValueInfoProto
 
 from webnn_py.onnx_models.conversion_context import StaticValue
-from webnn_py.onnx_models.element_types import NARROW_FLOAT64, NARROW_INT64, data_type_name, type_name
+from webnn_py.onnx_models.element_types import NARROW_FLOAT64, NARROW_INT64, data_type_name, has_numbers, type_name
 from webnn_py.onnx_models.functions import functions_of
 from webnn_py.onnx_models.limits import Expenses, ModelLimits
 from webnn_py.onnx_models.metadata import ModelMetadata
@@ -25,6 +26,9 @@ from webnn_py.onnx_models.scopes import Steps
 from webnn_py.onnx_models.weights import Weights
 from webnn_py.operators.operand import MLOperand
 from webnn_py.script.builder import MLGraphBuilder
+
+LARGEST_COUNT: Final = 2**31
+"""Of elements, in all but the empty dimensions of an input without elements."""
 
 STEP_SECONDS: Final = 0.004
 """So long a conversion in steps goes on before it lets other tasks run."""
@@ -234,8 +238,8 @@ class OnnxModel:
                 conversion.bind(name, self._checked_value(name, values[name], element_type))
                 continue
             shape = self._checked_shape(name, shapes.get(name))
-            if 0 in shape:
-                conversion.bind(name, np.zeros(shape, self._dtype(name, element_type)))
+            if 0 in shape and has_numbers(element_type):
+                conversion.bind(name, self._without_elements(name, shape, element_type))
             else:
                 conversion.add_input(name, element_type, shape)
         return conversion, conversion.outputs_of(self._proto.graph, names, needed)
@@ -251,21 +255,20 @@ class OnnxModel:
         known = {**self.inputs, **self.overridable}
         if not given.keys() <= known.keys():
             unknown = sorted(given.keys() - known.keys())
-            raise ValueError(f"{argument} names {unknown}; the model's inputs are {list(known)}")
+            others = f", and {len(self.overridable)} with values of their own" if self.overridable else ""
+            raise ValueError(f"{argument} names {unknown}; the model's inputs are {list(self.inputs)}{others}")
 
     def _info(self, name: str) -> TensorInfo:
         return self.inputs.get(name) or self.overridable[name]
 
-    def _dtype(self, name: str, element_type: int) -> np.dtype[Any]:
-        """Numpy's data type for an input.
-
-        Raises:
-            ValueError: it has none.
-        """
-        try:
-            return np.dtype(type_name(element_type))
-        except TypeError as error:
-            raise ValueError(f"input {name!r} is {self._info(name)}; it can have no value here") from error
+    def _without_elements(self, name: str, shape: Sequence[int], element_type: int) -> StaticValue:
+        """The value of an input of such a shape."""
+        if min(shape) < 0 or prod(filter(None, shape)) > LARGEST_COUNT:
+            raise ValueError(
+                f"the shape of input {name!r} is {list(shape)}; it must be at least 0 everywhere, and all but the "
+                f"zeros together at most {LARGEST_COUNT:,}"
+            )
+        return np.zeros(shape, type_name(element_type))
 
     def _checked_shape(self, name: str, given: Sequence[int] | None) -> tuple[int, ...]:
         declared = self._info(name).shape

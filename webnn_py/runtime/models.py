@@ -102,7 +102,9 @@ class OnnxSource:
         declared = {name: TensorDescriptor(info.data_type, info.shape) for name, info in infos.items()}
         unknown = input_values.keys() - declared.keys()
         if unknown:
-            raise TypeError(f"create_session(): input_values has {sorted(unknown)}; the inputs are {list(declared)}")
+            raise TypeError(
+                f"create_session(): input_values has {sorted(unknown)}; the inputs are {list(model.inputs)}"
+            )
         self._model = model
         self._values = {name: np.asarray(value) for name, value in input_values.items()}
         self.sizes = _sizes(declared, free_dimensions, self._values)
