@@ -216,7 +216,8 @@ def functions():
     )
 
 
-LOOPS = """<ir_version: 8, opset_import: ["": 16]> g (float[3,4] x) => (float[3,4] v, float[n,m,3,4] s, float[4] t)
+LOOPS = """<ir_version: 8, opset_import: ["": 16]>
+g (float[3,4] x) => (float[3,4] v, float[n,m,3,4] s, float[4] t, float[3,3] z)
 <int64 three = {3}, bool yes = {1}, float[4] row = {1, 2, 3, 4}, int64 one = {1}> {
   turned = ReverseSequence (x, lengths)
   v, s = Loop (three, yes, turned)
@@ -241,11 +242,17 @@ LOOPS = """<ir_version: 8, opset_import: ["": 16]> g (float[3,4] x) => (float[3,
     ko = Add (k, o)
   }> (row, x, v)
   lengths = Constant <value_ints = [3, 1, 2, 0]> ()
+  parts = SplitToSequence <axis = 1> (x, one)
+  place = Constant <value_int = -2> ()
+  fewer = SequenceErase (parts, place)
+  more = SequenceInsert (fewer, w, place)
+  w = ConcatFromSequence <axis = 1> (fewer)
+  z = SequenceAt (more, place)
 }"""
 
 
 def loops():
-    """Loops in loops, a branch in them, a sequence, and nodes out of order."""
+    """Loops in loops, a branch in them, sequences of both kinds, and nodes out of order."""
     return parser.parse_model(LOOPS)
 
 

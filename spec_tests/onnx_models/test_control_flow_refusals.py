@@ -49,7 +49,7 @@ REFUSED = [
     ),
     (
         loop("four, yes, wide", outputs="z, y", body=OTHER_SHAPES),
-        "its iterations give 'r' in the shapes [(0,), (1,), (2,), (3,)]; they must be the same",
+        "the parts of 'r' have the shapes [(0,), (1,), (2,), (3,)]; they must be the same",
     ),
     (scan("row, x", "num_scan_inputs = 3"), "attribute num_scan_inputs is [3]; it must be given once, from 1 to 2"),
     (scan("row, x, x"), "its body has 2 inputs and 2 outputs; it must have 3, and at least 2"),
@@ -63,7 +63,7 @@ REFUSED = [
     ),
     (
         scan("row, x", "num_scan_inputs = 1, scan_output_axes = [2]"),
-        "attribute scan_output_axes is 2; it must be from -2 to 1",
+        "the axis of 'o' is 2; it must be from -2 to 1",
     ),
     (
         scan("row, x", "num_scan_inputs = 1, scan_output_directions = [2]"),

@@ -157,15 +157,3 @@ async def test_what_cannot_be_computed_while_drawing_says_why(context):
         UnsupportedModelError, match=r"\(Reshape, opset 15\): it cannot be computed while building: .*24"
     ):
         drawn(context, model)
-
-
-async def test_sequences_are_refused(context):
-    model = make(
-        ("SequenceConstruct", "w w", "s", {}),
-        ("SequenceAt", "s i", "c", {}),
-        ("Add", "x c", "y", {}),
-        w=X,
-        i=np.array(0),
-    )
-    with pytest.raises(UnsupportedModelError, match=r"SequenceConstruct.*the operator is not supported"):
-        drawn(context, model)

@@ -8,6 +8,7 @@ From the top::
     model_conversion    walks the model's nodes; each value on the way is static or an operand
     scopes              what nodes see: values by name, operator sets, attributes of a function's call
     control_flow        If, Loop and Scan: inner graphs in place of the node
+    sequences           their operators: a sequence is a tuple of values; joining: of tensors, to one
     empty_tensors       what has no elements is known, whatever it is computed from
     folding             computes what depends on static values only; folding_costs tells before what that takes
     weights             the model's initializers: read once for all conversions, and told by a digest

@@ -16,9 +16,10 @@ from onnx import AttributeProto, GraphProto, NodeProto, ValueInfoProto, helper
 from webnn_py.onnx_models.axes import counted, integer, integers
 from webnn_py.onnx_models.conversion_context import ConversionContext, StaticValue, Value
 from webnn_py.onnx_models.element_types import type_name
+from webnn_py.onnx_models.joining import stacked
 from webnn_py.onnx_models.ordering import Live
 from webnn_py.onnx_models.problems import Problem
-from webnn_py.onnx_models.scopes import MISSING, Converted, Steps
+from webnn_py.onnx_models.scopes import MISSING, Converted, Steps, tensor_of
 from webnn_py.operators.rules import Refused, refuse
 
 BATCHED_SCAN: Final = 8
@@ -97,7 +98,7 @@ class ControlFlowNode:
         """A condition, which must be static."""
         if value is None or value is MISSING:
             raise Refused(f"{subject} is missing; it is needed")
-        known = self.context.required(subject, value)
+        known = self.context.required(subject, tensor_of(value))
         if known.size != 1:
             raise Refused(f"{subject} has the shape {list(known.shape)}; it must be a single boolean")
         return bool(known.item())
@@ -137,12 +138,12 @@ def loop(call: ControlFlowNode) -> Steps[Sequence[Converted]]:
         return call.missing
     body = call.graph("body")
     states = len(carried)
-    stacked = _stacked_outputs(call, body, inputs=2 + states, before=1 + states, states=states)
+    kept = _stacked_outputs(call, body, inputs=2 + states, before=1 + states, states=states)
     trips = "its trip count"
-    most = None if count is None else integer(trips, call.context.required(trips, count))
+    most = None if count is None else integer(trips, call.context.required(trips, tensor_of(count)))
     goes_on = condition is None or call.truth("its condition", condition)
-    inner = call.inner_graph(body, [True] * (1 + states) + stacked)
-    stacks: list[list[Converted]] = [[] for _ in stacked]
+    inner = call.inner_graph(body, [True] * (1 + states) + kept)
+    stacks: list[list[Converted]] = [[] for _ in kept]
     number = 0
     while goes_on and (most is None or number < most):
         results = yield from call.iteration(inner, [np.array(number), np.array(goes_on), *carried], number)
@@ -154,7 +155,7 @@ def loop(call: ControlFlowNode) -> Steps[Sequence[Converted]]:
         carried = list(results[1 : 1 + states])
         for stack, piece in zip(stacks, results[1 + states :], strict=True):
             stack.append(piece)
-    pieces = zip(stacks, stacked, body.output[1 + states :], strict=True)
+    pieces = zip(stacks, kept, body.output[1 + states :], strict=True)
     outputs = [_stacked(call, stack, item, 0) if is_wanted else MISSING for stack, is_wanted, item in pieces]
     return [*carried, *outputs][: len(call.node.output)]
 
@@ -225,7 +226,7 @@ def _scan_of_batch(call: ControlFlowNode) -> Steps[Sequence[Converted]]:
     batch = _common_length(values, [0] * len(values))
     if lengths is not None:
         length = _common_length(values[-len(sweep.axes) :], [1] * len(sweep.axes))
-        known = integers("input sequence_lens", call.context.required("input sequence_lens", lengths))
+        known = integers("input sequence_lens", call.context.required("input sequence_lens", tensor_of(lengths)))
         if known != (length,) * batch:
             refuse("input sequence_lens", known, f"{length} everywhere, the length of the sequences")
     members: list[Sequence[Converted]] = []
@@ -248,13 +249,13 @@ def _sweep(call: ControlFlowNode, count: int, directions: str) -> Sweep:
         refuse("attribute num_scan_inputs", tuple(counts), f"given once, from 1 to {count}")
     sequences, states = counts[0], count - counts[0]
     body = call.graph("body")
-    stacked = _stacked_outputs(call, body, inputs=count, before=states, states=states)
+    kept = _stacked_outputs(call, body, inputs=count, before=states, states=states)
     return Sweep(
-        call.inner_graph(body, [True] * states + stacked),
+        call.inner_graph(body, [True] * states + kept),
         call.integers("scan_input_axes", sequences),
         call.integers(directions, sequences, (0, 1)),
-        call.integers("scan_output_axes", len(stacked)),
-        call.integers("scan_output_directions", len(stacked), (0, 1)),
+        call.integers("scan_output_axes", len(kept)),
+        call.integers("scan_output_directions", len(kept), (0, 1)),
     )
 
 
@@ -287,22 +288,16 @@ def _stacked_outputs(call: ControlFlowNode, body: GraphProto, *, inputs: int, be
 def _common_length(sequences: Sequence[Converted], axes: Sequence[int]) -> int:
     lengths: set[int] = set()
     for value, axis in zip(sequences, axes, strict=True):
-        shape = _present(value).shape
+        shape = tensor_of(value).shape
         lengths.add(shape[counted(axis, len(shape), "attribute scan_input_axes")])
     if len(lengths) != 1:
         refuse("the lengths of the sequences", tuple(sorted(lengths)), "the same")
     return lengths.pop()
 
 
-def _present(value: Converted) -> Value:
-    if value is None or value is MISSING:
-        raise Refused("one of its inputs, or of its body's outputs, is absent; it is needed")
-    return value
-
-
 def _piece(call: ControlFlowNode, value: Converted, axis: int, index: int) -> Value:
     """One element of a sequence."""
-    whole = _present(value)
+    whole = tensor_of(value)
     axis = counted(axis, len(whole.shape))
     if isinstance(whole, np.ndarray):
         return np.asarray(whole[(slice(None),) * axis + (index,)])
@@ -316,19 +311,7 @@ def _stacked(call: ControlFlowNode, stack: Sequence[Converted], item: ValueInfoP
     """What the iterations gave, along a new axis."""
     if not stack:
         return _empty(item, axis)
-    pieces = [_present(piece) for piece in stack]
-    shape = tuple(pieces[0].shape)
-    if any(tuple(piece.shape) != shape for piece in pieces):
-        shapes = sorted({tuple(piece.shape) for piece in pieces})
-        raise Refused(f"its iterations give {item.name!r} in the shapes {shapes[:5]}; they must be the same")
-    axis = counted(axis, len(shape) + 1, "attribute scan_output_axes")
-    static = [piece for piece in pieces if isinstance(piece, np.ndarray)]
-    if len(static) == len(pieces):
-        call.context.expenses.add_bytes(sum(piece.nbytes for piece in static))
-        return np.stack(static, axis)
-    long = [*shape[:axis], 1, *shape[axis:]]
-    operands = [call.context.reshape(call.context.operand(piece), long) for piece in pieces]
-    return operands[0] if len(operands) == 1 else call.context.concat(operands, axis)
+    return stacked(call.context, [tensor_of(piece) for piece in stack], axis, repr(item.name))
 
 
 def _empty(item: ValueInfoProto, axis: int) -> StaticValue:

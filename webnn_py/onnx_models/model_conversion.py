@@ -29,7 +29,17 @@ from webnn_py.onnx_models.problems import (
     worded,
 )
 from webnn_py.onnx_models.registry import RULES
-from webnn_py.onnx_models.scopes import MISSING, Converted, Scope, Steps, Surroundings, looked_up
+from webnn_py.onnx_models.scopes import (
+    MISSING,
+    Converted,
+    Scope,
+    Steps,
+    Surroundings,
+    TensorSequence,
+    looked_up,
+    tensor_of,
+)
+from webnn_py.onnx_models.sequences import SEQUENCE_OPERATORS, sequence_result
 from webnn_py.onnx_models.tensors import tensor_array
 from webnn_py.onnx_models.weights import Weights
 from webnn_py.operators.operand import MLOperand
@@ -197,11 +207,21 @@ class ModelConversion:
             return (yield from self._function_results(node, values, label, seen, wanted))
         if node.op_type in CONTROL_FLOW and node.domain in OWN_DOMAINS:
             return (yield from self._control_flow_results(node, values, label, seen, wanted))
-        present: list[Value | None] = [value for value in values if value is not MISSING]
-        if len(present) < len(values):
-            self._check_operator(node, seen)
+        is_of_sequences = node.op_type in SEQUENCE_OPERATORS and node.domain in OWN_DOMAINS
+        if any(value is MISSING for value in values):
+            if not is_of_sequences:
+                self._check_operator(node, seen)
             return [MISSING] * len(node.output)
-        return self._node_results(node, present, seen, self._context(label, wanted))
+        context = self._context(label, wanted)
+        if is_of_sequences:
+            check_form(_schema(node, seen), node)
+            result = sequence_result(node, values, context)
+        elif node.op_type == "Identity" and values and isinstance(values[0], TensorSequence):
+            result = values[0]
+        else:
+            tensors = [None if value is None else tensor_of(value) for value in values]
+            return self._node_results(node, tensors, seen, context)
+        return [result, *[MISSING] * (len(node.output) - 1)]
 
     def _check_operator(self, node: NodeProto, seen: Surroundings) -> None:
         """Refuse a node for its operator alone, its inputs being missing.
@@ -333,9 +353,9 @@ def _by_domain(versions: Mapping[str, int]) -> dict[str, int]:
 
 
 def _present(value: Converted) -> Value:
-    if value is None or value is MISSING:
+    if value is None:
         raise Refused("it is an input of a function that its call leaves out")
-    return value
+    return tensor_of(value)
 
 
 def _way_out(error: Exception) -> str:

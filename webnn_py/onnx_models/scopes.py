@@ -12,6 +12,7 @@ from onnx import AttributeProto
 
 from webnn_py.onnx_models.conversion_context import Value
 from webnn_py.onnx_models.problems import InvalidModelError, worded
+from webnn_py.operators.rules import Refused
 
 
 class _Missing(Enum):
@@ -21,7 +22,15 @@ class _Missing(Enum):
 MISSING: Final = _Missing.MISSING
 """A value that could not be converted: its node is among the problems, or needs another missing value."""
 
-Converted = Value | Literal[_Missing.MISSING] | None
+
+@attrs.frozen
+class TensorSequence:
+    """A sequence of tensors."""
+
+    items: tuple[Value, ...]
+
+
+Converted = Value | TensorSequence | Literal[_Missing.MISSING] | None
 """A value, or none where a function's input is absent at its call."""
 
 Scope = ChainMap[str, Converted]
@@ -50,6 +59,19 @@ class Surroundings:
     def of_inner_graph(self, own: Mapping[str, Converted], prefix: str) -> Surroundings:
         """What the nodes of an inner graph see: the same, besides its own values."""
         return attrs.evolve(self, scope=self.scope.new_child(dict(own)), prefix=prefix)
+
+
+def tensor_of(value: Converted) -> Value:
+    """A value that must be a tensor.
+
+    Raises:
+        Refused: it is absent, or a sequence.
+    """
+    if isinstance(value, TensorSequence):
+        raise Refused("a sequence of tensors stands where a tensor is needed")
+    if value is None or value is MISSING:
+        raise Refused("a tensor that is needed is absent")
+    return value
 
 
 def looked_up(scope: Scope, name: str, kind: str, user: str) -> Converted:
