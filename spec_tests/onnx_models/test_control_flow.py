@@ -163,6 +163,19 @@ async def test_known_iterations_leave_no_nodes(context):
     assert_same(await run(context, data, {"x": X}), [X + 21])
 
 
+async def test_a_body_may_end_a_loop_that_has_no_condition(context):
+    text = """(float[3,4] y) <int64 four = {4}, int64 one = {1}> {
+      y = Loop (four, , x) <body = b (int64 i, bool c, float[3,4] a) => (bool d, float[3,4] n)
+      {
+        d = Less (i, one)
+        n = Add (a, x)
+      }>
+    }"""
+    data = parsed(text)
+    assert_same(await run(context, data, {"x": X}), [3 * X])
+    assert_same(run_onnxruntime(data, {"x": X}), [3 * X])
+
+
 async def test_what_no_iteration_gives_is_empty(context):
     text = """(float[3,4] y) <int64 zero = {0}, bool yes = {1}> {
       same, none = Loop (zero, yes, x) <body = b (int64 i, bool c, float[3,4] a) => (bool c, float[3,4] n, float[4] r)
