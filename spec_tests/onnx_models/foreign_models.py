@@ -5,7 +5,7 @@ from pathlib import Path
 import magika
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper, parser
 
 TRAINED = Path(magika.__file__).parent / "models" / "standard_v3_3" / "model.onnx"
 
@@ -216,9 +216,49 @@ def functions():
     )
 
 
+LOOPS = """<ir_version: 8, opset_import: ["": 16]>
+g (float[3,4] x) => (float[3,4] v, float[n,m,3,4] s, float[4] t, float[3,3] z)
+<int64 three = {3}, bool yes = {1}, float[4] row = {1, 2, 3, 4}, int64 one = {1}> {
+  turned = ReverseSequence (x, lengths)
+  v, s = Loop (three, yes, turned)
+    <body = outer (int64 i, bool c, float[3,4] a) => (bool c, float[3,4] ao, float[m,3,4] so)
+  {
+    two = Add (one, one)
+    ao, so = Loop (two, c, a)
+      <body = inner (int64 j, bool d, float[3,4] b) => (bool d, float[3,4] bo, float[3,4] so1)
+    {
+      f = Cast <to = 1> (j)
+      g = Mul (row, f)
+      first = Equal (j, i)
+      bo = If (first) <then_branch = t () => (float[3,4] p) { p = Add (b, g) },
+        else_branch = e () => (float[3,4] q) { q = Sub (x, g) }>
+      so1 = Identity (bo)
+    }>
+  }>
+  t, u = Scan <num_scan_inputs = 2, scan_input_directions = [1, 0], scan_output_axes = [-1],
+    body = steps (float[4] k, float[4] l, float[4] m) => (float[4] ko, float[4] o)
+  {
+    o = Mul (l, m)
+    ko = Add (k, o)
+  }> (row, x, v)
+  lengths = Constant <value_ints = [3, 1, 2, 0]> ()
+  parts = SplitToSequence <axis = 1> (x, one)
+  place = Constant <value_int = -2> ()
+  fewer = SequenceErase (parts, place)
+  more = SequenceInsert (fewer, w, place)
+  w = ConcatFromSequence <axis = 1> (fewer)
+  z = SequenceAt (more, place)
+}"""
+
+
+def loops():
+    """Loops in loops, a branch in them, sequences of both kinds, and nodes out of order."""
+    return parser.parse_model(LOOPS)
+
+
 def trained():
     """Magika's."""
     return onnx.load(TRAINED)
 
 
-MODELS = {make.__name__: make for make in (images, attention, quantized, recurrent, functions, trained)}
+MODELS = {make.__name__: make for make in (images, attention, quantized, recurrent, functions, loops, trained)}

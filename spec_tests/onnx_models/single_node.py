@@ -7,7 +7,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import defs, helper, numpy_helper
+from onnx import defs, helper, numpy_helper, parser
 from onnx.reference import ReferenceEvaluator
 
 from webnn_py import MLGraphBuilder
@@ -105,6 +105,12 @@ def make_model(nodes, inputs, outputs, initializers=None, *, opset):
     return model.SerializeToString()
 
 
+def parsed(text, *, inputs="float[3,4] x", opset=16):
+    """A model in bytes, from ONNX's text: "(outputs) <initializers> { nodes }"."""
+    header = f'<ir_version: 8, opset_import: ["": {opset}]>'
+    return parser.parse_model(f"{header} g ({inputs}) => {text}").SerializeToString()
+
+
 def expected(case):
     """What the oracle says."""
     if case.oracle == "reference":
@@ -120,7 +126,7 @@ def run_onnxruntime(model, feeds):
 
 async def run(context, model, feeds, **options):
     """Import a model, run it, and return its outputs in order; the context ends with it."""
-    loaded = OnnxModel.load(model)
+    loaded = model if isinstance(model, OnnxModel) else OnnxModel.load(model)
     builder = MLGraphBuilder(context)
     try:
         graph = await builder.build(loaded.convert(builder, **options))

@@ -159,18 +159,6 @@ async def test_what_cannot_be_computed_while_drawing_says_why(context):
         drawn(context, model)
 
 
-async def test_sequences_are_refused(context):
-    model = make(
-        ("SequenceConstruct", "w w", "s", {}),
-        ("SequenceAt", "s i", "c", {}),
-        ("Add", "x c", "y", {}),
-        w=X,
-        i=np.array(0),
-    )
-    with pytest.raises(UnsupportedModelError, match=r"SequenceConstruct.*the operator is not supported"):
-        drawn(context, model)
-
-
 QUANTIZED_SHAPE = (("DequantizeLinear", "q s", "f", {}), ("Cast", "f", "wanted", {"to": 7}))
 KNOWN = {"q": np.array([8, 12], np.int8), "s": np.array(0.5, np.float32)}
 

@@ -188,10 +188,10 @@ async def test_a_call_that_does_not_fit_is_refused(context, nodes, functions, te
 
 async def test_a_body_that_lacks_a_value_is_refused(context):
     body = function("F", ["a"], ["b"], [helper.make_node("Add", ["a", "x"], ["b"], name="n")])
-    with pytest.raises(InvalidModelError, match="node 'call y/n' uses 'x', which nothing before it computes"):
+    with pytest.raises(InvalidModelError, match="node 'call y/n' uses 'x', which nothing computes"):
         OnnxModel.load(model([call("F", ["x"], ["y"])], [body])).convert(MLGraphBuilder(context))
     empty = function("F", ["a"], ["b"], [])
-    with pytest.raises(InvalidModelError, match="the function 'F' uses 'b', which nothing before it computes"):
+    with pytest.raises(InvalidModelError, match="the function 'F' uses 'b', which nothing computes"):
         OnnxModel.load(model([call("F", ["x"], ["y"])], [empty])).convert(MLGraphBuilder(context))
 
 

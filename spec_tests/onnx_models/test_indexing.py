@@ -33,3 +33,16 @@ async def test_gathering(context, case):
 )
 async def test_scattering(context, case):
     await check(context, case)
+
+
+LENGTHS = indices([2, 3])
+
+
+@each(
+    node("ReverseSequence", [10, 28], X, LENGTHS, batch_axis=0, time_axis=1, oracle=10),
+    node("ReverseSequence", [10, 28], X, indices([1, 2, 0]), known=(1,), oracle=10),
+    node("ReverseSequence", 10, X[0], indices([3, 1, 2, 0]), known=(0,)),
+    node("ReverseSequence", 10, X.astype(np.int64), LENGTHS, known=(1,), batch_axis=0, time_axis=1),
+)
+async def test_reversing_sequences(context, case):
+    await check(context, case)

@@ -145,12 +145,12 @@ def integers(*values):
 
 
 CONVERTING = [
-    (model_of(choice("y"), c=TRUE), "it must have one then_branch, of 1 outputs as it has itself"),
-    (model_of(choice("y", then_branch=TWO), c=TRUE), "it must have one then_branch, of 1 outputs"),
-    (model_of(choice("y", then_branch=1), c=TRUE), "it must have one then_branch, of 1 outputs"),
+    (model_of(choice("y"), c=TRUE), "it has 0 graphs called then_branch; it must have one"),
+    (model_of(choice("y", then_branch=TWO), c=TRUE), "its then_branch has 0 inputs and 2 outputs; it must have none"),
+    (model_of(choice("y", then_branch=1), c=TRUE), "it has 0 graphs called then_branch; it must have one"),
     (model_of(choice("y", then_branch=BRANCH), c=np.array([True, False])), "its condition has the shape [2]; it must"),
     (model_of(choice("y", then_branch=BRANCH), c=np.zeros(0, bool)), "its condition has the shape [0]; it must be a"),
-    (model_of(node("If", then_branch=BRANCH)), "its condition is computed when the graph runs"),
+    (model_of(node("If", then_branch=BRANCH)), "its condition is missing; it is needed"),
     (model_of(node("Relu", "x", axis="one")), "attribute axis is 'one'; the operator has no such attribute"),
     (model_of(node("Softmax", "x", axis="one")), "attribute axis is of the type STRING; it must be of the type INT"),
     (model_of(node("Conv", "x", "x", pads=1)), "attribute pads is of the type INT; it must be of the type INTS"),
@@ -206,7 +206,7 @@ CONVERTING = [
     (model_of(node("Constant", value_string="a")), "its attribute value_string is not supported"),
     (model_of(node("Range", "k", "k", "k"), k=np.array(0)), "inputs start, limit and delta is [0, 0, 0]; it must be"),
     (model_of(node("Tile", "k", "k"), k=integers(-1)), "input repeats is [-1]; it must be at least 0 everywhere"),
-    (model_of(node("Gather", "x", "k"), k=np.array(1.5)), "constant(): the array's data type is float64; it must be"),
+    (model_of(node("Gather", "x", "k"), k=np.array(1.5)), "the data type of a value is float64; it must be"),
 ]
 
 

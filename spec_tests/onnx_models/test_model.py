@@ -1,3 +1,4 @@
+import attrs
 import numpy as np
 import onnx
 import pytest
@@ -27,13 +28,74 @@ def test_a_model_says_its_inputs_and_outputs():
     assert repr(model) == "<OnnxModel (x: float32 ['batch', 3, '?']) -> (y: float32 ['batch', 3, '?'])>"
 
 
-def test_inputs_with_a_value_of_their_own_are_no_inputs():
+def overridable_model():
+    """x + w, where w has a value of its own, 1, -2, 3, and is an input."""
     proto = onnx.load_model_from_string(
         make_model([helper.make_node("Add", ["x", "w"], ["y"])], {"x": X}, ["y"], opset=14)
     )
     proto.graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [3]))
     proto.graph.initializer.append(numpy_helper.from_array(X[0], "w"))
-    assert list(OnnxModel.load(proto.SerializeToString()).inputs) == ["x"]
+    return proto.SerializeToString()
+
+
+def test_inputs_with_a_value_of_their_own_are_overridable():
+    model = OnnxModel.load(overridable_model())
+    assert list(model.inputs) == ["x"]
+    assert dict(model.overridable) == {"w": TensorInfo("float32", (3,))}
+
+
+@pytest.mark.parametrize(
+    ("given", "names", "w"),
+    [
+        ({}, "x", X[0]),
+        ({"input_values": {"w": X[0] * 7}}, "x", X[0] * 7),
+        ({"input_shapes": {"w": [3]}}, "xw", -X[0]),
+    ],
+    ids=["its own", "a value", "an input"],
+)
+async def test_an_overridable_input_has_what_the_caller_says(context, given, names, w):
+    builder = MLGraphBuilder(context)
+    OnnxModel.load(overridable_model()).convert(builder, **given)
+    assert builder._input_names == set(names)
+    feeds = {"x": X, "w": w}
+    assert_same(await run(context, overridable_model(), feeds, **given), run_onnxruntime(overridable_model(), feeds))
+
+
+async def test_a_wrong_name_is_told_with_the_inputs_but_not_all_weights(context):
+    text = r"input_values names \['v'\]; the model's inputs are \['x'\], and 1 with values of their own"
+    with pytest.raises(ValueError, match=text):
+        OnnxModel.load(overridable_model()).convert(MLGraphBuilder(context), input_values={"v": X})
+
+
+async def test_all_conversions_of_a_model_know_its_own_values(context):
+    model = OnnxModel.load(overridable_model())
+    model.convert(MLGraphBuilder(context), input_values={"w": X[0] * 7})
+    builder = MLGraphBuilder(context)
+    (y,) = model.convert(builder).values()
+    *_, w = builder._values[y].node.inputs
+    np.testing.assert_array_equal(w.data, X[0])
+
+
+def test_a_model_tells_its_metadata():
+    proto = onnx.load_model_from_string(relu_model())
+    proto.producer_name, proto.producer_version, proto.domain = "a tool", "1.2", "org.example"
+    proto.model_version, proto.ir_version, proto.graph.doc_string = 3, 8, "of the graph"
+    proto.opset_import.append(helper.make_opsetid("own", 2))
+    helper.set_model_props(proto, {"labels": "cat,dog", "": "no name"})
+    metadata = OnnxModel.load(proto.SerializeToString()).metadata
+    assert attrs.asdict(metadata, recurse=False) == {
+        "producer_name": "a tool",
+        "producer_version": "1.2",
+        "domain": "org.example",
+        "model_version": 3,
+        "ir_version": 8,
+        "opsets": {"": 14, "own": 2},
+        "graph_name": "graph",
+        "doc_string": "of the graph",
+        "properties": {"labels": "cat,dog", "": "no name"},
+    }
+    proto.doc_string = "of the model"
+    assert OnnxModel.load(proto.SerializeToString()).metadata.doc_string == "of the model"
 
 
 def test_booleans_are_uint8_and_unknown_ranks_have_no_shape():
@@ -153,6 +215,24 @@ async def test_an_output_may_have_two_names(context):
     assert_same(await run(context, model, {"x": X}), [np.maximum(X, 0)] * 2)
 
 
+async def test_of_the_outputs_some_may_be_wanted(context):
+    nodes = [
+        helper.make_node("Relu", ["x"], ["a"]),
+        helper.make_node("Det", ["x"], ["b"]),
+        helper.make_node("Add", ["z", "a"], ["c"]),
+    ]
+    model = OnnxModel.load(make_model(nodes, {"x": X, "z": X}, ["a", "b", "c"], opset=14))
+    builder = MLGraphBuilder(context)
+    assert list(model.convert(builder, outputs=["a"])) == ["a"]
+    assert builder._input_names == {"x"}
+    assert list(await model.convert_in_steps(MLGraphBuilder(context), outputs=["c", "a", "c"])) == ["c", "a"]
+    with pytest.raises(UnsupportedModelError, match="Det"):
+        model.convert(MLGraphBuilder(context), outputs=["b"])
+    for names, told in ((["a", "x"], r"\['x'\]"), ([], "none")):
+        with pytest.raises(ValueError, match=rf"outputs names {told}; the model's outputs are \['a', 'b', 'c'\]"):
+            model.convert(MLGraphBuilder(context), outputs=names)
+
+
 async def test_inputs_that_nothing_needs_are_left_out(context):
     unused = {"unused": X, "open": X[:0], "double": X.astype(np.float64)}
     model = make_model([helper.make_node("Relu", ["x"], ["y"])], {"x": X, **unused}, ["y"], opset=14)
@@ -220,7 +300,7 @@ async def test_functions_of_the_model_are_inlined(context):
 
 async def test_a_broken_model_is_refused(context):
     model = make_model([helper.make_node("Relu", ["x"], ["y"], name="r")], {"z": X}, ["y"], opset=14)
-    with pytest.raises(ValueError, match="the model is broken: node 'r' uses 'x', which nothing before it computes"):
+    with pytest.raises(ValueError, match="the model is broken: node 'r' uses 'x', which nothing computes"):
         OnnxModel.load(model).convert(MLGraphBuilder(context))
 
 

@@ -3,11 +3,12 @@
 import sys
 
 import numpy as np
+import onnx
 import pytest
 import trio
 import trio.testing
 
-from spec_tests.support.onnx_programs import add, product, program
+from spec_tests.support.onnx_programs import add, product, program, sum_and_difference
 from spec_tests.support.runtime import built, live
 from webnn_py.onnx_models import OnnxModel, UnsupportedModelError
 from webnn_py.runtime import Environment, Tensor, TensorDescriptor
@@ -162,6 +163,8 @@ async def test_free_dimensions_bind_names(env):
         ({"free_dimensions": {"n": 0}}, r"free_dimensions\['n'\] is 0; it must be at least 1"),
         ({"free_dimensions": {"n": "3"}}, r"free_dimensions\['n'\] is '3'; it must be an integer"),
         ({"free_dimensions": 3}, "free_dimensions is 3; it must be a mapping"),
+        ({"output_names": ["z"]}, r"output_names is \['z'\]; the outputs are \['y'\]"),
+        ({"output_names": []}, r"output_names is \[\]; the outputs are \['y'\]"),
         ({"input_values": {"c": W}}, r"input_values has \['c'\]; the inputs are \['a', 'b'\]"),
         ({"input_values": {"a": W[:, :2]}, "free_dimensions": {"n": 3}}, r"input_values\['a'\] is of shape \[4, 2\]; "),
     ],
@@ -178,6 +181,36 @@ async def test_inputs_can_be_frozen(env):
         assert dict(session.input_descriptors) == {"a": TensorDescriptor("float32", (2, 2))}
         np.testing.assert_array_equal((await session.run({"a": b * 10}))["y"].data, b * 11)
         assert env.statistics().host_copies == 2
+
+
+async def test_of_a_model_s_outputs_a_session_may_have_some(env):
+    a = np.ones((2, 3), np.float32)
+    async with await env.create_session(sum_and_difference(), output_names=["d"]) as session:
+        assert session.output_names == ("d",)
+        result = await session.run({"a": a, "b": a})
+        assert list(result) == ["d"]
+        np.testing.assert_array_equal(result["d"].data, a - a)
+
+
+async def test_an_input_with_its_own_value_may_have_another(env, x):
+    model = add(number=1.0)
+    proto = onnx.load_model_from_string(model)
+    proto.graph.input.append(onnx.helper.make_tensor_value_info("w", onnx.TensorProto.FLOAT, [1]))
+    for options, added in (({}, 1), ({"input_values": {"w": np.float32([5])}}, 5)):
+        async with await env.create_session(proto.SerializeToString(), **options) as session:
+            assert session.input_names == ("x",)
+            np.testing.assert_array_equal((await session.run({"x": x}))["y"].data, x + added)
+
+
+async def test_a_feed_without_elements_is_taken_where_it_is_only_joined(env):
+    """As the first past of a key-value cache."""
+    kind = ("float32", ["n", 4])
+    nodes = [("Concat", ["past", "x"], ["y"], {"axis": 0})]
+    model = program(nodes, {"past": kind, "x": ("float32", [2, 4])}, {"y": kind})
+    async with await env.create_session(model) as session:
+        for length in (0, 3):
+            y = (await session.run({"past": rows(length), "x": rows(2)}))["y"]
+            np.testing.assert_array_equal(y.data, np.concatenate([rows(length), rows(2)]))
 
 
 async def test_the_place_of_an_output_is_checked_when_its_shape_is_known(env):

@@ -11,7 +11,7 @@ from webnn_py.onnx_models.conversion_context import ConversionContext, Value
 from webnn_py.onnx_models.problems import shortened, worded
 from webnn_py.onnx_models.table import InputParameter, Rule
 from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import Refused, refuse
+from webnn_py.operators.rules import Refused
 
 
 def call(
@@ -68,12 +68,7 @@ def _argument(subject: str, parameter: InputParameter, value: Value | None, cont
         return None
     if parameter.kind == "operand":
         return context.operand(value)
-    if parameter.kind == "static":
-        known = context.known(value)
-        if known is None:
-            refuse(subject, "computed when the graph runs", "known while building")
-        return known
-    return value
+    return context.required(subject, value) if parameter.kind == "static" else value
 
 
 def check_form(schema: defs.OpSchema, node: NodeProto) -> None:

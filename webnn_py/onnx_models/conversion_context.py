@@ -1,15 +1,19 @@
 """``ConversionContext``: what a rule builds with."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, final
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
+from onnx import helper
 
-from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
+from webnn_py.onnx_models.element_types import CAN_BE_NARROWED, EXACTLY, webnn_data_type
+from webnn_py.onnx_models.freezing import Freezing
 from webnn_py.onnx_models.known_operands import known_value
 from webnn_py.onnx_models.limits import Expenses
+from webnn_py.onnx_models.problems import RefusedWithWayOut
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import Refused
@@ -32,11 +36,13 @@ class Constants:
 
     Attributes:
         key_of: a digest of a value that is worth being kept once on the device.
+        narrowing: which data types others stand for, by their names.
         made: the operands so far, by the identity of their values.
         known: what operands are while building; None for those that depend on an input.
     """
 
     key_of: Callable[[StaticValue], bytes | None]
+    narrowing: Mapping[str, str] = EXACTLY
     made: dict[int, tuple[StaticValue, MLOperand]] = attrs.field(factory=dict)
     known: dict[MLOperand, StaticValue | None] = attrs.field(factory=dict)
 
@@ -48,6 +54,17 @@ def read_only(value: StaticValue) -> StaticValue:
         array = array.view()
         array.flags.writeable = False
     return array
+
+
+def narrowed(value: StaticValue, data_type: str) -> StaticValue:
+    """An array in a narrower type of its kind; what is beyond that becomes the nearest, but infinity stays."""
+    if value.dtype.kind in "iu":
+        integers = np.iinfo(data_type)
+        return value.clip(integers.min, integers.max).astype(data_type)
+    floats = np.finfo(data_type)
+    clipped = np.where(np.isfinite(value), value.clip(floats.min, floats.max), value)
+    with np.errstate(all="ignore"):
+        return clipped.astype(data_type)
 
 
 @final
@@ -62,20 +79,24 @@ class ConversionContext(OperatorMethods):
         wanted: for each output of the node, whether somebody uses it.
         constants: what :meth:`operand` made so far in this conversion.
         expenses: what the model has cost so far.
+        freezing: knows what inputs operands depend on.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what the conversion knows, and what is the node's own
         self,
         builder: MLGraphBuilder,
         label: str,
         wanted: Sequence[bool],
+        *,
         constants: Constants,
         expenses: Expenses,
+        freezing: Freezing,
     ) -> None:
         self._builder = builder
         self._label = label
         self._constants = constants
-        self._expenses = expenses
+        self._freezing = freezing
+        self.expenses = expenses
         self.wanted = tuple(wanted)
 
     def _append(self, operator: Operator[..., Any], args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
@@ -104,6 +125,12 @@ class ConversionContext(OperatorMethods):
             value = value.astype(np.uint8)
         if value.size == 0:
             raise Refused(f"a value of the shape {list(value.shape)} is needed as a tensor; WebNN has no empty ones")
+        if value.dtype.name in CAN_BE_NARROWED:
+            element_type = helper.np_dtype_to_tensor_dtype(value.dtype)
+            data_type = self.data_type("the data type of a value", element_type)
+            if data_type != value.dtype.name:
+                self.expenses.add_bytes(value.nbytes)
+                value = narrowed(value, data_type)
         key = self._constants.key_of(value)
         try:
             return (
@@ -122,7 +149,7 @@ class ConversionContext(OperatorMethods):
             return value
         known = self._constants.known
         if value not in known:
-            array = known_value(self._builder._values[value], self._expenses)
+            array = known_value(self._builder._values[value], self.expenses)
             known[value] = None if array is None else read_only(array)
         return known[value]
 
@@ -133,10 +160,36 @@ class ConversionContext(OperatorMethods):
         except TypeError as error:
             raise Refused(str(error)) from error
 
+    def data_type(self, subject: str, element_type: int) -> MLOperandDataType:
+        """The WebNN data type of an ONNX element type.
+
+        Raises:
+            Refused: the device has no such type, and none that is allowed in its place.
+        """
+        supported = self._builder._capabilities.data_types
+        return webnn_data_type(subject, element_type, self._constants.narrowing, supported)
+
+    def required(self, subject: str, value: Value) -> StaticValue:
+        """A value that must be known while building.
+
+        Raises:
+            Refused: it is not.
+        """
+        known = self.known(value)
+        if known is None:
+            raise RefusedWithWayOut(
+                f"{subject} is computed when the graph runs; it must be known while building", self.freezing([value])
+            )
+        return known
+
+    def freezing(self, values: Sequence[Value | None]) -> str:
+        """What a caller can do for values to be static, in words; "" if that cannot be told."""
+        return self._freezing.advice([value for value in values if isinstance(value, MLOperand)])
+
     def reserve(self, bytes_: int) -> None:
         """Before a rule computes a large value from small ones: spend what it takes.
 
         Raises:
             Refused: so many bytes are not left.
         """
-        self._expenses.add_bytes(bytes_)
+        self.expenses.add_bytes(bytes_)

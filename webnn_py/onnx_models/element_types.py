@@ -1,9 +1,30 @@
 """Element types: ONNX's by number, WebNN's by name."""
 
+from collections.abc import Mapping, Sequence
+from typing import Final
+
 from onnx import TensorProto, helper
 
 from webnn_py.descriptors import DATA_TYPES, MLOperandDataType, operand_data_type
-from webnn_py.operators.rules import refuse
+from webnn_py.onnx_models.problems import RefusedWithWayOut
+
+NARROW_FLOAT64: Final[Mapping[str, str]] = {"float64": "float32"}
+"""What stands for a type that WebNN lacks, where the caller allows it."""
+
+NARROW_INT64: Final[Mapping[str, str]] = {"int64": "int32", "uint64": "uint32"}
+"""Likewise for types that some devices lack."""
+
+_WAYS_OUT: Final[Mapping[str, str]] = {
+    name: f"allow {name} → {narrower}: OnnxModel.load(…, {option}=True)"
+    for option, types in (("narrow_float64", NARROW_FLOAT64), ("narrow_int64", NARROW_INT64))
+    for name, narrower in types.items()
+}
+
+CAN_BE_NARROWED: Final = frozenset(_WAYS_OUT)
+"""The names of those types."""
+
+EXACTLY: Final[Mapping[str, str]] = {}
+"""No type stands for another."""
 
 
 def type_name(element_type: int) -> str:
@@ -16,22 +37,39 @@ def type_name(element_type: int) -> str:
         return f"type {element_type}"
 
 
-def data_type_name(element_type: int) -> str:
+def has_numbers(element_type: int) -> bool:
+    """Whether numpy's own arrays have the element type, and it is one of numbers or booleans."""
+    name = type_name(element_type)
+    return name == "bool" or name in DATA_TYPES or name in CAN_BE_NARROWED or name in ("int16", "uint16")
+
+
+def data_type_name(element_type: int, narrowing: Mapping[str, str] = EXACTLY) -> str:
     """The WebNN data type of an ONNX element type; a type that WebNN lacks keeps its name.
 
     Booleans are ``uint8``, 0 or 1, as WebNN's own logical operators have them.
+
+    Args:
+        element_type: ONNX's number of the type.
+        narrowing: which types others stand for, by their names.
     """
     name = type_name(element_type)
-    return "uint8" if name == "bool" else name
+    return "uint8" if name == "bool" else narrowing.get(name, name)
 
 
-def webnn_data_type(subject: str, element_type: int) -> MLOperandDataType:
+def webnn_data_type(
+    subject: str,
+    element_type: int,
+    narrowing: Mapping[str, str] = EXACTLY,
+    supported: Sequence[str] = DATA_TYPES,
+) -> MLOperandDataType:
     """The WebNN data type of an ONNX element type.
 
     Raises:
-        Refused: WebNN has no such type.
+        Refused: it is none of those that are supported.
     """
-    name = data_type_name(element_type)
-    if name not in DATA_TYPES:
-        refuse(subject, name, f"bool or one of {', '.join(DATA_TYPES)}")
+    name = data_type_name(element_type, narrowing)
+    if name not in supported:
+        raise RefusedWithWayOut(
+            f"{subject} is {name}; it must be bool or one of {', '.join(supported)}", _WAYS_OUT.get(name, "")
+        )
     return operand_data_type(name)

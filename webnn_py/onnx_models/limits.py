@@ -26,7 +26,8 @@ class ModelLimits:
     """What a model may cost beyond its own size. More is refused, before it is spent where that can be told.
 
     Attributes:
-        nodes: the nodes of the model, those of a function counted at each call of it.
+        nodes: the nodes of the model, those of a function counted at each call of it, those of a loop's body at each
+            iteration.
         bytes: of the tensors that are read from files beside the model, together; and again, in each conversion, of
             those that are computed while building. None: 256 MiB and 16 times the size of the model, which is that
             of its file and of those files.
@@ -48,6 +49,8 @@ class Expenses:
     """
 
     def __init__(self, limits: ModelLimits, own_size: int) -> None:
+        self._nodes = limits.nodes
+        self._spent_nodes = 0
         self._seconds = limits.seconds
         self._bytes = _allowance(limits, own_size)
         self._spent_bytes = 0
@@ -73,6 +76,16 @@ class Expenses:
         """
         self.check_bytes(spent)
         self._spent_bytes += spent
+
+    def add_nodes(self, count: int) -> None:
+        """Spend nodes that are converted.
+
+        Raises:
+            Refused: so many are not left.
+        """
+        self._spent_nodes += count
+        if self._spent_nodes > self._nodes:
+            raise Refused(f"with its iterations the model has more nodes than limits.nodes allows, {self._nodes:,}")
 
     def check_steps(self, steps: int) -> None:
         """Refuse what would take longer than is left, steps being elements that are computed one by one.

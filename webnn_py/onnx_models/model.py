@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import prod
 from time import perf_counter
 from types import MappingProxyType
 from typing import Any, Final, Self, final
 
 import attrs
 import numpy as np
-import onnx
 import trio
+from onnx import ModelProto, TypeProto, ValueInfoProto
 
 from webnn_py.onnx_models.conversion_context import StaticValue
-from webnn_py.onnx_models.element_types import data_type_name, type_name
+from webnn_py.onnx_models.element_types import NARROW_FLOAT64, NARROW_INT64, data_type_name, has_numbers, type_name
 from webnn_py.onnx_models.functions import functions_of
 from webnn_py.onnx_models.limits import Expenses, ModelLimits
-from webnn_py.onnx_models.model_conversion import Live, ModelConversion, live_of
+from webnn_py.onnx_models.metadata import ModelMetadata
+from webnn_py.onnx_models.model_conversion import ModelConversion
+from webnn_py.onnx_models.ordering import Live, live
 from webnn_py.onnx_models.reading import read_model
+from webnn_py.onnx_models.scopes import Steps
 from webnn_py.onnx_models.weights import Weights
 from webnn_py.operators.operand import MLOperand
 from webnn_py.script.builder import MLGraphBuilder
+
+LARGEST_COUNT: Final = 2**31
+"""Of elements, in all but the empty dimensions of an input without elements."""
 
 STEP_SECONDS: Final = 0.004
 """So long a conversion in steps goes on before it lets other tasks run."""
@@ -50,28 +57,49 @@ class OnnxModel:
     Attributes:
         inputs: what the model says of its inputs, by name. Those with a value of their own (initializers) are not
             among them.
+        overridable: those inputs: each has its own value, unless a conversion is given another one or a shape.
         outputs: likewise of its outputs.
+        metadata: what else the model says of itself.
+        narrow_float64: whether operands of float64, which WebNN lacks, are float32, as the inputs and outputs then say.
+        narrow_int64: whether operands of int64 and uint64, which some devices lack, are int32 and uint32, likewise.
     """
 
-    _proto: onnx.ModelProto
+    _proto: ModelProto
     _size: int
     _limits: ModelLimits
     _live: Live
     _weights: Weights
+    _narrowing: Mapping[str, str]
     inputs: Mapping[str, TensorInfo]
+    overridable: Mapping[str, TensorInfo]
     outputs: Mapping[str, TensorInfo]
+    metadata: ModelMetadata
+    narrow_float64: bool
+    narrow_int64: bool
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         raise TypeError("OnnxModel has no public constructor; use OnnxModel.load()")
 
     @classmethod
-    def load(cls, source: str | os.PathLike[str] | bytes, *, limits: ModelLimits | None = None) -> Self:
+    def load(
+        cls,
+        source: str | os.PathLike[str] | bytes,
+        *,
+        limits: ModelLimits | None = None,
+        narrow_float64: bool = False,
+        narrow_int64: bool = False,
+    ) -> Self:
         """Load a model, which may come from anybody.
 
         Args:
             source: the path of a file, with external data in files of its folder; or the bytes of a file that has all
                 its data inside: then no file is read.
             limits: what the model may cost while it is loaded and converted; by default, ``ModelLimits()``.
+            narrow_float64: let operands of float64, which WebNN lacks, be float32. Otherwise a model that has them is
+                refused. What is computed while building stays float64; of what is narrowed then, finite values stay
+                finite.
+            narrow_int64: let operands of int64 and uint64, which some devices lack, be int32 and uint32. Constants
+                beyond these become the nearest number; what the graph computes wraps around.
 
         Raises:
             InvalidModelError: that is no ONNX model, or a malformed one.
@@ -83,11 +111,16 @@ class OnnxModel:
         self = cls.__new__(cls)
         self._proto, self._size, self._limits = read.proto, read.size, limits
         graph = read.proto.graph
-        self._live = live_of(graph)
+        self._live = live(graph.node, [item.name for item in graph.output])
         self._weights = Weights()
         own_value = {item.name for item in graph.initializer}
-        self.inputs = _tensor_infos(item for item in graph.input if item.name not in own_value)
-        self.outputs = _tensor_infos(graph.output)
+        self._narrowing = {**(NARROW_FLOAT64 if narrow_float64 else {}), **(NARROW_INT64 if narrow_int64 else {})}
+        infos = _tensor_infos(graph.input, self._narrowing)
+        self.inputs = MappingProxyType({name: info for name, info in infos.items() if name not in own_value})
+        self.overridable = MappingProxyType({name: info for name, info in infos.items() if name in own_value})
+        self.outputs = _tensor_infos(graph.output, self._narrowing)
+        self.metadata = ModelMetadata.of(read.proto)
+        self.narrow_float64, self.narrow_int64 = narrow_float64, narrow_int64
         return self
 
     def convert(
@@ -95,30 +128,36 @@ class OnnxModel:
         builder: MLGraphBuilder,
         input_shapes: Mapping[str, Sequence[int]] | None = None,
         input_values: Mapping[str, StaticValue] | None = None,
+        *,
+        outputs: Iterable[str] | None = None,
     ) -> dict[str, MLOperand]:
         """Convert the model to operands of a builder.
 
         Args:
             builder: what to build with; it then has those of the model's inputs that the outputs need.
-            input_shapes: the shapes of inputs, by name; needed for those that the model leaves open and uses.
-            input_values: inputs to bind to values: they become constants, and no inputs of the graph.
+            input_shapes: the shapes of inputs, by name; needed for those that the model leaves open and uses. An
+                overridable input that is named becomes an input of the graph; one with a dimension of 0, which has no
+                elements, does not.
+            input_values: inputs to bind to values: they become constants, and no inputs of the graph. Overridable ones
+                have this value in place of their own.
+            outputs: the names of those outputs that are wanted; all by default. What only others need is left out.
 
         Returns:
-            The model's outputs by name, ready for :meth:`MLGraphBuilder.build`.
+            Those outputs by name, ready for :meth:`MLGraphBuilder.build`.
 
         Raises:
             UnsupportedModelError: WebNN, or this importer, cannot do something that the model asks for; or it costs
                 more than the limits allow.
             InvalidModelError: the model is malformed in a way that only converting it shows.
-            ValueError: the shapes or values do not fit the model's inputs.
+            ValueError: the shapes or values do not fit the model's inputs, or there is no such output.
         """
-        steps = self._begin(builder, input_shapes, input_values).outputs_of(self._proto.graph, self._live)
+        _, steps = self._begin(builder, input_shapes, input_values, outputs)
         while True:
             try:
                 next(steps)
             except StopIteration as end:
-                outputs: dict[str, MLOperand] = end.value
-                return outputs
+                converted: dict[str, MLOperand] = end.value
+                return converted
 
     async def convert_in_steps(
         self,
@@ -126,6 +165,7 @@ class OnnxModel:
         input_shapes: Mapping[str, Sequence[int]] | None = None,
         input_values: Mapping[str, StaticValue] | None = None,
         *,
+        outputs: Iterable[str] | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> dict[str, MLOperand]:
         """Convert the model as :meth:`convert` does, and let other tasks run every few milliseconds.
@@ -136,17 +176,17 @@ class OnnxModel:
             builder: as for :meth:`convert`, which also has what is returned and raised.
             input_shapes: likewise.
             input_values: likewise.
+            outputs: likewise.
             progress: is called at each pause and at the end with the number of nodes that are converted, and of all
                 that are known: those of a function, or a branch, when it is come to.
         """
-        conversion = self._begin(builder, input_shapes, input_values)
-        steps = conversion.outputs_of(self._proto.graph, self._live)
+        conversion, steps = self._begin(builder, input_shapes, input_values, outputs)
         since = perf_counter()
         while True:
             try:
                 next(steps)
             except StopIteration as end:
-                outputs: dict[str, MLOperand] = end.value
+                converted: dict[str, MLOperand] = end.value
                 break
             if perf_counter() - since > STEP_SECONDS:
                 if progress is not None:
@@ -156,7 +196,7 @@ class OnnxModel:
         if progress is not None:
             progress(conversion.done, conversion.total)
         await trio.lowlevel.checkpoint()
-        return outputs
+        return converted
 
     def read_weights(self) -> None:
         """Read the weights, which otherwise the first conversion does; meant for a worker thread.
@@ -171,52 +211,86 @@ class OnnxModel:
         builder: MLGraphBuilder,
         input_shapes: Mapping[str, Sequence[int]] | None,
         input_values: Mapping[str, StaticValue] | None,
-    ) -> ModelConversion:
-        """A conversion that has the inputs, and nothing else yet."""
+        outputs: Iterable[str] | None,
+    ) -> tuple[ModelConversion, Steps[dict[str, MLOperand]]]:
+        """A conversion that has the inputs, and nothing else yet; and its steps."""
         shapes, values = dict(input_shapes or {}), dict(input_values or {})
         self._check_names("input_shapes", shapes)
         self._check_names("input_values", values)
+        names, needed = list(self.outputs), self._live
+        if outputs is not None:
+            names = self._checked_outputs(outputs)
+            needed = live(self._proto.graph.node, names)
         conversion = ModelConversion(
             builder,
             {item.domain: item.version for item in self._proto.opset_import},
             functions_of(self._proto),
             Expenses(self._limits, self._size),
             self._weights,
+            narrowing=self._narrowing,
         )
         for item in self._proto.graph.input:
             name, element_type = item.name, item.type.tensor_type.elem_type
-            if name not in self.inputs or name not in self._live.names:
+            has_own_value = name in self.overridable and name not in values and name not in shapes
+            if has_own_value or name not in needed.names:
                 continue
             if name in values:
                 conversion.bind(name, self._checked_value(name, values[name], element_type))
+                continue
+            shape = self._checked_shape(name, shapes.get(name))
+            if 0 in shape and has_numbers(element_type):
+                conversion.bind(name, self._without_elements(name, shape, element_type))
             else:
-                conversion.add_input(name, element_type, self._checked_shape(name, shapes.get(name)))
-        return conversion
+                conversion.add_input(name, element_type, shape)
+        return conversion, conversion.outputs_of(self._proto.graph, names, needed)
+
+    def _checked_outputs(self, outputs: Iterable[str]) -> list[str]:
+        names = list(dict.fromkeys(outputs))
+        unknown = [name for name in names if name not in self.outputs]
+        if unknown or not names:
+            raise ValueError(f"outputs names {unknown or 'none'}; the model's outputs are {list(self.outputs)}")
+        return names
 
     def _check_names(self, argument: str, given: Mapping[str, object]) -> None:
-        unknown = given.keys() - self.inputs.keys()
-        if unknown:
-            raise ValueError(f"{argument} names {sorted(unknown)}; the model's inputs are {list(self.inputs)}")
+        known = {**self.inputs, **self.overridable}
+        if not given.keys() <= known.keys():
+            unknown = sorted(given.keys() - known.keys())
+            others = f", and {len(self.overridable)} with values of their own" if self.overridable else ""
+            raise ValueError(f"{argument} names {unknown}; the model's inputs are {list(self.inputs)}{others}")
+
+    def _info(self, name: str) -> TensorInfo:
+        return self.inputs.get(name) or self.overridable[name]
+
+    def _without_elements(self, name: str, shape: Sequence[int], element_type: int) -> StaticValue:
+        """The value of an input of such a shape."""
+        if min(shape) < 0 or prod(filter(None, shape)) > LARGEST_COUNT:
+            raise ValueError(
+                f"the shape of input {name!r} is {list(shape)}; it must be at least 0 everywhere, and all but the "
+                f"zeros together at most {LARGEST_COUNT:,}"
+            )
+        return np.zeros(shape, type_name(element_type))
 
     def _checked_shape(self, name: str, given: Sequence[int] | None) -> tuple[int, ...]:
-        declared = self.inputs[name].shape
+        declared = self._info(name).shape
         if given is None:
             fixed = tuple(size for size in declared or () if isinstance(size, int))
             if declared is None or len(fixed) != len(declared):
-                raise ValueError(f"input {name!r} is {self.inputs[name]}; give its shape in input_shapes")
+                raise ValueError(f"input {name!r} is {self._info(name)}; give its shape in input_shapes")
             return fixed
         self._check_fits(name, given)
         return tuple(given)
 
     def _checked_value(self, name: str, given: StaticValue, element_type: int) -> StaticValue:
         value = np.asarray(given)
+        if value.dtype.name == self._narrowing.get(type_name(element_type)):
+            value = value.astype(type_name(element_type))
         if value.dtype.name != type_name(element_type):
             raise ValueError(f"the value of input {name!r} is {value.dtype.name}; it must be {type_name(element_type)}")
         self._check_fits(name, value.shape)
         return value.copy()
 
     def _check_fits(self, name: str, given: Sequence[int]) -> None:
-        declared = self.inputs[name].shape
+        declared = self._info(name).shape
         if declared is not None and (
             len(given) != len(declared)
             or any(isinstance(size, int) and size != own for own, size in zip(given, declared, strict=True))
@@ -229,17 +303,17 @@ class OnnxModel:
         return f"<OnnxModel ({inputs}) -> ({outputs})>"
 
 
-def _tensor_infos(items: Iterable[onnx.ValueInfoProto]) -> Mapping[str, TensorInfo]:
-    return MappingProxyType({item.name: _tensor_info(item.type) for item in items})
+def _tensor_infos(items: Iterable[ValueInfoProto], narrowing: Mapping[str, str]) -> Mapping[str, TensorInfo]:
+    return MappingProxyType({item.name: _tensor_info(item.type, narrowing) for item in items})
 
 
-def _tensor_info(declared: onnx.TypeProto) -> TensorInfo:
+def _tensor_info(declared: TypeProto, narrowing: Mapping[str, str]) -> TensorInfo:
     kind = declared.WhichOneof("value")
     if kind != "tensor_type":
         return TensorInfo((kind or "unknown_type").removesuffix("_type"), None)
     tensor = declared.tensor_type
     shape = tuple(_dimension(item) for item in tensor.shape.dim) if tensor.HasField("shape") else None
-    return TensorInfo(data_type_name(tensor.elem_type), shape)
+    return TensorInfo(data_type_name(tensor.elem_type, narrowing), shape)
 
 
 def _dimension(dimension: Any) -> int | str:

@@ -3,90 +3,50 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from enum import Enum
-from typing import Final, Literal, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Final
 
-import attrs
 import numpy as np
-from onnx import AttributeProto, GraphProto, NodeProto, SparseTensorProto, TensorProto
+from onnx import GraphProto, NodeProto, SparseTensorProto
 
 from webnn_py.graph import Output
+from webnn_py.onnx_models.calling import check_form
+from webnn_py.onnx_models.control_flow import CONTROL_FLOW, ControlFlowNode, InnerGraph
 from webnn_py.onnx_models.conversion_context import Constants, ConversionContext, StaticValue, Value
-from webnn_py.onnx_models.element_types import webnn_data_type
-from webnn_py.onnx_models.functions import (
-    OWN_DOMAINS,
-    Functions,
-    call_attributes,
-    called_name,
-    inner_graphs,
-    with_attributes,
-)
+from webnn_py.onnx_models.freezing import Freezing
+from webnn_py.onnx_models.functions import OWN_DOMAINS, Functions, call_attributes, called_name, with_attributes
 from webnn_py.onnx_models.limits import Expenses
 from webnn_py.onnx_models.node_results import check_operator, results_of
+from webnn_py.onnx_models.ordering import Live, live
 from webnn_py.onnx_models.problems import (
     InvalidModelError,
     Problem,
+    RefusedWithWayOut,
     UnsupportedModelError,
     node_name,
     shortened,
     worded,
 )
-from webnn_py.onnx_models.schemas import operator_name
+from webnn_py.onnx_models.schemas import operator_name, schema_of
+from webnn_py.onnx_models.scopes import (
+    MISSING,
+    Converted,
+    Scope,
+    Steps,
+    Surroundings,
+    TensorSequence,
+    looked_up,
+    tensor_of,
+)
+from webnn_py.onnx_models.sequences import SEQUENCE_OPERATORS, sequence_result
 from webnn_py.onnx_models.tensors import tensor_array
 from webnn_py.onnx_models.weights import Weights
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import Refused
 from webnn_py.script.builder import MLGraphBuilder
 
-
-class _Missing(Enum):
-    MISSING = "missing"
-
-
 LONGEST_PREFIX: Final = 100
 """Of a label, what stands before a node's own name."""
-
-MISSING: Final = _Missing.MISSING
-"""A value that could not be converted: its node is among the problems, or needs another missing value."""
-
-Converted = Value | Literal[_Missing.MISSING] | None
-"""A value, or none where a function's input is absent at its call."""
-
-Scope = ChainMap[str, Converted]
-
-ResultT = TypeVar("ResultT")
-Steps = Generator[None, None, ResultT]
-"""Something that is done in steps, between which other things may be done."""
-
-
-@attrs.frozen
-class Live:
-    """What outputs need: nodes, in their order, and the names that these and the outputs use."""
-
-    nodes: Sequence[NodeProto]
-    names: set[str]
-
-
-@attrs.frozen
-class Surroundings:
-    """What nodes see: those of the model's graph, of a branch, or of a function's body at one call.
-
-    Attributes:
-        scope: values by name.
-        opsets: the version of each operator set, by domain.
-        attributes: what attributes of the nodes may refer to: the call's, in a function's body.
-        prefix: what stands before the nodes' names in messages and labels: the call's name, in a function's body.
-    """
-
-    scope: Scope
-    opsets: Mapping[str, int]
-    attributes: Mapping[str, AttributeProto] = attrs.field(factory=dict)
-    prefix: str = ""
-
-    def of_branch(self) -> Surroundings:
-        """What the nodes of an inner graph see: the same, besides their own."""
-        return attrs.evolve(self, scope=self.scope.new_child())
 
 
 class ModelConversion:
@@ -98,19 +58,22 @@ class ModelConversion:
         functions: the model's own functions, by name.
         expenses: what the model has cost so far.
         weights: the initializers of its graph.
+        narrowing: which data types others stand for, by their names, where a value is more than known.
 
     Attributes:
-        done: how many nodes are converted, those of functions and branches included.
+        done: how many nodes are converted, those of functions and inner graphs included.
         total: how many there are, as far as is known.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all that a model is made of
         self,
         builder: MLGraphBuilder,
         opsets: Mapping[str, int],
         functions: Functions,
         expenses: Expenses,
         weights: Weights,
+        *,
+        narrowing: Mapping[str, str],
     ) -> None:
         self._builder = builder
         self._functions = functions
@@ -119,7 +82,8 @@ class ModelConversion:
         self._scope: Scope = ChainMap()
         self._top = Surroundings(self._scope, _by_domain(opsets))
         self._weights = weights
-        self._constants = Constants(weights.key)
+        self._constants = Constants(weights.key, narrowing)
+        self._freezing = Freezing(builder)
         self.done = 0
         self.total = 0
 
@@ -130,19 +94,24 @@ class ModelConversion:
     def add_input(self, name: str, element_type: int, shape: tuple[int, ...]) -> None:
         """Add an input of the model to the graph."""
         try:
-            data_type = webnn_data_type("the data type", element_type)
-        except Refused as refused:
-            self._problems.append(Problem(f"input {worded(name)}", str(refused)))
-            self._scope[name] = MISSING
-            return
-        try:
+            data_type = self._context(name, [True]).data_type("the data type", element_type)
             self._scope[name] = self._builder.input(name, data_type=data_type, shape=shape)
-        except TypeError as error:
-            self._problems.append(Problem(f"input {worded(name)}", shortened(str(error))))
+        except (Refused, TypeError) as error:
+            self._add_problem("input", name, error)
             self._scope[name] = MISSING
 
-    def outputs_of(self, graph: GraphProto, needed: Live) -> Steps[dict[str, MLOperand]]:
+    def _add_problem(self, kind: str, name: str, error: Exception) -> None:
+        """Note what is wrong with something of the model that is no node."""
+        subject = f"{kind} {worded(name)}"
+        self._problems.append(Problem(subject, shortened(str(error)), name=name, way_out=_way_out(error)))
+
+    def outputs_of(self, graph: GraphProto, names: Sequence[str], needed: Live) -> Steps[dict[str, MLOperand]]:
         """Convert the model's graph in steps, one a node.
+
+        Args:
+            graph: the graph.
+            names: of the outputs that are wanted.
+            needed: what those need.
 
         Returns:
             The outputs, as the generator's value.
@@ -150,49 +119,54 @@ class ModelConversion:
         Raises:
             UnsupportedModelError: with all that cannot be converted.
         """
-        yield from self._convert_graph(graph, needed, self._top)
+        for item in graph.initializer:
+            if item.name in needed.names and item.name not in self._scope:  # an input that is given goes before it
+                self._scope[item.name] = self._weights.value(item)
+        for sparse in graph.sparse_initializer:
+            if sparse.values.name in needed.names:
+                self._scope[sparse.values.name] = self._sparse(sparse)
+        yield from self._convert_nodes(needed, self._top)
         outputs: dict[str, MLOperand] = {}
-        for item in graph.output:
-            value = _looked_up(self._scope, item.name, "the model's output", item.name)
+        for name in names:
+            value = looked_up(self._scope, name, "the model's output", name)
             if value is MISSING:
                 continue
-            context = self._context(item.name, [True])
+            context = self._context(name, [True])
             try:
+                if isinstance(value, np.ndarray) and value.size == 0:
+                    raise RefusedWithWayOut(
+                        f"its shape is {list(value.shape)}; WebNN has no tensors without elements",
+                        "leave it out, by outputs",
+                    )
                 operand = context.operand(_present(value))
                 computed = isinstance(self._builder._values[operand], Output)
-                outputs[item.name] = operand if computed else context.identity(operand)
+                outputs[name] = operand if computed else context.identity(operand)
             except Refused as refused:
-                self._problems.append(Problem(f"output {worded(item.name)}", shortened(str(refused))))
+                self._add_problem("output", name, refused)
         if self._problems:
             raise UnsupportedModelError(self._problems)
         return outputs
 
     def _context(self, label: str, wanted: Sequence[bool]) -> ConversionContext:
-        return ConversionContext(self._builder, label, wanted, self._constants, self._expenses)
+        return ConversionContext(
+            self._builder,
+            label,
+            wanted,
+            constants=self._constants,
+            expenses=self._expenses,
+            freezing=self._freezing,
+        )
 
-    def _convert_graph(self, graph: GraphProto, needed: Live, seen: Surroundings) -> Steps[None]:
-        self._add_initializers(graph.initializer, graph.sparse_initializer, needed.names, seen.scope)
-        yield from self._convert_nodes(needed, seen)
-
-    def _add_initializers(
-        self,
-        dense: Iterable[TensorProto],
-        sparse: Iterable[SparseTensorProto],
-        used: set[str],
-        scope: Scope,
-    ) -> None:
-        value_of = self._weights.value if scope is self._scope else tensor_array
-        for item in dense:
-            if item.name in used:
-                scope[item.name] = value_of(item)
-        for name in used.intersection(item.values.name for item in sparse):
-            reason = "it is sparse; only dense ones are supported"
-            self._problems.append(Problem(f"initializer {worded(name)}", reason))
-            scope[name] = MISSING
+    def _sparse(self, tensor: SparseTensorProto) -> Converted:
+        """Note that a sparse initializer is not supported."""
+        error = Refused("it is sparse; only dense ones are supported")
+        self._add_problem("initializer", tensor.values.name, error)
+        return MISSING
 
     def _convert_nodes(self, needed: Live, seen: Surroundings) -> Steps[None]:
         own = seen.scope.maps[0]
         self.total += len(needed.nodes)
+        self._expenses.add_nodes(len(needed.nodes))
         for node in needed.nodes:
             yield
             wanted = [bool(name) and name in needed.names for name in node.output]
@@ -214,7 +188,7 @@ class ModelConversion:
             filled = with_attributes(node, seen.attributes, self._expenses)
             return (yield from self._converted(filled, label, seen, wanted))
         except Refused as refused:
-            self._problems.append(_problem(node, label, seen, str(refused)))
+            self._problems.append(_problem(node, label, seen, str(refused), _way_out(refused)))
             return [MISSING] * len(node.output)
         except (InvalidModelError, UnsupportedModelError):
             raise
@@ -227,34 +201,61 @@ class ModelConversion:
     def _converted(
         self, node: NodeProto, label: str, seen: Surroundings, wanted: Sequence[bool]
     ) -> Steps[Sequence[Converted]]:
-        values = [_looked_up(seen.scope, name, "node", label) if name else None for name in node.input]
+        values = [looked_up(seen.scope, name, "node", label) if name else None for name in node.input]
         if called_name(node) in self._functions:
             return (yield from self._function_results(node, values, label, seen, wanted))
-        present: list[Value | None] = [value for value in values if value is not MISSING]
-        if len(present) < len(values):
-            if node.op_type != "If":
+        if node.op_type in CONTROL_FLOW and node.domain in OWN_DOMAINS:
+            return (yield from self._control_flow_results(node, values, label, seen, wanted))
+        is_of_sequences = node.op_type in SEQUENCE_OPERATORS and node.domain in OWN_DOMAINS
+        if any(value is MISSING for value in values):
+            if not is_of_sequences:
                 check_operator(node, seen.opsets)
             return [MISSING] * len(node.output)
-        if node.op_type == "If" and node.domain in OWN_DOMAINS:
-            return (yield from self._branch_results(node, seen, present[0] if present else None))
-        results = results_of(node, present, seen.opsets, self._context(label, wanted), self._expenses)
-        return [MISSING if result is None else result for result in results]
+        context = self._context(label, wanted)
+        if is_of_sequences:
+            check_form(schema_of(node, seen.opsets), node)
+            result = sequence_result(node, values, context)
+        elif node.op_type == "Identity" and values and isinstance(values[0], TensorSequence):
+            result = values[0]
+        else:
+            tensors = [None if value is None else tensor_of(value) for value in values]
+            results = results_of(node, tensors, seen.opsets, context)
+            return [MISSING if result is None else result for result in results]
+        return [result, *[MISSING] * (len(node.output) - 1)]
 
-    def _branch_results(
-        self, node: NodeProto, seen: Surroundings, condition: Value | None
+    def _control_flow_results(
+        self, node: NodeProto, values: Sequence[Converted], label: str, seen: Surroundings, wanted: Sequence[bool]
     ) -> Steps[Sequence[Converted]]:
-        """Convert the branch that a static condition chooses, in place of the node."""
-        if not isinstance(condition, np.ndarray):
-            raise Refused("its condition is computed when the graph runs; it must be known while building")
-        if condition.size != 1:
-            raise Refused(f"its condition has the shape {list(condition.shape)}; it must be a single boolean")
-        chosen = "then_branch" if condition.item() else "else_branch"
-        branches = [attribute.g for attribute in node.attribute if attribute.name == chosen and attribute.HasField("g")]
-        if len(branches) != 1 or len(branches[0].output) != len(node.output):
-            raise Refused(f"it must have one {chosen}, of {len(node.output)} outputs as it has itself")
-        inner, label = seen.of_branch(), node_name(node)
-        yield from self._convert_graph(branches[0], live_of(branches[0]), inner)
-        return [_looked_up(inner.scope, item.name, f"the {chosen} of", label) for item in branches[0].output]
+        """Convert the inner graphs of a node in its place."""
+
+        def inner_graph(graph: GraphProto, is_wanted: Sequence[bool]) -> InnerGraph:
+            names = [item.name for item, needed in zip(graph.output, is_wanted, strict=True) if needed]
+            needed = live(graph.node, names)
+            own: dict[str, Converted] = {
+                item.name: tensor_array(item) for item in graph.initializer if item.name in needed.names
+            }
+            for sparse in graph.sparse_initializer:
+                if sparse.values.name in needed.names:
+                    own[sparse.values.name] = self._sparse(sparse)
+            return InnerGraph(graph, is_wanted, needed, own)
+
+        def results(graph: InnerGraph, inputs: Sequence[Converted], iteration: int | None) -> Steps[list[Converted]]:
+            names = [item.name for item in graph.graph.input]
+            prefix = seen.prefix if iteration is None else f"{shortened(label, LONGEST_PREFIX)}[{iteration}]/"
+            inner = seen.of_inner_graph({**graph.own, **dict(zip(names, inputs, strict=True))}, prefix)
+            yield from self._convert_nodes(graph.needed, inner)
+            return [
+                looked_up(inner.scope, item.name, "an inner graph of", label) if is_wanted else MISSING
+                for item, is_wanted in zip(graph.graph.output, graph.wanted, strict=True)
+            ]
+
+        version = schema_of(node, seen.opsets).since_version
+        context = self._context(label, wanted)
+        return (
+            yield from CONTROL_FLOW[node.op_type](
+                ControlFlowNode(node, version, values, wanted, context, self._problems, inner_graph, results)
+            )
+        )
 
     def _function_results(
         self,
@@ -280,7 +281,7 @@ class ModelConversion:
         body = live(function.node, [name for name, has_use in zip(outputs, wanted, strict=True) if has_use])
         yield from self._convert_nodes(body, inner)
         return [
-            _looked_up(inner.scope, name, "the function", function.name) if has_use else MISSING
+            looked_up(inner.scope, name, "the function", function.name) if has_use else MISSING
             for name, has_use in zip(outputs, wanted, strict=True)
         ]
 
@@ -291,49 +292,17 @@ def _by_domain(versions: Mapping[str, int]) -> dict[str, int]:
 
 
 def _present(value: Converted) -> Value:
-    if value is None or value is MISSING:
+    if value is None:
         raise Refused("it is an input of a function that its call leaves out")
-    return value
+    return tensor_of(value)
 
 
-def _problem(node: NodeProto, label: str, seen: Surroundings, reason: str) -> Problem:
+def _way_out(error: Exception) -> str:
+    return error.way_out if isinstance(error, RefusedWithWayOut) else ""
+
+
+def _problem(node: NodeProto, label: str, seen: Surroundings, reason: str, way_out: str = "") -> Problem:
     operator = operator_name(node)
     opset = seen.opsets.get("" if node.domain in OWN_DOMAINS else node.domain, "not said")
     subject = f"node {worded(label)} ({shortened(operator)}, opset {opset})"
-    return Problem(subject, shortened(reason), operator)
-
-
-def _looked_up(scope: Scope, name: str, kind: str, user: str) -> Converted:
-    """The value of a name that something of a kind uses."""
-    try:
-        return scope[name]
-    except KeyError:
-        raise InvalidModelError(
-            f"the model is broken: {kind} {worded(user)} uses {worded(name)}, which nothing before it computes"
-        ) from None
-
-
-def live_of(graph: GraphProto) -> Live:
-    """What a graph's outputs need."""
-    return live(graph.node, [item.name for item in graph.output])
-
-
-def live(nodes: Sequence[NodeProto], outputs: Iterable[str]) -> Live:
-    """What outputs need of these nodes."""
-    used = set(outputs)
-    needed: list[NodeProto] = []
-    for node in reversed(nodes):
-        if not used.isdisjoint(node.output):
-            used.update(filter(None, _used_by(node)))
-            needed.append(node)
-    return Live(needed[::-1], used)
-
-
-def _used_by(node: NodeProto) -> Iterator[str]:
-    """The names that a node uses, also those that its inner graphs may take from outside."""
-    yield from node.input
-    for attribute in node.attribute:
-        for graph in inner_graphs(attribute):
-            yield from (item.name for item in graph.output)
-            for inner_node in graph.node:
-                yield from _used_by(inner_node)
+    return Problem(subject, shortened(reason), operator, label, way_out)

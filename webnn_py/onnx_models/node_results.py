@@ -4,29 +4,34 @@ Either way stands in for the other: what ONNX's reference implementation cannot 
 drawn, of data types that WebNN lacks, is computed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
-import numpy as np
 from onnx import NodeProto, defs
 
 from webnn_py.onnx_models.calling import call, check_form
 from webnn_py.onnx_models.conversion_context import ConversionContext, Value
+from webnn_py.onnx_models.empty_tensors import empty_results
 from webnn_py.onnx_models.folding import NotComputed, fold, is_folded
-from webnn_py.onnx_models.limits import Expenses
+from webnn_py.onnx_models.problems import RefusedWithWayOut
 from webnn_py.onnx_models.registry import RULES
 from webnn_py.onnx_models.schemas import operator_name, schema_of
 from webnn_py.onnx_models.table import Rule
+from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import Refused
+
+Results = Sequence[Value | None]
 
 
 def check_operator(node: NodeProto, opsets: Mapping[str, int]) -> None:
     """Refuse a node for its operator alone, its inputs being missing.
 
     Raises:
-        Refused: there is no rule.
+        Refused: there is no rule, and whatever the inputs were, it could not be computed while building.
     """
     schema = schema_of(node, opsets)
-    if schema.since_version not in RULES.get(operator_name(node), {}):
+    name = operator_name(node)
+    if schema.since_version not in RULES.get(name, {}) and not is_folded(name):
         raise Refused(_no_rule(schema))
 
 
@@ -35,8 +40,7 @@ def results_of(
     values: Sequence[Value | None],
     opsets: Mapping[str, int],
     context: ConversionContext,
-    expenses: Expenses,
-) -> Sequence[Value | None]:
+) -> Results:
     """Compute a node now if all its inputs are known, else convert it by its rule.
 
     Raises:
@@ -44,33 +48,49 @@ def results_of(
     """
     schema = schema_of(node, opsets)
     check_form(schema, node)
+    empty = empty_results(node, values, opsets, context.expenses)
+    if empty is not None:
+        return empty
     name = operator_name(node)
     rule = RULES.get(name, {}).get(schema.since_version)
-    can_fold = is_folded(name)
     if rule is None:
-        known = [context.known(value) for value in values] if can_fold else []
-        if not can_fold or any(item is None and value is not None for item, value in zip(known, values, strict=True)):
-            raise Refused(_no_rule(schema))
-        return fold(node, known, opsets, expenses)
-    static = [value for value in values if not isinstance(value, np.ndarray) and value is not None]
-    if static or not can_fold:
+        return _computed(node, values, schema, opsets, context)
+    if not is_folded(name) or any(isinstance(value, MLOperand) for value in values):
         return call(rule, schema, node, values, context)
-    known = [value for value in values if value is None or isinstance(value, np.ndarray)]
+    drawn = partial(call, rule, schema, node, values, context)
+    known = [value for value in values if not isinstance(value, MLOperand)]
+    computed = partial(fold, node, known, opsets, context.expenses)
     if _is_drawn_first(name, rule):
-        try:
-            return call(rule, schema, node, values, context)
-        except Refused as refused:
-            try:
-                return fold(node, known, opsets, expenses)
-            except NotComputed:
-                raise refused from None
+        return _either(drawn, Refused, computed, NotComputed)
+    return _either(computed, NotComputed, drawn, Refused)
+
+
+def _computed(
+    node: NodeProto,
+    values: Sequence[Value | None],
+    schema: defs.OpSchema,
+    opsets: Mapping[str, int],
+    context: ConversionContext,
+) -> Results:
+    """The results of a node without a rule, whose inputs must be known."""
+    if is_folded(operator_name(node)):
+        known = [context.known(value) for value in values]
+        if all(item is not None or value is None for item, value in zip(known, values, strict=True)):
+            return fold(node, known, opsets, context.expenses)
+    raise RefusedWithWayOut(_no_rule(schema), context.freezing(values))
+
+
+def _either(
+    first: Callable[[], Results], failure: type[Refused], second: Callable[[], Results], other: type[Refused]
+) -> Results:
+    """What the first way gives or, where it fails, the second; where both fail, the first says why."""
     try:
-        return fold(node, known, opsets, expenses)
-    except NotComputed as failed:
+        return first()
+    except failure as error:
         try:
-            return call(rule, schema, node, values, context)
-        except Refused:
-            raise failed from None
+            return second()
+        except other:
+            raise error from None
 
 
 def _is_drawn_first(name: str, rule: Rule) -> bool:

@@ -1,15 +1,35 @@
 """What is wrong with a model, and what it asks for that cannot be converted."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import attrs
 from google.protobuf.message import Message
 from onnx import NodeProto
 
+from webnn_py.operators.rules import Refused
+
 LONGEST_REASON: Final = 1000
 LONGEST_NAME: Final = 200
-MOST_TOLD: Final = 100
+LONGEST_NAME_OF_GROUP: Final = 60
+MOST_NAMES: Final = 3
+MOST_GROUPS: Final = 30
+
+PARTICULAR: Final = re.compile(r"\[[^\]]*\]|'[^']*'|\d+(\.\d+)?")
+"""What of a reason is one node's own: shapes, labels, names and numbers."""
+
+
+class RefusedWithWayOut(Refused):
+    """A refusal that the caller can do something about.
+
+    Attributes:
+        way_out: what, in words; "" for nothing.
+    """
+
+    def __init__(self, reason: str, way_out: str) -> None:
+        super().__init__(reason)
+        self.way_out = way_out
 
 
 @attrs.frozen
@@ -20,14 +40,18 @@ class Problem:
         subject: what is concerned, in words: a node with its operator and opset, an input or an output.
         reason: what was given, and what is allowed.
         operator: the node's operator, with its domain where that is not ONNX's own; "" for inputs and outputs.
+        name: of the node, with those of the functions and loops that it stands in; of the input or the output.
+        way_out: what the caller can do about it, in words; "" for nothing.
     """
 
     subject: str
     reason: str
     operator: str = ""
+    name: str = ""
+    way_out: str = ""
 
     def __str__(self) -> str:
-        return f"{self.subject}: {self.reason}"
+        return f"{self.subject}: {self.reason}{'; ' if self.way_out else ''}{self.way_out}"
 
 
 class InvalidModelError(ValueError):
@@ -35,17 +59,42 @@ class InvalidModelError(ValueError):
 
 
 class UnsupportedModelError(ValueError):
-    """The model cannot be converted, or costs more than its limits; the text tells the problems found, one in a line.
+    """The model cannot be converted, or costs more than its limits.
+
+    The text groups the problems found by operator and reason, one group in a line, with how many nodes these are, the
+    names of the first three and what the caller can do; it has at most some thirty lines, however large the model is.
 
     Attributes:
-        problems: the same, one by one; also those beyond the first hundred, which the text only counts.
+        problems: all of them, one by one.
     """
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
-        told = [f"  {problem}" for problem in self.problems[:MOST_TOLD]]
-        more = [f"  and {len(self.problems) - MOST_TOLD} more"] if len(self.problems) > MOST_TOLD else []
-        super().__init__("\n".join(["the model cannot be converted:", *told, *more]))
+        super().__init__("\n".join(["the model cannot be converted:", *(f"  {line}" for line in _told(self.problems))]))
+
+
+def _told(problems: Sequence[Problem]) -> Iterator[str]:
+    """A line for each operator and kind of reason, those of most nodes first."""
+    groups: dict[tuple[str, ...], list[Problem]] = {}
+    for problem in problems:
+        kind = problem.operator or problem.subject.partition(" ")[0]
+        groups.setdefault((kind, PARTICULAR.sub("#", problem.reason), problem.way_out), []).append(problem)
+    ordered = sorted(groups.values(), key=len, reverse=True)
+    for group in ordered[:MOST_GROUPS]:
+        yield " ".join(_line(group).split())
+    rest = ordered[MOST_GROUPS:]
+    if rest:
+        yield f"and {len(rest)} more kinds of problem, {sum(map(len, rest))} in all; the error's problems has each"
+
+
+def _line(group: Sequence[Problem]) -> str:
+    first = group[0]
+    if len(group) == 1:
+        return str(first)
+    kind = f"nodes of {first.operator}" if first.operator else f"{first.subject.partition(' ')[0]}s"
+    names = ", ".join(repr(shortened(problem.name, LONGEST_NAME_OF_GROUP)) for problem in group[:MOST_NAMES])
+    more = ", …" if len(group) > MOST_NAMES else ""
+    return str(attrs.evolve(first, subject=f"{len(group)} {kind} ({names}{more})"))
 
 
 def shortened(text: str, longest: int = LONGEST_REASON) -> str:

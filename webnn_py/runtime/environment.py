@@ -137,6 +137,7 @@ class Environment:
         preferred_output_location: TensorLocation | Mapping[str, TensorLocation] = "cpu",
         free_dimensions: Mapping[str, int] | None = None,
         input_values: Mapping[str, Any] | None = None,
+        output_names: Iterable[str] | None = None,
         enable_graph_capture: bool = False,
         progress: Progress | None = None,
     ) -> InferenceSession:
@@ -152,6 +153,7 @@ class Environment:
                 ``"gpu-buffer"``, as tensors on the device.
             free_dimensions: sizes of symbolic dimensions, by name.
             input_values: arrays for inputs that are to be constants; the session then lacks these inputs.
+            output_names: the outputs that the session has; all of the model's by default.
             enable_graph_capture: freeze the first run, which must be on the device wholly; see
                 :meth:`InferenceSession.run`. Further runs must have the same tensors.
             progress: is called now and then with the number of nodes that are converted, and of all.
@@ -166,7 +168,7 @@ class Environment:
             InvalidStateError: the environment is closed, or its device was lost while it was being used.
         """
         self._keeper.check_open("create_session")
-        source = await load_model(model, free_dimensions, input_values)
+        source = await load_model(model, free_dimensions, input_values, output_names)
         on_device = outputs_on_device(source, preferred_output_location)
         is_captured = converted("create_session(): enable_graph_capture", boolean, enable_graph_capture)
         options = SessionOptions(on_device, is_captured, progress)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, final
 
 import numpy as np
@@ -92,20 +92,30 @@ class OnnxSource:
     sizes: Mapping[str, int]
 
     def __init__(
-        self, model: OnnxModel, free_dimensions: Mapping[str, int], input_values: Mapping[str, np.ndarray[Any, Any]]
+        self,
+        model: OnnxModel,
+        free_dimensions: Mapping[str, int],
+        input_values: Mapping[str, np.ndarray[Any, Any]],
+        output_names: Iterable[str] | None,
     ) -> None:
-        declared = {name: TensorDescriptor(info.data_type, info.shape) for name, info in model.inputs.items()}
+        infos = {**model.inputs, **model.overridable}
+        declared = {name: TensorDescriptor(info.data_type, info.shape) for name, info in infos.items()}
         unknown = input_values.keys() - declared.keys()
         if unknown:
-            raise TypeError(f"create_session(): input_values has {sorted(unknown)}; the inputs are {list(declared)}")
+            raise TypeError(
+                f"create_session(): input_values has {sorted(unknown)}; the inputs are {list(model.inputs)}"
+            )
         self._model = model
         self._values = {name: np.asarray(value) for name, value in input_values.items()}
         self.sizes = _sizes(declared, free_dimensions, self._values)
-        self._declared = {name: _sized(item, self.sizes) for name, item in declared.items()}
-        self.inputs = {name: item for name, item in self._declared.items() if name not in self._values}
+        self.inputs = {name: _sized(declared[name], self.sizes) for name in model.inputs if name not in self._values}
+        wanted = list(model.outputs if output_names is None else output_names)
+        if not wanted or not set(wanted) <= model.outputs.keys():
+            raise TypeError(f"create_session(): output_names is {wanted}; the outputs are {list(model.outputs)}")
         self.outputs = {
             name: _sized(TensorDescriptor(info.data_type, info.shape), self.sizes)
             for name, info in model.outputs.items()
+            if name in wanted
         }
 
     async def graph(
@@ -122,7 +132,9 @@ class OnnxSource:
         fixed = {name: item.fixed_shape for name, item in self.inputs.items() if item.is_fixed}
         builder = MLGraphBuilder(opened.context)
         try:
-            outputs = await self._model.convert_in_steps(builder, {**fixed, **shapes}, self._values, progress=progress)
+            outputs = await self._model.convert_in_steps(
+                builder, {**fixed, **shapes}, self._values, outputs=self.outputs, progress=progress
+            )
             return await received(builder.build(outputs))
         finally:
             builder.destroy()
@@ -133,7 +145,10 @@ class OnnxSource:
 
 
 async def load_model(
-    model: object, free_dimensions: Mapping[str, int] | None, input_values: Mapping[str, Any] | None
+    model: object,
+    free_dimensions: Mapping[str, int] | None,
+    input_values: Mapping[str, Any] | None,
+    output_names: Iterable[str] | None,
 ) -> Model:
     """Make a session's model of what the user gave; files are read in a worker thread.
 
@@ -146,12 +161,14 @@ async def load_model(
     sizes = _checked_sizes({} if free_dimensions is None else free_dimensions)
     values = {} if input_values is None else input_values
     if isinstance(model, MLGraph):
-        if sizes or values:
-            raise TypeError("create_session(): free_dimensions and input_values are for ONNX models, not for a graph")
+        if sizes or values or output_names is not None:
+            raise TypeError(
+                "create_session(): free_dimensions, input_values and output_names are for ONNX models, not for a graph"
+            )
         await trio.lowlevel.checkpoint()
         return BuiltGraph(model)
     loaded = await trio.to_thread.run_sync(_onnx_model, model)
-    return OnnxSource(loaded, sizes, values)
+    return OnnxSource(loaded, sizes, values, output_names)
 
 
 def _onnx_model(model: object) -> OnnxModel:

@@ -9,7 +9,6 @@ from onnx import TensorProto, helper
 
 from webnn_py.onnx_models.axes import counted
 from webnn_py.onnx_models.conversion_context import ConversionContext, Value
-from webnn_py.onnx_models.element_types import webnn_data_type
 from webnn_py.onnx_models.table import rule
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
@@ -21,7 +20,7 @@ WIDER: Final = {"int2": "int8", "int4": "int8", "int16": "int32", "uint2": "uint
 @rule("Cast", 6, 9, 13)
 def cast(context: ConversionContext, x: MLOperand, *, to: int) -> MLOperand:
     """Convert to another type; a boolean is 1 where the element is not 0."""
-    data_type = webnn_data_type("attribute to", to)
+    data_type = context.data_type("attribute to", to)
     if to == TensorProto.BOOL:
         return context.not_equal(x, context.number(0, x))
     return x if x.data_type == data_type else context.cast(x, data_type)

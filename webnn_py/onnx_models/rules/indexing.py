@@ -1,9 +1,12 @@
 """Gathering and scattering. ONNX forbids indices out of range, which WebNN clamps."""
 
+import numpy as np
+
 from webnn_py.onnx_models.axes import counted
 from webnn_py.onnx_models.conversion_context import ConversionContext
 from webnn_py.onnx_models.table import rule
 from webnn_py.operators.operand import MLOperand
+from webnn_py.operators.rules import refuse
 
 
 @rule("Gather", 1, 11, 13)
@@ -44,3 +47,25 @@ def scatter_elements(
 def scatter_nd(context: ConversionContext, data: MLOperand, indices: MLOperand, updates: MLOperand) -> MLOperand:
     """Put slices where coordinates say."""
     return context.scatter_nd(data, indices, updates)
+
+
+@rule("ReverseSequence", 10, 28)
+def reverse_sequence(
+    context: ConversionContext, input: MLOperand, sequence_lens: MLOperand, *, batch_axis: int, time_axis: int
+) -> MLOperand:
+    """Reverse the first steps of each sequence, as many as it is long: a gathering of (sequence, step) pairs."""
+    if {batch_axis, time_axis} != {0, 1} or input.rank < 2:
+        refuse("batch_axis and time_axis", (batch_axis, time_axis), f"0 and 1, for an input of rank {input.rank}, >= 2")
+    batch, steps = input.shape[batch_axis], input.shape[time_axis]
+    if sequence_lens.shape != (batch,):
+        refuse("the shape of input sequence_lens", sequence_lens.shape, f"[{batch}], one for each sequence")
+    along_batch, along_time = ([batch, 1], [1, steps]) if batch_axis == 0 else ([1, batch], [steps, 1])
+    context.reserve(4 * (batch + steps))
+    lengths = context.reshape(context.cast(sequence_lens, "int32"), along_batch)
+    step = context.constant(np.arange(steps, dtype=np.int32).reshape(along_time))
+    one = context.number(1, step)
+    is_reversed = context.lesser(step, lengths)
+    source = context.where(is_reversed, context.sub(context.sub(lengths, one), step), step)
+    sequence = context.expand(context.constant(np.arange(batch, dtype=np.int32).reshape(along_batch)), source.shape)
+    pairs = (sequence, source) if batch_axis == 0 else (source, sequence)
+    return context.gather_nd(input, context.concat([context.reshape(item, [*item.shape, 1]) for item in pairs], 2))

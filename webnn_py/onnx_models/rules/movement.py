@@ -25,17 +25,22 @@ def concat(context: ConversionContext, *inputs: Value, axis: int) -> MLOperand:
 @rule("Split", 2, 11)
 def split_by_attribute(
     context: ConversionContext, data: MLOperand, *, axis: int, split: Sequence[int] | None = None
-) -> list[MLOperand]:
-    """Cut along an axis, into pieces of the given or of equal sizes."""
+) -> Sequence[Value]:
+    """Cut along an axis, into pieces of the given or of equal sizes; empty ones are known."""
     if split is not None and len(split) != len(context.wanted):
         refuse("the length of split", len(split), f"{len(context.wanted)}, as many as the outputs")
-    return context.split(data, len(context.wanted) if split is None else split, axis=counted(axis, data.rank))
+    axis = counted(axis, data.rank)
+    if split is None or 0 not in split:
+        return context.split(data, len(context.wanted) if split is None else split, axis=axis)
+    pieces = iter(context.split(data, [size for size in split if size], axis=axis))
+    nothing = np.zeros([*data.shape[:axis], 0, *data.shape[axis + 1 :]], data.data_type)
+    return [next(pieces) if size else nothing for size in split]
 
 
 @rule("Split", 13)
 def split_by_input(
     context: ConversionContext, data: MLOperand, split: StaticValue | None = None, *, axis: int
-) -> list[MLOperand]:
+) -> Sequence[Value]:
     """Likewise; the sizes are an input."""
     sizes = None if split is None else integers("input split", split)
     return split_by_attribute(context, data, axis=axis, split=sizes)
@@ -49,7 +54,7 @@ def split_into(
     *,
     axis: int,
     num_outputs: int | None = None,
-) -> list[MLOperand]:
+) -> Sequence[Value]:
     """Likewise; with ``num_outputs`` the last piece may be smaller."""
     if split is not None or num_outputs is None:
         return split_by_input(context, data, split, axis=axis)
@@ -71,7 +76,7 @@ def slice_by_attributes(
     starts: Sequence[int],
     ends: Sequence[int],
     axes: Sequence[int] | None = None,
-) -> MLOperand:
+) -> Value:
     """Cut a window out."""
     return _sliced(context, data, starts, ends, axes, None)
 
@@ -84,7 +89,7 @@ def slice_by_inputs(
     ends: StaticValue,
     axes: StaticValue | None = None,
     steps: StaticValue | None = None,
-) -> MLOperand:
+) -> Value:
     """Cut a window out, with steps from one element to the next, also backwards."""
     return _sliced(
         context,
@@ -103,8 +108,8 @@ def _sliced(
     ends: Sequence[int],
     axes: Sequence[int] | None,
     steps: Sequence[int] | None,
-) -> MLOperand:
-    """Slice as Python does; where steps are negative, slice forwards what lies reversed."""
+) -> Value:
+    """Slice as Python does; where steps are negative, slice forwards what lies reversed. What is empty is known."""
     steps = steps or (1,) * len(starts)
     axes = counted_all(range(len(starts)) if axes is None else axes, data.rank)
     if not len(starts) == len(ends) == len(axes) == len(steps):
@@ -114,8 +119,8 @@ def _sliced(
     taken = [range(size) for size in data.shape]
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         taken[axis] = range(data.shape[axis])[start:end:step]
-        if not taken[axis]:
-            refuse(f"the slice [{start}:{end}:{step}] of axis {axis}", "empty", "at least one element: WebNN needs one")
+    if not all(taken):
+        return np.zeros([len(indices) for indices in taken], data.data_type)
     backwards = [axis for axis, indices in enumerate(taken) if indices.step < 0]
     if backwards:
         data = context.reverse(data, axes=backwards)

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from onnx import TensorProto
+
 from webnn_py.onnx_models.axes import counted, counted_all, integer, integers
 from webnn_py.onnx_models.conversion_context import ConversionContext, StaticValue
 from webnn_py.onnx_models.table import rule
@@ -82,7 +84,8 @@ def _arg_reduced(
     axis = counted(axis, data.rank)
     if last:  # the first of the reversed elements, counted from the end
         data = context.reverse(data, axes=[axis])
-    index = context.apply(operator, data, axis, keep_dimensions=bool(keepdims), output_data_type="int64")
+    data_type = context.data_type("the data type of the output", TensorProto.INT64)
+    index = context.apply(operator, data, axis, keep_dimensions=bool(keepdims), output_data_type=data_type)
     return context.sub(context.number(data.shape[axis] - 1, index), index) if last else index
 
 
