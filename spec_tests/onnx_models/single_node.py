@@ -95,7 +95,8 @@ def make_model(nodes, inputs, outputs, initializers=None, *, opset):
 def expected(case):
     """What the oracle says."""
     if case.oracle == "reference":
-        return ReferenceEvaluator(onnx.load_model_from_string(case.model())).run(None, case.feeds)
+        with np.errstate(all="ignore"):
+            return ReferenceEvaluator(onnx.load_model_from_string(case.model())).run(None, case.feeds)
     version = case.version if case.oracle == "onnxruntime" else case.oracle
     return run_onnxruntime(attrs.evolve(case, version=version).model(), case.feeds)
 

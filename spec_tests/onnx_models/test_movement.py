@@ -135,7 +135,9 @@ async def test_shapes_are_known(context, case):
 @each(
     node("DepthToSpace", [1, 11, 13], IMAGE, blocksize=2),
     node("DepthToSpace", [11, 13], IMAGE, blocksize=2, mode="CRD"),
+    node("DepthToSpace", 28, IMAGE, blocksize=2, mode="CRD", oracle="reference"),
     node("SpaceToDepth", [1, 13], IMAGE, blocksize=2),
+    *(node("SpaceToDepth", 28, IMAGE, blocksize=2, mode=mode, oracle="reference") for mode in ("DCR", "CRD")),
 )
 async def test_blocks_of_pixels(context, case):
     await check(context, case)

@@ -47,6 +47,10 @@ async def test_axes_as_an_attribute(context, case):
     *(node(operator, 18, INTEGERS, axes(1), known=(1,)) for operator in (*EXTREMES, "ReduceProd")),
     *(node(operator, 20, INTEGERS > 0, axes(1), known=(1,)) for operator in EXTREMES),
     node("ReduceSum", 13, INTEGERS.astype(np.int64), axes(1), known=(1,)),
+    *(
+        node(operator, 28, X, axes(0, -1), known=(1,), oracle="reference")
+        for operator in ("ReduceLogSum", "ReduceLogSumExp")
+    ),
 )
 async def test_axes_as_an_input(context, case):
     await check(context, case)

@@ -249,7 +249,7 @@ def size_of(context: ConversionContext, data: MLOperand) -> StaticValue:
     return np.array(math.prod(data.shape), np.int64)
 
 
-@rule("DepthToSpace", 1, 11, 13)
+@rule("DepthToSpace", 1, 11, 13, 28)
 def depth_to_space(context: ConversionContext, data: MLOperand, *, blocksize: int, mode: str = "DCR") -> MLOperand:
     """Spread channels over blocks of pixels."""
     batch, channels, height, width = _image(data, blocksize)
@@ -265,13 +265,15 @@ def depth_to_space(context: ConversionContext, data: MLOperand, *, blocksize: in
     return context.reshape(spread, [batch, depth, height * blocksize, width * blocksize])
 
 
-@rule("SpaceToDepth", 1, 13)
-def space_to_depth(context: ConversionContext, data: MLOperand, *, blocksize: int) -> MLOperand:
+@rule("SpaceToDepth", 1, 13, 28)
+def space_to_depth(context: ConversionContext, data: MLOperand, *, blocksize: int, mode: str = "DCR") -> MLOperand:
     """Gather blocks of pixels in channels."""
     batch, channels, height, width = _image(data, blocksize)
+    if mode not in ("DCR", "CRD"):
+        refuse("attribute mode", mode, "DCR or CRD")
     rows, columns = height // blocksize, width // blocksize
     apart = context.reshape(data, [batch, channels, rows, blocksize, columns, blocksize])
-    gathered = context.transpose(apart, permutation=(0, 3, 5, 1, 2, 4))
+    gathered = context.transpose(apart, permutation=(0, 3, 5, 1, 2, 4) if mode == "DCR" else (0, 1, 3, 5, 2, 4))
     return context.reshape(gathered, [batch, channels * blocksize**2, rows, columns])
 
 

@@ -1,10 +1,11 @@
-"""Pooling over one or two axes, and over all of them."""
+"""Pooling over one to three axes, and over all of them."""
 
+import math
 from collections.abc import Sequence
 
 from webnn_py.onnx_models.conversion_context import ConversionContext
 from webnn_py.onnx_models.table import rule
-from webnn_py.onnx_models.windows import SlidingWindows, as_images, like, windows
+from webnn_py.onnx_models.windows import MAX_SPATIAL_AXES, SlidingWindows, as_images, like, windows
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
@@ -62,15 +63,35 @@ def lp_pool(
     pads: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
 ) -> MLOperand:
-    """The Euclidean norm of each window's elements."""
-    if p != 2:
-        refuse("attribute p", p, "2")
+    """The norm of each window's elements: the root of the sum of powers, which for 2 WebNN has itself."""
+    if p < 1:
+        refuse("attribute p", p, "at least 1")
     slid = windows(x, kernel_shape, auto_pad=auto_pad, pads=pads, strides=strides, dilations=dilations)
-    return _pooled(context, "l2", x, slid.rounded_up() if ceil_mode else slid)
+    slid = slid.rounded_up() if ceil_mode else slid
+    if p == 2:
+        return _pooled(context, "l2", x, slid)
+    powers = context.abs(x) if p == 1 else context.pow(context.abs(x), context.number(p, x))
+    padded = context.pad(powers, [0, 0, *slid.begins], [0, 0, *slid.ends])
+    means = _pooled(context, "average", padded, slid.over_padded(slid))
+    sums = context.mul(means, context.number(math.prod(slid.kernel), means))
+    return sums if p == 1 else context.pow(sums, context.number(1 / p, sums))
 
 
 def _pooled(context: ConversionContext, kind: str, x: MLOperand, slid: SlidingWindows) -> MLOperand:
+    """Pool over the last two axes, then over the one before: of boxes, that is the same as at once."""
     pool = {"average": context.average_pool2d, "l2": context.l2_pool2d, "max": context.max_pool2d}[kind]
+    if len(slid.sizes) > MAX_SPATIAL_AXES:
+        images, depth = slid.along(1, 3), slid.along(0, 1)
+        slices = context.reshape(x, [x.shape[0], x.shape[1] * x.shape[2], *images.sizes])
+        rows = context.reshape(_pooled(context, kind, slices, images), [*x.shape[:3], math.prod(images.counts)])
+        y = pool(
+            rows,
+            window_dimensions=[*depth.kernel, 1],
+            padding=[*depth.begins, *depth.ends, 0, 0],
+            strides=[*depth.strides, 1],
+            dilations=[*depth.dilations, 1],
+        )
+        return context.reshape(y, [*y.shape[:3], *images.counts])
     y = pool(
         as_images(context, x),
         window_dimensions=slid.window,

@@ -50,8 +50,8 @@ def _reduced(
 
 _reduction("ReduceL1", reduction.reduce_l1, [1, 11, 13], [18])
 _reduction("ReduceL2", reduction.reduce_l2, [1, 11, 13], [18])
-_reduction("ReduceLogSum", reduction.reduce_log_sum, [1, 11, 13], [18])
-_reduction("ReduceLogSumExp", reduction.reduce_log_sum_exp, [1, 11, 13], [18])
+_reduction("ReduceLogSum", reduction.reduce_log_sum, [1, 11, 13], [18, 28])
+_reduction("ReduceLogSumExp", reduction.reduce_log_sum_exp, [1, 11, 13], [18, 28])
 _reduction("ReduceMax", reduction.reduce_max, [1, 11, 12, 13], [18, 20])
 _reduction("ReduceMean", reduction.reduce_mean, [1, 11, 13], [18])
 _reduction("ReduceMin", reduction.reduce_min, [1, 11, 12, 13], [18, 20])

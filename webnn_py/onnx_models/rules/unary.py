@@ -1,5 +1,7 @@
 """Element-wise functions of one operand, and what passes its operand on."""
 
+import numpy as np
+
 from webnn_py.descriptors import MLOperandDataType
 from webnn_py.onnx_models.conversion_context import ConversionContext, StaticValue
 from webnn_py.onnx_models.table import one_to_one, rule
@@ -30,6 +32,42 @@ def absolute(context: ConversionContext, x: MLOperand) -> MLOperand:
     return x if x.data_type in UNSIGNED else context.abs(x)
 
 
+@rule("Sinh", 9, 22)
+def hyperbolic_sine(context: ConversionContext, x: MLOperand) -> MLOperand:
+    """(exp(x) - exp(-x)) / 2."""
+    difference = context.sub(context.exp(x), context.exp(context.neg(x)))
+    return context.mul(difference, context.number(0.5, x))
+
+
+@rule("Cosh", 9, 22)
+def hyperbolic_cosine(context: ConversionContext, x: MLOperand) -> MLOperand:
+    """(exp(x) + exp(-x)) / 2."""
+    return context.mul(context.add(context.exp(x), context.exp(context.neg(x))), context.number(0.5, x))
+
+
+@rule("Asinh", 9, 22)
+def inverse_hyperbolic_sine(context: ConversionContext, x: MLOperand) -> MLOperand:
+    """The sign of x times log(|x| + sqrt(x² + 1))."""
+    size = context.abs(x)
+    root = context.sqrt(context.add(context.mul(x, x), context.number(1, x)))
+    return context.mul(context.sign(x), context.log(context.add(size, root)))
+
+
+@rule("Acosh", 9, 22)
+def inverse_hyperbolic_cosine(context: ConversionContext, x: MLOperand) -> MLOperand:
+    """Log(x + sqrt(x² - 1))."""
+    root = context.sqrt(context.sub(context.mul(x, x), context.number(1, x)))
+    return context.log(context.add(x, root))
+
+
+@rule("Atanh", 9, 22)
+def inverse_hyperbolic_tangent(context: ConversionContext, x: MLOperand) -> MLOperand:
+    """Half the logarithm of (1 + x) / (1 - x)."""
+    one = context.number(1, x)
+    ratio = context.div(context.add(one, x), context.sub(one, x))
+    return context.mul(context.log(ratio), context.number(0.5, x))
+
+
 @rule("Identity", 1, 13, 14, 16, 19, 21, 23, 24, 25)
 def identity(context: ConversionContext, data: MLOperand) -> MLOperand:
     """The operand itself."""
@@ -50,8 +88,11 @@ def dropout_unless_training(
     training_mode: StaticValue | None = None,
     *,
     seed: int | None = None,
-) -> MLOperand:
-    """The operand itself, outside training."""
+) -> list[MLOperand]:
+    """The operand itself, outside training, and a mask of ones: all is kept."""
     if training_mode is not None and training_mode.any():
         refuse("input training_mode", True, "False")
-    return data
+    if context.wanted[1:] != (True,):
+        return [data]
+    kept = context.constant(np.ones([], np.bool_))
+    return [data, context.expand(kept, data.shape) if data.rank else kept]

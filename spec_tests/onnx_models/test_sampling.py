@@ -1,0 +1,50 @@
+import numpy as np
+
+from spec_tests.onnx_models.single_node import check, each, node
+
+rng = np.random.default_rng(17)
+
+
+def floats(*shape, low=-1.0, high=1.0):
+    return rng.uniform(low, high, shape).astype(np.float32)
+
+
+IMAGE, GRID = floats(2, 3, 5, 6), floats(2, 4, 7, 2, low=-1.6, high=1.6)
+VOLUME, PLACES = floats(2, 2, 3, 4, 5), floats(2, 3, 2, 4, 3, low=-1.6, high=1.6)
+PADDING = ("zeros", "border", "reflection")
+
+
+@each(
+    *(
+        node("GridSample", 16, IMAGE, GRID, mode=mode, padding_mode=padding, align_corners=corners, absolute=1e-5)
+        for mode in ("nearest", "bilinear", "bicubic")
+        for padding in PADDING
+        for corners in (0, 1)
+    ),
+    *(
+        node("GridSample", versions, IMAGE, GRID, mode=mode, padding_mode=padding, absolute=1e-5)
+        for versions in ([20], [22])
+        for mode in ("nearest", "linear", "cubic")
+        for padding in PADDING
+    ),
+    *(
+        node("GridSample", 22, VOLUME, PLACES, mode=mode, padding_mode=padding, absolute=1e-5, oracle="reference")
+        for mode in ("nearest", "linear")
+        for padding in PADDING
+    ),
+    node("GridSample", 22, (IMAGE * 90).astype(np.int32), GRID, mode="nearest", oracle="reference"),
+    node("GridSample", 16, floats(1, 1, 1, 4), floats(1, 3, 3, 2), padding_mode="reflection", align_corners=1),
+)
+async def test_samples_at_the_places_of_a_grid(context, case):
+    await check(context, case)
+
+
+@each(
+    *(
+        node("AffineGrid", 20, theta, np.array(size), known=(1,), align_corners=corners)
+        for theta, size in ((floats(2, 2, 3), [2, 3, 4, 5]), (floats(2, 3, 4), [2, 1, 3, 2, 4]))
+        for corners in (0, 1)
+    )
+)
+async def test_grids_of_affine_maps(context, case):
+    await check(context, case)

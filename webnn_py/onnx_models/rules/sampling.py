@@ -1,0 +1,204 @@
+"""Samples of a tensor at places that are computed: grids."""
+
+import math
+from collections.abc import Sequence
+from functools import reduce
+from itertools import product
+from typing import Final
+
+import attrs
+import numpy as np
+
+from webnn_py.onnx_models.axes import integers
+from webnn_py.onnx_models.conversion_context import ConversionContext, StaticValue
+from webnn_py.onnx_models.table import rule
+from webnn_py.operators.operand import MLOperand
+from webnn_py.operators.rules import refuse
+
+MODES: Final = {"nearest": "nearest", "linear": "linear", "bilinear": "linear", "cubic": "cubic", "bicubic": "cubic"}
+"""What versions of the operator call the same."""
+
+PADDING: Final = ("zeros", "border", "reflection")
+MOST_AXES: Final = 3
+"""A cubic sample is made of four elements along each."""
+CUBIC: Final = -0.75
+"""The slope of the cubic at 1, as PyTorch has it."""
+
+
+@attrs.frozen
+class _Tap:
+    """One element along an axis that a sample is made of, for each sample [batch, samples].
+
+    Attributes:
+        index: which, an int32 within the axis.
+        share: how much of it, or None for all.
+        is_inside: whether it is there, or None where it is always.
+    """
+
+    index: MLOperand
+    share: MLOperand | None
+    is_inside: MLOperand | None
+
+
+@attrs.frozen
+class _SampledAxis:
+    """An axis that samples lie along."""
+
+    context: ConversionContext
+    size: int
+    align_corners: bool
+    padding: str
+
+    def taps(self, normalized: MLOperand, mode: str) -> list[_Tap]:
+        """What samples at float32 places from -1 to 1 are made of."""
+        context = self.context
+        place = self._place(normalized)
+        if mode == "nearest":
+            place = context.round_even(place)
+        place = self._padded(place, mode)
+        if mode == "nearest":
+            return [self._tap(place, None)]
+        first = context.floor(place)
+        ratio = context.sub(place, first)
+        shares = self._linear(ratio) if mode == "linear" else self._cubic(ratio)
+        return [
+            self._tap(context.add(first, context.number(index - len(shares) // 2 + 1, first)), share)
+            for index, share in enumerate(shares)
+        ]
+
+    def _place(self, normalized: MLOperand) -> MLOperand:
+        """The place counted in elements, the first one's middle being 0."""
+        context = self.context
+        length = self.size - 1 if self.align_corners else self.size
+        place = context.mul(
+            context.add(normalized, context.number(1, normalized)), context.number(length / 2, normalized)
+        )
+        return place if self.align_corners else context.sub(place, context.number(0.5, place))
+
+    def _padded(self, place: MLOperand, mode: str) -> MLOperand:
+        if self.padding == "border" and mode != "cubic":  # a cubic's taps are clamped one by one
+            return self.context.clamp(place, min_value=0, max_value=self.size - 1)
+        return self._reflected(place) if self.padding == "reflection" else place
+
+    def _reflected(self, place: MLOperand) -> MLOperand:
+        """A place beyond the axis, thrown back at its ends as often as needed."""
+        context = self.context
+        low, span = (0.0, self.size - 1) if self.align_corners else (-0.5, self.size)
+        if span == 0:
+            return context.mul(place, context.number(0, place))
+        period, half = context.number(2 * span, place), context.number(span, place)
+        beyond = context.abs(context.sub(place, context.number(low, place)))
+        once = context.sub(beyond, context.mul(period, context.floor(context.div(beyond, period))))
+        back = context.sub(half, context.abs(context.sub(once, half)))
+        return context.add(back, context.number(low, place))
+
+    def _tap(self, index: MLOperand, share: MLOperand | None) -> _Tap:
+        context = self.context
+        is_inside = None
+        if self.padding == "zeros":
+            above = context.greater_or_equal(index, context.number(0, index))
+            is_inside = context.logical_and(above, context.lesser(index, context.number(self.size, index)))
+        elif self.padding == "reflection":
+            index = self._reflected(index)
+        clamped = context.clamp(index, min_value=0, max_value=self.size - 1)
+        return _Tap(context.cast(clamped, "int32"), share, is_inside)
+
+    def _linear(self, ratio: MLOperand) -> list[MLOperand]:
+        return [self.context.sub(self.context.number(1, ratio), ratio), ratio]
+
+    def _cubic(self, ratio: MLOperand) -> list[MLOperand]:
+        """Of elements at -1, 0, 1 and 2, by polynomials of the distance."""
+        one, two = self.context.number(1, ratio), self.context.number(2, ratio)
+        outer = (CUBIC, -5 * CUBIC, 8 * CUBIC, -4 * CUBIC)
+        inner = (CUBIC + 2, -(CUBIC + 3), 0.0, 1.0)
+        rest = self.context.sub(one, ratio)
+        return [
+            self._polynomial(self.context.add(ratio, one), outer),
+            self._polynomial(ratio, inner),
+            self._polynomial(rest, inner),
+            self._polynomial(self.context.sub(two, ratio), outer),
+        ]
+
+    def _polynomial(self, x: MLOperand, coefficients: Sequence[float]) -> MLOperand:
+        context = self.context
+        value = context.number(coefficients[0], x)
+        for coefficient in coefficients[1:]:
+            value = context.add(context.mul(value, x), context.number(coefficient, x))
+        return value
+
+
+@rule("GridSample", 16, 20, 22)
+def grid_sample(
+    context: ConversionContext, x: MLOperand, grid: MLOperand, *, align_corners: int, mode: str, padding_mode: str
+) -> MLOperand:
+    """Interpolate at the places of a grid: each a point of as many numbers from -1 to 1 as there are spatial axes."""
+    spatial = x.rank - 2
+    if mode not in MODES:
+        refuse("attribute mode", mode, ", ".join(MODES))
+    if padding_mode not in PADDING:
+        refuse("attribute padding_mode", padding_mode, ", ".join(PADDING))
+    if not 1 <= spatial <= MOST_AXES:
+        refuse("the rank of the input", x.rank, f"from 3 to {MOST_AXES + 2}")
+    if grid.rank != x.rank or grid.shape[0] != x.shape[0] or grid.shape[-1] != spatial:
+        refuse("the shape of the grid", grid.shape, f"[batch, places …, {spatial}], as the input {list(x.shape)} has")
+    if MODES[mode] != "nearest" and x.data_type not in ("float32", "float16"):
+        refuse("the data type of the input", x.data_type, "float32 or float16 but in the mode nearest")
+    batch, channels, *sizes = x.shape
+    samples = math.prod(grid.shape[1:-1])
+    points = context.cast(context.reshape(grid, [batch, samples, spatial]), "float32")
+    taps = []
+    for axis, size in enumerate(sizes):  # the last number of a point is for the first axis
+        along = context.slice(points, [0, 0, spatial - 1 - axis], [batch, samples, 1])
+        sampled = _SampledAxis(context, size, bool(align_corners), padding_mode)
+        taps.append(sampled.taps(context.reshape(along, [batch, samples]), MODES[mode]))
+    rows = context.transpose(context.reshape(x, [batch, channels, math.prod(sizes)]), permutation=[0, 2, 1])
+    rows = context.reshape(rows, [batch * math.prod(sizes), channels])
+    gathered = [_gathered(context, rows, sizes, chosen) for chosen in product(*taps)]
+    y = context.transpose(reduce(context.add, gathered), permutation=[0, 2, 1])
+    return context.reshape(y, [batch, channels, *grid.shape[1:-1]])
+
+
+def _gathered(context: ConversionContext, rows: MLOperand, sizes: Sequence[int], taps: Sequence[_Tap]) -> MLOperand:
+    """The share of one element in each sample: [batch, samples, channels]."""
+    batch, samples = taps[0].index.shape
+    starts = np.arange(batch, dtype=np.int32).reshape(batch, 1) * np.int32(math.prod(sizes))
+    place = context.constant(starts)
+    for axis, tap in enumerate(taps):
+        step = math.prod(sizes[axis + 1 :])
+        place = context.add(place, tap.index if step == 1 else context.mul(tap.index, context.number(step, tap.index)))
+    values = context.gather(rows, place, axis=0)
+    shares = [tap.share for tap in taps if tap.share is not None]
+    if shares:
+        share = context.cast(reduce(context.mul, shares), rows.data_type)
+        values = context.mul(values, context.reshape(share, [batch, samples, 1]))
+    inside = [tap.is_inside for tap in taps if tap.is_inside is not None]
+    if inside:
+        is_inside = context.reshape(reduce(context.logical_and, inside), [batch, samples, 1])
+        values = context.where(is_inside, values, context.number(0, values))
+    return values
+
+
+@rule("AffineGrid", 20)
+def affine_grid(context: ConversionContext, theta: MLOperand, size: StaticValue, *, align_corners: int) -> MLOperand:
+    """The grid of places that an affine map gives to the elements of an image, or of a volume."""
+    given = integers("input size", size)
+    sizes = given[2:]
+    if len(sizes) not in (2, 3) or min(sizes) < 1 or theta.shape != (given[0], len(sizes), len(sizes) + 1):
+        refuse(
+            "input size and the shape of theta",
+            f"{list(given)} and {list(theta.shape)}",
+            "[N, C, H, W] and [N, 2, 3], or [N, C, D, H, W] and [N, 3, 4]",
+        )
+    context.reserve(16 * (len(sizes) + 1) * math.prod(sizes))
+    along = [_normalized(length, align_corners=bool(align_corners)) for length in sizes]
+    points = [axis.reshape(-1) for axis in reversed(np.meshgrid(*along, indexing="ij"))]
+    places = np.stack([*points, np.ones_like(points[0])], axis=-1).astype(theta.data_type)
+    grid = context.matmul(context.constant(places), context.transpose(theta, permutation=[0, 2, 1]))
+    return context.reshape(grid, [given[0], *sizes, len(sizes)])
+
+
+def _normalized(length: int, *, align_corners: bool) -> StaticValue:
+    """Where the elements of an axis lie, from -1 to 1."""
+    if align_corners:
+        return np.linspace(-1, 1, length)
+    return (2 * np.arange(length) + 1) / length - 1
