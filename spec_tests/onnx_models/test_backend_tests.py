@@ -36,8 +36,12 @@ async def test_every_test_comes_to_what_the_list_says(context, backend, pytestco
             depth.is_full(pytestconfig) or depth.has_turn(pytestconfig, position, SHARE_ON_GPU)
         ):
             continue
-        with trio.fail_after(LONGEST):
-            result = await outcome(context, case)
+        try:
+            with trio.fail_after(LONGEST):
+                result = await outcome(context, case)
+        except Exception as error:
+            error.add_note(f"in {name}")
+            raise
         if result.kind != kind:
             wrong.append(f'{name}: listed as "{kind}" {reason}, but is "{result.kind}" {result.wrong}')
     assert not wrong, "\n".join([f"{len(wrong)} tests are not as {LISTED.name} says:", *wrong])

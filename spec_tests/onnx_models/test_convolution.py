@@ -103,3 +103,45 @@ async def test_same_padding_counts_dilations(context, auto_pad, pads):
     (case,) = node("Conv", 11, IMAGE, w, auto_pad=auto_pad, dilations=[2, 3])
     (spelt_out,) = node("Conv", 11, IMAGE, w, pads=pads, dilations=[2, 3])
     assert_same(await run(context, case.model(), case.feeds), expected(spelt_out))
+
+
+@each(
+    *(
+        node(
+            "CausalConvWithState",
+            27,
+            SEQUENCE,
+            floats(4, 1, 3),
+            *more,
+            activation=activation,
+            outputs=2,
+            wanted=(0, 1),
+            oracle="reference",
+        )
+        for activation in ("none", "silu")
+        for more in ((), (floats(4), floats(2, 4, 2)))
+    ),
+    node("CausalConvWithState", 27, SEQUENCE, floats(4, 1, 1), outputs=2, oracle="reference"),
+)
+async def test_convolutions_with_a_state(context, case):
+    await check(context, case)
+
+
+@each(
+    node("Col2Im", 18, floats(2, 12, 12), np.array([5, 4]), np.array([2, 2]), known=(1, 2)),
+    node("Col2Im", 18, floats(1, 6, 3), np.array([7]), np.array([3]), known=(1, 2), strides=[2]),
+    node(
+        "Col2Im",
+        18,
+        floats(2, 12, 6),
+        np.array([6, 7]),
+        np.array([3, 2]),
+        known=(1, 2),
+        strides=[2, 3],
+        pads=[1, 0, 0, 1],
+        dilations=[1, 2],
+        oracle="reference",
+    ),
+)
+async def test_images_of_columns(context, case):
+    await check(context, case)

@@ -86,3 +86,15 @@ async def test_index_of_an_extreme(context, case):
 )
 async def test_cumulative_sum(context, case):
     await check(context, case)
+
+
+@each(
+    *(
+        node("CumProd", 26, x, np.array(axis), known=(1,), exclusive=exclusive, reverse=reverse, oracle="reference")
+        for x, axis in ((X, 2), (X, -2), (INTEGERS, 0))
+        for exclusive in (0, 1)
+        for reverse in (0, 1)
+    )
+)
+async def test_cumulative_products(context, case):
+    await check(context, case)

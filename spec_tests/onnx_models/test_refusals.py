@@ -27,7 +27,22 @@ def case(*arguments, **attributes):
 REFUSALS = [
     # what is missing altogether
     (case("NonZero", 13, X), "the operator is not supported, unless all its inputs are known while building"),
-    (case("Einsum", 12, X, X, equation="abc,abc->a"), "the operator is not supported, unless"),
+    (case("Einsum", 12, X, X, equation="a+b"), "attribute equation is a+b; it must be letters and at most one ... for"),
+    (case("Einsum", 12, X, X, equation="abc->a"), "attribute equation is abc->a; it must be of 2 terms, as many as"),
+    (
+        case("Einsum", 12, X, equation="ab->a"),
+        "attribute equation 'ab->a': ab is of rank 3; it must be as many letters",
+    ),
+    (
+        case("Einsum", 12, X, equation="abc->ad"),
+        "attribute equation 'abc->ad': the output is ad; it must be letters of",
+    ),
+    (case("Einsum", 12, X, X, equation="abc,cab->a"), "attribute equation 'abc,cab->a': c is 4 and 2; it must be the"),
+    (case("TopK", 11, X, given(5), known=[1], outputs=2), "k is 5; it must be from 1 to 4, the length of axis 2"),
+    (
+        case("TopK", 11, np.ones([900, 900], np.float32), given(99), known=[1], outputs=2),
+        "the number of comparisons is 320760000; it must be at most 67108864",
+    ),
     (case("Shrink", 9, X, lambd=-1.0), "attribute lambd is -1.0; it must be at least 0"),
     (
         case("GridSample", 20, IMAGE, IMAGE),
@@ -89,11 +104,44 @@ REFUSALS = [
     (case("GroupNormalization", 21, IMAGE, X, X, num_groups=1, stash_type=10), "attribute stash_type is 10; it must"),
     (
         case("GatherND", 12, X, given([[0]]), batch_dims=1),
-        "attribute batch_dims is 1; only its default, 0, is supported",
+        "the first dimensions of the indices is [1, 1, 1]; it must be those of the input [2, 3, 4]",
+    ),
+    (
+        case("ScatterND", 16, X, given([0]), X[:1], reduction="sum"),
+        "attribute reduction is sum; it must be none, add, mul, max, min",
     ),
     (
         case("ScatterND", 16, X, given([[0]]), X[:1], reduction="add"),
-        "attribute reduction is 'add'; only its default, 'n",
+        "the shape of the updates is [1, 3, 4]; it must be as indices [1, 1, 1] into [2, 3, 4] ask",
+    ),
+    (
+        case("ScatterElements", 16, X, given([[0]]), X[:1], reduction="add"),
+        "the shape of the updates is [1, 3, 4]; it must be that of the indices [1, 1, 1]",
+    ),
+    (
+        case("OneHot", 11, given(1), given(0), X[0, 0, :2], known=[1]),
+        "input depth and the shape of the values is 0 and",
+    ),
+    (
+        case("TensorScatter", 24, X, X[:1]),
+        "the shape of the update is [1, 3, 4]; it must be that of the cache [2, 3, 4]",
+    ),
+    (case("TensorScatter", 24, X, X, mode="ring"), "attribute mode is ring; it must be linear or circular"),
+    (case("CausalConvWithState", 27, X, X), "the shape of the weight is [2, 3, 4]; it must be [channels, 1, width]"),
+    (
+        case("CausalConvWithState", 27, X, X, activation="tanh"),
+        "attribute activation is tanh; it must be none, silu or",
+    ),
+    (case("EyeLike", 22, X), "the rank of the input is 3; it must be 2"),
+    (case("CenterCropPad", 18, X, given(1), known=[1]), "input shape is [1]; it must be 3 numbers, each at least 1"),
+    (
+        case("Col2Im", 18, X, given(3), given(3), known=[1, 2]),
+        "the number of blocks is 4; it must be [1] together",
+    ),
+    (case("Col2Im", 18, X, given(3), given(2), known=[1, 2]), "the shapes of the input, images and blocks is [2, 3, 4"),
+    (
+        case("Col2Im", 18, X, given(3), given(3), known=[1, 2], strides=[0]),
+        "attributes strides and dilations is [0, 1]; it must be 1 numbers each, at least 1",
     ),
     (case("ReduceL1", 18, X, noop_with_empty_axes=1), "attribute noop_with_empty_axes is 1; it must be 0 without axes"),
     (case("ReduceMean", 13, X, axes=[3]), "axes [3]: 3 is 3; it must be from -3 to 2"),
@@ -111,8 +159,30 @@ REFUSALS = [
         "attribute clip is 1.0; it is not supported",
     ),
     (
-        case("LSTM", 14, STEPS, *WEIGHTS, hidden_size=4, outputs=3, layout=1),
-        "attribute layout is 1; only its default, 0",
+        case("LSTM", 14, STEPS, *WEIGHTS, hidden_size=4, outputs=3, layout=2),
+        "attribute layout is 2; it must be 0 or 1",
+    ),
+    (
+        case(
+            "GRU",
+            14,
+            STEPS,
+            WEIGHTS[0][:, :12],
+            WEIGHTS[1][:, :12],
+            None,
+            np.array([1], np.int32),
+            known=[4],
+            hidden_size=4,
+        ),
+        "input sequence_lens is [1]; it must be 2 everywhere, the number of steps",
+    ),
+    (
+        case("RNN", 14, STEPS, WEIGHTS[0][:, :4], WEIGHTS[1][:, :4], hidden_size=4, activations=["Elu"]),
+        "attribute activations is ['Elu']; it must be of Relu, Sigmoid and Tanh, one for each direction",
+    ),
+    (
+        case("RNN", 14, STEPS, *WEIGHTS, hidden_size=4, outputs=2),
+        "the shape of input W is [1, 16, 3]; it must be [1, 4, 3]",
     ),
     (case("LSTM", 14, STEPS, *WEIGHTS, outputs=3), "attribute hidden_size is missing; it is needed"),
     (
@@ -184,12 +254,12 @@ REFUSALS = [
     (case("Conv", 11, IMAGE), "input W is missing; it is needed"),
     (case("Dropout", 13, X, None, np.array(True), known=[2]), "input training_mode is True; it must be False"),
     (
-        case("LSTM", 14, STEPS, *WEIGHTS, None, np.array([1], np.int32), hidden_size=4, known=[4]),
-        "input sequence_lens is [1]; it must be 2 everywhere, the number of steps",
+        case("LSTM", 14, STEPS, *WEIGHTS, None, np.array([3], np.int32), hidden_size=4, known=[4]),
+        "input sequence_lens is [3]; it must be 1 numbers from 0 to 2, the number of steps",
     ),
     (
-        case("LSTM", 14, STEPS, *WEIGHTS, *[None] * 4, np.ones([1, 12], np.float32), hidden_size=4, known=[7]),
-        "input P is not 0; it must be 0 or absent: ONNX's output gate sees the new cell state, WebNN's the old one",
+        case("LSTM", 14, STEPS, *WEIGHTS, *[None] * 4, np.ones([1, 9], np.float32), hidden_size=4, known=[7]),
+        "the shape of input P is [1, 9]; it must be [1, 12]",
     ),
     (
         case("Slice", 13, X, given(2), given(2), known=[1, 2]),
@@ -222,7 +292,7 @@ REFUSALS = [
         case("Split", 18, X, axis=2, num_outputs=3, outputs=3),
         "attribute num_outputs is 3; it must be such that 4 elements fill as many",
     ),
-    (case("Pad", 13, X, given(*[-1] * 6), known=[1], mode="edge"), "it must be at least 0 in the mode edge"),
+    (case("Pad", 13, X, given(*[-1] * 6), known=[1], mode="reflect"), "it must be at least 0 in the mode refl"),
     (case("Pad", 13, X, given(*[-9] * 6), known=[1]), "it must be such that something of [2, 3, 4] is left"),
     (case("Pad", 13, X, given(1, 1), known=[1]), "pads is [1, 1]; it must be two for each axis of [2, 3, 4]"),
     (
@@ -230,8 +300,8 @@ REFUSALS = [
         "input pads is [1]; it must be two for each of the axes",
     ),
     (
-        case("Pad", 19, X, given(*[1] * 6), known=[1], mode="wrap"),
-        "attribute mode is wrap; it must be constant, edge or ref",
+        case("Pad", 19, X, given(*[1] * 6), known=[1], mode="mirror"),
+        "attribute mode is mirror; it must be constant, edge, reflect or wrap",
     ),
     (case("Pow", 15, given(2), np.array(1e30, np.float32), known=[1]), "input Y is an exponent that is no integer"),
     (

@@ -1,8 +1,11 @@
 """Element types: ONNX's by number, WebNN's by name."""
 
+import math
+
 from onnx import TensorProto, helper
 
 from webnn_py.descriptors import DATA_TYPES, MLOperandDataType, operand_data_type
+from webnn_py.operators.casting import INTEGER_RANGES
 from webnn_py.operators.rules import refuse
 
 
@@ -35,3 +38,10 @@ def webnn_data_type(subject: str, element_type: int) -> MLOperandDataType:
     if name not in DATA_TYPES:
         refuse(subject, name, f"bool or one of {', '.join(DATA_TYPES)}")
     return operand_data_type(name)
+
+
+def extreme(data_type: MLOperandDataType, *, lowest: bool) -> float:
+    """The lowest or the highest value of a data type, which for floats is infinite."""
+    if data_type in INTEGER_RANGES:
+        return INTEGER_RANGES[data_type][0 if lowest else 1]
+    return -math.inf if lowest else math.inf

@@ -6,7 +6,7 @@ from typing import Final
 from webnn_py.onnx_models.table import TABLE, Rules
 from webnn_py.operators.registry import import_categories
 
-FURTHER: Final = ("losses", "sampling", "spectra")
+FURTHER: Final = ("contraction", "losses", "ranking", "sampling", "spectra")
 """Categories of ONNX operators that are like none of WebNN's."""
 
 import_categories("webnn_py.onnx_models.rules")

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 import attrs
 import numpy as np
 
-from webnn_py.onnx_models.conversion_context import ConversionContext
+from webnn_py.onnx_models.axes import integers
+from webnn_py.onnx_models.conversion_context import ConversionContext, StaticValue
 from webnn_py.onnx_models.table import rule
 from webnn_py.onnx_models.windows import (
     MAX_SPATIAL_AXES,
@@ -161,6 +162,84 @@ def _conv_transpose_volumes(
     added = context.matmul(context.constant(meets.reshape(new_size, -1).astype(x.data_type)), parts)
     volumes = context.reshape(added, [x.shape[0], channels, new_size, *y.shape[2:]])
     return volumes if b is None else context.add(volumes, context.reshape(b, [channels, 1, 1, 1]))
+
+
+@rule("CausalConvWithState", 27)
+def causal_conv(
+    context: ConversionContext,
+    input: MLOperand,
+    weight: MLOperand,
+    bias: MLOperand | None = None,
+    past_state: MLOperand | None = None,
+    *,
+    activation: str,
+) -> list[MLOperand | None]:
+    """A convolution of each channel with what came before, and what the next call has to know of it."""
+    if activation not in ("none", "silu", "swish"):
+        refuse("attribute activation", activation, "none, silu or swish")
+    if input.rank != 3 or weight.shape[:2] != (input.shape[1], 1) or weight.rank != 3:
+        refuse("the shape of the weight", weight.shape, f"[channels, 1, width], for the input {list(input.shape)}")
+    before = weight.shape[2] - 1
+    if past_state is None:
+        padded = context.pad(input, [0, 0, before], [0, 0, 0]) if before else input
+    else:
+        padded = context.concat([past_state, input], 2)
+    y = conv(context, padded, weight, bias, auto_pad="NOTSET", group=input.shape[1])
+    if activation != "none":
+        y = context.mul(y, context.sigmoid(y))
+    if not before or context.wanted[1:] != (True,):
+        return [y]
+    return [y, context.slice(padded, [0, 0, padded.shape[2] - before], [*input.shape[:2], before])]
+
+
+@rule("Col2Im", 18)
+def images_of_columns(
+    context: ConversionContext,
+    input: MLOperand,
+    image_shape: StaticValue,
+    block_shape: StaticValue,
+    *,
+    dilations: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> MLOperand:
+    """Add blocks up to images, where windows would have taken them: the transpose of a convolution with ones."""
+    image, block = integers("input image_shape", image_shape), integers("input block_shape", block_shape)
+    axes, size = len(image), math.prod(block)
+    if input.rank != 3 or not axes or len(block) != axes or min(*image, *block) < 1 or input.shape[1] % size:
+        refuse(
+            "the shapes of the input, images and blocks",
+            [*input.shape, *image, *block],
+            "[N, C · block, L] and as many",
+        )
+    begins, ends = given_padding("NOTSET", pads, axes)
+    strides, dilations = strides or (1,) * axes, dilations or (1,) * axes
+    if not len(strides) == len(dilations) == axes or min(*strides, *dilations) < 1:
+        refuse("attributes strides and dilations", [*strides, *dilations], f"{axes} numbers each, at least 1")
+    slid = SlidingWindows(image, block, tuple(strides), tuple(dilations), begins, ends)
+    if math.prod(slid.counts) != input.shape[2] or min(slid.counts) < 1:
+        refuse("the number of blocks", input.shape[2], f"{list(slid.counts)} together")
+    reached = [
+        (count - 1) * stride + reach
+        for count, stride, reach in zip(slid.counts, slid.strides, slid.reaches, strict=True)
+    ]
+    channels = input.shape[1] // size
+    context.reserve(4 * input.shape[1] * size)
+    ones = np.tile(np.eye(size, dtype=input.data_type), (channels, 1)).reshape(input.shape[1], 1, *block)
+    missing = [
+        begin + length + end - most for begin, length, end, most in zip(begins, image, ends, reached, strict=True)
+    ]
+    return conv_transpose(
+        context,
+        context.reshape(input, [*input.shape[:2], *slid.counts]),
+        context.constant(ones),
+        auto_pad="NOTSET",
+        dilations=dilations,
+        group=channels,
+        output_padding=missing,
+        pads=[*begins, *ends],
+        strides=strides,
+    )
 
 
 def _appended_to(output_shape: Sequence[int] | None, slid: SlidingWindows, appended: Sequence[int]) -> tuple[int, ...]:

@@ -338,9 +338,9 @@ def _padded(context: ConversionContext, data: MLOperand, pads: Sequence[int], mo
     """Negative padding removes elements: exactly that is done first."""
     if len(pads) != 2 * data.rank:
         refuse("pads", tuple(pads), f"two for each axis of {list(data.shape)}")
-    if mode not in ("constant", "edge", "reflect"):
-        refuse("attribute mode", mode, "constant, edge or reflect")
-    if min(pads, default=0) < 0 and mode != "constant":
+    if mode not in ("constant", "edge", "reflect", "wrap"):
+        refuse("attribute mode", mode, "constant, edge, reflect or wrap")
+    if min(pads, default=0) < 0 and mode in ("reflect", "wrap"):
         refuse("pads", tuple(pads), f"at least 0 in the mode {mode}")
     begins, ends = pads[: data.rank], pads[data.rank :]
     starts = [max(0, -begin) for begin in begins]
@@ -351,6 +351,8 @@ def _padded(context: ConversionContext, data: MLOperand, pads: Sequence[int], mo
         data = context.slice(data, starts, sizes)
     if max(pads, default=0) <= 0:
         return data
+    if mode == "wrap":
+        return _wrapped(context, data, begins, ends)
     return context.pad(
         data,
         [max(0, begin) for begin in begins],
@@ -358,3 +360,30 @@ def _padded(context: ConversionContext, data: MLOperand, pads: Sequence[int], mo
         mode="constant" if mode == "constant" else "edge" if mode == "edge" else "reflection",
         value=value,
     )
+
+
+def _wrapped(context: ConversionContext, data: MLOperand, begins: Sequence[int], ends: Sequence[int]) -> MLOperand:
+    """Repeat the elements before and after themselves."""
+    for axis, (size, begin, end) in enumerate(zip(data.shape, begins, ends, strict=True)):
+        if begin or end:
+            context.reserve(8 * (begin + size + end))
+            indices = np.arange(-begin, size + end) % size
+            data = context.gather(data, context.constant(indices.astype(np.int32)), axis=axis)
+    return data
+
+
+@rule("CenterCropPad", 18)
+def center_crop_pad(
+    context: ConversionContext, data: MLOperand, shape: StaticValue, *, axes: Sequence[int] | None = None
+) -> MLOperand:
+    """Cut from both ends, or add zeros there, to get the given sizes; of an odd number one more at the end."""
+    chosen = range(data.rank) if axes is None else counted_all(axes, data.rank)
+    sizes = integers("input shape", shape)
+    if len(sizes) != len(chosen) or min(sizes, default=1) < 1:
+        refuse("input shape", sizes, f"{len(chosen)} numbers, each at least 1")
+    pads = [0] * (2 * data.rank)
+    for axis, size in zip(chosen, sizes, strict=True):
+        more = size - data.shape[axis]
+        before = abs(more) // 2
+        pads[axis], pads[data.rank + axis] = (before, more - before) if more > 0 else (-before, more + before)
+    return _padded(context, data, pads, "constant", 0)

@@ -86,6 +86,28 @@ def _arg_reduced(
     return context.sub(context.number(data.shape[axis] - 1, index), index) if last else index
 
 
+@rule("CumProd", 26)
+def cumulative_product(
+    context: ConversionContext, x: MLOperand, axis: StaticValue, *, exclusive: int, reverse: int
+) -> MLOperand:
+    """Products of the elements up to each: of twice as many at each step."""
+    along = counted(integer("input axis", axis), x.rank)
+    size = x.shape[along]
+
+    def shifted(value: MLOperand, by: int) -> MLOperand:
+        """The elements before, or with ``reverse`` after; ones where there are none."""
+        ones, none = [by if other == along else 0 for other in range(x.rank)], [0] * x.rank
+        padded = context.pad(value, none if reverse else ones, ones if reverse else none, value=1)
+        return context.slice(padded, ones if reverse else none, x.shape)
+
+    product = shifted(x, 1) if exclusive else x
+    reached = 1
+    while reached < size:
+        product = context.mul(product, shifted(product, reached))
+        reached *= 2
+    return product
+
+
 @rule("CumSum", 11, 14)
 def cumulative_sum(
     context: ConversionContext, x: MLOperand, axis: StaticValue, *, exclusive: int, reverse: int

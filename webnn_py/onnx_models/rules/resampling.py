@@ -27,7 +27,7 @@ BYTES_AN_ELEMENT = 128
 
 
 @attrs.frozen
-class Kernel:
+class Interpolation:
     """How much of an element is in another one, by their distance.
 
     Attributes:
@@ -72,7 +72,7 @@ class Manner:
     mode: str
     transformation: str
     rounding: str
-    kernel: Kernel
+    kernel: Interpolation
     outside: float = 0.0
 
 
@@ -136,12 +136,12 @@ class ResizedAxis:
             refuse("attribute nearest_mode", rounding, ", ".join(rounded))
         return np.clip(rounded[rounding], 0, self.size - 1).astype(np.int64)
 
-    def weights_length(self, kernel: Kernel) -> int:
+    def weights_length(self, kernel: Interpolation) -> int:
         """What the weights take while they are computed, in bytes."""
         taps = 2 * kernel.reach * (1 + max(1, self.step if kernel.antialias else 1))
         return math.ceil(self.new_size * (self.size + 8 * taps) * np.dtype(np.float64).itemsize)
 
-    def weights(self, coordinates: Coordinates, kernel: Kernel) -> NDArray[np.float64]:
+    def weights(self, coordinates: Coordinates, kernel: Interpolation) -> NDArray[np.float64]:
         """How much of each old element is in each new one: [new_size, size]. Beyond the ends, these repeat."""
         scale = min(1.0, 1 / self.step) if kernel.antialias else 1.0
         reach = math.ceil(kernel.reach / scale)
@@ -165,7 +165,7 @@ def upsample(context: ConversionContext, x: MLOperand, *, mode: str, scales: Seq
         refuse("scales", tuple(scales), "at least 1 in this version of the operator")
     if mode not in ("nearest", "linear"):
         refuse("attribute mode", mode, "nearest or linear")
-    kernel = Kernel(mode, 0.0, antialias=False, exclude_outside=False)
+    kernel = Interpolation(mode, 0.0, antialias=False, exclude_outside=False)
     manner = Manner(mode=mode, transformation="asymmetric", rounding="floor", kernel=kernel)
     return _resized(context, x, _by_scales(x, range(x.rank), scales), manner)
 
@@ -211,7 +211,7 @@ def resize(
         mode=mode,
         transformation=coordinate_transformation_mode,
         rounding=nearest_mode,
-        kernel=Kernel(mode, cubic_coeff_a, bool(antialias), bool(exclude_outside)),
+        kernel=Interpolation(mode, cubic_coeff_a, bool(antialias), bool(exclude_outside)),
         outside=extrapolation_value,
     )
     return _resized(context, x, stretches, manner)
