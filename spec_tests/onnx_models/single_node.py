@@ -1,5 +1,6 @@
 """Models of a single node, run through the importer on the numpy device and through an independent runtime."""
 
+import re
 from collections.abc import Iterable
 
 import attrs
@@ -11,7 +12,7 @@ from onnx import defs, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from webnn_py import MLGraphBuilder
-from webnn_py.onnx_models import OnnxModel
+from webnn_py.onnx_models import OnnxModel, UnsupportedModelError
 
 OLDEST_OPSET = 7  # that onnxruntime runs; versions of operators before it are those of this opset
 OPTIONS = onnxruntime.SessionOptions()
@@ -146,6 +147,16 @@ async def check(context, case):
     """Run a case both ways and compare."""
     actual = await run(context, case.model(), case.feeds)
     assert_same(actual, expected(case), relative=case.relative, absolute=case.absolute)
+
+
+def assert_refused(context, case, text):
+    """A case is refused for one reason, with a text that names its node, operator and opset."""
+    with pytest.raises(UnsupportedModelError, match=re.escape(text)) as caught:
+        OnnxModel.load(case.model()).convert(MLGraphBuilder(context))
+    (problem,) = caught.value.problems
+    assert problem.operator == case.operator
+    assert problem.subject == f"node 'the node' ({case.operator}, opset {case.opset})"
+    assert str(caught.value) == f"the model cannot be converted:\n  {problem}"
 
 
 def node(operator, versions, *inputs, known=(), outputs=1, wanted=(0,), oracle="onnxruntime", **attributes):
