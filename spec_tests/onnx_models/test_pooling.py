@@ -126,3 +126,43 @@ async def test_padding_that_counts(context, case):
 )
 async def test_all_spatial_axes(context, case):
     await check(context, case)
+
+
+@each(
+    *(
+        node("MaxPool", versions, data, outputs=2, wanted=(0, 1), **attributes)
+        for data, versions, attributes in (
+            (IMAGE, [8, 10, 11, 12, 22], {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 0, 1, 1]}),
+            (IMAGE, [8, 12], {"kernel_shape": [2, 2], "storage_order": 1}),
+            (IMAGE, [12, 22], {"kernel_shape": [2, 3], "strides": [2, 2], "dilations": [2, 1], "ceil_mode": 1}),
+            (SEQUENCE, [12], {"kernel_shape": [3], "strides": [2], "auto_pad": "SAME_UPPER"}),
+            (VOLUME, [12], {"kernel_shape": [2, 3, 2], "pads": [1, 0, 1, 0, 1, 1]}),
+            ((IMAGE * 9).astype(np.int8), [12], {"kernel_shape": [3, 2], "pads": [1, 1, 0, 0]}),
+        )
+    ),
+)
+async def test_places_of_the_greatest(context, case):
+    await check(context, case)
+
+
+PLACES = np.array([[[[5, 7], [13, 15]]]])
+OF_PLACES = np.array([[[[1, 2], [3, 4]]]], np.float32)
+
+
+@each(
+    node("MaxUnpool", [9, 11], OF_PLACES, PLACES, kernel_shape=[2, 2], strides=[2, 2]),
+    node("MaxUnpool", 22, OF_PLACES, PLACES, kernel_shape=[2, 2], strides=[2, 2], oracle="reference"),
+    node(
+        "MaxUnpool",
+        11,
+        OF_PLACES,
+        PLACES,
+        np.array([1, 1, 5, 6]),
+        known=(2,),
+        kernel_shape=[2, 2],
+        strides=[2, 2],
+        oracle="reference",
+    ),
+)
+async def test_elements_put_back(context, case):
+    await check(context, case)

@@ -1,4 +1,3 @@
-
 import numpy as np
 import onnx
 import pytest
@@ -255,7 +254,7 @@ REFUSALS = [
     ),
     # outputs
     (
-        case("MaxPool", 12, IMAGE, kernel_shape=[2, 2], outputs=2, wanted=(0, 1)),
+        case("BatchNormalization", 9, IMAGE, *[np.ones(2, np.float32)] * 4, outputs=2, wanted=(0, 1)),
         "its output 'y1' is used; this output of the",
     ),
     (

@@ -94,6 +94,20 @@ REFUSALS = [
         case("CausalConvWithState", 27, X, X, activation="tanh"),
         "attribute activation is tanh; it must be none, silu or",
     ),
+    (
+        case("MaxUnpool", 11, X, given(1), kernel_shape=[2]),
+        "the shape of input I is [1]; it must be [2, 3, 4], that of",
+    ),
+    (
+        case("MaxUnpool", 11, X, X.astype(np.int64), given(2, 3, 4), known=[2], kernel_shape=[2]),
+        "the shape of the output is [2, 3, 4]; it must be at least [2, 3, 5], and positive",
+    ),
+    (
+        case("DeformConv", 22, IMAGE, IMAGE, IMAGE),
+        "the shape of input offset is [1, 2, 4, 4]; it must be [1, 32, 1, 1]",
+    ),
+    (case("DeformConv", 22, IMAGE, IMAGE, IMAGE, offset_group=3), "the groups and windows is [1, 3, 1, 1]; it must be"),
+    (case("DeformConv", 22, X, X, X), "the rank of the input is 3; it must be 4"),
     (case("EyeLike", 22, X), "the rank of the input is 3; it must be 2"),
     (case("CenterCropPad", 18, X, given(1), known=[1]), "input shape is [1]; it must be 3 numbers, each at least 1"),
     (

@@ -48,3 +48,29 @@ async def test_samples_at_the_places_of_a_grid(context, case):
 )
 async def test_grids_of_affine_maps(context, case):
     await check(context, case)
+
+
+SMALL = floats(2, 4, 4, 5)
+
+
+@each(
+    node("DeformConv", [19, 22], SMALL, floats(3, 4, 2, 2), floats(2, 8, 3, 4), oracle="reference", absolute=1e-5),
+    node(
+        "DeformConv",
+        [19, 22],
+        SMALL,
+        floats(6, 2, 2, 3),
+        floats(2, 24, 3, 2, low=-2.0, high=2.0),
+        floats(6),
+        floats(2, 12, 3, 2),
+        group=2,
+        offset_group=2,
+        pads=[1, 0, 1, 1],
+        strides=[2, 2],
+        dilations=[1, 1],
+        oracle="reference",
+        absolute=1e-5,
+    ),
+)
+async def test_windows_with_offsets(context, case):
+    await check(context, case)

@@ -3,7 +3,11 @@
 import math
 from collections.abc import Sequence
 
-from webnn_py.onnx_models.conversion_context import ConversionContext
+import numpy as np
+
+from webnn_py.onnx_models.axes import integers
+from webnn_py.onnx_models.conversion_context import ConversionContext, StaticValue
+from webnn_py.onnx_models.element_types import extreme
 from webnn_py.onnx_models.table import rule
 from webnn_py.onnx_models.windows import MAX_SPATIAL_AXES, SlidingWindows, as_images, like, windows
 from webnn_py.operators.operand import MLOperand
@@ -22,10 +26,88 @@ def max_pool(
     pads: Sequence[int] | None = None,
     storage_order: int = 0,
     strides: Sequence[int] | None = None,
-) -> MLOperand:
-    """The greatest of each window's elements; ``storage_order`` speaks of the second output only."""
+) -> list[MLOperand]:
+    """The greatest of each window's elements, and their places in the flat input.
+
+    With ``storage_order`` 1 the places within an image are counted along its first axis first.
+    """
     slid = windows(x, kernel_shape, auto_pad=auto_pad, pads=pads, strides=strides, dilations=dilations)
-    return _pooled(context, "max", x, slid.rounded_up() if ceil_mode else slid)
+    slid = slid.rounded_up() if ceil_mode else slid
+    y = _pooled(context, "max", x, slid)
+    if context.wanted[1:] != (True,):
+        return [y]
+    return [y, context.reshape(_places_of_greatest(context, x, slid, by_columns=bool(storage_order)), y.shape)]
+
+
+def _places_of_greatest(
+    context: ConversionContext, x: MLOperand, slid: SlidingWindows, *, by_columns: bool
+) -> MLOperand:
+    """The places [batch · channels, windows], looked for among the elements of each window beside each other."""
+    images, size, counts = math.prod(x.shape[:2]), math.prod(slid.sizes), slid.counts
+    if min(counts) < 1:
+        refuse("the windows", slid.reaches, f"within the padded input {list(x.shape)}")
+    count, elements = math.prod(counts), math.prod(slid.kernel)
+    context.reserve(48 * count * elements + 8 * images)
+    rank = len(counts)
+    places, own = np.zeros([1] * 2 * rank, np.int64), np.zeros([1] * 2 * rank, np.int64)
+    is_there = np.ones([1] * 2 * rank, np.bool_)
+    for axis in range(rank):
+        starts = np.arange(counts[axis])[:, np.newaxis] * slid.strides[axis] - slid.begins[axis]
+        along = starts + np.arange(slid.kernel[axis]) * slid.dilations[axis]
+        spread = [1] * 2 * rank
+        spread[axis], spread[rank + axis] = along.shape
+        along = along.reshape(spread)
+        is_there = is_there & (along >= 0) & (along < slid.sizes[axis])
+        along = np.clip(along, 0, slid.sizes[axis] - 1)
+        places = places + along * math.prod(slid.sizes[axis + 1 :])
+        own = own + along * math.prod(slid.sizes[:axis] if by_columns else slid.sizes[axis + 1 :])
+    taken = context.gather(
+        context.reshape(x, [images, size]), context.constant(places.reshape(count, elements).astype(np.int32)), axis=1
+    )
+    if not is_there.all():
+        lowest = context.number(extreme(x.data_type, lowest=True), x)
+        taken = context.where(context.constant(is_there.reshape(count, elements)), taken, lowest)
+    which = context.arg_max(taken, 2, output_data_type="int64")
+    firsts = context.constant(np.arange(count, dtype=np.int64) * elements)
+    within = context.gather(context.constant(own.reshape(-1)), context.add(which, firsts), axis=0)
+    return context.add(within, context.constant(np.arange(images, dtype=np.int64).reshape(images, 1) * size))
+
+
+@rule("MaxUnpool", 9, 11, 22)
+def max_unpool(
+    context: ConversionContext,
+    x: MLOperand,
+    i: MLOperand,
+    output_shape: StaticValue | None = None,
+    *,
+    kernel_shape: Sequence[int],
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> MLOperand:
+    """Put elements back where the second output of MaxPool says, among zeros."""
+    slid = windows(x, kernel_shape, auto_pad="NOTSET", pads=pads, strides=strides, dilations=None)
+    if i.shape != x.shape:
+        refuse("the shape of input I", i.shape, f"{list(x.shape)}, that of input X")
+    sizes = [
+        (size - 1) * stride + window - begin - end
+        for size, stride, window, begin, end in zip(
+            slid.sizes, slid.strides, slid.kernel, slid.begins, slid.ends, strict=True
+        )
+    ]
+    shape = [*x.shape[:2], *sizes]
+    wanted = tuple(shape) if output_shape is None else integers("input output_shape", output_shape)
+    if (
+        min(sizes) < 1
+        or len(wanted) != len(shape)
+        or any(size > most for size, most in zip(shape, wanted, strict=True))
+    ):
+        refuse("the shape of the output", wanted, f"at least {shape}, and positive")
+    count = math.prod(x.shape)
+    zeros = context.expand(context.number(0, x), [math.prod(shape)])
+    y = context.scatter_elements(zeros, context.reshape(i, [count]), context.reshape(x, [count]))
+    y = context.reshape(y, shape)
+    missing = [most - size for size, most in zip(shape, wanted, strict=True)]
+    return context.pad(y, [0] * x.rank, missing) if any(missing) else y
 
 
 @rule("AveragePool", 7, 10, 11, 19, 22)

@@ -1,4 +1,4 @@
-"""Samples of a tensor at places that are computed: grids."""
+"""Samples of a tensor at places that are computed: those of grids, and of windows with offsets."""
 
 import math
 from collections.abc import Sequence
@@ -12,6 +12,7 @@ import numpy as np
 from webnn_py.onnx_models.axes import integers
 from webnn_py.onnx_models.conversion_context import ConversionContext, StaticValue
 from webnn_py.onnx_models.table import rule
+from webnn_py.onnx_models.windows import SlidingWindows, windows
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
@@ -51,10 +52,12 @@ class _SampledAxis:
 
     def taps(self, normalized: MLOperand, mode: str) -> list[_Tap]:
         """What samples at float32 places from -1 to 1 are made of."""
-        context = self.context
         place = self._place(normalized)
-        if mode == "nearest":
-            place = context.round_even(place)
+        return self.taps_at(self.context.round_even(place) if mode == "nearest" else place, mode)
+
+    def taps_at(self, place: MLOperand, mode: str) -> list[_Tap]:
+        """What samples at places counted in elements are made of."""
+        context = self.context
         place = self._padded(place, mode)
         if mode == "nearest":
             return [self._tap(place, None)]
@@ -151,11 +154,16 @@ def grid_sample(
         along = context.slice(points, [0, 0, spatial - 1 - axis], [batch, samples, 1])
         sampled = _SampledAxis(context, size, bool(align_corners), padding_mode)
         taps.append(sampled.taps(context.reshape(along, [batch, samples]), MODES[mode]))
+    y = context.transpose(_sampled(context, x, taps), permutation=[0, 2, 1])
+    return context.reshape(y, [batch, channels, *grid.shape[1:-1]])
+
+
+def _sampled(context: ConversionContext, x: MLOperand, taps: Sequence[Sequence[_Tap]]) -> MLOperand:
+    """Samples made of the taps along each spatial axis: [batch, samples, channels]."""
+    batch, channels, *sizes = x.shape
     rows = context.transpose(context.reshape(x, [batch, channels, math.prod(sizes)]), permutation=[0, 2, 1])
     rows = context.reshape(rows, [batch * math.prod(sizes), channels])
-    gathered = [_gathered(context, rows, sizes, chosen) for chosen in product(*taps)]
-    y = context.transpose(reduce(context.add, gathered), permutation=[0, 2, 1])
-    return context.reshape(y, [batch, channels, *grid.shape[1:-1]])
+    return reduce(context.add, [_gathered(context, rows, sizes, chosen) for chosen in product(*taps)])
 
 
 def _gathered(context: ConversionContext, rows: MLOperand, sizes: Sequence[int], taps: Sequence[_Tap]) -> MLOperand:
@@ -202,3 +210,70 @@ def _normalized(length: int, *, align_corners: bool) -> StaticValue:
     if align_corners:
         return np.linspace(-1, 1, length)
     return (2 * np.arange(length) + 1) / length - 1
+
+
+@rule("DeformConv", 19, 22)
+def deformable_conv(
+    context: ConversionContext,
+    x: MLOperand,
+    w: MLOperand,
+    offset: MLOperand,
+    b: MLOperand | None = None,
+    mask: MLOperand | None = None,
+    *,
+    dilations: Sequence[int] | None = None,
+    group: int,
+    kernel_shape: Sequence[int] | None = None,
+    offset_group: int,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> MLOperand:
+    """A convolution over images whose windows' elements are each moved by an offset, and weighted by a mask."""
+    if x.rank != 4:
+        refuse("the rank of the input", x.rank, "4")
+    slid = windows(x, w.shape[2:], auto_pad="NOTSET", pads=pads, strides=strides, dilations=dilations)
+    if kernel_shape is not None and tuple(kernel_shape) != slid.kernel:
+        refuse("attribute kernel_shape", tuple(kernel_shape), f"that of input W, {list(slid.kernel)}")
+    (batch, channels, *sizes), outputs, counts = x.shape, w.shape[0], slid.counts
+    if (
+        min(group, offset_group, *counts) < 1
+        or channels % offset_group
+        or channels != w.shape[1] * group
+        or outputs % group
+    ):
+        refuse("the groups and windows", (group, offset_group, *counts), f"such that they fit {list(x.shape)}")
+    taps, places = math.prod(slid.kernel), math.prod(counts)
+    for name, given, parts in (("offset", offset, 2 * taps), ("mask", mask, taps)):
+        if given is not None and given.shape != (batch, offset_group * parts, *counts):
+            refuse(f"the shape of input {name}", given.shape, f"{[batch, offset_group * parts, *counts]}")
+    count = batch * offset_group
+    moved = context.reshape(context.cast(offset, "float32"), [count, taps, 2, places])
+    context.reserve(16 * taps * places)
+    along = []
+    for axis in range(2):
+        own = context.reshape(context.slice(moved, [0, 0, axis, 0], [count, taps, 1, places]), [count, taps * places])
+        sampled = _SampledAxis(context, sizes[axis], align_corners=True, padding="zeros")
+        place = context.add(own, context.constant(_window_places(slid, axis).reshape(1, taps * places)))
+        along.append(sampled.taps_at(place, "linear"))
+    images = context.reshape(x, [count, channels // offset_group, *sizes])
+    taken = _sampled(context, images, along)
+    if mask is not None:
+        taken = context.mul(taken, context.reshape(mask, [count, taps * places, 1]))
+    columns = context.transpose(
+        context.reshape(taken, [count, taps, places, channels // offset_group]), permutation=[0, 3, 1, 2]
+    )
+    columns = context.reshape(columns, [batch, group, w.shape[1] * taps, places])
+    y = context.matmul(context.reshape(w, [group, outputs // group, w.shape[1] * taps]), columns)
+    y = context.reshape(y, [batch, outputs, *counts])
+    return y if b is None else context.add(y, context.reshape(b, [outputs, 1, 1]))
+
+
+def _window_places(slid: SlidingWindows, axis: int) -> StaticValue:
+    """Where the windows' elements lie along an axis: [kernel height, kernel width, windows down, windows across]."""
+    inner = np.arange(slid.kernel[axis]) * slid.dilations[axis]
+    starts = np.arange(slid.counts[axis]) * slid.strides[axis] - slid.begins[axis]
+    places = inner[:, np.newaxis] + starts
+    spread = places.reshape(
+        [*places.shape[:1], 1, *places.shape[1:], 1] if axis == 0 else [1, len(inner), 1, len(starts)]
+    )
+    return np.broadcast_to(spread, (*slid.kernel, *slid.counts)).astype(np.float32)
