@@ -108,6 +108,22 @@ REFUSALS = [
     ),
     (case("DeformConv", 22, IMAGE, IMAGE, IMAGE, offset_group=3), "the groups and windows is [1, 3, 1, 1]; it must be"),
     (case("DeformConv", 22, X, X, X), "the rank of the input is 3; it must be 4"),
+    (
+        case("RoiAlign", 16, IMAGE, IMAGE[0, 0], given(0)),
+        "the shapes of the inputs is [1, 2, 4, 4], [4, 4] and [1]; it",
+    ),
+    (
+        case("RoiAlign", 16, IMAGE, IMAGE[0, 0, :1], given(0)),
+        "the sampling ratio and the sizes is [0, 1, 1]; it must be at least 1; a ratio of 0 would depend on",
+    ),
+    (
+        case("RoiAlign", 16, IMAGE, IMAGE[0, 0, :1], given(0), mode="min"),
+        "attribute mode is min; it must be avg or max",
+    ),
+    (
+        case("RoiAlign", 16, IMAGE, IMAGE[0, 0, :1], given(0), coordinate_transformation_mode="x"),
+        "attribute coordinate_transformation_mode is x; it must be half_pixel or output_half_pixel",
+    ),
     (case("EyeLike", 22, X), "the rank of the input is 3; it must be 2"),
     (case("CenterCropPad", 18, X, given(1), known=[1]), "input shape is [1]; it must be 3 numbers, each at least 1"),
     (

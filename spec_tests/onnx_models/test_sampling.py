@@ -74,3 +74,37 @@ SMALL = floats(2, 4, 4, 5)
 )
 async def test_windows_with_offsets(context, case):
     await check(context, case)
+
+
+REGIONS = np.array([[0, 0, 4, 3], [1, 0.5, 9, 9], [-2, -3, 1, 2], [2, 2, 2.2, 2.1]], np.float32)
+IMAGES = np.array([0, 1, 0, 1])
+
+
+@each(
+    *(
+        node(
+            "RoiAlign",
+            version,
+            IMAGE,
+            REGIONS,
+            IMAGES,
+            mode=mode,
+            output_height=2,
+            output_width=3,
+            sampling_ratio=2,
+            spatial_scale=0.75,
+            absolute=1e-5,
+            oracle=16 if version == 22 else "onnxruntime",
+            **attributes,
+        )
+        for mode in ("avg", "max")
+        for version, attributes in (
+            (10, {}),
+            (16, {}),
+            (16, {"coordinate_transformation_mode": "output_half_pixel"}),
+            (22, {}),
+        )
+    )
+)
+async def test_regions_aligned(context, case):
+    await check(context, case)

@@ -154,23 +154,33 @@ def grid_sample(
         along = context.slice(points, [0, 0, spatial - 1 - axis], [batch, samples, 1])
         sampled = _SampledAxis(context, size, bool(align_corners), padding_mode)
         taps.append(sampled.taps(context.reshape(along, [batch, samples]), MODES[mode]))
-    y = context.transpose(_sampled(context, x, taps), permutation=[0, 2, 1])
+    y = context.transpose(reduce(context.add, _parts(context, x, taps)), permutation=[0, 2, 1])
     return context.reshape(y, [batch, channels, *grid.shape[1:-1]])
 
 
-def _sampled(context: ConversionContext, x: MLOperand, taps: Sequence[Sequence[_Tap]]) -> MLOperand:
-    """Samples made of the taps along each spatial axis: [batch, samples, channels]."""
+def _parts(
+    context: ConversionContext, x: MLOperand, taps: Sequence[Sequence[_Tap]], images: MLOperand | None = None
+) -> list[MLOperand]:
+    """What samples are made of, the taps along each spatial axis: each part is [batch, samples, channels].
+
+    ``images`` says of which image of the input each of the batch's samples are, by default of its own.
+    """
     batch, channels, *sizes = x.shape
     rows = context.transpose(context.reshape(x, [batch, channels, math.prod(sizes)]), permutation=[0, 2, 1])
     rows = context.reshape(rows, [batch * math.prod(sizes), channels])
-    return reduce(context.add, [_gathered(context, rows, sizes, chosen) for chosen in product(*taps)])
+    if images is None:
+        images = context.constant(np.arange(batch, dtype=np.int32))
+    starts = context.mul(images, context.number(math.prod(sizes), images))
+    starts = context.reshape(starts, [starts.shape[0], 1])
+    return [_gathered(context, rows, starts, sizes, chosen) for chosen in product(*taps)]
 
 
-def _gathered(context: ConversionContext, rows: MLOperand, sizes: Sequence[int], taps: Sequence[_Tap]) -> MLOperand:
+def _gathered(
+    context: ConversionContext, rows: MLOperand, starts: MLOperand, sizes: Sequence[int], taps: Sequence[_Tap]
+) -> MLOperand:
     """The share of one element in each sample: [batch, samples, channels]."""
     batch, samples = taps[0].index.shape
-    starts = np.arange(batch, dtype=np.int32).reshape(batch, 1) * np.int32(math.prod(sizes))
-    place = context.constant(starts)
+    place = starts
     for axis, tap in enumerate(taps):
         step = math.prod(sizes[axis + 1 :])
         place = context.add(place, tap.index if step == 1 else context.mul(tap.index, context.number(step, tap.index)))
@@ -256,7 +266,7 @@ def deformable_conv(
         place = context.add(own, context.constant(_window_places(slid, axis).reshape(1, taps * places)))
         along.append(sampled.taps_at(place, "linear"))
     images = context.reshape(x, [count, channels // offset_group, *sizes])
-    taken = _sampled(context, images, along)
+    taken = reduce(context.add, _parts(context, images, along))
     if mask is not None:
         taken = context.mul(taken, context.reshape(mask, [count, taps * places, 1]))
     columns = context.transpose(
@@ -277,3 +287,104 @@ def _window_places(slid: SlidingWindows, axis: int) -> StaticValue:
         [*places.shape[:1], 1, *places.shape[1:], 1] if axis == 0 else [1, len(inner), 1, len(starts)]
     )
     return np.broadcast_to(spread, (*slid.kernel, *slid.counts)).astype(np.float32)
+
+
+@rule("RoiAlign", 10)
+def align_regions_at_corners(
+    context: ConversionContext,
+    x: MLOperand,
+    rois: MLOperand,
+    batch_indices: MLOperand,
+    *,
+    mode: str,
+    output_height: int,
+    output_width: int,
+    sampling_ratio: int,
+    spatial_scale: float,
+) -> MLOperand:
+    """Likewise; the middle of the first element is at 0."""
+    return align_regions(
+        context,
+        x,
+        rois,
+        batch_indices,
+        coordinate_transformation_mode="output_half_pixel",
+        mode=mode,
+        output_height=output_height,
+        output_width=output_width,
+        sampling_ratio=sampling_ratio,
+        spatial_scale=spatial_scale,
+    )
+
+
+@rule("RoiAlign", 16, 22)
+def align_regions(
+    context: ConversionContext,
+    x: MLOperand,
+    rois: MLOperand,
+    batch_indices: MLOperand,
+    *,
+    coordinate_transformation_mode: str,
+    mode: str,
+    output_height: int,
+    output_width: int,
+    sampling_ratio: int,
+    spatial_scale: float,
+) -> MLOperand:
+    """Images of one size, of regions [left, top, right, bottom]: each element is made of samples in its bin."""
+    count = rois.shape[0] if rois.rank else 0
+    if x.rank != 4 or rois.shape != (count, 4) or batch_indices.shape != (count,):
+        refuse(
+            "the shapes of the inputs",
+            f"{list(x.shape)}, {list(rois.shape)} and {list(batch_indices.shape)}",
+            "[N, C, H, W], [regions, 4] and [regions]",
+        )
+    if mode not in ("avg", "max"):
+        refuse("attribute mode", mode, "avg or max")
+    if coordinate_transformation_mode not in ("half_pixel", "output_half_pixel"):
+        refuse(
+            "attribute coordinate_transformation_mode",
+            coordinate_transformation_mode,
+            "half_pixel or output_half_pixel",
+        )
+    if min(sampling_ratio, output_height, output_width) < 1:
+        given = [sampling_ratio, output_height, output_width]
+        refuse("the sampling ratio and the sizes", given, "at least 1; a ratio of 0 would depend on the regions")
+    samples = [output_height * sampling_ratio, output_width * sampling_ratio]
+    context.reserve(8 * sum(samples))
+    regions = context.cast(rois, "float32")
+    regions = context.mul(regions, context.number(spatial_scale, regions))
+    taps = []
+    for axis, size in enumerate(x.shape[2:]):
+        place = _places_in_regions(
+            context, regions, axis, samples, shifted=coordinate_transformation_mode == "half_pixel"
+        )
+        is_before = context.lesser(place, context.number(-1, place))
+        is_behind = context.greater(place, context.number(size, place))
+        is_inside = context.logical_not(context.logical_or(is_before, is_behind))
+        sampled = _SampledAxis(context, size, align_corners=True, padding="border")
+        clamped = context.clamp(place, min_value=0, max_value=size - 1)
+        taps.append([attrs.evolve(tap, is_inside=is_inside) for tap in sampled.taps_at(clamped, "linear")])
+    parts = _parts(context, x, taps, context.cast(batch_indices, "int32"))
+    whole = reduce(context.add if mode == "avg" else context.max, parts)
+    apart = context.reshape(whole, [count, output_height, sampling_ratio, output_width, sampling_ratio, x.shape[1]])
+    reduced = context.reduce_mean if mode == "avg" else context.reduce_max
+    return context.transpose(reduced(apart, axes=[2, 4]), permutation=[0, 3, 1, 2])
+
+
+def _places_in_regions(
+    context: ConversionContext, regions: MLOperand, axis: int, samples: Sequence[int], *, shifted: bool
+) -> MLOperand:
+    """Where the samples [down, across] of each region lie along an axis: [regions, samples]."""
+    count = regions.shape[0]
+    first, last = (context.slice(regions, [0, column], [count, 1]) for column in (1 - axis, 3 - axis))
+    if shifted:
+        first, last = (context.sub(end, context.number(0.5, end)) for end in (first, last))
+    length = context.sub(last, first)
+    if not shifted:
+        length = context.max(length, context.number(1, length))
+    middles = ((np.arange(samples[axis]) + 0.5) / samples[axis]).astype(np.float32)
+    places = context.add(first, context.mul(length, context.constant(middles)))
+    spread = [count, *(size if index == axis else 1 for index, size in enumerate(samples))]
+    everywhere = context.expand(context.reshape(places, spread), [count, *samples])
+    return context.reshape(everywhere, [count, math.prod(samples)])
