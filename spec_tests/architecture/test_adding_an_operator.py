@@ -56,7 +56,10 @@ def atan(_node: Node, x: str) -> str:
         '    "sin": np.sin,\n',
         '    "sin": np.sin,\n    "atan": np.arctan,\n',
     ),
-    "webnn_py/onnx_models/rules/unary.py": (END, 'one_to_one("Atan", unary.atan, 7, 22, module=__name__)\n'),
+    "webnn_py/onnx_models/rules/unary.py": (
+        '@rule("Atan", 7, 22)\n',  # which composes it of others
+        'one_to_one("Atan", unary.atan, 7, 22, module=__name__)\n\n\n',
+    ),
     "spec_tests/operators/unary/make_cases.py": (
         '    "tan": (np.tan, ANGLES, BIG_ANGLES),\n}\n',
         '    "tan": (np.tan, ANGLES, BIG_ANGLES),\n    "atan": (np.arctan, ANGLES, BIG_ANGLES),\n}\n',

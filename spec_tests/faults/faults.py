@@ -11,6 +11,9 @@ COPIES = ("spec_tests/device/test_copies.py", "spec_tests/on_wgpu/test_buffer_co
 CONSTANTS = ("spec_tests/device/test_shared_constants.py",)
 VALIDATION = ("spec_tests/operators/test_bad_operands.py", "spec_tests/operators/test_limits.py", *SCRIPT)
 ONNX = ("spec_tests/onnx_models",)
+RANKING = ("spec_tests/onnx_models/test_ranking.py",)
+SAMPLING = ("spec_tests/onnx_models/test_sampling.py",)
+VOLUMES = ("spec_tests/onnx_models/test_convolution.py",)
 SESSIONS = ("spec_tests/runtime",)
 JAVASCRIPT = ("spec_tests/javascript", "spec_tests/wpt/test_known_answers.py", "spec_tests/wpt/test_own_files.py")
 
@@ -247,9 +250,7 @@ FAULTS = [
         "onnx-quantize-nothing", "context.where(nothing, context.number(1, x), ", "context.max(span, ", ONNX, "one_step"
     ),
     Fault("onnx-causal-past", "return past.shape[2]\n", "return 0\n", ONNX, "attention"),
-    Fault(
-        "onnx-drawn-known", "array = known_value(self._builder._values[value], self._expenses)", "array = None", ONNX
-    ),
+    Fault("onnx-drawn-known", "array = known_value(self._builder._values[value], self.expenses)", "array = None", ONNX),
     Fault("onnx-cell-seen", "context.mul(peepholes[1], following)", "context.mul(peepholes[1], cell)", ONNX, "lstm"),
     Fault("onnx-loop-once-more", "most is None or number < most)", "most is None or number <= most)", ONNX),
     Fault("onnx-scan-backwards", "stack[::-1] if is_prepended else stack", "stack", ONNX),
@@ -258,6 +259,11 @@ FAULTS = [
     Fault("onnx-empty-always", "if all(result is None or result.size == 0 for", "if any(True for", ONNX),
     Fault("onnx-sequence-place", "range(-count, count + 1))", "range(-count, count))", ONNX),
     Fault("onnx-backwards", "exclusive), reversed=bool(reverse)", "exclusive), reversed=False", ONNX),
+    Fault(
+        "onnx-equal-ranks", "context.logical_or(compare(others, own), is_equal_before)", "compare(others, own)", RANKING
+    ),
+    Fault("onnx-reflected-once", "context.sub(half, context.abs(context.sub(once, half)))", "once", SAMPLING),
+    Fault("onnx-volume-dilation", " * np.int32(depth.dilations[0])", "", VOLUMES),
     Fault(
         "timeline-bytes",
         "_queued_bytes += self._byte_length(entry)",

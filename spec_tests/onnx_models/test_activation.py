@@ -32,6 +32,11 @@ def number(value, dtype=np.float32):
     node("Mish", [18, 22], X),
     node("Celu", 12, X),
     node("Celu", 12, X, alpha=2.0),
+    node("Celu", 28, X, alpha=2.0, oracle="reference"),
+    node("Shrink", 9, X),
+    node("Shrink", 9, X, lambd=1.5, bias=0.25),
+    node("SwiGLU", 28, X, X[::-1].copy(), oracle="reference"),
+    node("SwiGLU", 28, X, X[::-1].copy(), alpha=0.5, oracle="reference"),
     node("Swish", 24, X, oracle="reference"),
     node("Swish", 24, X, alpha=0.5, oracle="reference"),
 )
@@ -57,6 +62,8 @@ async def test_clip(context, case):
 
 
 @each(
+    *(node("Hardmax", [1, 11], X, axis=axis) for axis in (0, 1, 2)),
+    *(node("Hardmax", 13, np.round(X), axis=axis) for axis in (0, 1, -1)),
     *(node(operator, [1, 11], X, axis=axis) for operator in ("Softmax", "LogSoftmax") for axis in (0, 1, 2)),
     *(node(operator, [1, 11], X) for operator in ("Softmax", "LogSoftmax")),
     *(node(operator, 11, X, axis=-2) for operator in ("Softmax", "LogSoftmax")),

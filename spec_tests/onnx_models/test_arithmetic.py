@@ -41,6 +41,31 @@ async def test_any_number_of_operands(context, case):
     node("Pow", 15, INTEGERS, np.array(2, np.int32)),
     node("Pow", 15, INTEGERS, np.array(2, np.float32), known=(1,)),
     node("Pow", 15, INTEGERS, np.array([0, 1, 3], np.int64), known=(1,)),
+    node("Pow", 15, INTEGERS, np.array([0, 1, 3], np.int64)),
+    node("Pow", 15, INTEGERS, np.array([0, 1, 3], np.float32)),
+    node("Pow", 15, np.array([1, 4, 125, 49, 10], np.int64), np.array([0.5, 0.5, 1 / 3, 1.5, 2], np.float32)),
+    node("Pow", 15, np.array([1, 4, 125, 49, 11], np.int32), np.array(0.5, np.float32), known=(1,)),
 )
 async def test_the_power_has_the_type_of_its_base(context, case):
+    await check(context, case)
+
+
+@each(
+    node("Mod", [10, 13], np.array([[7], [-7], [6]], np.int32), np.array([3, -3, 2], np.int32), fmod=0),
+    node("Mod", [10, 13], np.array([[7], [-7], [6]], np.int64), np.array([3, -3, 2], np.int64), fmod=1),
+    node("Mod", 13, np.array([250, 7], np.uint8), np.array([9, 7], np.uint8)),
+    node("Mod", [10, 13], A * 5, B, fmod=1, absolute=1e-5),
+    *(
+        node(
+            "Mod",
+            28,
+            np.array([4.3, -4.3, 0.5, -np.inf, -0.0, 5], np.float32),
+            np.array([[2.1], [-2.1], [np.inf], [1.5]], np.float32),
+            fmod=fmod,
+            oracle="reference",
+        )
+        for fmod in (0, 1)
+    ),
+)
+async def test_remainders(context, case):
     await check(context, case)

@@ -13,13 +13,14 @@ TYPES = ("FLOAT", "FLOAT16", "INT8", "INT32", "INT64")
 @each(
     *(node("Cast", [6, 9, 13, 19, 21, 23], SMALL, to=getattr(TensorProto, name)) for name in TYPES),
     node("Cast", [24, 25], SMALL, to=TensorProto.INT32),
+    node("Cast", 28, SMALL, to=TensorProto.INT32, oracle="reference"),
     node("Cast", [6, 9, 13, 19, 21, 23], X, to=TensorProto.BOOL),
     node("Cast", [13, 19], BYTES, to=TensorProto.BOOL),
     node("Cast", [13, 19], TRUTHS, to=TensorProto.BOOL),
     *(node("Cast", [13, 19], TRUTHS, to=getattr(TensorProto, name)) for name in (*TYPES, "UINT8")),
     node("Cast", 13, np.array([-1, 2**31, 2**40 + 5], np.int64), to=TensorProto.INT32),
     node("Cast", [19, 21, 23], SMALL, to=TensorProto.INT32, saturate=0, oracle="reference"),
-    node("CastLike", [15, 19, 21, 23], SMALL, np.array([1], np.int64)),
+    node("CastLike", [15, 19, 21, 23, 24, 25], SMALL, np.array([1], np.int64)),
     node("CastLike", [15, 19, 21, 23], X, np.array([True]), known=(1,)),
     node("CastLike", [15, 19], SMALL, np.array([1], np.float16), known=(1,)),
 )
@@ -44,6 +45,10 @@ POINTS = np.array([1, -2, 3], np.int8)
     node("DequantizeLinear", [13, 19, 21, 23], QUANTIZED, scale(0.5, 1, 2), POINTS, known=(1, 2)),
     node("DequantizeLinear", [13, 19, 21, 23], QUANTIZED, scale(0.5, 2), axis=0),
     node("DequantizeLinear", [13, 19, 21, 23], QUANTIZED, scale(0.5, 1, 2, 4), axis=-1),
+    node("DequantizeLinear", [24, 25], QUANTIZED, scale(0.5, 1, 2), POINTS, known=(1, 2)),
+    node("DequantizeLinear", 28, QUANTIZED, scale(0.5, 1, 2), POINTS, known=(1, 2), oracle="reference"),
+    node("QuantizeLinear", [24, 25], UNQUANTIZED, scale(0.5, 1, 2), POINTS, known=(1, 2)),
+    node("QuantizeLinear", 28, UNQUANTIZED, scale(0.5, 1, 2), POINTS, known=(1, 2), oracle="reference"),
     node("DequantizeLinear", [21, 23], QUANTIZED, UNQUANTIZED[:, :, :2].copy(), known=(1,), axis=2, block_size=2),
     node(
         "QuantizeLinear",

@@ -10,7 +10,7 @@ def floats(*shape):
     return rng.uniform(-1, 1, shape).astype(np.float32)
 
 
-IMAGE, SEQUENCE = floats(2, 4, 9, 8), floats(2, 4, 11)
+IMAGE, SEQUENCE, VOLUME = floats(2, 4, 9, 8), floats(2, 4, 11), floats(2, 4, 5, 4, 6)
 VERSIONS = [1, 11, 22]
 
 
@@ -36,6 +36,28 @@ async def test_conv_over_two_axes(context, case):
     node("Conv", VERSIONS, SEQUENCE, floats(6, 2, 3), floats(6), known=(1, 2), pads=[2, 1], strides=[2], group=2),
 )
 async def test_conv_over_one_axis(context, case):
+    await check(context, case)
+
+
+@each(
+    node("Conv", VERSIONS, VOLUME, floats(6, 4, 2, 3, 2), floats(6), pads=[1, 0, 1, 0, 1, 2], strides=[2, 1, 2]),
+    node("Conv", VERSIONS, VOLUME, floats(6, 2, 2, 2, 3), group=2, dilations=[2, 1, 1], pads=[1, 0, 0, 2, 1, 1]),
+    node("Conv", VERSIONS, VOLUME, floats(6, 4, 2, 2, 3), auto_pad="SAME_LOWER", strides=[2, 2, 1]),
+    node("ConvTranspose", VERSIONS, VOLUME, floats(4, 3, 2, 3, 2), floats(3), strides=[2, 1, 3]),
+    node(
+        "ConvTranspose",
+        VERSIONS,
+        VOLUME,
+        floats(4, 3, 3, 2, 2),
+        floats(6),
+        group=2,
+        strides=[2, 1, 2],
+        dilations=[2, 1, 1],
+        pads=[1, 0, 1, 2, 1, 0],
+        output_padding=[1, 0, 1],
+    ),
+)
+async def test_volumes(context, case):
     await check(context, case)
 
 
@@ -81,3 +103,45 @@ async def test_same_padding_counts_dilations(context, auto_pad, pads):
     (case,) = node("Conv", 11, IMAGE, w, auto_pad=auto_pad, dilations=[2, 3])
     (spelt_out,) = node("Conv", 11, IMAGE, w, pads=pads, dilations=[2, 3])
     assert_same(await run(context, case.model(), case.feeds), expected(spelt_out))
+
+
+@each(
+    *(
+        node(
+            "CausalConvWithState",
+            27,
+            SEQUENCE,
+            floats(4, 1, 3),
+            *more,
+            activation=activation,
+            outputs=2,
+            wanted=(0, 1),
+            oracle="reference",
+        )
+        for activation in ("none", "silu")
+        for more in ((), (floats(4), floats(2, 4, 2)))
+    ),
+    node("CausalConvWithState", 27, SEQUENCE, floats(4, 1, 1), outputs=2, oracle="reference"),
+)
+async def test_convolutions_with_a_state(context, case):
+    await check(context, case)
+
+
+@each(
+    node("Col2Im", 18, floats(2, 12, 12), np.array([5, 4]), np.array([2, 2]), known=(1, 2)),
+    node("Col2Im", 18, floats(1, 6, 3), np.array([7]), np.array([3]), known=(1, 2), strides=[2]),
+    node(
+        "Col2Im",
+        18,
+        floats(2, 12, 6),
+        np.array([6, 7]),
+        np.array([3, 2]),
+        known=(1, 2),
+        strides=[2, 3],
+        pads=[1, 0, 0, 1],
+        dilations=[1, 2],
+        oracle="reference",
+    ),
+)
+async def test_images_of_columns(context, case):
+    await check(context, case)

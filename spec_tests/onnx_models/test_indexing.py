@@ -20,6 +20,8 @@ def indices(values, dtype=np.int64):
     node("GatherElements", 13, X, indices([[[2, 1]], [[0, 0]]]), known=(1,), axis=1),
     node("GatherND", [11, 12, 13], X, indices([[0, 1], [1, 2]])),
     node("GatherND", [11, 12, 13], X, indices([[[1, -1, 0]]]), known=(1,)),
+    node("GatherND", [12, 13], X, indices([[1], [2]]), batch_dims=1),
+    node("GatherND", 13, X, indices([[[[3], [-1]]] * 3] * 2), batch_dims=2),
 )
 async def test_gathering(context, case):
     await check(context, case)
@@ -30,6 +32,7 @@ async def test_gathering(context, case):
     node("ScatterElements", [11, 13, 16, 18], X[0], indices([[1], [-1], [0]]), -X[0, :, :1], axis=1),
     node("ScatterND", [11, 13, 16, 18], X, indices([[1, 2], [0, 0]]), -X[0, :2]),
     node("ScatterND", [11, 13, 16, 18], X, indices([[1]]), -X[:1], known=(1,)),
+    node("Scatter", 9, X[0], indices([[1], [2], [0]]), -X[0, :, :1], axis=1),
 )
 async def test_scattering(context, case):
     await check(context, case)
@@ -45,4 +48,69 @@ LENGTHS = indices([2, 3])
     node("ReverseSequence", 10, X.astype(np.int64), LENGTHS, known=(1,), batch_axis=0, time_axis=1),
 )
 async def test_reversing_sequences(context, case):
+    await check(context, case)
+
+
+@each(
+    *(
+        node(
+            "ScatterElements",
+            version,
+            X[0].astype(dtype),
+            indices([[2, 0, 1, -1]] * 2),
+            X[0, 1:].astype(dtype),
+            reduction=reduction,
+        )
+        for version, reductions in ((16, ("add", "mul")), (18, ("add", "mul", "max", "min")))
+        for reduction in reductions
+        for dtype in (np.float32, np.int32)
+    ),
+    node("ScatterElements", 18, X[0], indices([[1, 1], [-1, 0]]), -X[0, :2, :2], axis=1, reduction="add"),
+    *(
+        node(
+            "ScatterND",
+            version,
+            X.astype(dtype),
+            indices([[1, 2], [0, -3], [1, 2]]),
+            X[0].astype(dtype) + 1,
+            reduction=reduction,
+        )
+        for version, reductions in ((16, ("add", "mul")), (18, ("add", "mul", "max", "min")))
+        for reduction in reductions
+        for dtype in (np.float32, np.int32)
+    ),
+)
+async def test_scattering_with_a_reduction(context, case):
+    await check(context, case)
+
+
+@each(
+    *(
+        node(
+            "OneHot",
+            versions,
+            indices([[0, -1], [3, 7]]),
+            np.array(4),
+            np.array([2, 5], np.float32),
+            known=(1,),
+            **attributes,
+        )
+        for versions in ([9], [11])
+        for attributes in ({}, {"axis": 0}, {"axis": -2})
+    ),
+    node("OneHot", 28, indices([1, 0], np.int32), np.array(3), np.array([2, 5]), known=(1,), oracle="reference"),
+)
+async def test_one_hot(context, case):
+    await check(context, case)
+
+
+CACHE, UPDATE = np.arange(48, dtype=np.float32).reshape(2, 1, 6, 4), -np.ones([2, 1, 3, 4], np.float32)
+
+
+@each(
+    node("TensorScatter", 24, CACHE, UPDATE, oracle="reference"),
+    node("TensorScatter", 24, CACHE, UPDATE, indices([3, 1]), oracle="reference"),
+    node("TensorScatter", 24, CACHE, UPDATE, indices([5, 4]), mode="circular", oracle="reference"),
+)
+async def test_caches(context, case):
     await check(context, case)

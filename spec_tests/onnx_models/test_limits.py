@@ -52,6 +52,15 @@ LARGE = [
     node("Resize", 13, X, None, np.array([1, 1e30], np.float32), known=[2])[0],
     node("Resize", 13, np.zeros([1, 30_000], np.float32), None, None, integers(1, 60_000), known=[3], mode="linear")[0],
     node("Split", 18, X, axis=1, num_outputs=2**60)[0],
+    node("OneHot", 11, integers(1), np.array(HUGE), X[0, :2], known=[1])[0],
+    node("Pad", 19, X, integers(0, HUGE, 0, HUGE), known=[1], mode="wrap")[0],
+    node("DFT", 17, np.zeros([1, 30_000, 1], np.float32), np.array(HUGE), known=[1])[0],
+    node("STFT", 17, np.zeros([1, 30_000, 1], np.float32), np.array(1), None, np.array(9_000), known=[1, 3])[0],
+    node("AffineGrid", 20, np.zeros([1, 2, 3], np.float32), integers(1, 1, 30_000, 30_000), known=[1])[0],
+    node("Col2Im", 18, np.zeros([1, 90_000, 1], np.float32), integers(300, 300), integers(300, 300), known=[1, 2])[0],
+    node(
+        "Conv", 11, np.zeros([1, 1, 3, 1, 1], np.float32), np.zeros([1, 1, 3, 1, 1], np.float32), pads=[2**28, 0, 0] * 2
+    )[0],
 ]
 
 

@@ -1,4 +1,5 @@
 import numpy as np
+from onnx import TensorProto
 
 from spec_tests.onnx_models.single_node import check, each, node
 
@@ -37,4 +38,12 @@ async def test_matmul(context, case):
     node("Gemm", 13, floats(3, 4), floats(4, 5), floats(), known=(1, 2)),
 )
 async def test_gemm(context, case):
+    await check(context, case)
+
+
+@each(
+    *(node("EyeLike", [9, 22], floats(3, 4), k=k) for k in (0, 1, -2)),
+    node("EyeLike", [9, 22], floats(3, 4), dtype=TensorProto.INT64),
+)
+async def test_unit_matrices(context, case):
     await check(context, case)

@@ -135,7 +135,9 @@ async def test_shapes_are_known(context, case):
 @each(
     node("DepthToSpace", [1, 11, 13], IMAGE, blocksize=2),
     node("DepthToSpace", [11, 13], IMAGE, blocksize=2, mode="CRD"),
+    node("DepthToSpace", 28, IMAGE, blocksize=2, mode="CRD", oracle="reference"),
     node("SpaceToDepth", [1, 13], IMAGE, blocksize=2),
+    *(node("SpaceToDepth", 28, IMAGE, blocksize=2, mode=mode, oracle="reference") for mode in ("DCR", "CRD")),
 )
 async def test_blocks_of_pixels(context, case):
     await check(context, case)
@@ -153,6 +155,11 @@ PADS = given(0, 1, 2, 1, 0, 3)
     node("Pad", [11, 13, 18, 19], X, given(1, 2, 3, 0, 1, 2), known=(1,), mode="reflect"),
     node("Pad", [11, 13, 18], X, given(0, -1, 2, -1, 0, -3), FIVE, known=(1, 2)),
     node("Pad", 13, X, given(0, -1, 0, -1, 0, -2), known=(1,)),
+    node("Pad", [18, 21], X, given(0, -1, 2, -1, 0, 1), known=(1,), mode="edge"),
+    node("Pad", [19, 23], X, given(1, 4, 2, 0, 1, 9), known=(1,), mode="wrap"),
+    node("Pad", 24, X, given(0, 0, 3, 1, 0, 0), known=(1,), mode="wrap"),
+    node("CenterCropPad", 18, X, given(5, 2, 4), known=(1,), oracle="reference"),
+    node("CenterCropPad", 18, X, given(7, 1), known=(1,), axes=[-1, 1], oracle="reference"),
     node("Pad", [18, 19, 21, 23], X, given(1, -1, 2, 0), None, given(2, 0), known=(1, 3)),
     node("Pad", [18, 19], X, given(2, 1), FIVE, given(-1), known=(1, 2, 3)),
     node("Pad", 13, X.astype(np.int32), given(1, 0, 0, 0, 0, 1), np.array(7, np.int32), known=(1, 2)),

@@ -25,6 +25,26 @@ async def test_batch_normalization(context, case):
 
 @each(
     *(
+        node(
+            "BatchNormalization",
+            [14, 15],
+            data,
+            *(floats(4) for _ in range(4)),
+            training_mode=1,
+            momentum=0.7,
+            outputs=3,
+            wanted=(0, 1, 2),
+            oracle="reference",
+        )
+        for data in (IMAGE, SEQUENCE)
+    )
+)
+async def test_batch_normalization_in_training(context, case):
+    await check(context, case)
+
+
+@each(
+    *(
         node("InstanceNormalization", [6, 22], data, floats(4), floats(4), absolute=1e-5)
         for data in (IMAGE, SEQUENCE, floats(1, 4, 2, 3, 2))
     ),
@@ -40,6 +60,8 @@ async def test_instance_normalization(context, case):
     node("LayerNormalization", 17, IMAGE, floats(5, 6), floats(5, 6), axis=2, absolute=1e-5),
     node("LayerNormalization", 17, IMAGE, floats(4, 5, 6), floats(4, 5, 6), axis=-3, absolute=1e-5),
     node("LayerNormalization", 17, IMAGE, floats(6), floats(1), axis=-2, oracle="reference", absolute=1e-5),
+    node("LayerNormalization", 17, IMAGE, floats(5, 6), axis=2, outputs=3, wanted=(0, 1, 2), absolute=1e-5),
+    node("LayerNormalization", 17, FEATURES, floats(4), outputs=3, wanted=(2,), epsilon=0.1),
 )
 async def test_layer_normalization(context, case):
     await check(context, case)
@@ -47,11 +69,16 @@ async def test_layer_normalization(context, case):
 
 @each(
     node("GroupNormalization", 21, IMAGE, floats(4), floats(4), num_groups=2, absolute=1e-5),
+    node("GroupNormalization", 18, IMAGE, floats(2), floats(2), num_groups=2, oracle="reference", absolute=1e-5),
     node("GroupNormalization", 21, SEQUENCE, floats(4), floats(4), num_groups=4, epsilon=0.1),
     *(
         node("LpNormalization", [1, 22], IMAGE, axis=axis, p=p, oracle="reference")
         for axis, p in ((-1, 2), (1, 1), (0, 2))
     ),
+    node("LpNormalization", [1, 22], IMAGE * (IMAGE > 1.5), axis=0, oracle="reference"),
+    node("LRN", [1, 13], IMAGE, size=3),
+    node("LRN", [1, 13], floats(4, 4, 2, 3), size=2, alpha=0.1, beta=0.5, bias=0.3, oracle="reference"),
+    node("LRN", 13, np.tile(SEQUENCE, (1, 3, 1))[..., np.newaxis], size=5, alpha=0.1),
     node("MeanVarianceNormalization", [9, 13], IMAGE, absolute=1e-5),
     node("MeanVarianceNormalization", [9, 13], IMAGE, axes=[0, 1, 2, 3], absolute=1e-5),
 )

@@ -5,6 +5,7 @@ from spec_tests.onnx_models.single_node import check, each, node
 rng = np.random.default_rng(9)
 IMAGE = rng.uniform(-1, 1, [2, 3, 9, 8]).astype(np.float32)
 SEQUENCE = rng.uniform(-1, 1, [2, 3, 11]).astype(np.float32)
+VOLUME = rng.uniform(-1, 1, [2, 3, 4, 5, 6]).astype(np.float32)
 ANY_RANK = rng.uniform(-1, 1, [2, 3, 2, 3, 4]).astype(np.float32)
 ALL = (("MaxPool", [1, 8, 10, 11, 12, 22]), ("AveragePool", [7, 10, 11, 19, 22]), ("LpPool", [2, 11, 18, 22]))
 
@@ -26,6 +27,39 @@ ALL = (("MaxPool", [1, 8, 10, 11, 12, 22]), ("AveragePool", [7, 10, 11, 19, 22])
     ),
 )
 async def test_windows_over_two_axes(context, case):
+    await check(context, case)
+
+
+@each(
+    *(
+        node(operator, versions, VOLUME, **attributes)
+        for operator, versions in ALL
+        for attributes in (
+            {"kernel_shape": [2, 3, 2]},
+            {"kernel_shape": [2, 2, 3], "strides": [2, 1, 2], "pads": [1, 0, 1, 0, 1, 2]},
+            {"kernel_shape": [2, 3, 2], "strides": [2, 2, 1], "auto_pad": "SAME_UPPER"},
+        )
+    ),
+    *(
+        node(
+            operator, versions[-1:], VOLUME, kernel_shape=[2, 2, 2], dilations=[2, 1, 2], strides=[1, 2, 2], ceil_mode=1
+        )
+        for operator, versions in ALL
+    ),
+    node("AveragePool", [19, 22], VOLUME, kernel_shape=[2, 2, 3], pads=[1, 0, 1, 0, 1, 2], count_include_pad=1),
+)
+async def test_windows_over_three_axes(context, case):
+    await check(context, case)
+
+
+@each(
+    *(
+        node("LpPool", [2, 11, 18, 22], IMAGE, kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 1, 1], p=p)
+        for p in (1, 3)
+    ),
+    node("LpPool", [18, 22], SEQUENCE, kernel_shape=[3], strides=[2], ceil_mode=1, p=1),
+)
+async def test_other_norms(context, case):
     await check(context, case)
 
 
@@ -91,4 +125,44 @@ async def test_padding_that_counts(context, case):
     *(node("GlobalLpPool", 22, IMAGE, p=p, oracle=2) for p in (1, 2)),
 )
 async def test_all_spatial_axes(context, case):
+    await check(context, case)
+
+
+@each(
+    *(
+        node("MaxPool", versions, data, outputs=2, wanted=(0, 1), **attributes)
+        for data, versions, attributes in (
+            (IMAGE, [8, 10, 11, 12, 22], {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 0, 1, 1]}),
+            (IMAGE, [8, 12], {"kernel_shape": [2, 2], "storage_order": 1}),
+            (IMAGE, [12, 22], {"kernel_shape": [2, 3], "strides": [2, 2], "dilations": [2, 1], "ceil_mode": 1}),
+            (SEQUENCE, [12], {"kernel_shape": [3], "strides": [2], "auto_pad": "SAME_UPPER"}),
+            (VOLUME, [12], {"kernel_shape": [2, 3, 2], "pads": [1, 0, 1, 0, 1, 1]}),
+            ((IMAGE * 9).astype(np.int8), [12], {"kernel_shape": [3, 2], "pads": [1, 1, 0, 0]}),
+        )
+    ),
+)
+async def test_places_of_the_greatest(context, case):
+    await check(context, case)
+
+
+PLACES = np.array([[[[5, 7], [13, 15]]]])
+OF_PLACES = np.array([[[[1, 2], [3, 4]]]], np.float32)
+
+
+@each(
+    node("MaxUnpool", [9, 11], OF_PLACES, PLACES, kernel_shape=[2, 2], strides=[2, 2]),
+    node("MaxUnpool", 22, OF_PLACES, PLACES, kernel_shape=[2, 2], strides=[2, 2], oracle="reference"),
+    node(
+        "MaxUnpool",
+        11,
+        OF_PLACES,
+        PLACES,
+        np.array([1, 1, 5, 6]),
+        known=(2,),
+        kernel_shape=[2, 2],
+        strides=[2, 2],
+        oracle="reference",
+    ),
+)
+async def test_elements_put_back(context, case):
     await check(context, case)

@@ -97,3 +97,121 @@ async def test_lstm(context, case):
 )
 async def test_gru(context, case):
     await check(context, case)
+
+
+PEEPHOLES = floats(1, 3 * HIDDEN)
+OWN = np.array([3, 5], np.int32)
+
+
+@each(
+    node(
+        "LSTM",
+        VERSIONS,
+        X,
+        *parameters(4),
+        None,
+        None,
+        None,
+        PEEPHOLES,
+        hidden_size=HIDDEN,
+        outputs=3,
+        wanted=(0, 1, 2),
+    ),
+    node(
+        "LSTM",
+        14,
+        X,
+        *parameters(4, 2),
+        OWN,
+        state(2),
+        state(2),
+        floats(2, 3 * HIDDEN),
+        known=(4, 7),
+        hidden_size=HIDDEN,
+        direction="bidirectional",
+        outputs=3,
+        wanted=(0, 1, 2),
+    ),
+    node(
+        "LSTM",
+        14,
+        X,
+        *parameters(4),
+        OWN,
+        known=(4,),
+        hidden_size=HIDDEN,
+        direction="reverse",
+        outputs=3,
+        wanted=(0, 1, 2),
+    ),
+)
+async def test_lstm_with_peepholes_or_own_lengths(context, case):
+    await check(context, case)
+
+
+@each(
+    *(
+        node(
+            "RNN",
+            VERSIONS,
+            X,
+            *parameters(1, 2 if direction == "bidirectional" else 1),
+            *more,
+            known=known,
+            hidden_size=HIDDEN,
+            direction=direction,
+            outputs=2,
+            wanted=(0, 1),
+        )
+        for direction in ("forward", "reverse", "bidirectional")
+        for more, known in (((), ()), ((OWN, state(2 if direction == "bidirectional" else 1)), (4,)))
+    ),
+    node("RNN", 14, X, *parameters(1)[:2], hidden_size=HIDDEN, activations=["Relu"], outputs=2, wanted=(1,)),
+)
+async def test_rnn(context, case):
+    await check(context, case)
+
+
+BATCH_FIRST = X.swapaxes(0, 1).copy()
+
+
+@each(
+    node(
+        "LSTM",
+        [14, 22],
+        BATCH_FIRST,
+        *parameters(4)[:2],
+        hidden_size=HIDDEN,
+        layout=1,
+        outputs=3,
+        wanted=(0, 1, 2),
+        oracle="reference",
+    ),
+    node(
+        "GRU",
+        [14, 22],
+        BATCH_FIRST,
+        *parameters(3)[:2],
+        hidden_size=HIDDEN,
+        layout=1,
+        linear_before_reset=1,
+        outputs=2,
+        wanted=(0, 1),
+        oracle="reference",
+    ),
+    node(
+        "RNN",
+        [14, 22],
+        BATCH_FIRST,
+        *parameters(1),
+        None,
+        floats(BATCH, 1, HIDDEN),
+        hidden_size=HIDDEN,
+        layout=1,
+        outputs=2,
+        wanted=(0, 1),
+        oracle="reference",
+    ),
+)
+async def test_the_batch_as_the_first_axis(context, case):
+    await check(context, case)

@@ -47,6 +47,10 @@ async def test_axes_as_an_attribute(context, case):
     *(node(operator, 18, INTEGERS, axes(1), known=(1,)) for operator in (*EXTREMES, "ReduceProd")),
     *(node(operator, 20, INTEGERS > 0, axes(1), known=(1,)) for operator in EXTREMES),
     node("ReduceSum", 13, INTEGERS.astype(np.int64), axes(1), known=(1,)),
+    *(
+        node(operator, 28, X, axes(0, -1), known=(1,), oracle="reference")
+        for operator in ("ReduceLogSum", "ReduceLogSumExp")
+    ),
 )
 async def test_axes_as_an_input(context, case):
     await check(context, case)
@@ -81,4 +85,16 @@ async def test_index_of_an_extreme(context, case):
     ),
 )
 async def test_cumulative_sum(context, case):
+    await check(context, case)
+
+
+@each(
+    *(
+        node("CumProd", 26, x, np.array(axis), known=(1,), exclusive=exclusive, reverse=reverse, oracle="reference")
+        for x, axis in ((X, 2), (X, -2), (INTEGERS, 0))
+        for exclusive in (0, 1)
+        for reverse in (0, 1)
+    )
+)
+async def test_cumulative_products(context, case):
     await check(context, case)

@@ -98,6 +98,98 @@ async def test_linear(context, case):
 
 @each(
     *(
+        node(
+            "Resize",
+            19,
+            IMAGE,
+            None,
+            None,
+            sizes(1, 2, *size),
+            known=(3,),
+            mode="cubic",
+            coordinate_transformation_mode=coordinates,
+            exclude_outside=exclude_outside,
+            absolute=1e-5,
+        )
+        for coordinates in COORDINATES
+        for size in ([8, 12], [7, 5], [2, 3])
+        for exclude_outside in (0, 1)
+        if coordinates != "align_corners" or not exclude_outside
+    ),
+    node("Resize", [11, 13], IMAGE, NOTHING, scales(1, 1, 2, 3), known=(1, 2), mode="cubic", cubic_coeff_a=-0.5),
+    *(
+        node(
+            "Resize",
+            [18, 19],
+            IMAGE,
+            None,
+            None,
+            sizes(3, 4),
+            known=(3,),
+            axes=[2, 3],
+            mode=mode,
+            antialias=1,
+            absolute=1e-5,
+        )
+        for mode in ("linear", "cubic")
+    ),
+    node(
+        "Resize", 19, IMAGE, None, None, sizes(9, 2), known=(3,), axes=[2, 3], mode="linear", antialias=1, absolute=1e-5
+    ),
+    node("Resize", 19, IMAGE, None, None, sizes(3, 5, 4, 6), known=(3,), mode="linear", oracle="reference"),
+    node("Resize", 19, SEQUENCE, None, None, sizes(3, 3, 9), known=(3,), mode="linear", oracle="reference"),
+)
+async def test_products_with_matrices(context, case):
+    await check(context, case)
+
+
+@each(
+    *(
+        node(
+            "Resize",
+            [18, 19],
+            IMAGE,
+            None,
+            None,
+            sizes(7, 8),
+            known=(3,),
+            axes=[2, 3],
+            mode=mode,
+            keep_aspect_ratio_policy=policy,
+        )
+        for mode in ("nearest", "linear")
+        for policy in ("not_larger", "not_smaller")
+    )
+)
+async def test_the_ratio_of_sides_kept(context, case):
+    await check(context, case)
+
+
+@each(
+    *(
+        node(
+            "Resize",
+            [11, 13],
+            IMAGE,
+            region,
+            NOTHING,
+            sizes(1, 2, *size),
+            known=(1, 2, 3),
+            mode=mode,
+            coordinate_transformation_mode="tf_crop_and_resize",
+            extrapolation_value=7.0,
+        )
+        for mode in ("nearest", "linear")
+        for region in (scales(0, 0, 0.22, 0.31, 1, 1, 0.83, 0.74), scales(0, 0, -0.4, 0.28, 1, 1, 1.2, 1.6))
+        for size in ([3, 5], [8, 1])
+    )
+)
+async def test_a_region_resized(context, case):
+    await check(context, case)
+
+
+@each(
+    *(
         node(operator, version, IMAGE, scales(1, 1, 2, 3), known=(1,), mode=mode)
         for operator, version in (("Upsample", 9), ("Resize", 10))
         for mode in ("nearest", "linear")

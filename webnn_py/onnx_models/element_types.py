@@ -1,5 +1,6 @@
 """Element types: ONNX's by number, WebNN's by name."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -7,6 +8,7 @@ from onnx import TensorProto, helper
 
 from webnn_py.descriptors import DATA_TYPES, MLOperandDataType, operand_data_type
 from webnn_py.onnx_models.problems import RefusedWithWayOut
+from webnn_py.operators.casting import INTEGER_RANGES
 
 NARROW_FLOAT64: Final[Mapping[str, str]] = {"float64": "float32"}
 """What stands for a type that WebNN lacks, where the caller allows it."""
@@ -73,3 +75,10 @@ def webnn_data_type(
             f"{subject} is {name}; it must be bool or one of {', '.join(supported)}", _WAYS_OUT.get(name, "")
         )
     return operand_data_type(name)
+
+
+def extreme(data_type: MLOperandDataType, *, lowest: bool) -> float:
+    """The lowest or the highest value of a data type, which for floats is infinite."""
+    if data_type in INTEGER_RANGES:
+        return INTEGER_RANGES[data_type][0 if lowest else 1]
+    return -math.inf if lowest else math.inf

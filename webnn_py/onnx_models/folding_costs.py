@@ -260,7 +260,7 @@ COSTS: Final[Mapping[str, Estimate]] = _table(
     (_view, "Dropout Flatten Identity Reshape Shape Size Slice Squeeze Transpose Unsqueeze"),
     (_indices, "ArgMax ArgMin NonZero Unique"),
     (_top_k, "TopK"),
-    (_scatter, "Scatter ScatterElements ScatterND"),
+    (_scatter, "ScatterElements ScatterND"),
     (_window, "BlackmanWindow HammingWindow HannWindow"),
     (_split, "Split"),
     (_cast, "Cast"),

@@ -6,11 +6,23 @@ from typing import Final
 from webnn_py.onnx_models.table import TABLE, Rules
 from webnn_py.operators.registry import import_categories
 
-COMPOSITE: Final = ("attention", "fused", "microsoft_attention", "quantization", "quantized", "quantized_recurrent")
-"""Beside WebNN's categories: operators that stand for several of WebNN's."""
+FURTHER: Final = (
+    "attention",
+    "contraction",
+    "fused",
+    "losses",
+    "microsoft_attention",
+    "quantization",
+    "quantized",
+    "quantized_recurrent",
+    "ranking",
+    "sampling",
+    "spectra",
+)
+"""Beside WebNN's categories: ONNX's operators that are like none of WebNN's, or stand for several."""
 
 import_categories("webnn_py.onnx_models.rules")
-for _name in COMPOSITE:
+for _name in FURTHER:
     import_module(f"webnn_py.onnx_models.rules.{_name}")
 
 RULES: Rules = TABLE

@@ -1,6 +1,7 @@
 """Windows of convolutions and pooling, as ONNX writes them.
 
-WebNN's windows slide over two axes. Along a single axis they do, too, when a height of 1 is put before it.
+WebNN's windows slide over two axes. Along a single axis they do, too, when a height of 1 is put before it; over three
+and more, the rules take apart what the operator does.
 """
 
 from collections.abc import Sequence
@@ -12,6 +13,9 @@ from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
 MAX_SPATIAL_AXES = 2
+"""Of WebNN's operators."""
+MAX_TAKEN_APART = 3
+"""Of volumes."""
 
 
 @attrs.frozen
@@ -60,6 +64,21 @@ class SlidingWindows:
         """The dilations along height and width."""
         return lifted(self.dilations, [1])
 
+    def along(self, first: int, end: int) -> "SlidingWindows":
+        """The same over some of the axes."""
+        parts = (self.sizes, self.kernel, self.strides, self.dilations, self.begins, self.ends)
+        return SlidingWindows(*(part[first:end] for part in parts))
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """How many windows there are."""
+        return tuple(
+            (begin + size + end - reach) // stride + 1
+            for size, reach, stride, begin, end in zip(
+                self.sizes, self.reaches, self.strides, self.begins, self.ends, strict=True
+            )
+        )
+
     def rounded_up(self) -> "SlidingWindows":
         """SlidingWindows with so much padding at the end that none is left out that starts before it.
 
@@ -94,7 +113,7 @@ def windows(  # noqa: PLR0913 - as many parameters as ONNX gives the operators
     """The windows that a node's attributes say.
 
     Raises:
-        Refused: they do not fit the input, or slide over more than two axes.
+        Refused: they do not fit the input, or slide over more than three axes.
     """
     sizes = spatial_sizes(x)
     strides = _for_each_axis("strides", strides, 1, len(sizes))
@@ -117,10 +136,10 @@ def spatial_sizes(x: MLOperand) -> tuple[int, ...]:
     """The lengths of the spatial axes, which come after batch and channels.
 
     Raises:
-        Refused: there are none, or more than WebNN can slide over.
+        Refused: there are none, or more than any rule takes apart.
     """
-    if not 1 <= x.rank - 2 <= MAX_SPATIAL_AXES:
-        refuse(f"the rank of the input {list(x.shape)}", x.rank, f"from 3 to {MAX_SPATIAL_AXES + 2}")
+    if not 1 <= x.rank - 2 <= MAX_TAKEN_APART:
+        refuse(f"the rank of the input {list(x.shape)}", x.rank, f"from 3 to {MAX_TAKEN_APART + 2}")
     return x.shape[2:]
 
 

@@ -20,7 +20,7 @@ one_to_one("Softsign", activation.softsign, 1, 22, module=__name__)
 one_to_one("Tanh", activation.tanh, 6, 13, module=__name__)
 
 
-@rule("Celu", 12)
+@rule("Celu", 12, 28)
 def celu(context: ConversionContext, x: MLOperand, *, alpha: float) -> MLOperand:
     """max(0, x) + min(0, alpha · (exp(x / alpha) - 1)); for a positive alpha that is alpha · elu(x / alpha)."""
     if alpha <= 0:
@@ -102,6 +102,21 @@ def swish(context: ConversionContext, x: MLOperand, *, alpha: float) -> MLOperan
     return context.mul(x, context.sigmoid(scaled))
 
 
+@rule("Shrink", 9)
+def shrink(context: ConversionContext, x: MLOperand, *, bias: float, lambd: float) -> MLOperand:
+    """0 from -lambd to lambd; beyond, the element brought closer to 0 by ``bias``."""
+    nearer = context.sub(x, context.mul(context.sign(x), context.number(bias, x)))
+    if lambd < 0:
+        refuse("attribute lambd", lambd, "at least 0")
+    return context.where(context.greater(context.abs(x), context.number(lambd, x)), nearer, context.number(0, x))
+
+
+@rule("SwiGLU", 28)
+def gated_swish(context: ConversionContext, a: MLOperand, b: MLOperand, *, alpha: float) -> MLOperand:
+    """Swish of A, times B."""
+    return context.mul(swish(context, a, alpha=alpha), b)
+
+
 @rule("ThresholdedRelu", 10, 22)
 def thresholded_relu(context: ConversionContext, x: MLOperand, *, alpha: float) -> MLOperand:
     """X where it is greater than alpha, otherwise 0."""
@@ -112,6 +127,17 @@ def thresholded_relu(context: ConversionContext, x: MLOperand, *, alpha: float) 
 def softmax(context: ConversionContext, x: MLOperand, *, axis: int) -> MLOperand:
     """Exponentials divided by their sum along an axis."""
     return context.softmax(x, counted(axis, x.rank))
+
+
+@rule("Hardmax", 13)
+def hardmax(context: ConversionContext, x: MLOperand, *, axis: int) -> MLOperand:
+    """1 for the first greatest element along an axis, 0 for the others."""
+    axis = counted(axis, x.rank)
+    place = context.arg_max(x, axis, keep_dimensions=True, output_data_type="int32")
+    along = [x.shape[axis] if index == axis else 1 for index in range(x.rank)]
+    context.reserve(4 * x.shape[axis])
+    places = context.constant(np.arange(x.shape[axis], dtype=np.int32).reshape(along))
+    return context.cast(context.equal(places, place), x.data_type)
 
 
 @rule("LogSoftmax", 13)
@@ -130,6 +156,12 @@ def softmax_of_rows(context: ConversionContext, x: MLOperand, *, axis: int) -> M
 def log_softmax_of_rows(context: ConversionContext, x: MLOperand, *, axis: int) -> MLOperand:
     """Likewise, the logarithm."""
     return context.reshape(log_softmax(context, _as_matrix(context, x, axis), axis=1), x.shape)
+
+
+@rule("Hardmax", 1, 11)
+def hardmax_of_rows(context: ConversionContext, x: MLOperand, *, axis: int) -> MLOperand:
+    """Likewise, the hardmax."""
+    return context.reshape(hardmax(context, _as_matrix(context, x, axis), axis=1), x.shape)
 
 
 def _as_matrix(context: ConversionContext, x: MLOperand, axis: int) -> MLOperand:

@@ -17,6 +17,10 @@ one_to_one("Mul", arithmetic.mul, 7, 13, 14, module=__name__)
 one_to_one("Div", arithmetic.div, 7, 13, 14, module=__name__)
 
 
+ROUNDING = 1e-5
+"""How far, for each 1 of it, a power of float32 may be from the integer that it is."""
+
+
 @rule("Max", 6, 8, 12, 13)
 def maximum(context: ConversionContext, *data: MLOperand) -> MLOperand:
     """The greatest of any number of tensors."""
@@ -42,16 +46,51 @@ def mean(context: ConversionContext, *data: MLOperand) -> MLOperand:
     return context.div(added, context.number(len(data), added))
 
 
+@rule("Mod", 10, 13, 28)
+def remainder(context: ConversionContext, a: MLOperand, b: MLOperand, *, fmod: int) -> MLOperand:
+    """What is left of A divided by B: with the sign of B, or with ``fmod`` that of A."""
+    zero = context.number(0, a)
+    if a.data_type in INTEGER_RANGES:
+        quotient = context.div(a, b)  # towards 0
+    else:
+        ratio = context.div(a, b)
+        quotient = context.mul(context.sign(ratio), context.floor(context.abs(ratio)))
+    rest = context.sub(a, context.mul(quotient, b))
+    if a.data_type not in INTEGER_RANGES:  # nothing is left out of an infinite divisor
+        rest = context.where(
+            context.logical_and(context.is_infinite(b), context.logical_not(context.is_infinite(a))), a, rest
+        )
+    if fmod or a.data_type.startswith("u"):
+        return rest
+    is_other = context.logical_xor(context.lesser(rest, zero), context.lesser(b, zero))
+    is_moved = context.logical_and(is_other, context.not_equal(rest, zero))
+    return context.where(is_moved, context.add(rest, b), rest)
+
+
 @rule("Pow", 7, 12, 13, 15)
 def power(context: ConversionContext, x: MLOperand, y: Value) -> MLOperand:
     """A base of one data type to the power of an exponent of another: the result has the base's."""
-    if isinstance(y, np.ndarray):
+    if isinstance(y, np.ndarray) and not _is_broken(x, y):
         return context.pow(x, context.constant(_exponent(y, x)))
-    if y.data_type != x.data_type:
-        if x.data_type not in ("float32", "float16"):
-            refuse("the data type of input Y", y.data_type, f"{x.data_type}, that of input X, or known while building")
-        y = context.cast(y, x.data_type)
-    return context.pow(x, y)
+    y = context.operand(y)
+    if x.data_type in INTEGER_RANGES and y.data_type not in INTEGER_RANGES:
+        return _floats_cut_off(context, context.pow(context.cast(x, "float32"), context.cast(y, "float32")), x)
+    return context.pow(x, y if y.data_type == x.data_type else context.cast(y, x.data_type))
+
+
+def _floats_cut_off(context: ConversionContext, power: MLOperand, base: MLOperand) -> MLOperand:
+    """Float powers as integers; one that is an integer but for rounding is that one, and not the next lower one."""
+    nearest = context.round_even(power)
+    room = context.mul(context.abs(nearest), context.number(ROUNDING, power))
+    is_near = context.lesser_or_equal(context.abs(context.sub(power, nearest)), room)
+    return context.cast(context.where(is_near, nearest, power), base.data_type)
+
+
+def _is_broken(base: MLOperand, exponent: StaticValue) -> bool:
+    """Whether an exponent of an integer base is of floats that are not all integers."""
+    return (
+        base.data_type in INTEGER_RANGES and exponent.dtype.kind == "f" and bool(np.any(exponent != np.trunc(exponent)))
+    )
 
 
 def _exponent(exponent: StaticValue, base: MLOperand) -> StaticValue:
@@ -60,7 +99,7 @@ def _exponent(exponent: StaticValue, base: MLOperand) -> StaticValue:
         refuse("the data type of input Y", exponent.dtype.name, "a type of integers or floats")
     if base.data_type in INTEGER_RANGES:
         lowest, highest = INTEGER_RANGES[base.data_type]
-        if np.any(exponent != np.trunc(exponent)) or np.any(exponent < lowest) or np.any(exponent > highest):
+        if np.any(exponent < lowest) or np.any(exponent > highest):
             refuse("input Y", "an exponent that is no integer of the base's data type", base.data_type)
     with np.errstate(all="ignore"):  # one that is too large or too small for the data type is infinite or 0 there
         return exponent.astype(base.data_type)

@@ -32,7 +32,7 @@ def cast_saturating(context: ConversionContext, x: MLOperand, *, to: int, satura
     return cast(context, x, to=to)
 
 
-@rule("Cast", 24, 25)
+@rule("Cast", 24, 25, 28)
 def cast_rounding(context: ConversionContext, x: MLOperand, *, to: int, saturate: int, round_mode: str) -> MLOperand:
     """Likewise; ``round_mode``, too, speaks of 8-bit floats only."""
     return cast(context, x, to=to)
@@ -54,7 +54,15 @@ def cast_like_saturating(context: ConversionContext, x: MLOperand, target_type: 
     return cast_like(context, x, target_type)
 
 
-@rule("DequantizeLinear", 10, 13, 19, 21, 23)
+@rule("CastLike", 24, 25)
+def cast_like_rounding(
+    context: ConversionContext, x: MLOperand, target_type: Value, *, saturate: int, round_mode: str
+) -> MLOperand:
+    """Likewise; ``round_mode``, too, speaks of 8-bit floats only."""
+    return cast_like(context, x, target_type)
+
+
+@rule("DequantizeLinear", 10, 13, 19, 21, 23, 24, 25, 28)
 def dequantize(
     context: ConversionContext,
     x: Value,
@@ -102,7 +110,7 @@ def quantize_saturating(
     return quantize(context, x, scale, zero_point, axis=axis)
 
 
-@rule("QuantizeLinear", 21, 23)
+@rule("QuantizeLinear", 21, 23, 24, 25, 28)
 def quantize_blocks(
     context: ConversionContext,
     x: MLOperand,

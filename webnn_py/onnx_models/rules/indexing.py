@@ -1,12 +1,19 @@
 """Gathering and scattering. ONNX forbids indices out of range, which WebNN clamps."""
 
+import math
+from typing import Final
+
 import numpy as np
 
-from webnn_py.onnx_models.axes import counted
-from webnn_py.onnx_models.conversion_context import ConversionContext
+from webnn_py.onnx_models.axes import counted, scalar
+from webnn_py.onnx_models.conversion_context import ConversionContext, StaticValue
+from webnn_py.onnx_models.element_types import extreme
 from webnn_py.onnx_models.table import rule
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
+
+MOST_COMPARISONS: Final = 2**24
+"""Of a place with an update's, for each element of a slice."""
 
 
 @rule("Gather", 1, 11, 13)
@@ -29,13 +36,52 @@ def gather_elements(context: ConversionContext, data: MLOperand, indices: MLOper
     return context.gather_elements(data, indices, axis=axis)
 
 
-@rule("GatherND", 11, 12, 13)
+@rule("GatherND", 11)
 def gather_nd(context: ConversionContext, data: MLOperand, indices: MLOperand) -> MLOperand:
     """Take slices of the input where coordinates say."""
     return context.gather_nd(data, indices)
 
 
-@rule("ScatterElements", 11, 13, 16, 18)
+@rule("GatherND", 12, 13)
+def gather_nd_in_batches(
+    context: ConversionContext, data: MLOperand, indices: MLOperand, *, batch_dims: int
+) -> MLOperand:
+    """Likewise; the first axes are common to both, so that their coordinates are the index's own place."""
+    if not batch_dims:
+        return gather_nd(context, data, indices)
+    if not 0 < batch_dims < min(data.rank, indices.rank):
+        refuse("attribute batch_dims", batch_dims, f"less than the ranks, {data.rank} and {indices.rank}")
+    if data.shape[:batch_dims] != indices.shape[:batch_dims]:
+        refuse("the first dimensions of the indices", indices.shape, f"those of the input {list(data.shape)}")
+    batch, places = indices.shape[:batch_dims], indices.shape[:-1]
+    context.reserve(8 * batch_dims * math.prod(places))
+    own = np.moveaxis(np.indices(batch), 0, -1).reshape(*batch, *[1] * (len(places) - batch_dims), batch_dims)
+    own = np.broadcast_to(own, (*places, batch_dims)).astype(indices.data_type)
+    return context.gather_nd(data, context.concat([context.constant(own), indices], indices.rank - 1))
+
+
+@rule("OneHot", 9, 11, 28)
+def one_hot(
+    context: ConversionContext, indices: MLOperand, depth: StaticValue, values: MLOperand, *, axis: int
+) -> MLOperand:
+    """Values[1] where the place along a new axis is the index, else values[0]; so everywhere, if there is no such."""
+    length = int(scalar("input depth", depth))
+    if length < 1 or values.shape != (2,):
+        refuse("input depth and the shape of the values", f"{length} and {list(values.shape)}", "at least 1, and [2]")
+    axis = counted(axis, indices.rank + 1)
+    if indices.data_type != "int64":
+        indices = context.cast(indices, "int64")
+    alone = context.reshape(indices, [*indices.shape[:axis], 1, *indices.shape[axis:]])
+    context.reserve(8 * length)
+    places = np.arange(length, dtype=np.int64).reshape([-1] + [1] * (alone.rank - 1 - axis))
+    counted_back = context.constant(places - length)
+    is_hot = context.logical_or(context.equal(alone, context.constant(places)), context.equal(alone, counted_back))
+    off, on = context.split(values, 2, axis=0)
+    return context.where(is_hot, on, off)
+
+
+@rule("Scatter", 9)
+@rule("ScatterElements", 11, 13)
 def scatter_elements(
     context: ConversionContext, data: MLOperand, indices: MLOperand, updates: MLOperand, *, axis: int
 ) -> MLOperand:
@@ -43,7 +89,44 @@ def scatter_elements(
     return context.scatter_elements(data, indices, updates, axis=counted(axis, data.rank))
 
 
-@rule("ScatterND", 11, 13, 16, 18)
+@rule("ScatterElements", 16, 18)
+def scatter_reduced_elements(
+    context: ConversionContext,
+    data: MLOperand,
+    indices: MLOperand,
+    updates: MLOperand,
+    *,
+    axis: int,
+    reduction: str,
+) -> MLOperand:
+    """Likewise, or add them to what is there, multiply it by them, or keep the greater or the less."""
+    if reduction == "none":
+        return scatter_elements(context, data, indices, updates, axis=axis)
+    axis = counted(axis, data.rank)
+    if indices.shape != updates.shape or indices.rank != data.rank:
+        refuse("the shape of the updates", updates.shape, f"that of the indices {list(indices.shape)}")
+    context.reserve(8 * math.prod(indices.shape))
+    steps = [math.prod(data.shape[other + 1 :]) for other in range(data.rank)]
+    apart = np.zeros(indices.shape, np.int64)
+    for other, along in enumerate(np.indices(indices.shape, sparse=True)):
+        if other != axis:
+            apart += along * steps[other]
+    place = context.add(
+        context.mul(_counted_back(context, indices, data.shape[axis]), context.number(steps[axis], indices)),
+        context.constant(apart.astype(indices.data_type)),
+    )
+    flat, count = math.prod(data.shape), math.prod(indices.shape)
+    result = _scattered(
+        context,
+        context.reshape(data, [flat, 1]),
+        context.reshape(place, [count]),
+        context.reshape(updates, [count, 1]),
+        reduction,
+    )
+    return context.reshape(result, data.shape)
+
+
+@rule("ScatterND", 11, 13)
 def scatter_nd(context: ConversionContext, data: MLOperand, indices: MLOperand, updates: MLOperand) -> MLOperand:
     """Put slices where coordinates say."""
     return context.scatter_nd(data, indices, updates)
@@ -69,3 +152,96 @@ def reverse_sequence(
     sequence = context.expand(context.constant(np.arange(batch, dtype=np.int32).reshape(along_batch)), source.shape)
     pairs = (sequence, source) if batch_axis == 0 else (source, sequence)
     return context.gather_nd(input, context.concat([context.reshape(item, [*item.shape, 1]) for item in pairs], 2))
+
+
+@rule("ScatterND", 16, 18)
+def scatter_reduced_slices(
+    context: ConversionContext, data: MLOperand, indices: MLOperand, updates: MLOperand, *, reduction: str
+) -> MLOperand:
+    """Likewise, or add them to what is there, multiply it by them, or keep the greater or the less."""
+    if reduction == "none":
+        return scatter_nd(context, data, indices, updates)
+    *places, depth = indices.shape or (0,)
+    if not 0 < depth <= data.rank or updates.shape != (*places, *data.shape[depth:]):
+        refuse(
+            "the shape of the updates", updates.shape, f"as indices {list(indices.shape)} into {list(data.shape)} ask"
+        )
+    count, rows, width = math.prod(places), math.prod(data.shape[:depth]), math.prod(data.shape[depth:])
+    place = context.number(0, indices)
+    coordinates = context.reshape(indices, [count, depth])
+    for axis in range(depth):
+        along = context.reshape(context.slice(coordinates, [0, axis], [count, 1]), [count])
+        step = context.number(math.prod(data.shape[axis + 1 : depth]), indices)
+        place = context.add(place, context.mul(_counted_back(context, along, data.shape[axis]), step))
+    result = _scattered(
+        context, context.reshape(data, [rows, width]), place, context.reshape(updates, [count, width]), reduction
+    )
+    return context.reshape(result, data.shape)
+
+
+def _counted_back(context: ConversionContext, indices: MLOperand, size: int) -> MLOperand:
+    """Indices of which negative ones counted from the end, counted from the begin."""
+    is_negative = context.lesser(indices, context.number(0, indices))
+    return context.where(is_negative, context.add(indices, context.number(size, indices)), indices)
+
+
+def _scattered(
+    context: ConversionContext, data: MLOperand, places: MLOperand, updates: MLOperand, reduction: str
+) -> MLOperand:
+    """Rows [rows, width], each reduced with the updates [count, width] whose place it is, by comparing all."""
+    (rows, width), (count,) = data.shape, places.shape
+    if rows * count * width > MOST_COMPARISONS:
+        refuse("the number of comparisons", rows * count * width, f"at most {MOST_COMPARISONS}")
+    context.reserve(8 * rows)
+    own = context.constant(np.arange(rows).reshape(rows, 1).astype(places.data_type))
+    is_there = context.equal(own, context.reshape(places, [1, count]))
+    if reduction == "add" and data.data_type in ("float32", "float16"):
+        return context.add(data, context.matmul(context.cast(is_there, data.data_type), updates))
+    reductions = {
+        "add": (0.0, context.reduce_sum, context.add),
+        "mul": (1.0, context.reduce_product, context.mul),
+        "max": (extreme(data.data_type, lowest=True), context.reduce_max, context.max),
+        "min": (extreme(data.data_type, lowest=False), context.reduce_min, context.min),
+    }
+    if reduction not in reductions:
+        refuse("attribute reduction", reduction, f"none, {', '.join(reductions)}")
+    neutral, reduced, combined = reductions[reduction]
+    apart = context.where(
+        context.reshape(is_there, [rows, count, 1]),
+        context.reshape(updates, [1, count, width]),
+        context.number(neutral, data),
+    )
+    return combined(data, reduced(apart, axes=[1]))
+
+
+@rule("TensorScatter", 24)
+def tensor_scatter(
+    context: ConversionContext,
+    past_cache: MLOperand,
+    update: MLOperand,
+    write_indices: MLOperand | None = None,
+    *,
+    axis: int,
+    mode: str,
+) -> MLOperand:
+    """A cache with new elements along an axis, from a place of each batch's own on; "circular" goes on at the begin."""
+    axis = counted(axis, past_cache.rank)
+    size, more = past_cache.shape[axis], update.shape[axis] if update.rank == past_cache.rank else 0
+    if axis == 0 or update.shape != (*past_cache.shape[:axis], more, *past_cache.shape[axis + 1 :]) or more > size:
+        refuse(
+            "the shape of the update",
+            update.shape,
+            f"that of the cache {list(past_cache.shape)}, or less along the axis",
+        )
+    if mode not in ("linear", "circular"):
+        refuse("attribute mode", mode, "linear or circular")
+    if write_indices is None:
+        write_indices = context.constant(np.zeros(update.shape[0], np.int64))
+    starts = context.reshape(write_indices, [update.shape[0]] + [1] * (update.rank - 1))
+    context.reserve(8 * more)
+    along = [more if index == axis else 1 for index in range(update.rank)]
+    places = context.add(starts, context.constant(np.arange(more).reshape(along).astype(write_indices.data_type)))
+    if mode == "circular":
+        length = context.number(size, places)
+        places = context.sub(places, context.mul(context.div(places, length), length))
+    return context.scatter_elements(past_cache, context.expand(places, update.shape), update, axis=axis)

@@ -1,8 +1,13 @@
-"""Matrix products."""
+"""Matrix products, and the unit matrix."""
 
-from webnn_py.onnx_models.conversion_context import ConversionContext
+import numpy as np
+from onnx import helper
+
+from webnn_py.onnx_models.conversion_context import ConversionContext, StaticValue
+from webnn_py.onnx_models.element_types import webnn_data_type
 from webnn_py.onnx_models.table import rule
 from webnn_py.operators.operand import MLOperand
+from webnn_py.operators.rules import refuse
 
 
 @rule("MatMul", 1, 9, 13)
@@ -33,3 +38,17 @@ def gemm(
 ) -> MLOperand:
     """Alpha · A · B + beta · C."""
     return context.gemm(a, b, c=c, alpha=alpha, beta=beta, a_transpose=bool(transA), b_transpose=bool(transB))
+
+
+@rule("EyeLike", 9, 22)
+def eye_like(context: ConversionContext, input: MLOperand, *, dtype: int | None = None, k: int) -> StaticValue:
+    """Ones on the k-th diagonal of a matrix of the input's shape; it is known."""
+    if input.rank != 2:
+        refuse("the rank of the input", input.rank, "2")
+    if dtype is not None:
+        webnn_data_type("attribute dtype", dtype)
+    context.reserve(8 * input.shape[0] * input.shape[1])
+    k = max(-input.shape[0], min(k, input.shape[1]))
+    element_type = np.dtype(input.data_type) if dtype is None else np.dtype(helper.tensor_dtype_to_np_dtype(dtype))
+    rows, columns = input.shape
+    return np.eye(rows, columns, k, dtype=element_type)

@@ -254,7 +254,7 @@ def size_of(context: ConversionContext, data: MLOperand) -> StaticValue:
     return np.array(math.prod(data.shape), np.int64)
 
 
-@rule("DepthToSpace", 1, 11, 13)
+@rule("DepthToSpace", 1, 11, 13, 28)
 def depth_to_space(context: ConversionContext, data: MLOperand, *, blocksize: int, mode: str = "DCR") -> MLOperand:
     """Spread channels over blocks of pixels."""
     batch, channels, height, width = _image(data, blocksize)
@@ -270,13 +270,15 @@ def depth_to_space(context: ConversionContext, data: MLOperand, *, blocksize: in
     return context.reshape(spread, [batch, depth, height * blocksize, width * blocksize])
 
 
-@rule("SpaceToDepth", 1, 13)
-def space_to_depth(context: ConversionContext, data: MLOperand, *, blocksize: int) -> MLOperand:
+@rule("SpaceToDepth", 1, 13, 28)
+def space_to_depth(context: ConversionContext, data: MLOperand, *, blocksize: int, mode: str = "DCR") -> MLOperand:
     """Gather blocks of pixels in channels."""
     batch, channels, height, width = _image(data, blocksize)
+    if mode not in ("DCR", "CRD"):
+        refuse("attribute mode", mode, "DCR or CRD")
     rows, columns = height // blocksize, width // blocksize
     apart = context.reshape(data, [batch, channels, rows, blocksize, columns, blocksize])
-    gathered = context.transpose(apart, permutation=(0, 3, 5, 1, 2, 4))
+    gathered = context.transpose(apart, permutation=(0, 3, 5, 1, 2, 4) if mode == "DCR" else (0, 1, 3, 5, 2, 4))
     return context.reshape(gathered, [batch, channels * blocksize**2, rows, columns])
 
 
@@ -341,9 +343,9 @@ def _padded(context: ConversionContext, data: MLOperand, pads: Sequence[int], mo
     """Negative padding removes elements: exactly that is done first."""
     if len(pads) != 2 * data.rank:
         refuse("pads", tuple(pads), f"two for each axis of {list(data.shape)}")
-    if mode not in ("constant", "edge", "reflect"):
-        refuse("attribute mode", mode, "constant, edge or reflect")
-    if min(pads, default=0) < 0 and mode != "constant":
+    if mode not in ("constant", "edge", "reflect", "wrap"):
+        refuse("attribute mode", mode, "constant, edge, reflect or wrap")
+    if min(pads, default=0) < 0 and mode in ("reflect", "wrap"):
         refuse("pads", tuple(pads), f"at least 0 in the mode {mode}")
     begins, ends = pads[: data.rank], pads[data.rank :]
     starts = [max(0, -begin) for begin in begins]
@@ -354,6 +356,8 @@ def _padded(context: ConversionContext, data: MLOperand, pads: Sequence[int], mo
         data = context.slice(data, starts, sizes)
     if max(pads, default=0) <= 0:
         return data
+    if mode == "wrap":
+        return _wrapped(context, data, begins, ends)
     return context.pad(
         data,
         [max(0, begin) for begin in begins],
@@ -361,3 +365,30 @@ def _padded(context: ConversionContext, data: MLOperand, pads: Sequence[int], mo
         mode="constant" if mode == "constant" else "edge" if mode == "edge" else "reflection",
         value=value,
     )
+
+
+def _wrapped(context: ConversionContext, data: MLOperand, begins: Sequence[int], ends: Sequence[int]) -> MLOperand:
+    """Repeat the elements before and after themselves."""
+    for axis, (size, begin, end) in enumerate(zip(data.shape, begins, ends, strict=True)):
+        if begin or end:
+            context.reserve(8 * (begin + size + end))
+            indices = np.arange(-begin, size + end) % size
+            data = context.gather(data, context.constant(indices.astype(np.int32)), axis=axis)
+    return data
+
+
+@rule("CenterCropPad", 18)
+def center_crop_pad(
+    context: ConversionContext, data: MLOperand, shape: StaticValue, *, axes: Sequence[int] | None = None
+) -> MLOperand:
+    """Cut from both ends, or add zeros there, to get the given sizes; of an odd number one more at the end."""
+    chosen = range(data.rank) if axes is None else counted_all(axes, data.rank)
+    sizes = integers("input shape", shape)
+    if len(sizes) != len(chosen) or min(sizes, default=1) < 1:
+        refuse("input shape", sizes, f"{len(chosen)} numbers, each at least 1")
+    pads = [0] * (2 * data.rank)
+    for axis, size in zip(chosen, sizes, strict=True):
+        more = size - data.shape[axis]
+        before = abs(more) // 2
+        pads[axis], pads[data.rank + axis] = (before, more - before) if more > 0 else (-before, more + before)
+    return _padded(context, data, pads, "constant", 0)

@@ -9,7 +9,37 @@ from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
 
-@rule("BatchNormalization", 7, 9, 14, 15)
+@rule("BatchNormalization", 14, 15)
+def batch_normalization_or_training(
+    context: ConversionContext,
+    x: MLOperand,
+    scale: MLOperand,
+    b: MLOperand,
+    mean: MLOperand,
+    variance: MLOperand,
+    *,
+    epsilon: float,
+    momentum: float,
+    training_mode: int,
+) -> list[MLOperand]:
+    """Likewise; in training with the means and variances of the batch, of which running ones are kept."""
+    if not training_mode:
+        return [batch_normalization(context, x, scale, b, mean, variance, epsilon=epsilon, momentum=momentum)]
+    reduced = [axis for axis in range(x.rank) if axis != 1]
+    own_mean = context.reduce_mean(x, axes=reduced)
+    centred = context.sub(x, context.reshape(own_mean, [size if axis == 1 else 1 for axis, size in enumerate(x.shape)]))
+    own_variance = context.reduce_mean(context.mul(centred, centred), axes=reduced)
+    y = context.batch_normalization(x, own_mean, own_variance, scale=scale, bias=b, epsilon=epsilon)
+    running = [
+        context.add(
+            context.mul(old, context.number(momentum, old)), context.mul(new, context.number(1 - momentum, new))
+        )
+        for old, new in ((mean, own_mean), (variance, own_variance))
+    ]
+    return [y, *running]
+
+
+@rule("BatchNormalization", 7, 9)
 def batch_normalization(
     context: ConversionContext,
     x: MLOperand,
@@ -46,19 +76,29 @@ def layer_normalization(
     axis: int,
     epsilon: float,
     stash_type: int,
-) -> MLOperand:
-    """Normalize over the axes from one on; WebNN computes in float32, which is what ``stash_type`` 1 asks for."""
+) -> list[MLOperand]:
+    """Normalize over the axes from one on; WebNN computes in float32, which is what ``stash_type`` 1 asks for.
+
+    The means, and the inverse standard deviations, are outputs, too: in float32.
+    """
     if stash_type != 1:
         refuse("attribute stash_type", stash_type, "1")
     axes = range(counted(axis, x.rank), x.rank)
     normalized = x.shape[axes.start :]
-    return context.layer_normalization(
+    y = context.layer_normalization(
         x,
         scale=_expanded(context, scale, normalized),
         bias=None if b is None else _expanded(context, b, normalized),
         axes=axes,
         epsilon=epsilon,
     )
+    if not any(context.wanted[1:]):
+        return [y]
+    wide = context.cast(x, "float32")
+    mean = context.reduce_mean(wide, axes=axes, keep_dimensions=True)
+    centred = context.sub(wide, mean)
+    variance = context.reduce_mean(context.mul(centred, centred), axes=axes, keep_dimensions=True)
+    return [y, mean, context.reciprocal(context.sqrt(context.add(variance, context.number(epsilon, wide))))]
 
 
 def _expanded(context: ConversionContext, parameter: MLOperand, shape: tuple[int, ...]) -> MLOperand:
@@ -80,21 +120,58 @@ def group_normalization(
     """Normalize each group of channels of each sample by itself, then scale and shift each channel."""
     if stash_type != 1:
         refuse("attribute stash_type", stash_type, "1")
-    if x.rank < 3 or num_groups < 1 or x.shape[1] % num_groups:
-        refuse("attribute num_groups", num_groups, f"a divisor of the number of channels of {list(x.shape)}")
-    groups = context.reshape(x, [x.shape[0], num_groups, math.prod(x.shape[1:]) // num_groups])
-    normalized = context.reshape(context.layer_normalization(groups, axes=[2], epsilon=epsilon), x.shape)
+    normalized = context.reshape(_normalized_groups(context, x, num_groups, epsilon), x.shape)
     per_channel = [x.shape[1]] + [1] * (x.rank - 2)
     return context.add(context.mul(normalized, context.reshape(scale, per_channel)), context.reshape(b, per_channel))
 
 
+@rule("GroupNormalization", 18)
+def group_normalization_of_groups(
+    context: ConversionContext,
+    x: MLOperand,
+    scale: MLOperand,
+    b: MLOperand,
+    *,
+    epsilon: float,
+    num_groups: int,
+) -> MLOperand:
+    """Likewise; scale and shift are those of a whole group."""
+    normalized = _normalized_groups(context, x, num_groups, epsilon)
+    scaled = context.mul(normalized, context.reshape(scale, [num_groups, 1]))
+    return context.reshape(context.add(scaled, context.reshape(b, [num_groups, 1])), x.shape)
+
+
+def _normalized_groups(context: ConversionContext, x: MLOperand, num_groups: int, epsilon: float) -> MLOperand:
+    """Groups, normalized: [batch, groups, elements of a group]."""
+    if x.rank < 3 or num_groups < 1 or x.shape[1] % num_groups:
+        refuse("attribute num_groups", num_groups, f"a divisor of the number of channels of {list(x.shape)}")
+    groups = context.reshape(x, [x.shape[0], num_groups, math.prod(x.shape[1:]) // num_groups])
+    return context.layer_normalization(groups, axes=[2], epsilon=epsilon)
+
+
+@rule("LRN", 1, 13)
+def local_response_normalization(
+    context: ConversionContext, x: MLOperand, *, alpha: float, beta: float, bias: float, size: int
+) -> MLOperand:
+    """X / (bias + alpha · the mean of squares over ``size`` channels around) to the power of beta."""
+    if x.rank < 3 or size < 1:
+        refuse("the rank of the input and attribute size", f"{x.rank} and {size}", "at least 3, and at least 1")
+    squares = context.reshape(context.mul(x, x), [x.shape[0], 1, x.shape[1], math.prod(x.shape[2:])])
+    padded = context.pad(squares, [0, 0, (size - 1) // 2, 0], [0, 0, size // 2, 0])  # channels that lack are 0
+    means = context.reshape(context.average_pool2d(padded, window_dimensions=[size, 1]), x.shape)
+    divisor = context.add(context.mul(means, context.number(alpha, x)), context.number(bias, x))
+    return context.div(x, context.pow(divisor, context.number(beta, x)))
+
+
 @rule("LpNormalization", 1, 22)
 def lp_normalization(context: ConversionContext, x: MLOperand, *, axis: int, p: int) -> MLOperand:
-    """Divide by the norm along an axis."""
+    """Divide by the norm along an axis; zeros, whose norm is 0, stay zeros."""
     if p not in (1, 2):
         refuse("attribute p", p, "1 or 2")
-    norm = context.reduce_l1 if p == 1 else context.reduce_l2
-    return context.div(x, norm(x, axes=[counted(axis, x.rank)], keep_dimensions=True))
+    reduced = context.reduce_l1 if p == 1 else context.reduce_l2
+    norm = reduced(x, axes=[counted(axis, x.rank)], keep_dimensions=True)
+    zero, one = context.number(0, x), context.number(1, x)
+    return context.div(x, context.where(context.equal(norm, zero), one, norm))
 
 
 @rule("MeanVarianceNormalization", 9, 13)

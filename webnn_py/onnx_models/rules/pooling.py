@@ -1,10 +1,15 @@
-"""Pooling over one or two axes, and over all of them."""
+"""Pooling over one to three axes, and over all of them."""
 
+import math
 from collections.abc import Sequence
 
-from webnn_py.onnx_models.conversion_context import ConversionContext
+import numpy as np
+
+from webnn_py.onnx_models.axes import integers
+from webnn_py.onnx_models.conversion_context import ConversionContext, StaticValue
+from webnn_py.onnx_models.element_types import extreme
 from webnn_py.onnx_models.table import rule
-from webnn_py.onnx_models.windows import SlidingWindows, as_images, like, windows
+from webnn_py.onnx_models.windows import MAX_SPATIAL_AXES, SlidingWindows, as_images, like, windows
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
@@ -21,10 +26,88 @@ def max_pool(
     pads: Sequence[int] | None = None,
     storage_order: int = 0,
     strides: Sequence[int] | None = None,
-) -> MLOperand:
-    """The greatest of each window's elements; ``storage_order`` speaks of the second output only."""
+) -> list[MLOperand]:
+    """The greatest of each window's elements, and their places in the flat input.
+
+    With ``storage_order`` 1 the places within an image are counted along its first axis first.
+    """
     slid = windows(x, kernel_shape, auto_pad=auto_pad, pads=pads, strides=strides, dilations=dilations)
-    return _pooled(context, "max", x, slid.rounded_up() if ceil_mode else slid)
+    slid = slid.rounded_up() if ceil_mode else slid
+    y = _pooled(context, "max", x, slid)
+    if context.wanted[1:] != (True,):
+        return [y]
+    return [y, context.reshape(_places_of_greatest(context, x, slid, by_columns=bool(storage_order)), y.shape)]
+
+
+def _places_of_greatest(
+    context: ConversionContext, x: MLOperand, slid: SlidingWindows, *, by_columns: bool
+) -> MLOperand:
+    """The places [batch · channels, windows], looked for among the elements of each window beside each other."""
+    images, size, counts = math.prod(x.shape[:2]), math.prod(slid.sizes), slid.counts
+    if min(counts) < 1:
+        refuse("the windows", slid.reaches, f"within the padded input {list(x.shape)}")
+    count, elements = math.prod(counts), math.prod(slid.kernel)
+    context.reserve(48 * count * elements + 8 * images)
+    rank = len(counts)
+    places, own = np.zeros([1] * 2 * rank, np.int64), np.zeros([1] * 2 * rank, np.int64)
+    is_there = np.ones([1] * 2 * rank, np.bool_)
+    for axis in range(rank):
+        starts = np.arange(counts[axis])[:, np.newaxis] * slid.strides[axis] - slid.begins[axis]
+        along = starts + np.arange(slid.kernel[axis]) * slid.dilations[axis]
+        spread = [1] * 2 * rank
+        spread[axis], spread[rank + axis] = along.shape
+        along = along.reshape(spread)
+        is_there = is_there & (along >= 0) & (along < slid.sizes[axis])
+        along = np.clip(along, 0, slid.sizes[axis] - 1)
+        places = places + along * math.prod(slid.sizes[axis + 1 :])
+        own = own + along * math.prod(slid.sizes[:axis] if by_columns else slid.sizes[axis + 1 :])
+    taken = context.gather(
+        context.reshape(x, [images, size]), context.constant(places.reshape(count, elements).astype(np.int32)), axis=1
+    )
+    if not is_there.all():
+        lowest = context.number(extreme(x.data_type, lowest=True), x)
+        taken = context.where(context.constant(is_there.reshape(count, elements)), taken, lowest)
+    which = context.arg_max(taken, 2, output_data_type="int64")
+    firsts = context.constant(np.arange(count, dtype=np.int64) * elements)
+    within = context.gather(context.constant(own.reshape(-1)), context.add(which, firsts), axis=0)
+    return context.add(within, context.constant(np.arange(images, dtype=np.int64).reshape(images, 1) * size))
+
+
+@rule("MaxUnpool", 9, 11, 22)
+def max_unpool(
+    context: ConversionContext,
+    x: MLOperand,
+    i: MLOperand,
+    output_shape: StaticValue | None = None,
+    *,
+    kernel_shape: Sequence[int],
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> MLOperand:
+    """Put elements back where the second output of MaxPool says, among zeros."""
+    slid = windows(x, kernel_shape, auto_pad="NOTSET", pads=pads, strides=strides, dilations=None)
+    if i.shape != x.shape:
+        refuse("the shape of input I", i.shape, f"{list(x.shape)}, that of input X")
+    sizes = [
+        (size - 1) * stride + window - begin - end
+        for size, stride, window, begin, end in zip(
+            slid.sizes, slid.strides, slid.kernel, slid.begins, slid.ends, strict=True
+        )
+    ]
+    shape = [*x.shape[:2], *sizes]
+    wanted = tuple(shape) if output_shape is None else integers("input output_shape", output_shape)
+    if (
+        min(sizes) < 1
+        or len(wanted) != len(shape)
+        or any(size > most for size, most in zip(shape, wanted, strict=True))
+    ):
+        refuse("the shape of the output", wanted, f"at least {shape}, and positive")
+    count = math.prod(x.shape)
+    zeros = context.expand(context.number(0, x), [math.prod(shape)])
+    y = context.scatter_elements(zeros, context.reshape(i, [count]), context.reshape(x, [count]))
+    y = context.reshape(y, shape)
+    missing = [most - size for size, most in zip(shape, wanted, strict=True)]
+    return context.pad(y, [0] * x.rank, missing) if any(missing) else y
 
 
 @rule("AveragePool", 7, 10, 11, 19, 22)
@@ -62,15 +145,35 @@ def lp_pool(
     pads: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
 ) -> MLOperand:
-    """The Euclidean norm of each window's elements."""
-    if p != 2:
-        refuse("attribute p", p, "2")
+    """The norm of each window's elements: the root of the sum of powers, which for 2 WebNN has itself."""
+    if p < 1:
+        refuse("attribute p", p, "at least 1")
     slid = windows(x, kernel_shape, auto_pad=auto_pad, pads=pads, strides=strides, dilations=dilations)
-    return _pooled(context, "l2", x, slid.rounded_up() if ceil_mode else slid)
+    slid = slid.rounded_up() if ceil_mode else slid
+    if p == 2:
+        return _pooled(context, "l2", x, slid)
+    powers = context.abs(x) if p == 1 else context.pow(context.abs(x), context.number(p, x))
+    padded = context.pad(powers, [0, 0, *slid.begins], [0, 0, *slid.ends])
+    means = _pooled(context, "average", padded, slid.over_padded(slid))
+    sums = context.mul(means, context.number(math.prod(slid.kernel), means))
+    return sums if p == 1 else context.pow(sums, context.number(1 / p, sums))
 
 
 def _pooled(context: ConversionContext, kind: str, x: MLOperand, slid: SlidingWindows) -> MLOperand:
+    """Pool over the last two axes, then over the one before: of boxes, that is the same as at once."""
     pool = {"average": context.average_pool2d, "l2": context.l2_pool2d, "max": context.max_pool2d}[kind]
+    if len(slid.sizes) > MAX_SPATIAL_AXES:
+        images, depth = slid.along(1, 3), slid.along(0, 1)
+        slices = context.reshape(x, [x.shape[0], x.shape[1] * x.shape[2], *images.sizes])
+        rows = context.reshape(_pooled(context, kind, slices, images), [*x.shape[:3], math.prod(images.counts)])
+        y = pool(
+            rows,
+            window_dimensions=[*depth.kernel, 1],
+            padding=[*depth.begins, *depth.ends, 0, 0],
+            strides=[*depth.strides, 1],
+            dilations=[*depth.dilations, 1],
+        )
+        return context.reshape(y, [*y.shape[:3], *images.counts])
     y = pool(
         as_images(context, x),
         window_dimensions=slid.window,

@@ -52,8 +52,8 @@ def _reduced(
 
 _reduction("ReduceL1", reduction.reduce_l1, [1, 11, 13], [18])
 _reduction("ReduceL2", reduction.reduce_l2, [1, 11, 13], [18])
-_reduction("ReduceLogSum", reduction.reduce_log_sum, [1, 11, 13], [18])
-_reduction("ReduceLogSumExp", reduction.reduce_log_sum_exp, [1, 11, 13], [18])
+_reduction("ReduceLogSum", reduction.reduce_log_sum, [1, 11, 13], [18, 28])
+_reduction("ReduceLogSumExp", reduction.reduce_log_sum_exp, [1, 11, 13], [18, 28])
 _reduction("ReduceMax", reduction.reduce_max, [1, 11, 12, 13], [18, 20])
 _reduction("ReduceMean", reduction.reduce_mean, [1, 11, 13], [18])
 _reduction("ReduceMin", reduction.reduce_min, [1, 11, 12, 13], [18, 20])
@@ -87,6 +87,28 @@ def _arg_reduced(
     data_type = context.data_type("the data type of the output", TensorProto.INT64)
     index = context.apply(operator, data, axis, keep_dimensions=bool(keepdims), output_data_type=data_type)
     return context.sub(context.number(data.shape[axis] - 1, index), index) if last else index
+
+
+@rule("CumProd", 26)
+def cumulative_product(
+    context: ConversionContext, x: MLOperand, axis: StaticValue, *, exclusive: int, reverse: int
+) -> MLOperand:
+    """Products of the elements up to each: of twice as many at each step."""
+    along = counted(integer("input axis", axis), x.rank)
+    size = x.shape[along]
+
+    def shifted(value: MLOperand, by: int) -> MLOperand:
+        """The elements before, or with ``reverse`` after; ones where there are none."""
+        ones, none = [by if other == along else 0 for other in range(x.rank)], [0] * x.rank
+        padded = context.pad(value, none if reverse else ones, ones if reverse else none, value=1)
+        return context.slice(padded, ones if reverse else none, x.shape)
+
+    product = shifted(x, 1) if exclusive else x
+    reached = 1
+    while reached < size:
+        product = context.mul(product, shifted(product, reached))
+        reached *= 2
+    return product
 
 
 @rule("CumSum", 11, 14)

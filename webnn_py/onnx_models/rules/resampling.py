@@ -1,5 +1,7 @@
 """Resizing. WebNN knows one rule of coordinates, half_pixel, along two axes of four; what it lacks is composed."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -25,6 +27,56 @@ BYTES_AN_ELEMENT = 128
 
 
 @attrs.frozen
+class Interpolation:
+    """How much of an element is in another one, by their distance.
+
+    Attributes:
+        mode: "linear" or "cubic".
+        slope: of the cubic at 1.
+        antialias: whether it is made wider where an axis shrinks.
+        exclude_outside: whether elements beyond the ends count nothing, instead of being those at the ends.
+    """
+
+    mode: str
+    slope: float
+    antialias: bool
+    exclude_outside: bool
+
+    @property
+    def reach(self) -> int:
+        """The distance from which on it is 0."""
+        return 1 if self.mode == "linear" else 2
+
+    def shares(self, distances: Coordinates) -> Coordinates:
+        """Its values."""
+        x, a = np.abs(distances), self.slope
+        if self.mode == "linear":
+            shares: Coordinates = np.maximum(0, 1 - x)
+            return shares
+        outer = np.where(x < self.reach, ((x - 5) * x + 8) * x * a - 4 * a, 0)
+        return np.where(x <= 1, ((a + 2) * x - (a + 3)) * x * x + 1, outer)
+
+
+@attrs.frozen(kw_only=True)
+class Manner:
+    """How all axes are stretched.
+
+    Attributes:
+        mode: "nearest", "linear" or "cubic".
+        transformation: where new elements lie among the old ones.
+        rounding: which of two is the nearest.
+        kernel: by what those between are computed, unless the nearest one is taken.
+        outside: what an element beyond the region has, when ``transformation`` is tf_crop_and_resize.
+    """
+
+    mode: str
+    transformation: str
+    rounding: str
+    kernel: Interpolation
+    outside: float = 0.0
+
+
+@attrs.frozen
 class ResizedAxis:
     """How one axis is stretched.
 
@@ -33,12 +85,14 @@ class ResizedAxis:
         size: its length.
         new_size: its new length.
         step: from one new element to the next, in old ones: size / new_size unless the new size was rounded.
+        region: what is taken of the axis, from 0 to 1; only tf_crop_and_resize looks at it.
     """
 
     axis: int
     size: int
     new_size: int
     step: float
+    region: tuple[float, float] = (0.0, 1.0)
 
     def old(self, places: Coordinates) -> Coordinates:
         """Where new places lie among the old; in whole numbers as far as possible, so that ties are ties."""
@@ -56,11 +110,19 @@ class ResizedAxis:
             "half_pixel": centres - 0.5,
             "half_pixel_symmetric": self.size / 2 * (1 - rounding) + centres - 0.5,
             "pytorch_half_pixel": centres - 0.5 if self.new_size > 1 else np.zeros(1),
+            "tf_crop_and_resize": self._in_region(places),
             "tf_half_pixel_for_nn": centres,
         }
         if transformation not in coordinates:
             refuse("attribute coordinate_transformation_mode", transformation, ", ".join(coordinates))
         return coordinates[transformation]
+
+    def _in_region(self, places: Coordinates) -> Coordinates:
+        """From one end of the region to the other; of a single element, in its middle."""
+        begin, end = self.region
+        if self.new_size == 1:
+            return np.array([(begin + end) / 2 * (self.size - 1)])
+        return (begin + places * (end - begin) / (self.new_size - 1)) * (self.size - 1)
 
     def nearest(self, coordinates: Coordinates, rounding: str) -> NDArray[np.int64]:
         """The old element that is nearest to each coordinate."""
@@ -74,15 +136,25 @@ class ResizedAxis:
             refuse("attribute nearest_mode", rounding, ", ".join(rounded))
         return np.clip(rounded[rounding], 0, self.size - 1).astype(np.int64)
 
-    @property
-    def weights_length(self) -> int:
-        """What the weights take, in bytes."""
-        return self.new_size * self.size * np.dtype(np.float64).itemsize
+    def weights_length(self, kernel: Interpolation) -> int:
+        """What the weights take while they are computed, in bytes."""
+        taps = 2 * kernel.reach * (1 + max(1, self.step if kernel.antialias else 1))
+        return math.ceil(self.new_size * (self.size + 8 * taps) * np.dtype(np.float64).itemsize)
 
-    def weights(self, coordinates: Coordinates) -> NDArray[np.float64]:
-        """How much of each old element is in each new one, by linear interpolation: [new_size, size]."""
-        distances = np.clip(coordinates, 0, self.size - 1)[:, np.newaxis] - np.arange(self.size)
-        weights: Coordinates = np.maximum(0, 1 - np.abs(distances))
+    def weights(self, coordinates: Coordinates, kernel: Interpolation) -> NDArray[np.float64]:
+        """How much of each old element is in each new one: [new_size, size]. Beyond the ends, these repeat."""
+        scale = min(1.0, 1 / self.step) if kernel.antialias else 1.0
+        reach = math.ceil(kernel.reach / scale)
+        taps = np.floor(coordinates)[:, np.newaxis] + np.arange(1 - reach, 1 + reach)
+        shares = kernel.shares((taps - coordinates[:, np.newaxis]) * scale)
+        if kernel.exclude_outside:
+            shares = np.where((taps >= 0) & (taps < self.size), shares, 0)
+        if kernel.exclude_outside or kernel.antialias:
+            total = shares.sum(axis=1, keepdims=True)
+            shares = shares / np.where(total == 0, 1, total)
+        weights: Coordinates = np.zeros([self.new_size, self.size])
+        places = np.clip(taps, 0, self.size - 1).astype(np.int64)
+        np.add.at(weights, (np.arange(self.new_size)[:, np.newaxis], places), shares)
         return weights
 
 
@@ -91,7 +163,11 @@ def upsample(context: ConversionContext, x: MLOperand, *, mode: str, scales: Seq
     """Enlarge; coordinates are not shifted."""
     if min(scales, default=1) < 1:
         refuse("scales", tuple(scales), "at least 1 in this version of the operator")
-    return _resized(context, x, _by_scales(x, range(x.rank), scales), mode, "asymmetric", "floor")
+    if mode not in ("nearest", "linear"):
+        refuse("attribute mode", mode, "nearest or linear")
+    kernel = Interpolation(mode, 0.0, antialias=False, exclude_outside=False)
+    manner = Manner(mode=mode, transformation="asymmetric", rounding="floor", kernel=kernel)
+    return _resized(context, x, _by_scales(x, range(x.rank), scales), manner)
 
 
 @rule("Upsample", 9)
@@ -109,21 +185,47 @@ def resize(
     scales: StaticValue | None = None,
     sizes: StaticValue | None = None,
     *,
+    antialias: int = 0,
     axes: Sequence[int] | None = None,
     coordinate_transformation_mode: str,
+    cubic_coeff_a: float,
     exclude_outside: int,
+    extrapolation_value: float,
+    keep_aspect_ratio_policy: str = "stretch",
     mode: str,
     nearest_mode: str,
 ) -> MLOperand:
-    """ResizedAxis or shrink; ``roi`` and ``exclude_outside`` matter only in modes that are refused."""
+    """Enlarge or shrink."""
+    if mode not in ("nearest", "linear", "cubic"):
+        refuse("attribute mode", mode, "nearest, linear or cubic")
     chosen = range(x.rank) if axes is None else counted_all(axes, x.rank)
     if scales is not None and scales.size:
         stretches = _by_scales(x, chosen, numbers("input scales", scales))
     elif sizes is not None and sizes.size:
-        stretches = _by_sizes(x, chosen, integers("input sizes", sizes))
+        stretches = _by_sizes(x, chosen, integers("input sizes", sizes), keep_aspect_ratio_policy)
     else:
         refuse("scales and sizes", "absent", "given, one of them")
-    return _resized(context, x, stretches, mode, coordinate_transformation_mode, nearest_mode)
+    if coordinate_transformation_mode == "tf_crop_and_resize":
+        stretches = _of_region(stretches, roi)
+    manner = Manner(
+        mode=mode,
+        transformation=coordinate_transformation_mode,
+        rounding=nearest_mode,
+        kernel=Interpolation(mode, cubic_coeff_a, bool(antialias), bool(exclude_outside)),
+        outside=extrapolation_value,
+    )
+    return _resized(context, x, stretches, manner)
+
+
+def _of_region(stretches: Sequence[ResizedAxis], roi: Value | None) -> list[ResizedAxis]:
+    if not isinstance(roi, np.ndarray):
+        refuse("input roi", "absent, or computed when the graph runs", "known while building")
+    region = numbers("input roi", roi)
+    check_length("input roi", region, 2 * len(stretches))
+    if not all(math.isfinite(value) for value in region):
+        refuse("input roi", region, "finite")
+    pairs = zip(region[: len(stretches)], region[len(stretches) :], strict=True)
+    return [attrs.evolve(stretch, region=pair) for stretch, pair in zip(stretches, pairs, strict=True)]
 
 
 def _by_scales(x: MLOperand, axes: Sequence[int], scales: Sequence[float]) -> list[ResizedAxis]:
@@ -139,38 +241,39 @@ def _by_scales(x: MLOperand, axes: Sequence[int], scales: Sequence[float]) -> li
     return stretches
 
 
-def _by_sizes(x: MLOperand, axes: Sequence[int], sizes: Sequence[int]) -> list[ResizedAxis]:
+def _by_sizes(x: MLOperand, axes: Sequence[int], sizes: Sequence[int], policy: str) -> list[ResizedAxis]:
     check_length("sizes", sizes, len(axes))
     if min(sizes, default=1) < 1:
         refuse("sizes", tuple(sizes), "at least 1 everywhere")
+    if policy == "stretch":
+        return [
+            ResizedAxis(axis, x.shape[axis], size, x.shape[axis] / size) for axis, size in zip(axes, sizes, strict=True)
+        ]
+    if policy not in ("not_larger", "not_smaller"):
+        refuse("attribute keep_aspect_ratio_policy", policy, "stretch, not_larger or not_smaller")
+    ratios = [size / x.shape[axis] for axis, size in zip(axes, sizes, strict=True)]
+    scale = min(ratios) if policy == "not_larger" else max(ratios)
     return [
-        ResizedAxis(axis, x.shape[axis], size, x.shape[axis] / size) for axis, size in zip(axes, sizes, strict=True)
+        ResizedAxis(axis, x.shape[axis], max(1, math.floor(scale * x.shape[axis] + 0.5)), 1 / scale) for axis in axes
     ]
 
 
-def _resized(
-    context: ConversionContext,
-    x: MLOperand,
-    stretches: Sequence[ResizedAxis],
-    mode: str,
-    transformation: str,
-    rounding: str,
-) -> MLOperand:
+def _resized(context: ConversionContext, x: MLOperand, stretches: Sequence[ResizedAxis], manner: Manner) -> MLOperand:
     context.reserve(BYTES_AN_ELEMENT * sum(stretch.new_size for stretch in stretches))
-    if mode == "nearest":
-        return _nearest(context, x, stretches, transformation, rounding)
-    if mode != "linear":
-        refuse("attribute mode", mode, "nearest or linear")
-    if x.data_type not in ("float32", "float16"):
-        refuse("the data type of the input", x.data_type, "float32 or float16 in the mode linear")
-    return _linear(context, x, stretches, transformation)
+    if manner.mode == "nearest":
+        y = _nearest(context, x, stretches, manner)
+    elif x.data_type not in ("float32", "float16"):
+        refuse("the data type of the input", x.data_type, f"float32 or float16 in the mode {manner.mode}")
+    else:
+        y = _interpolated(context, x, stretches, manner)
+    return _with_outside(context, y, stretches, manner) if manner.transformation == "tf_crop_and_resize" else y
 
 
-def _nearest(
-    context: ConversionContext, x: MLOperand, stretches: Sequence[ResizedAxis], transformation: str, rounding: str
-) -> MLOperand:
+def _nearest(context: ConversionContext, x: MLOperand, stretches: Sequence[ResizedAxis], manner: Manner) -> MLOperand:
     """Pick elements: by resample2d where it would pick the same ones, otherwise axis by axis."""
-    picked = {stretch: stretch.nearest(stretch.coordinates(transformation), rounding) for stretch in stretches}
+    picked = {
+        stretch: stretch.nearest(stretch.coordinates(manner.transformation), manner.rounding) for stretch in stretches
+    }
     changed = {stretch: indices for stretch, indices in picked.items() if not _same(indices, np.arange(stretch.size))}
     own = all(
         _same(indices, _own(stretch).nearest(_own(stretch).coordinates("half_pixel"), "round_prefer_floor"))
@@ -183,25 +286,43 @@ def _nearest(
     return x
 
 
-def _linear(
-    context: ConversionContext, x: MLOperand, stretches: Sequence[ResizedAxis], transformation: str
+def _interpolated(
+    context: ConversionContext, x: MLOperand, stretches: Sequence[ResizedAxis], manner: Manner
 ) -> MLOperand:
-    """Interpolate: by resample2d where its coordinates are the same, otherwise by matrices, axis by axis."""
-    places = {stretch: stretch.coordinates(transformation) for stretch in stretches}
+    """Interpolate: by resample2d where that does the same, otherwise by matrices, axis by axis."""
+    places = {stretch: stretch.coordinates(manner.transformation) for stretch in stretches}
     changed = {stretch: item for stretch, item in places.items() if not _same(item, np.arange(stretch.size))}
-    own = all(_same(item, _own(stretch).coordinates("half_pixel")) for stretch, item in changed.items())
+    widened = manner.kernel.antialias and any(stretch.step > 1 for stretch in changed)
+    plain = manner.mode == "linear" and not widened and not manner.kernel.exclude_outside
+    own = plain and all(_same(item, _own(stretch).coordinates("half_pixel")) for stretch, item in changed.items())
     if own and x.rank == 4 and len(changed) <= 2:
         return _resampled(context, x, list(changed), "linear")
     for stretch, item in changed.items():
-        context.reserve(stretch.weights_length)
-        weights = stretch.weights(item).astype(x.data_type)
-        if stretch.axis == x.rank - 1:
-            x = context.matmul(x, context.constant(weights.T.copy()))
-        elif stretch.axis == x.rank - 2:
-            x = context.matmul(context.constant(weights), x)
-        else:
-            refuse("an axis that is resized linearly", stretch.axis, f"one of the last two of {list(x.shape)}")
+        context.reserve(stretch.weights_length(manner.kernel))
+        x = _mixed(context, x, stretch.axis, stretch.weights(item, manner.kernel).astype(x.data_type))
     return x
+
+
+def _mixed(context: ConversionContext, x: MLOperand, axis: int, weights: StaticValue) -> MLOperand:
+    """A product with a matrix [new, old] along an axis."""
+    before, after = x.shape[:axis], x.shape[axis + 1 :]
+    if not after:
+        return context.matmul(x, context.constant(weights.T.copy()))
+    matrices = context.reshape(x, [math.prod(before), x.shape[axis], math.prod(after)])
+    return context.reshape(context.matmul(context.constant(weights), matrices), [*before, len(weights), *after])
+
+
+def _with_outside(
+    context: ConversionContext, y: MLOperand, stretches: Sequence[ResizedAxis], manner: Manner
+) -> MLOperand:
+    """Put a number where a coordinate lies beyond the input."""
+    for stretch in stretches:
+        places = stretch.coordinates(manner.transformation)
+        outside = (places < 0) | (places > stretch.size - 1)
+        if outside.any():
+            mask = outside.reshape([-1 if axis == stretch.axis else 1 for axis in range(y.rank)])
+            y = context.where(context.constant(mask), context.number(manner.outside, y), y)
+    return y
 
 
 def _own(stretch: ResizedAxis) -> ResizedAxis:

@@ -1,0 +1,179 @@
+"""The tests of ``onnx.backend.test``, run through the importer: each a model with inputs and outputs.
+
+A value that a model computes shapes with must be known while building, and these models have every value as an input.
+So a test is tried in up to three *ways*, and the first one that is not refused counts:
+
+* "run": all inputs are inputs of the graph;
+* "rest known": the first one is, the others are known;
+* "known": all are known, and the outputs are constants that folding computed.
+"""
+
+import warnings
+from functools import cache
+from pathlib import Path
+
+import attrs
+import numpy as np
+import onnx
+from onnx import numpy_helper
+from onnx.backend.test.loader import load_model_tests
+
+from webnn_py import MLGraphBuilder
+from webnn_py.onnx_models import InvalidModelError, OnnxModel
+
+OFFLINE = ("node", "simple", "pytorch-converted", "pytorch-operator")
+"""The kinds of tests that are in the package; the others download models."""
+
+ROUNDING = 1e-6
+"""What sums in float32 may be away from 0, relative to the greatest of them."""
+
+WAYS = ("run", "rest known", "known")
+
+
+@attrs.frozen(eq=False)
+class BackendCase:
+    """One test.
+
+    Attributes:
+        name: as onnx calls it; of kinds but "node", with the kind before it.
+        source: what the model is loaded from.
+        sets: pairs of inputs and outputs, each a list.
+        relative: the relative tolerance.
+        absolute: the absolute tolerance.
+    """
+
+    name: str
+    source: bytes | Path
+    sets: list = attrs.field(repr=False)
+    relative: float
+    absolute: float
+
+
+@attrs.frozen
+class Outcome:
+    """What became of a test.
+
+    Attributes:
+        way: how it was run, "" if it was refused in every way.
+        wrong: what is wrong, or why it was refused; "" where all is as it should be.
+    """
+
+    way: str
+    wrong: str
+
+    @property
+    def kind(self):
+        """The list in which the test belongs."""
+        return "refused" if not self.way else "wrong" if self.wrong else self.way
+
+
+@cache
+def backend_cases():
+    """All tests that are in the package, by name; takes seconds."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # what they compute their expectations with overflows
+        tests = [test for kind in OFFLINE for test in load_model_tests(kind=kind)]
+        return {case.name: case for case in map(_case, tests)}
+
+
+def _case(test):
+    name = test.name if test.kind == "node" else f"{test.kind}/{test.name}"
+    if test.model is not None:
+        sets = [tuple([*map(_plain, part)] for part in pair) for pair in test.data_sets]
+        return BackendCase(name, test.model.SerializeToString(), sets, test.rtol, test.atol)
+    folder = Path(test.model_dir)
+    sets = [
+        tuple([_read(path) for path in sorted(part.glob(f"{kind}_*.pb"))] for kind in ("input", "output"))
+        for part in sorted(folder.glob("test_data_set_*"))
+    ]
+    return BackendCase(name, folder / "model.onnx", sets, test.rtol, test.atol)
+
+
+def _plain(value):
+    return numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else value
+
+
+def _read(path):
+    """A tensor; of sequences, which no model here may have, none."""
+    try:
+        return numpy_helper.to_array(onnx.load_tensor(path))
+    except (ValueError, TypeError):
+        return None
+
+
+async def outcome(context, case):
+    """Run a test."""
+    reasons = []
+    for way in WAYS:
+        try:
+            wrong = await _wrong(context, case, way)
+        except InvalidModelError as error:
+            return Outcome(way, f"it is called invalid: {error}")
+        except ValueError as error:  # an UnsupportedModelError, or an input that is a sequence or of strings
+            reasons.append(str(error))
+            continue
+        return Outcome(way, wrong)
+    return Outcome("", reasons[0])
+
+
+async def _wrong(context, case, way):
+    """What is wrong with the outputs, "" if nothing is."""
+    loaded = OnnxModel.load(case.source)
+    for inputs, outputs in case.sets:
+        given = dict(zip(loaded.inputs, inputs, strict=False))
+        arrays = {
+            name: np.asarray(value) for name, value in given.items() if isinstance(value, (np.ndarray, np.generic))
+        }
+        known = {"run": [], "rest known": list(arrays)[1:], "known": list(arrays)}[way]
+        actual = await _computed(context, loaded, arrays, known)
+        for name, ours, theirs in zip(loaded.outputs, actual, outputs, strict=True):
+            if wrong := _difference(case, ours, theirs):
+                return f"output {name}: {wrong}"
+    return ""
+
+
+async def _computed(context, loaded, arrays, known):
+    builder = MLGraphBuilder(context)
+    operands = loaded.convert(
+        builder,
+        {name: value.shape for name, value in arrays.items() if name not in known},
+        {name: arrays[name] for name in known},
+    )
+    graph = await builder.build(operands)
+    buffers = []
+    try:
+        inputs, outputs = {}, {}
+        for name, descriptor in graph.input_descriptors.items():
+            inputs[name] = await context.create_buffer(
+                data_type=descriptor.data_type, shape=descriptor.shape, writable=True
+            )
+            buffers.append(inputs[name])
+            context.write_buffer(inputs[name], arrays[name].astype(descriptor.data_type))
+        for name, descriptor in graph.output_descriptors.items():
+            outputs[name] = await context.create_buffer(
+                data_type=descriptor.data_type, shape=descriptor.shape, readable=True
+            )
+            buffers.append(outputs[name])
+        context.dispatch(graph, inputs, outputs)
+        return [await context.read_buffer(outputs[name]) for name in loaded.outputs]
+    finally:
+        for buffer in buffers:
+            buffer.destroy()
+        graph.destroy()
+
+
+def _difference(case, ours, theirs):
+    """How two arrays differ, in words; booleans are uint8 here."""
+    theirs = np.asarray(theirs)
+    if theirs.dtype == np.bool_:
+        theirs = theirs.astype(np.uint8)
+    if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
+        return f"it is {ours.dtype}{list(ours.shape)}, not {theirs.dtype}{list(theirs.shape)}"
+    with np.errstate(all="ignore"):
+        finite = np.abs(theirs[np.isfinite(theirs)], dtype=np.float64)
+        absolute = max(case.absolute, ROUNDING * finite.max(initial=0))
+        close = np.isclose(ours, theirs, rtol=case.relative, atol=absolute, equal_nan=True)
+        if close.all():
+            return ""
+        largest = np.abs(ours.astype(np.float64) - theirs.astype(np.float64)).max()
+    return f"{np.count_nonzero(~close)} of {close.size} elements differ, by up to {largest:g}"

@@ -1,0 +1,47 @@
+"""``onnx.backend.test``: every test of it that is in the package comes to what ``backend_tests.toml`` says."""
+
+import onnx
+import pytest
+import trio
+
+from spec_tests.onnx_models.backend_cases import backend_cases, outcome
+from spec_tests.onnx_models.backend_list import LISTED, listed
+from spec_tests.support import depth
+from spec_tests.support.backends import BACKENDS
+
+SHARE_ON_GPU = 37
+"""A quick run has one in so many there."""
+
+LONGEST = 60
+"""Seconds; the slowest test takes less than one."""
+
+
+@pytest.fixture(scope="module", params=BACKENDS)
+def backend(request):
+    return request.param
+
+
+def test_the_list_is_of_the_installed_onnx_and_has_every_test():
+    version, known = listed()
+    assert version == onnx.__version__, f"write {LISTED.name} anew, and pin this version in pyproject.toml"
+    assert known.keys() == backend_cases().keys()
+
+
+async def test_every_test_comes_to_what_the_list_says(context, backend, pytestconfig):
+    _, known = listed()
+    wrong = []
+    for position, (name, case) in enumerate(backend_cases().items()):
+        kind, reason = known[name]
+        if backend != "numpy" and not (
+            depth.is_full(pytestconfig) or depth.has_turn(pytestconfig, position, SHARE_ON_GPU)
+        ):
+            continue
+        try:
+            with trio.fail_after(LONGEST):
+                result = await outcome(context, case)
+        except Exception as error:
+            error.add_note(f"in {name}")
+            raise
+        if result.kind != kind:
+            wrong.append(f'{name}: listed as "{kind}" {reason}, but is "{result.kind}" {result.wrong}')
+    assert not wrong, "\n".join([f"{len(wrong)} tests are not as {LISTED.name} says:", *wrong])

@@ -1,0 +1,124 @@
+"""Fourier transforms: products with matrices of sines and cosines, which are known while building."""
+
+import math
+
+import numpy as np
+
+from webnn_py.onnx_models.axes import counted, integer
+from webnn_py.onnx_models.conversion_context import ConversionContext, StaticValue
+from webnn_py.onnx_models.table import rule
+from webnn_py.operators.operand import MLOperand
+from webnn_py.operators.rules import refuse
+
+
+@rule("DFT", 17)
+def transform_along_attribute(
+    context: ConversionContext,
+    input: MLOperand,
+    dft_length: StaticValue | None = None,
+    *,
+    axis: int,
+    inverse: int,
+    onesided: int,
+) -> MLOperand:
+    """The discrete Fourier transform along an axis; the last axis has real and imaginary parts, or only real ones."""
+    axis = counted(axis, input.rank)
+    if axis == input.rank - 1 or input.shape[-1] not in (1, 2):
+        refuse("the shape of the input and the axis", f"{list(input.shape)}, {axis}", "[..., 1 or 2], another axis")
+    size = input.shape[axis]
+    length = 2 * (size - 1) if inverse and onesided else size
+    if dft_length is not None:
+        length = integer("input dft_length", dft_length)
+    if length < 1:
+        refuse("input dft_length", length, "at least 1")
+    order = [*(other for other in range(input.rank - 1) if other != axis), axis, input.rank - 1]
+    last = context.transpose(input, permutation=order)
+    y = _transformed(context, last, length, inverse=bool(inverse), onesided=bool(onesided))
+    return context.transpose(y, permutation=[order.index(other) for other in range(input.rank)])
+
+
+@rule("DFT", 20)
+def transform_along_input(
+    context: ConversionContext,
+    input: MLOperand,
+    dft_length: StaticValue | None = None,
+    axis: StaticValue | None = None,
+    *,
+    inverse: int,
+    onesided: int,
+) -> MLOperand:
+    """Likewise; the axis is an input."""
+    along = -2 if axis is None else integer("input axis", axis)
+    return transform_along_attribute(context, input, dft_length, axis=along, inverse=inverse, onesided=onesided)
+
+
+@rule("STFT", 17)
+def transform_of_frames(
+    context: ConversionContext,
+    signal: MLOperand,
+    frame_step: StaticValue,
+    window: MLOperand | None = None,
+    frame_length: StaticValue | None = None,
+    *,
+    onesided: int,
+) -> MLOperand:
+    """The transforms of frames of a signal [batch, length, 1 or 2], each times a window."""
+    if signal.rank == 2:
+        signal = context.reshape(signal, [*signal.shape, 1])
+    if signal.rank != 3 or signal.shape[-1] not in (1, 2):
+        refuse("the shape of the signal", signal.shape, "[batch, length, 1 or 2]")
+    step = integer("input frame_step", frame_step)
+    length = signal.shape[1] if window is None else math.prod(window.shape)
+    if frame_length is not None:
+        length = integer("input frame_length", frame_length)
+    if step < 1 or not 1 <= length <= signal.shape[1]:
+        refuse("frame_step and frame_length", (step, length), f"at least 1, and at most {signal.shape[1]}")
+    if window is not None and window.shape != (length,):
+        refuse("the shape of the window", window.shape, f"[{length}], the frame_length")
+    starts = np.arange(0, signal.shape[1] - length + 1, step, dtype=np.int32)
+    context.reserve(4 * len(starts) * length)
+    frames = context.gather(signal, context.constant(starts[:, np.newaxis] + np.arange(length, dtype=np.int32)), axis=1)
+    if window is not None:
+        frames = context.mul(frames, context.reshape(window, [length, 1]))
+    return _transformed(context, frames, length, inverse=False, onesided=bool(onesided))
+
+
+def _transformed(context: ConversionContext, x: MLOperand, length: int, *, inverse: bool, onesided: bool) -> MLOperand:
+    """The transform along the axis before the last one, of so many elements: cut off there, or zeros behind them."""
+    *batch, size, parts = x.shape
+    real = inverse and onesided
+    bins = length if real or not onesided else length // 2 + 1
+    context.reserve(64 * bins * min(size, length) + 16 * size * parts * bins)
+    matrix = _real_matrix(size, length) if real else _matrix(size, length, bins, inverse=inverse)
+    matrix = matrix.reshape(size, 2, -1)[:, :parts].reshape(size * parts, -1).astype(x.data_type)
+    y = context.matmul(context.reshape(x, [math.prod(batch), size * parts]), context.constant(matrix))
+    return context.reshape(y, [*batch, bins, 1 if real else 2])
+
+
+def _matrix(size: int, length: int, bins: int, *, inverse: bool) -> StaticValue:
+    """The weights [size, real and imaginary, bins, real and imaginary]."""
+    used = min(size, length)
+    angles = _angles(used, length, bins)
+    cosines, sines = np.cos(angles), np.sin(angles) if inverse else -np.sin(angles)
+    matrix = np.zeros([size, 2, bins, 2])
+    matrix[:used, 0, :, 0] = matrix[:used, 1, :, 1] = cosines
+    matrix[:used, 0, :, 1] = sines
+    matrix[:used, 1, :, 0] = -sines
+    return matrix / length if inverse else matrix
+
+
+def _real_matrix(size: int, length: int) -> StaticValue:
+    """The way back from a one-sided transform, whose other bins are conjugates: [size, real and imaginary, length]."""
+    used = min(size, length // 2 + 1)
+    angles = _angles(used, length, length)
+    shares = np.array([1 if 2 * index in (0, length) else 2 for index in range(used)])[:, np.newaxis] / length
+    matrix = np.zeros([size, 2, length])
+    matrix[:used, 0] = shares * np.cos(angles)
+    matrix[:used, 1] = -shares * np.sin(angles)
+    return matrix
+
+
+def _angles(size: int, length: int, bins: int) -> StaticValue:
+    """In whole turns as far as possible, so that they are exact."""
+    turns: StaticValue = np.outer(np.arange(size), np.arange(bins)) % length / length
+    return 2 * np.pi * turns
