@@ -12,16 +12,28 @@ From the top::
     table               @rule, and the choice of a rule by the operator's version
     calling             a node's inputs and attributes as a rule's arguments
     conversion_context  what a rule builds with
+    operator_calls      WebNN's operators in models that this package wrote
+    export              the other way: drawings as ONNX models
 
 A value is *static* when it can be computed while the graph is built: a numpy array. All others are operands. Shapes
 are fixed, so that whatever is computed from shapes is static, and no node of it remains.
 """
 
+from webnn_py.onnx_models.export import save, to_model
 from webnn_py.onnx_models.limits import ModelLimits
 from webnn_py.onnx_models.model import OnnxModel, TensorInfo
 from webnn_py.onnx_models.problems import InvalidModelError, Problem, UnsupportedModelError
 
-__all__ = ["InvalidModelError", "ModelLimits", "OnnxModel", "Problem", "TensorInfo", "UnsupportedModelError"]
+__all__ = [
+    "InvalidModelError",
+    "ModelLimits",
+    "OnnxModel",
+    "Problem",
+    "TensorInfo",
+    "UnsupportedModelError",
+    "save",
+    "to_model",
+]
 
 for _name in __all__:
     globals()[_name].__module__ = __name__  # messages and reprs show the public name

@@ -51,6 +51,9 @@ class OnnxModel:
         inputs: what the model says of its inputs, by name. Those with a value of their own (initializers) are not
             among them.
         outputs: likewise of its outputs.
+        producer: what wrote the model, and its version; "" where the model does not say.
+        opsets: the versions of the sets of operators, by domain; "" is ONNX's own.
+        metadata: what else the model says of itself, by name.
     """
 
     _proto: onnx.ModelProto
@@ -60,6 +63,9 @@ class OnnxModel:
     _weights: Weights
     inputs: Mapping[str, TensorInfo]
     outputs: Mapping[str, TensorInfo]
+    producer: str
+    opsets: Mapping[str, int]
+    metadata: Mapping[str, str]
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         raise TypeError("OnnxModel has no public constructor; use OnnxModel.load()")
@@ -88,6 +94,9 @@ class OnnxModel:
         own_value = {item.name for item in graph.initializer}
         self.inputs = _tensor_infos(item for item in graph.input if item.name not in own_value)
         self.outputs = _tensor_infos(graph.output)
+        self.producer = f"{read.proto.producer_name} {read.proto.producer_version}".strip()
+        self.opsets = MappingProxyType({item.domain: item.version for item in read.proto.opset_import})
+        self.metadata = MappingProxyType({item.key: item.value for item in read.proto.metadata_props})
         return self
 
     def convert(
