@@ -333,7 +333,7 @@ FAULTS = [
         "cast",
     ),
     Fault("export-shared-function", "if key not in self._functions:", "if not self._functions:", EXPORT, "functions"),
-    Fault("export-known-indices", "np.all(known <= highest) and", "", EXPORT, "gather"),
+    Fault("export-known-indices", "np.all(known <= highest) and", "", EXPORT, "indices"),
     Fault("export-boolean", "self.made_truths[made.name] = truth.name", "pass", EXPORT, "boolean"),
     Fault("export-changed-function", "if sealed == digest_of(function) else None", "", ONNX, "was_changed"),
     Fault("javascript-bigint", '{"bigint": int, "number": float}', '{"bigint": float, "number": float}', JAVASCRIPT),

@@ -250,7 +250,7 @@ def _function(placed: Placed, node: Node) -> FunctionProto:
     before += [
         helper.make_node("Cast", [name], [local], to=element_type("bool")) for name, local in body.truths.items()
     ]
-    nodes = [*before, *(_renamed(written, names, "") for written in body.nodes)]
+    nodes = [*before, *(_renamed(written, names, written.output[0]) for written in body.nodes)]
     needed, _ = _needed(nodes, results)
     return helper.make_function(
         DOMAIN, node.operator.spec_name, list(placed.inputs), results, needed, [], attributes=[OPTIONS]
