@@ -71,7 +71,7 @@ def _pooled(body: Body, operator: str, node: Node, input: OnnxTensor, **attribut
 
 @rule(pooling.max_pool2d)
 def max_pool2d(body: Body, node: Node, input: OnnxTensor) -> Written:
-    """MaxPool, and NaN, which onnxruntime passes over, where there is one."""
+    """MaxPool, and NaN, which onnxruntime passes over, where the mean is NaN of what is not negative."""
     how = _how(node)
     layout = node.options["layout"]
     if how is None or input.data_type not in ("float32", "float16", "int8", "uint8"):
@@ -80,8 +80,8 @@ def max_pool2d(body: Body, node: Node, input: OnnxTensor) -> Written:
         return laid_out(body, body.twin("MaxPool", channels_first(body, input, layout), **how), layout)
     wide = body.cast(channels_first(body, input, layout), "float32")
     greatest = body.node("MaxPool", wide, **how)
-    nans = body.cast(body.node("IsNaN", wide, data_type=BOOL), "uint8")
-    has_nan = body.cast(body.node("MaxPool", nans, **how), BOOL)
+    mean = body.node("AveragePool", body.node("Relu", wide), **how)
+    has_nan = body.node("IsNaN", mean, data_type=BOOL)
     nan = np.array(np.nan, np.float32)
     output = laid_out(body, body.node("Where", has_nan, nan, greatest, data_type="float32"), layout)
     return body.cast(output, input.data_type)

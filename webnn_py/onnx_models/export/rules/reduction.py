@@ -128,7 +128,7 @@ def reduce_min(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
 
 
 def _extreme(body: Body, operator: str, node: Node, input: OnnxTensor) -> OnnxTensor:
-    """The extreme; NaN, which onnxruntime passes over, where there is one."""
+    """The extreme; NaN, which onnxruntime passes over, where the sum is NaN of what is not negative."""
     if not _axes(node):
         return body.node("Identity", input)
     if input.data_type.startswith("uint") and input.data_type != "uint8":
@@ -138,8 +138,8 @@ def _extreme(body: Body, operator: str, node: Node, input: OnnxTensor) -> OnnxTe
         return _reduce(body, operator, input, node, is_twin=True)
     wide = body.cast(input, "float32")
     extreme = _reduce(body, operator, wide, node, is_twin=False)
-    nans = body.cast(body.node("IsNaN", wide, data_type=BOOL), "uint8")
-    has_nan = body.cast(_reduce(body, "ReduceMax", nans, node, is_twin=False), BOOL)
+    total = _reduce(body, "ReduceSum", body.node("Relu", wide), node, is_twin=False)
+    has_nan = body.node("IsNaN", total, data_type=BOOL)
     nan = np.array(np.nan, np.float32)
     return body.cast(body.node("Where", has_nan, nan, extreme, data_type="float32"), input.data_type)
 
