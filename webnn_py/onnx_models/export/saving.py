@@ -29,7 +29,7 @@ def save(
     graph_outputs: Mapping[str, MLOperand],
     target: str | os.PathLike[str] | BinaryIO,
     *,
-    external_data: bool | None = None,
+    external_data: bool = False,
     metadata: Mapping[str, str] | None = None,
 ) -> None:
     """Write what a builder has drawn to a file, as an ONNX model that computes the same.
@@ -40,7 +40,7 @@ def save(
         graph_outputs: the operands to compute, by name, as :meth:`MLGraphBuilder.build` takes them.
         target: the path of the file, which is overwritten; or a file that is open for writing bytes.
         external_data: whether constants stand in a file beside the model's, of the same name with ``.data`` behind it;
-            None: if the model is larger than the 2 GB that one file can be.
+            those of a model of more than 2 GB, which one file cannot be, always do.
         metadata: what else to say of the model, by name; :attr:`OnnxModel.metadata` reads it.
 
     Raises:
