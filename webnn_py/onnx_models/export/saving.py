@@ -51,7 +51,7 @@ def save(
         OSError: the file cannot be written.
     """
     model = to_model(graph_outputs, metadata=metadata)
-    is_large = model.ByteSize() > LARGEST_FILE
+    is_large = _is_large(model)
     is_path = isinstance(target, (str, os.PathLike))
     if not is_path and (external_data or is_large):
         why = "external_data needs" if external_data else f"the model is larger than {LARGEST_FILE:,} bytes and needs"
@@ -97,6 +97,12 @@ def model_of(
     model = ModelExport(graph, values, webnn_py.__version__).model()
     helper.set_model_props(model, dict(metadata or {}))
     return model
+
+
+def _is_large(model: ModelProto) -> bool:
+    """Whether one file cannot be the model; protobuf cannot even measure one whose weights alone are too long."""
+    weights = sum(len(tensor.raw_data) for tensor in model.graph.initializer)
+    return weights > LARGEST_FILE or model.ByteSize() > LARGEST_FILE
 
 
 def _move_out(model: ModelProto, path: Path) -> None:
