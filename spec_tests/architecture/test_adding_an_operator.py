@@ -60,6 +60,7 @@ def atan(_node: Node, x: str) -> str:
         '@rule("Atan", 7, 22)\n',  # which composes it of others
         'one_to_one("Atan", unary.atan, 7, 22, module=__name__)\n\n\n',
     ),
+    "webnn_py/onnx_models/export/rules/unary.py": (END, '\n\nrule(unary.atan)(_computed("Atan"))\n'),
     "spec_tests/operators/unary/make_cases.py": (
         '    "tan": (np.tan, ANGLES, BIG_ANGLES),\n}\n',
         '    "tan": (np.tan, ANGLES, BIG_ANGLES),\n    "atan": (np.arctan, ANGLES, BIG_ANGLES),\n}\n',
@@ -133,6 +134,8 @@ TESTS = (
     "spec_tests/operators/test_bad_operands.py",
     "spec_tests/onnx_models/test_unary.py",
     "spec_tests/onnx_models/test_table.py",
+    "spec_tests/onnx_models/export/test_cases.py",
+    "spec_tests/onnx_models/export/test_rules.py",
     "spec_tests/idl",
     "spec_tests/architecture/test_layers.py::test_operator_pages_say_what_the_declarations_say",
     "spec_tests/architecture/test_layers.py::test_every_operator_is_a_method_of_the_builder",
@@ -183,7 +186,7 @@ def run(folder, *arguments):
 
 def test_an_added_operator_passes_the_tests_of_every_layer(copy):
     gpu = ["spec_tests/on_wgpu/test_added.py"] if "wgpu" in BACKENDS else []
-    ids = "atan or Atan or test_added or listed or pages or method or category"
+    ids = "atan or Atan or test_added or listed or pages or method or category or rule"
     told = run(copy, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", "-k", ids, "-rN", *TESTS, *gpu)
     assert re.search(r"\d+ passed", told)
     assert "failed" not in told

@@ -14,6 +14,7 @@ ONNX = ("spec_tests/onnx_models",)
 RANKING = ("spec_tests/onnx_models/test_ranking.py",)
 SAMPLING = ("spec_tests/onnx_models/test_sampling.py",)
 VOLUMES = ("spec_tests/onnx_models/test_convolution.py",)
+EXPORT = ("spec_tests/onnx_models/export",)
 SESSIONS = ("spec_tests/runtime",)
 JAVASCRIPT = ("spec_tests/javascript", "spec_tests/wpt/test_known_answers.py", "spec_tests/wpt/test_own_files.py")
 
@@ -346,6 +347,17 @@ FAULTS = [
     Fault("names-unbound", "if known != value:", "if False:", SESSIONS, "one_name_is_one_size"),
     Fault("captures-disposed", "and not tensor.disposed\n        for name", "\n        for name", SESSIONS, "captured"),
     Fault("weights-of-equal-shape", "(value, _digest(value))", "(value, bytes(8))", SESSIONS, "told_apart"),
+    Fault(
+        "export-float-to-int",
+        'body.node("Where", body.node("IsNaN", x, data_type=BOOL), np.array(0, np.float32), x, data_type="float32")',
+        "x",
+        EXPORT,
+        "cast",
+    ),
+    Fault("export-shared-function", "if key not in self._functions:", "if not self._functions:", EXPORT, "functions"),
+    Fault("export-known-indices", "np.all(known <= highest) and", "", EXPORT, "indices"),
+    Fault("export-boolean", "self.made_truths[made.name] = truth.name", "pass", EXPORT, "boolean"),
+    Fault("export-changed-function", "if sealed == digest_of(function) else None", "", ONNX, "was_changed"),
     Fault("javascript-bigint", '{"bigint": int, "number": float}', '{"bigint": float, "number": float}', JAVASCRIPT),
     Fault("javascript-type-error", "name === 'TypeError' ? new", "name === 'RangeError' ? new", JAVASCRIPT),
     Fault("javascript-timers", "if self._live.get(timer) == count:", "if True:", JAVASCRIPT),

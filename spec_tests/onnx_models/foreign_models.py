@@ -7,6 +7,11 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper, parser
 
+from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.device.rewriting import RewriteBuilder
+from webnn_py.graph import Graph, Input
+from webnn_py.onnx_models.export import model_of
+
 TRAINED = Path(magika.__file__).parent / "models" / "standard_v3_3" / "model.onnx"
 
 
@@ -256,9 +261,22 @@ def loops():
     return parser.parse_model(LOOPS)
 
 
+def written():
+    """One that this package wrote, with functions that stand for operators."""
+    builder = RewriteBuilder("label")
+    x = builder.operand(Input(MLOperandDescriptor("float32", [2, 3]), "x"))
+    line = builder.linear(x, alpha=0.5, beta=1)
+    places = builder.cast(builder.clamp(line, min_value=0), "int32")
+    largest = builder.reduce_max(builder.gather(x, places, axis=1), axes=[1])
+    chosen = builder.where(builder.not_equal(places, builder.constant(1, data_type="int32")), line, x)
+    summed = builder.reduce_sum(builder.reverse(places), axes=[0])
+    outputs = {"y": builder.concat([largest, chosen], 0), "z": summed}
+    return model_of(Graph.reaching({name: builder.value(operand) for name, operand in outputs.items()}))
+
+
 def trained():
     """Magika's."""
     return onnx.load(TRAINED)
 
 
-MODELS = {make.__name__: make for make in (images, attention, quantized, recurrent, functions, loops, trained)}
+MODELS = {make.__name__: make for make in (images, attention, quantized, recurrent, functions, loops, written, trained)}

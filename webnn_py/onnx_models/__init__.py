@@ -18,11 +18,14 @@ From the top::
     calling             a node's inputs and attributes as a rule's arguments
     conversion_context  what a rule builds with
     problems            what cannot be converted, grouped; freezing tells which inputs to freeze
+    operator_calls      WebNN's operators in models that this package wrote
+    export              the other way: drawings as ONNX models
 
 A value is *static* when it can be computed while the graph is built: a numpy array. All others are operands. Shapes
 are fixed, so that whatever is computed from shapes is static, and no node of it remains.
 """
 
+from webnn_py.onnx_models.export import save, to_model
 from webnn_py.onnx_models.limits import ModelLimits
 from webnn_py.onnx_models.metadata import ModelMetadata
 from webnn_py.onnx_models.model import OnnxModel, TensorInfo
@@ -36,6 +39,8 @@ __all__ = [
     "Problem",
     "TensorInfo",
     "UnsupportedModelError",
+    "save",
+    "to_model",
 ]
 
 for _name in __all__:

@@ -17,6 +17,7 @@ from webnn_py.onnx_models.freezing import Freezing
 from webnn_py.onnx_models.functions import OWN_DOMAINS, Functions, call_attributes, called_name, with_attributes
 from webnn_py.onnx_models.limits import Expenses
 from webnn_py.onnx_models.node_results import check_operator, results_of
+from webnn_py.onnx_models.operator_calls import draw_call, operator_of
 from webnn_py.onnx_models.ordering import Live, live
 from webnn_py.onnx_models.problems import (
     InvalidModelError,
@@ -267,6 +268,10 @@ class ModelConversion:
     ) -> Steps[Sequence[Converted]]:
         """Convert the body of the model's own function that a node calls, in place of the node."""
         function = self._functions[called_name(node)]
+        operator = operator_of(function)
+        if operator is not None and not any(value is MISSING for value in values):
+            present = [_present(value) for value in values]
+            return draw_call(operator, function, node, present, self._context(label, wanted))
         if len(values) > len(function.input) or len(node.output) > len(function.output):
             raise Refused(
                 f"the call has {len(values)} inputs and {len(node.output)} outputs; the function has "

@@ -1,6 +1,7 @@
 """``MLOperand``: the handle of a value in a graph that is not built yet."""
 
-from typing import Self, final
+from typing import Any, Self, final
+from weakref import ref
 
 from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
 from webnn_py.handle import Handle
@@ -16,7 +17,8 @@ class MLOperand(Handle):
 
     _made_by = "MLGraphBuilder's methods"
 
-    __slots__ = ("__weakref__", "_descriptor", "_name", "_origin")
+    __slots__ = ("__weakref__", "_builder", "_descriptor", "_name", "_origin")
+    _builder: ref[Any] | None
     _descriptor: MLOperandDescriptor
     _origin: str
     _name: str
@@ -28,6 +30,7 @@ class MLOperand(Handle):
         self._descriptor = descriptor
         self._origin = origin
         self._name = name
+        self._builder = None
         return self
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, final, overload
+from weakref import ref
 
 import numpy as np
 from trio.lowlevel import enable_ki_protection
@@ -72,6 +73,7 @@ class MLGraphBuilder(OperatorMethods):
         self._capabilities = context._device.backend.capabilities
         self._input_names: set[str] = set()
         self._constant_buffers: dict[Value, MLBuffer] = {}
+        self._reference = ref(self)
 
     # --- inputs and constants --------------------------------------------------------------------------------
 
@@ -246,7 +248,7 @@ class MLGraphBuilder(OperatorMethods):
         """
         self._context._trio_run.check("build()")
         try:
-            checked = self._check_outputs(outputs)
+            checked = self._check_outputs("build", outputs)
             graph = Graph.reaching({name: self._values[operand] for name, operand in checked.items()})
             self._check_constant_buffers(graph)
         except (TypeError, InvalidStateError) as error:
@@ -256,19 +258,19 @@ class MLGraphBuilder(OperatorMethods):
         self._forget()
         return self._enqueue_build(ml_graph, graph)
 
-    def _check_outputs(self, outputs: object) -> dict[str, MLOperand]:
-        checked = named("build(): outputs", MLOperand, "operands", outputs)
-        self._check_can_build("build")
+    def _check_outputs(self, method: str, outputs: object) -> dict[str, MLOperand]:
+        checked = named(f"{method}(): outputs", MLOperand, "operands", outputs)
+        self._check_can_build(method)
         if not checked:
-            raise TypeError("build(): outputs is empty; a graph needs at least one")
+            raise TypeError(f"{method}(): outputs is empty; a graph needs at least one")
         for name, operand in checked.items():
             if not name:
-                raise TypeError("build(): an output's name is empty; it must not be")
+                raise TypeError(f"{method}(): an output's name is empty; it must not be")
             if operand not in self._values:
-                raise TypeError(f"build(): outputs[{shown(name)}] belongs to another builder")
+                raise TypeError(f"{method}(): outputs[{shown(name)}] belongs to another builder")
             if not isinstance(self._values[operand], Output):
                 kind = "an input" if isinstance(self._values[operand], Input) else "a constant"
-                raise TypeError(f"build(): outputs[{shown(name)}] is {kind}; use identity() of it instead")
+                raise TypeError(f"{method}(): outputs[{shown(name)}] is {kind}; use identity() of it instead")
         return checked
 
     def _check_constant_buffers(self, graph: Graph) -> None:
@@ -309,6 +311,7 @@ class MLGraphBuilder(OperatorMethods):
 
     def _operand(self, value: Value, origin: str, name: str = "") -> MLOperand:
         operand = MLOperand._create(value.descriptor, origin, name)
+        operand._builder = self._reference
         self._values[operand] = value
         return operand
 
@@ -349,6 +352,23 @@ class MLGraphBuilder(OperatorMethods):
         if self._has_built:
             return "<MLGraphBuilder has built>"
         return f"<MLGraphBuilder {'destroyed' if self._destroyed else f'{len(self._values)} operands'}>"
+
+
+def drawing_of(method: str, outputs: object) -> Graph:
+    """What outputs need of the drawing that they are of, which the builder keeps.
+
+    Raises:
+        TypeError: the outputs are refused, as by ``build()``, or their builder is gone.
+        InvalidStateError: the builder has built, or the context is lost.
+    """
+    operands = named(f"{method}(): outputs", MLOperand, "operands", outputs)
+    for name, operand in operands.items():
+        builder = None if operand._builder is None else operand._builder()
+        if not isinstance(builder, MLGraphBuilder):
+            raise TypeError(f"{method}(): the builder of outputs[{shown(name)}] is gone; keep it")
+        checked = builder._check_outputs(method, operands)
+        return Graph.reaching({name: builder._values[operand] for name, operand in checked.items()})
+    raise TypeError(f"{method}(): outputs is empty; a graph needs at least one")
 
 
 def _exported(value: object) -> np.ndarray[Any, Any] | None:

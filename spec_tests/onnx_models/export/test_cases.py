@@ -1,0 +1,90 @@
+"""Every case of every category, written as ONNX: onnxruntime computes the same, and it is read back as it was."""
+
+from collections import Counter
+
+import pytest
+
+from spec_tests.onnx_models.export.exporting import (
+    described,
+    draw_cases,
+    listed,
+    operators_of,
+    read_back,
+    run,
+    written_again,
+)
+from spec_tests.operators.cases import difference, load_all
+from spec_tests.support.depth import is_full
+from webnn_py.onnx_models import to_model
+
+FILES = load_all()
+EVERY_FILE = pytest.mark.parametrize("file", [pytest.param(file, id=file.operator) for file in FILES])
+PARTS = 4
+"""A quick run has one case in so many, others each day."""
+
+LISTED = {(entry["operator"], name): entry["reason"] for entry in listed("cases") for name in entry["names"]}
+LOOSER = {entry["operator"]: {"absolute": entry["absolute"]} for entry in listed("tolerances")}
+
+
+def chosen(config, file):
+    """The cases that have their turn."""
+    return file.cases if is_full(config) else file.cases[config.option.seed % PARTS :: PARTS]
+
+
+def what_is_wrong(got, case, operator):
+    """In words; empty when nothing is."""
+    for array, expected in zip(got, case.expected, strict=True):
+        words = difference(array, expected, case.tolerance)
+        if words and operator in LOOSER and array.dtype == "float32":
+            words = difference(array, expected, LOOSER[operator])
+        if words:
+            return words
+    return ""
+
+
+@EVERY_FILE
+async def test_onnxruntime_computes_what_the_oracle_says(pytestconfig, ml, file):
+    cases = chosen(pytestconfig, file)
+    context = await ml.create_context(backend="numpy")
+    _builder, feeds, outputs = draw_cases(context, file, cases, constants=True)
+    model = to_model({name: item for of_case in outputs.values() for name, item in of_case.items()})
+    results = run(model, feeds)
+    for case in cases:
+        wrong = what_is_wrong([results[name] for name in outputs[case.name]], case, file.operator)
+        reason = LISTED.get((file.operator, case.name))
+        if reason is None:
+            assert not wrong, f"{file.operator}, {case.name}: {wrong}"
+        else:
+            assert wrong, f"{file.operator}, {case.name} passes, though it is listed: {reason}"
+
+
+@EVERY_FILE
+async def test_a_model_is_read_back_and_written_again_the_same(pytestconfig, ml, file):
+    context = await ml.create_context(backend="numpy")
+    _builder, _, outputs = draw_cases(context, file, chosen(pytestconfig, file), constants=True)
+    written = to_model({name: item for of_case in outputs.values() for name, item in of_case.items()})
+    first, second, _builder = written_again(context, written)
+    third, fourth, _builder = written_again(context, second)
+    assert first == third
+    assert second == fourth
+
+
+@EVERY_FILE
+async def test_each_operator_is_read_back_as_itself(pytestconfig, ml, file):
+    """Or as none, where it changes nothing."""
+    context = await ml.create_context(backend="numpy")
+    _builder, _, outputs = draw_cases(context, file, chosen(pytestconfig, file), constants=False)
+    drawn = {name: item for of_case in outputs.values() for name, item in of_case.items()}
+    before = Counter(operators_of(drawn))
+    _other, again = read_back(context, to_model(drawn))
+    after = Counter(operators_of(again))
+    assert set(after - before) <= {"identity"}, after - before
+    assert (after - before).total() == (before - after).total()
+    assert len(described(again)) == len(described(drawn))
+
+
+def test_only_known_cases_are_listed():
+    known = {(file.operator, case.name) for file in FILES for case in file.cases}
+    assert not set(LISTED) - known
+    assert len(LISTED) <= 20
+    assert set(LOOSER) <= {file.operator for file in FILES}

@@ -1,0 +1,13 @@
+"""Every operator can be written, by a rule in its own category."""
+
+from webnn_py.onnx_models.export.registry import RULES
+from webnn_py.operators.registry import OPERATORS
+
+
+def test_every_operator_has_a_rule_and_no_other_has():
+    assert set(RULES) == set(OPERATORS)
+
+
+def test_rules_stand_in_the_category_of_their_operator():
+    for name, rule in RULES.items():
+        assert rule.__module__.rpartition(".")[2] == OPERATORS[name].category, name

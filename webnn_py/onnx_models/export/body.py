@@ -1,0 +1,241 @@
+"""``Body``: what a rule writes to, the ONNX nodes of one WebNN operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+from onnx import NodeProto, helper
+
+from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.device.rewriting import RewriteBuilder
+from webnn_py.graph import Constant, Node, Value
+from webnn_py.operators.decompositions import DECOMPOSITIONS
+
+Array = NDArray[Any]
+
+BOOL: Final = "bool"
+
+
+def element_type(data_type: str) -> int:
+    """The number of an element type in ONNX, by the name that numpy has for it."""
+    return helper.np_dtype_to_tensor_dtype(np.dtype(data_type))
+
+
+@attrs.frozen(eq=False)
+class OnnxTensor:
+    """A value in a body.
+
+    Attributes:
+        name: its name there.
+        data_type: that of its elements, also "bool".
+        descriptor: of an operand, or of a result, of an operator; None for what lies between.
+    """
+
+    name: str
+    data_type: str
+    descriptor: MLOperandDescriptor | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The dimensions of an operand."""
+        assert self.descriptor is not None  # noqa: S101 - rules ask for the shapes of operands only
+        return self.descriptor.shape
+
+    @property
+    def rank(self) -> int:
+        """The number of dimensions of an operand."""
+        return len(self.shape)
+
+
+Given = OnnxTensor | Array | None
+"""What a node may be given: a tensor, a constant, or nothing for an absent input."""
+
+
+Operands = Mapping[str, OnnxTensor | Sequence[OnnxTensor]]
+"""An operator's operands by the names of its parameters."""
+
+Write = Callable[["Body", Node, Operands], list[OnnxTensor]]
+
+
+@attrs.frozen
+class Known:
+    """What is known of a body's operands, by their names in it.
+
+    Attributes:
+        arrays: the values of constants.
+        truths: those of uint8 that came from a boolean, which can be had for them.
+    """
+
+    arrays: Mapping[str, Array] = attrs.field(factory=dict)
+    truths: frozenset[str] = frozenset()
+
+
+@final
+class Body:
+    """The ONNX nodes that say one WebNN operator.
+
+    Args:
+        known: what is known of the operands.
+        write: writes an operator, given by a node, with its operands' tensors; returns the outputs.
+
+    Attributes:
+        nodes: what was written so far, with names that hold in the body.
+        constants: the constants that the nodes use.
+        is_plain: whether all of it are twins: ONNX operators that are read back as the WebNN operator.
+        truths: the operands of which the boolean is used, by the name that stands for it.
+        made_truths: the booleans that results of uint8 were made of.
+    """
+
+    def __init__(self, known: Known, write: Write) -> None:
+        self._known = known
+        self.write = write
+        self._constants: dict[tuple[str, tuple[int, ...], bytes], OnnxTensor] = {}
+        self._values: dict[Value, OnnxTensor] = {}
+        self._count = 0
+        self.nodes: list[NodeProto] = []
+        self.constants: dict[str, Array] = {}
+        self.is_plain = True
+        self.truths: dict[str, str] = {}
+        self.made_truths: dict[str, str] = {}
+
+    def node(self, operator: str, *inputs: Given, data_type: str | None = None, **attributes: Any) -> OnnxTensor:
+        """Write a node of one output, whose data type is that of the first input unless said."""
+        return self.nodes_outputs(operator, inputs, [data_type or _type_of(inputs[0])], **attributes)[0]
+
+    def twin(self, operator: str, *inputs: Given, data_type: str | None = None, **attributes: Any) -> OnnxTensor:
+        """Write a node that alone means what the WebNN operator does, and is read back as such."""
+        return self._write(operator, inputs, [data_type or _type_of(inputs[0])], attributes)[0]
+
+    def nodes_outputs(
+        self, operator: str, inputs: Sequence[Given], data_types: Sequence[str], **attributes: Any
+    ) -> list[OnnxTensor]:
+        """Write a node of several outputs; "" for the data type of one that nobody wants."""
+        self.is_plain = False
+        return self._write(operator, inputs, data_types, attributes)
+
+    def twin_outputs(
+        self, operator: str, inputs: Sequence[Given], data_types: Sequence[str], **attributes: Any
+    ) -> list[OnnxTensor]:
+        """Write a twin of several outputs."""
+        return self._write(operator, inputs, data_types, attributes)
+
+    def _write(
+        self, operator: str, inputs: Sequence[Given], data_types: Sequence[str], attributes: Mapping[str, Any]
+    ) -> list[OnnxTensor]:
+        names = ["" if item is None else self._tensor(item).name for item in inputs]
+        while not names[-1]:  # onnxruntime takes an absent last input for one that is there
+            names.pop()
+        outputs = [OnnxTensor(self._fresh() if data_type else "", data_type) for data_type in data_types]
+        given = {name: value for name, value in attributes.items() if value is not None}
+        self.nodes.append(helper.make_node(operator, names, [item.name for item in outputs], **given))
+        return outputs
+
+    def _fresh(self) -> str:
+        self._count += 1
+        return f"t{self._count}"
+
+    def _tensor(self, given: OnnxTensor | Array) -> OnnxTensor:
+        return given if isinstance(given, OnnxTensor) else self.constant(given)
+
+    def constant(self, array: Array) -> OnnxTensor:
+        """A constant; equal ones are one."""
+        key = (array.dtype.name, array.shape, array.tobytes())
+        if key not in self._constants:
+            tensor = OnnxTensor(f"c{len(self._constants) + 1}", array.dtype.name)
+            self._constants[key] = tensor
+            self.constants[tensor.name] = array
+        return self._constants[key]
+
+    def known(self, tensor: OnnxTensor) -> Array | None:
+        """The values of a constant operand."""
+        return self._known.arrays.get(tensor.name, self.constants.get(tensor.name))
+
+    # --- types ---------------------------------------------------------------------------------------------------
+
+    def cast(self, x: OnnxTensor, data_type: str) -> OnnxTensor:
+        """The elements as ONNX's Cast converts them; integers keep their low bits."""
+        return x if x.data_type == data_type else self.node("Cast", x, data_type=data_type, to=element_type(data_type))
+
+    def truth(self, x: OnnxTensor) -> OnnxTensor:
+        """Whether the elements of uint8 are not 0, as a boolean: the one that they were made of, if there is one."""
+        if x.name in self.made_truths:
+            return OnnxTensor(self.made_truths[x.name], BOOL)
+        if x.name in self._known.truths:
+            self.truths[x.name] = f"{x.name}?"
+            return OnnxTensor(f"{x.name}?", BOOL)
+        return self.cast(x, BOOL)
+
+    def number(self, truth: OnnxTensor) -> OnnxTensor:
+        """A boolean as uint8, 0 or 1."""
+        (made,) = self._write("Cast", [truth], ["uint8"], {"to": element_type("uint8")})
+        self.made_truths[made.name] = truth.name
+        return made
+
+    # --- operators that are said in terms of others ----------------------------------------------------------------
+
+    def decomposed(self, node: Node, operands: Operands) -> list[OnnxTensor]:
+        """Write an operator's decomposition."""
+        drawing = Drawing(self)
+        given = {
+            name: drawing.of(value) if isinstance(value, OnnxTensor) else [drawing.of(item) for item in value]
+            for name, value in operands.items()
+        }
+        drawn = DECOMPOSITIONS[node.operator.name](drawing, **{**node.options, **given})
+        return [drawing.tensor(operand) for operand in (drawn if isinstance(drawn, list) else [drawn])]
+
+    def value(self, value: Value) -> OnnxTensor:
+        """The tensor of a value in a decomposition."""
+        if value not in self._values:
+            assert isinstance(value, Constant)  # noqa: S101 - all others are drawn before they are used
+            array = np.asarray(value.data)
+            self._values[value] = attrs.evolve(self.constant(array), descriptor=value.descriptor)
+        return self._values[value]
+
+    def enter(self, value: Value, tensor: OnnxTensor) -> None:
+        """Keep the tensor of a value in a decomposition."""
+        self._values[value] = attrs.evolve(tensor, descriptor=value.descriptor)
+
+
+def _type_of(given: Given) -> str:
+    if given is None:
+        raise ValueError("the first input is absent; say the data type")
+    return given.data_type if isinstance(given, OnnxTensor) else given.dtype.name
+
+
+@final
+class Drawing(RewriteBuilder):
+    """Looks like a builder, and writes what is drawn with it into a body.
+
+    Args:
+        body: where to.
+    """
+
+    def __init__(self, body: Body) -> None:
+        super().__init__()
+        body.is_plain = False
+        self._body = body
+
+    def of(self, tensor: OnnxTensor) -> Any:
+        """An operand that stands for a tensor."""
+        assert tensor.descriptor is not None  # noqa: S101 - only operands and results are drawn with
+        value = Value(tensor.descriptor)
+        self._body.enter(value, tensor)
+        return self.operand(value)
+
+    def tensor(self, operand: Any) -> OnnxTensor:
+        """The tensor that an operand stands for."""
+        return self._body.value(self.value(operand))
+
+    def draw(self, node: Node) -> Sequence[Value]:
+        """Write a node."""
+        operands = {name: self._tensors(value) for name, value in node.operands.items()}
+        for result, tensor in zip(node.results, self._body.write(self._body, node, operands), strict=True):
+            self._body.enter(result, tensor)
+        return node.results
+
+    def _tensors(self, value: Value | tuple[Value, ...]) -> OnnxTensor | tuple[OnnxTensor, ...]:
+        return tuple(map(self._body.value, value)) if isinstance(value, tuple) else self._body.value(value)

@@ -1,0 +1,286 @@
+"""``ModelExport``: a graph's nodes, written one after the other, become a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, final
+
+import attrs
+import numpy as np
+from onnx import FunctionProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+
+from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.graph import Constant, Graph, Node, Value
+from webnn_py.onnx_models.export.body import Array, Body, Known, OnnxTensor, Operands, element_type
+from webnn_py.onnx_models.export.writing import write
+from webnn_py.onnx_models.operator_calls import DOMAIN, OPTIONS, options_text, seal
+
+OPSET: Final = 20
+"""The first with Gelu. From 21 on, onnxruntime 1.31 makes wrong models of some with int8: it adds ``output_dtype`` to
+QuantizeLinear, and then turns int8 into uint8."""
+
+OPSET_OF_BLOCKS: Final = 21
+"""The first that quantizes in blocks, and the newest that onnxruntime 1.20 knows."""
+
+IR_VERSION: Final = 10
+"""That of the second."""
+
+DOMAIN_VERSION: Final = 1
+
+ReadConstant = Callable[[Constant], Array]
+"""Gives the values of a constant."""
+
+
+class Names:
+    """Names, each given once.
+
+    Args:
+        taken: those that are given already.
+    """
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._next: dict[str, int] = dict.fromkeys(taken, 2)
+
+    def new(self, wanted: str) -> str:
+        """The name that is wanted, or if it is taken, with a number."""
+        name = wanted
+        while name in self._next:
+            name = f"{wanted}_{self._next[wanted]}"
+            self._next[wanted] += 1
+        self._next[name] = 2
+        return name
+
+
+@attrs.frozen
+class Placed:
+    """A body with what its names stand for in the model.
+
+    Attributes:
+        body: what was written.
+        inputs: the operands' values, by the names that they have in the body.
+        outputs: the results' names in the body.
+    """
+
+    body: Body
+    inputs: Mapping[str, Value]
+    outputs: Sequence[str]
+
+
+@final
+class ModelExport:
+    """One export of a graph.
+
+    Args:
+        graph: what to write.
+        read_constant: gives the values of constants.
+        version: of this package.
+    """
+
+    def __init__(self, graph: Graph, read_constant: ReadConstant, version: str) -> None:
+        self._graph = graph
+        self._read_constant = read_constant
+        self._version = version
+        self._names = Names([*graph.inputs, *graph.outputs])
+        self._function_names = Names()
+        self._of_value: dict[Value, str] = {value: name for name, value in graph.inputs.items()}
+        self._of_truth: dict[Value, str] = {}
+        self._arrays: dict[Value, Array] = {}
+        self._of_array: dict[object, str] = {}
+        self._initializers: dict[str, Array] = {}
+        self._functions: dict[bytes, FunctionProto] = {}
+        self._nodes: list[NodeProto] = []
+
+    def model(self) -> ModelProto:
+        """The whole model."""
+        for name, value in self._graph.outputs.items():
+            self._of_value.setdefault(value, name)
+        for node in self._graph.nodes:
+            self._add(node)
+        for name, value in self._graph.outputs.items():
+            if self._of_value[value] != name:
+                self._nodes.append(helper.make_node("Identity", [self._of_value[value]], [name], name=name))
+        return self._assembled()
+
+    def _assembled(self) -> ModelProto:
+        nodes, used = _needed(self._nodes, self._graph.outputs)
+        node_names = Names()
+        for node in nodes:
+            node.name = node_names.new(node.name)
+        graph = helper.make_graph(
+            nodes,
+            "graph",
+            [_value_info(name, value.descriptor) for name, value in self._graph.inputs.items()],
+            [_value_info(name, value.descriptor) for name, value in self._graph.outputs.items()],
+            [_initializer(name, array) for name, array in self._initializers.items() if name in used],
+        )
+        has_blocks = any(attribute.name == "block_size" for node in nodes for attribute in node.attribute)
+        opsets = [helper.make_opsetid("", OPSET_OF_BLOCKS if has_blocks else OPSET)]
+        for function in self._functions.values():
+            function.opset_import.extend(opsets)
+        if self._functions:
+            opsets.append(helper.make_opsetid(DOMAIN, DOMAIN_VERSION))
+        return helper.make_model(
+            graph,
+            functions=list(self._functions.values()),
+            opset_imports=opsets,
+            ir_version=IR_VERSION,
+            producer_name="webnn_py",
+            producer_version=self._version,
+        )
+
+    # --- nodes ---------------------------------------------------------------------------------------------------
+
+    def _add(self, node: Node) -> None:
+        inputs: dict[str, Value] = {}
+        operands: dict[str, OnnxTensor | tuple[OnnxTensor, ...]] = {}
+        for parameter, operand in node.operands.items():
+            if isinstance(operand, tuple):
+                named = {f"{parameter}.{index}": value for index, value in enumerate(operand)}
+                operands[parameter] = tuple(_tensor(name, value) for name, value in named.items())
+                inputs |= named
+            else:
+                operands[parameter] = _tensor(parameter, operand)
+                inputs[parameter] = operand
+        placed = self._written(node, inputs, operands)
+        label = node.label or node.operator.name
+        if placed.body.is_plain:
+            self._add_nodes(placed, node, label)
+        else:
+            self._add_call(placed, node, label)
+
+    def _written(self, node: Node, inputs: Mapping[str, Value], operands: Operands) -> Placed:
+        arrays = {name: array for name, value in inputs.items() if (array := self._array(value)) is not None}
+        truths = frozenset(name for name, value in inputs.items() if value in self._of_truth)
+        body = Body(Known(arrays, truths), write)
+        outputs: list[str] = []
+        for tensor in write(body, node, operands):
+            is_made_here = tensor.name not in inputs and tensor.name not in body.constants
+            is_first = is_made_here and tensor.name not in outputs
+            outputs.append(tensor.name if is_first else body.twin("Identity", tensor).name)
+        if node.operator.name == "reshape" and "input" in arrays:
+            self._arrays[node.results[0]] = arrays["input"].reshape(node.outputs[0].shape)
+        return Placed(body, inputs, outputs)
+
+    def _add_nodes(self, placed: Placed, node: Node, label: str) -> None:
+        """Add what was written as it is."""
+        names = {name: self._name(value) for name, value in placed.inputs.items()}
+        body = placed.body
+        names |= {local: self._of_truth[placed.inputs[name]] for name, local in body.truths.items()}
+        names |= {name: self._initializer(array) for name, array in body.constants.items()}
+        names |= dict(zip(placed.outputs, self._result_names(node, label), strict=True))
+        for index, written in enumerate(body.nodes):
+            for local in written.output:
+                if local and local not in names:
+                    names[local] = self._names.new(f"{label}/{written.op_type}")
+            node_name = f"{label}/{written.op_type}" if index else label
+            self._nodes.append(_renamed(written, names, node_name))
+        for local, result in zip(placed.outputs, node.results, strict=True):
+            if local in body.made_truths:
+                self._of_truth[result] = names[body.made_truths[local]]
+
+    def _add_call(self, placed: Placed, node: Node, label: str) -> None:
+        """Add what was written as a function, unless there is the same one, and a call of it."""
+        function = _function(placed, node)
+        key = function.SerializeToString(deterministic=True)
+        if key not in self._functions:
+            function.name = self._function_names.new(function.name)
+            seal(function)
+            self._functions[key] = function
+        call = helper.make_node(
+            self._functions[key].name,
+            [self._name(value) for value in placed.inputs.values()],
+            self._result_names(node, label),
+            name=label,
+            domain=DOMAIN,
+            **{OPTIONS: options_text(node.options)},
+        )
+        self._nodes.append(call)
+
+    def _result_names(self, node: Node, label: str) -> list[str]:
+        for result in node.results:
+            if result not in self._of_value:
+                several = len(node.results) > 1
+                self._of_value[result] = self._names.new(f"{label}/{result.index}" if several else label)
+        return [self._of_value[result] for result in node.results]
+
+    # --- constants -------------------------------------------------------------------------------------------------
+
+    def _array(self, value: Value) -> Array | None:
+        """The values of a constant, or of one that is only reshaped."""
+        if isinstance(value, Constant) and value not in self._arrays:
+            self._arrays[value] = self._read_constant(value).reshape(value.descriptor.shape)
+        return self._arrays.get(value)
+
+    def _name(self, value: Value) -> str:
+        if value not in self._of_value:
+            assert isinstance(value, Constant)  # noqa: S101 - all others are written before they are used
+            array = self._array(value)
+            assert array is not None  # noqa: S101 - for type checkers
+            key = None if value.key is None else (value.key, array.dtype.name, array.shape)
+            self._of_value[value] = self._initializer(array, key)
+        return self._of_value[value]
+
+    def _initializer(self, array: Array, key: object = None) -> str:
+        """The name of an initializer; equal arrays are one, large ones only if they have the same key, or are one."""
+        if key is None:
+            key = (array.dtype.name, array.shape, array.tobytes() if array.nbytes <= LARGEST_COMPARED else id(array))
+        if key not in self._of_array:
+            self._of_array[key] = self._names.new("constant")
+            self._initializers[self._of_array[key]] = array
+        return self._of_array[key]
+
+
+LARGEST_COMPARED: Final = 4096
+"""Constants of so many bytes are told by their contents."""
+
+
+def _tensor(name: str, value: Value) -> OnnxTensor:
+    return OnnxTensor(name, value.descriptor.data_type, value.descriptor)
+
+
+def _function(placed: Placed, node: Node) -> FunctionProto:
+    """The function that a body is, not sealed yet; its name may be another's, and it lacks the model's opset."""
+    body = placed.body
+    results = [f"output{index}" for index in range(len(node.results))] if node.operator.returns_sequence else ["output"]
+    names = dict(zip(placed.outputs, results, strict=True))
+    before = [
+        helper.make_node("Constant", [], [name], value=numpy_helper.from_array(array))
+        for name, array in body.constants.items()
+    ]
+    before += [
+        helper.make_node("Cast", [name], [local], to=element_type("bool")) for name, local in body.truths.items()
+    ]
+    nodes = [*before, *(_renamed(written, names, written.output[0]) for written in body.nodes)]
+    needed, _ = _needed(nodes, results)
+    return helper.make_function(
+        DOMAIN, node.operator.spec_name, list(placed.inputs), results, needed, [], attributes=[OPTIONS]
+    )
+
+
+def _renamed(node: NodeProto, names: Mapping[str, str], label: str) -> NodeProto:
+    """A node with other names; those that are not said stay."""
+    renamed = NodeProto()
+    renamed.CopyFrom(node)
+    renamed.name = label
+    renamed.input[:] = [names.get(name, name) for name in node.input]
+    renamed.output[:] = [names.get(name, name) for name in node.output]
+    return renamed
+
+
+def _needed(nodes: Sequence[NodeProto], outputs: Iterable[str]) -> tuple[list[NodeProto], set[str]]:
+    """The nodes that the outputs need, and all names that these use."""
+    used = set(outputs)
+    needed: list[NodeProto] = []
+    for node in reversed(nodes):
+        if not used.isdisjoint(node.output):
+            used.update(node.input)
+            needed.append(node)
+    return needed[::-1], used
+
+
+def _value_info(name: str, descriptor: MLOperandDescriptor) -> ValueInfoProto:
+    return helper.make_tensor_value_info(name, element_type(descriptor.data_type), descriptor.shape)
+
+
+def _initializer(name: str, array: Array) -> TensorProto:
+    return numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name)

@@ -1,0 +1,79 @@
+"""Activation functions. Options are numbers of the operand's data type."""
+
+import numpy as np
+
+from webnn_py.graph import Node
+from webnn_py.onnx_models.export.body import Body, OnnxTensor
+from webnn_py.onnx_models.export.table import Rule, Written, rule
+from webnn_py.onnx_models.export.types import FLOAT, shape, widened
+from webnn_py.operators import activation
+from webnn_py.operators.activation import clamp_bounds
+from webnn_py.operators.casting import cast_number
+
+
+def _option(node: Node, name: str) -> float:
+    return float(cast_number(node.options[name], node.outputs[0].data_type))
+
+
+def _function(operator: str, *options: str) -> Rule:
+    def write(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
+        return widened(body, operator, input, native=FLOAT, **{name: _option(node, name) for name in options})
+
+    return write
+
+
+for _operator, _name, _options in (
+    (activation.elu, "Elu", ["alpha"]),
+    (activation.gelu, "Gelu", []),
+    (activation.hard_sigmoid, "HardSigmoid", ["alpha", "beta"]),
+    (activation.hard_swish, "HardSwish", []),
+    (activation.leaky_relu, "LeakyRelu", ["alpha"]),
+    (activation.sigmoid, "Sigmoid", []),
+    (activation.softplus, "Softplus", []),
+    (activation.softsign, "Softsign", []),
+    (activation.tanh, "Tanh", []),
+):
+    rule(_operator)(_function(_name, *_options))
+
+
+@rule(activation.clamp)
+def clamp(body: Body, node: Node, input: OnnxTensor) -> Written:
+    """Clip; what is no bound is given as infinity, since by default the greatest number is."""
+    lowest, highest = clamp_bounds(node.outputs[0].data_type, node.options["min_value"], node.options["max_value"])
+    if input.data_type in ("int64", "uint64"):
+        return body.decomposed(node, {"input": input})
+    are_given = node.options["min_value"] is not None and node.options["max_value"] is not None
+    write = body.twin if are_given else body.node
+    return write("Clip", input, *(np.array(bound, input.data_type) for bound in (lowest, highest)))
+
+
+@rule(activation.linear)
+def linear(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
+    """A product and a sum."""
+    alpha, beta = (np.array(_option(node, name), np.float32) for name in ("alpha", "beta"))
+    product = body.node("Mul", body.cast(input, "float32"), alpha)
+    return body.cast(body.node("Add", product, beta), input.data_type)
+
+
+@rule(activation.prelu)
+def prelu(body: Body, node: Node, input: OnnxTensor, slope: OnnxTensor) -> Written:
+    """PRelu, in which the slope broadcasts, but not the input."""
+    if not input.data_type.startswith("float"):
+        return body.decomposed(node, {"input": input, "slope": slope})
+    wanted = node.outputs[0].shape
+    elements = input if input.shape == wanted else body.node("Expand", input, shape(*wanted))
+    return widened(body, "PRelu", elements, slope, native=FLOAT)
+
+
+@rule(activation.relu)
+def relu(body: Body, node: Node, input: OnnxTensor) -> Written:
+    """Relu."""
+    if input.data_type == "int64":
+        return body.decomposed(node, {"input": input})
+    return body.twin("Relu", input)
+
+
+@rule(activation.softmax)
+def softmax(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
+    """Softmax."""
+    return widened(body, "Softmax", input, native=FLOAT, axis=node.options["axis"])

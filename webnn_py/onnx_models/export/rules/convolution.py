@@ -1,0 +1,50 @@
+"""Convolutions, in ONNX's one layout; float16 is computed in float32."""
+
+from webnn_py.graph import Node
+from webnn_py.onnx_models.export.body import Body, OnnxTensor
+from webnn_py.onnx_models.export.images import channels_first, laid_out, onnx_pads, reordered
+from webnn_py.onnx_models.export.table import Written, rule
+from webnn_py.onnx_models.export.types import FLOAT, widened
+from webnn_py.operators import convolution
+from webnn_py.operators.convolution import filter_shape
+from webnn_py.operators.windows import image_shape, slides
+
+
+def _steps(node: Node) -> dict[str, list[int]]:
+    return {
+        "pads": onnx_pads(node.options["padding"]),
+        "strides": list(node.options["strides"] or (1, 1)),
+        "dilations": list(node.options["dilations"] or (1, 1)),
+    }
+
+
+@rule(convolution.conv2d)
+def conv2d(body: Body, node: Node, input: OnnxTensor, filter: OnnxTensor, bias: OnnxTensor | None = None) -> OnnxTensor:
+    """Conv."""
+    options = node.options
+    images = channels_first(body, input, options["input_layout"])
+    filters = reordered(body, filter, [options["filter_layout"].index(axis) for axis in "oihw"])
+    biases = [] if bias is None else [bias]
+    _, _, *window = filter_shape(filter.shape, options["filter_layout"])
+    how = {"group": options["groups"], "kernel_shape": window, **_steps(node)}
+    output = widened(body, "Conv", images, filters, *biases, native=FLOAT, **how)
+    return laid_out(body, output, options["input_layout"])
+
+
+@rule(convolution.conv_transpose2d)
+def conv_transpose2d(
+    body: Body, node: Node, input: OnnxTensor, filter: OnnxTensor, bias: OnnxTensor | None = None
+) -> Written:
+    """ConvTranspose; what the output's size is more than follows from the rest is padding at its end."""
+    options = node.options
+    filters = reordered(body, filter, [options["filter_layout"].index(axis) for axis in "iohw"])
+    _, _, *sizes = image_shape(input.shape, options["input_layout"])
+    _, _, *new_sizes = image_shape(node.outputs[0].shape, options["input_layout"])
+    _, _, *window = filter_shape(filter.shape, options["filter_layout"])
+    along = slides(sizes, window, options["padding"], options["strides"], options["dilations"])
+    appended = [size - slide.transposed_size for slide, size in zip(along, new_sizes, strict=True)]
+    images = channels_first(body, input, options["input_layout"])
+    biases = [] if bias is None else [bias]
+    how = {"group": options["groups"], "kernel_shape": window, "output_padding": appended, **_steps(node)}
+    output = widened(body, "ConvTranspose", images, filters, *biases, native=FLOAT, **how)
+    return laid_out(body, output, options["input_layout"])

@@ -1,0 +1,31 @@
+"""Matrix products; float16 is computed in float32."""
+
+from webnn_py.graph import Node
+from webnn_py.onnx_models.export.body import Body, OnnxTensor
+from webnn_py.onnx_models.export.table import rule
+from webnn_py.onnx_models.export.types import FLOAT, widened
+from webnn_py.operators import matrix
+from webnn_py.operators.casting import cast_number
+
+
+@rule(matrix.gemm)
+def gemm(body: Body, node: Node, a: OnnxTensor, b: OnnxTensor, c: OnnxTensor | None = None) -> OnnxTensor:
+    """Gemm."""
+    options, data_type = node.options, node.outputs[0].data_type
+    operands = [a, b] if c is None else [a, b, c]
+    return widened(
+        body,
+        "Gemm",
+        *operands,
+        native=FLOAT,
+        alpha=float(cast_number(options["alpha"], data_type)),
+        beta=float(cast_number(options["beta"], data_type)),
+        transA=int(options["a_transpose"]),
+        transB=int(options["b_transpose"]),
+    )
+
+
+@rule(matrix.matmul)
+def matmul(body: Body, node: Node, a: OnnxTensor, b: OnnxTensor) -> OnnxTensor:
+    """MatMul."""
+    return widened(body, "MatMul", a, b, native=FLOAT)

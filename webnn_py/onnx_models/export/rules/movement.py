@@ -1,0 +1,106 @@
+"""What moves elements, of any data type."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from webnn_py.graph import Node
+from webnn_py.onnx_models.export.body import Body, OnnxTensor
+from webnn_py.onnx_models.export.table import rule
+from webnn_py.onnx_models.export.types import shape
+from webnn_py.operators import movement
+from webnn_py.operators.casting import cast_number
+
+MODES: Final = {"constant": "constant", "edge": "edge", "reflection": "reflect"}
+
+BEFORE_THE_FIRST: Final = -(2**63)
+"""Where a slice ends that goes backwards through all elements."""
+
+
+@rule(movement.concat)
+def concat(body: Body, node: Node, inputs: Sequence[OnnxTensor]) -> OnnxTensor:
+    """Concat."""
+    return body.twin("Concat", *inputs, axis=node.options["axis"])
+
+
+@rule(movement.expand)
+def expand(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
+    """Expand."""
+    return body.twin("Expand", input, shape(*node.options["new_shape"]))
+
+
+@rule(movement.pad)
+def pad(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
+    """Pad."""
+    if input.rank == 0:
+        return body.node("Identity", input)
+    mode, data_type = node.options["mode"], node.outputs[0].data_type
+    value = np.array(cast_number(node.options["value"], data_type), data_type) if mode == "constant" else None
+    pads = shape(*node.options["beginning_padding"], *node.options["ending_padding"])
+    return body.twin("Pad", input, pads, value, mode=MODES[mode])
+
+
+@rule(movement.reshape)
+def reshape(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
+    """Reshape."""
+    return body.twin("Reshape", input, shape(*node.options["new_shape"]))
+
+
+@rule(movement.reverse)
+def reverse(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
+    """A slice that goes backwards."""
+    axes = range(input.rank) if node.options["axes"] is None else node.options["axes"]
+    count = len(axes)
+    if count == 0:
+        return body.node("Identity", input)
+    ends = shape(*[BEFORE_THE_FIRST] * count)
+    return body.node("Slice", input, shape(*[-1] * count), ends, shape(*axes), shape(*[-1] * count))
+
+
+@rule(movement.slice_)
+def slice_(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
+    """Slice."""
+    if input.rank == 0:
+        return body.node("Identity", input)
+    starts, sizes = node.options["starts"], node.options["sizes"]
+    strides = node.options["strides"] or [1] * input.rank
+    ends = [start + size for start, size in zip(starts, sizes, strict=True)]
+    return body.twin("Slice", input, shape(*starts), shape(*ends), shape(*range(input.rank)), shape(*strides))
+
+
+@rule(movement.split)
+def split(body: Body, node: Node, input: OnnxTensor) -> list[OnnxTensor]:
+    """Split."""
+    axis = node.options["axis"]
+    sizes = shape(*(output.shape[axis] for output in node.outputs))
+    return body.twin_outputs("Split", [input, sizes], [input.data_type] * len(node.outputs), axis=axis)
+
+
+@rule(movement.tile)
+def tile(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
+    """Tile."""
+    if input.rank == 0:
+        return body.node("Identity", input)
+    return body.twin("Tile", input, shape(*node.options["repetitions"]))
+
+
+@rule(movement.transpose)
+def transpose(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
+    """Transpose."""
+    permutation = node.options["permutation"]
+    if input.rank == 0:
+        return body.node("Identity", input)
+    order = tuple(range(input.rank))[::-1] if permutation is None else permutation
+    return body.twin("Transpose", input, perm=list(order))
+
+
+@rule(movement.triangular)
+def triangular(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
+    """Trilu, which has fewer data types."""
+    height, width = input.shape[-2:]
+    diagonal = np.array(min(max(node.options["diagonal"], -height), width), np.int64)  # one further changes no more
+    upper = int(node.options["upper"])
+    if input.data_type in ("float32", "float16", "int64"):
+        return body.twin("Trilu", input, diagonal, upper=upper)
+    return body.cast(body.node("Trilu", body.cast(input, "int64"), diagonal, upper=upper), input.data_type)

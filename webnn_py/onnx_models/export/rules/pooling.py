@@ -1,0 +1,87 @@
+"""Pooling: ONNX's, with the padding at the end that makes as many windows as are wanted."""
+
+from typing import Any
+
+import numpy as np
+
+from webnn_py.graph import Node
+from webnn_py.onnx_models.export.body import BOOL, Body, OnnxTensor
+from webnn_py.onnx_models.export.images import channels_first, laid_out
+from webnn_py.onnx_models.export.table import Written, rule
+from webnn_py.operators import pooling
+from webnn_py.operators.windows import Slide, image_shape, slides
+
+How = dict[str, Any]
+
+
+def _how(node: Node) -> How | None:
+    """The attributes; None where ONNX cannot: a window that lies in the padding wholly, or a padding as long as it."""
+    options = node.options
+    _, _, *sizes = image_shape(node.operand("input").shape, options["layout"])
+    _, _, *new_sizes = image_shape(node.outputs[0].shape, options["layout"])
+    window = options["window_dimensions"] or sizes
+    along = slides(sizes, window, options["padding"], options["strides"], options["dilations"])
+    ends = [_needed_end(slide, size) for slide, size in zip(along, new_sizes, strict=True)]
+    begins = [slide.begin for slide in along]
+    for slide, end, size in zip(along, ends, new_sizes, strict=True):
+        if max(slide.begin, end) >= slide.window or not all(_has_elements(slide, index) for index in range(size)):
+            return None
+    return {
+        "kernel_shape": list(window),
+        "pads": [*begins, *ends],
+        "strides": [slide.stride for slide in along],
+        "dilations": [slide.dilation for slide in along],
+    }
+
+
+def _needed_end(slide: Slide, size: int) -> int:
+    """The padding after an axis that makes so many windows."""
+    missing = (size - 1) * slide.stride + slide.reach - slide.size - slide.begin
+    return max(slide.end, missing)
+
+
+def _has_elements(slide: Slide, index: int) -> bool:
+    """Whether any element of a window lies in the image."""
+    start = index * slide.stride - slide.begin
+    return any(0 <= start + element * slide.dilation < slide.size for element in range(slide.window))
+
+
+@rule(pooling.average_pool2d)
+def average_pool2d(body: Body, node: Node, input: OnnxTensor) -> Written:
+    """AveragePool."""
+    return _pooled(body, "AveragePool", node, input)
+
+
+@rule(pooling.l2_pool2d)
+def l2_pool2d(body: Body, node: Node, input: OnnxTensor) -> Written:
+    """LpPool."""
+    return _pooled(body, "LpPool", node, input, p=2)
+
+
+def _pooled(body: Body, operator: str, node: Node, input: OnnxTensor, **attributes: Any) -> Written:
+    how = _how(node)
+    if how is None:
+        return body.decomposed(node, {"input": input})
+    if input.data_type == "float32" and node.options["layout"] == "nchw":
+        return body.twin(operator, input, **how, **attributes)
+    wide = body.cast(channels_first(body, input, node.options["layout"]), "float32")
+    output = laid_out(body, body.node(operator, wide, **how, **attributes), node.options["layout"])
+    return body.cast(output, input.data_type)
+
+
+@rule(pooling.max_pool2d)
+def max_pool2d(body: Body, node: Node, input: OnnxTensor) -> Written:
+    """MaxPool, and NaN, which onnxruntime passes over, where the mean is NaN of what is not negative."""
+    how = _how(node)
+    layout = node.options["layout"]
+    if how is None or input.data_type not in ("float32", "float16", "int8", "uint8"):
+        return body.decomposed(node, {"input": input})
+    if input.data_type in ("int8", "uint8"):
+        return laid_out(body, body.twin("MaxPool", channels_first(body, input, layout), **how), layout)
+    wide = body.cast(channels_first(body, input, layout), "float32")
+    greatest = body.node("MaxPool", wide, **how)
+    mean = body.node("AveragePool", body.node("Relu", wide), **how)
+    has_nan = body.node("IsNaN", mean, data_type=BOOL)
+    nan = np.array(np.nan, np.float32)
+    output = laid_out(body, body.node("Where", has_nan, nan, greatest, data_type="float32"), layout)
+    return body.cast(output, input.data_type)

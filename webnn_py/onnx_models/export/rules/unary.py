@@ -1,0 +1,58 @@
+"""Element-wise unary operators."""
+
+import numpy as np
+
+from webnn_py.graph import Node
+from webnn_py.onnx_models.export.body import BOOL, Body, OnnxTensor
+from webnn_py.onnx_models.export.table import Rule, rule
+from webnn_py.onnx_models.export.types import FLOAT, widened
+from webnn_py.operators import unary
+
+
+def _exact(operator: str) -> Rule:
+    """The rule of an operator that rounds nothing, so that float16 can be left to whoever runs the model."""
+
+    def write(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
+        return body.twin(operator, input)
+
+    return write
+
+
+def _computed(operator: str) -> Rule:
+    def write(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
+        return widened(body, operator, input, native=FLOAT)
+
+    return write
+
+
+for _operator, _name in (
+    (unary.abs_, "Abs"),
+    (unary.ceil, "Ceil"),
+    (unary.floor, "Floor"),
+    (unary.identity, "Identity"),
+    (unary.neg, "Neg"),
+    (unary.round_even, "Round"),
+):
+    rule(_operator)(_exact(_name))
+
+for _operator, _name in (
+    (unary.cos, "Cos"),
+    (unary.erf, "Erf"),
+    (unary.exp, "Exp"),
+    (unary.log, "Log"),
+    (unary.reciprocal, "Reciprocal"),
+    (unary.sin, "Sin"),
+    (unary.sqrt, "Sqrt"),
+    (unary.tan, "Tan"),
+):
+    rule(_operator)(_computed(_name))
+
+
+@rule(unary.sign)
+def sign(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
+    """Sign, which of NaN is NaN in ONNX."""
+    if not input.data_type.startswith("float"):
+        return body.twin("Sign", input)
+    is_nan = body.node("IsNaN", input, data_type=BOOL)
+    zero = np.array(0, input.data_type)
+    return body.node("Where", is_nan, zero, body.node("Sign", input), data_type=input.data_type)

@@ -1,0 +1,125 @@
+"""``save`` and ``to_model``: what a user calls."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import numpy as np
+import onnx
+from onnx import ModelProto, helper
+
+import webnn_py
+from webnn_py.graph import Constant, Graph
+from webnn_py.onnx_models.export.body import Array
+from webnn_py.onnx_models.export.model_export import ModelExport, ReadConstant
+from webnn_py.operators.operand import MLOperand
+from webnn_py.script.builder import drawing_of
+
+LARGEST_FILE: Final = 2**31 - 1
+"""Bytes that a protocol buffer may have."""
+
+SMALLEST_BESIDE: Final = 1024
+"""Constants of fewer bytes always stand in the model's own file."""
+
+
+def save(
+    graph_outputs: Mapping[str, MLOperand],
+    target: str | os.PathLike[str] | BinaryIO,
+    *,
+    external_data: bool = False,
+    metadata: Mapping[str, str] | None = None,
+) -> None:
+    """Write what a builder has drawn to a file, as an ONNX model that computes the same.
+
+    The drawing must not be built yet: ``build()`` takes it from the builder.
+
+    Args:
+        graph_outputs: the operands to compute, by name, as :meth:`MLGraphBuilder.build` takes them.
+        target: the path of the file, which is overwritten; or a file that is open for writing bytes.
+        external_data: whether constants stand in a file beside the model's, of the same name with ``.data`` behind it;
+            those of a model of more than 2 GB, which one file cannot be, always do.
+        metadata: what else to say of the model, by name; ``OnnxModel.metadata.properties`` reads it.
+
+    Raises:
+        TypeError: the outputs are refused, as by ``build()``.
+        InvalidStateError: the builder has built, or the context is lost.
+        ValueError: a constant is a constant buffer, whose contents only its device has; or a file that is open cannot
+            take the model: there can be no file beside it.
+        OSError: the file cannot be written.
+    """
+    model = to_model(graph_outputs, metadata=metadata)
+    is_large = _is_large(model)
+    is_path = isinstance(target, (str, os.PathLike))
+    if not is_path and (external_data or is_large):
+        why = "external_data needs" if external_data else f"the model is larger than {LARGEST_FILE:,} bytes and needs"
+        raise ValueError(f"save(): {why} a file beside the model's; give a path instead of an open file")
+    if isinstance(target, (str, os.PathLike)):
+        path = Path(target)
+        if is_large or external_data:
+            _move_out(model, path)
+        path.write_bytes(model.SerializeToString())
+    else:
+        target.write(model.SerializeToString())
+
+
+def to_model(graph_outputs: Mapping[str, MLOperand], *, metadata: Mapping[str, str] | None = None) -> ModelProto:
+    """What a builder has drawn, as an ONNX model in memory; :func:`save` has the arguments and errors."""
+    return model_of(drawing_of("save", graph_outputs), metadata=metadata)
+
+
+def model_of(
+    graph: Graph, *, read_constant: ReadConstant | None = None, metadata: Mapping[str, str] | None = None
+) -> ModelProto:
+    """A graph, as a device is given it, as an ONNX model.
+
+    Args:
+        graph: the graph.
+        read_constant: gives the values of a constant whose data are not the host's.
+        metadata: what else to say of the model, by name.
+
+    Raises:
+        ValueError: a constant's data are not the host's, and there is no ``read_constant``.
+    """
+
+    def values(constant: Constant) -> Array:
+        if isinstance(constant.data, np.ndarray):
+            return constant.data
+        if read_constant is None:
+            raise ValueError(
+                f"save(): a constant {constant.descriptor} is a constant buffer, whose contents only its device has; "
+                "draw it from an array"
+            )
+        return read_constant(constant)
+
+    model = ModelExport(graph, values, webnn_py.__version__).model()
+    helper.set_model_props(model, dict(metadata or {}))
+    return model
+
+
+def _is_large(model: ModelProto) -> bool:
+    """Whether one file cannot be the model; protobuf cannot even measure one whose weights alone are too long."""
+    weights = sum(len(tensor.raw_data) for tensor in model.graph.initializer)
+    return weights > LARGEST_FILE or model.ByteSize() > LARGEST_FILE
+
+
+def _move_out(model: ModelProto, path: Path) -> None:
+    """Write the larger constants to a file beside the model's, and say in the model where they are."""
+    beside = path.with_name(f"{path.name}.data")
+    with beside.open("wb") as file:
+        for tensor in model.graph.initializer:
+            if len(tensor.raw_data) < SMALLEST_BESIDE:
+                continue
+            file.write(b"\0" * (-file.tell() % ALIGNMENT))
+            place = {"location": beside.name, "offset": str(file.tell()), "length": str(len(tensor.raw_data))}
+            file.write(tensor.raw_data)
+            tensor.ClearField("raw_data")
+            tensor.data_location = onnx.TensorProto.EXTERNAL
+            for key, value in place.items():
+                tensor.external_data.add(key=key, value=value)
+
+
+ALIGNMENT: Final = 4096
+"""Where each of them begins: at a page, so that it can be mapped into memory."""

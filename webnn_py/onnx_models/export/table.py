@@ -1,0 +1,30 @@
+"""The table of rules: how each WebNN operator is written in ONNX.
+
+A rule is called with the body that it writes to, the node, and the operator's operands by the names of its parameters.
+It returns the output, or a list of outputs. What it writes by :meth:`.Body.twin` alone stands in the model as it is: an
+operator of ONNX that means the same, and is read back as this one. Anything else becomes the body of a function.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from webnn_py.onnx_models.export.body import OnnxTensor
+from webnn_py.operators.declaration import Operator
+
+Written = OnnxTensor | list[OnnxTensor]
+Rule = Callable[..., Written]
+
+TABLE: Final[dict[str, Rule]] = {}
+"""What has been registered so far, by the operator's Python name; ``registry`` has it complete."""
+
+
+def rule(operator: Operator[..., Any]) -> Callable[[Rule], Rule]:
+    """Register the rule of an operator."""
+
+    def register(function: Rule) -> Rule:
+        if operator.name in TABLE:
+            raise RuntimeError(f"{operator.name} has two rules")
+        TABLE[operator.name] = function
+        return function
+
+    return register
