@@ -22,8 +22,9 @@ LONGEST = 300
 
 
 def holder(root, fault):
-    """The one file of the package that has the text which a fault replaces."""
-    files = [path for path in sorted((root / "webnn_py").rglob("*")) if path.suffix in {".py", ".wgsl", ".js"}]
+    """The one file of the package, or of the examples, that has the text which a fault replaces."""
+    paths = [*sorted((root / "webnn_py").rglob("*")), *sorted((root / "examples").iterdir())]
+    files = [path for path in paths if path.suffix in {".py", ".wgsl", ".js"}]
     found = [path for path in files for _ in range(path.read_text(encoding="utf-8").count(fault.old))]
     if len(found) != 1:
         raise SystemExit(f"{fault.name}: {fault.old!r} is found {len(found)} times, not once; update the fault")

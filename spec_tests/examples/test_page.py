@@ -1,0 +1,39 @@
+"""The examples print what docs/examples.md says that they print, on each device."""
+
+import importlib
+import re
+import shlex
+
+import pytest
+import real_models
+
+from spec_tests.support.backends import BACKENDS
+
+ROOT = real_models.Path(real_models.__file__).parents[1]
+PAGE = (ROOT / "docs" / "examples.md").read_text(encoding="utf-8")
+PRINTED = {
+    name: (arguments, printed)
+    for name, arguments, printed in re.findall(
+        r"```sh\npython examples/(\w+)\.py([^\n]*)\n```\n\n```text\n(.*?)```", PAGE, re.DOTALL
+    )
+}
+SLOW_TO_COMPILE = {"read_text"}
+"""Software Vulkan takes a minute for the kernels of three models."""
+
+
+def test_the_page_has_every_example_on_real_models():
+    users = [path for path in (ROOT / "examples").glob("*.py") if "import real_models" in path.read_text("utf-8")]
+    assert {path.stem for path in users} == PRINTED.keys()
+
+
+@pytest.mark.sampled(11)
+@pytest.mark.parametrize(
+    ("name", "backend"),
+    [(name, backend) for name in PRINTED for backend in BACKENDS if backend == "numpy" or name not in SLOW_TO_COMPILE],
+)
+def test_what_it_prints(name, backend, files_of, capsys, monkeypatch):
+    files_of(name)
+    monkeypatch.chdir(ROOT)
+    arguments, printed = PRINTED[name]
+    importlib.import_module(name).main([*shlex.split(arguments), f"--backend={backend}"])
+    assert capsys.readouterr().out == printed
