@@ -16,6 +16,7 @@ SAMPLING = ("spec_tests/onnx_models/test_sampling.py",)
 VOLUMES = ("spec_tests/onnx_models/test_convolution.py",)
 EXPORT = ("spec_tests/onnx_models/export",)
 SESSIONS = ("spec_tests/runtime",)
+EXAMPLES = ("spec_tests/examples/test_*.py",)
 JAVASCRIPT = ("spec_tests/javascript", "spec_tests/wpt/test_known_answers.py", "spec_tests/wpt/test_own_files.py")
 
 
@@ -360,5 +361,16 @@ FAULTS = [
     Fault("export-changed-function", "if sealed == digest_of(function) else None", "", ONNX, "was_changed"),
     Fault("javascript-bigint", '{"bigint": int, "number": float}', '{"bigint": float, "number": float}', JAVASCRIPT),
     Fault("javascript-type-error", "name === 'TypeError' ? new", "name === 'RangeError' ? new", JAVASCRIPT),
+    Fault(
+        "look-ends-early",
+        "if ticket.done is not None or finished.done is not None:",
+        "if True:",
+        SHARED_DEVICES,
+        "looks_until",
+    ),
+    Fault("model-unchecked", "if found != other.sha256:", "if False:", EXAMPLES, "other_content"),
+    Fault("text-left-on-its-head", "if head_down > UPSIDE_DOWN:", "if False:", EXAMPLES, "drawn_lines"),
+    Fault("voice-forgotten", "before, after = after, before", "pass", EXAMPLES, "every_frame"),
+    Fault("fillings-heeded", "b.add(scores, absent)", "scores", EXAMPLES, "as_is_published"),
     Fault("javascript-timers", "if self._live.get(timer) == count:", "if True:", JAVASCRIPT),
 ]
