@@ -20,7 +20,7 @@ import sys
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
@@ -150,6 +150,19 @@ def get(name: str) -> Path:
     if found != item.sha256:
         raise ValueError(f"{cached} has the SHA-256 {found}; it must be {item.sha256}: delete it to have it again")
     return cached
+
+
+def run(main: Callable[[], object]) -> None:
+    """Run an example; a package that cannot be had ends it with one line, also out of the groups that trio makes."""
+    refused: BaseException | None = None
+    try:
+        main()
+    except* RegistryError as group:
+        refused = group
+    while isinstance(refused, BaseExceptionGroup):
+        refused = refused.exceptions[0]
+    if refused is not None:
+        sys.exit(f"{Path(sys.argv[0]).name}: {refused}")
 
 
 def cache_folder() -> Path:

@@ -61,9 +61,14 @@ def embedding_by_numpy(weights, ids):
     return x.mean(0) / np.linalg.norm(x.mean(0))
 
 
-@pytest.mark.sampled(5)
-async def test_sentences_are_as_near_as_is_published(ml, options, files_of):
+@pytest.fixture
+def files(files_of):
     files_of("compare_sentences")
+
+
+@pytest.mark.sampled(5)
+@pytest.mark.usefixtures("files")
+async def test_sentences_are_as_near_as_is_published(ml, options):
     async with Environment(ml, **options) as env:
         vectors = await compare_sentences.embeddings(env, PUBLISHED)
     np.testing.assert_allclose(vectors @ vectors.T, NEARNESS, atol=1e-4)

@@ -88,6 +88,20 @@ def test_without_a_registry_one_line_says_what_is_missing(registry, cache, capsy
     assert files_in(cache) == []
 
 
+@pytest.mark.parametrize("depth", [0, 1, 2])
+def test_an_example_that_lacks_its_model_ends_with_one_line(depth, monkeypatch):
+    def main():
+        error = real_models.RegistryError("cannot get a-model")
+        for _ in range(depth):
+            error = ExceptionGroup("of a nursery", [error])
+        raise error
+
+    monkeypatch.setattr(sys, "argv", ["examples/example.py"])
+    with pytest.raises(SystemExit) as ended:
+        real_models.run(main)
+    assert ended.value.code == "example.py: cannot get a-model"
+
+
 def test_npm_packages_are_read_likewise(tmp_path, cache, monkeypatch):
     item = packaged(registry="npm", package="@some/a-model@1.0", member="package/net.onnx")
     monkeypatch.setattr(real_models, "FILES", {"net": item})
