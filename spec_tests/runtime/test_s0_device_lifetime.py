@@ -275,3 +275,11 @@ async def test_s0_6_contexts_that_ended_are_forgotten_though_nobody_asks_for_sta
             await session.run({"x": x})
         await env.drain()
     assert len(env._keeper._former) <= 1
+
+
+async def test_s0_6_draining_waits_for_the_contexts_that_end(env, x):
+    async with await env.create_session(add(), preferred_output_location="gpu-buffer") as session:
+        results = await session.run({"x": x})
+    results["y"].dispose()
+    await env.drain()
+    assert env.statistics().live_buffers == 0

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, TypeVar, final
 
+import trio
+
 from webnn_py.errors import InvalidStateError
 from webnn_py.runtime.records import EnvironmentDevice
 from webnn_py.script.context import MLContext
@@ -213,6 +215,14 @@ class ContextKeeper:
         self._closed = True
         if self._current is not None:
             self._end(self._current)
+
+    async def drain(self) -> None:
+        """Wait until the context has done what was asked of it, and former ones have given everything back."""
+        await trio.lowlevel.checkpoint()
+        if self._current is not None:
+            await self._current.context.drain()
+        for context in list(self._former):
+            await context.device_timeline.wait_ended()
 
     async def wait_ended(self) -> None:
         """Wait until the contexts that were destroyed have given everything back."""

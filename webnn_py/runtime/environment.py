@@ -259,12 +259,8 @@ class Environment:
         return await self._transfer.cast(tensor, data_type, out)
 
     async def drain(self) -> None:
-        """Wait until the device has done all that was asked of it; at once when there is none."""
-        current = self._keeper.current
-        if current is None:
-            await trio.lowlevel.checkpoint()
-        else:
-            await current.context.drain()
+        """Wait until the device has done all that was asked of it, and those before it have given everything back."""
+        await self._keeper.drain()
 
     # --- the end ---------------------------------------------------------------------------------------------
 
