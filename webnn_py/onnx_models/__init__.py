@@ -5,6 +5,7 @@ From the top::
     model               OnnxModel: load a file, look at its inputs and outputs, convert it
     reading             parses a model and checks its form; external_data, tensors, functions: of its parts
     model_conversion    walks the model's nodes; each value on the way is static or an operand
+    simplification      a simpler ONNX model of the same results; inlining: of a branch; contents: what a model has
     folding             computes what depends on static values only; folding_costs tells before what that takes
     weights             the model's initializers: read once for all conversions, and told by a digest
     limits              what a model may cost, and what it has cost
