@@ -12,6 +12,8 @@ CONSTANTS = ("spec_tests/device/test_shared_constants.py",)
 VALIDATION = ("spec_tests/operators/test_bad_operands.py", "spec_tests/operators/test_limits.py", *SCRIPT)
 ONNX = ("spec_tests/onnx_models",)
 SESSIONS = ("spec_tests/runtime",)
+COMMAND = ("spec_tests/command",)
+SIMPLIFICATION = ("spec_tests/onnx_models/test_simplification.py",)
 JAVASCRIPT = ("spec_tests/javascript", "spec_tests/wpt/test_known_answers.py", "spec_tests/wpt/test_own_files.py")
 
 
@@ -324,6 +326,19 @@ FAULTS = [
     Fault("names-unbound", "if known != value:", "if False:", SESSIONS, "one_name_is_one_size"),
     Fault("captures-disposed", "and not tensor.disposed\n        for name", "\n        for name", SESSIONS, "captured"),
     Fault("weights-of-equal-shape", "(value, _digest(value))", "(value, bytes(8))", SESSIONS, "told_apart"),
+    Fault(
+        "branch-names-clash", "    if name not in taken:\n        return name\n", "    return name\n", SIMPLIFICATION
+    ),
+    Fault("aliases-in-branches", "attribute in copy.attribute", "attribute in ()", SIMPLIFICATION, "is_not_known"),
+    Fault(
+        "weights-unpacked", 'KEPT: Final = frozenset({"DequantizeLinear", ', "KEPT: Final = frozenset({", SIMPLIFICATION
+    ),
+    Fault("shape-start-ignored", 'attributes.get("start", 0)', "0", SIMPLIFICATION, "of_shape"),
+    Fault("dimension-of-two-sizes", "if known != size:", "if False:", COMMAND, "share"),
+    Fault("lossy-conversion", "and not np.array_equal(converted, value)", "and False", COMMAND, "does_not_have"),
+    Fault("mismatches-uncounted", "int(a.size - same.sum())", "0", COMMAND, "finite"),
+    Fault("wav-without-sign", "wide[:, 4 - width :]", "wide[:, :width]", COMMAND, "test_samples"),
+    Fault("picture-on-its-side", "operations.exif_transpose(opened)", "opened", COMMAND, "side"),
     Fault("javascript-bigint", '{"bigint": int, "number": float}', '{"bigint": float, "number": float}', JAVASCRIPT),
     Fault("javascript-type-error", "name === 'TypeError' ? new", "name === 'RangeError' ? new", JAVASCRIPT),
     Fault("javascript-timers", "if self._live.get(timer) == count:", "if True:", JAVASCRIPT),
