@@ -19,7 +19,7 @@ SECONDS: Final = 0.2
 @contextmanager
 def bar(what: str, unit: str) -> Iterator[Advance]:
     """A bar for something that can be counted."""
-    shown = _tqdm(desc=what, unit=f" {unit}", total=1)
+    shown = _tqdm(desc=what, unit=f" {unit}")
     try:
         yield (lambda done, total: _advance(shown, done, total)) if shown is not None else _nothing
     finally:
