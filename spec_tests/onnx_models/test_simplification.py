@@ -213,6 +213,33 @@ def test_a_large_value_of_small_ones_stays_computed(rows, kept):
     assert_same(model, result, {"x": np.ones(rows, np.float32)})
 
 
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_a_large_weight_is_transposed_unless_others_use_it(is_shared):
+    nodes = [
+        helper.make_node("Transpose", ["w"], ["t"], perm=[1, 0]),
+        helper.make_node("MatMul", ["x", "t"], ["y"]),
+        helper.make_node("MatMul", ["y", "w" if is_shared else "v"], ["z"]),
+    ]
+    values = {"w": np.ones((200, 100), np.float32), "v": np.ones((200, 1), np.float32)}
+    model = made(nodes, {"x": (FLOAT, [1, 100])}, {"z": (FLOAT, None)}, values)
+    result = simplified(model)
+    assert operators(result) == (["Transpose"] if is_shared else []) + ["MatMul", "MatMul"]
+    assert len(result.proto.SerializeToString()) < 1.1 * len(model)
+
+
+def test_a_weight_that_only_a_branch_shared_is_transposed():
+    kept, gone = (
+        branch(
+            name, [helper.make_node("Transpose", ["w"], ["t"], perm=[1, 0]), helper.make_node(last, ["t"], ["u"])], "u"
+        )
+        for name, last in (("kept", "Neg"), ("gone", "Abs"))
+    )
+    choice = helper.make_node("If", ["yes"], ["y"], then_branch=kept, else_branch=gone)
+    values = {"w": np.ones((200, 100), np.float32), "yes": np.array(True)}
+    model = made([choice, helper.make_node("Mul", ["x", "y"], ["z"])], {"x": (FLOAT, [])}, {"z": (FLOAT, None)}, values)
+    assert operators(simplified(model)) == ["Mul"]
+
+
 def test_operators_that_nobody_knows_stay():
     nodes = [
         helper.make_node("Strange", ["x"], ["a"], domain="elsewhere", size=3),

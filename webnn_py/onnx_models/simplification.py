@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, final
 
@@ -36,7 +37,7 @@ SMALL: Final = 1024
 """Elements of a value that may say a shape, which shape inference is told."""
 
 LARGEST_GROWTH: Final = 1 << 16
-"""Bytes that a computed value may have beyond what it is computed from; a larger one stays a node."""
+"""Bytes that a computed value may have beyond what it is computed from and replaces; a larger one stays a node."""
 
 KEPT: Final = frozenset({"DequantizeLinear", "QuantizeLinear"})
 """Computed before, these would make a quantized model four times as large, or hide that it is one."""
@@ -74,14 +75,27 @@ def simplify(
         values: for inputs that become constants; of the inputs' types and shapes.
         limits: what computing values may cost.
     """
-    limits = ModelLimits() if limits is None else limits
-    walk = _Walk(model.proto, shapes, values, Expenses(limits, model.size))
-    graph = model.proto.graph
-    walk.add_all(graph.node)
-    outputs = [item.name for item in graph.output]
+    expenses = Expenses(ModelLimits() if limits is None else limits, model.size)
+    simplified = _walked(model.proto, shapes, values, expenses)
+    while True:
+        # Weights that only the branches which are gone had in common can be computed with now.
+        again = _walked(simplified.proto, {}, {}, expenses)
+        if len(again.proto.graph.node) >= len(simplified.proto.graph.node):
+            return simplified
+        simplified = again
+
+
+def _walked(
+    model: ModelProto,
+    shapes: Mapping[str, Sequence[int | str]],
+    values: Mapping[str, StaticValue],
+    expenses: Expenses,
+) -> SimplifiedModel:
+    walk = _Walk(model, shapes, values, expenses)
+    walk.add_all(model.graph.node)
+    outputs = [item.name for item in model.graph.output]
     needed = live([*walk.nodes, *walk.constants_of(outputs)], outputs)
-    proto = ModelProto()
-    proto.CopyFrom(_without_graph(model.proto))
+    proto = _without_graph(model)
     proto.ir_version = max(proto.ir_version, LOWEST_IR_VERSION)
     proto.graph.CopyFrom(walk.graph_of(needed.nodes, needed.names))
     return SimplifiedModel(proto, walk.intermediate_bytes(needed.nodes, outputs))
@@ -124,6 +138,7 @@ class _Walk:
         self._read: dict[str, StaticValue] = {}
         self._types: dict[str, TypeProto] = {}
         self._aliases: dict[str, str] = {}
+        self._uses = Counter(name for node in model.graph.node for name in _used_by(node))
         self._outputs = {item.name for item in model.graph.output}
         self.nodes: list[NodeProto] = []
         for item in model.graph.input:
@@ -205,8 +220,11 @@ class _Walk:
         except Refused:
             return None  # it stays, and is computed when the model runs
         computed = {name: value for name, value in zip(node.output, results, strict=True) if value is not None}
-        given = sum(value.nbytes for value in values if value is not None)
-        growth = sum(value.nbytes for value in computed.values()) - given
+        # A weight that others use too stays beside what is computed from it.
+        own = [
+            value for name, value in zip(node.input, values, strict=True) if value is not None and self._uses[name] < 2
+        ]
+        growth = sum(value.nbytes for value in computed.values()) - sum(value.nbytes for value in own)
         return computed if node.op_type == CONSTANT or growth <= LARGEST_GROWTH else None
 
     def _known_shape(self, node: NodeProto) -> StaticValue | None:
