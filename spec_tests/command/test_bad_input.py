@@ -30,6 +30,7 @@ WRONG = [
     (["--value", "x=one"], "--value x=one: it must be numbers with commas between, or a .npy file"),
     (["--value", "x=1,2,3"], "give it as a .npy file"),
     (["--tolerance", "1"], "--tolerance needs --compare onnxruntime"),
+    (["--resample"], "--resample needs --rate"),
     (["--repeat", "0"], "argument --repeat: '0' must be a whole number from 1"),
     (["--backend", "abacus"], "argument --backend: invalid choice: 'abacus'"),
     (["--save-outputs", "outputs.txt"], "it must be called .npz"),

@@ -53,7 +53,7 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
         "--shape",
         action="append",
         default=[],
-        metavar="NAME=N,N,…",
+        metavar="NAME=N,N,...",
         help="the shape of an input, or the size of a symbolic dimension",
     )
     parser.add_argument(
@@ -78,7 +78,7 @@ def _add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     run.add_argument("--seed", type=int, default=0, metavar="N", help="of random inputs (default: %(default)s)")
     _add_backend(run)
     run.add_argument("--repeat", type=positive, default=1, metavar="N", help="run it so often after a first time")
-    run.add_argument("--compare", choices=["onnxruntime"], help="tell how far the outputs are from this one's")
+    run.add_argument("--compare", choices=["onnxruntime"], help="tell how far its outputs are from those here")
     run.add_argument(
         "--tolerance",
         type=amount,
@@ -99,9 +99,9 @@ def _add_pictures(group: "argparse._ArgumentGroup") -> None:
         choices=["0-1", "signed", "imagenet", "raw"],
         help="pixels become 0 to 1 (default for floats), -1 to 1, ImageNet's, or stay 0 to 255",
     )
-    group.add_argument("--scale", type=_finite, metavar="X", help="(pixel × scale − mean) ÷ std, instead")
-    group.add_argument("--mean", type=_numbers, metavar="X,…", help="for each channel, or one for all")
-    group.add_argument("--std", type=_numbers, metavar="X,…", help="likewise")
+    group.add_argument("--scale", type=_finite, metavar="X", help="(pixel * scale - mean) / std, instead")
+    group.add_argument("--mean", type=_numbers, metavar="X,...", help="for each channel, or one for all")
+    group.add_argument("--std", type=_numbers, metavar="X,...", help="likewise")
     group.add_argument("--bgr", action="store_true", help="blue first")
     group.add_argument(
         "--fit", choices=["crop", "stretch", "pad"], default="crop", help="to the model's size (default: %(default)s)"

@@ -71,6 +71,8 @@ def run(options: argparse.Namespace) -> int:
     """
     if options.compare is None and options.tolerance is not None:
         raise BadInputError("--tolerance needs --compare onnxruntime")
+    if options.resample and options.rate is None:
+        raise BadInputError("--resample needs --rate, the model's")
     if options.compare is not None:
         onnxruntime_version()
     labels = None if options.labels is None else read_labels(options.labels)
