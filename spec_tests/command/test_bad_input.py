@@ -88,6 +88,8 @@ def test_numbers_that_a_type_does_not_have_are_told(command, model, tmp_path):
     text = "has numbers that are not int8, as input 'x' is"
     assert_one_line(command("run", path, "--input", tmp_path / "x.npy"), 2, text)
     assert_one_line(command("run", path, "--input", "x=0.5"), 2, text)
+    for option in ("--input", "--value"):
+        assert_one_line(command("run", path, option, f"x={'9' * 400}"), 2, "input 'x' is int8")
     np.save(tmp_path / "x.npy", np.array([1.0, -3.0]))
     assert command("run", path, "--input", tmp_path / "x.npy").status == 0
 

@@ -124,6 +124,24 @@ def test_a_frozen_input_is_a_constant_and_told_as_one(command, model):
     assert "compared with onnxruntime" in ended.out
 
 
+@pytest.mark.parametrize("option", ["--input", "--value"])
+def test_whole_numbers_are_taken_exactly(option, command, model, tmp_path):
+    graph = helper.make_graph(
+        [helper.make_node("Add", ["x", "zero"], ["y"])],
+        "exact",
+        [helper.make_tensor_value_info(name, TensorProto.INT64, [2]) for name in ("x", "zero")],
+        [helper.make_tensor_value_info("y", TensorProto.INT64, [2])],
+    )
+    path = model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString())
+    saved = tmp_path / "y.npz"
+    ended = command(
+        "run", path, option, f"x={2**53 + 1}", "--input", "zero=zeros", "--backend", "numpy", "--save-outputs", saved
+    )
+    assert ended.status == 0, ended.err
+    with np.load(saved) as outputs:
+        assert outputs["y"].tolist() == [2**53 + 1] * 2
+
+
 def test_what_is_no_finite_number_is_counted_apart(command, model, tmp_path):
     kind = ("float32", [4])
     path = model(program([("Log", ["x"], ["y"], {})], {"x": kind}, {"y": kind}))

@@ -117,9 +117,8 @@ def frozen_values(texts: Iterable[str], inputs: Mapping[str, DeclaredInput]) -> 
 def _frozen(declared: DeclaredInput, text: str) -> Array:
     if text.endswith(".npy"):
         return checked(declared, loaded(Path(text)), f"--value {declared.name}={text}")
-    words = {"true": 1.0, "false": 0.0}
     try:
-        numbers = [words[item.lower()] if item.lower() in words else float(item) for item in text.split(",")]
+        numbers = [parsed_number(item) for item in text.split(",")]
     except ValueError:
         raise BadInputError(
             f"--value {declared.name}={text}: it must be numbers with commas between, or a .npy file"
@@ -132,6 +131,21 @@ def _frozen(declared: DeclaredInput, text: str) -> Array:
         raise BadInputError(f"--value {declared.name}={text}: {declared.name!r} is {declared}; give it as a .npy file")
     shape = (1,) * (rank - 1) + (len(numbers),)
     return checked(declared, np.array(numbers).reshape(shape), f"--value {declared.name}={text}")
+
+
+def parsed_number(text: str) -> float:
+    """A number; a whole one exactly, however large.
+
+    Raises:
+        ValueError: it is none.
+    """
+    words = {"true": 1, "false": 0}
+    if text.lower() in words:
+        return words[text.lower()]
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
 
 
 def loaded(path: Path) -> Array:

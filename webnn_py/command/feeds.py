@@ -14,13 +14,13 @@ import attrs
 import numpy as np
 
 from webnn_py.command import pictures, sounds
-from webnn_py.command.declared import Array, DeclaredInput, Shapes, checked, loaded
+from webnn_py.command.declared import Array, DeclaredInput, Shapes, checked, loaded, parsed_number
 from webnn_py.command.failures import BadInputError
 from webnn_py.command.loading import unreadable
 from webnn_py.wording import shown
 
 RANDOM: Final = "random"
-FILLED: Final[Mapping[str, float]] = {"zeros": 0.0, "ones": 1.0}
+FILLED: Final[Mapping[str, int]] = {"zeros": 0, "ones": 1}
 ARRAYS: Final = (".npy", ".npz")
 
 
@@ -103,7 +103,7 @@ def _check_kind(text: str, source: str) -> None:
     kind = source.partition(":")[0]
     if kind != RANDOM and source not in FILLED:
         try:
-            float(source)
+            parsed_number(source)
         except ValueError:
             raise BadInputError(
                 f"--input {text}: it must be a file (.npy, .npz, .wav, a picture), random, random:LOW,HIGH, zeros, "
@@ -172,7 +172,7 @@ def _made_up(
     kind, _, bounds = source.partition(":")
     if kind == RANDOM:
         return _random(declared, bounds, shape, generator)
-    number = FILLED[source] if source in FILLED else float(source)
+    number = FILLED[source] if source in FILLED else parsed_number(source)
     what = f"--input {declared.name}={source}"
     return GivenInput(checked(declared, np.full(shape, number), what), source)
 
