@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from webnn_py.command.declared import Shapes, declared_inputs, frozen_values
+from webnn_py.command.declared import AskedInputs
 from webnn_py.command.failures import BadInputError, CommandFailedError
 from webnn_py.command.layout import counted, in_bytes
 from webnn_py.command.loading import load_model, parts_of, unreadable
@@ -38,14 +38,10 @@ def convert(options: argparse.Namespace) -> int:
     from webnn_py.onnx_models.contents import contents_of  # noqa: PLC0415 - an extra
     from webnn_py.onnx_models.simplification import simplify  # noqa: PLC0415 - an extra
 
-    inputs = declared_inputs(model)
-    frozen = frozen_values(options.value, inputs)
-    shapes = Shapes(inputs, options.shape)
-    for name, value in frozen.items():
-        shapes.bind(name, value.shape, f"--value {name}")
-    known = {name: shape for name in inputs if (shape := shapes.of(name)) is not None}
+    asked = AskedInputs.of(model, options)
+    known = {name: shape for name in asked.fed if (shape := asked.shapes.of(name)) is not None}
     try:
-        simplified = simplify(parts_of(model), known, frozen)
+        simplified = simplify(parts_of(model), known, asked.frozen)
     except InvalidModelError as error:
         raise BadInputError(f"{options.model}: {error}") from error
     try:

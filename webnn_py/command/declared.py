@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import shlex
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -308,6 +309,35 @@ def _sizes(name: str, text: str) -> tuple[int, ...]:
     if min(sizes, default=1) < 1:
         raise BadInputError(f"--shape {name}={text}: it must be whole numbers from 1 with commas between")
     return sizes
+
+
+@attrs.frozen(eq=False)
+class AskedInputs:
+    """The inputs of a model with what the options ``--value`` and ``--shape`` say of them.
+
+    Attributes:
+        fed: the inputs that are not frozen.
+        frozen: the values of those that are.
+        shapes: what is known of all their shapes.
+    """
+
+    fed: Mapping[str, DeclaredInput]
+    frozen: Mapping[str, Array]
+    shapes: Shapes
+
+    @classmethod
+    def of(cls, model: OnnxModel, options: argparse.Namespace) -> AskedInputs:
+        """Look at both.
+
+        Raises:
+            BadInputError: an option does not fit the model.
+        """
+        inputs = declared_inputs(model)
+        frozen = frozen_values(options.value, inputs)
+        shapes = Shapes(inputs, options.shape)
+        for name, value in frozen.items():
+            shapes.bind(name, value.shape, f"--value {name}")
+        return cls({name: item for name, item in inputs.items() if name not in frozen}, frozen, shapes)
 
 
 def as_options(said: Iterable[str]) -> str:

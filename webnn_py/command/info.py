@@ -13,11 +13,10 @@ import trio
 
 from webnn_py.command.declared import (
     Array,
+    AskedInputs,
     DeclaredInput,
-    Shapes,
     as_options,
     declared_inputs,
-    frozen_values,
     worded_type,
 )
 from webnn_py.command.failures import BadInputError
@@ -88,25 +87,20 @@ def info(options: argparse.Namespace) -> int:
     from webnn_py.onnx_models.contents import contents_of  # noqa: PLC0415 - an extra
     from webnn_py.onnx_models.simplification import simplify  # noqa: PLC0415 - an extra
 
-    inputs = declared_inputs(model)
-    frozen = frozen_values(options.value, inputs)
-    shapes = Shapes(inputs, options.shape)
-    for name, value in frozen.items():
-        shapes.bind(name, value.shape, f"--value {name}")
-    fed = [name for name in inputs if name not in frozen]
-    guessed = shapes.guess(fed)
-    fixed = shapes.all_fixed(fed, "")
+    asked = AskedInputs.of(model, options)
+    guessed = asked.shapes.guess(asked.fed)
+    fixed = asked.shapes.all_fixed(asked.fed, "")
     contents = contents_of(model._proto)
     try:
-        simplified = simplify(parts_of(model), fixed, frozen)
+        simplified = simplify(parts_of(model), fixed, asked.frozen)
     except InvalidModelError as error:
         raise BadInputError(f"{options.model}: {error}") from error
-    device, missing = trio.run(_tried, model, fixed, frozen, options.backend)
+    device, missing = trio.run(_tried, model, fixed, asked.frozen, options.backend)
     report = ModelReport(
         options.model,
         model._size,
         contents,
-        inputs,
+        declared_inputs(model),
         model.outputs,
         device,
         fixed,

@@ -16,7 +16,7 @@ import numpy as np
 import trio
 
 from webnn_py.command.comparison import OutputDifference, difference, onnxruntime_version, run_onnxruntime
-from webnn_py.command.declared import Array, Shapes, declared_inputs, frozen_values, worded_shape
+from webnn_py.command.declared import Array, AskedInputs, worded_shape
 from webnn_py.command.failures import FAILED, BadInputError, CommandFailedError
 from webnn_py.command.feeds import GivenInput, make_feeds
 from webnn_py.command.layout import in_bytes, in_time, number, table
@@ -82,13 +82,9 @@ def run(options: argparse.Namespace) -> int:
         model = load_model(options.model, read_weights=True)
         advance(1, 1)
     load = perf_counter() - since
-    inputs = declared_inputs(model)
-    frozen = frozen_values(options.value, inputs)
-    shapes = Shapes(inputs, options.shape)
-    for name, value in frozen.items():
-        shapes.bind(name, value.shape, f"--value {name}")
-    fed = {name: item for name, item in inputs.items() if name not in frozen}
-    given = make_feeds(fed, shapes, options, f"webnn-py run {shlex.quote(str(options.model))}")
+    asked = AskedInputs.of(model, options)
+    frozen = asked.frozen
+    given = make_feeds(asked.fed, asked.shapes, options, f"webnn-py run {shlex.quote(str(options.model))}")
     outputs, device, times = trio.run(_measured, model, given, frozen, options, load)
     finished = Finished(
         options.model,
