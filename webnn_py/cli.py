@@ -7,36 +7,26 @@ import sys
 from collections.abc import Sequence
 
 import webnn_py
-from webnn_py.device import registry
-from webnn_py.javascript.arguments import add_parsers
-from webnn_py.javascript.words import OutputClosedError, say
+from webnn_py.command import entry
+from webnn_py.command.arguments import OneLineParser
+from webnn_py.command.arguments import add_parsers as add_model_parsers
+from webnn_py.javascript.arguments import add_parsers as add_javascript_parsers
+from webnn_py.javascript.words import OutputClosedError
 
 INTERRUPTED = 130
 """The status that shells give a program which Ctrl-C ended."""
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="webnn-py", description="The Web Neural Network API in Python.")
+    parser: argparse.ArgumentParser = OneLineParser(
+        prog="webnn-py", description="The Web Neural Network API in Python."
+    )
     parser.add_argument("--version", action="version", version=f"webnn_py {webnn_py.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    commands.add_parser("devices", help="list the devices that contexts can run on")
-    add_parsers(commands)
+    parser.set_defaults(parser=parser)  # completion is made from all of it
+    add_model_parsers(commands)
+    add_javascript_parsers(commands)
     return parser
-
-
-def _devices() -> None:
-    rows = [("backend", "adapter", "driver", "features")]
-    for name in registry.names():
-        try:
-            found = registry.find(name).adapters()
-        except Exception as error:  # noqa: BLE001 - a driver, or another package, may fail in any way
-            rows.append((name, "none", str(error) or type(error).__name__, ""))
-            continue
-        rows += [(name, info.adapter, info.driver, ", ".join(info.features)) for info in found]
-    rows += [(name, "none", why, "") for name, why in registry.collisions()]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -59,9 +49,8 @@ def _abandon_output() -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    if options.command == "devices":
-        _devices()
-        return 0
+    if options.command in entry.COMMANDS:
+        return entry.run(options)
     from webnn_py.javascript import commands  # noqa: PLC0415 - what these two need is heavy
 
     return commands.run(options)

@@ -17,6 +17,8 @@ VOLUMES = ("spec_tests/onnx_models/test_convolution.py",)
 EXPORT = ("spec_tests/onnx_models/export",)
 SESSIONS = ("spec_tests/runtime",)
 EXAMPLES = ("spec_tests/examples/test_*.py",)
+COMMAND = ("spec_tests/command",)
+SIMPLIFICATION = ("spec_tests/onnx_models/test_simplification.py",)
 JAVASCRIPT = ("spec_tests/javascript", "spec_tests/wpt/test_known_answers.py", "spec_tests/wpt/test_own_files.py")
 
 
@@ -359,6 +361,19 @@ FAULTS = [
     Fault("export-known-indices", "np.all(known <= highest) and", "", EXPORT, "indices"),
     Fault("export-boolean", "self.made_truths[made.name] = truth.name", "pass", EXPORT, "boolean"),
     Fault("export-changed-function", "if sealed == digest_of(function) else None", "", ONNX, "was_changed"),
+    Fault(
+        "branch-names-clash", "    if name not in taken:\n        return name\n", "    return name\n", SIMPLIFICATION
+    ),
+    Fault("aliases-in-branches", "attribute in copy.attribute", "attribute in ()", SIMPLIFICATION, "is_not_known"),
+    Fault(
+        "weights-unpacked", 'KEPT: Final = frozenset({"DequantizeLinear", ', "KEPT: Final = frozenset({", SIMPLIFICATION
+    ),
+    Fault("shape-start-ignored", 'attributes.get("start", 0)', "0", SIMPLIFICATION, "of_shape"),
+    Fault("dimension-of-two-sizes", "if known != size:", "if False:", COMMAND, "share"),
+    Fault("lossy-conversion", "and not np.array_equal(converted, value)", "and False", COMMAND, "does_not_have"),
+    Fault("mismatches-uncounted", "int(a.size - same.sum())", "0", COMMAND, "finite"),
+    Fault("wav-without-sign", "wide[:, 4 - width :]", "wide[:, :width]", COMMAND, "test_samples"),
+    Fault("picture-on-its-side", "operations.exif_transpose(opened)", "opened", COMMAND, "side"),
     Fault("javascript-bigint", '{"bigint": int, "number": float}', '{"bigint": float, "number": float}', JAVASCRIPT),
     Fault("javascript-type-error", "name === 'TypeError' ? new", "name === 'RangeError' ? new", JAVASCRIPT),
     Fault("look-ends-early", "wait, ffi.NULL) & 0xFF)", "wait, ffi.NULL))", ("spec_tests/on_wgpu/test_threads.py",)),

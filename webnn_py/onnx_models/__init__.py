@@ -10,6 +10,7 @@ From the top::
     control_flow        If, Loop and Scan: inner graphs in place of the node
     sequences           their operators: a sequence is a tuple of values; joining: of tensors, to one
     empty_tensors       what has no elements is known, whatever it is computed from
+    simplification      a simpler ONNX model of the same results; inlining: of a branch; contents: what a model has
     folding             computes what depends on static values only; folding_costs tells before what that takes
     weights             the model's initializers: read once for all conversions, and told by a digest
     limits              what a model may cost, and what it has cost

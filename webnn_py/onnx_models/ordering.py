@@ -28,7 +28,7 @@ def live(nodes: Sequence[NodeProto], outputs: Iterable[str]) -> Live:
     Raises:
         InvalidModelError: nodes need each other's outputs.
     """
-    uses = [frozenset(filter(None, _used_by(node))) for node in nodes]
+    uses = [frozenset(filter(None, used_by(node))) for node in nodes]
     used = set(outputs)
     needed: list[NodeProto] = []
     for index in reversed(_order(nodes, uses)):
@@ -38,7 +38,7 @@ def live(nodes: Sequence[NodeProto], outputs: Iterable[str]) -> Live:
     return Live(needed[::-1], used)
 
 
-def _used_by(node: NodeProto) -> Iterator[str]:
+def used_by(node: NodeProto) -> Iterator[str]:
     """The names that a node uses, also those that its inner graphs take from outside."""
     yield from node.input
     for attribute in node.attribute:
@@ -51,7 +51,7 @@ def _taken_from_outside(graph: GraphProto) -> set[str]:
     own = {item.name for item in (*graph.input, *graph.initializer)}
     own.update(item.values.name for item in graph.sparse_initializer)
     for node in graph.node:
-        used.update(_used_by(node))
+        used.update(used_by(node))
         own.update(node.output)
     return used - own
 

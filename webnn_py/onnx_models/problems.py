@@ -66,23 +66,28 @@ class UnsupportedModelError(ValueError):
 
     Attributes:
         problems: all of them, one by one.
+        groups: them by operator and kind of reason, those of most nodes first.
     """
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
-        super().__init__("\n".join(["the model cannot be converted:", *(f"  {line}" for line in _told(self.problems))]))
+        self.groups = _grouped(self.problems)
+        super().__init__("\n".join(["the model cannot be converted:", *(f"  {line}" for line in _told(self.groups))]))
 
 
-def _told(problems: Sequence[Problem]) -> Iterator[str]:
-    """A line for each operator and kind of reason, those of most nodes first."""
+def _grouped(problems: Sequence[Problem]) -> tuple[tuple[Problem, ...], ...]:
     groups: dict[tuple[str, ...], list[Problem]] = {}
     for problem in problems:
         kind = problem.operator or problem.subject.partition(" ")[0]
         groups.setdefault((kind, PARTICULAR.sub("#", problem.reason), problem.way_out), []).append(problem)
-    ordered = sorted(groups.values(), key=len, reverse=True)
-    for group in ordered[:MOST_GROUPS]:
+    return tuple(map(tuple, sorted(groups.values(), key=len, reverse=True)))
+
+
+def _told(groups: Sequence[Sequence[Problem]]) -> Iterator[str]:
+    """A line for each group."""
+    for group in groups[:MOST_GROUPS]:
         yield " ".join(_line(group).split())
-    rest = ordered[MOST_GROUPS:]
+    rest = groups[MOST_GROUPS:]
     if rest:
         yield f"and {len(rest)} more kinds of problem, {sum(map(len, rest))} in all; the error's problems has each"
 

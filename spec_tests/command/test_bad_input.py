@@ -1,0 +1,194 @@
+"""What is wrong is told in one line, with the status 2 for what was given and 1 for what could not be done."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from spec_tests.support.onnx_programs import program
+from webnn_py.command import comparison
+from webnn_py.runtime import InferenceSession
+
+WRONG = [
+    (["--input", "z=random"], "--input names 'z'; the model's inputs are x"),
+    (["--input", "x=strange"], "--input x=strange: it must be a file"),
+    (["--input", "x=missing.npy"], "missing.npy: No such file or directory"),
+    (["--input", "ones", "--input", "x=zeros", "--shape", "rows=1"], "--input gives 'x' twice"),
+    (["--input", "x=random:2", "--shape", "rows=1"], "it must be random:LOW,HIGH"),
+    (["--input", "x=random:2,1", "--shape", "rows=1"], "it must be random:LOW,HIGH"),
+    (["--shape", "x=2"], "--shape x=2 is of shape [2]; input 'x' is float32 [rows, 3]"),
+    (["--shape", "x=2,4"], "--shape x=2,4 is of shape [2, 4]; input 'x' is float32 [rows, 3]"),
+    (["--shape", "x=2,a"], "--shape x=2,a: it must be whole numbers from 1"),
+    (["--shape", "rows=0"], "--shape rows=0: it must be whole numbers from 1"),
+    (["--shape", "rows=1,2"], "'rows' is a dimension; it must be one number"),
+    (["--shape", "rows=1", "--shape", "x=2,3"], "makes the dimension 'rows' 2; --shape rows=1 makes it 1"),
+    (["--shape", "columns=1"], "--shape names 'columns'; the model's inputs and dimensions are x, rows"),
+    (["--shape", "x"], "--shape 'x' must have the form NAME=…"),
+    (["--shape", "x=1,3", "--shape", "x=1,3"], "--shape has 'x' twice"),
+    (["--value", "x=one"], "--value x=one: it must be numbers with commas between, or a .npy file"),
+    (["--value", "x=1,2,3"], "give it as a .npy file"),
+    (["--tolerance", "1"], "--tolerance needs --compare onnxruntime"),
+    (["--resample"], "--resample needs --rate"),
+    (["--repeat", "0"], "argument --repeat: '0' must be a whole number from 1"),
+    (["--backend", "abacus"], "argument --backend: invalid choice: 'abacus'"),
+    (["--save-outputs", "outputs.txt"], "it must be called .npz"),
+    (["--save-outputs", "missing/outputs.npz"], "missing is no folder"),
+    (["--labels", "missing.txt"], "missing.txt: No such file or directory"),
+    (["--nonsense"], "unrecognized arguments: --nonsense"),
+]
+
+
+def assert_one_line(ended, status, text, name="run"):
+    assert ended.status == status, ended
+    assert text in ended.err
+    assert ended.err.startswith(f"webnn-py {name}: ")
+    assert ended.err.count("\n") == 1, ended.err
+    assert ended.out == ""
+
+
+@pytest.mark.parametrize(("arguments", "text"), WRONG, ids=[" ".join(arguments) for arguments, _ in WRONG])
+def test_wrong_arguments_are_told_in_one_line(arguments, text, command, doubled):
+    ended = command("run", doubled, *arguments)
+    assert ended.status == 2, ended
+    assert text in ended.err
+    assert ended.err.startswith("webnn-py")
+    assert ended.err.count("\n") == 1, ended.err
+
+
+@pytest.mark.parametrize("name", ["run", "info", "convert"])
+def test_what_is_no_model_is_told(name, command, tmp_path):
+    out = [tmp_path / "out.onnx"] if name == "convert" else []
+    assert_one_line(command(name, tmp_path / "missing.onnx", *out), 2, "No such file or directory", name)
+    assert_one_line(command(name, tmp_path, *out), 2, f"{tmp_path}: ", name)
+    (tmp_path / "text.onnx").write_text("no model", encoding="utf-8")
+    assert_one_line(command(name, tmp_path / "text.onnx", *out), 2, "text.onnx", name)
+
+
+@pytest.mark.parametrize(
+    ("array", "text"),
+    [
+        (np.ones((2, 4), np.float32), "is of shape [2, 4]; input 'x' is float32 [rows, 3]"),
+        (np.ones(3, np.float32), "is of shape [3]; input 'x' is float32 [rows, 3]"),
+        (np.array([["a", "b", "c"]]), "is <U1; input 'x' is float32 [rows, 3]"),
+        (np.array([[1, 2, None]], object), "cannot be read as an array"),
+    ],
+    ids=["a size", "the rank", "texts", "objects"],
+)
+def test_arrays_that_do_not_fit_are_told(array, text, command, doubled, tmp_path):
+    np.save(tmp_path / "x.npy", array)
+    assert_one_line(command("run", doubled, "--input", tmp_path / "x.npy"), 2, text)
+
+
+def test_numbers_that_a_type_does_not_have_are_told(command, model, tmp_path):
+    kind = ("int8", [2])
+    path = model(program([("Identity", ["x"], ["y"], {})], {"x": kind}, {"y": kind}))
+    np.save(tmp_path / "x.npy", np.array([1, 300]))
+    text = "has numbers that are not int8, as input 'x' is"
+    assert_one_line(command("run", path, "--input", tmp_path / "x.npy"), 2, text)
+    assert_one_line(command("run", path, "--input", "x=0.5"), 2, text)
+    for option in ("--input", "--value"):
+        assert_one_line(command("run", path, option, f"x={'9' * 400}"), 2, "input 'x' is int8")
+    np.save(tmp_path / "x.npy", np.array([1.0, -3.0]))
+    assert command("run", path, "--input", tmp_path / "x.npy").status == 0
+
+
+@pytest.mark.parametrize("content", [b"", b"\x93NUMPY", b"PK\x03\x04 no archive"])
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".png", ".wav"])
+def test_files_that_are_broken_are_told(content, suffix, command, doubled, tmp_path):
+    path = tmp_path / f"x{suffix}"
+    path.write_bytes(content)
+    assert_one_line(command("run", doubled, "--input", path, "--shape", "rows=2"), 2, "x")
+
+
+def test_several_inputs_need_a_name(command, model, tmp_path):
+    kind = ("float32", [2])
+    path = model(program([("Add", ["a", "b"], ["y"], {})], {"a": kind, "b": kind}, {"y": kind}))
+    assert_one_line(command("run", path, "--input", "ones"), 2, "--input ones: say for which input")
+    np.savez(tmp_path / "others.npz", c=np.ones(2))
+    assert_one_line(command("run", path, "--input", tmp_path / "others.npz"), 2, "has the arrays c")
+
+
+def test_what_cannot_be_imported_is_told_with_status_1(command, model):
+    kind = ("float32", [2, 2])
+    path = model(program([("Det", ["x"], ["y"], {})], {"x": kind}, {"y": ("float32", [])}))
+    ended = command("run", path)
+    assert_one_line(ended, 1, "cannot be run here: node 'Det of y' (Det, opset 17): the operator is not supported")
+    assert "`webnn-py info` lists all" in ended.err
+
+
+def test_a_traceback_comes_with_debug_alone(command, doubled, monkeypatch):
+    def fail(self, feeds):
+        raise ZeroDivisionError("somewhere")
+
+    monkeypatch.setattr(InferenceSession, "run", fail)
+    arguments = ("run", doubled, "--shape", "rows=1", "--backend", "numpy")
+    assert_one_line(command(*arguments), 1, "ZeroDivisionError: somewhere (--debug tells where)")
+    told = command(*arguments, "--debug")
+    assert told.status == 1
+    assert "Traceback" in told.err
+    assert "in fail" in told.err
+
+
+def test_an_interrupt_ends_with_status_130_and_says_nothing(command, doubled, monkeypatch):
+    async def interrupt(self, feeds):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(InferenceSession, "run", interrupt)
+    ended = command("run", doubled, "--shape", "rows=1", "--backend", "numpy", "--debug")
+    assert (ended.status, ended.out, ended.err) == (130, "", "")
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments", "hint"),
+    [
+        ("onnx", ["run", "MODEL"], "pip install 'webnn_py[cli]'"),
+        ("onnx", ["info", "MODEL"], "pip install 'webnn_py[cli]'"),
+        ("onnxruntime", ["run", "MODEL", "--compare", "onnxruntime"], "pip install 'onnxruntime'"),
+        ("shtab", ["completion", "bash"], "pip install 'webnn_py[cli]'"),
+    ],
+)
+def test_what_is_not_installed_is_told_in_one_line(module, arguments, hint, command, *, doubled, monkeypatch):
+    monkeypatch.setitem(sys.modules, module, None)
+    ended = command(*(doubled if item == "MODEL" else item for item in arguments))
+    assert_one_line(ended, 1, hint, arguments[0])
+
+
+def test_a_model_that_onnxruntime_cannot_run_is_told(command, doubled, monkeypatch):
+    def refuse(*_, **__):
+        raise RuntimeError("no\nkernel")
+
+    monkeypatch.setattr("onnxruntime.InferenceSession", refuse)
+    text = "onnxruntime cannot run the model: no kernel"
+    assert_one_line(command("run", doubled, "--shape", "rows=1", "--compare", "onnxruntime"), 1, text)
+
+
+def test_outputs_of_other_shapes_cannot_be_compared():
+    with pytest.raises(Exception, match=r"output 'y' is of shape \[2\]; onnxruntime's, \[3\]"):
+        comparison.difference("y", np.ones(2), np.ones(3))
+
+
+def test_a_closed_output_ends_quietly(doubled):
+    read, write = os.pipe()
+    os.close(read)
+    run = subprocess.run(
+        [sys.executable, "-m", "webnn_py", "run", str(doubled), "--shape", "rows=1", "--backend", "numpy"],
+        stdout=write,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    os.close(write)
+    assert (run.returncode, run.stderr) == (1, "")
+
+
+def test_the_base_commands_need_no_extra():
+    program = (
+        "import sys; from webnn_py import cli; status = cli.main(['devices', '--json']); "
+        "loaded = {'onnx', 'PIL', 'tqdm', 'shtab', 'onnxruntime'} & sys.modules.keys(); "
+        "assert not loaded, loaded; sys.exit(status)"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    assert '"backend": "numpy"' in run.stdout

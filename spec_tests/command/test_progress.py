@@ -1,0 +1,61 @@
+"""Bars are shown on a terminal alone, count what is done, and leave nothing behind."""
+
+import io
+import sys
+from types import SimpleNamespace
+
+import pytest
+import trio
+
+from webnn_py.command import progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    stream = Terminal()
+    monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=stream))  # pytest sets the real one itself
+    return stream
+
+
+def test_a_bar_counts_on_a_terminal(terminal):
+    with progress.bar("importing", "nodes") as advance:
+        advance(40, 40)
+    shown = terminal.getvalue()
+    assert "importing" in shown
+    assert shown.endswith("\r")  # and what comes next is written over it
+
+
+async def test_a_clock_goes_on_while_something_is_done(terminal, autojump_clock):
+    async with progress.clock("building"):
+        await trio.sleep(3 * progress.SECONDS)
+    assert terminal.getvalue().count("building 00:00") >= 3
+
+
+@pytest.mark.parametrize("stream", [io.StringIO(), None], ids=["a file", "nothing"])
+async def test_elsewhere_nothing_is_shown(stream, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", stream)
+    with progress.bar("importing", "nodes") as advance:
+        advance(1, 2)
+    async with progress.clock("building"):
+        pass
+    assert stream is None or stream.getvalue() == ""
+
+
+def test_without_the_library_nothing_is_shown(terminal, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    with progress.bar("importing", "nodes") as advance:
+        advance(1, 2)
+    assert terminal.getvalue() == ""
+
+
+def test_a_run_on_a_terminal_shows_its_parts_and_prints_the_same(command, doubled, terminal):
+    ended = command("run", doubled, "--shape", "rows=1", "--backend", "numpy")
+    assert ended.status == 0
+    for part in ("loading model.onnx", "importing", "building", "running"):
+        assert part in terminal.getvalue()
+    assert "outputs" in ended.out

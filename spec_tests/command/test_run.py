@@ -1,0 +1,210 @@
+"""``webnn-py run``: what it prints, what it writes, what it compares."""
+
+import json
+import shlex
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+from spec_tests.support.onnx_programs import program
+from webnn_py.command import comparison
+from webnn_py.command import run as run_module
+
+
+def test_a_run_on_each_device_saves_what_the_model_computes(command, doubled, backend, tmp_path):
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.save(tmp_path / "x.npy", x)
+    saved = tmp_path / "y.npz"
+    ended = command("run", doubled, "--input", tmp_path / "x.npy", "--backend", backend, "--save-outputs", saved)
+    assert ended.status == 0, ended.err
+    with np.load(saved) as outputs:
+        np.testing.assert_array_equal(outputs["y"], x + x)
+    lines = ended.out.splitlines()
+    assert lines[0] == f"model   {doubled}"
+    assert lines[1].startswith(f"device  {backend} (")
+    assert lines[3].split() == ["x", "float32", "[2,", "3]", "24", "bytes", str(tmp_path / "x.npy")]
+    assert lines[4].startswith("times   load ")
+    assert lines[-1].split() == ["y", "float32", "[2,", "3]", "min", "0,", "mean", "5,", "max", "10"]
+
+
+def test_json_has_all_that_is_printed(command, doubled):
+    ended = command("run", doubled, "--shape", "rows=2", "--input", "x=ones", "--repeat", "3", "--json")
+    assert ended.status == 0, ended.err
+    told = json.loads(ended.out)
+    assert told["inputs"] == {"x": {"data_type": "float32", "shape": [2, 3], "source": "ones"}}
+    assert told["outputs"]["y"] == {
+        "data_type": "float32",
+        "shape": [2, 3],
+        "minimum": 2,
+        "mean": 2,
+        "maximum": 2,
+        "nans": 0,
+        "infinite": 0,
+    }
+    assert told["times"]["runs"] == 3
+    assert 0 < told["times"]["run_ms"]["p50"] <= told["times"]["run_ms"]["p90"] <= told["times"]["run_ms"]["p99"]
+    assert told["differences"] is None
+
+
+def test_open_shapes_are_refused_with_a_command_line_that_works(command, doubled):
+    ended = command("run", doubled, "--backend", "numpy")
+    assert ended.status == 2
+    assert "input 'x' is float32 [rows, 3]" in ended.err
+    again = shlex.split(ended.err.split("for example: ")[1])
+    assert again == ["webnn-py", "run", str(doubled), "--shape", "rows=1"]
+    assert command(*again[1:], "--backend", "numpy").status == 0
+
+
+def test_a_file_says_the_size_of_a_dimension_that_others_share(command, model, tmp_path):
+    kind = ("float32", ["batch", "length"])
+    path = model(program([("Add", ["a", "b"], ["y"], {})], {"a": kind, "b": kind}, {"y": kind}))
+    np.save(tmp_path / "b.npy", np.ones((2, 5), np.float32))
+    ended = command("run", path, "--input", f"b={tmp_path / 'b.npy'}", "--json")
+    assert json.loads(ended.out)["inputs"]["a"]["shape"] == [2, 5]
+    refused = command("run", path, "--input", f"b={tmp_path / 'b.npy'}", "--shape", "a=2,6")
+    assert refused.status == 2
+    assert "'length' 5" in refused.err
+    assert "--shape a=2,6 makes it 6" in refused.err
+
+
+def test_an_npz_file_gives_every_input_that_it_names(command, model, tmp_path):
+    kind = ("float32", [2])
+    path = model(program([("Sub", ["a", "b"], ["y"], {})], {"a": kind, "b": kind}, {"y": kind}))
+    np.savez(tmp_path / "both.npz", a=np.float32([5, 5]), b=np.float32([1, 2]), c=np.float32([0, 0]))
+    ended = command("run", path, "--input", tmp_path / "both.npz", "--json")
+    assert json.loads(ended.out)["outputs"]["y"]["maximum"] == 4
+    ended = command("run", path, "--input", f"b={tmp_path / 'both.npz'}", "--input", "a=3", "--json")
+    assert json.loads(ended.out)["outputs"]["y"]["minimum"] == 1
+
+
+def test_random_inputs_depend_on_the_seed_alone(command, picked):
+    one, again, other = (command("run", picked, "--seed", seed, "--json").out for seed in (1, 1, 2))
+    one, again, other = (json.loads(text)["outputs"] for text in (one, again, other))
+    assert one == again
+    assert one != other
+
+
+@pytest.mark.parametrize(
+    ("source", "low", "high"), [("random", 0, 1), ("random:3,7", 3, 7), ("zeros", 0, 0), ("ones", 1, 1), ("9", 9, 9)]
+)
+def test_whole_numbers_are_made_within_their_bounds(source, low, high, command, model):
+    kind = ("int32", [1000])
+    path = model(program([("Identity", ["x"], ["y"], {})], {"x": kind}, {"y": kind}))
+    told = json.loads(command("run", path, "--input", source, "--json").out)["outputs"]["y"]
+    assert (told["minimum"], told["maximum"]) == (low, high)
+
+
+def test_booleans_are_given_and_compared(command, model):
+    kind = ("bool", [64])
+    path = model(program([("Not", ["x"], ["y"], {})], {"x": kind}, {"y": kind}))
+    ended = command("run", path, "--compare", "onnxruntime", "--tolerance", "0", "--json")
+    assert ended.status == 0, ended.err
+    told = json.loads(ended.out)
+    assert told["inputs"]["x"]["data_type"] == "bool"
+    assert told["differences"]["y"]["largest"] == 0
+    assert 0 < told["outputs"]["y"]["mean"] < 1
+
+
+def test_a_frozen_input_is_a_constant_and_told_as_one(command, model):
+    graph = helper.make_graph(
+        [helper.make_node("Reshape", ["x", "shape"], ["y"])],
+        "frozen",
+        [
+            helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3]),
+            helper.make_tensor_value_info("shape", TensorProto.INT64, ["rank"]),
+        ],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+    )
+    path = model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString())
+    ended = command("run", path, "--value", "shape=3,-1", "--compare", "onnxruntime")
+    assert ended.status == 0, ended.err
+    assert "frozen: 3, -1" in ended.out
+    assert "y  float32  [3, 2]" in ended.out
+    assert "compared with onnxruntime" in ended.out
+
+
+@pytest.mark.parametrize("option", ["--input", "--value"])
+def test_whole_numbers_are_taken_exactly(option, command, model, tmp_path):
+    graph = helper.make_graph(
+        [helper.make_node("Add", ["x", "zero"], ["y"])],
+        "exact",
+        [helper.make_tensor_value_info(name, TensorProto.INT64, [2]) for name in ("x", "zero")],
+        [helper.make_tensor_value_info("y", TensorProto.INT64, [2])],
+    )
+    path = model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString())
+    saved = tmp_path / "y.npz"
+    ended = command(
+        "run", path, option, f"x={2**53 + 1}", "--input", "zero=zeros", "--backend", "numpy", "--save-outputs", saved
+    )
+    assert ended.status == 0, ended.err
+    with np.load(saved) as outputs:
+        assert outputs["y"].tolist() == [2**53 + 1] * 2
+
+
+def test_what_is_no_finite_number_is_counted_apart(command, model, tmp_path):
+    kind = ("float32", [4])
+    path = model(program([("Log", ["x"], ["y"], {})], {"x": kind}, {"y": kind}))
+    np.save(tmp_path / "x.npy", np.float32([-1, 0, 1, np.e]))
+    arguments = ("run", path, "--input", tmp_path / "x.npy")
+    assert "min 0, mean 0.5, max 1, 1 NaN, 1 infinite" in command(*arguments).out
+    told = json.loads(command(*arguments, "--json", "--compare", "onnxruntime").out)
+    assert (told["outputs"]["y"]["nans"], told["outputs"]["y"]["infinite"]) == (1, 1)
+    assert told["differences"]["y"]["mismatches"] == 0
+
+
+def test_the_top_classes_are_named_by_their_labels(command, picked, tmp_path):
+    np.save(tmp_path / "x.npy", np.float32([[1, 3]]))
+    (tmp_path / "labels.txt").write_text("cat\ndog\nfish\nhorse\n", encoding="utf-8")
+    arguments = ("run", picked, "--input", tmp_path / "x.npy", "--labels", tmp_path / "labels.txt", "--top", "2")
+    assert [line.split() for line in command(*arguments).out.splitlines()[-2:]] == [["3", "dog"], ["2", "horse"]]
+    told = json.loads(command(*arguments, "--json").out)["outputs"]["scores"]["classes"]
+    assert told == [[{"index": 1, "label": "dog", "score": 3}, {"index": 3, "label": "horse", "score": 2}]]
+
+
+def test_labels_that_are_no_outputs_classes_are_refused(command, picked, tmp_path):
+    (tmp_path / "labels.txt").write_text("cat\ndog\n", encoding="utf-8")
+    ended = command("run", picked, "--labels", tmp_path / "labels.txt")
+    assert ended.status == 2
+    assert "--labels has 2 lines; no output has so many classes: scores [1, 4]" in ended.err
+
+
+def test_a_difference_over_the_tolerance_ends_with_status_1(command, picked, monkeypatch):
+    def off(path, feeds, names):
+        theirs = comparison.run_onnxruntime(path, feeds, names)
+        return {name: array + np.float32([[0, 0, 0.25, 0]]) for name, array in theirs.items()}
+
+    monkeypatch.setattr(run_module, "run_onnxruntime", off)
+    arguments = ("run", picked, "--input", "ones", "--compare", "onnxruntime")
+    ended = command(*arguments, "--tolerance", "0.1")
+    assert ended.status == 1
+    assert "largest difference 0.25, 0.25 of its largest value, at [0, 2]" in ended.out
+    assert command(*arguments, "--tolerance", "0.3").status == 0
+    assert command(*arguments).status == 0
+
+
+def test_differences_are_of_finite_numbers_and_others_are_counted():
+    ours = np.float32([1, np.nan, np.inf, np.inf, 4])
+    theirs = np.float32([1, np.nan, np.inf, -np.inf, 8])
+    told = comparison.difference("y", ours, theirs)
+    assert (told.largest, told.relative, told.place, told.mismatches) == (4, 0.5, (4,), 1)
+    assert told.is_over(1)
+    assert not comparison.difference("y", ours[:3], theirs[:3]).is_over(0)
+    assert comparison.difference("y", ours[:0], theirs[:0]).largest == 0
+
+
+def test_outputs_of_any_name_are_saved(command, model, tmp_path):
+    kind = ("float32", [2])
+    nodes = [("Neg", ["x"], ["file"], {}), ("Abs", ["x"], ["a/b:0"], {})]
+    path = model(program(nodes, {"x": kind}, {"file": kind, "a/b:0": kind}))
+    assert command("run", path, "--input", "x=2", "--save-outputs", tmp_path / "y.npz").status == 0
+    with np.load(tmp_path / "y.npz") as outputs:
+        assert {name: outputs[name].tolist() for name in outputs} == {"file": [-2, -2], "a/b:0": [2, 2]}
+
+
+def test_an_input_that_no_output_needs_is_given_to_the_other_runtime_alone(command, model):
+    kind = ("float32", [2])
+    path = model(program([("Neg", ["x"], ["y"], {})], {"x": kind, "unused": kind}, {"y": kind}))
+    ended = command("run", path, "--compare", "onnxruntime", "--tolerance", "0")
+    assert ended.status == 0, ended.err
+    assert "unused" in ended.out

@@ -1,0 +1,21 @@
+"""The commands of ``webnn-py`` that concern models and devices; :mod:`webnn_py.javascript` has its own.
+
+From the top::
+
+    entry         runs one of the commands; its errors become one line and a status
+    arguments     the command lines; nothing heavy is imported for them
+    run           runs a model on files, measures it, compares it
+    info          what a model is, what of it runs here
+    convert       a simpler model in another file
+    devices       what contexts can run on
+    completion    scripts for shells
+    comparison    the same run by onnxruntime
+    results       what a run gave: summaries of outputs, classes, times
+    feeds         what every input is given, its shape found out from all that is known
+    pictures, sounds   files of these as arrays
+    declared      the model's inputs, and the sizes of its dimensions
+    loading       a model's file, read
+    progress      bars on a terminal
+    failures      errors that users are told, with their statuses
+    layout        tables, lengths and times as text
+"""

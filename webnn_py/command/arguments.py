@@ -1,0 +1,147 @@
+"""The command lines; nothing heavy is imported for them."""
+
+import argparse
+import math
+from pathlib import Path
+from typing import NoReturn
+
+from webnn_py.device import registry
+
+INPUT_HELP = (
+    "what an input is given: a file (.npy, .npz, .wav, or a picture), random, random:LOW,HIGH, zeros, ones, a number; "
+    "where there is one input, NAME= can be left out; what is not given is random"
+)
+
+
+class OneLineParser(argparse.ArgumentParser):
+    """A parser whose errors are one line, like all others of the command."""
+
+    def error(self, message: str) -> NoReturn:
+        """End the program with status 2."""
+        self.exit(2, f"{self.prog}: {message} (--help tells more)\n")
+
+
+def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the commands that concern models and devices."""
+    _add_run(commands)
+    info = commands.add_parser("info", help="tell what a model is and whether it runs here")
+    _add_model(info)
+    _add_backend(info)
+    convert = commands.add_parser(
+        "convert", help="write a simpler model: inputs frozen, shapes fixed, constants folded"
+    )
+    _add_model(convert)
+    convert.add_argument("out", type=Path, metavar="OUT", help="the file to write")
+    convert.add_argument("--overwrite", action="store_true", help="also if the file exists")
+    devices = commands.add_parser("devices", help="list the devices that contexts can run on")
+    for parser in (info, convert, devices):
+        add_general(parser)
+    shells = commands.add_parser("completion", help="print a script with which a shell completes this command's words")
+    shells.add_argument("shell", choices=["bash", "zsh", "tcsh"])
+    shells.add_argument("--debug", action="store_true", help="tell errors with their tracebacks")
+
+
+def add_general(parser: argparse.ArgumentParser) -> None:
+    """Add what all these commands have."""
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--debug", action="store_true", help="tell errors with their tracebacks")
+
+
+def _add_model(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", type=Path, metavar="MODEL", help="an .onnx file")
+    parser.add_argument(
+        "--shape",
+        action="append",
+        default=[],
+        metavar="NAME=N,N,...",
+        help="the shape of an input, or the size of a symbolic dimension",
+    )
+    parser.add_argument(
+        "--value",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="freeze an input: a number for all of it, numbers with commas between, or a .npy file",
+    )
+
+
+def _add_backend(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--backend", choices=registry.names(), help="the device; if not given, a GPU where there is one, else numpy"
+    )
+
+
+def _add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    run = commands.add_parser("run", help="run a model")
+    _add_model(run)
+    run.add_argument("--input", action="append", default=[], metavar="[NAME=]SOURCE", help=INPUT_HELP)
+    run.add_argument("--seed", type=int, default=0, metavar="N", help="of random inputs (default: %(default)s)")
+    _add_backend(run)
+    run.add_argument("--repeat", type=positive, default=1, metavar="N", help="run it so often after a first time")
+    run.add_argument("--compare", choices=["onnxruntime"], help="tell how far its outputs are from those here")
+    run.add_argument(
+        "--tolerance",
+        type=amount,
+        metavar="X",
+        help="with --compare: status 1 when a difference is over X times the output's largest value",
+    )
+    run.add_argument("--save-outputs", type=Path, metavar="FILE.npz", help="write the outputs as arrays")
+    run.add_argument("--labels", type=Path, metavar="FILE", help="names of classes, one a line: tell the top ones")
+    run.add_argument("--top", type=positive, default=5, metavar="N", help="so many (default: %(default)s)")
+    _add_pictures(run.add_argument_group("pictures"))
+    _add_sounds(run.add_argument_group("sounds"))
+    add_general(run)
+
+
+def _add_pictures(group: "argparse._ArgumentGroup") -> None:
+    group.add_argument(
+        "--preprocess",
+        choices=["0-1", "signed", "imagenet", "raw"],
+        help="pixels become 0 to 1 (default for floats), -1 to 1, ImageNet's, or stay 0 to 255",
+    )
+    group.add_argument("--scale", type=_finite, metavar="X", help="(pixel * scale - mean) / std, instead")
+    group.add_argument("--mean", type=_numbers, metavar="X,...", help="for each channel, or one for all")
+    group.add_argument("--std", type=_numbers, metavar="X,...", help="likewise")
+    group.add_argument("--bgr", action="store_true", help="blue first")
+    group.add_argument(
+        "--fit", choices=["crop", "stretch", "pad"], default="crop", help="to the model's size (default: %(default)s)"
+    )
+    group.add_argument("--layout", choices=["nchw", "nhwc"], help="if the input's shape does not tell")
+
+
+def _add_sounds(group: "argparse._ArgumentGroup") -> None:
+    group.add_argument("--rate", type=positive, metavar="HZ", help="the model's; a file of another one is refused")
+    group.add_argument("--resample", action="store_true", help="with --rate: convert such a file instead")
+
+
+def positive(text: str) -> int:
+    """A whole number from 1."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number from 1")
+    return number
+
+
+def amount(text: str) -> float:
+    """A number from 0."""
+    number = _finite(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a number from 0")
+    return number
+
+
+def _finite(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise argparse.ArgumentTypeError(f"{text!r} must be a number")
+    return number
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    return tuple(_finite(item) for item in text.split(","))

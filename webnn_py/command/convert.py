@@ -1,0 +1,75 @@
+"""``webnn-py convert``: a simpler model of the same results, in another file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from webnn_py.command.declared import AskedInputs
+from webnn_py.command.failures import BadInputError, CommandFailedError
+from webnn_py.command.layout import counted, in_bytes
+from webnn_py.command.loading import load_model, parts_of, unreadable
+from webnn_py.javascript.words import say
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+LARGEST_FILE: Final = 2**31 - 2**24
+"""Bytes of weights; a file of Protocol Buffers has at most 2 GiB, so more go into another one beside it."""
+
+
+def convert(options: argparse.Namespace) -> int:
+    """Freeze inputs, fix shapes, compute what is known, drop what nobody needs.
+
+    Raises:
+        BadInputError: there is no such model, shapes or values do not fit it, or the file to write exists.
+        CommandFailedError: it cannot be written, it costs too much, or the extra is not installed.
+    """
+    out: Path = options.out
+    if out.exists() and not options.overwrite:
+        raise BadInputError(f"{out} exists; --overwrite replaces it")
+    if out.is_dir() or not out.parent.is_dir():
+        raise BadInputError(f"{out} cannot be written: {out.parent} is no folder, or {out.name} is one")
+    model = load_model(options.model)
+    from webnn_py.onnx_models import InvalidModelError  # noqa: PLC0415 - an extra
+    from webnn_py.onnx_models.contents import contents_of  # noqa: PLC0415 - an extra
+    from webnn_py.onnx_models.simplification import simplify  # noqa: PLC0415 - an extra
+
+    asked = AskedInputs.of(model, options)
+    known = {name: shape for name in asked.fed if (shape := asked.shapes.of(name)) is not None}
+    try:
+        simplified = simplify(parts_of(model), known, asked.frozen)
+    except InvalidModelError as error:
+        raise BadInputError(f"{options.model}: {error}") from error
+    try:
+        written = _write(simplified.proto, out)
+    except OSError as error:
+        raise CommandFailedError(unreadable(out, error)) from error
+    before, after = contents_of(model._proto).nodes, contents_of(simplified.proto).nodes
+    if options.json:
+        numbers = {"nodes_before": before, "nodes": after, "bytes_before": model._size}
+        say(json.dumps({"model": str(options.model), "out": str(out), **numbers, "bytes": written}, indent=2))
+    else:
+        say(f"{out}: {counted(after, 'node')} of {before:,}, {in_bytes(written)} of {in_bytes(model._size)}")
+    return 0
+
+
+def _write(proto: ModelProto, out: Path) -> int:
+    """Write a model, whole or not at all, and return how long its file is, with that of its data."""
+    import onnx  # noqa: PLC0415 - an extra
+
+    from webnn_py.onnx_models.contents import contents_of  # noqa: PLC0415 - an extra
+
+    fresh = out.with_name(f"{out.name}.part")
+    if contents_of(proto).parameter_bytes <= LARGEST_FILE:
+        fresh.write_bytes(proto.SerializeToString())
+        fresh.replace(out)
+        return out.stat().st_size
+    data = out.with_name(f"{out.name}.data")
+    data.unlink(missing_ok=True)  # what onnx writes it appends
+    onnx.save_model(proto, os.fspath(fresh), save_as_external_data=True, location=data.name)
+    fresh.replace(out)
+    return out.stat().st_size + data.stat().st_size

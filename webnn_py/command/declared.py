@@ -1,0 +1,355 @@
+"""A model's inputs as it declares them, and the sizes of their open dimensions, found out from all that is known."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, final
+
+import attrs
+import numpy as np
+
+from webnn_py.command.failures import BadInputError
+from webnn_py.command.loading import unreadable
+from webnn_py.descriptors import DATA_TYPES
+from webnn_py.wording import shown
+
+if TYPE_CHECKING:
+    from webnn_py.onnx_models import OnnxModel
+
+Array = np.ndarray[Any, Any]
+
+MOST_TOLD: Final = 3
+"""So many inputs are named in a line."""
+
+UNNAMED: Final = "?"
+"""A dimension that is open and has no name."""
+
+
+@attrs.frozen
+class DeclaredInput:
+    """An input of a model.
+
+    Attributes:
+        name: its name.
+        type_name: the element type, by numpy's name; ``bool`` for booleans, which WebNN has as ``uint8``.
+        shape: the dimensions; a string is symbolic, "?" one without a name. None when not even the rank is said.
+    """
+
+    name: str
+    type_name: str
+    shape: tuple[int | str, ...] | None
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Numpy's data type.
+
+        Raises:
+            BadInputError: neither numpy nor WebNN has it.
+        """
+        if self.type_name != "bool" and self.type_name not in {*DATA_TYPES, "float64", "int16", "uint16"}:
+            raise BadInputError(f"input {self.name!r} is {self.type_name}, which cannot be given here")
+        return np.dtype(self.type_name)
+
+    def __str__(self) -> str:
+        return worded_type(self.type_name, self.shape)
+
+
+def worded_type(type_name: str, shape: Sequence[int | str] | None) -> str:
+    """A type and a shape as the command writes them: ``float32 [1, 3, height, width]``."""
+    return f"{type_name} {'of any shape' if shape is None else worded_shape(shape)}"
+
+
+def worded_shape(shape: Sequence[int | str]) -> str:
+    """A shape as the command writes it: ``[1, 3, height, width]``."""
+    return f"[{', '.join(map(str, shape))}]"
+
+
+def declared_inputs(model: OnnxModel) -> dict[str, DeclaredInput]:
+    """The inputs of a model by name."""
+    from webnn_py.onnx_models.element_types import type_name  # noqa: PLC0415 - an extra
+
+    types = {item.name: item.type.tensor_type.elem_type for item in model._proto.graph.input}
+    return {
+        name: DeclaredInput(
+            name,
+            # Of what is no tensor, such as a sequence, the model's own name stays.
+            info.data_type if info.shape is None and not types[name] else type_name(types[name]),
+            info.shape,
+        )
+        for name, info in model.inputs.items()
+    }
+
+
+def named(option: str, texts: Iterable[str], allowed: Iterable[str], what: str) -> dict[str, str]:
+    """Options of the form ``NAME=TEXT`` by name.
+
+    Raises:
+        BadInputError: one has another form, or a name that is not allowed or comes twice.
+    """
+    found: dict[str, str] = {}
+    allowed = list(allowed)
+    for text in texts:
+        # A name may have a "=" itself.
+        name = next((name for name in allowed if text.startswith(f"{name}=")), text.partition("=")[0])
+        if name not in allowed:
+            raise BadInputError(f"{option} names {shown(name)}; {what} {', '.join(allowed) or 'none'}")
+        if text == name:
+            raise BadInputError(f"{option} {shown(text)} must have the form NAME=…")
+        if name in found:
+            raise BadInputError(f"{option} has {shown(name)} twice")
+        found[name] = text[len(name) + 1 :]
+    return found
+
+
+def frozen_values(texts: Iterable[str], inputs: Mapping[str, DeclaredInput]) -> dict[str, Array]:
+    """The values of ``--value``, by the input's name.
+
+    Raises:
+        BadInputError: one does not fit its input.
+    """
+    given = named("--value", texts, inputs, "the model's inputs are")
+    return {name: _frozen(inputs[name], text) for name, text in given.items()}
+
+
+def _frozen(declared: DeclaredInput, text: str) -> Array:
+    if text.endswith(".npy"):
+        return checked(declared, loaded(Path(text)), f"--value {declared.name}={text}")
+    try:
+        numbers = [parsed_number(item) for item in text.split(",")]
+    except ValueError:
+        raise BadInputError(
+            f"--value {declared.name}={text}: it must be numbers with commas between, or a .npy file"
+        ) from None
+    rank = 1 if declared.shape is None else len(declared.shape)
+    sizes = [size for size in declared.shape or () if isinstance(size, int)]
+    if len(numbers) == 1 and declared.shape is not None and len(sizes) == rank:
+        return checked(declared, np.full(sizes, numbers[0]), f"--value {declared.name}={text}")
+    if rank > 1 and len(numbers) > 1:
+        raise BadInputError(f"--value {declared.name}={text}: {declared.name!r} is {declared}; give it as a .npy file")
+    shape = (1,) * (rank - 1) + (len(numbers),)
+    return checked(declared, np.array(numbers).reshape(shape), f"--value {declared.name}={text}")
+
+
+def parsed_number(text: str) -> float:
+    """A number; a whole one exactly, however large.
+
+    Raises:
+        ValueError: it is none.
+    """
+    words = {"true": 1, "false": 0}
+    if text.lower() in words:
+        return words[text.lower()]
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
+def loaded(path: Path) -> Array:
+    """An array of a .npy file.
+
+    Raises:
+        BadInputError: it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            value = np.load(file, allow_pickle=False)
+    except OSError as error:
+        raise BadInputError(unreadable(path, error)) from error
+    except (EOFError, ValueError, zipfile.BadZipFile) as error:
+        raise BadInputError(f"{path} cannot be read as an array: {error}") from error
+    if not isinstance(value, np.ndarray):
+        raise BadInputError(f"{path} is no single array")
+    return value
+
+
+def checked(declared: DeclaredInput, value: Array, what: str) -> Array:
+    """An array of the input's type and of a shape that fits.
+
+    Raises:
+        BadInputError: its numbers are not of that type, or its shape does not fit.
+    """
+    if not fits(declared, value.shape):
+        raise BadInputError(f"{what} is of shape {worded_shape(value.shape)}; input {declared.name!r} is {declared}")
+    if value.dtype == declared.dtype:
+        return np.ascontiguousarray(value).reshape(value.shape)
+    if value.dtype.kind not in "biuf":
+        raise BadInputError(f"{what} is {value.dtype}; input {declared.name!r} is {declared}")
+    with np.errstate(all="ignore"):
+        converted = value.astype(declared.dtype)
+    if declared.dtype.kind != "f" and not np.array_equal(converted, value):
+        raise BadInputError(
+            f"{what} is {value.dtype} and has numbers that are not {declared.type_name}, as input {declared.name!r} is"
+        )
+    return converted
+
+
+def fits(declared: DeclaredInput, shape: Sequence[int]) -> bool:
+    """Whether a shape is one that the model declares."""
+    if declared.shape is None:
+        return True
+    return len(shape) == len(declared.shape) and all(
+        isinstance(size, str) or size == own for own, size in zip(shape, declared.shape, strict=True)
+    )
+
+
+@final
+class Shapes:
+    """What is known of the inputs' shapes: one name of a dimension has one size, whoever says it.
+
+    Args:
+        inputs: the model's inputs.
+        texts: the option ``--shape``: shapes of inputs, or sizes of dimensions.
+
+    Raises:
+        BadInputError: one does not fit.
+    """
+
+    def __init__(self, inputs: Mapping[str, DeclaredInput], texts: Iterable[str]) -> None:
+        self._inputs = inputs
+        self._sizes: dict[str, tuple[int, str]] = {}
+        self._known: dict[str, tuple[int, ...]] = {}
+        dimensions = {size for item in inputs.values() for size in item.shape or () if isinstance(size, str)}
+        dimensions -= {UNNAMED, *inputs}
+        allowed = [*inputs, *sorted(dimensions)]
+        for name, text in named("--shape", texts, allowed, "the model's inputs and dimensions are").items():
+            sizes = _sizes(name, text)
+            if name in inputs:
+                self.bind(name, sizes, f"--shape {name}={text}")
+            elif len(sizes) == 1:
+                self._set(name, sizes[0], f"--shape {name}={text}")
+            else:
+                raise BadInputError(f"--shape {name}={text}: {name!r} is a dimension; it must be one number")
+
+    def bind(self, name: str, shape: Sequence[int], what: str) -> None:
+        """Fix the shape of an input, and with it the sizes of its dimensions.
+
+        Raises:
+            BadInputError: it is not one that the model declares, or not that which is known already.
+        """
+        declared = self._inputs[name]
+        if not fits(declared, shape):
+            raise BadInputError(f"{what} is of shape {worded_shape(shape)}; input {name!r} is {declared}")
+        if self._known.setdefault(name, tuple(shape)) != tuple(shape):
+            raise BadInputError(
+                f"{what} is of shape {worded_shape(shape)}; input {name!r} is of shape "
+                f"{worded_shape(self._known[name])} already"
+            )
+        for size, own in zip(declared.shape or (), shape, strict=False):
+            if isinstance(size, str) and size != UNNAMED:
+                self._set(size, own, what)
+
+    def _set(self, dimension: str, size: int, what: str) -> None:
+        known, by = self._sizes.setdefault(dimension, (size, what))
+        if known != size:
+            raise BadInputError(f"{what} makes the dimension {dimension!r} {size}; {by} makes it {known}")
+
+    def of(self, name: str) -> tuple[int | str, ...] | None:
+        """What is known of an input's shape; the dimensions that are still open are strings."""
+        if name in self._known:
+            return self._known[name]
+        declared = self._inputs[name].shape
+        if declared is None:
+            return None
+        return tuple(self._sizes.get(size, (size,))[0] if isinstance(size, str) else size for size in declared)
+
+    def fixed(self, name: str) -> tuple[int, ...] | None:
+        """The shape of an input, if it is known wholly."""
+        shape = self.of(name)
+        sizes = tuple(size for size in shape or () if isinstance(size, int))
+        return sizes if shape is not None and len(sizes) == len(shape) else None
+
+    def guess(self, names: Iterable[str]) -> list[str]:
+        """Fix what is still open of these inputs' shapes to sizes that are usual.
+
+        Returns:
+            What says the same on a command line, without ``--shape``.
+        """
+        said = []
+        for name in names:
+            if self.fixed(name) is not None:
+                continue
+            shape = self.of(name)
+            sizes = _usual(shape)
+            for size, usual in zip(shape or (), sizes, strict=False):
+                if isinstance(size, str) and size != UNNAMED and size not in self._inputs and size not in self._sizes:
+                    self._sizes[size] = (usual, "a guess")
+                    said.append(f"{size}={usual}")
+            if self.fixed(name) is None:
+                sizes = _usual(self.of(name))
+                self.bind(name, sizes, "a guess")
+                said.append(f"{name}={','.join(map(str, sizes))}")
+        return said
+
+    def all_fixed(self, names: Iterable[str], command: str) -> dict[str, tuple[int, ...]]:
+        """The shapes of inputs.
+
+        Raises:
+            BadInputError: some are open; the text has a command line that fixes them, which begins with ``command``.
+        """
+        shapes = {name: self.fixed(name) for name in names}
+        missing = [name for name, shape in shapes.items() if shape is None]
+        if missing:
+            told = "; ".join(f"input {name!r} is {self._inputs[name]}" for name in missing[:MOST_TOLD])
+            told += f"; and {len(missing) - MOST_TOLD} more" if len(missing) > MOST_TOLD else ""
+            example = as_options(self.guess(missing))
+            raise BadInputError(f"give the open shapes ({told}), for example: {command} {example}")
+        return {name: shape for name, shape in shapes.items() if shape is not None}
+
+
+def _sizes(name: str, text: str) -> tuple[int, ...]:
+    try:
+        sizes = tuple(int(item) for item in text.replace("x", ",").split(",") if item) if text else ()
+    except ValueError:
+        sizes = (0,)
+    if min(sizes, default=1) < 1:
+        raise BadInputError(f"--shape {name}={text}: it must be whole numbers from 1 with commas between")
+    return sizes
+
+
+@attrs.frozen(eq=False)
+class AskedInputs:
+    """The inputs of a model with what the options ``--value`` and ``--shape`` say of them.
+
+    Attributes:
+        fed: the inputs that are not frozen.
+        frozen: the values of those that are.
+        shapes: what is known of all their shapes.
+    """
+
+    fed: Mapping[str, DeclaredInput]
+    frozen: Mapping[str, Array]
+    shapes: Shapes
+
+    @classmethod
+    def of(cls, model: OnnxModel, options: argparse.Namespace) -> AskedInputs:
+        """Look at both.
+
+        Raises:
+            BadInputError: an option does not fit the model.
+        """
+        inputs = declared_inputs(model)
+        frozen = frozen_values(options.value, inputs)
+        shapes = Shapes(inputs, options.shape)
+        for name, value in frozen.items():
+            shapes.bind(name, value.shape, f"--value {name}")
+        return cls({name: item for name, item in inputs.items() if name not in frozen}, frozen, shapes)
+
+
+def as_options(said: Iterable[str]) -> str:
+    """What a user can type to say the same."""
+    return " ".join(f"--shape {shlex.quote(text)}" for text in said)
+
+
+def _usual(shape: Sequence[int | str] | None) -> tuple[int, ...]:
+    """Sizes that a user may begin with: one of what comes first, pictures of 224 × 224."""
+    if shape is None:
+        return (1,)
+    of_picture = len(shape) == 4 and (shape[1] in {1, 3} or shape[3] in {1, 3} or isinstance(shape[1], str))
+    usual = (1, 3, 224, 224) if of_picture and shape[3] not in {1, 3} else (1, 224, 224, 3)
+    sizes = usual if of_picture else (1, *[16] * len(shape))
+    return tuple(own if isinstance(size, str) else size for size, own in zip(shape, sizes, strict=False))

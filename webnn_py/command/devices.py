@@ -1,0 +1,49 @@
+"""``webnn-py devices``: what contexts can run on."""
+
+import argparse
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from webnn_py.command.layout import table
+from webnn_py.device import registry
+from webnn_py.javascript.words import say
+
+
+def devices(options: argparse.Namespace) -> int:
+    """List every adapter of every device; of one that cannot be had, why."""
+    found = [*_devices()]
+    if options.json:
+        say(json.dumps({"devices": found}, indent=2))
+        return 0
+    rows = [("backend", "adapter", "driver", "features")]
+    rows += [
+        (item["backend"], item["adapter"] or "none", item.get("problem", item["driver"]), ", ".join(item["features"]))
+        for item in found
+    ]
+    for line in table(rows):
+        say(line)
+    return 0
+
+
+def _devices() -> Iterator[dict[str, Any]]:
+    for name in registry.names():
+        try:
+            adapters = registry.find(name).adapters()
+        except Exception as error:  # noqa: BLE001 - a driver, or another package, may fail in any way
+            yield _missing(name, str(error) or type(error).__name__)
+            continue
+        for info in adapters:
+            yield {
+                "backend": name,
+                "adapter": info.adapter,
+                "driver": info.driver,
+                "features": list(info.features),
+                "limits": dict(info.limits),
+            }
+    for name, why in registry.collisions():
+        yield _missing(name, why)
+
+
+def _missing(name: str, why: str) -> dict[str, Any]:
+    return {"backend": name, "adapter": None, "driver": None, "features": [], "limits": {}, "problem": why}

@@ -1,0 +1,40 @@
+"""Running one of the commands: errors become one line on the standard error, and a status."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import traceback
+from collections.abc import Callable
+from importlib import import_module
+from typing import Final, cast
+
+from webnn_py.command.failures import leaves, one_line, status_of
+from webnn_py.javascript.words import OutputClosedError, say
+
+Command = Callable[[argparse.Namespace], int]
+
+COMMANDS: Final = ("run", "info", "convert", "devices", "completion")
+"""Each is a module, and in it a function of its name."""
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command that was asked for, and return its status.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C was pressed.
+        OutputClosedError: nobody reads what it prints.
+    """
+    module = import_module(f"webnn_py.command.{options.command}")
+    command = cast("Command", getattr(module, options.command))
+    try:
+        return command(options)
+    except BaseException as error:  # noqa: BLE001 - all that a user should not have to read a traceback for
+        found = [*leaves(error)]
+        for leaf in found:
+            if not isinstance(leaf, Exception) or isinstance(leaf, OutputClosedError):
+                raise leaf from None
+        if options.debug:
+            traceback.print_exc()
+        say(f"webnn-py {options.command}: {one_line(found[0])}", sys.stderr)
+        return status_of(found[0])

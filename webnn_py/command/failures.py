@@ -1,0 +1,60 @@
+"""What goes wrong, as one line and a status."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+from types import ModuleType
+from typing import Final
+
+from webnn_py.errors import DOMException, NotSupportedError
+from webnn_py.wording import kind, visible
+
+FAILED: Final = 1
+"""The status when something could not be done."""
+
+BAD_INPUT: Final = 2
+"""The status when what was given is wrong, as argparse has it."""
+
+
+class BadInputError(Exception):
+    """What the user gave cannot be: a name, a shape, a file."""
+
+
+class CommandFailedError(Exception):
+    """The command could not do what it was asked for."""
+
+
+def status_of(error: BaseException) -> int:
+    """The status with which an error ends the program."""
+    return BAD_INPUT if isinstance(error, (BadInputError, NotSupportedError)) else FAILED
+
+
+def one_line(error: BaseException) -> str:
+    """What an error says, in one line; of one that nobody expects, its type too."""
+    text = visible(" ".join(str(error).split()))
+    if isinstance(error, (BadInputError, CommandFailedError, DOMException)) and text:
+        return text
+    named = f"{kind(error)}: {text}" if text else kind(error)
+    return f"{named} (--debug tells where)"
+
+
+def leaves(error: BaseException) -> Iterator[BaseException]:
+    """The exceptions of a group, however deep; of any other, itself."""
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from leaves(inner)
+    else:
+        yield error
+
+
+def needed(module: str, purpose: str, requirement: str = "webnn_py[cli]") -> ModuleType:
+    """Import what is an extra.
+
+    Raises:
+        CommandFailedError: it is not installed.
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise CommandFailedError(f"{purpose} needs more: pip install '{requirement}' ({error})") from error

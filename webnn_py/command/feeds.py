@@ -1,0 +1,198 @@
+"""What every input is given: arrays of files, pictures, sounds, or numbers made up."""
+
+from __future__ import annotations
+
+import argparse
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import attrs
+import numpy as np
+
+from webnn_py.command import pictures, sounds
+from webnn_py.command.declared import Array, DeclaredInput, Shapes, checked, loaded, parsed_number
+from webnn_py.command.failures import BadInputError
+from webnn_py.command.loading import unreadable
+from webnn_py.wording import shown
+
+RANDOM: Final = "random"
+FILLED: Final[Mapping[str, int]] = {"zeros": 0, "ones": 1}
+ARRAYS: Final = (".npy", ".npz")
+
+
+@attrs.frozen
+class GivenInput:
+    """What an input is given.
+
+    Attributes:
+        array: of the input's type; booleans are ``bool``.
+        source: where it comes from, in words.
+    """
+
+    array: Array
+    source: str
+
+
+def make_feeds(
+    inputs: Mapping[str, DeclaredInput], shapes: Shapes, options: argparse.Namespace, command: str
+) -> dict[str, GivenInput]:
+    """What every input is given, in the model's order.
+
+    Args:
+        inputs: the inputs that are not frozen.
+        shapes: what is known of their shapes; learns those of files.
+        options: of the command line.
+        command: its beginning, for an example.
+
+    Raises:
+        BadInputError: a source does not fit its input, or a shape is open that nothing says.
+    """
+    sources = _sources(options.input, inputs)
+    given: dict[str, GivenInput] = {}
+    for name, source in sources.items():
+        if _suffix(source) in ARRAYS:
+            given[name] = GivenInput(_array_of(inputs[name], source), source)
+            shapes.bind(name, given[name].array.shape, source)
+    # After arrays, which may say sizes that the others need.
+    for name, source in sources.items():
+        read = _reader(source)
+        if read is not None:
+            array, said = read(Path(source), inputs[name], shapes.of(name), options)
+            given[name] = GivenInput(checked(inputs[name], array, source), said)
+            shapes.bind(name, array.shape, source)
+    made = [name for name in inputs if name not in given]
+    fixed = shapes.all_fixed(made, command)
+    generator = np.random.default_rng(options.seed)
+    for name in made:
+        given[name] = _made_up(inputs[name], sources.get(name, RANDOM), fixed[name], generator)
+    return {name: given[name] for name in inputs}
+
+
+def _sources(texts: Iterable[str], inputs: Mapping[str, DeclaredInput]) -> dict[str, str]:
+    """The source of each input that was named."""
+    sources: dict[str, str] = {}
+    for text in texts:
+        name = next((name for name in inputs if text.startswith(f"{name}=")), None)
+        if name is not None:
+            found = {name: text[len(name) + 1 :]}
+        elif "=" in text and not Path(text).exists():
+            raise BadInputError(
+                f"--input names {shown(text.partition('=')[0])}; the model's inputs are {', '.join(inputs) or 'none'}"
+            )
+        elif _suffix(text) == ".npz":
+            found = dict.fromkeys(_names_within(Path(text), inputs), text)
+        elif len(inputs) == 1:
+            found = dict.fromkeys(inputs, text)
+        else:
+            raise BadInputError(f"--input {text}: say for which input, NAME={text}; there are {', '.join(inputs)}")
+        for kind in found.values():
+            _check_kind(text, kind)
+        for twice in found.keys() & sources.keys():
+            raise BadInputError(f"--input gives {shown(twice)} twice")
+        sources |= found
+    return sources
+
+
+def _check_kind(text: str, source: str) -> None:
+    if _suffix(source) in ARRAYS or _reader(source) is not None:
+        return
+    kind = source.partition(":")[0]
+    if kind != RANDOM and source not in FILLED:
+        try:
+            parsed_number(source)
+        except ValueError:
+            raise BadInputError(
+                f"--input {text}: it must be a file (.npy, .npz, .wav, a picture), random, random:LOW,HIGH, zeros, "
+                "ones or a number"
+            ) from None
+
+
+def _suffix(source: str) -> str:
+    return Path(source).suffix.lower()
+
+
+def _reader(source: str) -> Callable[..., tuple[Array, str]] | None:
+    if _suffix(source) in pictures.SUFFIXES:
+        return pictures.read_picture
+    return sounds.read_sound if _suffix(source) in sounds.SUFFIXES else None
+
+
+# --- arrays ---------------------------------------------------------------------------------------------------
+
+
+def _names_within(path: Path, inputs: Mapping[str, DeclaredInput]) -> list[str]:
+    """The inputs for which a .npz file has arrays."""
+    with _opened(path) as arrays:
+        names = [name for name in inputs if name in arrays]
+        if not names:
+            raise BadInputError(
+                f"{path} has the arrays {', '.join(arrays) or 'none'}; the model's inputs are {', '.join(inputs)}"
+            )
+    return names
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Mapping[str, Array]]:
+    """The arrays of a .npz file, which are read when they are asked for."""
+    try:
+        # Given a path, numpy leaves a file that it cannot read open.
+        with path.open("rb") as file:
+            opened = np.load(file, allow_pickle=False)
+            if not isinstance(opened, np.lib.npyio.NpzFile):
+                raise BadInputError(f"{path} is a single array; call it .npy")
+            yield opened
+    except OSError as error:
+        raise BadInputError(unreadable(path, error)) from error
+    except (EOFError, ValueError, zipfile.BadZipFile) as error:
+        raise BadInputError(f"{path} cannot be read as arrays: {error}") from error
+
+
+def _array_of(declared: DeclaredInput, source: str) -> Array:
+    path = Path(source)
+    if _suffix(source) == ".npy":
+        return checked(declared, loaded(path), source)
+    with _opened(path) as arrays:
+        chosen = declared.name if declared.name in arrays or len(arrays) != 1 else next(iter(arrays))
+        if chosen not in arrays:
+            raise BadInputError(f"{source} has the arrays {', '.join(arrays)}; none is called {declared.name!r}")
+        value = arrays[chosen]
+    return checked(declared, value, f"{source}, array {chosen!r}")
+
+
+# --- numbers made up ------------------------------------------------------------------------------------------
+
+
+def _made_up(
+    declared: DeclaredInput, source: str, shape: tuple[int, ...], generator: np.random.Generator
+) -> GivenInput:
+    kind, _, bounds = source.partition(":")
+    if kind == RANDOM:
+        return _random(declared, bounds, shape, generator)
+    number = FILLED[source] if source in FILLED else parsed_number(source)
+    what = f"--input {declared.name}={source}"
+    return GivenInput(checked(declared, np.full(shape, number), what), source)
+
+
+def _random(declared: DeclaredInput, bounds: str, shape: tuple[int, ...], generator: np.random.Generator) -> GivenInput:
+    """Numbers from 0 to 1, whole ones 0 or 1: these are right for indices and masks, too."""
+    try:
+        low, high = map(float, bounds.split(",")) if bounds else (0.0, 1.0)
+    except ValueError:
+        low, high = 1.0, 0.0
+    if not low <= high:
+        raise BadInputError(f"--input {declared.name}=random:{bounds}: it must be random:LOW,HIGH")
+    if declared.dtype.kind == "f":
+        draw = partial(generator.uniform, low, high)
+    elif low == int(low) and high == int(high):
+        draw = partial(generator.integers, int(low), int(high), endpoint=True)
+    else:
+        raise BadInputError(f"--input {declared.name}=random:{bounds}: {declared.name!r} is {declared.type_name}")
+    try:
+        array = checked(declared, np.asarray(draw(size=shape)), f"--input {declared.name}=random:{bounds}")
+    except (OverflowError, ValueError) as error:
+        raise BadInputError(f"--input {declared.name}=random:{bounds}: {error}") from error
+    return GivenInput(array, f"random, {low:g} to {high:g}")

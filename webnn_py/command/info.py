@@ -1,0 +1,215 @@
+"""``webnn-py info``: what a model is, and what of it runs here."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+import trio
+
+from webnn_py.command.declared import (
+    Array,
+    AskedInputs,
+    DeclaredInput,
+    as_options,
+    declared_inputs,
+    worded_type,
+)
+from webnn_py.command.failures import BadInputError
+from webnn_py.command.layout import counted, in_bytes, table
+from webnn_py.command.loading import load_model, parts_of
+from webnn_py.command.problems import ProblemGroup, groups_of
+from webnn_py.command.progress import bar
+from webnn_py.javascript.words import say
+from webnn_py.runtime import Environment
+from webnn_py.script.builder import MLGraphBuilder
+from webnn_py.script.ml import open_ml
+from webnn_py.wording import shortened, visible
+
+if TYPE_CHECKING:
+    from webnn_py.onnx_models import OnnxModel, TensorInfo
+    from webnn_py.onnx_models.contents import ModelContents
+
+LONGEST_LINE: Final = 160
+"""Of what the file says of itself, and of operators' names; JSON has all."""
+
+MOST_GROUPS: Final = 12
+"""So many kinds of problems are told; JSON has all."""
+
+
+@attrs.frozen(eq=False)
+class ModelReport:
+    """What is found out about a model.
+
+    Attributes:
+        path: the model's.
+        file_bytes: how long the file is, with those of its data.
+        contents: what it contains.
+        inputs: its inputs.
+        outputs: its outputs.
+        device: where it was tried.
+        shapes: of the inputs when it was tried.
+        guessed: what of them was guessed, since nobody said it, as the option ``--shape`` says it.
+        missing: what cannot be imported.
+        intermediate_bytes: what values that are computed take when it runs, about; None if that cannot be told.
+    """
+
+    path: Path
+    file_bytes: int
+    contents: ModelContents
+    inputs: Mapping[str, DeclaredInput]
+    outputs: Mapping[str, TensorInfo]
+    device: str
+    shapes: Mapping[str, tuple[int, ...]]
+    guessed: list[str]
+    missing: list[ProblemGroup]
+    intermediate_bytes: int | None
+
+    @property
+    def runs(self) -> bool:
+        """Whether everything can be imported."""
+        return not self.missing
+
+
+def info(options: argparse.Namespace) -> int:
+    """Tell what a model is.
+
+    Raises:
+        BadInputError: there is no such model, or shapes or values do not fit it.
+        CommandFailedError: it costs too much to be looked at, or the extra is not installed.
+    """
+    model = load_model(options.model)
+    from webnn_py.onnx_models import InvalidModelError  # noqa: PLC0415 - an extra
+    from webnn_py.onnx_models.contents import contents_of  # noqa: PLC0415 - an extra
+    from webnn_py.onnx_models.simplification import simplify  # noqa: PLC0415 - an extra
+
+    asked = AskedInputs.of(model, options)
+    guessed = asked.shapes.guess(asked.fed)
+    fixed = asked.shapes.all_fixed(asked.fed, "")
+    contents = contents_of(model._proto)
+    try:
+        simplified = simplify(parts_of(model), fixed, asked.frozen)
+    except InvalidModelError as error:
+        raise BadInputError(f"{options.model}: {error}") from error
+    device, missing = trio.run(_tried, model, fixed, asked.frozen, options.backend)
+    report = ModelReport(
+        options.model,
+        model._size,
+        contents,
+        declared_inputs(model),
+        model.outputs,
+        device,
+        fixed,
+        guessed,
+        missing,
+        simplified.intermediate_bytes,
+    )
+    if options.json:
+        say(json.dumps(_as_json(report), indent=2))
+    else:
+        for line in _as_text(report):
+            say(line)
+    return 0
+
+
+async def _tried(
+    model: OnnxModel, shapes: Mapping[str, tuple[int, ...]], frozen: Mapping[str, Array], backend: str | None
+) -> tuple[str, list[ProblemGroup]]:
+    """Import the model, and say where, and what is missing."""
+    from webnn_py.onnx_models import UnsupportedModelError  # noqa: PLC0415 - an extra
+
+    async with open_ml() as ml, Environment(ml, backend) as environment:
+        device = await environment.open_device()
+        builder = MLGraphBuilder(device.context)
+        missing: list[ProblemGroup] = []
+        try:
+            with bar("importing", "nodes") as advance:
+                await model.convert_in_steps(builder, dict(shapes), dict(frozen), progress=advance)
+        except UnsupportedModelError as error:
+            missing = groups_of(error)
+        except ValueError as error:  # the model is broken, which only converting it shows
+            missing = [ProblemGroup("", 1, ("the model",), str(error), "")]
+        builder.destroy()
+        return str(device.info), missing
+
+
+# --- what is printed ------------------------------------------------------------------------------------------
+
+
+def _as_text(report: ModelReport) -> Iterator[str]:
+    contents = report.contents
+    yield f"model       {report.path}, {in_bytes(report.file_bytes)}"
+    opsets = ", ".join(f"{domain or 'ai.onnx'} {version}" for domain, version in contents.opsets.items())
+    yield f"opsets      {opsets} (file format {contents.ir_version})"
+    if contents.producer:
+        yield f"made by     {_in_line(contents.producer)}"
+    for key, value in contents.metadata.items():
+        yield f"metadata    {_in_line(f'{key}: {value}')}"
+    yield f"parameters  {contents.parameters:,} ({in_bytes(contents.parameter_bytes)})"
+    yield "inputs"
+    yield from table([(name, str(item)) for name, item in report.inputs.items()], "  ")
+    yield "outputs"
+    yield from table([(name, worded_type(item.data_type, item.shape)) for name, item in report.outputs.items()], "  ")
+    yield f"operators   {counted(contents.nodes, 'node')}"
+    yield from _wrapped(f"{name} {count}" for name, count in contents.operators.items())
+    if report.intermediate_bytes is not None:
+        total = contents.parameter_bytes + report.intermediate_bytes
+        yield (
+            f"memory      about {in_bytes(total)}: parameters {in_bytes(contents.parameter_bytes)}, "
+            f"values at most {in_bytes(report.intermediate_bytes)}"
+        )
+    yield from _whether_it_runs(report)
+
+
+def _whether_it_runs(report: ModelReport) -> Iterator[str]:
+    yield f"runs here   {'yes' if report.runs else 'no'}, on {report.device}"
+    if report.guessed:
+        yield f"  tried with guessed sizes; change them with {as_options(report.guessed)}"
+    for group in report.missing[:MOST_GROUPS]:
+        names = ", ".join(group.subjects)
+        more = f", and {group.count - len(group.subjects)} more" if group.count > len(group.subjects) else ""
+        kind = f"{group.operator} × {group.count}: " if group.operator else ""
+        way_out = f" ({group.way_out})" if group.way_out else ""
+        yield f"  {kind}{_in_line(group.reason + way_out)}"
+        yield f"      {_in_line(names, 2 * LONGEST_LINE)}{more}"
+    if len(report.missing) > MOST_GROUPS:
+        yield f"  and {len(report.missing) - MOST_GROUPS} other problems; --json has all"
+
+
+def _wrapped(words: Iterator[str]) -> Iterator[str]:
+    """Words with commas between, in lines of about a hundred characters."""
+    line = ""
+    for word in words:
+        if line and len(line) + len(word) > 100:
+            yield f"  {line},"
+            line = ""
+        line = f"{line}, {word}" if line else word
+    if line:
+        yield f"  {line}"
+
+
+def _in_line(text: str, longest: int = LONGEST_LINE) -> str:
+    return visible(shortened(" ".join(text.split()), longest))
+
+
+def _as_json(report: ModelReport) -> dict[str, Any]:
+    contents = report.contents
+    return {
+        "model": str(report.path),
+        "bytes": report.file_bytes,
+        **attrs.asdict(contents),
+        "opsets": {domain or "ai.onnx": version for domain, version in contents.opsets.items()},
+        "nodes": contents.nodes,
+        "inputs": {name: {"data_type": item.type_name, "shape": item.shape} for name, item in report.inputs.items()},
+        "outputs": {name: {"data_type": item.data_type, "shape": item.shape} for name, item in report.outputs.items()},
+        "memory_bytes": {"parameters": contents.parameter_bytes, "values": report.intermediate_bytes},
+        "device": report.device,
+        "shapes": dict(report.shapes),
+        "guessed": report.guessed,
+        "runs": report.runs,
+        "missing": [attrs.asdict(group) for group in report.missing],
+    }

@@ -1,0 +1,48 @@
+"""A model's file, read; needs the extra ``onnx``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from webnn_py.command.failures import BadInputError, CommandFailedError, needed
+from webnn_py.wording import shown
+
+if TYPE_CHECKING:
+    from webnn_py.onnx_models import OnnxModel
+    from webnn_py.onnx_models.reading import ReadModel
+
+
+def load_model(path: Path, *, read_weights: bool = False) -> OnnxModel:
+    """Load a model, and, if it is to be converted and no more, its weights.
+
+    Raises:
+        BadInputError: there is no such file, it cannot be read, or it is no model.
+        CommandFailedError: the model costs too much, or the extra is not installed.
+    """
+    needed("onnx", "reading ONNX models")
+    from webnn_py.onnx_models import InvalidModelError, OnnxModel, UnsupportedModelError  # noqa: PLC0415 - an extra
+
+    try:
+        model = OnnxModel.load(path)
+        if read_weights:
+            model.read_weights()
+    except OSError as error:
+        raise BadInputError(unreadable(path, error)) from error
+    except InvalidModelError as error:
+        raise BadInputError(f"{path}: {error}" if str(path) not in str(error) else str(error)) from error
+    except UnsupportedModelError as error:
+        raise CommandFailedError(f"{path}: {'; '.join(map(str, error.problems))}") from error
+    return model
+
+
+def parts_of(model: OnnxModel) -> ReadModel:
+    """The parts of a loaded model that has not been converted, for what looks at ONNX's own graph."""
+    from webnn_py.onnx_models.reading import ReadModel  # noqa: PLC0415 - an extra
+
+    return ReadModel(model._proto, model._size)
+
+
+def unreadable(path: Path, error: OSError) -> str:
+    """Why a file cannot be read, or written."""
+    return f"{path}: {error.strerror or shown(error)}"

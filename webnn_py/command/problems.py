@@ -1,0 +1,62 @@
+"""What of a model cannot be imported, grouped: the operator, how many nodes, the first of them, the reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+if TYPE_CHECKING:
+    from webnn_py.onnx_models import UnsupportedModelError
+
+NAMED: Final = 3
+"""So many of a group are named."""
+
+GROUPS_TOLD: Final = 3
+"""So many groups fit a line."""
+
+
+@attrs.frozen
+class ProblemGroup:
+    """Problems of one operator with one kind of reason.
+
+    Attributes:
+        operator: with its domain where that is not ONNX's own; "" for inputs and outputs.
+        count: how many there are.
+        subjects: the first of them.
+        reason: of the first, what was given, and what is allowed.
+        way_out: what can be done about it; "" for nothing.
+    """
+
+    operator: str
+    count: int
+    subjects: tuple[str, ...]
+    reason: str
+    way_out: str
+
+
+def groups_of(error: UnsupportedModelError) -> list[ProblemGroup]:
+    """The problems by operator and kind of reason, those of most nodes first."""
+    return [
+        ProblemGroup(
+            problems[0].operator,
+            len(problems),
+            tuple(problem.subject for problem in problems[:NAMED]),
+            problems[0].reason,
+            problems[0].way_out,
+        )
+        for problems in error.groups
+    ]
+
+
+def refusal(path: Path, error: UnsupportedModelError) -> str:
+    """Why a model cannot be run, in one line."""
+    groups = groups_of(error)
+    told = "; ".join(
+        f"{group.subjects[0]}{f' and {group.count - 1} more' if group.count > 1 else ''}: {group.reason}"
+        f"{f' ({group.way_out})' if group.way_out else ''}"
+        for group in groups[:GROUPS_TOLD]
+    )
+    more = f"; and {len(groups) - GROUPS_TOLD} other reasons" if len(groups) > GROUPS_TOLD else ""
+    return f"{path} cannot be run here: {told}{more}; `webnn-py info` lists all"

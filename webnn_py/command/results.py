@@ -1,0 +1,137 @@
+"""What a run gave: summaries of its outputs, the top classes, and times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+import numpy as np
+
+from webnn_py.command.declared import Array
+from webnn_py.command.failures import BadInputError
+from webnn_py.command.loading import unreadable
+
+PERCENTILES: Final = (50, 90, 99)
+
+
+@attrs.frozen
+class OutputSummary:
+    """An output in a few numbers.
+
+    Attributes:
+        name: its name.
+        data_type: its data type.
+        shape: its shape.
+        minimum: the least of the finite numbers; None if there are none.
+        mean: of those.
+        maximum: of those.
+        nans: how many are no number.
+        infinite: how many are infinite.
+    """
+
+    name: str
+    data_type: str
+    shape: tuple[int, ...]
+    minimum: float | None
+    mean: float | None
+    maximum: float | None
+    nans: int
+    infinite: int
+
+
+def summary(name: str, array: Array) -> OutputSummary:
+    """An output in a few numbers."""
+    finite = array[np.isfinite(array)].astype(np.float64)
+    nans = int(np.isnan(array).sum())
+    return OutputSummary(
+        name,
+        str(array.dtype),
+        array.shape,
+        float(finite.min()) if finite.size else None,
+        float(finite.mean()) if finite.size else None,
+        float(finite.max()) if finite.size else None,
+        nans,
+        array.size - finite.size - nans,
+    )
+
+
+@attrs.frozen
+class ScoredClass:
+    """A class, and what the model says of it."""
+
+    index: int
+    label: str
+    score: float
+
+
+def read_labels(path: Path) -> list[str]:
+    """The names of classes, one a line.
+
+    Raises:
+        BadInputError: the file cannot be read.
+    """
+    try:
+        return path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise BadInputError(unreadable(path, error)) from error
+    except UnicodeDecodeError as error:
+        raise BadInputError(f"{path} is no text in UTF-8: {error.reason}") from error
+
+
+def top_classes(outputs: Mapping[str, Array], labels: Sequence[str], top: int) -> dict[str, list[list[ScoredClass]]]:
+    """The highest scores of each output that has one for each label, as many lists as it has rows.
+
+    Raises:
+        BadInputError: no output has.
+    """
+    found = {}
+    for name, array in outputs.items():
+        if array.ndim and array.shape[-1] == len(labels) and array.size:
+            rows = array.reshape(-1, len(labels))
+            found[name] = [_highest(row, labels, top) for row in rows]
+    if not found:
+        shapes = ", ".join(f"{name} {list(array.shape)}" for name, array in outputs.items())
+        raise BadInputError(f"--labels has {len(labels)} lines; no output has so many classes: {shapes}")
+    return found
+
+
+def _highest(row: Array, labels: Sequence[str], top: int) -> list[ScoredClass]:
+    numbers = np.where(np.isnan(row), -np.inf, row.astype(np.float64))
+    order = np.argsort(-numbers, kind="stable")[:top]
+    return [ScoredClass(int(index), labels[index], float(row[index])) for index in order]
+
+
+@attrs.frozen
+class Times:
+    """How long the parts took, in seconds.
+
+    Attributes:
+        load: reading the file.
+        import_: converting the model's nodes.
+        build: compiling them for the device.
+        first_run: the first run, which also warms up.
+        runs: those after it.
+    """
+
+    load: float
+    import_: float
+    build: float
+    first_run: float
+    runs: tuple[float, ...]
+
+    def percentiles(self) -> dict[str, float]:
+        """Of the runs after the first, in seconds."""
+        return {f"p{percent}": float(np.percentile(self.runs, percent)) for percent in PERCENTILES}
+
+    def as_milliseconds(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "load_ms": self.load * 1e3,
+            "import_ms": self.import_ * 1e3,
+            "build_ms": self.build * 1e3,
+            "first_run_ms": self.first_run * 1e3,
+            "runs": len(self.runs),
+            "run_ms": {name: seconds * 1e3 for name, seconds in self.percentiles().items()},
+        }

@@ -1,0 +1,289 @@
+"""``webnn-py run``: run a model on files, tell how long it took and what it gave."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+import numpy as np
+import trio
+
+from webnn_py.command.comparison import OutputDifference, difference, onnxruntime_version, run_onnxruntime
+from webnn_py.command.declared import Array, AskedInputs, worded_shape
+from webnn_py.command.failures import FAILED, BadInputError, CommandFailedError
+from webnn_py.command.feeds import GivenInput, make_feeds
+from webnn_py.command.layout import in_bytes, in_time, number, table
+from webnn_py.command.loading import load_model, unreadable
+from webnn_py.command.problems import refusal
+from webnn_py.command.progress import bar, clock
+from webnn_py.command.results import ScoredClass, Times, read_labels, summary, top_classes
+from webnn_py.javascript.words import say
+from webnn_py.runtime import Environment
+from webnn_py.script.builder import MLGraphBuilder
+from webnn_py.script.ml import open_ml
+
+if TYPE_CHECKING:
+    from webnn_py.onnx_models import OnnxModel
+
+
+FEW: Final = 4
+"""So many numbers of a frozen input are shown."""
+
+
+@attrs.frozen(eq=False)
+class Finished:
+    """A run that has ended.
+
+    Attributes:
+        path: the model's.
+        device: where it really ran.
+        inputs: what the inputs were given.
+        frozen: those that were constants.
+        outputs: what came out.
+        times: how long the parts took.
+        classes: the top classes of outputs that have a score for each label.
+        differences: from onnxruntime's outputs; None if they were not asked for.
+    """
+
+    path: Path
+    device: str
+    inputs: Mapping[str, GivenInput]
+    frozen: Mapping[str, Array]
+    outputs: Mapping[str, Array]
+    times: Times
+    classes: Mapping[str, list[list[ScoredClass]]]
+    differences: list[OutputDifference] | None
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run a model; the status is 1 when it is further from another runtime than is tolerated.
+
+    Raises:
+        BadInputError: what was given does not fit the model.
+        CommandFailedError: the model cannot be run, or something that was asked for is not installed.
+    """
+    if options.compare is None and options.tolerance is not None:
+        raise BadInputError("--tolerance needs --compare onnxruntime")
+    if options.resample and options.rate is None:
+        raise BadInputError("--resample needs --rate, the model's")
+    if options.compare is not None:
+        onnxruntime_version()
+    labels = None if options.labels is None else read_labels(options.labels)
+    _check_writable(options.save_outputs)
+    since = perf_counter()
+    with bar(f"loading {options.model.name}", "file") as advance:
+        model = load_model(options.model, read_weights=True)
+        advance(1, 1)
+    load = perf_counter() - since
+    asked = AskedInputs.of(model, options)
+    frozen = asked.frozen
+    given = make_feeds(asked.fed, asked.shapes, options, f"webnn-py run {shlex.quote(str(options.model))}")
+    outputs, device, times = trio.run(_measured, model, given, frozen, options, load)
+    finished = Finished(
+        options.model,
+        device,
+        given,
+        frozen,
+        outputs,
+        times,
+        {} if labels is None else top_classes(outputs, labels, options.top),
+        _differences(options, given, frozen, outputs) if options.compare else None,
+    )
+    if options.save_outputs is not None:
+        _save(options.save_outputs, outputs)
+    if options.json:
+        say(json.dumps(_as_json(finished), indent=2, allow_nan=False))
+    else:
+        for line in _as_text(finished):
+            say(line)
+    over = options.tolerance is not None and any(item.is_over(options.tolerance) for item in finished.differences or ())
+    return FAILED if over else 0
+
+
+async def _measured(
+    model: OnnxModel,
+    given: Mapping[str, GivenInput],
+    frozen: Mapping[str, Array],
+    options: argparse.Namespace,
+    load: float,
+) -> tuple[dict[str, Array], str, Times]:
+    """Run the model as often as was asked for, and once before.
+
+    Returns:
+        The outputs of the last run, where it ran, and how long it took.
+    """
+    from webnn_py.onnx_models import InvalidModelError, UnsupportedModelError  # noqa: PLC0415 - an extra
+
+    async with open_ml() as ml, Environment(ml, options.backend) as environment:
+        async with clock("opening the device"):
+            device = await environment.open_device()
+        builder = MLGraphBuilder(device.context)
+        since = perf_counter()
+        try:
+            with bar("importing", "nodes") as advance:
+                operands = await model.convert_in_steps(
+                    builder, {name: item.array.shape for name, item in given.items()}, dict(frozen), progress=advance
+                )
+        except UnsupportedModelError as error:
+            raise CommandFailedError(refusal(options.model, error)) from error
+        except InvalidModelError as error:
+            raise BadInputError(f"{options.model}: {error}") from error
+        import_ = perf_counter() - since
+        since = perf_counter()
+        async with clock("building"):
+            graph = await builder.build(operands)
+        build = perf_counter() - since
+        async with await environment.create_session(graph) as session:
+            feeds = {name: _as_webnn(given[name].array) for name in session.input_names}
+            runs = []
+            with bar("running", "runs") as advance:
+                for done in range(options.repeat + 1):
+                    advance(done, options.repeat + 1)
+                    since = perf_counter()
+                    results = await session.run(feeds)
+                    runs.append(perf_counter() - since)
+            outputs = {name: results[name].data for name in model.outputs}
+        graph.destroy()
+    return outputs, str(device.info), Times(load, import_, build, runs[0], tuple(runs[1:]))
+
+
+def _as_webnn(array: Array) -> Array:
+    """An array of a data type that WebNN has: it has booleans as ``uint8``."""
+    return array.view(np.uint8) if array.dtype == np.bool_ else array
+
+
+def _differences(
+    options: argparse.Namespace,
+    given: Mapping[str, GivenInput],
+    frozen: Mapping[str, Array],
+    outputs: Mapping[str, Array],
+) -> list[OutputDifference]:
+    feeds = {**{name: item.array for name, item in given.items()}, **frozen}
+    theirs = run_onnxruntime(options.model, feeds, tuple(outputs))
+    return [difference(name, outputs[name], theirs[name]) for name in outputs]
+
+
+# --- files ----------------------------------------------------------------------------------------------------
+
+
+def _check_writable(path: Path | None) -> None:
+    """Refuse before the work what could not be written after it."""
+    if path is None:
+        return
+    if path.suffix.lower() != ".npz":
+        raise BadInputError(f"--save-outputs {path}: it must be called .npz")
+    if path.is_dir() or not path.parent.is_dir():
+        raise BadInputError(f"--save-outputs {path}: {path.parent} is no folder, or {path.name} is one")
+
+
+def _save(path: Path, outputs: Mapping[str, Array]) -> None:
+    """Write a .npz file; unlike ``numpy.savez`` with outputs of any name."""
+    try:
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, array in outputs.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, np.ascontiguousarray(array).reshape(array.shape))
+    except OSError as error:
+        raise CommandFailedError(f"--save-outputs {unreadable(path, error)}") from error
+
+
+# --- what is printed ------------------------------------------------------------------------------------------
+
+
+def _as_text(finished: Finished) -> Iterator[str]:
+    times = finished.times
+    yield f"model   {finished.path}"
+    yield f"device  {finished.device}"
+    yield "inputs"
+    rows = [(name, *_described(item.array), item.source) for name, item in finished.inputs.items()]
+    rows += [(name, *_described(value), _frozen(value)) for name, value in finished.frozen.items()]
+    yield from table(rows, "  ")
+    yield (
+        f"times   load {in_time(times.load)}, import {in_time(times.import_)}, build {in_time(times.build)}, "
+        f"first run {in_time(times.first_run)}"
+    )
+    if len(times.runs) == 1:
+        yield f"run     {in_time(times.runs[0])}"
+    else:
+        told = ", ".join(f"{name} {in_time(seconds)}" for name, seconds in times.percentiles().items())
+        yield f"run     {told} ({len(times.runs)} runs)"
+    yield "outputs"
+    yield from _outputs_as_text(finished)
+    if finished.differences is not None:
+        yield f"compared with onnxruntime {onnxruntime_version()}"
+        yield from table(map(_difference_as_row, finished.differences), "  ")
+
+
+def _described(array: Array) -> tuple[str, str]:
+    return str(array.dtype), f"{worded_shape(array.shape)} {in_bytes(array.nbytes)}"
+
+
+def _frozen(value: Array) -> str:
+    return f"frozen: {', '.join(map(str, value.flat))}" if value.size <= FEW else "frozen"
+
+
+def _outputs_as_text(finished: Finished) -> Iterator[str]:
+    rows = []
+    for name, array in finished.outputs.items():
+        item = summary(name, array)
+        rare = [f"{count} {what}" for count, what in ((item.nans, "NaN"), (item.infinite, "infinite")) if count]
+        numbers = f"min {number(item.minimum)}, mean {number(item.mean)}, max {number(item.maximum)}"
+        rows.append((name, item.data_type, worded_shape(item.shape), ", ".join([numbers, *rare])))
+    for line, name in zip(table(rows, "  "), finished.outputs, strict=True):
+        yield line
+        classes = finished.classes.get(name, [])
+        for index, row in enumerate(classes):
+            if len(classes) > 1:
+                yield f"    row {index}"
+            yield from table(((number(item.score), item.label) for item in row), "    ")
+
+
+def _difference_as_row(item: OutputDifference) -> tuple[str, str]:
+    where = "" if not item.largest else f", {number(item.relative)} of its largest value, at {list(item.place)}"
+    rare = f"; {item.mismatches} NaN or infinite in one only" if item.mismatches else ""
+    return item.name, f"largest difference {number(item.largest)}{where}{rare}"
+
+
+def _as_json(finished: Finished) -> dict[str, Any]:
+    differences = finished.differences
+    return {
+        "model": str(finished.path),
+        "device": finished.device,
+        "inputs": {
+            **{
+                name: {"data_type": str(item.array.dtype), "shape": item.array.shape, "source": item.source}
+                for name, item in finished.inputs.items()
+            },
+            **{
+                name: {"data_type": str(value.dtype), "shape": value.shape, "source": "frozen"}
+                for name, value in finished.frozen.items()
+            },
+        },
+        "times": finished.times.as_milliseconds(),
+        "outputs": {
+            name: _without_name(attrs.asdict(summary(name, array)))
+            | ({"classes": _plain(finished.classes[name])} if name in finished.classes else {})
+            for name, array in finished.outputs.items()
+        },
+        "differences": None
+        if differences is None
+        else {item.name: _without_name(attrs.asdict(item)) for item in differences},
+    }
+
+
+def _plain(rows: list[list[ScoredClass]]) -> list[list[dict[str, Any]]]:
+    return [
+        [{**attrs.asdict(item), "score": item.score if np.isfinite(item.score) else None} for item in row]
+        for row in rows
+    ]
+
+
+def _without_name(record: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in record.items() if key != "name"}
