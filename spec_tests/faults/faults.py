@@ -11,6 +11,7 @@ COPIES = ("spec_tests/device/test_copies.py", "spec_tests/on_wgpu/test_buffer_co
 CONSTANTS = ("spec_tests/device/test_shared_constants.py",)
 VALIDATION = ("spec_tests/operators/test_bad_operands.py", "spec_tests/operators/test_limits.py", *SCRIPT)
 ONNX = ("spec_tests/onnx_models",)
+SAVED = ("spec_tests/saved_graphs",)
 SESSIONS = ("spec_tests/runtime",)
 JAVASCRIPT = ("spec_tests/javascript", "spec_tests/wpt/test_known_answers.py", "spec_tests/wpt/test_own_files.py")
 
@@ -324,6 +325,12 @@ FAULTS = [
     Fault("names-unbound", "if known != value:", "if False:", SESSIONS, "one_name_is_one_size"),
     Fault("captures-disposed", "and not tensor.disposed\n        for name", "\n        for name", SESSIONS, "captured"),
     Fault("weights-of-equal-shape", "(value, _digest(value))", "(value, bytes(8))", SESSIONS, "told_apart"),
+    Fault("saved-unsealed", "not compare_digest(_seal(text, secret), start[-DIGEST_BYTES:])", "False", SAVED),
+    Fault(
+        "saved-newest-goes", "for _, path, length in sorted(kept):", "for _, path, length in sorted(kept)[::-1]:", SAVED
+    ),
+    Fault("saved-place", "BufferRange(memory[index], offset, length)", "BufferRange(memory[index], 0, length)", SAVED),
+    Fault("saved-constants-apart", "(plan.identity, plan.byte_length,", "(None, plan.byte_length,", SAVED),
     Fault("javascript-bigint", '{"bigint": int, "number": float}', '{"bigint": float, "number": float}', JAVASCRIPT),
     Fault("javascript-type-error", "name === 'TypeError' ? new", "name === 'RangeError' ? new", JAVASCRIPT),
     Fault("javascript-timers", "if self._live.get(timer) == count:", "if True:", JAVASCRIPT),

@@ -146,6 +146,8 @@ class SavesGraphs:
     def delete_graph(self, key: str) -> MLPromise[None]:
         """Forget the graph that was saved under a key, if there is one. Graphs that were loaded stay as they are.
 
+        It is done also when the context is lost meanwhile, as everything is that lets go of something.
+
         Args:
             key: what it was saved under.
 
@@ -163,10 +165,16 @@ class SavesGraphs:
             return rejected(method, error)
         device = saving.code_identity(self._device.backend)
         work = partial(trio.to_thread.run_sync, folder.delete, device, name)
-        return self._enqueue_saving(method, work, lambda: None)
+        return self._enqueue_saving(method, work, lambda: None, abortable=False)
 
     def _enqueue_saving(
-        self, method: str, work: Work, result: Callable[[], T], otherwise: Callable[[], None] = lambda: None
+        self,
+        method: str,
+        work: Work,
+        result: Callable[[], T],
+        *,
+        otherwise: Callable[[], None] = lambda: None,
+        abortable: bool = True,
     ) -> MLPromise[T]:
         """Enqueue work, and settle a promise with ``result`` when it is done, or after ``otherwise``."""
         promise: MLPromise[T] = MLPromise._create(f"{method}()", self._trio_run, calling_line(2))
@@ -179,7 +187,7 @@ class SavesGraphs:
                 promise._reject(_refusal(method, error))
 
         aborted = partial(self._abort, promise, method)
-        self._timeline.enqueue(DeviceOperation(method, work, settled, aborted=aborted))
+        self._timeline.enqueue(DeviceOperation(method, work, settled, abortable=abortable, aborted=aborted))
         return promise
 
     # --- checks ----------------------------------------------------------------------------------------------

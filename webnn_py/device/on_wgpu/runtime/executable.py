@@ -134,7 +134,8 @@ class WgpuGraph:
 
     def saved(self, contents: Mapping[DeviceMemory, Bytes]) -> SavedCode:
         """The kernels, written down with the contents of :meth:`constant_memory`."""
-        return to_saved([step.kernel for step in self._steps], self._memory, contents)
+        identities = {memory.data: identity for identity, memory in self._shared.items()}
+        return to_saved([step.kernel for step in self._steps], self._memory, contents, identities)
 
     @property
     def byte_length(self) -> int:

@@ -53,7 +53,10 @@ def constant_memory(kernels: Sequence[Kernel], ranges: Mapping[Buffer, BufferRan
 
 
 def to_saved(
-    kernels: Sequence[Kernel], ranges: Mapping[Buffer, BufferRange], contents: Mapping[DeviceMemory, Bytes]
+    kernels: Sequence[Kernel],
+    ranges: Mapping[Buffer, BufferRange],
+    contents: Mapping[DeviceMemory, Bytes],
+    identities: Mapping[DeviceMemory, Identity],
 ) -> SavedCode:
     """Write kernels down.
 
@@ -61,6 +64,7 @@ def to_saved(
         kernels: in the order in which they run.
         ranges: where blocks and constants lie.
         contents: the bytes of the GPU buffers that hold constants.
+        identities: of those that graphs may have in common.
     """
     numbers: dict[Buffer, int] = {}
     memories: dict[DeviceMemory, int] = {}
@@ -77,8 +81,9 @@ def to_saved(
         place = ranges[buffer]
         if place.buffer not in memories:
             memories[place.buffer] = len(memory)
-            identity = None if buffer.kind == "block" or buffer.identity is None else buffer.identity.hex()
-            memory.append([place.buffer.size, identity, place.buffer in contents])
+            identity = identities.get(place.buffer)
+            text = None if identity is None else identity.hex()
+            memory.append([place.buffer.size, text, place.buffer in contents])
         buffers.append([buffer.kind, buffer.byte_length, memories[place.buffer], place.offset, place.byte_length])
     document = {
         "kernels": [
