@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import trio
 
 import webnn_py
 from spec_tests.operators.minimal import draw_operands, minimal, outputs_of
@@ -272,6 +273,19 @@ async def test_a_graph_is_given_back_that_comes_when_its_context_has_been_lost(m
         context.dispatch(await loading, {}, {})
     await context.device_timeline.wait_ended()
     assert context.statistics().live_bytes == 0
+
+
+async def test_threads_of_the_users_keep_nothing_from_finishing(ml, options):
+    context = await ml.create_context(**options)
+    graph = await build_add_one(context, [2])
+    limiter = trio.to_thread.current_default_thread_limiter()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(limiter, "acquire_on_behalf_of", None)
+        await context.save_graph("k", graph)
+        assert await context.list_graphs() == ["k"]
+        loaded = await context.load_graph("k")
+        await context.delete_graph("k")
+    assert await run(context, loaded, x=[1, 2]) == {"y": [2, 3]}
 
 
 async def test_deleting_is_done_though_the_context_ends(ml, options, folder):

@@ -112,7 +112,7 @@ class Device:
         self.is_lost = False
         self._lent: dict[Storage, None] = {}
         # Its own limiter: threads of the user's must not keep a device from finishing.
-        self._expanding = trio.CapacityLimiter(1)
+        self.limiter = trio.CapacityLimiter(1)
 
     def _count_copy(self) -> None:
         self.host_copies += 1
@@ -284,7 +284,7 @@ class Device:
 
     async def _expand_and_compile(self, graph: Graph, handle: GraphHandle) -> None:
         expand_all = partial(expand, graph, self.backend.capabilities)
-        expanded = await trio.to_thread.run_sync(expand_all, limiter=self._expanding)
+        expanded = await trio.to_thread.run_sync(expand_all, limiter=self.limiter)
         pending = self.compile(expanded, handle)
         if pending is not None:
             await pending

@@ -32,7 +32,7 @@ class SavableNodes:
         """The nodes of a graph that has just been compiled."""
         return cls(graph, {s: s.memory for s in captured_storages(graph) if s.memory is not None})
 
-    async def written_down(self, backend: Backend) -> SavedCode:
+    async def written_down(self, backend: Backend, limiter: trio.CapacityLimiter) -> SavedCode:
         """The nodes and all constants."""
         contents: dict[Storage, HostArray] = {}
         for storage, memory in self.memory.items():
@@ -40,7 +40,8 @@ class SavableNodes:
             same.memory = memory
             reading = backend.read(same)
             contents[storage] = await reading if isawaitable(reading) else reading
-        return await trio.to_thread.run_sync(partial(to_saved, self.graph, partial(_contents_of, contents)))
+        write = partial(to_saved, self.graph, partial(_contents_of, contents))
+        return await trio.to_thread.run_sync(write, limiter=limiter)
 
 
 def _contents_of(read: Mapping[Storage, HostArray], constant: Constant) -> np.ndarray[Any, Any]:

@@ -27,7 +27,7 @@ async def save_graph(device: Device, handle: GraphHandle, put: Callable[[SavedCo
         code = await saving if isawaitable(saving) else saving
     else:
         assert handle.nodes is not None  # noqa: S101 - kept where graphs may be saved
-        code = await handle.nodes.written_down(backend)
+        code = await handle.nodes.written_down(backend, device.limiter)
     await put(code)
 
 
@@ -43,6 +43,6 @@ async def load_graph(device: Device, handle: GraphHandle, take: Callable[[], Awa
         compiled = await loading if isawaitable(loading) else loading
         device.keep(Graph({}, {}, ()), compiled, handle)
         return
-    pending = device.compile(await trio.to_thread.run_sync(from_saved, code), handle)
+    pending = device.compile(await trio.to_thread.run_sync(from_saved, code, limiter=device.limiter), handle)
     if pending is not None:
         await pending

@@ -77,6 +77,7 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers):
         self._ml = ml
         self._device = Device(backend, keeps_nodes=ml._graph_folder is not None)
         self._graph_folder = ml._graph_folder
+        self._files = trio.CapacityLimiter(1)
         self._timeline = DeviceTimeline(ml.script_timeline, overlapping=backend.overlapping, rest=backend.flush)
         self._accelerated = accelerated
         self._power_preference = power_preference

@@ -53,6 +53,7 @@ class SavesGraphs:
     _trio_run: TrioRun
     _graphs: Living[MLGraph]
     _graph_folder: GraphFolder | None
+    _files: trio.CapacityLimiter
     _lost_message: str | None
 
     @enable_ki_protection
@@ -77,11 +78,11 @@ class SavesGraphs:
             self._check_not_lost(method)
         except (TypeError, NotSupportedError, InvalidStateError) as error:
             return rejected(method, error)
-        device = saving.code_identity(self._device.backend)
+        device, files = saving.code_identity(self._device.backend), self._files
 
         async def put(code: SavedCode) -> None:
             saved = SavedGraph(graph.input_descriptors, graph.output_descriptors, graph._operator_count, code)
-            await trio.to_thread.run_sync(folder.save, device, name, saved)
+            await trio.to_thread.run_sync(folder.save, device, name, saved, limiter=files)
 
         work = partial(saving.save_graph, self._device, graph._handle, put)
         return self._enqueue_saving(method, work, lambda: None)
@@ -107,12 +108,12 @@ class SavesGraphs:
             self._check_not_lost(method)
         except (TypeError, NotSupportedError, InvalidStateError) as error:
             return rejected(method, error)
-        device = saving.code_identity(self._device.backend)
+        device, files = saving.code_identity(self._device.backend), self._files
         ml_graph = MLGraph._create_empty(cast("MLContext", self))
         self._graphs.add(ml_graph)
 
         async def take() -> SavedCode:
-            saved = await trio.to_thread.run_sync(folder.load, device, name)
+            saved = await trio.to_thread.run_sync(folder.load, device, name, limiter=files)
             ml_graph._fill(saved.inputs, saved.outputs, saved.operator_count)
             return saved.code
 
@@ -134,11 +135,11 @@ class SavesGraphs:
             self._check_not_lost(method)
         except (NotSupportedError, InvalidStateError) as error:
             return rejected(method, error)
-        device = saving.code_identity(self._device.backend)
+        device, files = saving.code_identity(self._device.backend), self._files
         found: list[str] = []
 
         async def look() -> None:
-            found.extend(await trio.to_thread.run_sync(folder.keys, device))
+            found.extend(await trio.to_thread.run_sync(folder.keys, device, limiter=files))
 
         return self._enqueue_saving(method, look, lambda: found)
 
@@ -164,7 +165,7 @@ class SavesGraphs:
         except (TypeError, NotSupportedError, InvalidStateError) as error:
             return rejected(method, error)
         device = saving.code_identity(self._device.backend)
-        work = partial(trio.to_thread.run_sync, folder.delete, device, name)
+        work = partial(trio.to_thread.run_sync, folder.delete, device, name, limiter=self._files)
         return self._enqueue_saving(method, work, lambda: None, abortable=False)
 
     def _enqueue_saving(

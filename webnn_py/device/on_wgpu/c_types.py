@@ -1,8 +1,8 @@
 """Lets cffi find the C types that wgpu-py asks for by their names, which it parses otherwise.
 
 wgpu-py asks for some thirty types of the form ``WGPUName *`` or ``WGPUName[]`` until a graph runs. For each, cffi's
-parser reads all 400 names of wgpu-native's types again, which takes 14 ms with other threads standing still: half a
-second of a process's first inference. What the names stand for it has known since it read the header.
+parser reads all 400 names of wgpu-native's types again, which takes 10 ms with other threads standing still: a third of
+a second of a process's first inference. What the names stand for it has known since it read the header.
 """
 
 from __future__ import annotations
