@@ -251,7 +251,7 @@ class WgpuBackend:
             return await trio.to_thread.run_sync(
                 lambda: WgpuGraph.of_saved(from_saved(code), *shared), limiter=self._compiling
             )
-        except wgpu.GPUError:
+        except Exception:
             self._watch.look()
             raise
 
