@@ -7,6 +7,7 @@ The layers, each of which uses only those below it::
     script           what runs in your task: check, copy, enqueue, hand out a promise
     timelines        the script timeline and the device timeline, and MLPromise
     device           backends: plans, kernels, memory
+    saved_graphs     compiled graphs as files
     graph            nodes and values: what the builder makes
     operators        what the operators are: declarations, limits, shape rules
     descriptors, errors
@@ -20,8 +21,10 @@ from webnn_py.errors import (
     DestroyedBufferError,
     DOMException,
     InvalidStateError,
+    NotFoundError,
     NotSupportedError,
     OperationError,
+    QuotaExceededError,
     SecurityError,
     UnknownError,
 )
@@ -35,8 +38,7 @@ from webnn_py.script.ml import ML, open_ml
 from webnn_py.script.records import ContextStatistics, MLContextLostInfo, MLPowerPreference
 from webnn_py.timelines.promise import MLPromise, PromiseState
 from webnn_py.timelines.timeline import TimelineStatistics
-
-__version__ = "0.2.0"
+from webnn_py.version import __version__ as __version__
 
 __all__ = [
     "ML",
@@ -59,9 +61,11 @@ __all__ = [
     "MLPowerPreference",
     "MLPromise",
     "MLTensor",
+    "NotFoundError",
     "NotSupportedError",
     "OperationError",
     "PromiseState",
+    "QuotaExceededError",
     "SecurityError",
     "TimelineStatistics",
     "UnknownError",

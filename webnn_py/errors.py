@@ -1,6 +1,7 @@
 """The exceptions of the Web Neural Network API: the ``DOMException`` family.
 
-The specification uses the builtin ``TypeError`` and five ``DOMException`` names, nothing else.
+The specification uses the builtin ``TypeError`` and five ``DOMException`` names, nothing else. Saved graphs, which are
+not in it, use two more.
 """
 
 from typing import ClassVar, final
@@ -45,6 +46,18 @@ class SecurityError(DOMException):
     """The policy of this ``ML`` object denies the use of the API."""
 
     name = "SecurityError"
+
+
+class NotFoundError(DOMException):
+    """There is no saved graph that can be loaded: never saved, gone, damaged, or another device's."""
+
+    name = "NotFoundError"
+
+
+class QuotaExceededError(DOMException):
+    """A graph needs more bytes than its folder may have."""
+
+    name = "QuotaExceededError"
 
 
 @final

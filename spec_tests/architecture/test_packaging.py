@@ -24,7 +24,7 @@ def requirements(names):
 
 def test_the_version_is_said_in_the_package_alone():
     assert "version" in PROJECT["project"]["dynamic"]
-    assert PROJECT["tool"]["hatch"]["version"]["path"] == "webnn_py/__init__.py"
+    assert PROJECT["tool"]["hatch"]["version"]["path"] == "webnn_py/version.py"
     assert re.fullmatch(r"\d+\.\d+\.\d+", webnn_py.__version__)
 
 

@@ -1,6 +1,7 @@
 """Ctrl-C at any moment ends the program by ``KeyboardInterrupt``, with nothing left on any device."""
 
 import json
+import pkgutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from spec_tests.support.depth import amount
 from spec_tests.support.drawing import build_add_buffer
 from spec_tests.support.watched_device import ENDS, STEPS
 from webnn_py import open_ml
+from webnn_py.saved_graphs.folder import UNFINISHED
 
 ROUNDS = {"quick": 25, "full": 100, "thorough": 1000}
 
@@ -116,6 +118,35 @@ def test_a_call_that_is_interrupted_is_made_as_a_whole_and_the_interrupt_comes_n
         monkeypatch.setattr(context, call, call_interrupted)
 
     assert_an_interrupt_ends_it_all(options, prepare)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "webnn_py.device.saving.save_graph",
+        "webnn_py.device.saving.load_graph",
+        "webnn_py.saved_graphs.folder.GraphFolder.save",
+        "webnn_py.saved_graphs.folder.GraphFolder.load",
+        "webnn_py.script.graph.MLGraph._fill",
+    ],
+)
+def test_an_interrupt_while_a_graph_is_saved_or_loaded_leaves_nothing(options, tmp_path, monkeypatch, place):
+    async def program():
+        async with open_ml(graph_cache=tmp_path / "graphs") as ml:
+            context = await ml.create_context(**options)
+            seen.append(context)
+            graph = await build_add_buffer(context, await constant(context, [1, 1]))
+            await context.save_graph("before", graph)
+            monkeypatch.setattr(place, interrupting(pkgutil.resolve_name(place)))
+            context.save_graph("k", graph)
+            await context.load_graph("before")
+            await trio.sleep_forever()
+
+    seen = []
+    with pytest.raises(KeyboardInterrupt):
+        trio.run(program)
+    assert_nothing_is_left(seen[0])
+    assert list((tmp_path / "graphs").glob(f"*{UNFINISHED}")) == []
 
 
 def test_an_interrupt_while_a_context_is_destroyed_leaves_none_of_it(options):

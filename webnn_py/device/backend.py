@@ -12,6 +12,7 @@ from webnn_py.device.failure import Failure
 from webnn_py.graph import Graph
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.limits import MAX_RANK
+from webnn_py.saved_graphs.record import SavedCode
 
 HostArray = npt.NDArray[Any]
 """Bytes on the host's side, C-contiguous, of a descriptor's data type and shape."""
@@ -237,6 +238,20 @@ class KeepsCode(Protocol):
 
     def cache_statistics(self) -> CacheStatistics:
         """What it keeps."""
+
+
+@runtime_checkable
+class SavesCode(Protocol):
+    """A backend that can write down what it has compiled; with others, nodes are written down and compiled again."""
+
+    code_identity: str
+    """What wrote code has to agree with to be run here: adapter, driver, versions, options, in any words."""
+
+    def save_code(self, compiled: Any) -> SavedCode | Awaitable[SavedCode]:
+        """What a compiled graph is, without its intermediates' contents."""
+
+    def load_code(self, code: SavedCode) -> CompiledGraph | Awaitable[CompiledGraph]:
+        """The compiled graph again; ``UnusableFileError`` where that is none of this backend's."""
 
 
 @runtime_checkable

@@ -24,13 +24,15 @@ from webnn_py.device.backend import (
     KeepsCode,
     Lends,
     Memory,
+    SavesCode,
     Storage,
 )
 from webnn_py.device.copying import CopiesThroughHost
 from webnn_py.device.expansion import expand, needs_expansion
 from webnn_py.device.failure import Failure
+from webnn_py.device.savable_nodes import SavableNodes, captured_storages
 from webnn_py.errors import UnknownError
-from webnn_py.graph import Constant, Graph
+from webnn_py.graph import Graph
 from webnn_py.in_flight import InFlight
 from webnn_py.unheard import Line
 from webnn_py.wording import shown
@@ -82,21 +84,27 @@ class Readback:
 class GraphHandle:
     """A graph on the device: empty until compiled, and again once released."""
 
-    __slots__ = ("captured", "compiled")
+    __slots__ = ("captured", "compiled", "nodes")
 
     def __init__(self) -> None:
         self.compiled: CompiledGraph | None = None
         self.captured: list[Memory] = []
+        self.nodes: SavableNodes | None = None
 
 
 class Device:
     """A backend with its books; called by the device timeline only, one step at a time.
 
     Steps return None when they are done, else an awaitable that finishes them.
+
+    Args:
+        backend: the backend.
+        keeps_nodes: whether graphs may be saved, which some backends need the nodes for.
     """
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, *, keeps_nodes: bool = False) -> None:
         self.backend = backend
+        self._keeps_nodes = keeps_nodes and not isinstance(backend, SavesCode)
         self.live_buffers = 0
         self.live_bytes = 0
         self.host_copies = 0
@@ -104,7 +112,7 @@ class Device:
         self.is_lost = False
         self._lent: dict[Storage, None] = {}
         # Its own limiter: threads of the user's must not keep a device from finishing.
-        self._expanding = trio.CapacityLimiter(1)
+        self.limiter = trio.CapacityLimiter(1)
 
     def _count_copy(self) -> None:
         self.host_copies += 1
@@ -271,20 +279,21 @@ class Device:
         compiled = self.backend.compile(graph)
         if isawaitable(compiled):
             return self._finish_compile(graph, compiled, handle)
-        self._keep(graph, compiled, handle)
+        self.keep(graph, compiled, handle)
         return None
 
     async def _expand_and_compile(self, graph: Graph, handle: GraphHandle) -> None:
         expand_all = partial(expand, graph, self.backend.capabilities)
-        expanded = await trio.to_thread.run_sync(expand_all, limiter=self._expanding)
+        expanded = await trio.to_thread.run_sync(expand_all, limiter=self.limiter)
         pending = self.compile(expanded, handle)
         if pending is not None:
             await pending
 
     async def _finish_compile(self, graph: Graph, compiled: Awaitable[CompiledGraph], handle: GraphHandle) -> None:
-        self._keep(graph, await compiled, handle)
+        self.keep(graph, await compiled, handle)
 
-    def _keep(self, graph: Graph, compiled: CompiledGraph, handle: GraphHandle) -> None:
+    def keep(self, graph: Graph, compiled: CompiledGraph, handle: GraphHandle) -> None:
+        """Put what was compiled into ``handle``, and hold the memory that it uses."""
         handle.compiled = compiled
         self.live_bytes += compiled.byte_length
         held = [storage.memory for storage in captured_storages(graph) if storage.memory is not None]
@@ -293,6 +302,8 @@ class Device:
         for memory in held:
             self._hold(memory)
         handle.captured = held
+        if self._keeps_nodes:
+            handle.nodes = SavableNodes.of(graph)
 
     def dispatch(
         self,
@@ -317,6 +328,7 @@ class Device:
         """Let go of a graph's memory, if it was compiled."""
         compiled, handle.compiled = handle.compiled, None
         captured, handle.captured = handle.captured, []
+        handle.nodes = None
         byte_length = 0 if compiled is None else compiled.byte_length
         steps = [] if compiled is None else [self.backend.release_graph(compiled)]
         steps += [self._let_go(memory) for memory in captured]
@@ -401,15 +413,6 @@ async def _when_back(storages: Iterable[Storage], step: Step) -> None:
     pending = step()
     if pending is not None:
         await pending
-
-
-def captured_storages(graph: Graph) -> list[Storage]:
-    """The constant buffers that a graph reads, each once."""
-    storages: dict[Storage, None] = {}
-    for value in [*(value for node in graph.nodes for value in node.inputs), *graph.outputs.values()]:
-        if isinstance(value, Constant) and isinstance(value.data, Storage):
-            storages[value.data] = None
-    return list(storages)
 
 
 def _tell_failure(storage: Storage) -> None:

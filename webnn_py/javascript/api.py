@@ -54,6 +54,10 @@ class API:
             ("MLContext", "writeTensor"): self._write_tensor,
             ("MLContext", "dispatch"): self._dispatch,
             ("MLContext", "opSupportLimits"): self._op_support_limits,
+            ("MLContext", "listGraphs"): MLContext.list_graphs,
+            ("MLContext", "loadGraph"): MLContext.load_graph,
+            ("MLContext", "saveGraph"): MLContext.save_graph,
+            ("MLContext", "deleteGraph"): _delete_graph,
             ("MLContext", "destroy"): MLContext.destroy,
             ("MLGraph", "destroy"): MLGraph.destroy,
             ("MLTensor", "destroy"): MLBuffer.destroy,
@@ -196,6 +200,13 @@ class Filled:
     def __init__(self, promise: MLPromise[None], out: Any) -> None:
         self.promise = promise
         self.out = out
+
+
+def _delete_graph(context: MLContext, key: str) -> None:
+    """The explainer's, which returns nothing: what is refused at once is thrown, what fails later is a warning."""
+    promise = context.delete_graph(key)
+    if promise.state == "rejected":
+        raise cast("Exception", promise._outcome)
 
 
 def _limits(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -37,6 +37,12 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     js.add_argument("--module", action="store_true", help="an ES module whatever its name")
     js.add_argument("--files", type=_folder, metavar="FOLDER", help="let fetch() read the files below it; none if not")
     js.add_argument(
+        "--graph-cache",
+        type=Path,
+        metavar="FOLDER",
+        help="let the program save graphs there and load them; without it MLContext has no such methods",
+    )
+    js.add_argument(
         "--time-limit", type=_amount, metavar="SECONDS", help="end the program after so long, and with status 1"
     )
     js.add_argument(

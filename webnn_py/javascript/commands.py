@@ -51,6 +51,7 @@ def js(options: argparse.Namespace) -> int:
         options.backend,
         module=options.module,
         files=options.files,
+        graph_cache=options.graph_cache,
         limits=Limits(options.time_limit, memory),
     )
     status = 1

@@ -3,9 +3,10 @@
 import json
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, cast
 
+from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.errors import DestroyedBufferError, DOMException
 from webnn_py.javascript.api import API, Filled
 from webnn_py.javascript.compatibility import Compatibility
@@ -114,7 +115,12 @@ class Host:
                 attributes = {"accelerated": value.accelerated, "lost": lost}
             case MLContextLostInfo():
                 return {"message": value.message}
-            case MLGraph() | MLGraphBuilder():
+            case MLGraph():
+                attributes = {
+                    "inputs": _descriptors(value.input_descriptors),
+                    "outputs": _descriptors(value.output_descriptors),
+                }
+            case MLGraphBuilder():
                 pass
             case _:
                 return value
@@ -158,3 +164,9 @@ class Host:
         # No other exception is part of the API: it is a defect, and must not pass for an answer.
         traceback.print_exception(error, file=sys.stderr)
         return {"name": "UnknownError", "message": f"{type(error).__name__}: {error}"}
+
+
+def _descriptors(by_name: Mapping[str, MLOperandDescriptor]) -> list[tuple[str, dict[str, Any]]]:
+    return [
+        (name, {"dataType": descriptor.data_type, "shape": descriptor.shape}) for name, descriptor in by_name.items()
+    ]

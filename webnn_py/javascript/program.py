@@ -17,6 +17,7 @@ import trio
 from webnn_py.javascript import descriptions
 from webnn_py.javascript.engine import EngineName, LimitError, NotedInterrupt
 from webnn_py.javascript.engine_commands import UNLIMITED, Limits
+from webnn_py.javascript.graph_cache import with_graph_cache
 from webnn_py.javascript.local_files import Folder
 from webnn_py.javascript.session import open_session
 from webnn_py.javascript.words import say
@@ -36,6 +37,7 @@ class Program:
         backend: the device of its contexts.
         module: whether it is an ES module whatever its name is.
         files: the folder that ``fetch()`` reads; None for none.
+        graph_cache: the folder of saved graphs; None for none.
         limits: what it may use up.
     """
 
@@ -44,6 +46,7 @@ class Program:
     backend: str
     module: bool = False
     files: Path | None = None
+    graph_cache: Path | None = None
     limits: Limits = UNLIMITED
 
     def source(self) -> str:
@@ -127,7 +130,12 @@ async def _interruptible() -> AsyncIterator[None]:
 
 async def _run(program: Program, source: str, world: CommandLineWorld) -> None:
     description = descriptions.of_specification()
-    opened = open_session(program.engine, world, description, backend=program.backend, limits=program.limits)
+    folder = program.graph_cache
+    if folder is not None:
+        description = with_graph_cache(description)
+    opened = open_session(
+        program.engine, world, description, backend=program.backend, limits=program.limits, graph_cache=folder
+    )
     name = program.path.name
     module = program.module or program.path.suffix == ".mjs"
     seconds = program.limits.seconds

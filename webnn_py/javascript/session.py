@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any, Protocol
 
 import trio
@@ -263,9 +264,10 @@ async def open_session(  # noqa: PLR0913 - each but three has a default
     compatibility: Compatibility = NONE,
     backend: str | None = None,
     limits: Limits = UNLIMITED,
+    graph_cache: Path | None = None,
 ) -> AsyncIterator[Session]:
     """Open the API and a realm that has it as ``navigator.ml``."""
-    async with open_ml() as ml:
+    async with open_ml(graph_cache=graph_cache) as ml:
         start_engine = partial(start, engine_name, limits=limits)
         session = Session(ml, world, compatibility, backend, start_engine)
         try:

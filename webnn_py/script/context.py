@@ -28,6 +28,7 @@ from webnn_py.script.limits import op_support_limits
 from webnn_py.script.living import Living
 from webnn_py.script.records import ContextStatistics, MLContextLostInfo, MLPowerPreference
 from webnn_py.script.releases import Releases
+from webnn_py.script.saving import SavesGraphs
 from webnn_py.script.sources import check_target, host_copy
 from webnn_py.timelines.device_timeline import DeviceOperation, DeviceTimeline
 from webnn_py.timelines.promise import MLPromise
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 
 @final
-class MLContext(Handle, CopiesBuffers, SharesBuffers):
+class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers):
     """A device and its timeline (section "MLContext interface"); made by :meth:`ML.create_context`.
 
     Methods that the IDL types ``Promise`` act when they are called: what they ask for is enqueued on the device
@@ -74,7 +75,9 @@ class MLContext(Handle, CopiesBuffers, SharesBuffers):
     ) -> Self:
         self = cls.__new__(cls)
         self._ml = ml
-        self._device = Device(backend)
+        self._device = Device(backend, keeps_nodes=ml._graph_folder is not None)
+        self._graph_folder = ml._graph_folder
+        self._files = trio.CapacityLimiter(1)
         self._timeline = DeviceTimeline(ml.script_timeline, overlapping=backend.overlapping, rest=backend.flush)
         self._accelerated = accelerated
         self._power_preference = power_preference

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class MLGraph(Handle):
     """A graph compiled for a context, ready for :meth:`MLContext.dispatch` (section "MLGraph interface").
 
-    Made by :meth:`MLGraphBuilder.build`.
+    Made by :meth:`MLGraphBuilder.build` and :meth:`MLContext.load_graph`.
 
     Attributes:
         input_descriptors: data type and shape of every input that a dispatch must give, by name.
@@ -51,14 +51,29 @@ class MLGraph(Handle):
 
     @classmethod
     def _create(cls, context: MLContext, graph: Graph) -> Self:
+        self = cls._create_empty(context)
+        inputs = {name: value.descriptor for name, value in graph.inputs.items()}
+        self._fill(inputs, {name: value.descriptor for name, value in graph.outputs.items()}, len(graph.nodes))
+        return self
+
+    @classmethod
+    def _create_empty(cls, context: MLContext) -> Self:
+        """A graph that is still being loaded, which nobody has seen."""
         self = cls.__new__(cls)
         self._context = context
         self._destroyed = False
         self._handle = GraphHandle()
-        self._operator_count = len(graph.nodes)
-        self.input_descriptors = MappingProxyType({n: v.descriptor for n, v in graph.inputs.items()})
-        self.output_descriptors = MappingProxyType({n: v.descriptor for n, v in graph.outputs.items()})
         return self
+
+    def _fill(
+        self,
+        inputs: Mapping[str, MLOperandDescriptor],
+        outputs: Mapping[str, MLOperandDescriptor],
+        operator_count: int,
+    ) -> None:
+        self._operator_count = operator_count
+        self.input_descriptors = MappingProxyType(dict(inputs))
+        self.output_descriptors = MappingProxyType(dict(outputs))
 
     @enable_ki_protection
     def destroy(self) -> None:

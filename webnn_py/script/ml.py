@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable
 from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack, final, get_args, overload
 
@@ -17,6 +19,7 @@ from webnn_py.device.registry import DeviceOptions, OpenRequest
 from webnn_py.errors import InvalidStateError, NotSupportedError, SecurityError
 from webnn_py.handle import Handle
 from webnn_py.operators.idl import boolean, enumeration
+from webnn_py.saved_graphs.folder import MOST_BYTES, GraphFolder
 from webnn_py.script.checks import rejected
 from webnn_py.script.context import MLContext
 from webnn_py.script.records import MLPowerPreference
@@ -37,6 +40,7 @@ class ML(Handle):
 
     _nursery: trio.Nursery
     _policy: Policy
+    _graph_folder: GraphFolder | None
     _contexts: dict[MLContext, None]
     _closed: bool
     _opening: int
@@ -45,10 +49,11 @@ class ML(Handle):
     """The queue of tasks that settle promises; tests and teaching pause and step it."""
 
     @classmethod
-    def _create(cls, nursery: trio.Nursery, policy: Policy) -> Self:
+    def _create(cls, nursery: trio.Nursery, policy: Policy, graph_folder: GraphFolder | None = None) -> Self:
         self = cls.__new__(cls)
         self._nursery = nursery
         self._policy = policy
+        self._graph_folder = graph_folder
         self._contexts = {}
         self._closed = False
         self._opening = 0
@@ -228,15 +233,29 @@ class open_ml:  # noqa: N801 - used like a function
 
     Args:
         policy: says whether the API may be used; by default it may. One that raises denies it.
+        graph_cache: a folder for :meth:`MLContext.save_graph`, made by the first save; without it there are no saved
+            graphs. Whoever can write into it as this user decides what runs. Not in the specification.
+        graph_cache_bytes: how many bytes the folder may have: graphs that were used the longest ago go first.
 
     Raises:
-        TypeError: ``policy`` cannot be called.
+        TypeError: ``policy`` cannot be called, or another argument has the wrong type.
     """
 
-    def __init__(self, *, policy: Policy = lambda: True) -> None:
+    def __init__(
+        self,
+        *,
+        policy: Policy = lambda: True,
+        graph_cache: str | os.PathLike[str] | None = None,
+        graph_cache_bytes: int = MOST_BYTES,
+    ) -> None:
         if not callable(policy):
             raise TypeError(f"open_ml(): policy is {shown(policy)}; it must be a function of no arguments")
         self._policy = policy
+        self._graph_folder = None
+        most_bytes = converted("open_ml(): graph_cache_bytes", _byte_count, graph_cache_bytes)
+        if graph_cache is not None:
+            path = converted("open_ml(): graph_cache", _absolute_path, graph_cache)
+            self._graph_folder = GraphFolder(path, most_bytes)
         self._entered = False
 
     @enable_ki_protection
@@ -247,7 +266,7 @@ class open_ml:  # noqa: N801 - used like a function
         self._entered = True
         self._manager = trio.open_nursery()
         nursery = await self._manager.__aenter__()
-        self._ml = ML._create(nursery, self._policy)
+        self._ml = ML._create(nursery, self._policy, self._graph_folder)
         return self._ml
 
     @enable_ki_protection
@@ -270,6 +289,18 @@ class open_ml:  # noqa: N801 - used like a function
             raise RuntimeError(f"open_ml() is a block: {ENTERING}")
 
         __enter__ = __exit__ = __await__ = _refuse
+
+
+def _absolute_path(value: object) -> Path:
+    if not isinstance(value, (str, os.PathLike)):
+        raise TypeError(f"is {shown(value)}; it must be the path of a folder, or None")
+    return Path(value).absolute()
+
+
+def _byte_count(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise TypeError(f"is {shown(value)}; it must be a number of bytes, an integer from 0")
+    return value
 
 
 @enable_ki_protection

@@ -12,6 +12,7 @@ import wgpu
 from wgpu.backends.wgpu_native import extras
 
 from webnn_py.device.backend import BackendInfo
+from webnn_py.device.on_wgpu import c_types  # noqa: F401 - makes wgpu-py find C types quickly
 from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.errors import NotSupportedError
 from webnn_py.wording import shown

@@ -15,10 +15,11 @@ import trio
 import wgpu
 
 from webnn_py.descriptors import BYTES_PER_ELEMENT, DATA_TYPES, MAX_DIMENSION, MLOperandDataType, MLOperandDescriptor
-from webnn_py.device.backend import CacheStatistics, Capabilities, CopyRegion, HostArray, Storage
+from webnn_py.device.backend import CacheStatistics, Capabilities, CopyRegion, HostArray, Memory, Storage
 from webnn_py.device.failure import Failure
 from webnn_py.device.on_wgpu import kernels  # noqa: F401 - enters every kernel into the table
 from webnn_py.device.on_wgpu.adapters import describe, features_of, request_device
+from webnn_py.device.on_wgpu.passes.arena import DeviceMemory
 from webnn_py.device.on_wgpu.records.buffer import GRAIN, padded
 from webnn_py.device.on_wgpu.records.recently_used import Room
 from webnn_py.device.on_wgpu.records.table import find
@@ -29,11 +30,13 @@ from webnn_py.device.on_wgpu.runtime.executable import WgpuGraph, upload
 from webnn_py.device.on_wgpu.runtime.memory import STORAGE, ReadbackPool
 from webnn_py.device.on_wgpu.runtime.native import BufferClear, NativeQueue, Ticket, is_lost
 from webnn_py.device.on_wgpu.runtime.pipelines import Pipelines
+from webnn_py.device.on_wgpu.runtime.saved_kernels import from_saved
 from webnn_py.device.on_wgpu.runtime.shared_devices import SharedDevices
 from webnn_py.device.shared_constants import SharedConstants
 from webnn_py.graph import Graph
 from webnn_py.in_flight import InFlight
 from webnn_py.operators.declaration import Operator
+from webnn_py.saved_graphs.record import Bytes, SavedCode
 
 BLOCK_SECONDS: Final = 0.0001
 """How long the event loop may be kept waiting for an answer that is about to come."""
@@ -225,6 +228,32 @@ class WgpuBackend:
 
     def _compile(self, graph: Graph) -> WgpuGraph:
         return WgpuGraph(graph, self.device, self._queue, self._pipelines, self._features, self._constants)
+
+    @property
+    def code_identity(self) -> str:
+        """What kernels depend on: adapter, driver, features, limits, and what compiles them."""
+        limits = sorted((name, value) for name, value in self.device.limits.items())
+        return f"{self.info.adapter}; {self.info.driver}; wgpu {wgpu.__version__}; {self._features}; {limits}"
+
+    async def save_code(self, compiled: WgpuGraph) -> SavedCode:
+        """The kernels of a graph, and the bytes of its constants, read back."""
+        contents: dict[DeviceMemory, Bytes] = {}
+        for memory in compiled.constant_memory():
+            storage = Storage(MLOperandDescriptor("uint8", (memory.size,)))
+            storage.memory = Memory(memory, memory.size)
+            contents[memory] = (await self.read(storage)).data
+        return await trio.to_thread.run_sync(partial(compiled.saved, contents), limiter=self._compiling)
+
+    async def load_code(self, code: SavedCode) -> WgpuGraph:
+        """Compile the pipelines of kernels that were saved, and upload constants, in a worker thread."""
+        shared = self.device, self._queue, self._pipelines, self._features, self._constants
+        try:
+            return await trio.to_thread.run_sync(
+                lambda: WgpuGraph.of_saved(from_saved(code), *shared), limiter=self._compiling
+            )
+        except Exception:
+            self._watch.look()
+            raise
 
     def dispatch(self, compiled: WgpuGraph, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]) -> None:
         """Launch all kernels of a graph; they are submitted together with what comes next, or when nothing does.

@@ -342,12 +342,22 @@
     return object;
   }
 
+  // A record as a frozen object; the host gives it as a list of pairs, in which any name is harmless.
+  function recordFromHost(pairs, type) {
+    const object = {};
+    for (let index = 0; index < pairs.length; index += 1) {
+      own.define(object, pairs[index][0], {__proto__: null, value: fromHost(pairs[index][1], type), enumerable: true});
+    }
+    return own.freeze(object);
+  }
+
   function fromHost(value, type, bytes) {
     switch (type.kind) {
       case 'undefined': return undefined;
       case 'ArrayBuffer': return bytes;
       case 'interface': return runtime.wrap(type.name, value);
       case 'dictionary': return dictionaryFromHost(value, type.name);
+      case 'record': return recordFromHost(value, type.of);
       case 'sequence': return own.map(value, (item) => fromHost(item, type.of));
       case 'frozenArray': return own.freeze(own.map(value, (item) => fromHost(item, type.of)));
       default: return value;

@@ -13,8 +13,8 @@
 
   const CODES = {
     __proto__: null,
-    NotSupportedError: 9, InvalidStateError: 11, SyntaxError: 12, InvalidModificationError: 13, SecurityError: 18,
-    AbortError: 20, QuotaExceededError: 22, TimeoutError: 23, DataCloneError: 25,
+    NotFoundError: 8, NotSupportedError: 9, InvalidStateError: 11, SyntaxError: 12, InvalidModificationError: 13,
+    SecurityError: 18, AbortError: 20, QuotaExceededError: 22, TimeoutError: 23, DataCloneError: 25,
   };
 
   class DOMException {

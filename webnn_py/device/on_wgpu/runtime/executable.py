@@ -7,14 +7,14 @@ made when these buffers come for the first time, and kept.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 import wgpu
 
 from webnn_py.device.backend import Memory, Storage
 from webnn_py.device.on_wgpu.lowering import GraphLowering
-from webnn_py.device.on_wgpu.passes.arena import BufferRange, place_blocks
+from webnn_py.device.on_wgpu.passes.arena import BufferRange, DeviceMemory, place_blocks
 from webnn_py.device.on_wgpu.passes.composite_expansion import expand_composites
 from webnn_py.device.on_wgpu.passes.horizontal_fusion import fuse_horizontally
 from webnn_py.device.on_wgpu.records.buffer import Buffer, padded
@@ -23,9 +23,11 @@ from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.runtime.memory import STORAGE
 from webnn_py.device.on_wgpu.runtime.native import Launch, NativeQueue
 from webnn_py.device.on_wgpu.runtime.pipelines import Pipelines
+from webnn_py.device.on_wgpu.runtime.saved_kernels import MemoryPlan, SavedKernels, constant_memory, to_saved
 from webnn_py.device.plan import split_constant
 from webnn_py.device.shared_constants import Identities, Identity, SharedConstants, digest, digest_of_contents
 from webnn_py.graph import Graph, Node, Output, Value
+from webnn_py.saved_graphs.record import Bytes, SavedCode
 
 MOST_GROUPS: Final = 64
 """So many bind groups are kept for one kernel's inputs and outputs."""
@@ -54,15 +56,7 @@ class WgpuGraph:
         *,
         fold: bool = True,
     ) -> None:
-        self._device = device
-        self._queue = queue
-        self._pipelines = pipelines
-        self._features = features
-        self._constants = constants
-        self._keeps = fold
-        self._owned: list[wgpu.GPUBuffer] = []
-        self._shared: dict[Identity, Memory] = {}
-        self._memory: dict[Buffer, BufferRange] = {}
+        self._begin(device, queue, pipelines, features, constants, keeps=fold)
         graph = fuse_horizontally(expand_composites(graph))
         folded, live = split_constant(graph) if fold else ([], list(graph.nodes))
         identities = Identities(graph, folded)
@@ -79,6 +73,69 @@ class WgpuGraph:
         ]
         if fold:
             constants.enter(self._shared)
+
+    def _begin(
+        self,
+        device: wgpu.GPUDevice,
+        queue: NativeQueue,
+        pipelines: Pipelines,
+        features: Features,
+        constants: SharedConstants,
+        *,
+        keeps: bool,
+    ) -> None:
+        self._device = device
+        self._queue = queue
+        self._pipelines = pipelines
+        self._features = features
+        self._constants = constants
+        self._keeps = keeps
+        self._owned: list[wgpu.GPUBuffer] = []
+        self._shared: dict[Identity, Memory] = {}
+        self._memory: dict[Buffer, BufferRange] = {}
+
+    @classmethod
+    def of_saved(
+        cls,
+        saved: SavedKernels,
+        device: wgpu.GPUDevice,
+        queue: NativeQueue,
+        pipelines: Pipelines,
+        features: Features,
+        constants: SharedConstants,
+    ) -> Self:
+        """A graph that was compiled before: pipelines are compiled while constants are uploaded and bound."""
+        self = cls.__new__(cls)
+        self._begin(device, queue, pipelines, features, constants, keeps=True)
+        compiling = pipelines.begin(saved.kernels)
+        memory = [self._memory_of(plan) for plan in saved.memory]
+        self._memory = {
+            buffer: BufferRange(memory[index], offset, length)
+            for buffer, (index, offset, length) in saved.places.items()
+        }
+        self._steps = [
+            KernelLaunch(self, kernel, pipeline)
+            for kernel, pipeline in zip(saved.kernels, pipelines.finished(saved.kernels, compiling), strict=True)
+        ]
+        constants.enter(self._shared)
+        return self
+
+    def _memory_of(self, plan: MemoryPlan) -> wgpu.GPUBuffer:
+        if plan.contents is None:
+            return self.allocate(plan.byte_length, "intermediates")
+        memory, is_new = self._constant_memory(plan.identity, plan.byte_length, "constant")
+        if is_new:
+            upload(self._queue.fill, memory, np.frombuffer(plan.contents, np.uint8))
+        return memory
+
+    def constant_memory(self) -> dict[DeviceMemory, Buffer]:
+        """The GPU buffers of constants, each with a constant in it."""
+        return constant_memory([step.kernel for step in self._steps], self._memory)
+
+    def saved(self, contents: Mapping[DeviceMemory, Bytes]) -> SavedCode:
+        """The kernels, written down with the contents of :meth:`constant_memory`."""
+        identities = {memory.data: identity for identity, memory in self._shared.items()}
+        return to_saved([step.kernel for step in self._steps], self._memory, contents, identities)
 
     @property
     def byte_length(self) -> int:
@@ -236,7 +293,7 @@ class KernelLaunch:
 
     def __init__(self, graph: WgpuGraph, kernel: Kernel, pipeline: wgpu.GPUComputePipeline) -> None:
         self._graph = graph
-        self._kernel = kernel
+        self.kernel = kernel
         self._pipeline = pipeline
         self._buffers = (*kernel.reads, *kernel.writes)
         self._external = [buffer for buffer in self._buffers if buffer.kind in ("input", "output")]
@@ -263,8 +320,8 @@ class KernelLaunch:
                 BufferRange.whole(given[buffer]) if buffer in given else self._graph.memory(buffer)
                 for buffer in self._buffers
             ]
-            group = self._groups[key] = self._graph.bind(self._kernel, ranges)
-        return (self._pipeline._internal, group._internal, *self._kernel.workgroups, group)
+            group = self._groups[key] = self._graph.bind(self.kernel, ranges)
+        return (self._pipeline._internal, group._internal, *self.kernel.workgroups, group)
 
 
 def upload(

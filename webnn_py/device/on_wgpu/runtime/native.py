@@ -22,6 +22,8 @@ from trio.lowlevel import enable_ki_protection
 from wgpu.backends.wgpu_native import _api, _helpers
 from wgpu.backends.wgpu_native._ffi import ffi, lib
 
+from webnn_py.device.on_wgpu import c_types  # noqa: F401 - makes wgpu-py find C types quickly
+
 NO_CHECKS = 0
 _SPONTANEOUS = lib.WGPUCallbackMode_AllowProcessEvents
 

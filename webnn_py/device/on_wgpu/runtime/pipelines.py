@@ -6,7 +6,7 @@ As many are kept as there is room for, beside those of living graphs, which keep
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
 from typing import Any, ClassVar, Final
@@ -70,14 +70,27 @@ class Pipelines:
         Raises:
             CompilationError: one of them does not compile.
         """
-        futures = [self._pipeline(kernel) for kernel in kernels]
-        pipelines = []
-        for kernel, future in zip(kernels, futures, strict=True):
+        return list(self.finished(kernels, self.begin(kernels)))
+
+    def begin(self, kernels: Sequence[Kernel]) -> list[Future[wgpu.GPUComputePipeline]]:
+        """Begin to compile the pipelines of ``kernels``, for :meth:`finished`."""
+        return [self._pipeline(kernel) for kernel in kernels]
+
+    @staticmethod
+    def finished(
+        kernels: Sequence[Kernel], compiling: Sequence[Future[wgpu.GPUComputePipeline]]
+    ) -> Iterator[wgpu.GPUComputePipeline]:
+        """The pipelines of ``kernels`` in their order, each as soon as it is there.
+
+        Raises:
+            CompilationError: one of them does not compile.
+        """
+        for kernel, future in zip(kernels, compiling, strict=True):
             try:
-                pipelines.append(future.result())
+                pipeline = future.result()
             except Exception as error:
                 raise CompilationError(f"the kernel {kernel.label!r} does not compile: {error}") from error
-        return pipelines
+            yield pipeline
 
     def close(self, room: Room) -> None:
         """Let go of all pipelines and layouts, if nobody else uses them.

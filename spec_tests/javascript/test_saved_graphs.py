@@ -1,0 +1,90 @@
+"""The members of WebNN's cache explainer, which scripts have with ``webnn-py js --graph-cache FOLDER`` alone."""
+
+import pytest
+
+from spec_tests.support.scripts import both_engines
+from webnn_py import cli
+
+PROGRAM = """
+const context = await navigator.ml.createContext();
+console.log(await context.listGraphs());
+let graph;
+try {
+  graph = await context.loadGraph('k');
+} catch (error) {
+  console.log(error.name, error instanceof DOMException, error.code);
+  const builder = new MLGraphBuilder(context);
+  const x = builder.input('__proto__', {dataType: 'float32', shape: [2]});
+  graph = await builder.build({y: builder.neg(x), z: builder.reshape(x, [1, 2])});
+  console.log(await context.saveGraph('k', graph));
+}
+const options = {dataType: 'float32', shape: [2], writable: true, readable: true};
+const [x, y, z] = await Promise.all([[2], [2], [1, 2]].map((shape) => context.createTensor({...options, shape})));
+context.writeTensor(x, new Float32Array([1, 2]));
+context.dispatch(graph, {['__proto__']: x}, {y, z});
+console.log(new Float32Array(await context.readTensor(y)));
+console.log(JSON.stringify(Object.entries(graph.inputs)), JSON.stringify(graph.outputs));
+console.log(Object.isFrozen(graph.outputs), graph.outputs === graph.outputs);
+"""
+
+REFUSALS = """
+const [context, other] = [await navigator.ml.createContext(), await navigator.ml.createContext()];
+const builder = new MLGraphBuilder(other);
+const graph = await builder.build({y: builder.neg(builder.input('x', {dataType: 'float32', shape: []}))});
+const told = async (promise) => { try { await promise; } catch ({name, message}) { console.log(name, message); } };
+await told(context.saveGraph('k'));
+await told(context.saveGraph('k', {}));
+await told(context.saveGraph('k', graph));
+await told(context.saveGraph('k'.repeat(5000), graph));
+try { context.deleteGraph(); } catch ({name}) { console.log(name); }
+context.destroy();
+try { context.deleteGraph('k'); } catch ({name}) { console.log(name); }
+await told(context.listGraphs());
+await told(other.saveGraph(7, graph));
+console.log(await other.listGraphs());
+other.deleteGraph('7');
+"""
+
+
+@pytest.fixture
+def run(tmp_path, capsys):
+    """Run a module in this process: what it printed."""
+
+    def in_this_process(engine, source, *options):
+        path = tmp_path / "program.mjs"
+        path.write_text(source, encoding="utf-8")
+        status = cli.main(["js", str(path), "--engine", engine, "--backend", "numpy", *options])
+        captured = capsys.readouterr()
+        assert (status, captured.err) == (0, "")
+        return captured.out.splitlines()
+
+    return in_this_process
+
+
+@both_engines
+def test_a_second_program_loads_what_the_first_has_saved(engine, run, tmp_path):
+    options = ["--graph-cache", str(tmp_path / "graphs")]
+    first, second = run(engine, PROGRAM, *options), run(engine, PROGRAM, *options)
+    assert first[:3] == ["[]", "NotFoundError true 8", "undefined"]
+    assert second[0] == '["k"]'
+    assert first[3:] == second[1:]
+    assert second[1].endswith("[-1, -2]")
+    inputs = '[["__proto__",{"dataType":"float32","shape":[2]}]]'
+    outputs = '{"y":{"dataType":"float32","shape":[2]},"z":{"dataType":"float32","shape":[1,2]}}'
+    assert second[2:] == [f"{inputs} {outputs}", "true true"]
+
+
+@both_engines
+def test_what_is_refused(engine, run, tmp_path):
+    lines = run(engine, REFUSALS, "--graph-cache", str(tmp_path / "graphs"))
+    assert [line.split()[0] for line in lines[:-1]] == [*["TypeError"] * 5, *["InvalidStateError"] * 2]
+    assert "belongs to another context" in lines[2]
+    assert lines[-1] == '["7"]', "a key is converted to a string, as Web IDL says"
+    assert list((tmp_path / "graphs").glob("*.webnn")) == [], "what a program deletes last is deleted, too"
+
+
+@both_engines
+def test_without_a_folder_there_are_no_such_members(engine, run):
+    names = "['listGraphs', 'loadGraph', 'saveGraph', 'deleteGraph'].some((name) => name in MLContext.prototype)"
+    source = f"console.log({names}, 'inputs' in MLGraph.prototype, 'outputs' in MLGraph.prototype)"
+    assert run(engine, source) == ["false false false"]

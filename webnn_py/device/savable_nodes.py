@@ -1,0 +1,59 @@
+"""The nodes of a compiled graph, kept so that they can be written down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from inspect import isawaitable
+from typing import Any, Self
+
+import attrs
+import numpy as np
+import trio
+
+from webnn_py.device.backend import Backend, HostArray, Memory, Storage
+from webnn_py.graph import Constant, Graph
+from webnn_py.saved_graphs.nodes import to_saved
+from webnn_py.saved_graphs.record import SavedCode
+
+
+@attrs.frozen(eq=False)
+class SavableNodes:
+    """A graph that was compiled, with the memory of the constant buffers that it reads.
+
+    The handle of the graph holds that memory; the buffers themselves may be destroyed.
+    """
+
+    graph: Graph
+    memory: Mapping[Storage, Memory]
+
+    @classmethod
+    def of(cls, graph: Graph) -> Self:
+        """The nodes of a graph that has just been compiled."""
+        return cls(graph, {s: s.memory for s in captured_storages(graph) if s.memory is not None})
+
+    async def written_down(self, backend: Backend, limiter: trio.CapacityLimiter) -> SavedCode:
+        """The nodes and all constants."""
+        contents: dict[Storage, HostArray] = {}
+        for storage, memory in self.memory.items():
+            same = Storage(storage.descriptor)
+            same.memory = memory
+            reading = backend.read(same)
+            contents[storage] = await reading if isawaitable(reading) else reading
+        write = partial(to_saved, self.graph, partial(_contents_of, contents))
+        return await trio.to_thread.run_sync(write, limiter=limiter)
+
+
+def _contents_of(read: Mapping[Storage, HostArray], constant: Constant) -> np.ndarray[Any, Any]:
+    data = read[constant.data] if isinstance(constant.data, Storage) else constant.data
+    assert isinstance(data, np.ndarray)  # noqa: S101 - what the builder makes
+    return data
+
+
+def captured_storages(graph: Graph) -> list[Storage]:
+    """The constant buffers that a graph reads, each once."""
+    storages: dict[Storage, None] = {}
+    for value in [*(value for node in graph.nodes for value in node.inputs), *graph.outputs.values()]:
+        if isinstance(value, Constant) and isinstance(value.data, Storage):
+            storages[value.data] = None
+    return list(storages)

@@ -1,0 +1,48 @@
+"""The device's steps of saving and loading a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from inspect import isawaitable
+
+import trio
+
+from webnn_py.device.backend import Backend, SavesCode
+from webnn_py.device.device import Device, GraphHandle
+from webnn_py.graph import Graph
+from webnn_py.saved_graphs.nodes import from_saved
+from webnn_py.saved_graphs.record import SavedCode
+
+
+def code_identity(backend: Backend) -> str:
+    """What saved graphs are kept apart by: those of one identity can be loaded by any backend that has it."""
+    return f"{backend.info.name}: {backend.code_identity if isinstance(backend, SavesCode) else 'nodes'}"
+
+
+async def save_graph(device: Device, handle: GraphHandle, put: Callable[[SavedCode], Awaitable[None]]) -> None:
+    """Write down what was compiled, and ``put`` it somewhere."""
+    backend = device.backend
+    if isinstance(backend, SavesCode):
+        saving = backend.save_code(handle.compiled)
+        code = await saving if isawaitable(saving) else saving
+    else:
+        assert handle.nodes is not None  # noqa: S101 - kept where graphs may be saved
+        code = await handle.nodes.written_down(backend, device.limiter)
+    await put(code)
+
+
+async def load_graph(device: Device, handle: GraphHandle, take: Callable[[], Awaitable[SavedCode]]) -> None:
+    """Put into ``handle`` what was written down.
+
+    Raises:
+        UnusableFileError: it is not what this device writes.
+    """
+    code, backend = await take(), device.backend
+    if isinstance(backend, SavesCode):
+        loading = backend.load_code(code)
+        compiled = await loading if isawaitable(loading) else loading
+        device.keep(Graph({}, {}, ()), compiled, handle)
+        return
+    pending = device.compile(await trio.to_thread.run_sync(from_saved, code, limiter=device.limiter), handle)
+    if pending is not None:
+        await pending

@@ -1,0 +1,93 @@
+"""A graph of nodes as JSON and bytes: for devices that have no form of their own for what they have compiled.
+
+Values are numbered: inputs, then constants, then the results of the nodes in their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from webnn_py.graph import Constant, Graph, Input, Node, Value
+from webnn_py.operators.registry import OPERATORS
+from webnn_py.saved_graphs.record import Bytes, SavedCode, UnusableFileError, as_json, from_json
+
+FORM: Final = "nodes"
+
+
+def to_saved(graph: Graph, contents_of: Callable[[Constant], np.ndarray[Any, Any]]) -> SavedCode:
+    """Write a graph down.
+
+    Args:
+        graph: its nodes in an order in which they can run.
+        contents_of: the bytes of a constant, C-contiguous.
+    """
+    constants = list(_constants(graph))
+    numbers: dict[Value, int] = {value: number for number, value in enumerate([*graph.inputs.values(), *constants])}
+    nodes = []
+    for node in graph.nodes:
+        operands = {
+            name: [numbers[item] for item in value] if isinstance(value, tuple) else numbers[value]
+            for name, value in node.operands.items()
+        }
+        nodes.append([node.operator.name, operands, dict(node.options), [*map(as_json, node.outputs)], node.label])
+        for result in node.results:
+            numbers[result] = len(numbers)
+    document = {
+        "inputs": [[name, *as_json(value.descriptor)] for name, value in graph.inputs.items()],
+        "constants": [
+            [*as_json(value.descriptor), None if value.key is None else value.key.hex()] for value in constants
+        ],
+        "nodes": nodes,
+        "outputs": [[name, numbers[value]] for name, value in graph.outputs.items()],
+    }
+    return SavedCode(FORM, document, tuple(_bytes(contents_of(value)) for value in constants))
+
+
+def _constants(graph: Graph) -> Iterable[Constant]:
+    values = [*(value for node in graph.nodes for value in node.inputs), *graph.outputs.values()]
+    return dict.fromkeys(value for value in values if isinstance(value, Constant))
+
+
+def _bytes(array: np.ndarray[Any, Any]) -> Bytes:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+
+
+def from_saved(code: SavedCode) -> Graph:
+    """The graph that was written down; its constants are views of the blobs.
+
+    Raises:
+        UnusableFileError: this is no graph of nodes.
+    """
+    if code.form != FORM:
+        raise UnusableFileError(f"it holds {code.form!r}, not nodes")
+    document = code.document
+    inputs = {name: Input(from_json(descriptor), name) for name, *descriptor in document["inputs"]}
+    values: list[Value] = list(inputs.values())
+    for (*written, key), blob in zip(document["constants"], code.blobs, strict=True):
+        descriptor = from_json(written)
+        data = np.frombuffer(blob, descriptor.data_type).reshape(descriptor.shape)
+        values.append(Constant(descriptor, data, None if key is None else bytes.fromhex(key)))
+    nodes = []
+    for name, operands, options, outputs, label in document["nodes"]:
+        node = Node(
+            OPERATORS[name],
+            {parameter: _values(number, values) for parameter, number in operands.items()},
+            _options(options),
+            tuple(map(from_json, outputs)),
+            label,
+        )
+        nodes.append(node)
+        values += node.results
+    return Graph(inputs, {name: values[number] for name, number in document["outputs"]}, tuple(nodes))
+
+
+def _values(numbers: int | list[int], values: list[Value]) -> Value | tuple[Value, ...]:
+    return tuple(values[number] for number in numbers) if isinstance(numbers, list) else values[numbers]
+
+
+def _options(written: Mapping[str, Any]) -> dict[str, Any]:
+    """Options as conversions leave them: JSON has no tuples."""
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in written.items()}
