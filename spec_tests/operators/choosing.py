@@ -1,14 +1,17 @@
-"""Which cases a quick run computes on the GPU; ``chosen.json`` has them, which :mod:`.choose_cases` writes."""
+"""Which cases a run computes on the GPU; ``chosen.json``, which :mod:`.choose_cases` writes, has those of every day."""
 
 import json
 from pathlib import Path
 
 from spec_tests.operators.exceptions import EXCEPTIONS
-from spec_tests.support.depth import deselect, has_turn, is_full
+from spec_tests.support.depth import amount, deselect, has_turn, is_full
 
 CHOSEN = Path(__file__).with_name("chosen.json")
 PARTS = 61
 """Of the cases that are not chosen, one in so many is computed each day; a prime, so that every kind has its turn."""
+
+PARTS_AT_FULL_DEPTH = 5
+"""Likewise at full depth, of those that are not drawn as written."""
 
 
 class Choice:
@@ -21,7 +24,9 @@ class Choice:
 
     def cases(self, backend, file, drawer):
         """The cases of a file that are computed on a backend, drawn in one way."""
-        if backend != "wgpu" or is_full(self._config):
+        at_full_depth = 1 if drawer == "as_written" else PARTS_AT_FULL_DEPTH
+        parts = amount(self._config, quick=PARTS, full=at_full_depth, thorough=1)
+        if backend != "wgpu" or parts == 1:
             return file.cases
         chosen = self._chosen.get(file.operator, {}).get(drawer, [])
         start = sum(map(ord, file.operator + drawer))  # or all operators would have their turns on the same days
@@ -30,7 +35,7 @@ class Choice:
             for position, case in enumerate(file.cases, start)
             if case.name in chosen
             or (backend, file.operator, case.name) in EXCEPTIONS
-            or has_turn(self._config, position, PARTS)
+            or has_turn(self._config, position, parts)
         )
 
 

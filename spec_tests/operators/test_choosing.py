@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from spec_tests.operators.cases import load_all
-from spec_tests.operators.choosing import PARTS, Choice, choose
+from spec_tests.operators.choosing import PARTS, PARTS_AT_FULL_DEPTH, Choice, choose
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.depth import has_turn, is_full
 
@@ -39,7 +39,12 @@ def test_the_days_together_compute_every_case():
         days = [Choice(Config("quick", 738_000 + day)).cases("wgpu", file, "as_view") for day in range(PARTS)]
         assert {case.name for day in days for case in day} == {case.name for case in file.cases}
         assert min(map(len, days)) < len(file.cases)
-        assert Choice(Config("full")).cases("wgpu", file, "as_view") == file.cases
+        assert Choice(Config("thorough")).cases("wgpu", file, "as_view") == file.cases
+        assert Choice(Config("full")).cases("wgpu", file, "as_written") == file.cases
+        days = [
+            Choice(Config("full", 738_000 + day)).cases("wgpu", file, "as_part") for day in range(PARTS_AT_FULL_DEPTH)
+        ]
+        assert {case.name for day in days for case in day} == {case.name for case in file.cases}
 
 
 def test_numpy_computes_every_case():

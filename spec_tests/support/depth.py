@@ -1,7 +1,8 @@
-"""How much is tested: ``--depth=quick`` (the default) or ``--depth=full``.
+"""How much is tested: ``--depth=quick`` (the default), ``full`` or ``thorough``.
 
 Quick leaves out what costs most, compiling kernels for software Vulkan, and nothing else. Of a test that is marked
-``sampled(parts)``, each run has on the GPU one case in so many: others each day, all of them in so many days running.
+``sampled(parts)``, each run has one case in so many on the GPU: others each day, all of them in so many days running.
+Full has them all, but of the costliest, ``sampled(parts, full=fewer)``, one in so many; thorough leaves out nothing.
 """
 
 import datetime as dt
@@ -13,30 +14,32 @@ MARK = "sampled"
 
 def pytest_addoption(parser):
     group = parser.getgroup("depth", "how much is tested")
-    group.addoption(DEPTH, choices=["quick", "full"], default="quick", help="default: quick")
+    group.addoption(DEPTH, choices=["quick", "full", "thorough"], default="quick", help="default: quick")
     group.addoption(SEED, type=int, metavar="N", help="which share of the sampled cases is tested (default: today's)")
 
 
 def configure(config):
-    config.addinivalue_line("markers", f"{MARK}(parts): of its cases, a quick run has one in so many")
+    config.addinivalue_line("markers", f"{MARK}(parts, full=1): of its cases, a quick run has one in so many")
     if config.option.seed is None:  # workers are given the seed of the process that starts them
         config.option.seed = dt.datetime.now(dt.UTC).date().toordinal()
 
 
 def pytest_report_header(config):
-    again = "" if is_full(config) else f" {SEED}={config.option.seed}"
+    again = "" if is_thorough(config) else f" {SEED}={config.option.seed}"
     return f"depth: {DEPTH}={config.option.depth}{again}"
 
 
 def is_full(config):
-    return config.option.depth == "full"
+    return config.option.depth != "quick"
+
+
+def is_thorough(config):
+    return config.option.depth == "thorough"
 
 
 def amount(config, *, quick, full, thorough):
-    """How many of what comes at random are tried; thorough is ``--depth=full --hypothesis-profile=thorough``."""
-    if not is_full(config):
-        return quick
-    return thorough if config.getoption("hypothesis_profile") == "thorough" else full
+    """One of three, by the depth: how many of what comes at random are tried, or one in how many of a list."""
+    return {"quick": quick, "full": full, "thorough": thorough}[config.option.depth]
 
 
 def has_turn(config, position, parts):
@@ -56,8 +59,6 @@ def deselect(config, items, is_wanted):
 
 def choose(config, items):
     """Leave out the sampled cases that have no turn."""
-    if is_full(config):
-        return
     positions = {}
 
     def is_wanted(item):
@@ -68,6 +69,8 @@ def choose(config, items):
             return True
         function = item.nodeid.partition("[")[0]
         position = positions[function] = positions.get(function, -1) + 1
-        return has_turn(config, position, *mark.args)
+        return has_turn(
+            config, position, amount(config, quick=mark.args[0], full=mark.kwargs.get("full", 1), thorough=1)
+        )
 
     deselect(config, items, is_wanted)
