@@ -25,7 +25,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 TEST_TOOLS = ("pytest", "pytest-trio", "pytest-xdist", "hypothesis")
 PLUGINS = ("pytest_trio.plugin", "_hypothesis_pytestplugin", "xdist.plugin")
-WORKERS = 8
+WORKERS = 14
 PEER = "onnxruntime-webgpu"
 PLATFORMS = [f"manylinux_2_{minor}_x86_64" for minor in (17, 24, 27, 28, 31, 34)] + ["manylinux2014_x86_64"]
 TESTS = [
@@ -36,6 +36,7 @@ TESTS = [
     "spec_tests/device",
     "spec_tests/device_timeline",
     "spec_tests/runtime",
+    "spec_tests/saved_graphs",
 ]
 ADAPTER = """
 from webnn_py.device.on_wgpu import adapters
