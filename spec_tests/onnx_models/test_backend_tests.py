@@ -9,8 +9,8 @@ from spec_tests.onnx_models.backend_list import LISTED, listed
 from spec_tests.support import depth
 from spec_tests.support.backends import BACKENDS
 
-SHARE_ON_GPU = 37
-"""A quick run has one in so many there."""
+PARTS_ON_GPU = {"quick": 37, "full": 4, "thorough": 1}
+"""One test in so many runs there each day: most of the time goes into compiling kernels."""
 
 LONGEST = 60
 """Seconds; the slowest test takes less than one."""
@@ -30,11 +30,10 @@ def test_the_list_is_of_the_installed_onnx_and_has_every_test():
 async def test_every_test_comes_to_what_the_list_says(context, backend, pytestconfig):
     _, known = listed()
     wrong = []
+    parts = depth.amount(pytestconfig, **PARTS_ON_GPU)
     for position, (name, case) in enumerate(backend_cases().items()):
         kind, reason = known[name]
-        if backend != "numpy" and not (
-            depth.is_full(pytestconfig) or depth.has_turn(pytestconfig, position, SHARE_ON_GPU)
-        ):
+        if backend != "numpy" and not depth.has_turn(pytestconfig, position, parts):
             continue
         try:
             with trio.fail_after(LONGEST):

@@ -10,7 +10,7 @@ CHOSEN = Path(__file__).with_name("chosen.json")
 PARTS = 61
 """Of the cases that are not chosen, one in so many is computed each day; a prime, so that every kind has its turn."""
 
-PARTS_AT_FULL_DEPTH = 5
+PARTS_AT_FULL_DEPTH = 11
 """Likewise at full depth, of those that are not drawn as written."""
 
 
