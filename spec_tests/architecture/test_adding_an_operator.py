@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from spec_tests.support.backends import BACKENDS
+from spec_tests.support.depth import is_full
 
 ROOT = Path(__file__).parents[2]
 COPIED = ("webnn_py", "spec_tests", "docs", "pyproject.toml")
@@ -144,8 +145,10 @@ TESTS = (
 
 
 @pytest.fixture(scope="module")
-def copy(tmp_path_factory):
-    """A copy of the repository with the operator in it."""
+def copy(tmp_path_factory, pytestconfig):
+    """A copy of the repository with the operator in it; its tests take some ten seconds."""
+    if not is_full(pytestconfig):
+        pytest.skip("at full depth only")
     copied = tmp_path_factory.mktemp("copy")
     for name in COPIED:
         if (ROOT / name).is_dir():

@@ -112,6 +112,7 @@ def run(program, backend):
     )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("end", ENDS)
 def test_the_end_of_a_program_closes_what_it_left_open(backend, end):
     program, status, complaint = ENDS[end]
