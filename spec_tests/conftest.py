@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 
 # Software Vulkan compiles a kernel a third faster without the driver's own optimizations; the kernels are the same.
 # The driver reads it when it is loaded, so before the imports below.
@@ -42,11 +43,14 @@ settings.register_profile("thorough", max_examples=5000, print_blob=True)
 def pytest_addoption(parser):
     add_wpt_option(parser)
     depth.pytest_addoption(parser)
+    choosing.pytest_addoption(parser)
     parser.addoption(checked_indices.OPTION, action="store_true", help="check the GPU kernels' indices in the shaders")
 
 
 def pytest_configure(config):
     depth.configure(config)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job; some tests interrupt themselves
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(config, items):

@@ -129,7 +129,7 @@ async def test_webgpu_fuses_it(check_kernels):
 
 TESTS = (
     "spec_tests/added",
-    "spec_tests/operators/test_cases.py::test_a_case_computes_what_its_oracle_says",
+    "spec_tests/operators/test_cases.py::test_cases_compute_what_their_oracles_say",
     "spec_tests/operators/test_coverage.py",
     "spec_tests/operators/test_limits.py",
     "spec_tests/operators/test_bad_operands.py",

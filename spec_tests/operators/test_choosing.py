@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from spec_tests.operators.cases import load_all
-from spec_tests.operators.choosing import PARTS, PARTS_AT_FULL_DEPTH, Choice, choose
+from spec_tests.operators.choosing import PARTS, PARTS_AT_FULL_DEPTH, WAYS, Choice
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.depth import has_turn, is_full
 
@@ -30,15 +30,17 @@ def test_the_chosen_cases_take_every_branch_that_all_cases_take(pytestconfig):
 class Config:
     """What of pytest's configuration says how much is tested."""
 
-    def __init__(self, depth, seed=0):
-        self.option = type("Options", (), {"depth": depth, "seed": seed})
+    def __init__(self, depth, seed=0, case=None):
+        self.option = type("Options", (), {"depth": depth, "seed": seed, "case": case})
 
 
 def test_the_days_together_compute_every_case():
     for file in load_all()[:5]:
-        days = [Choice(Config("quick", 738_000 + day)).cases("wgpu", file, "as_view") for day in range(PARTS)]
+        days = [
+            Choice(Config("quick", 738_000 + day)).cases("wgpu", file, "as_view") for day in range(PARTS * len(WAYS))
+        ]
         assert {case.name for day in days for case in day} == {case.name for case in file.cases}
-        assert min(map(len, days)) < len(file.cases)
+        assert min(len(day) for day in days if day) < len(file.cases)
         assert Choice(Config("thorough")).cases("wgpu", file, "as_view") == file.cases
         assert Choice(Config("full")).cases("wgpu", file, "as_written") == file.cases
         days = [
@@ -51,7 +53,20 @@ def test_numpy_computes_every_case():
     assert all(Choice(Config("quick")).cases("numpy", file, "as_part") == file.cases for file in load_all())
 
 
-def test_nothing_is_left_out_at_full_depth():
-    items = [object()]
-    choose(Config("full"), items)
-    assert len(items) == 1
+@pytest.mark.parametrize("day", range(len(WAYS)))
+def test_each_day_draws_every_operator_in_one_more_way(day):
+    choice = Choice(Config("quick", 738_000 + day))
+    for file in load_all():
+        chosen = choice._chosen[file.operator]
+        ways = [way for way in WAYS if choice.cases("wgpu", file, way)]
+        assert len(ways) <= 1
+        assert ways or not all(chosen.get(way) for way in WAYS)
+        assert {case.name for case in choice.cases("wgpu", file, "as_written")} >= set(chosen.get("as_written", []))
+
+
+def test_one_case_can_be_asked_for():
+    file = load_all()[0]
+    name = file.cases[-1].name
+    cases = Choice(Config("quick", case=name)).cases("wgpu", file, "as_part")
+    assert name in {case.name for case in cases}
+    assert all(name in case.name for case in cases)
