@@ -39,6 +39,7 @@ async def test_kernels_that_are_checked_compute_the_same(attend):
     np.testing.assert_allclose(await attend(), np.full((33, 33), 1 / 33), rtol=1e-6)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.usefixtures("_checks")
 @pytest.mark.parametrize("line", ["tile[", "o[", "out0[", "left[", "in0["])
 async def test_an_index_outside_is_found(attend, monkeypatch, line):

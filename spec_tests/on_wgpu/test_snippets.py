@@ -131,6 +131,7 @@ WIDENED = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("wide", ["int64", "uint64"])
 @pytest.mark.parametrize("data_type", WIDENED)
 async def test_integers_made_wider_compare_as_what_they_are(ml, data_type, wide):

@@ -60,7 +60,7 @@ def test_products_with_the_same_key_have_the_same_text(pytestconfig, shared_gpu,
 def test_only_so_many_texts_are_kept(shared_gpu, monkeypatch):
     texts = RecentlyUsed(Room(count=3, byte_length=2**20))
     monkeypatch.setattr(tiled, "_MAINS", texts)
-    Computed.of("wgpu", attrs.evolve(FILES["gemm"], cases=FILES["gemm"].cases[:12]), gpu_device=shared_gpu)
+    Computed.of("wgpu", attrs.evolve(FILES["gemm"], cases=FILES["gemm"].cases[:6]), gpu_device=shared_gpu)
     assert 1 <= len(texts) <= 3
     assert texts.dropped > 0
 

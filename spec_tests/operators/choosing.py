@@ -34,12 +34,12 @@ class Choice:
             return tuple(case for case in file.cases if self._config.option.case in case.name)
         at_full_depth = 1 if drawer == "as_written" else PARTS_AT_FULL_DEPTH
         parts = amount(self._config, quick=PARTS, full=at_full_depth, thorough=1)
-        if backend != "wgpu" or parts == 1:
-            return file.cases
         start = sum(map(ord, file.operator))  # or all operators would have their turns on the same days
         ways = amount(self._config, quick=len(WAYS), full=1, thorough=1)
         if drawer in WAYS and not has_turn(self._config, start + WAYS.index(drawer), ways):
             return ()
+        if backend != "wgpu" or parts == 1:
+            return file.cases
         chosen = self._chosen.get(file.operator, {}).get(drawer, [])
         return tuple(
             case

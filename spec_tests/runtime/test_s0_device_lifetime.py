@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import trio
 
+from spec_tests.support import depth
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.onnx_programs import add, sum_and_difference
 from spec_tests.support.runtime import built, live, lose
@@ -258,15 +259,15 @@ async def test_s0_12_contexts_and_memory_return_to_where_they_were(env, contexts
 
 
 @pytest.mark.parametrize("preserve", [True, False])
-async def test_a_thousand_rounds_leave_memory_where_it_was(ml, options, preserve, x):
-    model = OnnxModel.load(add())
+async def test_many_rounds_leave_memory_where_it_was(pytestconfig, ml, options, preserve, x):
+    model, rounds = OnnxModel.load(add()), depth.amount(pytestconfig, quick=200, full=1000, thorough=1000)
     async with Environment(ml, preserve_device=preserve, **options) as env:
-        for number in range(1000):
+        for number in range(rounds):
             async with await env.create_session(model) as session:
                 results = await session.run({"x": x})
             assert live(env.statistics()) == (0, 0), number
         np.testing.assert_array_equal(results["y"].data, x + 1)
-        assert env.statistics().host_copies == 2000
+        assert env.statistics().host_copies == 2 * rounds
 
 
 async def test_s0_6_contexts_that_ended_are_forgotten_though_nobody_asks_for_statistics(env, x):

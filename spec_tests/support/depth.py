@@ -1,7 +1,8 @@
 """How much is tested: ``--depth=quick`` (the default), ``full`` or ``thorough``.
 
-Quick leaves out what costs most, compiling kernels for software Vulkan, and nothing else. Of a test that is marked
-``sampled(parts)``, each run has one case in so many on the GPU: others each day, all of them in so many days running.
+Quick leaves out most of what costs most, compiling kernels for software Vulkan. Of a test that is marked
+``sampled(parts)``, each run has one case in so many, all of those on numpy where it runs on every device: others each
+day, all of them in so many days running.
 Full has them all, but of the costliest, ``sampled(parts, full=fewer)``, one in so many; thorough leaves out nothing.
 """
 
