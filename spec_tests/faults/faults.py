@@ -20,6 +20,7 @@ SESSIONS = ("spec_tests/runtime",)
 EXAMPLES = ("spec_tests/examples/test_*.py",)
 COMMAND = ("spec_tests/command",)
 SIMPLIFICATION = ("spec_tests/onnx_models/test_simplification.py",)
+INTERLEAVINGS = ("spec_tests/testing",)
 JAVASCRIPT = ("spec_tests/javascript", "spec_tests/wpt/test_known_answers.py", "spec_tests/wpt/test_own_files.py")
 
 
@@ -388,5 +389,13 @@ FAULTS = [
     Fault("text-left-on-its-head", "if head_down > UPSIDE_DOWN:", "if False:", EXAMPLES, "drawn_lines"),
     Fault("voice-forgotten", "before, after = after, before", "pass", EXAMPLES, "every_frame"),
     Fault("fillings-heeded", "b.add(scores, absent)", "scores", EXAMPLES, "as_is_published"),
+    Fault("interleavings-forget-loss", "(device.done, device.done_when_lost)", "device.done", INTERLEAVINGS),
+    Fault("interleavings-without-turns", "if self._clock() != since:", "if False:", INTERLEAVINGS),
+    Fault(
+        "interleavings-miss-hangs",
+        "wrong = failed_action(execution) or hang(execution)",
+        "wrong = failed_action(execution)",
+        INTERLEAVINGS,
+    ),
     Fault("javascript-timers", "if self._live.get(timer) == count:", "if True:", JAVASCRIPT),
 ]

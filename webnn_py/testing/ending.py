@@ -1,0 +1,109 @@
+"""What an order ends with: an outcome, or a violation."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from webnn_py.errors import DOMException
+from webnn_py.script.buffer import MLBuffer
+from webnn_py.testing.agents import ending_of, forget_frames
+from webnn_py.testing.execution import Execution
+from webnn_py.testing.records import Outcome, Violation, ViolationKind
+from webnn_py.timelines.promise import MLPromise
+from webnn_py.wording import words_of
+
+Check = Callable[[Any, Outcome], Any]
+"""Says by raising that an outcome is wrong; may be asynchronous."""
+
+
+def failed_action(execution: Execution) -> Violation | None:
+    """What an action has raised that is no error of the API."""
+    for agent in execution.agents:
+        if agent.failure is not None:
+            name, error = agent.failure
+            return _violation(execution, "action", f"{name} has raised {_named(error)}", error)
+    return None
+
+
+def hang(execution: Execution) -> Violation | None:
+    """What still waits when nothing is left to run."""
+    for agent in execution.agents:
+        if agent.waits_in is not None:
+            return _violation(execution, "hang", f"{agent.waits_in} waits, and nothing is left to run")
+    forever = [device.context._lost for device in execution.devices]
+    for agent in execution.agents:
+        for name, result in agent.results.items():
+            if isinstance(result, MLPromise) and result.state == "pending" and result not in forever:
+                return _violation(execution, "hang", f"the promise of {name} is pending, and nothing is left to run")
+    return None
+
+
+async def outcome_of(execution: Execution, scene: Any, check: Check | None) -> Outcome | Violation:
+    """Read what can be seen at the end, on timelines that run again, and look whether it is right."""
+    execution.resume()
+    ended = {name: ending_of(result) for agent in execution.agents for name, result in agent.results.items()}
+    buffers = {name: thing for name, thing in _members(scene) if type(thing) is MLBuffer}
+    outcome = Outcome(ended, {name: await _contents(buffer) for name, buffer in buffers.items()})
+    if check is not None:
+        try:
+            checked = check(scene, outcome)
+            if inspect.isawaitable(checked):
+                await checked
+        except Exception as error:  # noqa: BLE001 - a check may raise anything
+            forget_frames(error)
+            return _violation(execution, "check", f"{_named(error)}\n{outcome}", error)
+    return await _held_by_nothing(execution) or outcome
+
+
+def leak(execution: Execution) -> Violation | None:
+    """What contexts still hold when the block has been left."""
+    for device in execution.devices:
+        statistics = device.context.statistics()
+        if statistics.live_buffers or statistics.live_bytes or statistics.queued_operations:
+            return _violation(execution, "leak", f"the block has been left, and {device.name} holds {statistics}")
+    return None
+
+
+async def _held_by_nothing(execution: Execution) -> Violation | None:
+    """Memory that is held though all buffers and graphs of its context are destroyed."""
+    for device in execution.devices:
+        context = device.context
+        await _drain(context)
+        statistics = context.statistics()
+        if [*context._buffers, *context._graphs] or not (statistics.live_buffers or statistics.live_bytes):
+            continue
+        held = f"{statistics.live_buffers} buffers, {statistics.live_bytes} bytes"
+        return _violation(
+            execution, "leak", f"all buffers and graphs of {device.name} are destroyed, and it holds {held}"
+        )
+    return None
+
+
+async def _contents(buffer: MLBuffer) -> Any:
+    if buffer._destroyed:
+        return "destroyed"
+    if not buffer.readable:
+        return "not readable"
+    try:
+        return await buffer._context.read_buffer(buffer)
+    except DOMException as error:
+        return f"unreadable: {_named(error)}"
+
+
+async def _drain(context: Any) -> None:
+    if not context.device_timeline.ended:
+        await context.drain()
+
+
+def _members(scene: Any) -> list[tuple[str, Any]]:
+    if isinstance(scene, Mapping):
+        return [(str(name), thing) for name, thing in scene.items()]
+    return list(getattr(scene, "__dict__", {}).items())
+
+
+def _named(error: Exception) -> str:
+    return f"{type(error).__name__}: {words_of(error)}"
+
+
+def _violation(execution: Execution, kind: ViolationKind, message: str, error: Exception | None = None) -> Violation:
+    return Violation(kind, message, tuple(execution.order), error)

@@ -1,0 +1,195 @@
+"""``Execution``: one order of a program's steps, taken one by one on paused timelines."""
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+from typing import Any
+
+import attrs
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from webnn_py.script.context import MLContext
+from webnn_py.script.ml import ML
+from webnn_py.testing.agents import Agent, Named
+from webnn_py.timelines.promise import MLPromise
+
+
+@attrs.frozen
+class Step:
+    """Something that can happen next."""
+
+    name: str
+    take: Callable[[], Awaitable[None]]
+    device: "OnDevice | None" = None
+
+
+class OnDevice:
+    """A context's device timeline, as the order sees it."""
+
+    def __init__(self, context: MLContext, number: int) -> None:
+        self.context = context
+        self.name = "device" if number == 1 else f"device {number}"
+        self.done = 0
+        self.done_when_lost: int | None = None
+
+    @property
+    def next_step(self) -> str | None:
+        """The operation that it would run next."""
+        timeline = self.context.device_timeline
+        if not timeline._queue:
+            return None
+        operation = timeline._queue[0]
+        dropped = " dropped" if timeline._lost and operation.abortable else ""
+        return f"{self.name}: {operation.kind}{dropped}"
+
+
+class Execution:
+    """Takes steps, and says after each what may follow and how one has come there.
+
+    Attributes:
+        order: the steps that were taken, by name.
+    """
+
+    def __init__(self, ml: ML, actions: Sequence[Sequence[Named]]) -> None:
+        self._ml = ml
+        self.agents = [Agent(of, lambda: len(self.order)) for of in actions]
+        self.order: list[str] = []
+        self._script_steps: list[str] = []
+        self._said: list[Hashable] = []
+        self._to_settle: deque[str] = deque()
+        self.devices: list[OnDevice] = []
+
+    async def begin(self, nursery: trio.Nursery, scene: Any) -> None:
+        """Pause the timelines, when all that the program has begun is done, and let the agents get ready."""
+        for context in list(self._ml._contexts):
+            await context.drain()
+        await self._settle_down()
+        self._ml.script_timeline.pause()
+        for agent in self.agents:
+            nursery.start_soon(agent.run, scene)
+        await self._settle_down()
+        self._adopt()
+
+    def _adopt(self) -> None:
+        """Pause the device timelines of contexts that have come since."""
+        known = {device.context for device in self.devices}
+        for context in self._ml._contexts:
+            if context not in known:
+                context.device_timeline.pause()
+                self.devices.append(OnDevice(context, len(self.devices) + 1))
+
+    def resume(self) -> None:
+        """Let the timelines run by themselves again."""
+        self._ml.script_timeline.resume()
+        for device in self.devices:
+            device.context.device_timeline.resume()
+
+    # --- what may follow ---------------------------------------------------------------------------------------------
+
+    def steps(self) -> dict[str, Step]:
+        """What may happen next, always in the same order: agents, devices, the script timeline."""
+        steps = [
+            *(Step(agent.ready, self._turn_of(agent)) for agent in self.agents if agent.ready is not None),
+            *(
+                Step(name, self._step_of(device), device)
+                for device in self.devices
+                if (name := device.next_step) is not None
+            ),
+        ]
+        if self._ml.script_timeline.queued_operations:
+            steps.append(Step(f"script: {self._to_settle[0]}", self._settle))
+        return {step.name: step for step in steps}
+
+    async def take(self, step: Step) -> None:
+        """Take one of these steps, and wait until nothing more happens by itself."""
+        self.order.append(step.name)
+        before = self._entries_of_script()
+        await step.take()
+        await self._settle_down()
+        self._check_paused()
+        self._adopt()
+        for _ in range(self._entries_of_script() - before):
+            self._note_said(step)
+        for device in self.devices:
+            if device.done_when_lost is None and device.context.device_timeline._lost:
+                device.done_when_lost = device.done
+
+    def _turn_of(self, agent: Agent) -> Callable[[], Awaitable[None]]:
+        async def take() -> None:
+            self._script_steps.append(self.order[-1])
+            agent.give_turn()
+
+        return take
+
+    def _step_of(self, device: OnDevice) -> Callable[[], Awaitable[None]]:
+        async def take() -> None:
+            device.done += 1
+            await device.context.device_timeline.step()
+
+        return take
+
+    async def _settle(self) -> None:
+        self._script_steps.append(self.order[-1])
+        self._to_settle.popleft()
+        await self._ml.script_timeline.step()
+
+    def _entries_of_script(self) -> int:
+        """How many entries the script timeline has had."""
+        statistics = self._ml.script_timeline.statistics()
+        return statistics.queued_operations + statistics.done
+
+    def _note_said(self, step: Step) -> None:
+        """Note what has been put on the script timeline, and by which step."""
+        if step.device is None:
+            self._said.append(step.name)
+            self._to_settle.append(step.name)
+        else:
+            self._said.append((step.device.name, step.device.done))
+            self._to_settle.append(step.name.removeprefix(f"{step.device.name}: "))
+
+    async def _settle_down(self) -> None:
+        """Wait until all tasks wait, finalisers have had their say, and no context is being opened."""
+        while True:
+            await wait_all_tasks_blocked()
+            if self._ml._opening:
+                await self._ml._opened.wait()
+                continue
+            finalised = trio.Event()
+            trio.lowlevel.current_trio_token().run_sync_soon(finalised.set)
+            await finalised.wait()
+            return
+
+    def _check_paused(self) -> None:
+        device_timelines = [device.context.device_timeline for device in self.devices]
+        if not (self._ml.script_timeline.paused and all(timeline.paused for timeline in device_timelines)):
+            raise RuntimeError(f"{self.order[-1]!r} has resumed a timeline; the exploration steps them, actions do not")
+
+    # --- where it is -------------------------------------------------------------------------------------------------
+
+    def state(self) -> Hashable:
+        """What is the same only for orders that have led to the same state.
+
+        The script does one thing at a time, and all that it has done is kept, in its order. A device does the
+        operations of its queue in theirs, so how many it has done says what it has done. What passes between the two
+        is a queue each way, and the loss of a context: kept are the order in which devices have spoken, and how far
+        each was when it was lost. All that is left open is what a script sees of a device in passing
+        (``statistics()``), so what can be seen is kept as well.
+        """
+        return (
+            tuple(self._script_steps),
+            tuple(self._said),
+            tuple((device.done, device.done_when_lost) for device in self.devices),
+            tuple(self._seen_of_device(device) for device in self.devices),
+            tuple(self._seen_of_agent(agent) for agent in self.agents),
+        )
+
+    def _seen_of_device(self, device: OnDevice) -> Hashable:
+        statistics = device.context.statistics()
+        return statistics.live_buffers, statistics.live_bytes, statistics.queued_operations, statistics.queued_bytes
+
+    def _seen_of_agent(self, agent: Agent) -> Hashable:
+        results = tuple(
+            (name, result.state if isinstance(result, MLPromise) else str(result))
+            for name, result in agent.results.items()
+        )
+        return agent.ready, agent.done, results
