@@ -20,6 +20,7 @@ SESSIONS = ("spec_tests/runtime",)
 EXAMPLES = ("spec_tests/examples/test_*.py",)
 COMMAND = ("spec_tests/command",)
 SIMPLIFICATION = ("spec_tests/onnx_models/test_simplification.py",)
+PAGE = ("spec_tests/tracing/test_page*.py",)
 JAVASCRIPT = ("spec_tests/javascript", "spec_tests/wpt/test_known_answers.py", "spec_tests/wpt/test_own_files.py")
 
 
@@ -388,5 +389,16 @@ FAULTS = [
     Fault("text-left-on-its-head", "if head_down > UPSIDE_DOWN:", "if False:", EXAMPLES, "drawn_lines"),
     Fault("voice-forgotten", "before, after = after, before", "pass", EXAMPLES, "every_frame"),
     Fault("fillings-heeded", "b.add(scores, absent)", "scores", EXAMPLES, "as_is_published"),
+    Fault("label-ends-the-page", '.replace("<", "\\\\u003c")', "", PAGE),
+    Fault(
+        "merged-and-lost",
+        "      next += 1;\n    }\n    const room",
+        "      next += 2;\n    }\n    const room",
+        PAGE,
+        "merged",
+    ),
+    Fault(
+        "rejected-by-itself", "partsOf(trace, item.args.cause)?.caused", "partsOf(trace, item.operation)?.caused", PAGE
+    ),
     Fault("javascript-timers", "if self._live.get(timer) == count:", "if True:", JAVASCRIPT),
 ]

@@ -102,11 +102,11 @@ def destroyed_in_flight():
         writer.lifetime("n", number, "allocated", device + 8, operation=operation, bytes=sizes[number])
         writer.settle("create_buffer()", device + 16, 6, operation)
         at, device = at + 22, device + 24
-    write = writer.call("write_buffer()", 132, 16, source=main(17), writes=[1], bytes=65536)
-    dispatch = writer.call("dispatch()", 156, 20, source=main(18), reads=[1], writes=[2, 3], graph=1, label="classify")
-    first = writer.call("read_buffer()", 184, 14, source=main(19), reads=[2])
-    second = writer.call("read_buffer()", 206, 14, source=main(20), reads=[3])
-    destroy = writer.call("destroy()", 232, 22, source=main(21), writes=[2])
+    write = writer.call("write_buffer()", 130, 20, source=main(17), writes=[1], bytes=65536)
+    dispatch = writer.call("dispatch()", 154, 27, source=main(18), reads=[1], writes=[2, 3], graph=1, label="classify")
+    first = writer.call("read_buffer()", 184, 19, source=main(19), reads=[2])
+    second = writer.call("read_buffer()", 206, 19, source=main(20), reads=[3])
+    destroy = writer.call("destroy()", 230, 25, source=main(21), writes=[2])
     why = "scores was destroyed by destroy() at digits.py:21 while this read was pending: destroy it after the read"
     writer.reject("read_buffer()", 242, first, destroy, why)
     writer.lifetime("n", 2, "destroyed", 242, operation=destroy)

@@ -38,7 +38,7 @@ function drawOperation(c, id, isStrong) {
   }
   if (!isStrong) return;
   for (const mark of parts.marks) {
-    const from = parts.operation[0] ?? call;
+    const from = doerOf(mark);
     if (from) drawArrow(c, from, Math.min(Math.max(mark.start, from.start), from.end), mark, mark.start, {isStrong, isThin: true});
   }
 }

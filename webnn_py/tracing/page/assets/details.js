@@ -42,25 +42,27 @@ function facts(item) {
   if (became) add('outcome', item.bad ? element('b', {className: 'bad'}, became) : became);
   if (item.operation !== undefined) add('operation', String(item.operation));
   const isObject = item.kind === 'buffer' || item.kind === 'graph';
-  add(isObject ? 'created' : 'at', item.args.before ? 'before the trace began' : moment(item.start));
+  add(isObject ? 'created' : 'at', isObject && item.args.before ? 'before the trace began' : moment(item.start));
   if (isObject) add('released', item.isOpen ? 'not within the trace' : moment(item.end));
   if (item.end > item.start) add(isObject ? 'lived' : 'took', duration(item.end - item.start));
   if (item.args.enqueued !== undefined) add('waited', duration(item.start - item.args.enqueued));
   const size = item.args.bytes;
-  if (size !== undefined) add('bytes', bytes(size));
+  if (size > 0) add('bytes', bytes(size));
   if (size > 0 && item.end > item.start && !isObject) add('rate', `${plainNumber(size / (item.end - item.start) / 1000, 3)} GB/s`);
   for (const which of ['reads', 'writes', 'graph']) {
     const named = objectsOf(state.trace, item, which);
     if (named.length) add(which, ...named.map((one) => objectButton(one)));
   }
+  if (item.args.begun !== undefined) add('begun', `${moment(item.args.begun)}, before its turn`);
+  if (item.args.measured !== undefined) add('measured', duration(item.args.measured));
   if (Array.isArray(item.args.operators)) add('operators', item.args.operators.map(text).join(', '));
-  const told = ['source', 'why', 'operation', 'enqueued', 'bytes', 'reads', 'writes', 'graph', 'operators', 'outcome', 'promise', 'before', 'cause'];
+  const told = ['source', 'why', 'operation', 'enqueued', 'bytes', 'reads', 'writes', 'graph', 'operators', 'outcome', 'promise', 'before', 'cause', 'begun', 'measured'];
   for (const [name, value] of Object.entries(item.args)) if (!told.includes(name)) add(name, text(value));
   return list;
 }
 
 function objectButton(one) {
-  const button = element('button', {type: 'button', disabled: !one.object}, objectName(one));
+  const button = element('button', {type: 'button', className: 'plain', disabled: !one.object}, objectName(one));
   if (one.object) button.addEventListener('click', () => select(one.object));
   return button;
 }
@@ -70,7 +72,9 @@ function chain(item) {
   const parts = state.trace.operations.get(item.operation);
   const cause = item.args.cause === undefined ? null : state.trace.operations.get(item.args.cause);
   const shown = [];
-  if (cause?.call.length) shown.push(element('h3', {}, 'rejected by'), steps(cause.call, item));
+  if (cause?.call.length) {
+    shown.push(element('h3', {}, 'rejected by'), steps(cause.call, item), element('p', {className: 'source'}, sourceOf(cause.call[0])));
+  }
   if (!parts) return shown;
   const whole = [...parts.call, ...parts.operation, ...parts.settlement].sort((a, b) => a.start - b.start);
   if (whole.length > 1 || whole[0] !== item) shown.push(element('h3', {}, 'from call to settlement'), steps(whole, item));
@@ -90,7 +94,7 @@ function steps(items, current) {
     const words = item.kind === 'mark' && current.kind !== 'buffer' && current.kind !== 'graph'
       ? `${item.name}: ${item.object.name}` : item.kind === 'mark' ? markWords(item) : caption(item);
     const button = element('button', {type: 'button'},
-      element('span', {className: item.bad ? 'bad' : ''}, words, item.bad ? ` (${item.bad})` : ''),
+      element('span', {className: item.bad ? 'bad' : ''}, words, item.bad && !item.name.startsWith('reject') ? ` (${item.bad})` : ''),
       element('small', {}, item.end > item.start ? duration(item.end - item.start) : moment(item.start)));
     if (item === current) button.setAttribute('aria-current', 'true');
     button.addEventListener('click', () => select(item));
@@ -100,10 +104,16 @@ function steps(items, current) {
   return list;
 }
 
+// What a mark was made in: the operation on the device if it lies within it, else the call.
+function doerOf(mark) {
+  const parts = state.trace.operations.get(mark.operation);
+  const lies = (item) => mark.start >= item.start - ROUNDING && mark.start <= item.end + ROUNDING;
+  return parts && (parts.operation.find(lies) ?? parts.call.find(lies) ?? parts.operation[0] ?? parts.call[0]);
+}
+
 // A mark in a buffer's history says by what.
 function markWords(mark) {
-  const parts = state.trace.operations.get(mark.operation);
-  const by = parts?.operation[0] ?? parts?.call[0];
+  const by = doerOf(mark);
   return by ? `${mark.name} by ${by.name} ${mark.operation}` : mark.name;
 }
 
@@ -181,7 +191,7 @@ function tipOf(shown) {
     ...line(item.operation === undefined ? '' : `operation ${item.operation}`),
     ...line(times.filter(Boolean).join(', ')),
     ...line(item.bad ? `${outcome(item)}${item.args.why ? `: ${text(item.args.why)}` : ''}` : '', 'bad'),
-    ...line(item.args.bytes === undefined ? '' : bytes(item.args.bytes)),
+    ...line(item.args.bytes > 0 ? bytes(item.args.bytes) : ''),
     ...line(sourceOf(item)),
   ];
 }

@@ -105,10 +105,12 @@ function drawNames(c) {
   for (const group of state.trace.groups) {
     const y = toY(group.y);
     const height = (GROUP_HEAD - 2) * view.unit;
-    c.fillStyle = palette.ink;
     c.font = font(13, '600');
     const words = `${group.isFolded ? '▸' : '▾'} ${group.name}`;
     const shown = fitting(c, words, view.width - 12);
+    c.fillStyle = palette.panel;
+    c.fillRect(3, y + height / 2 - 9 * view.letters, widthOf(c, shown) + 8, 18 * view.letters);
+    c.fillStyle = palette.ink;
     c.fillText(shown, 6, y + height / 2 + 0.5);
     drawAbout(c, group, 6 + widthOf(c, shown) + 14, y + height / 2 + 0.5);
     addHit(0, y, view.width, height, group);
@@ -129,8 +131,11 @@ function drawAbout(c, group, x, y) {
   const about = ['backend', 'adapter'].filter((name) => group.about[name]).map((name) => text(group.about[name]));
   const lanes = group.isFolded ? [count(group.lanes.reduce((sum, lane) => sum + lane.items.length, 0), 'event')] : [];
   c.font = font(12);
+  const words = fitting(c, [...about, ...lanes].join(', '), view.width - x - 8);
+  c.fillStyle = palette.panel; // arrows pass behind the words
+  c.fillRect(x - 3, y - 8 * view.letters, widthOf(c, words) + 6, 16 * view.letters);
   c.fillStyle = palette.muted;
-  c.fillText(fitting(c, [...about, ...lanes].join(', '), view.width - x - 8), x, y);
+  c.fillText(words, x, y);
 }
 
 function drawLaneName(c, lane) {
@@ -180,7 +185,7 @@ function drawOverview(c) {
   c.fillStyle = palette.arrow;
   amounts.forEach((amount, x) => {
     const tall = amount ? 2 + (Math.log1p(amount) / Math.log1p(most)) * (base - 6) : 0;
-    if (tall) c.fillRect(view.gutter + x, base - tall, 1, tall);
+    if (tall) c.fillRect(view.gutter + x, base - tall, 1.5, tall);
   });
   c.fillStyle = palette.bad;
   for (const x of bad) c.fillRect(view.gutter + x - 1, 1, 2.5, base - 2);

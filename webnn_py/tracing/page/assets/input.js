@@ -136,10 +136,20 @@ function walk(event) {
   return true;
 }
 
+// Fold or unfold the group of what is selected; with nothing selected unfold all.
+function fold() {
+  const {selected} = state;
+  if (selected) {
+    const {group} = (selected.object ?? selected).lane;
+    group.isFolded = !group.isFolded;
+  } else for (const group of state.trace.groups) group.isFolded = false;
+  layOut();
+}
+
 const KEYS = {
   w: () => zoom(0.7), '+': () => zoom(0.7), '=': () => zoom(0.7), s: () => zoom(1 / 0.7), '-': () => zoom(1 / 0.7),
   a: () => move(-0.12 * view.width), d: () => move(0.12 * view.width), 0: fit, n: () => goToMatch(1), N: () => goToMatch(-1),
-  f: () => state.selected && zoomTo(state.selected), t: toggleTable, '/': () => searchBox.focus(), '?': openHelp,
+  f: () => state.selected && zoomTo(state.selected), t: toggleTable, g: fold, '/': () => searchBox.focus(), '?': openHelp,
   Home: () => show(wholeTrace()[0], wholeTrace()[0] + view.to - view.from),
   End: () => show(wholeTrace()[1] - (view.to - view.from), wholeTrace()[1]),
   PageUp: () => { stage.scrollTop -= view.height * 0.8; }, PageDown: () => { stage.scrollTop += view.height * 0.8; },
@@ -160,10 +170,11 @@ function keyDown(event) {
     if (event.key === 'Enter') goToMatch(event.shiftKey ? -1 : 1);
     return;
   }
+  const key = Object.hasOwn(KEYS, event.key) ? event.key : event.key.toLowerCase();
   const isInTable = table.contains(event.target) || panel.contains(event.target);
   if (event.target === canvas && walk(event)) event.preventDefault();
-  else if (Object.hasOwn(KEYS, event.key) && !(isInTable && event.key.length > 1)) {
+  else if (Object.hasOwn(KEYS, key) && !(isInTable && key.length > 1)) {
     event.preventDefault();
-    KEYS[event.key]();
+    KEYS[key]();
   } else if (event.target === document.body && event.key.startsWith('Arrow') && walk(event)) event.preventDefault();
 }

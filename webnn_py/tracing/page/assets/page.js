@@ -1,20 +1,26 @@
 // The page: reads the trace, fills in the heading, connects buttons, draws.
 
 const KEY_WORDS = [
-  ['wheel, pinch, + −, W S', 'zoom'], ['drag, Shift+wheel, A D, ← →', 'move'], ['wheel over the names, ↑ ↓, Page Up/Down', 'scroll'],
-  ['0', 'the whole trace'], ['Home, End', 'its beginning, its end'], ['click, Enter', 'select; click a group’s name to fold it'],
-  ['← → when something is selected', 'the event before or after it in its lane'], ['↑ ↓ when something is selected', 'what belongs to it in the next lane'],
-  ['Tab, Shift+Tab when something is selected', 'the next or previous event of all'], ['F', 'zoom to what is selected, from call to settlement'],
-  ['Escape', 'select nothing'], ['/', 'search: words, or #17 for an operation'], ['n, N', 'next, previous match'], ['T', 'table of what is in view'], ['?', 'this'],
+  ['wheel, pinch, +, −, W, S', 'zoom'], ['drag, Shift+wheel, A, D, ←, →', 'move'],
+  ['wheel over names, ↑, ↓, Page Up, Page Down', 'scroll'], ['0', 'the whole trace'], ['Home, End', 'its beginning, its end'],
+  ['click, Enter', 'select; on a group’s name: fold it; on ×12: zoom to these'], ['double click, F', 'zoom to what is selected, from call to settlement'],
+  ['←, →', 'the event before or after the selected one in its lane'], ['↑, ↓', 'what belongs to the selected one in the next lane'],
+  ['Tab, Shift+Tab', 'the event after or before the selected one in time'], ['Escape', 'select nothing'],
+  ['G', 'fold or unfold the group of the selected one'], ['/', 'search: words, or #17 for an operation'], ['n, N', 'next, previous match'],
+  ['T', 'table of what is in view'], ['?', 'this'],
 ];
 
 function openHelp() {
   const dialog = document.getElementById('keys');
   const list = element('div', {className: 'keys'});
-  for (const [keys, words] of KEY_WORDS) list.append(element('span', {}, element('kbd', {}, keys)), element('span', {}, words));
+  for (const [keys, words] of KEY_WORDS) {
+    const each = keys.split(', ').flatMap((key) => [element('kbd', {}, key), ' ']);
+    list.append(element('span', {}, ...each), element('span', {}, words));
+  }
   const close = element('button', {type: 'button', className: 'close', 'aria-label': 'Close help'}, '×');
   close.addEventListener('click', () => dialog.close());
-  dialog.replaceChildren(close, element('h2', {}, 'Keys and signs'), list, ...legend().slice(1));
+  const about = Object.entries(state.about).map(([name, value]) => `${name}: ${text(value)}`).join(', ');
+  dialog.replaceChildren(close, element('h2', {}, 'Keys and signs'), list, ...legend().slice(1), element('p', {className: 'hint'}, about));
   dialog.showModal();
 }
 
@@ -43,7 +49,7 @@ function summarize(source) {
   const line = document.getElementById('summary');
   line.replaceChildren(parts.join(', '));
   if (bad.length) line.append(', ', element('b', {}, bad.join(', ')));
-  if (source.otherData?.truncated) line.append(', ', element('b', {}, text(source.otherData.truncated)));
+  if (source.otherData?.cut) line.append(', ', element('b', {}, text(source.otherData.cut)));
   canvas.setAttribute('aria-label', `Timeline: ${line.textContent}`);
 }
 
@@ -80,6 +86,7 @@ function connect() {
 function openPage() {
   const source = JSON.parse(document.getElementById('trace').textContent);
   state.trace = readTrace(source);
+  state.about = source.otherData ?? {};
   summarize(source);
   connect();
   showFound();

@@ -34,16 +34,16 @@ function fillTable() {
 }
 
 function rowOf(item) {
-  const button = element('button', {type: 'button'}, item.object ? `${item.name}: ${item.object.name}` : caption(item));
+  const button = element('button', {type: 'button', className: 'plain'}, item.object ? `${item.name}: ${item.object.name}` : caption(item));
   button.addEventListener('click', () => select(item));
   const cell = (words, className = '') => element('td', {className}, words);
   const why = item.args.why ? `: ${text(item.args.why)}` : '';
   return element('tr', {},
-    cell(item.args.before ? 'before' : moment(item.start), 'number'),
+    cell(item.lane?.kind !== 'settlement' && item.args.before ? 'before' : moment(item.start), 'number'),
     cell(item.end > item.start ? duration(item.end - item.start) : '', 'number'),
     element('td', {}, button),
     cell(item.operation === undefined ? '' : String(item.operation), 'number'),
-    cell(laneTitle(item)),
+    cell(laneTitle(item), 'lane'),
     cell(`${outcome(item)}${why}`, item.bad ? 'bad' : ''),
     cell(sourceOf(item), 'source'));
 }

@@ -6,7 +6,7 @@ const FAMILIES = [
   ['read', /^read/],
   ['build', /^(build|compile|load)/],
   ['create', /^(create|allocate)/],
-  ['free', /^(destroy|release|close)/],
+  ['free', /^(destroy|release|close|garbage)/],
 ];
 const MOST_WAITING_ROWS = 6;
 const MOST_ROWS = 48;

@@ -6,7 +6,7 @@ const spacer = document.getElementById('spacer');
 
 const view = {from: 0, to: 1, width: 0, height: 0, gutter: 0, unit: 1, letters: 1, contentHeight: 0};
 const state = {
-  trace: null, hovered: null, selected: null, matches: [], matching: new Set(), match: -1,
+  trace: null, about: {}, hovered: null, selected: null, matches: [], matching: new Set(), match: -1,
   hits: [], drawn: {boxes: 0, merged: 0, marks: 0, arrows: 0, frames: 0, milliseconds: 0},
 };
 

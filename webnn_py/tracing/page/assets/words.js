@@ -55,8 +55,8 @@ function caption(item) {
   return item.args.label ? `${item.name} ${text(item.args.label)}` : item.name;
 }
 
-// Where that is too long; the call is known by its colour and its lane.
-const shortName = (item) => item.name.replace(/(_buffer)?\(\)$|_buffer$/, '') || item.name;
+// Where that is too long; that it is a call or a settlement, its lane tells.
+const shortName = (item) => item.name.replace(/^settle /, '').replace(/(_buffer)?\(\)$|_buffer$/, '') || item.name;
 
 const objectName = ({id, kind, object}) => (object ? object.name : `${kind} ${id}`);
 
