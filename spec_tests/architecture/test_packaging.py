@@ -15,7 +15,8 @@ import webnn_py
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 CASES = sorted(ROOT.glob("spec_tests/operators/*/make_cases.py"))
-DATA = [path for suffix in ("wgsl", "js", "toml", "json") for path in ROOT.glob(f"webnn_py/**/*.{suffix}")]
+SUFFIXES = ("wgsl", "js", "toml", "json", "html", "css")
+DATA = [path for suffix in SUFFIXES for path in ROOT.glob(f"webnn_py/**/*.{suffix}")]
 
 
 def requirements(names):
@@ -69,7 +70,7 @@ def test_the_sdist_has_what_the_readme_names():
 
 def test_data_files_are_within_what_wheels_have():
     assert PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"] == ["webnn_py"]
-    assert {path.suffix for path in DATA} == {".wgsl", ".js", ".toml", ".json"}
+    assert {path.suffix for path in DATA} == {f".{suffix}" for suffix in SUFFIXES}
     assert (ROOT / "webnn_py/py.typed").exists()
     ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").split() if (ROOT / ".gitignore").exists() else []
     assert not {f"*{path.suffix}" for path in DATA} & set(ignored)

@@ -21,6 +21,7 @@ EXAMPLES = ("spec_tests/examples/test_*.py",)
 COMMAND = ("spec_tests/command",)
 SIMPLIFICATION = ("spec_tests/onnx_models/test_simplification.py",)
 INTERLEAVINGS = ("spec_tests/testing",)
+PAGE = ("spec_tests/tracing/test_page*.py",)
 JAVASCRIPT = ("spec_tests/javascript", "spec_tests/wpt/test_known_answers.py", "spec_tests/wpt/test_own_files.py")
 
 
@@ -396,6 +397,17 @@ FAULTS = [
         "wrong = failed_action(execution) or hang(execution)",
         "wrong = failed_action(execution)",
         INTERLEAVINGS,
+    ),
+    Fault("label-ends-the-page", '.replace("<", "\\\\u003c")', "", PAGE),
+    Fault(
+        "merged-and-lost",
+        "      next += 1;\n    }\n    const room",
+        "      next += 2;\n    }\n    const room",
+        PAGE,
+        "merged",
+    ),
+    Fault(
+        "rejected-by-itself", "partsOf(trace, item.args.cause)?.caused", "partsOf(trace, item.operation)?.caused", PAGE
     ),
     Fault("javascript-timers", "if self._live.get(timer) == count:", "if True:", JAVASCRIPT),
 ]

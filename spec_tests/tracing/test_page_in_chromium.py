@@ -1,0 +1,353 @@
+"""The page of a trace as a browser shows it: what is drawn, said and asked for, by pointer, fingers and keys."""
+
+import json
+import time
+
+import pytest
+
+from spec_tests.support import depth
+from spec_tests.support.chromium import Chromium, installed
+from spec_tests.support.trace_documents import HOSTILE, destroyed_in_flight, many, with_everything
+from webnn_py.tracing.page import page_of
+
+pytestmark = pytest.mark.skipif(
+    installed() is None, reason="no Chromium is installed (apt install chromium, or name one in CHROMIUM)"
+)
+SELECTED = "timeline.state.selected && timeline.state.selected.name"
+VIEW = "[timeline.view.from, timeline.view.to]"
+DETAILS = "document.getElementById('details').innerText"
+LIVE = "document.getElementById('live').textContent"
+WIDTHS = ((375, 720), (1280, 800), (2560, 1440))
+
+
+@pytest.fixture(scope="module")
+def browser():
+    chromium = Chromium(installed())
+    yield chromium
+    chromium.close()
+
+
+@pytest.fixture
+def open_page(browser, tmp_path):
+    """Open a document's page; afterwards nothing has been complained of or asked for, whatever was done with it."""
+    browser.size(1280, 800)
+    browser.prefer("light")
+    path = tmp_path / "trace.html"
+
+    def opened(document, title="a trace"):
+        path.write_text(page_of(document, title), encoding="utf-8")
+        return browser.open(path)
+
+    yield opened
+    if path.exists():
+        assert browser.complaints() == []
+        assert browser.requests() == [path.as_uri()]
+
+
+def items(document, **wanted):
+    """How the page finds the first item of a trace with such properties."""
+    tests = " && ".join(f"item.{name} === {json.dumps(value)}" for name, value in wanted.items())
+    return f"timeline.state.trace.items.find((item) => {tests})"
+
+
+def middle_of(browser, item):
+    """Where an item is drawn, in the page's pixels."""
+    return browser.run(f"""(() => {{
+        const place = timeline.placeOf({item});
+        const corner = document.getElementById('canvas').getBoundingClientRect();
+        return [corner.left + place.x + place.width / 2, corner.top + place.y + place.height / 2];
+    }})()""")
+
+
+def test_every_event_has_its_lane(browser, open_page):
+    open_page(with_everything())
+    lanes = browser.run("""timeline.state.trace.groups.map((group) => [group.pid, group.lanes.map(
+        (lane) => [lane.name, lane.rows.flatMap((row) => row.items.map((item) => item.name))])])""")
+    assert lanes == [
+        [0, [
+            ["calls", ["write_buffer()", "dispatch()", "read_buffer()", "write_buffer()", "read_buffer()"]],
+            ["script timeline", ["settle read_buffer()", "settle read_buffer()"]],
+        ]],
+        [1, [
+            ["context lost", ["lost: out of memory"]],
+            ["waiting", ["write_buffer", "dispatch", "write_buffer", "read_buffer"]],
+            ["device timeline", ["write_buffer", "dispatch", "read_buffer", "write_buffer"]],
+            ["kernels", ["conv2d + relu"]],
+            ["buffers", [f"buffer 7 float32 [4] {HOSTILE}"]],
+        ]],
+        [2, [
+            ["waiting", ["read_buffer"]],
+            ["device timeline", ["read_buffer"]],
+            ["buffers", ["buffer 8 int32 [2, 2] answers"]],
+        ]],
+    ]  # fmt: skip
+    summary = browser.run("document.getElementById('summary').textContent")
+    assert summary.endswith("1 kernel, 2 buffers, 1 rejected, 2 failed, 1 dropped, 1 lost")
+
+
+def test_operations_keep_what_belongs_to_them(browser, open_page):
+    open_page(destroyed_in_flight())
+    kinds = browser.run("""[4, 5, 6, 8].map((id) => {
+        const parts = timeline.state.trace.operations.get(id);
+        return ['call', 'operation', 'kernel', 'settlement', 'marks', 'caused'].map((kind) => parts[kind].length);
+    })""")
+    assert kinds == [[1, 1, 0, 0, 1, 0], [1, 1, 3, 0, 3, 0], [1, 1, 0, 1, 0, 0], [1, 1, 0, 0, 2, 1]]
+
+
+def test_a_rejection_tells_why_where_and_by_whom(browser, open_page):
+    open_page(destroyed_in_flight())
+    browser.click(*middle_of(browser, items(None, kind="rejection")))
+    details = browser.run(DETAILS)
+    for words in ("reject read_buffer()", "scores was destroyed by destroy()", "digits.py:19 in main", "dropped"):
+        assert words in details
+    assert "rejected by\ndestroy()" in details
+    browser.run(
+        "[...document.querySelectorAll('#details .chain button')].find((b) => /^destroy/.test(b.innerText)).click()"
+    )
+    assert browser.run(SELECTED) == "destroy()"
+    assert "what it rejected\nreject read_buffer()" in browser.run(DETAILS)
+
+
+def test_arrows_are_drawn_for_all_where_few_are_in_view(browser, open_page):
+    open_page(destroyed_in_flight())
+    # Eight from calls to operations, four from there to settlements, one from the cause to the rejection.
+    assert browser.run("timeline.state.drawn.arrows") == 8 + 4 + 1 + 1
+
+
+def test_arrows_are_drawn_for_what_is_selected_where_many_are_in_view(browser, open_page):
+    open_page(many(1000))
+    assert browser.run("timeline.state.drawn.arrows") == 0
+    browser.run(f"timeline.select({items(None, name='dispatch', kind='operation')})")
+    browser.frame()
+    assert browser.run("timeline.state.drawn.arrows") == 2  # from its call, and to the mark on the buffer
+
+
+@pytest.mark.parametrize("width", [width for width, _ in WIDTHS])
+def test_what_is_too_narrow_is_merged_and_counted(browser, open_page, width):
+    browser.size(width, 800)
+    open_page(many(4000))
+    drawn, merged, marks = browser.run("[...['boxes', 'merged', 'marks'].map((name) => timeline.state.drawn[name])]")
+    there, marked = browser.run("""[
+        timeline.state.trace.groups.flatMap((group) => group.lanes).reduce((sum, lane) => sum + lane.items.length, 0),
+        timeline.state.trace.items.filter((item) => item.kind === 'mark').length,
+    ]""")
+    assert (drawn + merged, marks) == (there, marked)
+    assert merged > there / 2
+
+
+def test_a_merged_box_tells_what_is_in_it_and_opens(browser, open_page):
+    open_page(many(4000))
+    corner = browser.run(
+        "Object.values(document.getElementById('canvas').getBoundingClientRect().toJSON()).slice(0, 2)"
+    )
+    left, top, number = browser.run("""(() => {
+        const hit = timeline.state.hits.find(({run}) => run && run.items[run.first].kind === 'call');
+        return [(hit.left + hit.right) / 2, (hit.top + hit.bottom) / 2, hit.run.last - hit.run.first];
+    })()""")
+    browser.mouse("mouseMoved", corner[0] + left, corner[1] + top)
+    tip = browser.run("document.getElementById('tip').innerText")
+    assert tip.startswith(f"{number} events")
+    assert "× dispatch()" in tip
+    before = browser.run(VIEW)
+    browser.click(corner[0] + left, corner[1] + top)
+    after = browser.run(VIEW)
+    assert before[0] <= after[0] < after[1] <= before[1]
+    assert after[1] - after[0] < before[1] - before[0]
+
+
+def test_wheel_zooms_about_the_pointer_and_dragging_moves(browser, open_page):
+    open_page(destroyed_in_flight())
+    x, y = middle_of(browser, items(None, kind="kernel"))
+    browser.mouse("mouseWheel", x, y, deltaX=0, deltaY=-400)
+    browser.frame()
+    first, last = browser.run(VIEW)
+    assert last - first < 300
+    assert middle_of(browser, items(None, kind="kernel"))[0] == pytest.approx(x, abs=2)
+    browser.mouse("mousePressed", x, y, button="left", clickCount=1)
+    browser.mouse("mouseMoved", x - 60, y, button="left", buttons=1)
+    browser.mouse("mouseReleased", x - 60, y, button="left", clickCount=1)
+    assert middle_of(browser, items(None, kind="kernel"))[0] == pytest.approx(x - 60, abs=2)
+    assert browser.run("timeline.state.selected") is None
+    browser.press("0")
+    assert browser.run("timeline.view.to - timeline.view.from") > 380
+
+
+def test_two_fingers_zoom(browser, open_page):
+    browser.size(375, 720, touch=True)
+    open_page(destroyed_in_flight())
+    before = browser.run("timeline.view.to - timeline.view.from")
+    browser.touch("touchStart", (150, 300), (200, 300))
+    browser.touch("touchMove", (100, 300), (250, 300))
+    browser.touch("touchEnd")
+    browser.frame()
+    assert browser.run("timeline.view.to - timeline.view.from") == pytest.approx(before / 3, rel=0.05)
+
+
+def test_keys_zoom_and_move(browser, open_page):
+    open_page(destroyed_in_flight())
+    for key, wanted in (("w", -1), ("+", -1), ("s", 1), ("-", 1)):
+        before = browser.run("timeline.view.to - timeline.view.from")
+        browser.press(key)
+        assert (browser.run("timeline.view.to - timeline.view.from") - before) * wanted >= 0, key
+    browser.press("w")
+    for key, wanted in (("d", 1), ("a", -1), ("ArrowRight", 1), ("ArrowLeft", -1)):
+        before = browser.run("timeline.view.from")
+        browser.press(key)
+        assert (browser.run("timeline.view.from") - before) * wanted > 0, key
+
+
+def test_keys_walk_through_events_and_a_live_region_tells_them(browser, open_page):
+    open_page(destroyed_in_flight())
+    browser.run("document.getElementById('canvas').focus()")
+    browser.press("Enter")
+    assert browser.run(SELECTED) == "graph 1 classifier"
+    browser.press("Tab")
+    assert browser.run(LIVE).startswith("create_buffer(), operation 1, script, calls, at 10 µs, took 12 µs")
+    browser.press("Tab", shift=True)
+    assert browser.run(SELECTED) == "graph 1 classifier"
+    browser.run(f"timeline.select({items(None, name='dispatch()')})")
+    browser.press("ArrowRight")
+    assert browser.run(SELECTED) == "read_buffer()"
+    browser.press("ArrowLeft")
+    browser.press("ArrowDown")  # no settlement belongs to a dispatch: the nearest
+    browser.press("ArrowDown")
+    assert browser.run("timeline.state.selected.kind") == "operation"
+    browser.press("Escape")
+    assert browser.run("timeline.state.selected") is None
+    browser.press("Tab")
+    assert browser.run("document.activeElement.id") != "canvas"
+
+
+def test_the_next_lane_begins_with_what_belongs_to_the_selected(browser, open_page):
+    open_page(destroyed_in_flight())
+    browser.run("document.getElementById('canvas').focus()")
+    browser.run(f"timeline.select({items(None, name='read_buffer()', operation=7)})")
+    for name, kind in (("settle read_buffer()", "settlement"), ("read_buffer", "operation")):
+        browser.press("ArrowDown")
+        selected = browser.run("['name', 'kind', 'operation'].map((key) => timeline.state.selected[key])")
+        assert selected == [name, kind, 7]
+
+
+SEARCHES = {
+    "classify": 2,
+    "hidden": 9,
+    "digits.py:18": 8,
+    "#6": 3,
+    "rejected": 2,
+    "softmax": 1,
+    "Read_Buffer scores": 3,
+    "nothing like it": 0,
+}
+
+
+def test_search_looks_at_names_labels_buffers_and_sources(browser, open_page):
+    open_page(destroyed_in_flight())
+    found = {}
+    for query, number in SEARCHES.items():
+        browser.press("Escape")
+        browser.press("/")
+        browser.ask("Input.insertText", text=query)
+        found[query] = int(browser.run("document.getElementById('found').textContent").removesuffix(" found"))
+        assert browser.run("document.getElementById('next').disabled") == (number == 0)
+    assert found == SEARCHES
+
+
+def test_n_goes_from_match_to_match(browser, open_page):
+    open_page(destroyed_in_flight())
+    browser.press("/")
+    browser.ask("Input.insertText", text="create_buffer()")
+    browser.press("Enter")
+    browser.run("document.getElementById('canvas').focus()")
+    seen = [browser.run("timeline.state.match")]
+    for key in ("n", "n", "N"):
+        browser.press(key)
+        seen.append(browser.run("timeline.state.match"))
+    assert seen == [0, 1, 2, 1]
+    assert browser.run("document.getElementById('found').textContent") == "2 of 6"
+
+
+def test_the_table_lists_what_is_in_view(browser, open_page):
+    open_page(destroyed_in_flight())
+    browser.press("t")
+    rows = browser.run("[...document.querySelectorAll('#table tbody tr')].map((row) => row.innerText)")
+    assert len(rows) == browser.run("timeline.state.trace.items.length")
+    assert any("dispatch classify" in row and "150 µs" in row and "done" in row for row in rows)
+    browser.run("document.querySelector('#table tbody button').click()")
+    assert browser.run(SELECTED) == "graph 1 classifier"
+
+
+@pytest.mark.parametrize(("width", "height"), WIDTHS)
+def test_the_page_fits_its_width(browser, open_page, width, height):
+    browser.size(width, height)
+    open_page(with_everything(), HOSTILE)
+    for step in ("0", f"timeline.select({items(None, kind='operation')})", "document.getElementById('list').click()"):
+        browser.run(step)
+        browser.frame()
+        assert browser.run("document.documentElement.scrollWidth") <= width
+        outside = browser.run("""[...document.querySelectorAll('header button, header input, h1, canvas#canvas, aside')]
+            .map((one) => [one.id || one.tagName, one.getBoundingClientRect()])
+            .filter(([, {left, right}]) => left < 0 || right > innerWidth).map(([name]) => name)""")
+        assert outside == []
+        assert browser.run("document.getElementById('canvas').getBoundingClientRect().height") >= 120
+
+
+def test_light_and_dark_by_preference_and_by_button(browser, open_page):
+    corner = """(() => {
+        const copy = new OffscreenCanvas(1, 1).getContext('2d');
+        copy.drawImage(document.getElementById('canvas'), -3, -70);
+        return [...copy.getImageData(0, 0, 1, 1).data.slice(0, 3)];
+    })()"""
+    browser.prefer("dark")
+    open_page(destroyed_in_flight())
+    assert max(browser.run(corner)) < 64
+    browser.run("document.getElementById('theme').click()")
+    browser.frame()
+    assert min(browser.run(corner)) > 192
+    assert browser.run("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+
+
+def test_nothing_of_a_trace_is_read_as_html(browser, open_page):
+    open_page(with_everything(), HOSTILE)
+    browser.press("t")
+    browser.run("for (const item of timeline.state.trace.items) timeline.select(item)")
+    x, y = middle_of(browser, items(None, kind="buffer", pid=1))
+    browser.mouse("mouseMoved", x, y)
+    assert HOSTILE in browser.run("document.getElementById('tip').textContent")
+    assert browser.run("document.title") == HOSTILE
+    assert browser.run("document.querySelector('h1').textContent") == HOSTILE
+    assert browser.run("document.querySelectorAll('img, body script ~ script ~ *').length") == 0
+
+
+def test_the_json_can_be_saved(browser, open_page):
+    document = destroyed_in_flight()
+    open_page(document)
+    saved = browser.run("""new Promise((done) => {
+        HTMLAnchorElement.prototype.click = function () { fetchless(this); };
+        const make = URL.createObjectURL;
+        let kept;
+        URL.createObjectURL = (blob) => { kept = blob; return make.call(URL, blob); };
+        const fetchless = (link) => kept.text().then((text) => done([link.download, text]));
+        document.getElementById('save').click();
+    })""")
+    assert saved[0] == "trace.json"
+    assert json.loads(saved[1]) == document
+
+
+def test_a_trace_without_events_has_a_page(browser, open_page):
+    open_page({"traceEvents": []})
+    for key in ("w", "n", "t", "?", "Escape"):
+        browser.press(key)
+    assert browser.run("document.getElementById('summary').textContent").startswith("0 µs")
+
+
+def test_a_hundred_thousand_events_are_drawn(browser, open_page, request, record_property):
+    if not depth.is_full(request.config):
+        pytest.skip("takes seconds: at full depth")
+    seconds = open_page(many(100_000))
+    assert browser.run("timeline.state.drawn.boxes + timeline.state.drawn.merged") > 60_000
+    began = time.perf_counter()
+    for key in "wwwwddaa0":
+        browser.press(key)
+    each = (time.perf_counter() - began) / 9
+    record_property("seconds to open", seconds)
+    print(f"100,000 events: {seconds:.2f} s to open, {each * 1000:.0f} ms a key")

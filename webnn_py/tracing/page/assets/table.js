@@ -1,0 +1,49 @@
+// A table of what is in view.
+
+const table = document.getElementById('table');
+const MOST_ROWS_SHOWN = 300;
+let tableTimer = 0;
+
+function toggleTable() {
+  table.hidden = !table.hidden;
+  document.getElementById('list').setAttribute('aria-pressed', String(!table.hidden));
+  layOut();
+  fillTable();
+}
+
+// Moving about changes the view many times a second; the table follows when that is over.
+function tableSoon() {
+  if (table.hidden) return;
+  clearTimeout(tableTimer);
+  tableTimer = setTimeout(fillTable, 150);
+}
+
+function fillTable() {
+  if (table.hidden) {
+    table.replaceChildren();
+    return;
+  }
+  const inView = state.trace.items.filter((item) => item.end >= view.from && item.start <= view.to);
+  const shown = inView.slice(0, MOST_ROWS_SHOWN);
+  const more = inView.length > shown.length ? `, the first ${shown.length} are listed: zoom in for the others` : '';
+  const head = ['at', 'took', 'event', 'operation', 'lane', 'outcome', 'source'].map((name) => element('th', {scope: 'col'}, name));
+  table.replaceChildren(element('table', {},
+    element('caption', {}, `${count(inView.length, 'event')} from ${moment(Math.max(view.from, 0))} to ${moment(Math.min(view.to, state.trace.end))}${more}`),
+    element('thead', {}, element('tr', {}, ...head)),
+    element('tbody', {}, ...shown.map(rowOf))));
+}
+
+function rowOf(item) {
+  const button = element('button', {type: 'button', className: 'plain'}, item.object ? `${item.name}: ${item.object.name}` : caption(item));
+  button.addEventListener('click', () => select(item));
+  const cell = (words, className = '') => element('td', {className}, words);
+  const why = item.args.why ? `: ${text(item.args.why)}` : '';
+  return element('tr', {},
+    cell(item.lane?.kind !== 'settlement' && item.args.before ? 'before' : moment(item.start), 'number'),
+    cell(item.end > item.start ? duration(item.end - item.start) : '', 'number'),
+    element('td', {}, button),
+    cell(item.operation === undefined ? '' : String(item.operation), 'number'),
+    cell(laneTitle(item), 'lane'),
+    cell(`${outcome(item)}${why}`, item.bad ? 'bad' : ''),
+    cell(sourceOf(item), 'source'));
+}
