@@ -389,4 +389,10 @@ FAULTS = [
     Fault("voice-forgotten", "before, after = after, before", "pass", EXAMPLES, "every_frame"),
     Fault("fillings-heeded", "b.add(scores, absent)", "scores", EXAMPLES, "as_is_published"),
     Fault("javascript-timers", "if self._live.get(timer) == count:", "if True:", JAVASCRIPT),
+    Fault(
+        "branches-swapped",
+        "return context.where(truth, context.operand(one), context.operand(other))\n    if",
+        "return context.where(truth, context.operand(other), context.operand(one))\n    if",
+        ("spec_tests/onnx_models/test_branches_at_run_time.py",),
+    ),
 ]
