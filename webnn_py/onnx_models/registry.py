@@ -9,6 +9,7 @@ from webnn_py.operators.registry import import_categories
 FURTHER: Final = (
     "attention",
     "contraction",
+    "filling",
     "fused",
     "losses",
     "microsoft_attention",
