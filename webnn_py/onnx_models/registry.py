@@ -8,6 +8,7 @@ from webnn_py.operators.registry import import_categories
 
 FURTHER: Final = (
     "attention",
+    "block_quantized",
     "contraction",
     "filling",
     "fused",
