@@ -410,4 +410,23 @@ FAULTS = [
         "rejected-by-itself", "partsOf(trace, item.args.cause)?.caused", "partsOf(trace, item.operation)?.caused", PAGE
     ),
     Fault("javascript-timers", "if self._live.get(timer) == count:", "if True:", JAVASCRIPT),
+    Fault(
+        "branches-swapped",
+        "return context.where(truth, context.operand(one), context.operand(other))\n    if",
+        "return context.where(truth, context.operand(other), context.operand(one))\n    if",
+        ("spec_tests/onnx_models/test_branches_at_run_time.py",),
+    ),
+    Fault(
+        "filled-while-building",
+        'name in {"ConstantOfShape", "DequantizeLinear", "QuantizeLinear"}',
+        'name in {"DequantizeLinear", "QuantizeLinear"}',
+        ("spec_tests/onnx_models/test_filling.py",),
+    ),
+    Fault(
+        "halves-rounded-first",
+        "product = context.mul(context.mul(*factors), ratio)",
+        "product = context.round_even(context.mul(context.mul(*factors), ratio))",
+        ("spec_tests/onnx_models/test_quantized.py",),
+        "halves",
+    ),
 ]

@@ -70,7 +70,6 @@ REFUSED = [
         "attribute scan_output_directions is [2]; it must be of 0, 1 only",
     ),
     (scan("x, row", "num_scan_inputs = 2"), "the lengths of the sequences is [3, 4]; it must be the same"),
-    (if_else("b0"), AT_RUN_TIME.format("condition", "'b0'")),
     (if_else("pair"), "its condition has the shape [2]; it must be a single boolean"),
     (if_else(""), "its condition is missing; it is needed"),
 ]

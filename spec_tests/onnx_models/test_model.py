@@ -273,11 +273,6 @@ async def test_a_frozen_condition_chooses_its_branch(context):
     assert_same(await run(context, two_branches(None), {"x": X}, input_values=values), [-X])
 
 
-async def test_a_condition_of_the_run_is_refused(context):
-    with pytest.raises(UnsupportedModelError, match=r"node 'choice' \(If, opset 16\): its condition is computed"):
-        OnnxModel.load(two_branches(None)).convert(MLGraphBuilder(context))
-
-
 async def test_functions_of_the_model_are_inlined(context):
     twice = helper.make_function(
         "own",

@@ -75,3 +75,25 @@ async def test_steps(context, case):
 )
 async def test_floats(context, case):
     await check(context, case)
+
+
+EACH = np.arange(256, dtype=np.uint8).reshape(256, 1)
+"""With its transpose, all pairs of bytes."""
+
+
+@each(
+    node(
+        f"{MS}QLinearAdd", 1, EACH, *scaled(0.0078431, 0), EACH.T, *scaled(0.0078431, 0), *scaled(0.0156862, 0),
+        known=(1, 2, 4, 5, 6, 7),
+    ),
+    node(
+        f"{MS}QLinearAdd", 1, EACH, *scaled(0.5, 3), EACH.T, *scaled(0.25, 8), *scaled(1.0, 7),
+        known=(1, 2, 4, 5, 6, 7),
+    ),
+    node(
+        f"{MS}QLinearMul", 1, EACH, *scaled(0.5, 100), EACH.T, *scaled(0.25, 7), *scaled(4.0, 127),
+        known=(1, 2, 4, 5, 6, 7),
+    ),
+)  # fmt: skip
+async def test_halves_are_rounded_to_where_onnxruntime_rounds_them(context, case):
+    await check(context, case)

@@ -1,11 +1,12 @@
 """``If``, ``Loop`` and ``Scan``: their inner graphs are converted in place of the node, once for each iteration.
 
-What decides how often is known while building: conditions and trip counts are static.
+What decides how often is known while building: trip counts and a loop's conditions are static. Of an ``If`` whose
+condition is not, both branches are computed, and the condition chooses between what they give.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableSequence, Sequence
 from math import prod
 from typing import Final
 
@@ -18,8 +19,9 @@ from webnn_py.onnx_models.conversion_context import ConversionContext, StaticVal
 from webnn_py.onnx_models.element_types import type_name
 from webnn_py.onnx_models.joining import stacked
 from webnn_py.onnx_models.ordering import Live
-from webnn_py.onnx_models.problems import Problem
+from webnn_py.onnx_models.problems import Problem, RefusedWithWayOut, worded
 from webnn_py.onnx_models.scopes import MISSING, Converted, Steps, tensor_of
+from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import Refused, refuse
 
 BATCHED_SCAN: Final = 8
@@ -66,7 +68,7 @@ class ControlFlowNode:
     values: Sequence[Converted]
     wanted: Sequence[bool]
     context: ConversionContext
-    problems: Sequence[Problem]
+    problems: MutableSequence[Problem]
     inner_graph: Callable[[GraphProto, Sequence[bool]], InnerGraph]
     results: Callable[[InnerGraph, Sequence[Converted], int | None], Steps[Sequence[Converted]]]
 
@@ -115,18 +117,62 @@ class ControlFlowNode:
 
 
 def if_else(call: ControlFlowNode) -> Steps[Sequence[Converted]]:
-    """Convert the branch that the condition chooses."""
+    """Convert the branch that the condition chooses; both, where that is known only when the graph runs."""
     condition = call.values[0] if call.values else None
     if condition is MISSING:
         return call.missing
+    if isinstance(condition, MLOperand) and call.context.known(condition) is None and prod(condition.shape) == 1:
+        return (yield from _chosen_of_both(call, condition))
     chosen = "then_branch" if call.truth("its condition", condition) else "else_branch"
-    branch = call.graph(chosen)
+    return (yield from _branch_results(call, chosen))
+
+
+def _branch_results(call: ControlFlowNode, name: str) -> Steps[Sequence[Converted]]:
+    branch = call.graph(name)
     if len(branch.output) != len(call.node.output) or branch.input:
         raise Refused(
-            f"its {chosen} has {len(branch.input)} inputs and {len(branch.output)} outputs; it must have none, and "
+            f"its {name} has {len(branch.input)} inputs and {len(branch.output)} outputs; it must have none, and "
             f"{len(call.node.output)} as the node has"
         )
     return (yield from call.results(call.inner_graph(branch, call.wanted), (), None))
+
+
+def _chosen_of_both(call: ControlFlowNode, condition: MLOperand) -> Steps[Sequence[Converted]]:
+    """Convert both branches, which have no effects, and choose between their outputs while the graph runs."""
+    known = len(call.problems)
+    then = yield from _branch_results(call, "then_branch")
+    otherwise = yield from _branch_results(call, "else_branch")
+    found = [str(problem) for problem in call.problems[known:]]
+    del call.problems[known:]  # a known condition may choose the other branch
+    way_out = call.context.freezing([condition])
+    if found:
+        raise RefusedWithWayOut(
+            f"its condition is computed when the graph runs, and in one of the branches {found[0]}", way_out
+        )
+    truth = call.context.reshape(condition, [])
+    results: list[Converted] = []
+    for name, is_wanted, one, other in zip(call.node.output, call.wanted, then, otherwise, strict=True):
+        if not is_wanted or one is MISSING or other is MISSING:
+            results.append(MISSING)
+            continue
+        try:
+            results.append(_chosen(call.context, truth, tensor_of(one), tensor_of(other)))
+        except Refused as refused:
+            raise RefusedWithWayOut(
+                f"its condition is computed when the graph runs, and for output {worded(name)} {refused}", way_out
+            ) from refused
+    return results
+
+
+def _chosen(context: ConversionContext, truth: MLOperand, one: Value, other: Value) -> Value:
+    """One of two values of the same shape; the value itself where both are the same and known."""
+    if tuple(one.shape) != tuple(other.shape):
+        raise Refused(f"the branches give the shapes {list(one.shape)} and {list(other.shape)}; they must be the same")
+    if isinstance(one, MLOperand) or isinstance(other, MLOperand) or one.dtype != other.dtype:
+        return context.where(truth, context.operand(one), context.operand(other))
+    if np.array_equal(one, other):
+        return one  # it may be a shape
+    return context.where(truth, context.operand(one), context.operand(other))
 
 
 def loop(call: ControlFlowNode) -> Steps[Sequence[Converted]]:

@@ -95,7 +95,7 @@ def _either(
 
 def _is_drawn_first(name: str, rule: Rule) -> bool:
     """Whether the device computes the node's constant result, which for weights is smaller before than after."""
-    return not rule.may_compute_shapes or name in {"DequantizeLinear", "QuantizeLinear"}
+    return not rule.may_compute_shapes or name in {"ConstantOfShape", "DequantizeLinear", "QuantizeLinear"}
 
 
 def _no_rule(schema: defs.OpSchema) -> str:

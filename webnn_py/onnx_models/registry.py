@@ -8,7 +8,9 @@ from webnn_py.operators.registry import import_categories
 
 FURTHER: Final = (
     "attention",
+    "block_quantized",
     "contraction",
+    "filling",
     "fused",
     "losses",
     "microsoft_attention",

@@ -30,6 +30,7 @@ NEVER_IN_SHAPES: Final = frozenset(
     {
         "activation",
         "attention",
+        "block_quantized",
         "convolution",
         "fused",
         "matrix",

@@ -1,6 +1,7 @@
 """Onnxruntime's operators from quantized tensors to quantized ones: each turns them into floats in between."""
 
 from collections.abc import Sequence
+from functools import reduce
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from webnn_py.onnx_models.rules.activation import softmax_of_rows
 from webnn_py.onnx_models.rules.conversion import dequantize, quantize
 from webnn_py.onnx_models.rules.pooling import average_pool
 from webnn_py.onnx_models.table import rule
+from webnn_py.operators.casting import INTEGER_RANGES
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
@@ -52,9 +54,33 @@ def qlinear_add(
     c_scale: MLOperand,
     c_zero_point: MLOperand | None = None,
 ) -> MLOperand:
-    """A sum."""
-    total = context.add(_floats(context, a, a_scale, a_zero_point), _floats(context, b, b_scale, b_zero_point))
-    return _quantized_like(context, total, c_scale, c_zero_point, a)
+    """A sum, rounded as in onnxruntime, which adds the zero point before: halves are frequent where scales match."""
+    terms: list[MLOperand] = []
+    offset = _number(context, c_zero_point)
+    for x, scale, zero_point in ((a, a_scale, a_zero_point), (b, b_scale, b_zero_point)):
+        ratio = _settled(context, context.div(_number(context, scale), _number(context, c_scale)))
+        offset = context.sub(offset, context.mul(ratio, _number(context, zero_point)))
+        terms.append(context.mul(context.cast(x, "float32"), ratio))
+    return _rounded(context, reduce(context.add, terms, _settled(context, offset)), a)
+
+
+def _rounded(context: ConversionContext, y: MLOperand, like: MLOperand) -> MLOperand:
+    """Half to even, within the range of a data type."""
+    lowest, highest = INTEGER_RANGES[like.data_type]
+    return context.cast(context.clamp(context.round_even(y), min_value=lowest, max_value=highest), like.data_type)
+
+
+def _number(context: ConversionContext, parameter: MLOperand | None) -> MLOperand:
+    """A parameter of the whole tensor as a float; 0 if it is absent."""
+    if parameter is None:
+        return context.constant(np.zeros((), np.float32))
+    return context.cast(context.reshape(parameter, []), "float32")
+
+
+def _settled(context: ConversionContext, value: MLOperand) -> MLOperand:
+    """The same; a constant if it is known."""
+    known = context.known(value)
+    return value if known is None else context.operand(known)
 
 
 @rule("com.microsoft.QLinearMul", 1)
@@ -69,9 +95,15 @@ def qlinear_mul(
     c_scale: MLOperand,
     c_zero_point: MLOperand | None = None,
 ) -> MLOperand:
-    """An element-wise product."""
-    product = context.mul(_floats(context, a, a_scale, a_zero_point), _floats(context, b, b_scale, b_zero_point))
-    return _quantized_like(context, product, c_scale, c_zero_point, a)
+    """An element-wise product, rounded likewise."""
+    scale = context.mul(_number(context, a_scale), _number(context, b_scale))
+    ratio = _settled(context, context.div(scale, _number(context, c_scale)))
+    factors = [
+        context.sub(context.cast(x, "float32"), _settled(context, _number(context, zero_point)))
+        for x, zero_point in ((a, a_zero_point), (b, b_zero_point))
+    ]
+    product = context.mul(context.mul(*factors), ratio)
+    return _rounded(context, context.add(product, _settled(context, _number(context, c_zero_point))), a)
 
 
 @rule("com.microsoft.QLinearWhere", 1)
