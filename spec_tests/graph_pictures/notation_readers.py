@@ -58,7 +58,7 @@ def read_mermaid(text):
     return read
 
 
-DOT_TEXT = r'"((?:[^"\\\n]|\\["\\n])*)"'
+DOT_TEXT = r'"((?:[^"\\&\n]|\\["\\n]|&amp;)*)"'
 DOT = {
     "box": re.compile(rf'(\w+) \[label={DOT_TEXT}, shape=box(?:, style="[a-z,]+")?(?:, fillcolor="#\w{{6}}")?\];'),
     "edge": re.compile(rf"(\w+) -> (\w+) \[label={DOT_TEXT}\];"),
@@ -70,7 +70,7 @@ DOT = {
 def _dot_lines(text):
     parts = re.split(r"(\\.)", text)
     whole = "".join({"\\n": "\n", "\\\\": "\\", '\\"': '"'}.get(part, part) for part in parts)
-    return whole.split("\n")
+    return whole.replace("&amp;", "&").split("\n")
 
 
 def read_dot(text):

@@ -119,5 +119,6 @@ async def test_of_a_large_graph_a_notebook_shows_the_text_only(numpy_context):
     html = picture._repr_html_()
     assert "Not drawn, since it has more than 200 operators; to_svg() draws it." in html
     assert html.count("<summary>operators ") == 5
-    assert "<summary>operators 201 to 201</summary><pre>  #201  relu(input=#200) -&gt; float32 [2]</pre>" in html
+    last = html[html.index("<summary>operators 201 to 201</summary>") :]
+    assert ">  #201  relu(input=#200) -&gt; float32 [2]</pre>" in last
     assert len(rectangles(picture.to_svg(), BOXES)) == 203

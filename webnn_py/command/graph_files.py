@@ -10,9 +10,14 @@ from webnn_py.command.failures import BadInputError, CommandFailedError
 from webnn_py.command.loading import unreadable
 from webnn_py.graph_pictures.picture import GraphPicture
 
+PAGE: Final = (
+    '<!doctype html><html lang="en"><meta charset="utf-8"><title>graph</title>'
+    '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'
+)
+
 FORMS: Final[Mapping[str, Callable[[GraphPicture], str]]] = {
     ".svg": GraphPicture.to_svg,
-    ".html": lambda picture: f'<!doctype html><meta charset="utf-8"><title>graph</title>\n{picture._repr_html_()}',
+    ".html": lambda picture: f"{PAGE}\n{picture._repr_html_()}",
     ".mmd": GraphPicture.to_mermaid,
     ".dot": GraphPicture.to_dot,
     ".txt": GraphPicture.describe,

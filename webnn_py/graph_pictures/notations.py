@@ -65,8 +65,8 @@ def to_dot(scene: Scene) -> str:
 
 
 def dot_text(text: str) -> str:
-    """A text between quotes in dot."""
-    return text.replace("\\", "\\\\").replace('"', '\\"')
+    """A text between quotes in dot, which takes HTML's entities there, too."""
+    return text.replace("&", "&amp;").replace("\\", "\\\\").replace('"', '\\"')
 
 
 def _dot_box(box: Box) -> str:

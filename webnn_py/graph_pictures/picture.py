@@ -65,7 +65,7 @@ class GraphPicture:
     def _repr_html_(self) -> str:
         """For notebooks: the picture, and the text in sections that can be folded."""
         svg = self._repr_svg_()
-        parts = [f"<div><pre>{escape(chr(10).join(self._summary()))}</pre>"]
+        parts = [f'<div><pre style="overflow:auto">{escape(chr(10).join(self._summary()))}</pre>']
         if svg is None:
             parts.append(f"<p>Not drawn, since it has more than {MOST_DRAWN} operators; to_svg() draws it.</p>")
         else:
@@ -91,4 +91,5 @@ class GraphPicture:
 
 
 def _section(title: str, lines: Iterator[str]) -> str:
-    return f"<details><summary>{title}</summary><pre>{escape(chr(10).join(lines))}</pre></details>"
+    text = escape(chr(10).join(lines))
+    return f'<details><summary>{title}</summary><pre style="overflow:auto">{text}</pre></details>'
