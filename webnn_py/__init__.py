@@ -8,6 +8,7 @@ The layers, each of which uses only those below it::
     timelines        the script timeline and the device timeline, and MLPromise
     device           backends: plans, kernels, memory
     saved_graphs     compiled graphs as files
+    graph_pictures   graphs to be looked at
     graph            nodes and values: what the builder makes
     operators        what the operators are: declarations, limits, shape rules
     descriptors, errors
@@ -28,6 +29,7 @@ from webnn_py.errors import (
     SecurityError,
     UnknownError,
 )
+from webnn_py.graph_pictures.picture import GraphPicture
 from webnn_py.operators.idl import MLNumber
 from webnn_py.operators.operand import MLOperand
 from webnn_py.script.buffer import MLBuffer, MLTensor
@@ -46,6 +48,7 @@ __all__ = [
     "ContextStatistics",
     "DOMException",
     "DestroyedBufferError",
+    "GraphPicture",
     "InvalidStateError",
     "MLBuffer",
     "MLBufferDescriptor",

@@ -61,6 +61,8 @@ class Node:
         options: every other argument, by parameter; absent ones as None.
         outputs: the descriptors of the outputs.
         label: the label that the script gave, or "".
+        drawn: the places, in the order of drawing, of the operators that it computes; more than one where a device has
+            put several together, and the same for all that it puts in an operator's place.
         results: the values that come out, one for each output.
     """
 
@@ -69,6 +71,7 @@ class Node:
     options: Mapping[str, Any]
     outputs: tuple[MLOperandDescriptor, ...]
     label: str = ""
+    drawn: tuple[int, ...] = ()
     results: tuple[Output, ...] = attrs.field(init=False)
 
     @results.default

@@ -27,6 +27,9 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     info = commands.add_parser("info", help="tell what a model is and whether it runs here")
     _add_model(info)
     _add_backend(info)
+    info.add_argument(
+        "--graph", type=Path, metavar="FILE", help="draw what runs, as .svg, .html, .mmd (mermaid), .dot or .txt"
+    )
     convert = commands.add_parser(
         "convert", help="write a simpler model: inputs frozen, shapes fixed, constants folded"
     )

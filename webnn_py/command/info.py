@@ -19,7 +19,8 @@ from webnn_py.command.declared import (
     declared_inputs,
     worded_type,
 )
-from webnn_py.command.failures import BadInputError
+from webnn_py.command.failures import BadInputError, CommandFailedError
+from webnn_py.command.graph_files import check_graph_file, write_graph
 from webnn_py.command.layout import counted, in_bytes, table
 from webnn_py.command.loading import load_model, parts_of
 from webnn_py.command.problems import ProblemGroup, groups_of
@@ -31,6 +32,7 @@ from webnn_py.script.ml import open_ml
 from webnn_py.wording import shortened, visible
 
 if TYPE_CHECKING:
+    from webnn_py.graph_pictures.picture import GraphPicture
     from webnn_py.onnx_models import OnnxModel, TensorInfo
     from webnn_py.onnx_models.contents import ModelContents
 
@@ -80,8 +82,10 @@ def info(options: argparse.Namespace) -> int:
 
     Raises:
         BadInputError: there is no such model, or shapes or values do not fit it.
-        CommandFailedError: it costs too much to be looked at, or the extra is not installed.
+        CommandFailedError: it costs too much to be looked at, the extra is not installed, or the graph that is to be
+            drawn cannot be.
     """
+    check_graph_file(options.graph)
     model = load_model(options.model)
     from webnn_py.onnx_models import InvalidModelError  # noqa: PLC0415 - an extra
     from webnn_py.onnx_models.contents import contents_of  # noqa: PLC0415 - an extra
@@ -95,7 +99,9 @@ def info(options: argparse.Namespace) -> int:
         simplified = simplify(parts_of(model), fixed, asked.frozen)
     except InvalidModelError as error:
         raise BadInputError(f"{options.model}: {error}") from error
-    device, missing = trio.run(_tried, model, fixed, asked.frozen, options.backend)
+    device, missing, picture = trio.run(_tried, model, fixed, asked.frozen, options)
+    if picture is not None:
+        write_graph(options.graph, picture)
     report = ModelReport(
         options.model,
         model._size,
@@ -113,28 +119,37 @@ def info(options: argparse.Namespace) -> int:
     else:
         for line in _as_text(report):
             say(line)
+    if options.graph is not None and picture is None:
+        raise CommandFailedError(
+            f"--graph {options.graph}: nothing is drawn, since not all of the model can be imported"
+        )
     return 0
 
 
 async def _tried(
-    model: OnnxModel, shapes: Mapping[str, tuple[int, ...]], frozen: Mapping[str, Array], backend: str | None
-) -> tuple[str, list[ProblemGroup]]:
-    """Import the model, and say where, and what is missing."""
+    model: OnnxModel, shapes: Mapping[str, tuple[int, ...]], frozen: Mapping[str, Array], options: argparse.Namespace
+) -> tuple[str, list[ProblemGroup], GraphPicture | None]:
+    """Import the model, and say where, what is missing, and, if it is asked for, what the device makes of it."""
     from webnn_py.onnx_models import UnsupportedModelError  # noqa: PLC0415 - an extra
 
-    async with open_ml() as ml, Environment(ml, backend) as environment:
+    async with open_ml() as ml, Environment(ml, options.backend) as environment:
         device = await environment.open_device()
         builder = MLGraphBuilder(device.context)
         missing: list[ProblemGroup] = []
+        picture = None
         try:
             with bar("importing", "nodes") as advance:
-                await model.convert_in_steps(builder, dict(shapes), dict(frozen), progress=advance)
+                outputs = await model.convert_in_steps(builder, dict(shapes), dict(frozen), progress=advance)
         except UnsupportedModelError as error:
             missing = groups_of(error)
         except ValueError as error:  # the model is broken, which only converting it shows
             missing = [ProblemGroup("", 1, ("the model",), str(error), "")]
+        if options.graph is not None and not missing:
+            graph = await builder.build(outputs)
+            picture = graph.picture()
+            graph.destroy()
         builder.destroy()
-        return str(device.info), missing
+        return str(device.info), missing, picture
 
 
 # --- what is printed ------------------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ from webnn_py.device.failure import Failure
 from webnn_py.device.savable_nodes import SavableNodes, captured_storages
 from webnn_py.errors import UnknownError
 from webnn_py.graph import Graph
+from webnn_py.graph_pictures.plan import CompiledPlan, plan_of
 from webnn_py.in_flight import InFlight
 from webnn_py.unheard import Line
 from webnn_py.wording import shown
@@ -84,12 +85,13 @@ class Readback:
 class GraphHandle:
     """A graph on the device: empty until compiled, and again once released."""
 
-    __slots__ = ("captured", "compiled", "nodes")
+    __slots__ = ("captured", "compiled", "nodes", "plan")
 
     def __init__(self) -> None:
         self.compiled: CompiledGraph | None = None
         self.captured: list[Memory] = []
         self.nodes: SavableNodes | None = None
+        self.plan: CompiledPlan | None = None
 
 
 class Device:
@@ -295,6 +297,7 @@ class Device:
     def keep(self, graph: Graph, compiled: CompiledGraph, handle: GraphHandle) -> None:
         """Put what was compiled into ``handle``, and hold the memory that it uses."""
         handle.compiled = compiled
+        handle.plan = plan_of(compiled)
         self.live_bytes += compiled.byte_length
         held = [storage.memory for storage in captured_storages(graph) if storage.memory is not None]
         if isinstance(compiled, HoldsConstants):

@@ -95,10 +95,11 @@ class ExpandingBuilder(RewriteBuilder):
     Args:
         capabilities: the device's.
         label: of every node: it names the operator that is expanded.
+        drawn: the place of that operator.
     """
 
-    def __init__(self, capabilities: Capabilities, label: str = "") -> None:
-        super().__init__(label)
+    def __init__(self, capabilities: Capabilities, label: str = "", drawn: tuple[int, ...] = ()) -> None:
+        super().__init__(label, drawn)
         self._capabilities = capabilities
         self._within: list[tuple[Operator[..., Any], DataTypes]] = []
 
@@ -144,7 +145,7 @@ def expand(graph: Graph, capabilities: Capabilities) -> Graph:
         if is_claimed(current, capabilities):
             return None
         label = in_brackets(current.label)
-        builder = ExpandingBuilder(capabilities, f"in {current.operator.spec_name}{label}")
+        builder = ExpandingBuilder(capabilities, f"in {current.operator.spec_name}{label}", current.drawn)
         values = (_as_output(builder, value) for value in builder.draw(current))
         return dict(zip(node.results, values, strict=True))
 

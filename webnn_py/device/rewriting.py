@@ -19,10 +19,12 @@ class RewriteBuilder:
 
     Args:
         label: of every node that is built without one.
+        drawn: the operators in whose place all nodes are built.
     """
 
-    def __init__(self, label: str = "") -> None:
+    def __init__(self, label: str = "", drawn: tuple[int, ...] = ()) -> None:
         self._label = label
+        self._drawn = drawn
         self._values: dict[MLOperand, Value] = {}
 
     def operand(self, value: Value) -> MLOperand:
@@ -61,7 +63,7 @@ class RewriteBuilder:
                 parameter: tuple(map(self.value, operand)) if isinstance(operand, tuple) else self.value(operand)
                 for parameter, operand in arguments.operands.items()
             }
-            node = Node(operator, values, arguments.options(), outputs, arguments.label or self._label)
+            node = Node(operator, values, arguments.options(), outputs, arguments.label or self._label, self._drawn)
             operands = [self.operand(value) for value in self.draw(node)]
             return operands if operator.returns_sequence else operands[0]
 
@@ -101,4 +103,4 @@ def _with_operands(node: Node, replaced: dict[Value, Value]) -> Node:
         else replaced.get(value, value)
         for name, value in node.operands.items()
     }
-    return Node(node.operator, operands, node.options, node.outputs, node.label)
+    return Node(node.operator, operands, node.options, node.outputs, node.label, node.drawn)

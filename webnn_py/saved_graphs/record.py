@@ -41,12 +41,14 @@ class SavedGraph:
         outputs: likewise of its outputs.
         operator_count: how many operators were drawn.
         code: what its device made of it.
+        drawing: what pictures show of it, as JSON says it.
     """
 
     inputs: Mapping[str, MLOperandDescriptor]
     outputs: Mapping[str, MLOperandDescriptor]
     operator_count: int
     code: SavedCode
+    drawing: Any
 
 
 def as_json(descriptor: MLOperandDescriptor) -> list[Any]:

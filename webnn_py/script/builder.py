@@ -23,6 +23,8 @@ from webnn_py.descriptors import (
 from webnn_py.device.backend import HostArray
 from webnn_py.errors import InvalidStateError, OperationError, UnknownError
 from webnn_py.graph import Constant, Graph, Input, Node, Output, Value
+from webnn_py.graph_pictures.description import GraphDescription
+from webnn_py.graph_pictures.picture import GraphPicture
 from webnn_py.handle import forgotten_await
 from webnn_py.operators.casting import cast_number
 from webnn_py.operators.declaration import Operator
@@ -72,6 +74,7 @@ class MLGraphBuilder(OperatorMethods):
         self._context = context
         self._capabilities = context._device.backend.capabilities
         self._input_names: set[str] = set()
+        self._drawn = 0
         self._constant_buffers: dict[Value, MLBuffer] = {}
         self._reference = ref(self)
 
@@ -226,7 +229,8 @@ class MLGraphBuilder(OperatorMethods):
             else self._values[operand]
             for parameter, operand in arguments.operands.items()
         }
-        node = Node(operator, values, arguments.options(), tuple(descriptors), arguments.label)
+        node = Node(operator, values, arguments.options(), tuple(descriptors), arguments.label, (self._drawn,))
+        self._drawn += 1
         if not operator.returns_sequence:
             return self._operand(node.results[0], operator.name, arguments.label)
         return [self._operand(v, f"{operator.name}[{v.index}]", arguments.label) for v in node.results]
@@ -257,6 +261,20 @@ class MLGraphBuilder(OperatorMethods):
         self._has_built = True
         self._forget()
         return self._enqueue_build(ml_graph, graph)
+
+    def picture(self, outputs: Mapping[str, MLOperand]) -> GraphPicture:
+        """What :meth:`build` would build, to be looked at; not in the specification. The builder stays as it is.
+
+        Args:
+            outputs: as for :meth:`build`.
+
+        Raises:
+            TypeError: the outputs are refused.
+            InvalidStateError: the builder has built, or the context is lost.
+        """
+        checked = self._check_outputs("picture", outputs)
+        graph = Graph.reaching({name: self._values[operand] for name, operand in checked.items()})
+        return GraphPicture(GraphDescription.of(graph), None, "")
 
     def _check_outputs(self, method: str, outputs: object) -> dict[str, MLOperand]:
         checked = named(f"{method}(): outputs", MLOperand, "operands", outputs)

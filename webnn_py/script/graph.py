@@ -13,7 +13,10 @@ from trio.lowlevel import enable_ki_protection
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.device import GraphHandle
 from webnn_py.graph import Graph
+from webnn_py.graph_pictures.description import GraphDescription
+from webnn_py.graph_pictures.plan import CompiledPlan
 from webnn_py.handle import Handle
+from webnn_py.script.picturing import Pictured
 from webnn_py.wording import shortened
 
 if TYPE_CHECKING:
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @final
-class MLGraph(Handle):
+class MLGraph(Pictured, Handle):
     """A graph compiled for a context, ready for :meth:`MLContext.dispatch` (section "MLGraph interface").
 
     Made by :meth:`MLGraphBuilder.build` and :meth:`MLContext.load_graph`.
@@ -36,16 +39,20 @@ class MLGraph(Handle):
     __slots__ = (
         "__weakref__",
         "_context",
+        "_description",
         "_destroyed",
         "_handle",
         "_operator_count",
+        "_saved_plan",
         "input_descriptors",
         "output_descriptors",
     )
     _context: MLContext
+    _description: GraphDescription
     _destroyed: bool
     _handle: GraphHandle
     _operator_count: int
+    _saved_plan: CompiledPlan | None
     input_descriptors: Mapping[str, MLOperandDescriptor]
     output_descriptors: Mapping[str, MLOperandDescriptor]
 
@@ -53,7 +60,8 @@ class MLGraph(Handle):
     def _create(cls, context: MLContext, graph: Graph) -> Self:
         self = cls._create_empty(context)
         inputs = {name: value.descriptor for name, value in graph.inputs.items()}
-        self._fill(inputs, {name: value.descriptor for name, value in graph.outputs.items()}, len(graph.nodes))
+        outputs = {name: value.descriptor for name, value in graph.outputs.items()}
+        self._fill(inputs, outputs, len(graph.nodes), GraphDescription.of(graph))
         return self
 
     @classmethod
@@ -70,7 +78,11 @@ class MLGraph(Handle):
         inputs: Mapping[str, MLOperandDescriptor],
         outputs: Mapping[str, MLOperandDescriptor],
         operator_count: int,
+        description: GraphDescription,
+        saved_plan: CompiledPlan | None = None,
     ) -> None:
+        self._description = description
+        self._saved_plan = saved_plan
         self._operator_count = operator_count
         self.input_descriptors = MappingProxyType(dict(inputs))
         self.output_descriptors = MappingProxyType(dict(outputs))

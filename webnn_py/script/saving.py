@@ -22,6 +22,7 @@ from webnn_py.errors import (
     OperationError,
     QuotaExceededError,
 )
+from webnn_py.graph_pictures.as_json import from_json, to_json
 from webnn_py.handle import forgotten_await
 from webnn_py.saved_graphs.folder import GraphFolder, TooLargeError
 from webnn_py.saved_graphs.record import SavedCode, SavedGraph, UnusableFileError
@@ -81,7 +82,9 @@ class SavesGraphs:
         device, files = saving.code_identity(self._device.backend), self._files
 
         async def put(code: SavedCode) -> None:
-            saved = SavedGraph(graph.input_descriptors, graph.output_descriptors, graph._operator_count, code)
+            descriptors = graph.input_descriptors, graph.output_descriptors
+            drawing = to_json(graph._description, graph._plan)
+            saved = SavedGraph(*descriptors, graph._operator_count, code, drawing)
             await trio.to_thread.run_sync(folder.save, device, name, saved, limiter=files)
 
         work = partial(saving.save_graph, self._device, graph._handle, put)
@@ -114,7 +117,7 @@ class SavesGraphs:
 
         async def take() -> SavedCode:
             saved = await trio.to_thread.run_sync(folder.load, device, name, limiter=files)
-            ml_graph._fill(saved.inputs, saved.outputs, saved.operator_count)
+            ml_graph._fill(saved.inputs, saved.outputs, saved.operator_count, *from_json(saved.drawing))
             return saved.code
 
         work = partial(saving.load_graph, self._device, ml_graph._handle, take)

@@ -21,6 +21,7 @@ from webnn_py.device.on_numpy.table import Array, DispatchError, Kernel, View, e
 from webnn_py.device.plan import lay_out, lifetimes, split_constant
 from webnn_py.device.shared_constants import Identities, Identity, SharedConstants
 from webnn_py.graph import Constant, Graph, Node, Output, Value
+from webnn_py.graph_pictures.plan import CompiledPlan
 
 SECONDS_PER_OPERATION = 1e-9
 """A guess at the time of one elementary operation, until a dispatch has been measured."""
@@ -57,12 +58,14 @@ class NumpyGraph:
 
     def __init__(self, graph: Graph, constants: SharedConstants | None = None) -> None:
         self.byte_length = 0
+        self._between = 0
         self._shared: dict[Identity, Memory] = {}
         self.stopped = False
         self._slots: dict[Value, int] = {}
         self._template: list[Array | None] = []
         self._late_views: list[LateView] = []
         self._calls: list[Call] = []
+        self._copied: list[tuple[int, ...]] = []
         folded, live = split_constant(graph)
         self._input_slots = {name: self._new_slot(value, None) for name, value in graph.inputs.items()}
         self._output_slots: dict[str, int] = {}
@@ -75,6 +78,8 @@ class NumpyGraph:
         kernels = self._make_kernels([step for step in steps if nodes_of(step)[0] in work], work)
         self._place_intermediates(steps, kernels, graph.outputs.values(), written, views)
         self._copy_outputs(graph, written)
+        constant_bytes = self.byte_length - self._between + sum(memory.byte_length for memory in self.shared)
+        self.plan = CompiledPlan.of(self._planned(steps, kernels), folded, live, (self._between, constant_bytes))
         self.expected_seconds = sum(work.values()) * SECONDS_PER_OPERATION
         shared.enter(self._shared)
 
@@ -162,6 +167,7 @@ class NumpyGraph:
         arena = lay_out(lifetimes(together, bases, outputs, lambda value: value in written or value in inner))
         memory = np.empty(arena.byte_length, np.uint8)
         self.byte_length += arena.byte_length
+        self._between += arena.byte_length
         for value, offset in arena.offsets.items():
             d = value.descriptor
             self._new_slot(value, np.ndarray(d.shape, d.data_type, memory, offset))
@@ -183,6 +189,7 @@ class NumpyGraph:
         }
         kernels = pool.make(makers)
         self.byte_length += pool.memory.nbytes
+        self._between += pool.memory.nbytes
         return kernels
 
     def _add_call(self, step: Step, kernel: Kernel) -> None:
@@ -203,6 +210,19 @@ class NumpyGraph:
             slot = self._output_slots[name]
             if value not in written or self._slots[value] != slot:
                 self._calls.append(Call(_copy, itemgetter(self._slots[value], slot), None))
+                self._copied.append(value.node.drawn if isinstance(value, Output) else ())
+
+    def _planned(self, steps: list[Step], kernels: Mapping[Step, Kernel]) -> list[tuple[str, tuple[int, ...]]]:
+        """What each call is named, and the places of the operators that it computes."""
+        called = [nodes_of(step) for step in steps if step in kernels]
+        computing = [
+            (
+                " ".join(node.operator.spec_name for node in nodes),
+                tuple(place for node in nodes for place in node.drawn),
+            )
+            for nodes in called
+        ]
+        return [*computing, *(("copy", drawn) for drawn in self._copied)]
 
     # --- running ---------------------------------------------------------------------------------------------
 

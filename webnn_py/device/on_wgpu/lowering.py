@@ -41,7 +41,9 @@ class GraphLowering(Lowering):
         self._output_buffers: dict[Value, Buffer] = {}
         self._known = known
         self._identity_of = identity_of
-        self._done: set[Node] = set()
+        self._epilogue_of: dict[Node, Node] = {}
+        self._lowered: list[Node] = []
+        self._owners: list[Node | None] = []
         for name, graph_input in graph.inputs.items():
             buffer = Buffer("input", graph_input.descriptor.byte_length, name)
             self._places[graph_input] = Place(buffer, Layout.dense(graph_input.descriptor.shape))
@@ -61,7 +63,7 @@ class GraphLowering(Lowering):
             if node is None:
                 self._places[value] = Place(self._constant(value), Layout.dense(value.descriptor.shape))
             else:
-                emit_elementwise(self, node)
+                self._emit_elementwise(node)
         return self._places[value]
 
     def dense(self, value: Value) -> Buffer:
@@ -118,8 +120,11 @@ class GraphLowering(Lowering):
         return Buffer("block", descriptor.byte_length)
 
     def emit(self, kernel: Kernel) -> None:
-        makes_constants = all(buffer.kind == "constant" for buffer in kernel.writes)
-        (self.prologue if makes_constants else self.kernels).append(kernel)
+        if all(buffer.kind == "constant" for buffer in kernel.writes):
+            self.prologue.append(kernel)
+            return
+        self.kernels.append(kernel)
+        self._owners.append(self._lowered[-1] if self._lowered else None)
 
     def element(self, value: Value) -> Element:
         return self.features.element(value.descriptor.data_type)
@@ -140,7 +145,8 @@ class GraphLowering(Lowering):
     def epilogue(self, value: Value, spare_buffers: int) -> Node | None:
         node = self._epilogues.take(value, self._is_ready, spare_buffers)
         if node is not None:
-            self._done.add(node)
+            assert isinstance(value, Output)  # noqa: S101 - a kernel is being written for it
+            self._epilogue_of[node] = value.node
         return node
 
     def _is_ready(self, value: Value) -> bool:
@@ -160,19 +166,44 @@ class GraphLowering(Lowering):
         """Lower every node, then copy the outputs that no kernel wrote straight into place."""
         for node in self._graph.nodes:
             entry = entry_of(node)
-            if not self._fusion.has_own_kernel(node) or node in self._done or self._lower_view(node, entry):
+            if not self._fusion.has_own_kernel(node) or node in self._epilogue_of:
+                continue
+            self._lowered = [node]
+            if self._lower_view(node, entry):
                 continue
             if entry.expression is not None:
-                emit_elementwise(self, node)
+                self._emit_elementwise(node)
             elif entry.kernels is not None:
                 entry.kernels(node, self)
             else:
                 raise NotImplementedError(f"{node} has no WGSL kernel")
         for name, value in self._graph.outputs.items():
+            self._lowered = [value.node] if isinstance(value, Output) else []
             place = self.place(value)
             if place.buffer.kind != "output" or place.buffer.name != name:
                 descriptor = value.descriptor
                 self.emit(copy_kernel(place, Buffer("output", descriptor.byte_length, name), descriptor))
+
+    def _emit_elementwise(self, node: Node) -> None:
+        self._lowered.append(node)
+        emit_elementwise(self, node)
+        self._lowered.pop()
+
+    def drawn_by_kernel(self) -> list[tuple[int, ...]]:
+        """For each of ``kernels``, the places of the operators that it has a part in."""
+        owners: dict[Node, Node] = {}
+        for node in reversed(self._graph.nodes):  # what reads a node comes before it
+            if node in self._epilogue_of:
+                owners[node] = self._epilogue_of[node]
+            elif self._fusion.has_own_kernel(node) or node.results[0] in self._places:
+                owners[node] = node
+            else:
+                owners[node] = owners[self._fusion.readers[node.results[0]][0]]
+        drawn: dict[Node | None, set[int]] = {owner: set(owner.drawn) if owner else set() for owner in self._owners}
+        for node, owner in owners.items():
+            if owner in drawn:
+                drawn[owner].update(node.drawn)
+        return [tuple(sorted(drawn[owner])) for owner in self._owners]
 
     def _lower_view(self, node: Node, entry: WgslEntry) -> bool:
         if entry.layout is None:

@@ -14,7 +14,7 @@ def expand_composites(graph: Graph) -> Graph:
 
     def replace(node: Node, current: Node) -> Mapping[Value, Value] | None:
         composite = entry_of(node).composite
-        built = None if composite is None else composite(current, RewriteBuilder())
+        built = None if composite is None else composite(current, RewriteBuilder(drawn=current.drawn))
         return None if built is None else dict(zip(node.results, built, strict=True))
 
     while any(entry_of(node).composite for node in graph.nodes):

@@ -27,6 +27,7 @@ from webnn_py.device.on_wgpu.runtime.saved_kernels import MemoryPlan, SavedKerne
 from webnn_py.device.plan import split_constant
 from webnn_py.device.shared_constants import Identities, Identity, SharedConstants, digest, digest_of_contents
 from webnn_py.graph import Graph, Node, Output, Value
+from webnn_py.graph_pictures.plan import CompiledPlan
 from webnn_py.saved_graphs.record import Bytes, SavedCode
 
 MOST_GROUPS: Final = 64
@@ -64,6 +65,7 @@ class WgpuGraph:
         lowering = GraphLowering(Graph(graph.inputs, graph.outputs, tuple(live)), features, known, identities.of)
         lowering.run()
         self._memory |= place_blocks(lowering.kernels, device.limits["max-buffer-size"], self.allocate)
+        intermediates = {item.buffer for buffer, item in self._memory.items() if buffer.kind == "block"}
         prologue = self._missing_forms(lowering)
         compiled = pipelines.compile([*prologue, *lowering.kernels])
         self._prepare(prologue, compiled, lowering.kernels)
@@ -71,6 +73,11 @@ class WgpuGraph:
             KernelLaunch(self, kernel, pipeline)
             for kernel, pipeline in zip(lowering.kernels, compiled[len(prologue) :], strict=True)
         ]
+        names = [kernel.label for kernel in lowering.kernels]
+        between = sum(buffer.size for buffer in intermediates)
+        constant = self.byte_length - between + sum(memory.byte_length for memory in self._shared.values())
+        drawn = zip(names, lowering.drawn_by_kernel(), strict=True)
+        self.plan = CompiledPlan.of([*drawn], folded, live, (between, constant))
         if fold:
             constants.enter(self._shared)
 

@@ -1,0 +1,140 @@
+"""Graphs as text, on every device: what was drawn, and what the device has made of it."""
+
+import numpy as np
+import pytest
+
+from spec_tests.graph_pictures.drawings import draw_residual_block
+from webnn_py import GraphPicture, InvalidStateError, MLGraphBuilder
+
+DRAWN = """\
+graph of 9 operators, not built
+inputs
+  'x'  float32 [1, 4, 8, 8]
+outputs
+  'y'  float32 [16, 4]       = #9
+  'z'  float32 [1, 4, 8, 8]  = #4
+operators
+  #1  conv2d [first](input='x', filter=constant float32 [4, 4, 3, 3], padding=[1, 1, 1, 1]) -> float32 [1, 4, 8, 8]
+  #2  add(a=constant float32 [4, 1, 1], b=0.5) -> float32 [4, 1, 1]
+  #3  add(a=#1, b=#2) -> float32 [1, 4, 8, 8]
+  #4  relu(input=#3) -> float32 [1, 4, 8, 8]
+  #5  add(a=#4, b='x') -> float32 [1, 4, 8, 8]
+  #6  reshape(input=#5, new_shape=[16, 16]) -> float32 [16, 16]
+  #7  matmul(a=#6, b=constant float32 [16, 8]) -> float32 [16, 8]
+  #8  split [halves](input=#7, splits=2, axis=1) -> float32 [16, 4], float32 [16, 4]
+  #9  softmax(input=#8.1, axis=1) -> float32 [16, 4]"""
+
+
+def fates(text):
+    """What is said of each operator, and the kernels."""
+    _, _, rest = text.partition("\noperators\n")
+    operators, _, kernels = rest.partition("\nkernels\n")
+    return [line.rsplit("  ", 1)[1] for line in operators.splitlines()], [line.split() for line in kernels.splitlines()]
+
+
+async def test_a_drawing_is_told_and_goes_on(numpy_context):
+    drawing = draw_residual_block(numpy_context)
+    picture = drawing.builder.picture(drawing.outputs)
+    assert picture.describe() == str(picture) == DRAWN
+    assert repr(picture) == "<GraphPicture graph of 9 operators, not built>"
+    graph = await drawing.builder.build(drawing.outputs)
+    operators = DRAWN.partition("operators\n")[2].splitlines()
+    told = graph.describe().splitlines()
+    assert all(any(line.startswith(operator) for line in told) for operator in operators[1:])
+    with pytest.raises(InvalidStateError, match=r"picture\(\): the builder has built"):
+        drawing.builder.picture(drawing.outputs)
+
+
+async def test_outputs_are_checked_as_those_of_a_build(numpy_context):
+    b = MLGraphBuilder(numpy_context)
+    x = b.input("x", data_type="float32", shape=[2])
+    for refused, words in (({}, "outputs is empty"), ({"y": x}, "is an input"), ({"y": 3}, "must be an MLOperand")):
+        with pytest.raises(TypeError, match=words):
+            b.picture(refused)
+
+
+async def test_what_the_device_made_of_it_is_told(context, backend):
+    drawing = draw_residual_block(context)
+    graph = await drawing.builder.build(drawing.outputs)
+    text = graph.describe()
+    told, kernels = fates(text)
+    assert f"graph of 9 operators on {context.backend}" in text
+    if backend == "wgpu":
+        assert told == [
+            "kernel 1", "computed at build", "kernel 1", "kernel 1", "kernel 2", "view", "kernel 3", "view", "kernel 4"
+        ]  # fmt: skip
+        assert kernels[0] == ["1", "conv2d", "float32", "add", "float32", "relu", "#1", "#3", "#4"]
+        assert "4 kernels; 1 operator computed at build, 2 views without a kernel" in text
+    else:
+        assert told == [
+            "kernel 1", "computed at build", "kernel 2", "kernel 3", "kernel 4", "view",
+            "kernel 5", "kernel 6", "kernel 7"
+        ]  # fmt: skip
+        assert [" ".join(kernel[1:]) for kernel in kernels] == [
+            "conv2d #1", "add #3", "relu #4", "add #5", "matmul #7", "split #8", "softmax #9"
+        ]  # fmt: skip
+    before = context.statistics().live_bytes
+    graph.destroy()
+    assert graph.describe() == text, "also when it is destroyed"
+    memory = next(line for line in text.splitlines() if line.startswith("memory"))
+    between, constants = [int(word.replace(",", "")) for word in memory.split() if word.replace(",", "").isdigit()]
+    assert between + constants == before
+
+
+async def test_numpy_tells_what_it_takes_tile_by_tile(numpy_context):
+    b = MLGraphBuilder(numpy_context)
+    x = b.input("x", data_type="float32", shape=[2**18])
+    graph = await b.build({"y": b.relu(b.add(x, b.constant(1.0, data_type="float32")))})
+    assert fates(graph.describe()) == (["kernel 1", "kernel 1"], [["1", "add", "relu", "#1", "#2"]])
+
+
+async def test_a_copy_that_an_output_takes_is_its_operators(numpy_context):
+    b = MLGraphBuilder(numpy_context)
+    x = b.input("x", data_type="float32", shape=[2, 3])
+    graph = await b.build({"y": b.transpose(x)})
+    assert fates(graph.describe()) == (["kernel 1"], [["1", "copy", "#1"]])
+
+
+async def test_products_of_one_matrix_are_one_kernel(context, backend):
+    if backend != "wgpu":
+        pytest.skip("only WebGPU joins products")
+    b = MLGraphBuilder(context)
+    x = b.input("x", data_type="float32", shape=[8, 4])
+    parts = []
+    for _ in range(3):
+        product = b.matmul(x, b.constant(np.ones((4, 8), np.float32)))
+        parts.append(b.add(product, b.constant(np.ones(8, np.float32))))
+    graph = await b.build({"y": b.matmul(b.matmul(parts[0], b.transpose(parts[1])), parts[2])})
+    told, _ = fates(graph.describe())
+    assert told[:4] == ["kernel 1"] * 4
+    assert told.count("kernel 1") == 6
+
+
+async def test_what_is_expanded_has_its_kernels(context, backend):
+    b = MLGraphBuilder(context)
+    x = b.input("x", data_type="float32", shape=[2, 1, 4])
+    weights = b.constant(np.ones((1, 8, 4), np.float32)), b.constant(np.ones((1, 8, 2), np.float32))
+    graph = await b.build({"h": b.lstm(x, *weights, 2, 2)[0]})
+    told, kernels = fates(graph.describe())
+    count = len(kernels)
+    assert told == ["kernel 1" if count == 1 else f"{count} kernels from 1"]
+    assert (count > 1) == (backend == "wgpu")
+    assert all(kernel[-1] == "#1" for kernel in kernels)
+
+
+async def test_another_packages_device_need_not_tell_kernels(ml):
+    context = await ml.create_context(backend="small")
+    drawing = draw_residual_block(context)
+    graph = await drawing.builder.build(drawing.outputs)
+    assert "conv2d [first]" in graph.describe()
+    assert "kernel" not in graph.describe()
+    assert graph.to_svg().startswith("<svg")
+
+
+async def test_a_picture_keeps_no_constants(numpy_context):
+    b = MLGraphBuilder(numpy_context)
+    x = b.input("x", data_type="float32", shape=[2, 3])
+    description = b.picture({"y": b.matmul(x, b.constant(np.ones((3, 4), np.float32)))})._graph
+    assert [value.kind for value in description.values] == ["input", "constant", "result"]
+    assert not any(isinstance(getattr(value, name), np.ndarray) for value in description.values for name in ("name",))
+    assert isinstance(GraphPicture(description, None, ""), GraphPicture)

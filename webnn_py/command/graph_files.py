@@ -1,0 +1,51 @@
+"""The graph of a model as a file: what ``webnn-py info --graph FILE`` writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from webnn_py.command.failures import BadInputError, CommandFailedError
+from webnn_py.command.loading import unreadable
+from webnn_py.graph_pictures.picture import GraphPicture
+
+PAGE: Final = (
+    '<!doctype html><html lang="en"><meta charset="utf-8"><title>graph</title>'
+    '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'
+)
+
+FORMS: Final[Mapping[str, Callable[[GraphPicture], str]]] = {
+    ".svg": GraphPicture.to_svg,
+    ".html": lambda picture: f"{PAGE}\n{picture._repr_html_()}",
+    ".mmd": GraphPicture.to_mermaid,
+    ".dot": GraphPicture.to_dot,
+    ".txt": GraphPicture.describe,
+}
+"""What is written, by the file's suffix."""
+
+
+def check_graph_file(path: Path | None) -> None:
+    """Refuse a file that could not be written, before anything is done for it.
+
+    Raises:
+        BadInputError: its suffix is none of these, or there is no such folder.
+    """
+    if path is None:
+        return
+    if path.suffix.lower() not in FORMS:
+        raise BadInputError(f"--graph {path}: it must end in {', '.join(FORMS)}")
+    if not path.parent.is_dir() or path.is_dir():
+        raise BadInputError(f"--graph {path}: {path.parent} is no folder, or {path.name} is one")
+
+
+def write_graph(path: Path, picture: GraphPicture) -> None:
+    """Write a picture in the form that its suffix asks for.
+
+    Raises:
+        CommandFailedError: it cannot be written.
+    """
+    try:
+        path.write_text(FORMS[path.suffix.lower()](picture), encoding="utf-8")
+    except OSError as error:
+        raise CommandFailedError(f"--graph {unreadable(path, error)}") from error

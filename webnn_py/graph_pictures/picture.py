@@ -1,0 +1,95 @@
+"""``GraphPicture``: a graph to be looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from html import escape
+from typing import Final
+
+from webnn_py.graph_pictures import text
+from webnn_py.graph_pictures.description import GraphDescription
+from webnn_py.graph_pictures.notations import to_dot, to_mermaid
+from webnn_py.graph_pictures.plan import CompiledPlan
+from webnn_py.graph_pictures.scene import Scene
+from webnn_py.graph_pictures.svg import to_svg
+
+MOST_DRAWN: Final = 200
+"""A notebook shows a picture of so many operators, and of more only the text."""
+
+SECTION: Final = 50
+"""So many operators are in each part of that text which can be folded."""
+
+
+class GraphPicture:
+    """A graph to be looked at: as text, in mermaid's or Graphviz' notation, as SVG, or by itself in a notebook.
+
+    It shows operators with labels, options and constants, data types and shapes on the edges, and, where a device has
+    compiled the graph, what it has made of it: what one kernel computes together, what was computed when the graph was
+    built, what is but a view, and the memory that it takes. Made by :meth:`MLGraphBuilder.picture` and
+    :meth:`MLGraph.picture`.
+    """
+
+    def __init__(self, graph: GraphDescription, plan: CompiledPlan | None, where: str) -> None:
+        self._graph = graph
+        self._plan = plan
+        self._where = where
+
+    @cached_property
+    def _scene(self) -> Scene:
+        return Scene.of(self._graph, self._plan)
+
+    def describe(self) -> str:
+        """The graph as text: a line for each input, output, operator and kernel."""
+        return text.whole(self._graph, self._plan, self._where)
+
+    def to_mermaid(self) -> str:
+        """A flowchart in mermaid's notation, which GitHub and many editors draw."""
+        return to_mermaid(self._scene)
+
+    def to_dot(self) -> str:
+        """A digraph in Graphviz' notation."""
+        return to_dot(self._scene)
+
+    def to_svg(self) -> str:
+        """A picture in SVG, complete in itself, light or dark as the reader's system is."""
+        return to_svg(self._scene, next(self._summary()))
+
+    def _summary(self) -> Iterator[str]:
+        return text.summary(self._graph, self._plan, self._where)
+
+    def _repr_svg_(self) -> str | None:
+        """For notebooks: the picture, unless it would be too large to be of use."""
+        return self.to_svg() if len(self._graph.operators) <= MOST_DRAWN else None
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the picture, and the text in sections that can be folded."""
+        svg = self._repr_svg_()
+        parts = [f'<div><pre style="overflow:auto">{escape(chr(10).join(self._summary()))}</pre>']
+        if svg is None:
+            parts.append(f"<p>Not drawn, since it has more than {MOST_DRAWN} operators; to_svg() draws it.</p>")
+        else:
+            parts.append(f'<div style="max-width:100%;max-height:80vh;overflow:auto">{svg}</div>')
+        parts += self._sections()
+        return "\n".join([*parts, "</div>\n"])
+
+    def _sections(self) -> Iterator[str]:
+        graph, plan = self._graph, self._plan
+        yield _section("inputs and outputs", text.ends(graph))
+        count = len(graph.operators)
+        for start in range(0, count, SECTION):
+            stop = min(start + SECTION, count)
+            yield _section(f"operators {start + 1} to {stop}", text.operators(graph, plan, start, stop))
+        if plan is not None:
+            yield _section(f"kernels ({len(plan.kernels)})", text.kernels(graph, plan))
+
+    def __str__(self) -> str:
+        return self.describe()
+
+    def __repr__(self) -> str:
+        return f"<GraphPicture {next(self._summary())}>"
+
+
+def _section(title: str, lines: Iterator[str]) -> str:
+    text = escape(chr(10).join(lines))
+    return f'<details><summary>{title}</summary><pre style="overflow:auto">{text}</pre></details>'

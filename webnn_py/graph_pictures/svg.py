@@ -1,0 +1,278 @@
+"""A graph as SVG: boxes in layers, data types and shapes where values leave, frames around what became one kernel."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from typing import Final, Self
+
+import attrs
+
+from webnn_py.graph_pictures.layers import Arrangement, Link, Piece, Size, arrange
+from webnn_py.graph_pictures.scene import Box, Frame, Scene, Wire
+
+CHARACTER: Final = 7.25
+"""The width of a character of a title; fonts of one width have nearly the same ones."""
+
+SMALL: Final = 6.1
+LINE: Final = 15.0
+PADDING: Final = 8.0
+LABEL: Final = 17.0
+"""The height of the data type and shape below a box."""
+
+FRAME_PADDING: Final = 10.0
+FRAME_TITLE: Final = 18.0
+MARGIN: Final = 14.0
+
+INNER_GAP: Final = 22.0
+"""Between layers within a frame."""
+
+STYLE: Final = """
+.webnn-graph{background:#fff;font-family:ui-monospace,Menlo,Consolas,monospace}
+.webnn-graph text{fill:#1f2328;font-size:12px}
+.webnn-graph .small{font-size:10px;fill:#57606a}
+.webnn-graph .type{font-size:10px;fill:#0550ae;stroke:#fff;stroke-width:4px;paint-order:stroke;text-anchor:middle}
+.webnn-graph .box{fill:#fff;stroke:#57606a}
+.webnn-graph .input{fill:#ddf4ff;stroke:#0969da}
+.webnn-graph .output{fill:#dafbe1;stroke:#1a7f37}
+.webnn-graph .folded{fill:#f3f4f6;stroke:#8c959f;stroke-dasharray:5 3}
+.webnn-graph .view{stroke:#8c959f;stroke-dasharray:2 3}
+.webnn-graph .frame{fill:#fff8c5;stroke:#bf8700}
+.webnn-graph .name{font-size:10px;fill:#7d4e00;stroke:#fff8c5;stroke-width:4px;paint-order:stroke}
+.webnn-graph .wire{fill:none;stroke:#8c959f;stroke-width:1.3}
+.webnn-graph .head{fill:#57606a}
+@media (prefers-color-scheme:dark){
+.webnn-graph{background:#0d1117}
+.webnn-graph text{fill:#e6edf3}
+.webnn-graph .small{fill:#9da7b3}
+.webnn-graph .type{fill:#79c0ff;stroke:#0d1117}
+.webnn-graph .box{fill:#161b22;stroke:#8b949e}
+.webnn-graph .input{fill:#0c2d6b;stroke:#58a6ff}
+.webnn-graph .output{fill:#04260f;stroke:#3fb950}
+.webnn-graph .folded{fill:#21262d;stroke:#6e7681}
+.webnn-graph .frame{fill:#2b2211;stroke:#bb8009}
+.webnn-graph .name{fill:#e3b341;stroke:#2b2211}
+.webnn-graph .wire{stroke:#6e7681}
+.webnn-graph .head{fill:#8b949e}
+}
+"""
+
+
+@attrs.frozen
+class Card:
+    """A box with its size, and where wires leave and arrive.
+
+    Attributes:
+        box: the box.
+        size: with the labels below.
+        height: without them.
+        outs: for each of its outputs that is read, where wires leave.
+        types: data type and shape of these.
+        entries: how many wires arrive.
+    """
+
+    box: Box
+    size: Size
+    height: float
+    outs: Mapping[int, float]
+    types: Mapping[int, str]
+    entries: int
+
+    @classmethod
+    def of(cls, box: Box, leaving: Sequence[Wire], arriving: Sequence[Wire]) -> Self:
+        """Measure a box."""
+        types = dict(sorted({wire.port: wire.text for wire in leaving}.items()))
+        widths = [_width(text, SMALL) + 14 for text in types.values()]
+        lines = [_width(box.title, CHARACTER), *(_width(line, SMALL) for line in box.lines)]
+        width = max(max(lines) + 2 * PADDING, sum(widths), 40.0, 12.0 * len(arriving))
+        height = 2 * PADDING + LINE * (1 + len(box.lines)) - 3
+        start = (width - sum(widths)) / 2
+        outs = {}
+        for port, own in zip(types, widths, strict=True):
+            outs[port] = start + own / 2
+            start += own
+        return cls(box, Size(width, height + (LABEL if types else 0.0)), height, outs, types, len(arriving))
+
+    def into(self, entry: int) -> float:
+        """Where a wire arrives."""
+        return self.size.width * (entry + 1) / (self.entries + 1)
+
+
+def _width(text: str, character: float) -> float:
+    return character * sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
+
+
+@attrs.frozen
+class Cluster:
+    """A frame, arranged by itself: wires enter and leave it by ports on its edges.
+
+    Attributes:
+        frame: the frame.
+        inner: the arrangement of its members and ports.
+        size: with padding and title.
+    """
+
+    frame: Frame
+    inner: Arrangement
+    size: Size
+
+    @classmethod
+    def of(cls, frame: Frame, cards: Mapping[str, Card], wires: Sequence[Wire]) -> Self:
+        """Arrange a frame's members."""
+        members = dict.fromkeys(frame.members)
+        boxes: dict[str, Size] = {}
+        links, lasts = [], []
+        for wire in wires:
+            if wire.target in members and wire.source not in members:
+                boxes[in_port(wire)] = Size(0.0, 0.0)
+        boxes.update((key, cards[key].size) for key in members)
+        for wire in wires:
+            within = wire.source in members, wire.target in members
+            if not any(within):
+                continue
+            source, out = (wire.source, cards[wire.source].outs[wire.port]) if within[0] else (in_port(wire), 0.0)
+            target, into = (wire.target, cards[wire.target].into(wire.entry)) if within[1] else (out_port(wire), 0.0)
+            if not within[1]:
+                if target in boxes:
+                    continue
+                boxes[target] = Size(0.0, 0.0)
+                lasts.append(target)
+            links.append(Link(source, out, target, into))
+        inner = arrange(boxes, links, lasts, INNER_GAP)
+        title = _width(frame.title, SMALL)
+        width = max(inner.size.width, title) + 2 * FRAME_PADDING
+        return cls(frame, inner, Size(width, inner.size.height + FRAME_TITLE + FRAME_PADDING))
+
+    @property
+    def left(self) -> float:
+        """Where the members' arrangement begins, from the frame's left edge."""
+        return (self.size.width - self.inner.size.width) / 2
+
+    def port(self, key: str) -> float:
+        """Where a port is, from the frame's left edge."""
+        return self.left + self.inner.places[key][0]
+
+
+def in_port(wire: Wire) -> str:
+    """The port by which a value enters a frame."""
+    return f"<{wire.source}.{wire.port}"
+
+
+def out_port(wire: Wire) -> str:
+    """The port by which a value leaves a frame."""
+    return f">{wire.source}.{wire.port}"
+
+
+def to_svg(scene: Scene, title: str) -> str:
+    """A picture; ``title`` is for those who cannot see it."""
+    leaving: dict[str, list[Wire]] = {box.key: [] for box in scene.boxes}
+    arriving: dict[str, list[Wire]] = {box.key: [] for box in scene.boxes}
+    for wire in scene.wires:
+        leaving[wire.source].append(wire)
+        arriving[wire.target].append(wire)
+    cards = {box.key: Card.of(box, leaving[box.key], arriving[box.key]) for box in scene.boxes}
+    frames, order = _whole_frames(scene)
+    clusters = {frame.key: Cluster.of(frame, cards, scene.wires) for frame in frames}
+    home = {key: frame.key for frame in frames for key in frame.members}
+    sizes = {key: clusters[key].size if key in clusters else cards[key].size for key in order}
+    links: dict[Link, None] = {}
+    for wire in scene.wires:
+        source, target = home.get(wire.source), home.get(wire.target)
+        if source is not None and source == target:
+            continue
+        out = cards[wire.source].outs[wire.port] if source is None else clusters[source].port(out_port(wire))
+        into = cards[wire.target].into(wire.entry) if target is None else clusters[target].port(in_port(wire))
+        links[Link(source or wire.source, out, target or wire.target, into)] = None
+    outer = arrange(sizes, list(links))
+    return _drawn(outer, cards, clusters, title)
+
+
+def _whole_frames(scene: Scene) -> tuple[list[Frame], list[str]]:
+    """The frames that can be drawn as one box each, and the keys of boxes and frames in an order that wires follow.
+
+    What leaves a frame must not come back into it by way of others; a frame of which that is so is left out.
+    """
+    frames = list(scene.frames)
+    while True:
+        home = {key: frame.key for frame in frames for key in frame.members}
+        keys = dict.fromkeys(home.get(box.key, box.key) for box in scene.boxes)
+        below: dict[str, set[str]] = {key: set() for key in keys}
+        above = dict.fromkeys(keys, 0)
+        for wire in scene.wires:
+            source, target = home.get(wire.source, wire.source), home.get(wire.target, wire.target)
+            if source != target and target not in below[source]:
+                below[source].add(target)
+                above[target] += 1
+        order, ready = [], [key for key in keys if not above[key]]
+        while ready:
+            key = ready.pop(0)
+            order.append(key)
+            for target in sorted(below[key]):
+                above[target] -= 1
+                if not above[target]:
+                    ready.append(target)
+        if len(order) == len(keys):
+            return frames, order
+        stuck = {key for key in keys if above[key]}
+        frames.remove(next(frame for frame in reversed(frames) if frame.key in stuck))
+
+
+def _drawn(outer: Arrangement, cards: Mapping[str, Card], clusters: Mapping[str, Cluster], title: str) -> str:
+    places = {key: (x + MARGIN, y + MARGIN) for key, (x, y) in outer.places.items() if key in cards}
+    frames: list[str] = []
+    names: list[str] = []
+    wires = [*_paths(outer.pieces, MARGIN, MARGIN, cards)]
+    for key, cluster in clusters.items():
+        x, y = outer.places[key][0] + MARGIN, outer.places[key][1] + MARGIN
+        left, top = x + cluster.left, y + FRAME_TITLE
+        frames.append(_rectangle("frame", x, y, cluster.size, 6))
+        names.append(_text("name", x + FRAME_PADDING, y + 12, cluster.frame.title))
+        wires += _paths(cluster.inner.pieces, left, top, cards)
+        for inner, (inner_x, inner_y) in cluster.inner.places.items():
+            if inner in cards:
+                places[inner] = left + inner_x, top + inner_y
+            else:
+                begin, end = (y, top) if inner.startswith("<") else (top + inner_y, y + cluster.size.height)
+                wires.append(f'<path class="wire" d="M{left + inner_x:.1f} {begin:.1f}V{end:.1f}"/>')
+    boxes = [line for key, card in cards.items() for line in _card(card, *places[key])]
+    width, height = (f"{length + 2 * MARGIN:.0f}" for length in (outer.size.width, outer.size.height))
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="webnn-graph" role="img" aria-label="{escape(title)}" '
+        f'width="{width}" height="{height}" viewBox="0 0 {width} {height}">'
+    )
+    return "\n".join([head, f"<style>{STYLE}</style>", *frames, *wires, *names, *boxes, "</svg>\n"])
+
+
+def _paths(pieces: Sequence[Piece], left: float, top: float, cards: Mapping[str, Card]) -> Iterator[str]:
+    for piece in pieces:
+        x, end_x = left + piece.x, left + piece.end_x
+        turn, end = top + piece.turn, top + piece.end_y
+        middle = (turn + end) / 2
+        curve = f"C{x:.1f} {middle:.1f} {end_x:.1f} {middle:.1f} {end_x:.1f} {end:.1f}"
+        way = f"M{x:.1f} {top + piece.y:.1f}V{turn:.1f}{curve}"
+        yield f'<path class="wire" d="{way}"/>'
+        if piece.target in cards:
+            yield f'<path class="head" d="M{end_x:.1f} {end:.1f}l-3.5 -7h7z"/>'
+
+
+def _card(card: Card, x: float, y: float) -> Iterator[str]:
+    yield f"<g><title>{escape(chr(10).join([card.box.title, *card.box.lines, *card.types.values()]))}</title>"
+    is_end = card.box.kind in {"input", "output"}
+    yield _rectangle(f"box {card.box.kind}", x, y, Size(card.size.width, card.height), 12 if is_end else 3)
+    text_y = y + PADDING + 10
+    yield _text("title", x + PADDING, text_y, card.box.title)
+    for number, line in enumerate(card.box.lines, 1):
+        yield _text("small", x + PADDING, text_y + number * LINE, line)
+    for port, out in card.outs.items():
+        yield _text("type", x + out, y + card.height + 13, card.types[port])
+    yield "</g>"
+
+
+def _rectangle(kind: str, x: float, y: float, size: Size, radius: float) -> str:
+    edges = f'x="{x:.1f}" y="{y:.1f}" width="{size.width:.1f}" height="{size.height:.1f}"'
+    return f'<rect class="{kind}" {edges} rx="{radius:.0f}"/>'
+
+
+def _text(kind: str, x: float, y: float, text: str) -> str:
+    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}">{escape(text)}</text>'

@@ -1,0 +1,120 @@
+"""A graph as text: what goes in and out, the operators, the kernels that a device made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from webnn_py.graph_pictures.description import DrawnOperator, GraphDescription
+from webnn_py.graph_pictures.plan import CompiledPlan
+from webnn_py.graph_pictures.scene import LONGEST_NAME, Fates
+from webnn_py.wording import in_brackets, shortened, visible
+
+
+def summary(graph: GraphDescription, plan: CompiledPlan | None, where: str) -> Iterator[str]:
+    """The first lines: how much there is of what."""
+    yield f"graph of {_counted(len(graph.operators), 'operator')}{f' on {where}' if where else ', not built'}"
+    if plan is not None:
+        fates = Fates.of(graph, plan)
+        kinds = [fates.kind(index) for index in range(len(graph.operators))]
+        yield (
+            f"{_counted(len(plan.kernels), 'kernel')}; "
+            f"{_counted(kinds.count('folded'), 'operator')} computed at build, "
+            f"{_counted(kinds.count('view'), 'view')} without a kernel"
+        )
+        yield (
+            f"memory: {plan.intermediate_bytes:,} bytes for what lies between kernels, "
+            f"{plan.constant_bytes:,} bytes of constants"
+        )
+
+
+def ends(graph: GraphDescription) -> Iterator[str]:
+    """Inputs and outputs."""
+    inputs = [(_name(graph.values[index].name), str(graph.values[index].descriptor)) for index in graph.inputs]
+    outputs = [
+        (_name(name), str(graph.values[index].descriptor), f"= {_reference(graph, index)}")
+        for name, index in graph.outputs
+    ]
+    yield "inputs" if inputs else "no inputs"
+    yield from _table(inputs)
+    yield "outputs"
+    yield from _table(outputs)
+
+
+def operators(
+    graph: GraphDescription, plan: CompiledPlan | None, start: int = 0, stop: int | None = None
+) -> Iterator[str]:
+    """A line for each operator, or for those from ``start`` to before ``stop``."""
+    fates = Fates.of(graph, plan)
+    rows = []
+    for index, operator in enumerate(graph.operators[start:stop], start):
+        results = ", ".join(str(graph.values[value].descriptor) for value in operator.results)
+        rows.append((f"#{index + 1}", f"{_call(graph, operator)} -> {results}", _fate(fates, index)))
+    yield from _table(rows)
+
+
+def kernels(graph: GraphDescription, plan: CompiledPlan) -> Iterator[str]:
+    """A line for each kernel."""
+    indices = {operator.place: index for index, operator in enumerate(graph.operators)}
+    yield from _table(
+        (
+            str(number),
+            visible(kernel.name),
+            " ".join(f"#{indices[place] + 1}" for place in kernel.operators if place in indices),
+        )
+        for number, kernel in enumerate(plan.kernels, 1)
+    )
+
+
+def whole(graph: GraphDescription, plan: CompiledPlan | None, where: str) -> str:
+    """All of it."""
+    lines = [*summary(graph, plan, where), *ends(graph), "operators", *operators(graph, plan)]
+    if plan is not None:
+        lines += ["kernels", *kernels(graph, plan)]
+    return "\n".join(lines)
+
+
+def _call(graph: GraphDescription, operator: DrawnOperator) -> str:
+    arguments = [f"{name}={_reference(graph, value)}" for name, value in operator.operands]
+    options = [visible(text).replace(" ", "=", 1) for text in operator.options_given()]
+    return f"{operator.operator.spec_name}{in_brackets(operator.label)}({', '.join([*arguments, *options])})"
+
+
+def _reference(graph: GraphDescription, index: int) -> str:
+    """How a value is named where it is read."""
+    value = graph.values[index]
+    if value.kind == "input":
+        return _name(value.name)
+    if value.kind == "constant":
+        return value.name or f"constant {value.descriptor}"
+    several = len(graph.operators[value.source].results) > 1
+    return f"#{value.source + 1}{f'.{value.port}' if several else ''}"
+
+
+def _fate(fates: Fates, index: int) -> str:
+    if fates.plan is None:
+        return ""
+    kind = fates.kind(index)
+    if kind != "operator":
+        return "computed at build" if kind == "folded" else "view"
+    numbers = [number + 1 for number in fates.kernels[index]]
+    if len(numbers) == 1:
+        return f"kernel {numbers[0]}"
+    return (
+        f"{len(numbers)} kernels from {numbers[0]}" if len(numbers) > 4 else f"kernels {', '.join(map(str, numbers))}"
+    )
+
+
+def _name(name: str) -> str:
+    return visible(shortened(repr(name), LONGEST_NAME))
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _table(rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
+    """Lines with two spaces before each column, columns as wide as they must be; the last may be of any width."""
+    rows = list(rows)
+    widths = [min(max(map(len, column)), 110) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield ("  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))).rstrip()

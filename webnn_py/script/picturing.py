@@ -1,0 +1,54 @@
+"""Pictures of compiled graphs: a mixin of :class:`MLGraph`. Not in the specification."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webnn_py.graph_pictures.picture import GraphPicture
+
+if TYPE_CHECKING:
+    from webnn_py.device.device import GraphHandle
+    from webnn_py.graph_pictures.description import GraphDescription
+    from webnn_py.graph_pictures.plan import CompiledPlan
+    from webnn_py.script.context import MLContext
+
+
+class Pictured:
+    """What a compiled graph shows of itself, also when it is destroyed or its context is lost: no device is asked."""
+
+    __slots__ = ()
+    _context: MLContext
+    _description: GraphDescription
+    _handle: GraphHandle
+    _saved_plan: CompiledPlan | None
+
+    def picture(self) -> GraphPicture:
+        """The graph as it was drawn, and what the device has made of it."""
+        return GraphPicture(self._description, self._plan, str(self._context._device.backend.info))
+
+    @property
+    def _plan(self) -> CompiledPlan | None:
+        """What was made of the graph: when it was saved, if it was loaded."""
+        return self._handle.plan if self._saved_plan is None else self._saved_plan
+
+    def describe(self) -> str:
+        """The graph as text: a line for each input, output, operator and kernel. See :meth:`picture`."""
+        return self.picture().describe()
+
+    def to_mermaid(self) -> str:
+        """The graph as a flowchart in mermaid's notation. See :meth:`picture`."""
+        return self.picture().to_mermaid()
+
+    def to_dot(self) -> str:
+        """The graph as a digraph in Graphviz' notation. See :meth:`picture`."""
+        return self.picture().to_dot()
+
+    def to_svg(self) -> str:
+        """The graph as a picture in SVG, complete in itself. See :meth:`picture`."""
+        return self.picture().to_svg()
+
+    def _repr_html_(self) -> str:
+        return self.picture()._repr_html_()
+
+    def _repr_svg_(self) -> str | None:
+        return self.picture()._repr_svg_()
