@@ -1,6 +1,5 @@
 """The examples run as their first lines say: the samples of the three pull requests, and the decode loop."""
 
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -18,14 +17,6 @@ def output(name, *arguments):
     )
     assert run.returncode == 0, run.stderr
     return run.stdout.splitlines()
-
-
-def test_the_program_of_the_document():
-    text = (EXAMPLES.parent / "docs" / "sessions.md").read_text(encoding="utf-8")
-    (program,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr
-    assert run.stdout.splitlines() == ["[[2. 4. 6.]]", "[[ 4.  8. 12.]]"]
 
 
 def test_sessions_come_and_go(backend):

@@ -7,6 +7,7 @@ TYPES = {
     "float32": TensorProto.FLOAT,
     "float64": TensorProto.DOUBLE,
     "float16": TensorProto.FLOAT16,
+    "int64": TensorProto.INT64,
     "int32": TensorProto.INT32,
     "int8": TensorProto.INT8,
     "bool": TensorProto.BOOL,

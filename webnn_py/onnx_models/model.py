@@ -143,7 +143,7 @@ class OnnxModel:
             outputs: the names of those outputs that are wanted; all by default. What only others need is left out.
 
         Returns:
-            Those outputs by name, ready for :meth:`MLGraphBuilder.build`.
+            Those outputs by name, ready for :meth:`~webnn_py.MLGraphBuilder.build`.
 
         Raises:
             UnsupportedModelError: WebNN, or this importer, cannot do something that the model asks for; or it costs

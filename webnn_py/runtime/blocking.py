@@ -253,9 +253,9 @@ class BlockingEnvironment(_OnLoop[runtime.Environment]):
     ``with Environment() as env:`` closes it; otherwise the end of the program does.
 
     Args:
-        backend: the name of a device, as :meth:`ML.create_context` takes it.
+        backend: the name of a device, as :meth:`~webnn_py.ML.create_context` takes it.
         preserve_device: whether the device, with all that it has compiled, outlives its last user.
-        **options: further options of :meth:`ML.create_context`.
+        **options: further options of :meth:`~webnn_py.ML.create_context`.
 
     Raises:
         TypeError: an argument has the wrong type.
@@ -283,7 +283,7 @@ class BlockingEnvironment(_OnLoop[runtime.Environment]):
 
     @property
     def device(self) -> EnvironmentDevice | None:
-        """The device that is open, or None: never one that is lost."""
+        """The device that is open, or None; never one that is lost."""
         return self._async.device
 
     open_device = _blocking(runtime.Environment.open_device, _as_it_is)

@@ -38,11 +38,11 @@ class Environment:
 
     Args:
         ml: the API, from :func:`webnn_py.open_ml`.
-        backend: the name of a device, as :meth:`ML.create_context` takes it.
+        backend: the name of a device, as :meth:`~webnn_py.ML.create_context` takes it.
         preserve_device: whether the device, with all that it has compiled, outlives its last user.
         context: a context of the user's to run on instead. It stays the user's: it is never destroyed here, and none
             is opened in its place.
-        **options: further options of :meth:`ML.create_context`.
+        **options: further options of :meth:`~webnn_py.ML.create_context`.
 
     Raises:
         TypeError: an argument has the wrong type.
@@ -87,7 +87,7 @@ class Environment:
 
     @property
     def device(self) -> EnvironmentDevice | None:
-        """The device that is open, or None: never one that is lost."""
+        """The device that is open, or None; never one that is lost."""
         current = self._keeper.current
         return None if current is None else current.record
 
@@ -155,7 +155,7 @@ class Environment:
             input_values: arrays for inputs that are to be constants; the session then lacks these inputs.
             output_names: the outputs that the session has; all of the model's by default.
             enable_graph_capture: freeze the first run, which must be on the device wholly; see
-                :meth:`InferenceSession.run`. Further runs must have the same tensors.
+                :meth:`~webnn_py.runtime.InferenceSession.run`. Further runs must have the same tensors.
             progress: is called now and then with the number of nodes that are converted, and of all.
 
         Raises:

@@ -37,7 +37,7 @@ def save(
     The drawing must not be built yet: ``build()`` takes it from the builder.
 
     Args:
-        graph_outputs: the operands to compute, by name, as :meth:`MLGraphBuilder.build` takes them.
+        graph_outputs: the operands to compute, by name, as :meth:`~webnn_py.MLGraphBuilder.build` takes them.
         target: the path of the file, which is overwritten; or a file that is open for writing bytes.
         external_data: whether constants stand in a file beside the model's, of the same name with ``.data`` behind it;
             those of a model of more than 2 GB, which one file cannot be, always do.

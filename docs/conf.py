@@ -1,0 +1,146 @@
+"""The documentation as a site: ``sphinx-build -W --keep-going docs build/site``.
+
+The pages are the Markdown files of this folder, which are read on a code host as they are; those in ``api`` come from
+docstrings.
+"""
+
+import pkgutil
+import re
+import tempfile
+import zlib
+from pathlib import Path
+
+from docutils.nodes import Element
+from sphinx.addnodes import pending_xref
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+
+from webnn_py import __version__
+
+project = "webnn_py"
+author = "the authors of webnn_py"
+project_copyright = "the authors of webnn_py, Apache License 2.0"
+version = release = __version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.intersphinx", "sphinx.ext.napoleon"]
+exclude_patterns = ["_build"]
+nitpicky = True
+myst_heading_anchors = 3
+myst_links_external_new_tab = False
+suppress_warnings = [
+    "misc.highlighting_failure",  # signatures of operators are no whole statements
+    "toc.not_readable",  # pages that are being written
+]
+
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+autodoc_type_aliases = {
+    "ExportsArray": "webnn_py.script.sources.ExportsArray",
+    "MLNumber": "webnn_py.MLNumber",
+    "MLOperandDataType": "webnn_py.MLOperandDataType",
+    "MLOperandDataTypeLike": "webnn_py.MLOperandDataTypeLike",
+    "MLPowerPreference": "webnn_py.MLPowerPreference",
+    "Policy": "webnn_py.script.ml.Policy",
+    "Progress": "webnn_py.runtime.models.Progress",
+    "PromiseState": "webnn_py.PromiseState",
+    "TensorLocation": "webnn_py.runtime.TensorLocation",
+}
+autodoc_class_signature = "mixed"
+napoleon_numpy_docstring = False
+napoleon_use_ivar = True
+napoleon_use_rtype = False
+python_use_unqualified_type_names = True
+python_maximum_signature_line_length = 88
+
+html_theme = "furo"
+html_title = f"webnn_py {__version__}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sphinx = False
+
+INVENTORY_HEADER = (
+    b"# Sphinx inventory version 2\n# Project: none\n# Version: none\n# The rest is compressed by zlib.\n"
+)
+
+
+def empty_inventory() -> str:
+    """An inventory without entries: what intersphinx falls back on where there is no network."""
+    path = Path(tempfile.mkdtemp(prefix="webnn_py_docs")) / "objects.inv"
+    path.write_bytes(INVENTORY_HEADER + zlib.compress(b""))
+    return str(path)
+
+
+intersphinx_timeout = 5
+NO_NETWORK = empty_inventory()
+intersphinx_mapping = {
+    "numpy": ("https://numpy.org/doc/stable/", (None, NO_NETWORK)),
+    "python": ("https://docs.python.org/3/", (None, NO_NETWORK)),
+    "trio": ("https://trio.readthedocs.io/en/stable/", (None, NO_NETWORK)),
+}
+OUTSIDE = {"attrs", "builtins", "collections", "numpy", "onnx", "os", "pathlib", "trio", "types", "typing", "wgpu"}
+"""Packages of other projects that docstrings and annotations name."""
+
+
+def find_alias(app: Sphinx, env: BuildEnvironment, node: pending_xref, content: Element) -> Element | None:
+    """Annotations name aliases of types, which are data, as if they were classes."""
+    if node.get("refdomain") != "py" or node["reftype"] != "class":
+        return None
+    domain = env.domains.python_domain
+    return domain.resolve_xref(env, node["refdoc"], app.builder, "obj", node["reftarget"], node, content)
+
+
+def is_known_elsewhere(_app: Sphinx, _domain: object, node: pending_xref) -> bool | None:
+    """Whether the name is one of another package, which is asked itself when there is no inventory."""
+    target = node["reftarget"]
+    if target.partition(".")[0] not in OUTSIDE:
+        return None
+    try:
+        pkgutil.resolve_name(target)
+    except (ImportError, AttributeError, ValueError):
+        return None
+    return True
+
+
+NO_CONSTRUCTOR = "(*args: object, **kwargs: object)"
+DATA_TYPE = re.compile(r"~typing\.Literal\['float32', [^]]*'uint8'\]")
+ARRAY = re.compile(r"~numpy\.ndarray\[tuple\[~typing\.Any, \.\.\.\], ~numpy\.dtype\[~typing\.Any\]\]")
+DEFAULT = re.compile(r"<function \S*<lambda>>|NOTHING")
+
+
+def shorten_signature(
+    _app: Sphinx, _what: str, _name: str, _thing: object, _options: object, signature: str | None, returns: str | None
+) -> tuple[str, str] | None:
+    """What only the library makes has no constructor; types and defaults are short."""
+    if signature is None:
+        return None
+    if signature == NO_CONSTRUCTOR:
+        return "", ""
+
+    def shortened(text: str) -> str:
+        text = ARRAY.sub("numpy.ndarray", DATA_TYPE.sub("~webnn_py.MLOperandDataType", text))
+        return DEFAULT.sub("...", text)
+
+    return shortened(signature), shortened(returns or "")
+
+
+PAGES_OF_THE_ROOT = {
+    "CHANGELOG": "changelog",
+    "CONTRIBUTING": "contributing",
+    "README": "index",
+    "SECURITY": "security",
+}
+
+
+def link_pages_of_the_root(_app: Sphinx, _page: str, source: list[str]) -> None:
+    """Documents beside this folder are pages of the site, too."""
+    for name, page in PAGES_OF_THE_ROOT.items():
+        source[0] = source[0].replace(f"](../{name}.md", f"]({page}.md")
+
+
+def setup(app: Sphinx) -> None:
+    """Called by Sphinx."""
+    app.connect("source-read", link_pages_of_the_root)
+    app.connect("autodoc-process-signature", shorten_signature)
+    app.connect("missing-reference", find_alias)
+    app.connect("warn-missing-reference", is_known_elsewhere)
