@@ -11,9 +11,10 @@ from onnx import FunctionProto, ModelProto, NodeProto, TensorProto, ValueInfoPro
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.graph import Constant, Graph, Node, Value
-from webnn_py.onnx_models.export.body import Array, Body, Known, OnnxTensor, Operands, element_type
-from webnn_py.onnx_models.export.writing import write
-from webnn_py.onnx_models.operator_calls import DOMAIN, OPTIONS, options_text, seal
+from webnn_py.onnx_export.body import Array, Body, Known, OnnxTensor, Operands, element_type
+from webnn_py.onnx_export.sealing import DOMAIN, OPTIONS, options_text, seal
+from webnn_py.onnx_export.writing import write
+from webnn_py.version import __version__
 
 OPSET: Final = 20
 """The first with Gelu. From 21 on, onnxruntime 1.31 makes wrong models of some with int8: it adds ``output_dtype`` to
@@ -29,6 +30,35 @@ DOMAIN_VERSION: Final = 1
 
 ReadConstant = Callable[[Constant], Array]
 """Gives the values of a constant."""
+
+
+def model_of(
+    graph: Graph, *, read_constant: ReadConstant | None = None, metadata: Mapping[str, str] | None = None
+) -> ModelProto:
+    """A graph, as a device is given it, as an ONNX model.
+
+    Args:
+        graph: the graph.
+        read_constant: gives the values of a constant whose data are not the host's.
+        metadata: what else to say of the model, by name.
+
+    Raises:
+        ValueError: a constant's data are not the host's, and there is no ``read_constant``.
+    """
+
+    def values(constant: Constant) -> Array:
+        if isinstance(constant.data, np.ndarray):
+            return constant.data
+        if read_constant is None:
+            raise ValueError(
+                f"save(): a constant {constant.descriptor} is a constant buffer, whose contents only its device has; "
+                "draw it from an array"
+            )
+        return read_constant(constant)
+
+    model = ModelExport(graph, values).model()
+    helper.set_model_props(model, dict(metadata or {}))
+    return model
 
 
 class Names:
@@ -73,13 +103,11 @@ class ModelExport:
     Args:
         graph: what to write.
         read_constant: gives the values of constants.
-        version: of this package.
     """
 
-    def __init__(self, graph: Graph, read_constant: ReadConstant, version: str) -> None:
+    def __init__(self, graph: Graph, read_constant: ReadConstant) -> None:
         self._graph = graph
         self._read_constant = read_constant
-        self._version = version
         self._names = Names([*graph.inputs, *graph.outputs])
         self._function_names = Names()
         self._of_value: dict[Value, str] = {value: name for name, value in graph.inputs.items()}
@@ -125,7 +153,7 @@ class ModelExport:
             opset_imports=opsets,
             ir_version=IR_VERSION,
             producer_name="webnn_py",
-            producer_version=self._version,
+            producer_version=__version__,
         )
 
     # --- nodes ---------------------------------------------------------------------------------------------------
