@@ -61,7 +61,7 @@ def atan(_node: Node, x: str) -> str:
         '@rule("Atan", 7, 22)\n',  # which composes it of others
         'one_to_one("Atan", unary.atan, 7, 22, module=__name__)\n\n\n',
     ),
-    "webnn_py/onnx_models/export/rules/unary.py": (END, '\n\nrule(unary.atan)(_computed("Atan"))\n'),
+    "webnn_py/onnx_export/rules/unary.py": (END, '\n\nrule(unary.atan)(_computed("Atan"))\n'),
     "spec_tests/operators/unary/make_cases.py": (
         '    "tan": (np.tan, ANGLES, BIG_ANGLES),\n}\n',
         '    "tan": (np.tan, ANGLES, BIG_ANGLES),\n    "atan": (np.arctan, ANGLES, BIG_ANGLES),\n}\n',

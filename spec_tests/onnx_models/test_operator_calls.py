@@ -5,8 +5,8 @@ from onnx import helper
 
 from spec_tests.onnx_models.export.exporting import operators_of, read_back
 from webnn_py import MLGraphBuilder
+from webnn_py.onnx_export.sealing import seal
 from webnn_py.onnx_models import UnsupportedModelError, to_model
-from webnn_py.onnx_models.operator_calls import seal
 
 
 @pytest.fixture

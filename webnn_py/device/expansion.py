@@ -16,12 +16,12 @@ import attrs
 
 from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
 from webnn_py.device.backend import Capabilities
-from webnn_py.device.rewriting import RewriteBuilder, rewrite
 from webnn_py.graph import Graph, Input, Node, Output, Value
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.decompositions import DECOMPOSITIONS
 from webnn_py.operators.examples import Example, examples_of
 from webnn_py.operators.limits import RankRange
+from webnn_py.rewriting import RewriteBuilder, rewrite
 from webnn_py.wording import in_brackets
 
 USUAL_RANK: Final = 3

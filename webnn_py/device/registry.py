@@ -27,6 +27,7 @@ GROUP: Final = "webnn_py.devices"
 BUILT_IN: Final = (
     EntryPoint("numpy", "webnn_py.device.on_numpy.device_record:RECORD", GROUP),
     EntryPoint("wgpu", "webnn_py.device.on_wgpu.device_record:RECORD", GROUP),
+    EntryPoint("onnxruntime", "webnn_py.device.on_onnxruntime.device_record:RECORD", GROUP),
 )
 """This package's own devices, written as an entry point is. Only these are chosen when no device is named."""
 
@@ -39,6 +40,10 @@ class DeviceOptions(TypedDict, total=False):
     float16_accumulation: bool
     max_cached_pipelines: int
     max_cached_pipeline_bytes: int
+    threads: int
+    spinning: bool
+    deterministic_compute: bool
+    execution_provider: str
 
 
 class Suitability(enum.IntEnum):

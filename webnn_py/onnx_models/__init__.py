@@ -20,7 +20,7 @@ From the top::
     conversion_context  what a rule builds with
     problems            what cannot be converted, grouped; freezing tells which inputs to freeze
     operator_calls      WebNN's operators in models that this package wrote
-    export              the other way: drawings as ONNX models
+    export              the other way: drawings as ONNX models, which ``webnn_py.onnx_export`` writes
 
 A value is *static* when it can be computed while the graph is built: a numpy array. All others are operands. Shapes
 are fixed, so that whatever is computed from shapes is static, and no node of it remains.

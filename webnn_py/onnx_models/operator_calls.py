@@ -1,47 +1,25 @@
 """Calls of WebNN's operators in a model that this package wrote.
 
 Where no single ONNX operator means what a WebNN operator does, the model has a function of its own for it, in
-:data:`DOMAIN`, whose body says it in ONNX's operators. The call keeps the operator's options, so that reading the model
-draws the operator again and not its body. A function that was changed since, as its digest tells, is read as any other.
+:data:`.DOMAIN`, whose body says it in ONNX's operators. The call keeps the operator's options, so that reading the
+model draws the operator again and not its body. A function that was changed since, as its digest tells, is read as any
+other.
 """
 
 import json
 from collections.abc import Mapping, Sequence
-from hashlib import blake2b
 from typing import Any, Final
 
-from onnx import FunctionProto, NodeProto, StringStringEntryProto
+from onnx import FunctionProto, NodeProto
 
+from webnn_py.onnx_export.sealing import DIGEST, DOMAIN, OPTIONS, digest_of
 from webnn_py.onnx_models.conversion_context import ConversionContext, Value
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.registry import OPERATORS
 from webnn_py.operators.rules import Refused, refuse
 
-DOMAIN: Final = "org.w3.webnn"
-"""The domain of the functions."""
-
-OPTIONS: Final = "options"
-"""The attribute of a call that has the operator's options, as JSON."""
-
-DIGEST: Final = "digest"
-"""The metadata of a function that tell whether it is as it was written."""
-
 _BY_SPEC_NAME: Final[Mapping[str, Operator[..., Any]]] = {item.spec_name: item for item in OPERATORS.values()}
-
-
-def digest_of(function: FunctionProto) -> str:
-    """A digest of what a function computes, and of its name."""
-    body = [function.name, *function.input, "", *function.output, ""]
-    digest = blake2b("\n".join(body).encode(), digest_size=16)
-    for node in function.node:
-        digest.update(node.SerializeToString(deterministic=True))
-    return digest.hexdigest()
-
-
-def seal(function: FunctionProto) -> None:
-    """Write the digest into a function."""
-    function.metadata_props.append(StringStringEntryProto(key=DIGEST, value=digest_of(function)))
 
 
 def operator_of(function: FunctionProto) -> Operator[..., Any] | None:
@@ -50,11 +28,6 @@ def operator_of(function: FunctionProto) -> Operator[..., Any] | None:
         return None
     sealed = {item.key: item.value for item in function.metadata_props}.get(DIGEST)
     return _BY_SPEC_NAME.get(function.name.partition("_")[0]) if sealed == digest_of(function) else None
-
-
-def options_text(options: Mapping[str, object]) -> str:
-    """The options of a call, as they are written; absent ones are left out."""
-    return json.dumps({name: value for name, value in options.items() if value is not None})
 
 
 def draw_call(

@@ -1,6 +1,6 @@
 """Every operator can be written, by a rule in its own category."""
 
-from webnn_py.onnx_models.export.registry import RULES
+from webnn_py.onnx_export.registry import RULES
 from webnn_py.operators.registry import OPERATORS
 
 

@@ -12,8 +12,8 @@ import webnn_py
 from spec_tests.onnx_models.export.exporting import run
 from spec_tests.support.buffers import constant
 from webnn_py import InvalidStateError, MLGraphBuilder
-from webnn_py.onnx_models import OnnxModel, save, to_model
-from webnn_py.onnx_models.export import model_of, saving
+from webnn_py.onnx_export import model_of
+from webnn_py.onnx_models import OnnxModel, export, save, to_model
 from webnn_py.script.builder import drawing_of
 
 X = np.array([[1, -2, 3]], np.float32)
@@ -64,7 +64,7 @@ async def test_weights_stand_in_the_file_or_beside_it(builder, tmp_path, externa
 
 
 async def test_a_model_too_large_for_one_file_is_two(builder, tmp_path, monkeypatch):
-    monkeypatch.setattr(saving, "LARGEST_FILE", 5000)
+    monkeypatch.setattr(export, "LARGEST_FILE", 5000)
     outputs = scaled(builder, np.ones((1000, 3), np.float32))
     save(outputs, tmp_path / "model.onnx")
     assert (tmp_path / "model.onnx.data").stat().st_size == 12_000

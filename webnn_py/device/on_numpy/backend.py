@@ -1,9 +1,6 @@
 """The numpy backend: buffers are arrays, a graph is a list of calls."""
 
-import platform
 from collections.abc import Callable, Coroutine, Mapping
-from functools import cache
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,6 +11,7 @@ from webnn_py.device.backend import BackendInfo, Capabilities, CopyRegion, HostA
 from webnn_py.device.on_numpy import kernels  # noqa: F401 - enters every kernel into the table
 from webnn_py.device.on_numpy.executable import NumpyGraph
 from webnn_py.device.on_numpy.table import find
+from webnn_py.device.processor import processor
 from webnn_py.device.shared_constants import SharedConstants
 from webnn_py.graph import Graph
 from webnn_py.operators.declaration import Operator
@@ -34,17 +32,6 @@ def _supports(operator: Operator[..., Any]) -> tuple[MLOperandDataType, ...]:
 CAPABILITIES = Capabilities(_supports)
 
 
-@cache
-def _processor() -> str:
-    """The processor's name, where the system tells it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
-
-
 class NumpyBackend:
     """Runs graphs with numpy, short ones inline and long ones in a worker thread."""
 
@@ -52,7 +39,7 @@ class NumpyBackend:
     overlapping = False
 
     def __init__(self) -> None:
-        self.info = BackendInfo("numpy", _processor(), f"numpy {np.__version__}")
+        self.info = BackendInfo("numpy", processor(), f"numpy {np.__version__}")
         self.lost: Callable[[str], None] = lambda _message: None
         # Its own limiter: threads of the user's must not keep a device from finishing.
         self._limiter = trio.CapacityLimiter(1)

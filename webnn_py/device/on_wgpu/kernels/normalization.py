@@ -18,13 +18,13 @@ from webnn_py.device.on_wgpu.records.element import literal
 from webnn_py.device.on_wgpu.records.layout import Layout
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.table import composite, kernels
-from webnn_py.device.rewriting import RewriteBuilder
 from webnn_py.graph import Node, Value
 from webnn_py.operators import normalization
 from webnn_py.operators.casting import cast_number
 from webnn_py.operators.normalization import layer_axes
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.windows import image_axes
+from webnn_py.rewriting import RewriteBuilder
 
 OWN_BUFFERS: Final = 6
 """What the last kernel binds at most: operand, scale, bias, the output, and two statistics between kernels."""

@@ -18,10 +18,10 @@ from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.layout import Layout
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.table import composite, kernels
-from webnn_py.device.rewriting import RewriteBuilder
 from webnn_py.graph import Node, Value
 from webnn_py.operators import pooling
 from webnn_py.operators.windows import Slide, image_axes, image_shape, slides
+from webnn_py.rewriting import RewriteBuilder
 
 MOST_UNROLLED: Final = 49
 """Elements of a window that are written out; larger windows are loops."""

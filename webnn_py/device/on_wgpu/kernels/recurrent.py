@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from webnn_py.device.on_wgpu.records.table import composite
-from webnn_py.device.rewriting import RewriteBuilder
 from webnn_py.graph import Node, Value
 from webnn_py.operators import recurrent, unrolling
 from webnn_py.operators.declaration import Operator
+from webnn_py.rewriting import RewriteBuilder
 
 NETWORKS: dict[Operator[..., Any], Any] = {
     recurrent.gru: unrolling.gru,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from webnn_py.device.on_wgpu.records.table import entry_of
-from webnn_py.device.rewriting import RewriteBuilder, rewrite
 from webnn_py.graph import Graph, Node, Value
+from webnn_py.rewriting import RewriteBuilder, rewrite
 
 
 def expand_composites(graph: Graph) -> Graph:

@@ -1,9 +1,9 @@
 """Element-wise logical operators. ONNX's truth is a boolean; WebNN's is made of it, and it of WebNN's, by casts."""
 
 from webnn_py.graph import Node
-from webnn_py.onnx_models.export.body import BOOL, Body, OnnxTensor
-from webnn_py.onnx_models.export.table import rule
-from webnn_py.onnx_models.export.types import COMPUTED, chosen, compared
+from webnn_py.onnx_export.body import BOOL, Body, OnnxTensor
+from webnn_py.onnx_export.table import rule
+from webnn_py.onnx_export.types import COMPUTED, chosen, compared
 from webnn_py.operators import logical
 
 NATIVE = (*COMPUTED, "float16")

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from webnn_py.graph import Node
-from webnn_py.onnx_models.export.body import BOOL, Array, Body, OnnxTensor, element_type
-from webnn_py.onnx_models.export.table import Written, rule
+from webnn_py.onnx_export.body import BOOL, Array, Body, OnnxTensor, element_type
+from webnn_py.onnx_export.table import Written, rule
 from webnn_py.operators import conversion
 from webnn_py.operators.casting import INTEGER_RANGES
 from webnn_py.operators.limits import FLOATS

@@ -1,20 +1,20 @@
-"""Drawings of an ``MLGraphBuilder`` as ONNX models, which onnxruntime runs with the same results.
+"""Graphs as ONNX models, which onnxruntime runs with the same results; needs the extra ``onnx``.
 
 From the top::
 
-    saving        save, to_model, model_of: a drawing, or a device's graph, as a model in a file or in memory
-    model_export  walks over the graph: names, initializers, functions
+    model_export  model_of: walks over the graph: names, initializers, functions
     writing       one operator by its rule
     rules         one rule for each WebNN operator, in the categories of ``webnn_py.operators``
     table         @rule
     images, types what rules share: layouts of images; data types that onnxruntime lacks
     body          what a rule writes to; decompositions draw into it, too
+    sealing       the names and digests of functions
 
 An operator with a *twin*, an ONNX operator of the same meaning, is that. Any other is a function of the model, named
 as the operator, whose body says exactly what it means; its calls keep the options, so that ``OnnxModel`` draws the
-operator again (``operator_calls``).
+operator again (``onnx_models.operator_calls``).
 """
 
-from webnn_py.onnx_models.export.saving import model_of, save, to_model
+from webnn_py.onnx_export.model_export import model_of
 
-__all__ = ["model_of", "save", "to_model"]
+__all__ = ["model_of"]

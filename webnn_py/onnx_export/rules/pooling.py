@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 
 from webnn_py.graph import Node
-from webnn_py.onnx_models.export.body import BOOL, Body, OnnxTensor
-from webnn_py.onnx_models.export.images import channels_first, laid_out
-from webnn_py.onnx_models.export.table import Written, rule
+from webnn_py.onnx_export.body import BOOL, Body, OnnxTensor
+from webnn_py.onnx_export.images import channels_first, laid_out
+from webnn_py.onnx_export.table import Written, rule
 from webnn_py.operators import pooling
 from webnn_py.operators.windows import Slide, image_shape, slides
 

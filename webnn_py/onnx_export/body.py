@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from onnx import NodeProto, helper
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.rewriting import RewriteBuilder
 from webnn_py.graph import Constant, Node, Value
 from webnn_py.operators.decompositions import DECOMPOSITIONS
+from webnn_py.rewriting import RewriteBuilder
 
 Array = NDArray[Any]
 

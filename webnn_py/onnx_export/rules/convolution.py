@@ -1,10 +1,10 @@
 """Convolutions, in ONNX's one layout; float16 is computed in float32."""
 
 from webnn_py.graph import Node
-from webnn_py.onnx_models.export.body import Body, OnnxTensor
-from webnn_py.onnx_models.export.images import channels_first, laid_out, onnx_pads, reordered
-from webnn_py.onnx_models.export.table import Written, rule
-from webnn_py.onnx_models.export.types import FLOAT, widened
+from webnn_py.onnx_export.body import Body, OnnxTensor
+from webnn_py.onnx_export.images import channels_first, laid_out, onnx_pads, reordered
+from webnn_py.onnx_export.table import Written, rule
+from webnn_py.onnx_export.types import FLOAT, widened
 from webnn_py.operators import convolution
 from webnn_py.operators.convolution import filter_shape
 from webnn_py.operators.windows import image_shape, slides

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from webnn_py.onnx_models.export.body import BOOL, Array, Body, OnnxTensor
+from webnn_py.onnx_export.body import BOOL, Array, Body, OnnxTensor
 
 WIDER: Final = {
     "float16": "float32",

@@ -1,4 +1,4 @@
-"""``save`` and ``to_model``: what a user calls."""
+"""``save`` and ``to_model``: drawings of an ``MLGraphBuilder`` as ONNX models, by ``webnn_py.onnx_export``."""
 
 from __future__ import annotations
 
@@ -7,14 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO, Final
 
-import numpy as np
 import onnx
-from onnx import ModelProto, helper
+from onnx import ModelProto
 
-import webnn_py
-from webnn_py.graph import Constant, Graph
-from webnn_py.onnx_models.export.body import Array
-from webnn_py.onnx_models.export.model_export import ModelExport, ReadConstant
+from webnn_py.onnx_export import model_of
 from webnn_py.operators.operand import MLOperand
 from webnn_py.script.builder import drawing_of
 
@@ -68,35 +64,6 @@ def save(
 def to_model(graph_outputs: Mapping[str, MLOperand], *, metadata: Mapping[str, str] | None = None) -> ModelProto:
     """What a builder has drawn, as an ONNX model in memory; :func:`save` has the arguments and errors."""
     return model_of(drawing_of("save", graph_outputs), metadata=metadata)
-
-
-def model_of(
-    graph: Graph, *, read_constant: ReadConstant | None = None, metadata: Mapping[str, str] | None = None
-) -> ModelProto:
-    """A graph, as a device is given it, as an ONNX model.
-
-    Args:
-        graph: the graph.
-        read_constant: gives the values of a constant whose data are not the host's.
-        metadata: what else to say of the model, by name.
-
-    Raises:
-        ValueError: a constant's data are not the host's, and there is no ``read_constant``.
-    """
-
-    def values(constant: Constant) -> Array:
-        if isinstance(constant.data, np.ndarray):
-            return constant.data
-        if read_constant is None:
-            raise ValueError(
-                f"save(): a constant {constant.descriptor} is a constant buffer, whose contents only its device has; "
-                "draw it from an array"
-            )
-        return read_constant(constant)
-
-    model = ModelExport(graph, values, webnn_py.__version__).model()
-    helper.set_model_props(model, dict(metadata or {}))
-    return model
 
 
 def _is_large(model: ModelProto) -> bool:

@@ -11,9 +11,10 @@ from onnx import FunctionProto, ModelProto, NodeProto, TensorProto, ValueInfoPro
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.graph import Constant, Graph, Node, Value
-from webnn_py.onnx_models.export.body import Array, Body, Known, OnnxTensor, Operands, element_type
-from webnn_py.onnx_models.export.writing import write
-from webnn_py.onnx_models.operator_calls import DOMAIN, OPTIONS, options_text, seal
+from webnn_py.onnx_export.body import Array, Body, Known, OnnxTensor, Operands, Write, element_type
+from webnn_py.onnx_export.sealing import DOMAIN, OPTIONS, options_text, seal
+from webnn_py.onnx_export.writing import write
+from webnn_py.version import __version__
 
 OPSET: Final = 20
 """The first with Gelu. From 21 on, onnxruntime 1.31 makes wrong models of some with int8: it adds ``output_dtype`` to
@@ -29,6 +30,35 @@ DOMAIN_VERSION: Final = 1
 
 ReadConstant = Callable[[Constant], Array]
 """Gives the values of a constant."""
+
+
+def model_of(
+    graph: Graph, *, read_constant: ReadConstant | None = None, metadata: Mapping[str, str] | None = None
+) -> ModelProto:
+    """A graph, as a device is given it, as an ONNX model.
+
+    Args:
+        graph: the graph.
+        read_constant: gives the values of a constant whose data are not the host's.
+        metadata: what else to say of the model, by name.
+
+    Raises:
+        ValueError: a constant's data are not the host's, and there is no ``read_constant``.
+    """
+
+    def values(constant: Constant) -> Array:
+        if isinstance(constant.data, np.ndarray):
+            return constant.data
+        if read_constant is None:
+            raise ValueError(
+                f"save(): a constant {constant.descriptor} is a constant buffer, whose contents only its device has; "
+                "draw it from an array"
+            )
+        return read_constant(constant)
+
+    model = ModelExport(graph, values).model()
+    helper.set_model_props(model, dict(metadata or {}))
+    return model
 
 
 class Names:
@@ -73,13 +103,22 @@ class ModelExport:
     Args:
         graph: what to write.
         read_constant: gives the values of constants.
-        version: of this package.
+        write: writes an operator into a body.
+        is_inlined: whether what is no twin stands in the model as it is, too: nobody reads that back.
+
+    Attributes:
+        beside: once the model is made, the constants of ``LEAST_BESIDE`` bytes and more, by name, if it is inlined; the
+            model has no more of them than data type and shape, as those that lie in a file.
     """
 
-    def __init__(self, graph: Graph, read_constant: ReadConstant, version: str) -> None:
+    def __init__(
+        self, graph: Graph, read_constant: ReadConstant, write: Write = write, *, is_inlined: bool = False
+    ) -> None:
         self._graph = graph
         self._read_constant = read_constant
-        self._version = version
+        self._write = write
+        self._is_inlined = is_inlined
+        self.beside: dict[str, Array] = {}
         self._names = Names([*graph.inputs, *graph.outputs])
         self._function_names = Names()
         self._of_value: dict[Value, str] = {value: name for name, value in graph.inputs.items()}
@@ -111,7 +150,7 @@ class ModelExport:
             "graph",
             [_value_info(name, value.descriptor) for name, value in self._graph.inputs.items()],
             [_value_info(name, value.descriptor) for name, value in self._graph.outputs.items()],
-            [_initializer(name, array) for name, array in self._initializers.items() if name in used],
+            [self._tensor_of(name, array) for name, array in self._initializers.items() if name in used],
         )
         has_blocks = any(attribute.name == "block_size" for node in nodes for attribute in node.attribute)
         opsets = [helper.make_opsetid("", OPSET_OF_BLOCKS if has_blocks else OPSET)]
@@ -125,8 +164,18 @@ class ModelExport:
             opset_imports=opsets,
             ir_version=IR_VERSION,
             producer_name="webnn_py",
-            producer_version=self._version,
+            producer_version=__version__,
         )
+
+    def _tensor_of(self, name: str, array: Array) -> TensorProto:
+        if not self._is_inlined or array.nbytes < LEAST_BESIDE:
+            return numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name)
+        self.beside[name] = array
+        tensor = TensorProto(name=name, data_type=element_type(array.dtype.name), dims=array.shape)
+        tensor.data_location = TensorProto.EXTERNAL
+        for key, value in {"location": name, "offset": "0", "length": str(array.nbytes)}.items():
+            tensor.external_data.add(key=key, value=value)
+        return tensor
 
     # --- nodes ---------------------------------------------------------------------------------------------------
 
@@ -143,7 +192,7 @@ class ModelExport:
                 inputs[parameter] = operand
         placed = self._written(node, inputs, operands)
         label = node.label or node.operator.name
-        if placed.body.is_plain:
+        if self._is_inlined or placed.body.is_plain:
             self._add_nodes(placed, node, label)
         else:
             self._add_call(placed, node, label)
@@ -151,9 +200,9 @@ class ModelExport:
     def _written(self, node: Node, inputs: Mapping[str, Value], operands: Operands) -> Placed:
         arrays = {name: array for name, value in inputs.items() if (array := self._array(value)) is not None}
         truths = frozenset(name for name, value in inputs.items() if value in self._of_truth)
-        body = Body(Known(arrays, truths), write)
+        body = Body(Known(arrays, truths), self._write)
         outputs: list[str] = []
-        for tensor in write(body, node, operands):
+        for tensor in self._write(body, node, operands):
             is_made_here = tensor.name not in inputs and tensor.name not in body.constants
             is_first = is_made_here and tensor.name not in outputs
             outputs.append(tensor.name if is_first else body.twin("Identity", tensor).name)
@@ -230,6 +279,9 @@ class ModelExport:
         return self._of_array[key]
 
 
+LEAST_BESIDE: Final = 1024
+"""Constants of fewer bytes always stand in the model: engines look at those as they infer shapes."""
+
 LARGEST_COMPARED: Final = 4096
 """Constants of so many bytes are told by their contents."""
 
@@ -280,7 +332,3 @@ def _needed(nodes: Sequence[NodeProto], outputs: Iterable[str]) -> tuple[list[No
 
 def _value_info(name: str, descriptor: MLOperandDescriptor) -> ValueInfoProto:
     return helper.make_tensor_value_info(name, element_type(descriptor.data_type), descriptor.shape)
-
-
-def _initializer(name: str, array: Array) -> TensorProto:
-    return numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name)

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from webnn_py.graph import Node
-from webnn_py.onnx_models.export.body import BOOL, Array, Body, OnnxTensor
-from webnn_py.onnx_models.export.table import rule
+from webnn_py.onnx_export.body import BOOL, Array, Body, OnnxTensor
+from webnn_py.onnx_export.table import rule
 from webnn_py.operators import indexing
 
 

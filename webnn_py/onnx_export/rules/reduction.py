@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from webnn_py.graph import Node
-from webnn_py.onnx_models.export.body import BOOL, Body, OnnxTensor
-from webnn_py.onnx_models.export.table import Rule, rule
-from webnn_py.onnx_models.export.types import COMPUTED, WIDER, ordered, shape, unordered
+from webnn_py.onnx_export.body import BOOL, Body, OnnxTensor
+from webnn_py.onnx_export.table import Rule, rule
+from webnn_py.onnx_export.types import COMPUTED, WIDER, ordered, shape, unordered
 from webnn_py.operators import reduction
 
 OfOne = Callable[[Body, OnnxTensor], OnnxTensor]

@@ -8,7 +8,7 @@ operator of ONNX that means the same, and is read back as this one. Anything els
 from collections.abc import Callable
 from typing import Any, Final
 
-from webnn_py.onnx_models.export.body import OnnxTensor
+from webnn_py.onnx_export.body import OnnxTensor
 from webnn_py.operators.declaration import Operator
 
 Written = OnnxTensor | list[OnnxTensor]

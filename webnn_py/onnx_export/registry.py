@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from webnn_py.onnx_models.export.table import TABLE, Rule
+from webnn_py.onnx_export.table import TABLE, Rule
 from webnn_py.operators.registry import import_categories
 
-import_categories("webnn_py.onnx_models.export.rules")
+import_categories("webnn_py.onnx_export.rules")
 
 RULES: Mapping[str, Rule] = TABLE
 """The rules by the operator's Python name."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from webnn_py.onnx_models.export.body import Body, OnnxTensor
+from webnn_py.onnx_export.body import Body, OnnxTensor
 from webnn_py.operators.windows import InputLayout, image_axes
 
 

@@ -1,9 +1,9 @@
 """Resampling."""
 
 from webnn_py.graph import Node
-from webnn_py.onnx_models.export.body import Body, OnnxTensor
-from webnn_py.onnx_models.export.table import Written, rule
-from webnn_py.onnx_models.export.types import shape
+from webnn_py.onnx_export.body import Body, OnnxTensor
+from webnn_py.onnx_export.table import Written, rule
+from webnn_py.onnx_export.types import shape
 from webnn_py.operators import resampling
 
 

@@ -1,8 +1,8 @@
 """Writing one operator by its rule, or, where there is none, by its decomposition."""
 
 from webnn_py.graph import Node
-from webnn_py.onnx_models.export.body import Body, OnnxTensor, Operands
-from webnn_py.onnx_models.export.registry import RULES
+from webnn_py.onnx_export.body import Body, OnnxTensor, Operands
+from webnn_py.onnx_export.registry import RULES
 from webnn_py.operators.decompositions import DECOMPOSITIONS
 
 

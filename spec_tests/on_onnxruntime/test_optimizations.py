@@ -1,0 +1,53 @@
+"""What onnxruntime does to graphs as a whole leaves the specification's meaning as it is."""
+
+import attrs
+import pytest
+
+from spec_tests.on_onnxruntime.meaning import DRAWINGS
+from spec_tests.operators.cases import difference
+
+engine = pytest.importorskip("webnn_py.device.on_onnxruntime.engine", exc_type=ImportError)
+
+SHOWN_BY = {
+    "ConvMulFusion": "conv2d, scaled",
+    "DivMulFusion": "1 / x · y",
+    "MatMulScaleFusion": "matmul of what was scaled",
+    "Pad_Fusion": "pad and integer max pool",
+}
+"""The drawing that an optimizer would change."""
+BY_NAME = {drawing.name: drawing for drawing in DRAWINGS}
+
+
+@pytest.fixture
+async def contexts(ml):
+    return await ml.create_context(backend="onnxruntime"), await ml.create_context(backend="numpy")
+
+
+@pytest.mark.parametrize("drawing", [pytest.param(drawing, id=drawing.name) for drawing in DRAWINGS])
+async def test_a_drawing_computes_what_it_does_on_numpy(contexts, drawing):
+    got, expected = [await drawing.compute(context) for context in contexts]
+    assert not difference(got, expected, drawing.tolerance)
+
+
+@pytest.mark.parametrize("optimizer", engine.DISABLED)
+async def test_an_optimizer_that_is_left_out_would_change_a_drawing(contexts, optimizer, monkeypatch):
+    """Else it may be let in again; the name may also be one that onnxruntime does not know."""
+    others = {name: why for name, why in engine.DISABLED.items() if name != optimizer}
+    monkeypatch.setattr(engine, "DISABLED", others)
+    drawing = BY_NAME[SHOWN_BY[optimizer]]
+    got, expected = [await drawing.compute(context) for context in contexts]
+    assert difference(got, expected, drawing.tolerance), "it computes the same now: let it in"
+
+
+async def test_quantization_that_is_done_in_integers_would_change_a_drawing(contexts, monkeypatch):
+    monkeypatch.setattr(engine, "CONFIGURATION", {})
+    drawing = BY_NAME["quantized conv2d"]
+    got, expected = [await drawing.compute(context) for context in contexts]
+    assert difference(got, expected, drawing.tolerance), "it computes the same now: let it in"
+
+
+async def test_a_drawing_that_is_changed_is_noticed(contexts):
+    drawing = BY_NAME["x + 0"]
+    changed = attrs.evolve(drawing, feeds=tuple(-array for array in drawing.feeds))
+    got, expected = await changed.compute(contexts[0]), await drawing.compute(contexts[1])
+    assert difference(got, expected, drawing.tolerance)

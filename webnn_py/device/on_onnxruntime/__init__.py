@@ -1,0 +1,11 @@
+"""The onnxruntime device: graphs as ONNX models in memory, each run by a session of onnxruntime.
+
+From the top; each part uses only parts below it:
+
+* ``device_record``: its entry in the registry.
+* ``backend``: the device, as the device timeline sees it.
+* ``executable``: a graph made ready, and run.
+* ``engine``: how onnxruntime is told what to do: threads, provider, and which optimizations are left out.
+* ``claims``: which operators are left to their decompositions.
+* ``rules``: which are written otherwise than ``webnn_py.onnx_export`` does.
+"""

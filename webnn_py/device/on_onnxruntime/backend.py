@@ -1,0 +1,129 @@
+"""The onnxruntime backend: buffers are arrays that onnxruntime reads and writes in place, a graph is a session."""
+
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Final, TypeVar
+
+import numpy as np
+import onnxruntime
+import trio
+
+from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.device.backend import BackendInfo, CopyRegion, HostArray, Storage
+from webnn_py.device.on_onnxruntime.claims import CAPABILITIES
+from webnn_py.device.on_onnxruntime.engine import TESTED_PROVIDER, EngineOptions
+from webnn_py.device.on_onnxruntime.executable import HostBuffer, OnnxruntimeGraph
+from webnn_py.device.processor import processor
+from webnn_py.graph import Graph
+
+T = TypeVar("T")
+
+THREAD_SECONDS: Final = 0.0005
+"""Steps expected to take longer run in a worker thread: the hand-over costs about a fifth of this."""
+
+COPY_BYTES_PER_SECOND: Final = 4e9
+"""How fast a copy into fresh memory is, cautiously."""
+
+LEAST_TAKEN: Final = 2**16
+"""Bytes from which on a write takes the array that it is given: binding another one takes longer than copying fewer."""
+
+
+class OnnxruntimeBackend:
+    """Runs graphs by onnxruntime, short ones inline and long ones in a worker thread.
+
+    Args:
+        options: how onnxruntime runs them.
+    """
+
+    capabilities = CAPABILITIES
+    overlapping = False
+
+    def __init__(self, options: EngineOptions) -> None:
+        untested = "" if options.provider == TESTED_PROVIDER else ", not tested"
+        driver = f"onnxruntime {onnxruntime.__version__}, {options.provider}{untested}"
+        self.info = BackendInfo("onnxruntime", processor(), driver)
+        self.lost: Callable[[str], None] = lambda _message: None
+        # Its own limiter: threads of the user's must not keep a device from finishing.
+        self._limiter = trio.CapacityLimiter(1)
+        self._options = options
+        self._running: OnnxruntimeGraph | None = None
+
+    def allocate(self, descriptor: MLOperandDescriptor) -> HostBuffer:
+        """Allocate zeros; the system hands the pages out when they are first touched."""
+        return HostBuffer(np.zeros(descriptor.shape, descriptor.data_type))
+
+    def write(self, storage: Storage, data: HostArray) -> None:
+        """Take ``data`` for the contents, or copy what is small: it is the device's to keep."""
+        if storage.memory is None:
+            raise MemoryError("the buffer has no memory on the device")
+        if data.nbytes < LEAST_TAKEN:
+            np.copyto(storage.data.array, data)
+            return
+        self.free(storage.data)
+        storage.memory.data = HostBuffer(data)
+
+    def read(self, storage: Storage) -> HostArray | Coroutine[Any, Any, HostArray]:
+        """Copy the contents."""
+        array: HostArray = storage.data.array
+        if array.nbytes > THREAD_SECONDS * COPY_BYTES_PER_SECOND:
+            return self._in_thread(array.copy)
+        return array.copy()
+
+    def copy(self, source: Storage, destination: Storage, region: CopyRegion) -> Coroutine[Any, Any, None] | None:
+        """Copy from array to array."""
+        taken: HostArray = source.data.array.reshape(-1)[region.of_source]
+        target = destination.data.array.reshape(-1)[region.of_destination]
+        if taken.nbytes > THREAD_SECONDS * COPY_BYTES_PER_SECOND:
+            return self._in_thread(lambda: np.copyto(target, taken))
+        np.copyto(target, taken)
+        return None
+
+    def clear(self, storage: Storage) -> None:
+        """Take fresh zeros for the contents, which the system hands out as they are touched."""
+        self.write(storage, np.zeros(storage.descriptor.shape, storage.descriptor.data_type))
+
+    def free(self, data: HostBuffer) -> None:
+        """The memory goes with its last reference, which no graph may have."""
+        for graph in list(data.bound_to):
+            graph.unbind()
+
+    async def compile(self, graph: Graph) -> OnnxruntimeGraph:
+        """Write the model and make its session."""
+        return await self._in_thread(lambda: OnnxruntimeGraph(graph, self._options))
+
+    def dispatch(
+        self, compiled: OnnxruntimeGraph, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]
+    ) -> Coroutine[Any, Any, None] | None:
+        """Bind the buffers and run the session."""
+        compiled.bind(inputs, outputs)
+        if compiled.expected_seconds > THREAD_SECONDS:
+            return self._dispatch_in_thread(compiled)
+        compiled.run()
+        return None
+
+    async def _dispatch_in_thread(self, compiled: OnnxruntimeGraph) -> None:
+        self._running = compiled
+        try:
+            await self._in_thread(compiled.run)
+        finally:
+            self._running = None
+
+    def release_graph(self, compiled: OnnxruntimeGraph) -> None:
+        """Drop the session, whoever still holds the graph."""
+        compiled.release()
+
+    def finish(self) -> None:
+        """Nothing goes on behind the device timeline."""
+
+    def flush(self) -> None:
+        """Nothing is collected: every step runs at once."""
+
+    def stop(self) -> None:
+        """End a dispatch that is running before its next node."""
+        if self._running is not None:
+            self._running.stop()
+
+    def close(self) -> None:
+        """Nothing is left to close."""
+
+    async def _in_thread(self, call: Callable[[], T]) -> T:
+        return await trio.to_thread.run_sync(call, limiter=self._limiter)

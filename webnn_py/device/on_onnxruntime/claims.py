@@ -1,0 +1,24 @@
+"""What the device claims: every operator but those of which onnxruntime computes something else."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from webnn_py.descriptors import DATA_TYPES, MLOperandDataType
+from webnn_py.device.backend import Capabilities
+from webnn_py.operators.declaration import Operator
+
+NOT_CLAIMED: Final[Mapping[str, str]] = {
+    "batch_normalization": "It adds what is left of mean and bias to the product, which cancels.",
+    "elu": "It computes exp(x) - 1, which cancels near zero.",
+    "instance_normalization": "It adds what is left of mean and bias to the product, which cancels.",
+    "quantize_linear": "Of NaN it makes the lowest integer.",
+    "softsign": "Of an infinity it computes Infinity / Infinity.",
+}
+"""The operators that are expanded, by Python name, each with what onnxruntime would do."""
+
+
+def _supports(operator: Operator[..., Any]) -> tuple[MLOperandDataType, ...]:
+    return () if operator.name in NOT_CLAIMED else DATA_TYPES
+
+
+CAPABILITIES: Final = Capabilities(_supports)

@@ -1,0 +1,103 @@
+"""The onnxruntime device's entry in the registry; onnxruntime loads when a context is opened on it."""
+
+import os
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import Final
+
+from webnn_py.descriptors import unsigned_long
+from webnn_py.device.backend import Backend, BackendInfo, Capabilities
+from webnn_py.device.registry import DeviceOption, DeviceRecord, OpenRequest, Suitability
+from webnn_py.errors import NotSupportedError
+from webnn_py.operators.idl import boolean
+from webnn_py.wording import shown
+
+NEEDED: Final = ("onnxruntime", "onnx")
+"""What the extra installs: the engine, and what models are written with."""
+
+MOST_THREADS: Final = 1024
+
+
+def _is_installed() -> bool:
+    return all(find_spec(name) is not None for name in NEEDED)
+
+
+def _open(request: OpenRequest) -> Backend:
+    try:
+        from webnn_py.device.on_onnxruntime import backend, engine  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise NotSupportedError(
+            f"onnxruntime cannot be loaded: {error}; pip install 'webnn_py[onnxruntime]'"
+        ) from error
+    given = request.options
+    options = engine.EngineOptions(
+        threads=_usable_cores() if given["threads"] is None else given["threads"],
+        spinning=given["spinning"],
+        deterministic=given["deterministic_compute"],
+        provider=engine.TESTED_PROVIDER if given["execution_provider"] is None else given["execution_provider"],
+    )
+    return backend.OnnxruntimeBackend(options)
+
+
+def _usable_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _thread_count(value: object) -> int:
+    count = unsigned_long(value)
+    if not 1 <= count <= MOST_THREADS:
+        raise TypeError(f"is {count}; it must be 1 to {MOST_THREADS}")
+    return count
+
+
+def _provider_name(value: object) -> str:
+    if isinstance(value, str) and value:
+        return value
+    raise TypeError(f"is {shown(value)}; it must be the name of one of onnxruntime's execution providers")
+
+
+def _adapters() -> Sequence[BackendInfo]:
+    return [_open(_ANY).info]
+
+
+def _capabilities() -> Capabilities:
+    return _open(_ANY).capabilities
+
+
+RECORD: Final = DeviceRecord(
+    name="onnxruntime",
+    title="onnxruntime",
+    is_accelerated=False,
+    probe=lambda _power_preference: Suitability.ON_REQUEST if _is_installed() else Suitability.ABSENT,
+    open=_open,
+    adapters=_adapters,
+    capabilities=_capabilities,
+    options=(
+        DeviceOption(
+            "threads",
+            "how many threads compute one dispatch; as many as the process may use cores unless said",
+            convert=_thread_count,
+        ),
+        DeviceOption(
+            "spinning",
+            "whether threads wait for each other without sleeping, which is faster where nothing else runs, and slower "
+            "where something does",
+            default=False,
+            convert=boolean,
+        ),
+        DeviceOption(
+            "deterministic_compute",
+            "whether every run of a graph gives the same bits, also where that takes longer",
+            default=False,
+            convert=boolean,
+        ),
+        DeviceOption(
+            "execution_provider",
+            "which of onnxruntime's execution providers runs what it can, by its name there; all but "
+            "``CPUExecutionProvider``, the default, are not tested",
+            convert=_provider_name,
+        ),
+    ),
+)
+
+_ANY: Final = OpenRequest(options=RECORD.converted({}))

@@ -1,0 +1,73 @@
+"""How onnxruntime is told what to do: threads, provider, and which of its optimizers are left out."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import attrs
+import numpy as np
+import onnxruntime
+from onnx import ModelProto
+
+from webnn_py.device.backend import HostArray
+from webnn_py.errors import NotSupportedError
+from webnn_py.wording import shown
+
+TESTED_PROVIDER: Final = "CPUExecutionProvider"
+"""The one that this package's tests run on, and that runs what another one cannot."""
+
+DISABLED: Final[Mapping[str, str]] = {
+    "ConvMulFusion": "It multiplies the filter instead of the result, and the product may overflow or vanish.",
+    "DivMulFusion": "It makes y / x of 1 / x · y, and 1 / x may overflow.",
+    "MatMulScaleFusion": "It multiplies the product instead of a factor, which may have overflowed.",
+    "Pad_Fusion": "It lets the greatest element of a window of integers pass over the padding.",
+}
+"""The optimizers of onnxruntime that are left out, by the names that it has for them, each with what it changes."""
+
+CONFIGURATION: Final[Mapping[str, str]] = {
+    "session.disable_quant_qdq": "1",  # they compute in integers, which round what is between otherwise
+}
+"""What else every session is told."""
+
+
+@attrs.frozen
+class EngineOptions:
+    """What a context asks of onnxruntime.
+
+    Attributes:
+        threads: how many threads compute one dispatch.
+        spinning: whether they wait for each other awake, which is faster on an idle machine only.
+        deterministic: whether every run gives the same bits, where that takes longer.
+        provider: which of onnxruntime's execution providers runs what it can.
+    """
+
+    threads: int
+    spinning: bool = False
+    deterministic: bool = False
+    provider: str = TESTED_PROVIDER
+
+    def __attrs_post_init__(self) -> None:
+        there = onnxruntime.get_available_providers()
+        if self.provider not in there:
+            raise NotSupportedError(
+                f"execution_provider is {shown(self.provider)}; the installed onnxruntime has {', '.join(there)}"
+            )
+
+    def session(self, model: ModelProto, beside: Mapping[str, HostArray]) -> onnxruntime.InferenceSession:
+        """A session that runs a model, with the constants that are not in it, whose memory it uses."""
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4  # what goes wrong is raised
+        options.intra_op_num_threads = self.threads
+        options.inter_op_num_threads = 1
+        options.use_deterministic_compute = self.deterministic
+        options.add_session_config_entry("session.intra_op.allow_spinning", str(int(self.spinning)))
+        for name, value in CONFIGURATION.items():
+            options.add_session_config_entry(name, value)
+        if beside:
+            arrays = map(np.ascontiguousarray, beside.values())
+            options.add_external_initializers(list(beside), [*map(onnxruntime.OrtValue.ortvalue_from_numpy, arrays)])
+        return onnxruntime.InferenceSession(
+            model.SerializeToString(),
+            options,
+            providers=list(dict.fromkeys((self.provider, TESTED_PROVIDER))),
+            disabled_optimizers=set(DISABLED),
+        )

@@ -1,0 +1,91 @@
+"""How operators are written for the device: by ``webnn_py.onnx_export``, or by a rule of its own.
+
+A model that is saved is read and optimized by others, and says each operator in the words that they look for. Here it
+is only computed: what onnxruntime computes otherwise than the specification means is said in others of its operators.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+
+from webnn_py.graph import Node
+from webnn_py.onnx_export import writing
+from webnn_py.onnx_export.body import Body, OnnxTensor, Operands
+from webnn_py.onnx_export.table import Rule, Written
+from webnn_py.onnx_export.types import shape
+
+LEAST_GELU: Final = np.array(-1000, np.float32)
+"""Below it gelu is 0, also of -Infinity, of which onnxruntime would compute -Infinity · 0."""
+
+
+def _float(value: float) -> np.ndarray[tuple[()], np.dtype[np.float32]]:
+    return np.array(value, np.float32)
+
+
+def gelu(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
+    """Gelu, of nothing infinite below zero."""
+    x = body.node("Max", body.cast(input, "float32"), LEAST_GELU)
+    return body.cast(body.node("Gelu", x), input.data_type)
+
+
+def gemm(body: Body, node: Node, a: OnnxTensor, b: OnnxTensor, c: OnnxTensor | None = None) -> Written:
+    """Gemm, which leaves out what is multiplied by 0, even if that is not a number."""
+    operands = {"a": a, "b": b} if c is None else {"a": a, "b": b, "c": c}
+    if c is not None and node.options["beta"] == 0:
+        return body.decomposed(node, operands)
+    return writing.write(body, node, operands)
+
+
+def hard_swish(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
+    """Min(6, x + 3) · x / 6, of an x of at least -3; HardSwish would multiply by 1/6, and -Infinity by 0."""
+    x = body.node("Max", body.cast(input, "float32"), _float(-3))
+    gate = body.node("Min", body.node("Add", x, _float(3)), _float(6))
+    return body.cast(body.node("Mul", x, body.node("Div", gate, _float(6))), input.data_type)
+
+
+def sigmoid(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
+    """The quotient exp(min(x, 0)) / (1 + exp(-|x|)); Sigmoid is good to 2⁻²³ of 1 only, however small the result is."""
+    x = body.cast(input, "float32")
+    above = body.node("Exp", body.node("Min", x, _float(0)))
+    below = body.node("Add", body.node("Exp", body.node("Neg", body.node("Abs", x))), _float(1))
+    return body.cast(body.node("Div", above, below), input.data_type)
+
+
+def reduce_l2(body: Body, node: Node, input: OnnxTensor) -> Written:
+    """In float64, in which no square is too large or too small."""
+    return _reduced_in_float64(body, "ReduceL2", node, input)
+
+
+def reduce_mean(body: Body, node: Node, input: OnnxTensor) -> Written:
+    """In float64, in which no sum is too large."""
+    return _reduced_in_float64(body, "ReduceMean", node, input)
+
+
+def _reduced_in_float64(body: Body, operator: str, node: Node, input: OnnxTensor) -> Written:
+    axes = node.options["axes"]
+    if axes == () or not input.rank:
+        return writing.write(body, node, {"input": input})
+    places = range(input.rank) if axes is None else axes
+    wide = body.cast(input, "float64")
+    reduced = body.node(operator, wide, shape(*places), keepdims=int(node.options["keep_dimensions"]))
+    return body.cast(reduced, input.data_type)
+
+
+RULES: Final[Mapping[str, Rule]] = {
+    rule.__name__: rule for rule in (gelu, gemm, hard_swish, reduce_l2, reduce_mean, sigmoid)
+}
+"""The device's own rules by the operator's Python name."""
+
+
+def write(body: Body, node: Node, operands: Operands) -> list[OnnxTensor]:
+    """Write an operator into a body.
+
+    Returns:
+        The outputs, which have the data types that the node says.
+    """
+    own = RULES.get(node.operator.name)
+    if own is None:
+        return writing.write(body, node, operands)
+    written = own(body, node, **operands)
+    return written if isinstance(written, list) else [written]
