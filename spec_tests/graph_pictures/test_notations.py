@@ -39,6 +39,8 @@ async def test_what_is_drawn_is_read_back(numpy_context, read):
 
 
 async def test_kernels_are_frames(context, backend, read):
+    if backend == "onnxruntime":
+        pytest.skip("it does not tell what it makes of a graph")
     drawing = draw_residual_block(context)
     graph = await drawing.builder.build(drawing.outputs)
     found = read(graph.picture())
