@@ -55,6 +55,7 @@ async def check_copies(context, sizes, copies, data_type="int8"):
     np.testing.assert_array_equal(await context.read_buffer(source), expected_source)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("data_type", ["int8", "float16", "float32", "int64"])
 async def test_elements_go_from_any_place_to_any_place(ml, options, way, data_type):
     context = await ml.create_context(**options)

@@ -1,5 +1,7 @@
 """What tests of the GPU share."""
 
+from pathlib import Path
+
 import attrs
 import numpy as np
 import pytest
@@ -11,7 +13,18 @@ from webnn_py.device.on_wgpu import backend as wgpu_backend
 from webnn_py.device.on_wgpu.backend import features_of
 from webnn_py.device.on_wgpu.runtime.executable import WgpuGraph
 
+FOLDER = Path(__file__).parent
+PARTS = 3
+"""Of a test here that has cases and does not say it otherwise, a quick run has one in so many."""
+
 X = np.random.default_rng(5).integers(-8, 8, (8, 12)).astype(np.float32) / 8
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.path.is_relative_to(FOLDER) and item.get_closest_marker("sampled") is None:
+            item.add_marker(pytest.mark.sampled(PARTS))
 
 
 @pytest.fixture

@@ -248,7 +248,6 @@ GRAPHS = {
 """Drawings, and how many kernels they take."""
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("draw", "kernels"), GRAPHS.items(), ids=[draw.__name__ for draw in GRAPHS])
 async def test_a_graph_takes_so_many_kernels(check_kernels, draw, kernels):
     await check_kernels(draw, kernels)

@@ -38,7 +38,7 @@ def _all_in_tiles(monkeypatch):
     monkeypatch.setattr(selection, "MOST_VECTORS", 0)
 
 
-@pytest.mark.sampled(4, full=4)
+@pytest.mark.sampled(12, full=4)
 @pytest.mark.usefixtures("_all_in_tiles")
 @pytest.mark.parametrize("operator", ["matmul", "gemm", "conv2d", "conv_transpose2d"])
 def test_products_with_the_same_key_have_the_same_text(pytestconfig, shared_gpu, monkeypatch, operator):
@@ -88,7 +88,7 @@ async def test_products(ml, data_type, a, b):
     await check_both(ml, arrays, lambda builder, x, y: builder.matmul(x, y))
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(21)
 @pytest.mark.parametrize(("data_type", "buffers"), [("float32", 1), ("float16", 1), ("float32", 2)])
 @pytest.mark.parametrize("tile", [*TILES, GemmTile(128, 128, 8, 8, interleaved=True)], ids=str)
 async def test_every_tile_computes_the_same(ml, monkeypatch, tile, buffers, data_type):

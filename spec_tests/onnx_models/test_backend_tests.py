@@ -9,7 +9,7 @@ from spec_tests.onnx_models.backend_list import LISTED, listed
 from spec_tests.support import depth
 from spec_tests.support.backends import BACKENDS
 
-PARTS_ON_GPU = {"quick": 37, "full": 4, "thorough": 1}
+PARTS_ON_GPU = {"quick": 73, "full": 4, "thorough": 1}
 """One test in so many runs there each day: most of the time goes into compiling kernels."""
 
 LONGEST = 60

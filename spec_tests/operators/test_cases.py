@@ -67,6 +67,7 @@ def test_a_listed_exception_is_still_one(backend, options, operator, name, reaso
     pytest.xfail(reason)
 
 
+@pytest.mark.sampled(5)
 @EVERY_FILE
 def test_a_shifted_expectation_is_reported(backend, options, file):
     """The runner can fail: for each operator, in each output, by the least that the tolerance forbids."""

@@ -78,6 +78,7 @@ async def test_the_limits_are_those_of_the_declaration_that_the_device_has(conte
         assert said[operand]["rank_range"] == ranks
 
 
+@pytest.mark.sampled(7)
 @EVERY_OPERAND
 async def test_the_limits_contain_what_every_implementation_must_support(context, name, operand):
     said, row = context.op_support_limits()[name][operand], OPERATORS[name].limits[operand]
