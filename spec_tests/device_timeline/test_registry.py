@@ -191,8 +191,8 @@ def test_an_installed_package_registers_devices_and_a_broken_one_breaks_no_other
     )
     assert misnamed.endswith("it must be a DeviceRecord of the name 'misnamed'")
     assert absent == (
-        "TypeError: create_context(): backend is 'absent'; it must be one of numpy, wgpu, onnxruntime, broken, misnamed, "
-        "theirs, or None"
+        "TypeError: create_context(): backend is 'absent'; it must be one of numpy, wgpu, onnxruntime, broken, "
+        "misnamed, theirs, or None"
     )
     table = {line.split()[0]: line for line in reversed(listed) if line.split()}
     assert reason in table["broken"]
