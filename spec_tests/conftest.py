@@ -18,7 +18,7 @@ from hypothesis import settings
 
 import webnn_py
 from spec_tests.operators import choosing
-from spec_tests.support import checked_indices, depth
+from spec_tests.support import checked_indices, depth, sampled_engine
 from spec_tests.support.backends import BACKENDS
 from spec_tests.support.binding_rules import check_bindings
 from spec_tests.support.depth import pytest_report_header  # noqa: F401 - a hook
@@ -56,6 +56,7 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(config, items):
     depth.choose(config, items)
     choosing.choose(config, items)
+    sampled_engine.choose(config, items)
 
 
 def pytest_collection_finish():

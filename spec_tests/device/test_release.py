@@ -180,6 +180,8 @@ async def test_a_graph_counts_the_constants_it_keeps_and_its_intermediates(conte
     folded_bytes, scalar_bytes, intermediate_bytes = 400, 4, 448
     if backend == "wgpu":  # memory in units of 32 bytes; one kernel, with the number in its text and nothing between
         folded_bytes, scalar_bytes, intermediate_bytes = 416, 0, 0
+    if backend == "onnxruntime":  # what it folds, and what lies between, it does not tell
+        folded_bytes, intermediate_bytes = 404, 0
     assert live(context) == (0, folded_bytes + scalar_bytes + intermediate_bytes)
     graph.destroy()
     await context.drain()

@@ -1,9 +1,22 @@
 """Cases that a backend computes otherwise, each with its reason. A case that passes all the same is an error."""
 
 _MASKED = "Elements outside of the image are zeros times the filter's elements, which are NaN where those are infinite."
+_GELU = "It computes 1 + erf(x), which cancels below zero: off by less than 1e-6."
+_WHERE = "It adds zeros to what it chooses, so that -0 becomes 0."
 
 EXCEPTIONS = {
     ("wgpu", "conv_transpose2d", "float32, NaN and infinities in the filter"): _MASKED,
     ("wgpu", "conv_transpose2d", "float16, NaN and infinities in the filter"): _MASKED,
+    ("onnxruntime", "gelu", "float32, rank 3"): _GELU,
+    ("onnxruntime", "gelu", "float32, rank 4"): _GELU,
+    ("onnxruntime", "gelu", "float32, rank 5"): _GELU,
+    ("onnxruntime", "gelu", "float32, chosen values"): _GELU,
+    ("onnxruntime", "gru", "float32, large inputs"): "Its sigmoid and tanh are approximations: off by less than 1e-6.",
+    ("onnxruntime", "resample2d", "float32, NaN and infinities, linear"): (
+        "An element that is met exactly is mixed with its neighbour by a weight of 0: 0 · Infinity."
+    ),
+    ("onnxruntime", "tanh", "float32, extreme values"): "It is off by 28 ULP for the smallest numbers.",
+    ("onnxruntime", "where", "float32, extreme values"): _WHERE,
+    ("onnxruntime", "where", "float16, extreme values"): _WHERE,
 }
 """(backend, operator, case) → the reason."""

@@ -9,7 +9,7 @@ MOST_BYTES = 2**31 - 1
 
 def longest_operand(context: MLContext) -> int:
     """The most bytes that an operand may take: on a GPU one less than those of a binding, in whole units of 32."""
-    if context.backend.name == "numpy":
+    if context.backend.name != "wgpu":
         return MOST_BYTES
     limits = context.backend.limits
     binding = min(limits["max-storage-buffer-binding-size"], limits["max-buffer-size"])
@@ -18,5 +18,5 @@ def longest_operand(context: MLContext) -> int:
 
 def data_types(context: MLContext) -> list[str]:
     """The data types that buffers may have."""
-    has_long = context.backend.name == "numpy" or "shader-int64" in context.backend.features
+    has_long = context.backend.name != "wgpu" or "shader-int64" in context.backend.features
     return [name for name in DATA_TYPES if has_long or name not in {"int64", "uint64"}]

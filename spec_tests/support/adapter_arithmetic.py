@@ -26,7 +26,7 @@ def takes_subnormals_for_zero(backend: str) -> bool:
 
     It asks the adapter that ``create_context(backend="wgpu")`` chooses.
     """
-    if backend == "numpy":
+    if backend != "wgpu":
         return False
     numbers = np.float32([SMALLEST_NORMAL, SMALLEST_NORMAL / 4, SMALLEST_NORMAL / 4])
     factors = np.float32([0.5, 2, 2.0**20])

@@ -26,7 +26,7 @@ SIZES = (2, 1000, 600_000)
 
 TRIOS = "Trio thread"
 
-BUSY_SECONDS = {"numpy": 0.03, "wgpu": 0.2}
+BUSY_SECONDS = {"numpy": 0.03, "wgpu": 0.2, "onnxruntime": 0.2}
 """About how long a program takes from its start to the end of the first turn."""
 
 

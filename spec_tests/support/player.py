@@ -23,9 +23,10 @@ class Kind:
     compute: object
     on_numpy: int = 0
     on_wgpu: int = 0
+    on_onnxruntime: int = 0
 
     def byte_length(self, backend):
-        return {"numpy": self.on_numpy, "wgpu": self.on_wgpu}[backend]
+        return {"numpy": self.on_numpy, "wgpu": self.on_wgpu, "onnxruntime": self.on_onnxruntime}[backend]
 
 
 def one(builder, operand):
@@ -35,7 +36,7 @@ def one(builder, operand):
 WEIGHTS = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 KINDS = [
-    Kind(TYPES[0], "x", "y", lambda b, x: {"y": b.add(x, one(b, x))}, lambda x: {"y": x + np.float32(1)}, 4),
+    Kind(TYPES[0], "x", "y", lambda b, x: {"y": b.add(x, one(b, x))}, lambda x: {"y": x + np.float32(1)}, 4, 0, 4),
     Kind(
         TYPES[0],
         "ab",
@@ -52,9 +53,22 @@ KINDS = [
         lambda b, x: {"y": (y := b.add(b.add(b.sub(x, one(b, x)), x), x)), "z": b.transpose(y)},
         lambda x: {"y": 3 * x - 1, "z": 3 * x - 1},
         4 + 2 * 64,
+        0,
+        4,
     ),
-    Kind(TYPES[2], "x", "y", lambda b, x: {"y": b.add(x, one(b, x))}, lambda x: {"y": np.asarray(x + np.uint8(1))}, 1),
-    Kind(TYPES[0], "x", "y", lambda b, x: {"y": b.add(x, b.constant(WEIGHTS))}, lambda x: {"y": x + WEIGHTS}, 24, 32),
+    Kind(
+        TYPES[2],
+        "x",
+        "y",
+        lambda b, x: {"y": b.add(x, one(b, x))},
+        lambda x: {"y": np.asarray(x + np.uint8(1))},
+        1,
+        0,
+        1,
+    ),
+    Kind(
+        TYPES[0], "x", "y", lambda b, x: {"y": b.add(x, b.constant(WEIGHTS))}, lambda x: {"y": x + WEIGHTS}, 24, 32, 24
+    ),
 ]
 
 

@@ -12,7 +12,7 @@ from webnn_py import MLContext
 
 STEPS: Final = ("allocate", "write", "read", "copy", "clear", "compile", "dispatch")
 ENDS: Final = ("free", "release_graph", "stop", "close")
-REASONS: Final = {"numpy": "driver reset", "wgpu": "the GPU device was lost"}
+REASONS: Final = {"numpy": "driver reset", "wgpu": "the GPU device was lost", "onnxruntime": "driver reset"}
 """How the message of a loss begins, by backend."""
 
 
@@ -79,8 +79,8 @@ class WatchedDevice:
 
     async def lose(self) -> None:
         """Lose the device for good, and return when the backend has said so: to the script timeline, which may wait."""
-        if self.backend.info.name == "numpy":
-            self.backend.lost(f"{self.reason}: there is no such thing as a numpy device")
+        if self.backend.info.name != "wgpu":
+            self.backend.lost(f"{self.reason}: there is no such thing as a {self.backend.info.name} device")
             return
         assert self.backend._give_back is not None, "other tests run on this device; let the test have its own"
         if self.backend._watch._device is None:  # nobody listens to it any more

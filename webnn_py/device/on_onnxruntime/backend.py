@@ -13,6 +13,7 @@ from webnn_py.device.on_onnxruntime.claims import CAPABILITIES
 from webnn_py.device.on_onnxruntime.engine import TESTED_PROVIDER, EngineOptions
 from webnn_py.device.on_onnxruntime.executable import HostBuffer, OnnxruntimeGraph
 from webnn_py.device.processor import processor
+from webnn_py.device.shared_constants import SharedConstants
 from webnn_py.graph import Graph
 
 T = TypeVar("T")
@@ -45,6 +46,7 @@ class OnnxruntimeBackend:
         # Its own limiter: threads of the user's must not keep a device from finishing.
         self._limiter = trio.CapacityLimiter(1)
         self._options = options
+        self._constants = SharedConstants()
         self._running: OnnxruntimeGraph | None = None
 
     def allocate(self, descriptor: MLOperandDescriptor) -> HostBuffer:
@@ -58,7 +60,7 @@ class OnnxruntimeBackend:
         if data.nbytes < LEAST_TAKEN:
             np.copyto(storage.data.array, data)
             return
-        self.free(storage.data)
+        storage.data.unbind()
         storage.memory.data = HostBuffer(data)
 
     def read(self, storage: Storage) -> HostArray | Coroutine[Any, Any, HostArray]:
@@ -81,14 +83,14 @@ class OnnxruntimeBackend:
         """Take fresh zeros for the contents, which the system hands out as they are touched."""
         self.write(storage, np.zeros(storage.descriptor.shape, storage.descriptor.data_type))
 
-    def free(self, data: HostBuffer) -> None:
-        """The memory goes with its last reference, which no graph may have."""
-        for graph in list(data.bound_to):
-            graph.unbind()
+    def free(self, data: HostBuffer | HostArray) -> None:
+        """The memory, of a buffer or a shared constant, goes with its last reference, which no graph may have."""
+        if isinstance(data, HostBuffer):
+            data.unbind()
 
     async def compile(self, graph: Graph) -> OnnxruntimeGraph:
         """Write the model and make its session."""
-        return await self._in_thread(lambda: OnnxruntimeGraph(graph, self._options))
+        return await self._in_thread(lambda: OnnxruntimeGraph(graph, self._options, self._constants))
 
     def dispatch(
         self, compiled: OnnxruntimeGraph, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]

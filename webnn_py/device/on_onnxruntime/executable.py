@@ -6,9 +6,10 @@ from time import perf_counter
 import numpy as np
 import onnxruntime
 
-from webnn_py.device.backend import HostArray, Storage
+from webnn_py.device.backend import HostArray, Memory, Storage
 from webnn_py.device.on_onnxruntime.engine import EngineOptions
 from webnn_py.device.on_onnxruntime.rules import write
+from webnn_py.device.shared_constants import Identities, Identity, SharedConstants
 from webnn_py.graph import Constant, Graph
 from webnn_py.onnx_export.model_export import ModelExport
 
@@ -32,6 +33,11 @@ class HostBuffer:
         self.value = onnxruntime.OrtValue.ortvalue_from_numpy(array)
         self.bound_to: set[OnnxruntimeGraph] = set()
 
+    def unbind(self) -> None:
+        """Have every graph let go of it."""
+        for graph in list(self.bound_to):
+            graph.unbind()
+
 
 class OnnxruntimeGraph:
     """A compiled graph; run by one thread at a time.
@@ -39,9 +45,15 @@ class OnnxruntimeGraph:
     Args:
         graph: what to compile.
         options: how to run it.
+        shared: the constants that graphs of the context have in common.
+
+    Attributes:
+        byte_length: that of the constants that are its own. What onnxruntime makes of constants, and where it keeps
+            intermediates, it does not tell.
+        shared: the memory of the constants that other graphs may use as well.
     """
 
-    def __init__(self, graph: Graph, options: EngineOptions) -> None:
+    def __init__(self, graph: Graph, options: EngineOptions, shared: SharedConstants) -> None:
         self._inputs = {name: f"i{number}" for number, name in enumerate(graph.inputs)}
         self._outputs = {name: f"o{number}" for number, name in enumerate(graph.outputs)}
         # The script's names may be one for an input and an output, which ONNX does not have.
@@ -50,13 +62,15 @@ class OnnxruntimeGraph:
             {self._outputs[name]: value for name, value in graph.outputs.items()},
             graph.nodes,
         )
-        export = ModelExport(named, _contents, write, is_inlined=True)
+        constants = _Constants(graph, shared)
+        export = ModelExport(named, constants.contents, write, is_inlined=True)
         model = export.model()
         self._constants = export.beside
-        self.byte_length = sum(array.nbytes for array in self._constants.values())
-        session = options.session(model, self._constants)
-        self._session = session
-        self._binding = session.io_binding()
+        self.byte_length = constants.byte_length
+        self.shared = tuple(constants.shared.values())
+        self._session = options.session(model, self._constants)
+        self._binding = self._session.io_binding()
+        shared.enter(constants.shared)
         self._bound: dict[str, HostBuffer] = {}
         self._run_options = onnxruntime.RunOptions()
         self._run_options.log_severity_level = 4
@@ -74,9 +88,12 @@ class OnnxruntimeGraph:
 
     def _takes(self, name: str, buffer: HostBuffer) -> bool:
         """Whether a buffer is not the one that is bound already; if so, note that it will be."""
-        if self._bound.get(name) is buffer:
+        before = self._bound.get(name)
+        if before is buffer:
             return False
         self._bound[name] = buffer
+        if before is not None and before not in self._bound.values():
+            before.bound_to.discard(self)
         buffer.bound_to.add(self)
         return True
 
@@ -102,13 +119,39 @@ class OnnxruntimeGraph:
         """Let go of buffers, constants and the session."""
         self.unbind()
         self._constants = {}
+        self.shared = ()
         del self._binding, self._session
 
 
-def _contents(constant: Constant) -> HostArray:
-    """The bytes of a constant buffer."""
-    data = constant.data
-    array = data.data.array if isinstance(data, Storage) else data
-    if not isinstance(array, np.ndarray):
-        raise TypeError(f"a constant of {type(array).__name__}")
-    return array
+class _Constants:
+    """The arrays of a graph's constants, of which those with a key are the ones that another graph has already.
+
+    Attributes:
+        byte_length: of those that are the graph's own.
+        shared: the others.
+    """
+
+    def __init__(self, graph: Graph, there: SharedConstants) -> None:
+        self._identities = Identities(graph, ())
+        self._there = there
+        self._own: set[Constant] = set()
+        self.byte_length = 0
+        self.shared: dict[Identity, Memory] = {}
+
+    def contents(self, constant: Constant) -> HostArray:
+        """The array of a constant, which is noted as used."""
+        data = constant.data
+        if isinstance(data, Storage):
+            held: HostArray = data.data.array  # counted where it is held
+            return held
+        if not isinstance(data, np.ndarray):
+            raise TypeError(f"a constant of {type(data).__name__}")
+        identity = self._identities.of(constant)
+        if identity is None:
+            self.byte_length += data.nbytes if constant not in self._own else 0
+            self._own.add(constant)
+            return data
+        if identity not in self.shared:
+            self.shared[identity] = self._there.find(identity) or Memory(data, data.nbytes)
+        array: HostArray = self.shared[identity].data
+        return array
