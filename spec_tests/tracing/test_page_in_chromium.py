@@ -122,6 +122,7 @@ def test_arrows_are_drawn_for_what_is_selected_where_many_are_in_view(browser, o
     assert browser.run("timeline.state.drawn.arrows") == 2  # from its call, and to the mark on the buffer
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("width", [width for width, _ in WIDTHS])
 def test_what_is_too_narrow_is_merged_and_counted(browser, open_page, width):
     browser.size(width, 800)
@@ -133,6 +134,37 @@ def test_what_is_too_narrow_is_merged_and_counted(browser, open_page, width):
     ]""")
     assert (drawn + merged, marks) == (there, marked)
     assert merged > there / 2
+
+
+def test_a_long_stretch_is_squeezed_so_that_short_events_show(browser, open_page):
+    document = many(200)
+    document["traceEvents"].append(
+        {"ph": "X", "cat": "call", "name": "late()", "ts": 3e6, "dur": 5, "pid": 0, "tid": 1, "args": {}}
+    )
+    open_page(document)
+    assert browser.run("document.getElementById('squeeze').getAttribute('aria-pressed')") == "true"
+    squeezed = browser.run("timeline.state.drawn.boxes")
+    assert browser.run("""timeline.state.trace.items.every((item, index, all) => item.start <= item.end
+        && (index === 0 || all[index - 1].start <= item.start))""")
+    browser.run(f"timeline.select({items(document, name='late()')})")
+    words = browser.run(DETAILS)
+    assert "3 s" in words
+    browser.press("e")
+    assert browser.run(
+        "timeline.state.trace.items.every((item) => item.start === item.began && item.end === item.ended)"
+    )
+    assert browser.run("timeline.state.drawn.boxes") < squeezed / 4
+    assert browser.run(DETAILS) == words
+
+
+def test_even_traces_are_to_scale_until_asked(browser, open_page):
+    open_page(many(400))
+    whole = browser.run(VIEW)
+    assert browser.run("document.getElementById('squeeze').getAttribute('aria-pressed')") == "false"
+    browser.press("e")
+    assert browser.run("timeline.axis.isSqueezed")
+    browser.press("e")
+    assert browser.run(VIEW) == pytest.approx(whole, rel=0.01)
 
 
 def test_a_merged_box_tells_what_is_in_it_and_opens(browser, open_page):
@@ -276,6 +308,7 @@ def test_the_table_lists_what_is_in_view(browser, open_page):
     assert browser.run(SELECTED) == "graph 1 classifier"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("width", "height"), WIDTHS)
 def test_the_page_fits_its_width(browser, open_page, width, height):
     browser.size(width, height)

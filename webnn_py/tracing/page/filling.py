@@ -12,6 +12,7 @@ from typing import Any
 
 SCRIPTS = (
     "trace",
+    "axis",
     "words",
     "view",
     "palette",

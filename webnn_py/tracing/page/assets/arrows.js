@@ -44,7 +44,10 @@ function drawOperation(c, id, isStrong) {
 }
 
 // Within the call: when its operation was enqueued.
-const enqueuedIn = (call, operation) => Math.min(Math.max(operation.args.enqueued ?? call.start, call.start), call.end);
+function enqueuedIn(call, operation) {
+  const time = operation.args.enqueued;
+  return time === undefined ? call.start : Math.min(Math.max(toPlace(time), call.start), call.end);
+}
 
 function drawArrow(c, from, fromTime, to, toTime_, {isStrong, isBad = false, isThin = false}) {
   const start = placeOf(from);

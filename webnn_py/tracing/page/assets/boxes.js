@@ -200,7 +200,10 @@ function paintObject(c, item, x, y, width, height) {
   paintMarks(c, item, top + tall * 0.74);
 }
 
-const MARK_FAMILIES = {allocated: 'create', destroyed: 'free', released: 'free', written: 'write', read: 'read'};
+const MARK_FAMILIES = {
+  allocated: 'create', destroyed: 'free', released: 'free', written: 'write', read: 'read', built: 'build',
+  loaded: 'build', saved: 'build', dispatched: 'dispatch',
+};
 
 // Marks that lie too close to tell apart become one with its number, or a band where they go on and on.
 function paintMarks(c, object, y) {

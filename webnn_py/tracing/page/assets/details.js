@@ -42,13 +42,13 @@ function facts(item) {
   if (became) add('outcome', item.bad ? element('b', {className: 'bad'}, became) : became);
   if (item.operation !== undefined) add('operation', String(item.operation));
   const isObject = item.kind === 'buffer' || item.kind === 'graph';
-  add(isObject ? 'created' : 'at', isObject && item.args.before ? 'before the trace began' : moment(item.start));
-  if (isObject) add('released', item.isOpen ? 'not within the trace' : moment(item.end));
-  if (item.end > item.start) add(isObject ? 'lived' : 'took', duration(item.end - item.start));
-  if (item.args.enqueued !== undefined) add('waited', duration(item.start - item.args.enqueued));
+  add(isObject ? 'created' : 'at', isObject && item.args.before ? 'before the trace began' : moment(item.began));
+  if (isObject) add('released', item.isOpen ? 'not within the trace' : moment(item.ended));
+  if (item.ended > item.began) add(isObject ? 'lived' : 'took', duration(item.ended - item.began));
+  if (item.args.enqueued !== undefined) add('waited', duration(item.began - item.args.enqueued));
   const size = item.args.bytes;
   if (size > 0) add('bytes', bytes(size));
-  if (size > 0 && item.end > item.start && !isObject) add('rate', `${plainNumber(size / (item.end - item.start) / 1000, 3)} GB/s`);
+  if (size > 0 && item.ended > item.began && !isObject) add('rate', `${plainNumber(size / (item.ended - item.began) / 1000, 3)} GB/s`);
   for (const which of ['reads', 'writes', 'graph']) {
     const named = objectsOf(state.trace, item, which);
     if (named.length) add(which, ...named.map((one) => objectButton(one)));
@@ -76,7 +76,7 @@ function chain(item) {
     shown.push(element('h3', {}, 'rejected by'), steps(cause.call, item), element('p', {className: 'source'}, sourceOf(cause.call[0])));
   }
   if (!parts) return shown;
-  const whole = [...parts.call, ...parts.operation, ...parts.settlement].sort((a, b) => a.start - b.start);
+  const whole = [...parts.call, ...parts.operation, ...parts.settlement].sort((a, b) => a.began - b.began);
   if (whole.length > 1 || whole[0] !== item) shown.push(element('h3', {}, 'from call to settlement'), steps(whole, item));
   if (parts.caused.length) shown.push(element('h3', {}, 'what it rejected'), steps(parts.caused, item));
   if (parts.kernel.length) shown.push(element('h3', {}, `kernels: ${parts.kernel.length}`), steps(parts.kernel, item));
@@ -89,13 +89,13 @@ const history = (item) => [element('h3', {}, 'history'), steps(item.marks, item)
 function steps(items, current) {
   const list = element('ol', {className: 'chain'});
   for (const item of items.slice(0, MOST_MARKS)) {
-    const wait = item.kind === 'operation' ? item.start - item.args.enqueued : 0;
+    const wait = item.kind === 'operation' ? item.began - item.args.enqueued : 0;
     if (wait > 0) list.append(element('li', {className: 'pause'}, `waited ${duration(wait)}`));
     const words = item.kind === 'mark' && current.kind !== 'buffer' && current.kind !== 'graph'
       ? `${item.name}: ${item.object.name}` : item.kind === 'mark' ? markWords(item) : caption(item);
     const button = element('button', {type: 'button'},
       element('span', {className: item.bad ? 'bad' : ''}, words, item.bad && !item.name.startsWith('reject') ? ` (${item.bad})` : ''),
-      element('small', {}, item.end > item.start ? duration(item.end - item.start) : moment(item.start)));
+      element('small', {}, item.ended > item.began ? duration(item.ended - item.began) : moment(item.began)));
     if (item === current) button.setAttribute('aria-current', 'true');
     button.addEventListener('click', () => select(item));
     list.append(element('li', {}, button));
@@ -107,7 +107,7 @@ function steps(items, current) {
 // What a mark was made in: the operation on the device if it lies within it, else the call.
 function doerOf(mark) {
   const parts = state.trace.operations.get(mark.operation);
-  const lies = (item) => mark.start >= item.start - ROUNDING && mark.start <= item.end + ROUNDING;
+  const lies = (item) => mark.began >= item.began - ROUNDING && mark.began <= item.ended + ROUNDING;
   return parts && (parts.operation.find(lies) ?? parts.call.find(lies) ?? parts.operation[0] ?? parts.call[0]);
 }
 
@@ -123,7 +123,7 @@ const FAMILY_WORDS = {
 };
 const SIGN_WORDS = {
   rejected: 'promise rejected', dropped: 'operation dropped, never run', failed: 'operation failed', lost: 'context lost',
-  allocated: 'buffer allocated', written: 'buffer written', read: 'buffer read', destroyed: 'buffer destroyed',
+  built: 'graph built', dispatched: 'graph dispatched', allocated: 'buffer allocated', written: 'buffer written', read: 'buffer read', destroyed: 'buffer destroyed',
   released: 'buffer released',
 };
 
@@ -183,8 +183,8 @@ function tipOf(shown) {
   const item = shown.target ?? shown;
   const line = (words, className = '') => (words ? [element('span', {className}, words)] : []);
   const isObject = item.kind === 'buffer' || item.kind === 'graph';
-  const times = [item.end > item.start ? `${isObject ? 'lived' : 'took'} ${duration(item.end - item.start)}` : '', `at ${moment(item.start)}`];
-  if (item.args.enqueued !== undefined) times.push(`waited ${duration(item.start - item.args.enqueued)}`);
+  const times = [item.ended > item.began ? `${isObject ? 'lived' : 'took'} ${duration(item.ended - item.began)}` : '', `at ${moment(item.began)}`];
+  if (item.args.enqueued !== undefined) times.push(`waited ${duration(item.began - item.args.enqueued)}`);
   return [
     element('b', {}, caption(item)),
     ...line(laneTitle(item)),
@@ -203,13 +203,13 @@ function tipOfRun({items, first, last}) {
     const item = items[at];
     const words = item.bad ? `${item.name} (${item.bad})` : item.name;
     tally.set(words, (tally.get(words) ?? 0) + 1);
-    time += item.end - item.start;
+    time += item.ended - item.began;
   }
   const most = [...tally].sort((a, b) => b[1] - a[1]);
   const lines = most.slice(0, 6).map(([words, times]) => element('span', {}, `${times.toLocaleString('en')} × ${words}`));
   if (most.length > 6) lines.push(element('span', {}, `and ${most.length - 6} other names`));
   return [
     element('b', {}, `${count(last - first, 'event')}, too narrow to tell apart here`), ...lines,
-    element('span', {}, `together ${duration(time)}, from ${moment(items[first].start)}`), element('span', {}, 'click to zoom in'),
+    element('span', {}, `together ${duration(time)}, from ${moment(items[first].began)}`), element('span', {}, 'click to zoom in'),
   ];
 }

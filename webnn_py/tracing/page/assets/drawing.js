@@ -30,6 +30,7 @@ function draw() {
 // So many microseconds from tick to tick that labels have room.
 function tickStep() {
   const least = (90 * view.unit) / scale();
+  if (axis.isSqueezed) return least * 1.2;
   const power = 10 ** Math.floor(Math.log10(least));
   return [1, 2, 5, 10].map((times) => times * power).find((step) => step >= least);
 }
@@ -169,9 +170,10 @@ function drawRuler(c, step) {
   eachTick(step, (time, x) => {
     if (x < view.gutter - 1) return;
     c.fillRect(Math.round(x), top + RULER * view.unit * 0.7, 1, RULER * view.unit * 0.3);
-    c.fillText(`${(time / size).toFixed(digits)} ${unit}`, x + 3, top + (RULER * view.unit) / 2);
+    const words = axis.isSqueezed ? roughMoment(timeAt(time)) : `${(time / size).toFixed(digits)} ${unit}`;
+    c.fillText(words, x + 3, top + (RULER * view.unit) / 2);
   });
-  if (view.gutter) c.fillText('time', 10, top + (RULER * view.unit) / 2);
+  if (view.gutter) c.fillText(fitting(c, axis.isSqueezed ? 'time, squeezed' : 'time', view.gutter - 14), 10, top + (RULER * view.unit) / 2);
 }
 
 // The whole trace in one strip: how much there is where, in red what went wrong, and a frame around what is in view.

@@ -149,7 +149,7 @@ function fold() {
 const KEYS = {
   w: () => zoom(0.7), '+': () => zoom(0.7), '=': () => zoom(0.7), s: () => zoom(1 / 0.7), '-': () => zoom(1 / 0.7),
   a: () => move(-0.12 * view.width), d: () => move(0.12 * view.width), 0: fit, n: () => goToMatch(1), N: () => goToMatch(-1),
-  f: () => state.selected && zoomTo(state.selected), t: toggleTable, g: fold, '/': () => searchBox.focus(), '?': openHelp,
+  f: () => state.selected && zoomTo(state.selected), t: toggleTable, g: fold, e: toggleAxis, '/': () => searchBox.focus(), '?': openHelp,
   Home: () => show(wholeTrace()[0], wholeTrace()[0] + view.to - view.from),
   End: () => show(wholeTrace()[1] - (view.to - view.from), wholeTrace()[1]),
   PageUp: () => { stage.scrollTop -= view.height * 0.8; }, PageDown: () => { stage.scrollTop += view.height * 0.8; },

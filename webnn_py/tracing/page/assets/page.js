@@ -7,7 +7,7 @@ const KEY_WORDS = [
   ['←, →', 'the event before or after the selected one in its lane'], ['↑, ↓', 'what belongs to the selected one in the next lane'],
   ['Tab, Shift+Tab', 'the event after or before the selected one in time'], ['Escape', 'select nothing'],
   ['G', 'fold or unfold the group of the selected one'], ['/', 'search: words, or #17 for an operation'], ['n, N', 'next, previous match'],
-  ['T', 'table of what is in view'], ['?', 'this'],
+  ['E', 'squeeze long stretches, or show time to scale'], ['T', 'table of what is in view'], ['?', 'this'],
 ];
 
 function openHelp() {
@@ -42,7 +42,7 @@ function summarize(source) {
     if (item.bad) kinds[item.bad] = (kinds[item.bad] ?? 0) + 1;
   }
   const contexts = trace.groups.filter(({pid}) => pid !== 0).length;
-  const parts = [`${duration(trace.end)}`, count(contexts, 'context'), count(kinds.call ?? 0, 'call'), count(kinds.operation ?? 0, 'operation')];
+  const parts = [`${duration(trace.length)}`, count(contexts, 'context'), count(kinds.call ?? 0, 'call'), count(kinds.operation ?? 0, 'operation')];
   if (kinds.kernel) parts.push(count(kinds.kernel, 'kernel'));
   parts.push(count(kinds.buffer ?? 0, 'buffer'));
   const bad = ['rejected', 'failed', 'dropped', 'lost'].filter((kind) => kinds[kind]).map((kind) => `${kinds[kind].toLocaleString('en')} ${kind}`);
@@ -62,7 +62,7 @@ function save() {
 
 function connect() {
   const buttons = {
-    in: () => zoom(0.7), out: () => zoom(1 / 0.7), fit, list: toggleTable, save, help: openHelp,
+    in: () => zoom(0.7), out: () => zoom(1 / 0.7), fit, list: toggleTable, save, help: openHelp, squeeze: toggleAxis,
     next: () => goToMatch(1), previous: () => goToMatch(-1),
     theme: () => setTheme(document.documentElement.dataset.theme === 'dark' ? 'light' : 'dark'),
   };
@@ -87,13 +87,14 @@ function openPage() {
   const source = JSON.parse(document.getElementById('trace').textContent);
   state.trace = readTrace(source);
   state.about = source.otherData ?? {};
+  prepareAxis(state.trace);
   summarize(source);
   connect();
   showFound();
   layOut();
   [view.from, view.to] = wholeTrace();
   draw();
-  globalThis.timeline = {state, view, select, show, placeOf}; // for the console, and for tests
+  globalThis.timeline = {state, view, axis, select, show, placeOf}; // for the console, and for tests
   document.documentElement.dataset.ready = String(Math.round(performance.now()));
 }
 

@@ -91,7 +91,16 @@ const SIGNS = {
   written(c, x, y, size, colour) { wedge(c, x, y, size, colour, 1); },
   read(c, x, y, size, colour) { wedge(c, x, y, size, colour, -1); },
   allocated(c, x, y, size, colour) { disc(c, x, y, size * 0.32, colour); },
+  built(c, x, y, size, colour) { disc(c, x, y, size * 0.32, colour); },
   created(c, x, y, size, colour) { disc(c, x, y, size * 0.32, colour); },
+  dispatched(c, x, y, size, colour) {
+    c.fillStyle = colour;
+    c.beginPath();
+    c.moveTo(x + size * 0.5, y);
+    c.lineTo(x - size * 0.4, y - size * 0.5);
+    c.lineTo(x - size * 0.4, y + size * 0.5);
+    c.fill();
+  },
   destroyed(c, x, y, size, colour) {
     const reach = size * 0.4;
     c.strokeStyle = colour;

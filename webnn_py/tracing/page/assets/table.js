@@ -28,7 +28,7 @@ function fillTable() {
   const more = inView.length > shown.length ? `, the first ${shown.length} are listed: zoom in for the others` : '';
   const head = ['at', 'took', 'event', 'operation', 'lane', 'outcome', 'source'].map((name) => element('th', {scope: 'col'}, name));
   table.replaceChildren(element('table', {},
-    element('caption', {}, `${count(inView.length, 'event')} from ${moment(Math.max(view.from, 0))} to ${moment(Math.min(view.to, state.trace.end))}${more}`),
+    element('caption', {}, `${count(inView.length, 'event')} from ${moment(Math.max(timeAt(view.from), 0))} to ${moment(Math.min(timeAt(view.to), state.trace.length))}${more}`),
     element('thead', {}, element('tr', {}, ...head)),
     element('tbody', {}, ...shown.map(rowOf))));
 }
@@ -39,8 +39,8 @@ function rowOf(item) {
   const cell = (words, className = '') => element('td', {className}, words);
   const why = item.args.why ? `: ${text(item.args.why)}` : '';
   return element('tr', {},
-    cell(item.lane?.kind !== 'settlement' && item.args.before ? 'before' : moment(item.start), 'number'),
-    cell(item.end > item.start ? duration(item.end - item.start) : '', 'number'),
+    cell(item.lane?.kind !== 'settlement' && item.args.before ? 'before' : moment(item.began), 'number'),
+    cell(item.ended > item.began ? duration(item.ended - item.began) : '', 'number'),
     element('td', {}, button),
     cell(item.operation === undefined ? '' : String(item.operation), 'number'),
     cell(laneTitle(item), 'lane'),

@@ -13,11 +13,17 @@ const MOST_ROWS = 48;
 const OWN_ROWS = 24; // so many buffers have a row each, more share rows
 const ROUNDING = 0.0015; // microseconds; times are rounded to nanoseconds
 
+const families = new Map();
+
 // What is done, whoever does it: it chooses the colour.
 function familyOf(name) {
-  const plain = name.replace(/^(settle|reject) /, '');
-  const found = FAMILIES.find(([, pattern]) => pattern.test(plain));
-  return found ? found[0] : 'other';
+  let family = families.get(name);
+  if (family === undefined) {
+    const plain = name.replace(/^(settle|reject) /, '');
+    family = FAMILIES.find(([, pattern]) => pattern.test(plain))?.[0] ?? 'other';
+    families.set(name, family);
+  }
+  return family;
 }
 
 function readTrace(source) {
@@ -29,7 +35,8 @@ function readTrace(source) {
   };
   for (const event of events) trace.end = Math.max(trace.end, event.ts + (event.dur ?? 0));
   for (const event of events) take(trace, event);
-  for (const object of trace.objects.values()) if (object.isOpen) object.end = trace.end;
+  for (const object of trace.objects.values()) if (object.isOpen) object.end = object.ended = trace.end;
+  trace.length = trace.end;
   trace.items.sort((a, b) => a.start - b.start);
   trace.items.forEach((item, place) => { item.place = place; });
   group(trace);
@@ -56,13 +63,16 @@ function take(trace, event) {
   else if (event.ph === 'b' || event.ph === 'n' || event.ph === 'e') takeLifetime(trace, event);
 }
 
-function itemOf(trace, kind, event, end) {
-  const args = event.args ?? {};
-  const name = String(event.name);
-  const item = {
-    kind, name, start: event.ts, end, pid: event.pid, args, operation: args.operation, family: familyOf(name),
-    bad: '', lane: null, row: 0, place: 0,
+// An item is drawn from `start` to `end` of the axis, which may be squeezed; `began` and `ended` are its times.
+function newItem(kind, name, start, end, pid, args) {
+  return {
+    kind, name, start, end, began: start, ended: end, pid, args, operation: args.operation, family: familyOf(name),
+    bad: '', lane: null, row: 0, place: 0, target: null, object: null,
   };
+}
+
+function itemOf(trace, kind, event, end) {
+  const item = newItem(kind, String(event.name), event.ts, end, event.pid, event.args ?? {});
   trace.items.push(item);
   return item;
 }
@@ -77,7 +87,8 @@ function takeSpan(trace, event) {
   const parts = partsOf(trace, item.operation);
   if (parts && kind !== 'span') parts[kind].push(item);
   if (kind === 'operation' && item.args.enqueued < item.start) {
-    const wait = {...item, kind: 'waiting', start: item.args.enqueued, end: item.start, bad: '', target: item};
+    const wait = newItem('waiting', item.name, item.args.enqueued, item.start, item.pid, item.args);
+    wait.target = item;
     putInLane(trace, `${event.pid} waiting`, 'waiting', wait);
   }
 }
@@ -112,7 +123,7 @@ function takeLifetime(trace, event) {
   }
   if (event.ph === 'e') {
     object.isOpen = false;
-    object.end = event.ts;
+    object.end = object.ended = event.ts;
   } else if (event.ph === 'n') {
     const mark = itemOf(trace, 'mark', event, event.ts);
     mark.object = object;
@@ -184,10 +195,13 @@ function pack(lane) {
     item.row = row;
     (lane.rows[row] ??= {items: [], isOver: row === most - 1}).items.push(item);
   }
-  for (const row of lane.rows) {
-    let reach = 0;
-    row.reach = Float64Array.from(row.items, (item) => { reach = Math.max(reach, item.end); return reach; });
-  }
+  lane.rows.forEach(reachOf);
+}
+
+// How far the items up to each place of a row reach, which rises.
+function reachOf(row) {
+  let reach = 0;
+  row.reach = Float64Array.from(row.items, (item) => { reach = Math.max(reach, item.end); return reach; });
 }
 
 // The first place in a rising array that is at least so much.

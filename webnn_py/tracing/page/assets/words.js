@@ -21,6 +21,12 @@ function moment(microseconds) {
   return `${plainNumber(microseconds / size, 6)} ${unit}`;
 }
 
+// For the ruler where neighbours lie at any distance.
+function roughMoment(microseconds) {
+  const [unit, size] = unitFor(microseconds);
+  return microseconds <= 0 ? '0 µs' : `${plainNumber(microseconds / size, 4)} ${unit}`;
+}
+
 function bytes(count) {
   if (!Number.isFinite(count)) return String(count);
   const units = ['B', 'kB', 'MB', 'GB', 'TB'];
@@ -65,10 +71,10 @@ function sentence(item) {
   const parts = [caption(item)];
   if (item.operation !== undefined && item.kind !== 'mark') parts.push(`operation ${item.operation}`);
   if (item.object) parts.push(`on ${item.object.name}`);
-  parts.push(laneTitle(item), `at ${moment(item.start)}`);
+  parts.push(laneTitle(item), `at ${moment(item.began)}`);
   if (item.kind === 'buffer' || item.kind === 'graph') {
-    parts.push(item.isOpen ? 'lives on at the end' : `released at ${moment(item.end)}`, count(item.marks.length, 'mark'));
-  } else if (item.end > item.start) parts.push(`took ${duration(item.end - item.start)}`);
+    parts.push(item.isOpen ? 'lives on at the end' : `released at ${moment(item.ended)}`, count(item.marks.length, 'mark'));
+  } else if (item.ended > item.began) parts.push(`took ${duration(item.ended - item.began)}`);
   const became = outcome(item);
   if (became) parts.push(became);
   if (item.args.why) parts.push(text(item.args.why));
