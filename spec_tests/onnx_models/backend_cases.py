@@ -1,11 +1,12 @@
 """The tests of ``onnx.backend.test``, run through the importer: each a model with inputs and outputs.
 
 A value that a model computes shapes with must be known while building, and these models have every value as an input.
-So a test is tried in up to three *ways*, and the first one that is not refused counts:
+So a test is tried in up to four *ways*, and the first one that is not refused counts:
 
 * "run": all inputs are inputs of the graph;
 * "rest known": the first one is, the others are known;
-* "known": all are known, and the outputs are constants that folding computed.
+* "known": all are known, and the outputs are constants that folding computed;
+* "narrowed": the first one is, the others are known, and float64 is float32.
 """
 
 import warnings
@@ -27,7 +28,10 @@ OFFLINE = ("node", "simple", "pytorch-converted", "pytorch-operator")
 ROUNDING = 1e-6
 """What sums in float32 may be away from 0, relative to the greatest of them."""
 
-WAYS = ("run", "rest known", "known")
+WAYS = ("run", "rest known", "known", "narrowed")
+
+NARROWED = 1e-5
+"""The relative tolerance, at least, of what was computed in float32 instead of float64."""
 
 
 @attrs.frozen(eq=False)
@@ -118,16 +122,22 @@ async def outcome(context, case):
 
 async def _wrong(context, case, way):
     """What is wrong with the outputs, "" if nothing is."""
-    loaded = OnnxModel.load(case.source)
+    is_narrowed = way == "narrowed"
+    loaded = OnnxModel.load(case.source, narrow_float64=is_narrowed)
+    if is_narrowed:
+        case = attrs.evolve(case, relative=max(case.relative, NARROWED))
     for inputs, outputs in case.sets:
         given = dict(zip(loaded.inputs, inputs, strict=False))
         arrays = {
             name: np.asarray(value) for name, value in given.items() if isinstance(value, (np.ndarray, np.generic))
         }
-        known = {"run": [], "rest known": list(arrays)[1:], "known": list(arrays)}[way]
+        known = {"run": [], "rest known": list(arrays)[1:], "known": list(arrays), "narrowed": list(arrays)[1:]}[way]
         actual = await _computed(context, loaded, arrays, known)
         for name, ours, theirs in zip(loaded.outputs, actual, outputs, strict=True):
-            if wrong := _difference(case, ours, theirs):
+            wanted = np.asarray(theirs)
+            if is_narrowed and wanted.dtype == np.float64:
+                wanted = wanted.astype(np.float32)
+            if wrong := _difference(case, ours, wanted):
                 return f"output {name}: {wrong}"
     return ""
 

@@ -94,6 +94,22 @@ async def test_what_depends_on_known_values_only_is_known(context, nodes):
     assert_same(await run(context, model, {"x": X}), run_onnxruntime(model, {"x": X}))
 
 
+async def test_the_weights_of_a_spectrogram_s_bands_are_known(context):
+    model = make(
+        ("MelWeightMatrix", "bands length rate low high", "m", {}),
+        ("ReduceMax", "m", "c", {"axes": [0], "keepdims": 0}),
+        ("Add", "x c", "y", {}),
+        opset=17,
+        bands=np.array(4),
+        length=np.array(64),
+        rate=np.array(8000),
+        low=np.array(60, np.float32),
+        high=np.array(3000, np.float32),
+    )
+    assert [node.operator.name for node in drawn(context, model).nodes] == ["add"]
+    assert_same(await run(context, model, {"x": X}), run_onnxruntime(model, {"x": X}))
+
+
 async def test_each_initializer_becomes_one_constant(context):
     model = make(
         ("Add", "x w", "a", {}), ("Mul", "a w", "b", {}), ("Sub", "w b", "c", {}), ("Identity", "c", "y", {}), w=X[0, 0]

@@ -46,6 +46,7 @@ LARGE = [
     known("Einsum", 12, np.zeros(30_000, np.float32), np.zeros(30_000, np.float32), equation="i,j->ij"),
     known("Einsum", 12, np.zeros(30_000, np.float32), np.zeros(30_000, np.float32), equation="i,j->"),
     known("HannWindow", 17, np.array(HUGE)),
+    known("MelWeightMatrix", 17, np.array(9), np.array(HUGE), np.array(8000), X[0, 0], X[0, 2]),
     known("Add", 14, np.zeros([30_000, 1], np.float32), np.zeros(30_000, np.float32)),
     known("GatherElements", 13, X[0], integers(2**62)),
     node("Resize", 13, X, None, None, integers(1, 2**40), known=[3])[0],

@@ -153,6 +153,8 @@ PADS = given(0, 1, 2, 1, 0, 3)
     *(node("Pad", [11, 13, 18, 19, 21, 23, 24, 25], X, PADS, known=(1,), mode=mode) for mode in ("constant", "edge")),
     node("Pad", [11, 13, 18, 19, 21, 23, 24, 25], X, given(0, 1, 2, 1, 0, 3), FIVE, known=(1, 2)),
     node("Pad", [11, 13, 18, 19], X, given(1, 2, 3, 0, 1, 2), known=(1,), mode="reflect"),
+    node("Pad", [11, 13, 18, 25], X, given(0, 1, 2, 1, -1, 3), FIVE, known=(1,)),
+    node("Pad", 18, X, given(0, 1, 2, 1, 0, 3), FIVE, known=(1,), mode="edge"),
     node("Pad", [11, 13, 18], X, given(0, -1, 2, -1, 0, -3), FIVE, known=(1, 2)),
     node("Pad", 13, X, given(0, -1, 0, -1, 0, -2), known=(1,)),
     node("Pad", [18, 21], X, given(0, -1, 2, -1, 0, 1), known=(1,), mode="edge"),

@@ -172,6 +172,51 @@ async def test_rnn(context, case):
     await check(context, case)
 
 
+@each(
+    *(
+        node(
+            "GRU",
+            14,
+            X,
+            *parameters(3, 2 if direction == "bidirectional" else 1)[:parts],
+            *more,
+            known=(4,) if direction == "reverse" else (),
+            hidden_size=HIDDEN,
+            direction=direction,
+            linear_before_reset=linear_before_reset,
+            outputs=2,
+            wanted=(0, 1),
+        )
+        for linear_before_reset in (0, 1)
+        for direction, parts, more in (
+            ("forward", 2, (None, OWN)),
+            ("reverse", 3, (OWN,)),
+            ("bidirectional", 3, (OWN, state(2))),
+        )
+    ),
+)
+async def test_gru_with_own_lengths(context, case):
+    await check(context, case)
+
+
+@each(
+    node(
+        "LSTM",
+        22,
+        X,
+        *parameters(4, 2),
+        OWN,
+        hidden_size=HIDDEN,
+        direction="bidirectional",
+        outputs=3,
+        wanted=(0, 1, 2),
+    ),
+    node("RNN", 22, X, *parameters(1), OWN, hidden_size=HIDDEN, direction="reverse", outputs=2, wanted=(0, 1)),
+)
+async def test_lengths_may_be_an_input_of_the_graph(context, case):
+    await check(context, case)
+
+
 BATCH_FIRST = X.swapaxes(0, 1).copy()
 
 

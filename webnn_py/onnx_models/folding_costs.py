@@ -217,6 +217,16 @@ def _window(node: FoldedNode) -> FoldingCost:
     return FoldingCost(max(0, int(scalar("input size", node.input(0, "size")))) * INDEX)
 
 
+def _mel_weights(node: FoldedNode) -> FoldingCost:
+    """Two of the bins' elements in each row, at most, are gone through one by one for each column."""
+    bins, length = (
+        max(0, int(scalar(f"input {name}", node.input(index, name))))
+        for index, name in enumerate(("num_mel_bins", "dft_length"))
+    )
+    count = bins * (length // 2 + 1)
+    return FoldingCost(count * INDEX, 2 * count)
+
+
 def _einsum(node: FoldedNode) -> FoldingCost:
     """No product on the way has more elements than all labels together have values."""
     terms = str(node.attributes.get("equation", b""), "utf-8").partition("->")[0].replace(" ", "").split(",")
@@ -262,6 +272,7 @@ COSTS: Final[Mapping[str, Estimate]] = _table(
     (_top_k, "TopK"),
     (_scatter, "ScatterElements ScatterND"),
     (_window, "BlackmanWindow HammingWindow HannWindow"),
+    (_mel_weights, "MelWeightMatrix"),
     (_split, "Split"),
     (_cast, "Cast"),
     (_constant_of_shape, "ConstantOfShape"),

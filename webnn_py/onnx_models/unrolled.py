@@ -1,4 +1,4 @@
-"""Recurrent networks that WebNN has not, step by step: RNN, and an LSTM with peepholes or with lengths of its own.
+"""Recurrent networks that WebNN has not, step by step: RNN, an LSTM with peepholes, those with lengths of their own.
 
 WebNN's LSTM has peepholes, but its output gate sees the old cell state, ONNX's the new one.
 """
@@ -32,14 +32,14 @@ class UnrolledNetwork:
         x: the inputs, [steps, batch, input size].
         hidden_size: of the hidden state.
         direction: ONNX's word.
-        lengths: how many steps each of the batch has, or None for all.
+        lengths: how many steps each of the batch has, known or of the run; None for all.
     """
 
     context: ConversionContext
     x: MLOperand
     hidden_size: int
     direction: str
-    lengths: Sequence[int] | None
+    lengths: Sequence[int] | MLOperand | None
 
     @property
     def count(self) -> int:
@@ -89,12 +89,19 @@ class UnrolledNetwork:
             if self.lengths is None:
                 state, shown = after, after[0]
             else:
-                is_there = context.constant(np.array([[time < length] for length in self.lengths]))
+                is_there = self._is_there(time)
                 state = tuple(context.where(is_there, new, old) for new, old in zip(after, state, strict=True))
                 shown = context.where(is_there, after[0], context.number(0, after[0]))
             hidden.append(context.reshape(shown, [1, batch, self.hidden_size]))
         hidden = hidden[::-1] if backwards else hidden
         return (context.concat(hidden, 0) if steps > 1 else hidden[0]), state
+
+    def _is_there(self, time: int) -> MLOperand:
+        """Which of the batch have a step: [batch, 1]."""
+        if isinstance(self.lengths, MLOperand):
+            lengths = self.context.reshape(self.lengths, [self.x.shape[1], 1])
+            return self.context.lesser(self.context.number(time, lengths), lengths)
+        return self.context.constant(np.array([[time < length] for length in self.lengths or ()]))
 
 
 def together(network: UnrolledNetwork, runs: Sequence[tuple[MLOperand, State]]) -> list[MLOperand]:
@@ -128,6 +135,46 @@ def lstm_step(
         kept = context.mul(gate(seen(f, to_forget, cell)), cell)
         new = context.add(kept, context.mul(gate(seen(i, to_input, cell)), squash(c)))
         return context.mul(gate(seen(o, to_output, new)), show(new)), new
+
+    return step
+
+
+def gru_step(
+    context: ConversionContext,
+    r: MLOperand,
+    reset_bias: MLOperand | None,
+    activations: Sequence[Activation],
+    *,
+    resets_after: bool,
+) -> Step:
+    """A step of gated recurrent units; gates come as update, reset, new.
+
+    Args:
+        context: what to build with.
+        r: the weights of the hidden state.
+        reset_bias: what is added to the new state's product before that is reset, [hidden size].
+        activations: of the gates, and of the new state.
+        resets_after: whether the product is reset, and not the hidden state before it.
+    """
+    gate, squash = activations
+    update_matrix, reset_matrix, new_matrix = (
+        context.transpose(item, permutation=[1, 0]) for item in context.split(r, 3, axis=0)
+    )
+
+    def step(now: MLOperand, state: State) -> State:
+        (hidden,) = state
+        z, r, n = context.split(now, 3, axis=1)
+        update = gate(context.add(z, context.matmul(hidden, update_matrix)))
+        reset = gate(context.add(r, context.matmul(hidden, reset_matrix)))
+        if resets_after:
+            product = context.matmul(hidden, new_matrix)
+            seen = context.mul(reset, product if reset_bias is None else context.add(product, reset_bias))
+        else:
+            seen = context.matmul(context.mul(reset, hidden), new_matrix)
+        new = squash(context.add(n, seen))
+        return (
+            context.add(context.mul(context.sub(context.number(1, update), update), new), context.mul(update, hidden)),
+        )
 
     return step
 

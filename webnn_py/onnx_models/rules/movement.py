@@ -304,16 +304,19 @@ def pad_by_inputs(
     context: ConversionContext,
     data: MLOperand,
     pads: StaticValue,
-    constant_value: StaticValue | None = None,
+    constant_value: Value | None = None,
     *,
     mode: str,
 ) -> MLOperand:
     """Likewise; what to add is an input."""
-    return _padded(context, data, integers("input pads", pads), mode, _pad_value(constant_value))
+    return _padded(context, data, integers("input pads", pads), mode, _pad_value(context, constant_value))
 
 
-def _pad_value(constant_value: StaticValue | None) -> float:
-    return 0 if constant_value is None else scalar("input constant_value", constant_value)
+def _pad_value(context: ConversionContext, constant_value: Value | None) -> float | MLOperand:
+    known = context.known(constant_value)
+    if known is None:
+        return 0 if constant_value is None else context.operand(constant_value)
+    return scalar("input constant_value", known)
 
 
 @rule("Pad", 18, 19, 21, 23, 24, 25)
@@ -321,7 +324,7 @@ def pad_axes(
     context: ConversionContext,
     data: MLOperand,
     pads: StaticValue,
-    constant_value: StaticValue | None = None,
+    constant_value: Value | None = None,
     axes: StaticValue | None = None,
     *,
     mode: str,
@@ -336,10 +339,12 @@ def pad_axes(
     everywhere = [0] * (2 * data.rank)
     for axis, begin, end in zip(chosen, given[: len(chosen)], given[len(chosen) :], strict=True):
         everywhere[axis], everywhere[data.rank + axis] = begin, end
-    return _padded(context, data, everywhere, mode, _pad_value(constant_value))
+    return _padded(context, data, everywhere, mode, _pad_value(context, constant_value))
 
 
-def _padded(context: ConversionContext, data: MLOperand, pads: Sequence[int], mode: str, value: float) -> MLOperand:
+def _padded(
+    context: ConversionContext, data: MLOperand, pads: Sequence[int], mode: str, value: float | MLOperand
+) -> MLOperand:
     """Negative padding removes elements: exactly that is done first."""
     if len(pads) != 2 * data.rank:
         refuse("pads", tuple(pads), f"two for each axis of {list(data.shape)}")
@@ -358,12 +363,17 @@ def _padded(context: ConversionContext, data: MLOperand, pads: Sequence[int], mo
         return data
     if mode == "wrap":
         return _wrapped(context, data, begins, ends)
+    before, after = [max(0, begin) for begin in begins], [max(0, end) for end in ends]
+    if isinstance(value, MLOperand) and mode == "constant":
+        inside = context.expand(context.constant(np.ones((), np.uint8)), data.shape)
+        is_inside, zeros = context.pad(inside, before, after), context.pad(data, before, after)
+        return context.where(is_inside, zeros, context.reshape(value, []))
     return context.pad(
         data,
-        [max(0, begin) for begin in begins],
-        [max(0, end) for end in ends],
+        before,
+        after,
         mode="constant" if mode == "constant" else "edge" if mode == "edge" else "reflection",
-        value=value,
+        value=0 if isinstance(value, MLOperand) else value,
     )
 
 

@@ -6,9 +6,9 @@ from typing import Any, Final
 import numpy as np
 
 from webnn_py.onnx_models.axes import integers
-from webnn_py.onnx_models.conversion_context import ConversionContext, StaticValue, Value
+from webnn_py.onnx_models.conversion_context import ConversionContext, Value
 from webnn_py.onnx_models.table import rule
-from webnn_py.onnx_models.unrolled import UnrolledNetwork, lstm_step, rnn_step, together
+from webnn_py.onnx_models.unrolled import Activation, UnrolledNetwork, gru_step, lstm_step, rnn_step, together
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.recurrent import MLRecurrentNetworkActivation, MLRecurrentNetworkDirection
 from webnn_py.operators.rules import refuse
@@ -34,7 +34,7 @@ def lstm(
     w: MLOperand,
     r: MLOperand,
     b: MLOperand | None = None,
-    sequence_lens: StaticValue | None = None,
+    sequence_lens: Value | None = None,
     initial_h: MLOperand | None = None,
     initial_c: MLOperand | None = None,
     p: Value | None = None,
@@ -46,7 +46,7 @@ def lstm(
 ) -> list[MLOperand | None]:
     """Long short-term memory; with peepholes, and where the batch has lengths of its own, step by step."""
     x, initial_h, initial_c = _steps_first(context, layout, x, initial_h, initial_c)
-    lengths = _own_lengths(x, sequence_lens)
+    lengths = _own_lengths(context, x, sequence_lens)
     if lengths is None and (p is None or (isinstance(p, np.ndarray) and not p.any())):
         return _batch_first(
             context, layout, _lstm(context, x, w, r, b, initial_h, initial_c, activations, direction, hidden_size)
@@ -104,7 +104,7 @@ def gru(
     w: MLOperand,
     r: MLOperand,
     b: MLOperand | None = None,
-    sequence_lens: StaticValue | None = None,
+    sequence_lens: Value | None = None,
     initial_h: MLOperand | None = None,
     *,
     activations: Sequence[str] | None = None,
@@ -115,9 +115,14 @@ def gru(
 ) -> list[MLOperand | None]:
     """Gated recurrent units."""
     x, initial_h = _steps_first(context, layout, x, initial_h)
-    lengths = _own_lengths(x, sequence_lens)
+    lengths = _own_lengths(context, x, sequence_lens)
     if lengths is not None:
-        refuse("input sequence_lens", lengths, f"{x.shape[0]} everywhere, the number of steps")
+        functions = [getattr(context, name) for name in _activations(activations, 2, direction) or DEFAULTS[:2]]
+        _direction(direction)
+        network = UnrolledNetwork(context=context, x=x, hidden_size=hidden_size, direction=direction, lengths=lengths)
+        _check_recurrent(network, 3, w, r, b, initial_h, None)
+        outputs = _gru_by_steps(network, w, r, b, initial_h, functions, resets_after=bool(linear_before_reset))
+        return _batch_first(context, layout, outputs)
     bias, recurrent_bias = (None, None) if b is None else context.split(b, 2, axis=1)
     last_hidden, *sequence = context.gru(
         x,
@@ -136,6 +141,31 @@ def gru(
     return _batch_first(context, layout, [sequence[0] if sequence else None, last_hidden])
 
 
+def _gru_by_steps(
+    network: UnrolledNetwork,
+    w: MLOperand,
+    r: MLOperand,
+    b: MLOperand | None,
+    initial_h: MLOperand | None,
+    functions: Sequence[Activation],
+    *,
+    resets_after: bool,
+) -> list[MLOperand]:
+    context, hidden, count = network.context, network.hidden_size, network.count
+    reset_biases, input_bias = None, b
+    if b is not None and resets_after:  # the last of the six parts is added to what is reset
+        reset_biases = context.slice(b, [0, 5 * hidden], [count, hidden])
+        zeros = context.expand(context.number(0, b), [count, hidden])
+        input_bias = context.concat([context.slice(b, [0, 0], [count, 5 * hidden]), zeros], 1)
+    runs = []
+    for index in range(count):
+        bias = None if reset_biases is None else network.of_direction(reset_biases, index)
+        step = gru_step(context, network.of_direction(r, index), bias, functions, resets_after=resets_after)
+        inputs = network.weighted(w, input_bias, index)
+        runs.append(network.run(step, inputs, (network.begin(initial_h, index),), index))
+    return together(network, runs)
+
+
 @rule("RNN", 7, 14, 22)
 def rnn(
     context: ConversionContext,
@@ -143,7 +173,7 @@ def rnn(
     w: MLOperand,
     r: MLOperand,
     b: MLOperand | None = None,
-    sequence_lens: StaticValue | None = None,
+    sequence_lens: Value | None = None,
     initial_h: MLOperand | None = None,
     *,
     activations: Sequence[str],
@@ -156,7 +186,11 @@ def rnn(
     lowered = [name.lower() for name in activations]
     _direction(direction)
     network = UnrolledNetwork(
-        context=context, x=x, hidden_size=hidden_size, direction=direction, lengths=_own_lengths(x, sequence_lens)
+        context=context,
+        x=x,
+        hidden_size=hidden_size,
+        direction=direction,
+        lengths=_own_lengths(context, x, sequence_lens),
     )
     if len(lowered) < network.count or not set(lowered) <= ACTIVATIONS.keys():
         refuse("attribute activations", tuple(activations), "of Relu, Sigmoid and Tanh, one for each direction")
@@ -217,12 +251,19 @@ def _batch_first(
     return [shown, *(context.transpose(state, permutation=[1, 0, 2]) for state in states if state is not None)]
 
 
-def _own_lengths(x: MLOperand, sequence_lens: StaticValue | None) -> tuple[int, ...] | None:
+def _own_lengths(
+    context: ConversionContext, x: MLOperand, sequence_lens: Value | None
+) -> tuple[int, ...] | MLOperand | None:
     """How many steps each of the batch has, or None where that is all of them."""
     steps, batch, _ = x.shape
-    if sequence_lens is None:
+    known = context.known(sequence_lens)
+    if isinstance(sequence_lens, MLOperand) and known is None:
+        if sequence_lens.shape != (batch,):
+            refuse("the shape of input sequence_lens", sequence_lens.shape, f"{[batch]}")
+        return sequence_lens
+    if known is None:
         return None
-    lengths = integers("input sequence_lens", sequence_lens)
+    lengths = integers("input sequence_lens", known)
     if len(lengths) != batch or not all(0 <= length <= steps for length in lengths):
         refuse("input sequence_lens", lengths, f"{batch} numbers from 0 to {steps}, the number of steps")
     return None if all(length == steps for length in lengths) else lengths
