@@ -25,6 +25,7 @@ version = release = __version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.intersphinx", "sphinx.ext.napoleon"]
 exclude_patterns = ["_build"]
 nitpicky = True
+highlight_language = "text"
 myst_heading_anchors = 3
 myst_links_external_new_tab = False
 suppress_warnings = [
@@ -132,15 +133,19 @@ PAGES_OF_THE_ROOT = {
 }
 
 
-def link_pages_of_the_root(_app: Sphinx, _page: str, source: list[str]) -> None:
-    """Documents beside this folder are pages of the site, too."""
+FILE_NAME_AS_TEXT = re.compile(r"\[[\w/.]+\.md\]\(([\w/.]+\.md(?:#[\w-]+)?)\)")
+
+
+def link_pages(_app: Sphinx, _page: str, source: list[str]) -> None:
+    """Documents beside this folder are pages of the site, too; links show titles, not names of files."""
     for name, page in PAGES_OF_THE_ROOT.items():
         source[0] = source[0].replace(f"](../{name}.md", f"]({page}.md")
+    source[0] = FILE_NAME_AS_TEXT.sub(r"[](\1)", source[0])
 
 
 def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
-    app.connect("source-read", link_pages_of_the_root)
+    app.connect("source-read", link_pages)
     app.connect("autodoc-process-signature", shorten_signature)
     app.connect("missing-reference", find_alias)
     app.connect("warn-missing-reference", is_known_elsewhere)
