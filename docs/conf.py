@@ -106,7 +106,7 @@ def is_known_elsewhere(_app: Sphinx, _domain: object, node: pending_xref) -> boo
 NO_CONSTRUCTOR = "(*args: object, **kwargs: object)"
 DATA_TYPE = re.compile(r"~typing\.Literal\['float32', [^]]*'uint8'\]")
 ARRAY = re.compile(r"~numpy\.ndarray\[tuple\[~typing\.Any, \.\.\.\], ~numpy\.dtype\[~typing\.Any\]\]")
-DEFAULT = re.compile(r"<function \S*<lambda>>|NOTHING")
+DEFAULT = re.compile(r"<function (?:[^<>]|<\w+>)*>|NOTHING")
 
 
 def shorten_signature(
@@ -123,6 +123,14 @@ def shorten_signature(
         return DEFAULT.sub("...", text)
 
     return shortened(signature), shortened(returns or "")
+
+
+def keep_colon(_app: Sphinx, what: str, _name: str, _thing: object, _options: object, lines: list[str]) -> None:
+    """Put back what napoleon has taken for a type: what stands before a colon in an attribute's docstring."""
+    for line in [line for line in lines if line.startswith(":type: ")]:
+        if what in {"attribute", "data", "property"}:
+            lines.remove(line)
+            lines[0] = f"{line.removeprefix(':type: ')}: {lines[0]}"
 
 
 PAGES_OF_THE_ROOT = {
@@ -146,6 +154,7 @@ def link_pages(_app: Sphinx, _page: str, source: list[str]) -> None:
 def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
     app.connect("source-read", link_pages)
+    app.connect("autodoc-process-docstring", keep_colon, priority=600)  # after napoleon
     app.connect("autodoc-process-signature", shorten_signature)
     app.connect("missing-reference", find_alias)
     app.connect("warn-missing-reference", is_known_elsewhere)
