@@ -25,6 +25,7 @@ version = release = __version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.intersphinx", "sphinx.ext.napoleon"]
 exclude_patterns = ["_build"]
 nitpicky = True
+highlight_language = "text"
 myst_heading_anchors = 3
 myst_links_external_new_tab = False
 suppress_warnings = [
@@ -105,7 +106,7 @@ def is_known_elsewhere(_app: Sphinx, _domain: object, node: pending_xref) -> boo
 NO_CONSTRUCTOR = "(*args: object, **kwargs: object)"
 DATA_TYPE = re.compile(r"~typing\.Literal\['float32', [^]]*'uint8'\]")
 ARRAY = re.compile(r"~numpy\.ndarray\[tuple\[~typing\.Any, \.\.\.\], ~numpy\.dtype\[~typing\.Any\]\]")
-DEFAULT = re.compile(r"<function \S*<lambda>>|NOTHING")
+DEFAULT = re.compile(r"<function (?:[^<>]|<\w+>)*>|NOTHING")
 
 
 def shorten_signature(
@@ -124,6 +125,14 @@ def shorten_signature(
     return shortened(signature), shortened(returns or "")
 
 
+def keep_colon(_app: Sphinx, what: str, _name: str, _thing: object, _options: object, lines: list[str]) -> None:
+    """Put back what napoleon has taken for a type: what stands before a colon in an attribute's docstring."""
+    for line in [line for line in lines if line.startswith(":type: ")]:
+        if what in {"attribute", "data", "property"}:
+            lines.remove(line)
+            lines[0] = f"{line.removeprefix(':type: ')}: {lines[0]}"
+
+
 PAGES_OF_THE_ROOT = {
     "CHANGELOG": "changelog",
     "CONTRIBUTING": "contributing",
@@ -132,15 +141,20 @@ PAGES_OF_THE_ROOT = {
 }
 
 
-def link_pages_of_the_root(_app: Sphinx, _page: str, source: list[str]) -> None:
-    """Documents beside this folder are pages of the site, too."""
+FILE_NAME_AS_TEXT = re.compile(r"\[[\w/.]+\.md\]\(([\w/.]+\.md(?:#[\w-]+)?)\)")
+
+
+def link_pages(_app: Sphinx, _page: str, source: list[str]) -> None:
+    """Documents beside this folder are pages of the site, too; links show titles, not names of files."""
     for name, page in PAGES_OF_THE_ROOT.items():
         source[0] = source[0].replace(f"](../{name}.md", f"]({page}.md")
+    source[0] = FILE_NAME_AS_TEXT.sub(r"[](\1)", source[0])
 
 
 def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
-    app.connect("source-read", link_pages_of_the_root)
+    app.connect("source-read", link_pages)
+    app.connect("autodoc-process-docstring", keep_colon, priority=600)  # after napoleon
     app.connect("autodoc-process-signature", shorten_signature)
     app.connect("missing-reference", find_alias)
     app.connect("warn-missing-reference", is_known_elsewhere)

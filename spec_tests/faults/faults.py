@@ -22,6 +22,7 @@ COMMAND = ("spec_tests/command",)
 SIMPLIFICATION = ("spec_tests/onnx_models/test_simplification.py",)
 INTERLEAVINGS = ("spec_tests/testing",)
 PAGE = ("spec_tests/tracing/test_page*.py",)
+DOCUMENTS = ("spec_tests/documents",)
 JAVASCRIPT = ("spec_tests/javascript", "spec_tests/wpt/test_known_answers.py", "spec_tests/wpt/test_own_files.py")
 
 
@@ -42,6 +43,26 @@ def of_kernel(operator, old, new, name=""):
 
 
 FAULTS = [
+    Fault(
+        "public-name-nowhere",
+        '    "TimelineStatistics",\n',
+        '    "TimelineStatistics",\n    "__version__",\n',
+        DOCUMENTS,
+    ),
+    Fault(
+        "message-not-as-documented",
+        "a buffer is given twice; each name needs a buffer of its own",
+        "a buffer is given twice",
+        DOCUMENTS,
+        "troubleshooting",
+    ),
+    Fault(
+        "step-tells-too-many",
+        "        return self._done - before\n",
+        "        return self._done\n",
+        DOCUMENTS,
+        "testing.md",
+    ),
     of_kernel("sub", 'return f"{a} - {b}"', 'return f"{b} - {a}"'),
     Fault("wgsl-mul", 'return f"zero_times({sign}({other}))"', 'return f"zero_times({other})"', GPU, "test_zero_times"),
     of_kernel("greater_or_equal", 'truth(f"is_less({b}, {a}) || is_equal({a}, {b})"', 'truth(f"is_less({b}, {a})"'),

@@ -2,9 +2,11 @@
 
 The blocks of a page that are Python run one after the other in one namespace, which begins with ``np``, ``trio``,
 ``webnn_py``, and an open ``ml`` with a ``context``; top-level ``await`` is allowed. A block that calls ``trio.run()``
-or ``asyncio.run()``, or imports the blocking form, is a program: it runs by itself. What a block prints stands in
-comments behind its calls of ``print()``, or in the block of text right behind it, whose last line may be the error with
-which it ends; ``…`` stands for anything.
+or ``asyncio.run()``, or imports the blocking form, is a program: it runs by itself, with no names but its own. One that
+explores interleavings, which runs trio, too, runs in a thread.
+
+What a block prints stands in comments behind its calls of ``print()``, or in the block of text right behind it, whose
+last line may be the error with which it ends; ``…`` stands for anything.
 """
 
 import ast
@@ -29,6 +31,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 FENCE = re.compile(r"^(`{3,})([^\n`]*)\n(.*?)^\1[ ]*$", re.MULTILINE | re.DOTALL)
 NOT_RUN = re.compile(r"\*Not run by the tests: (.+)\.\*")
+RUNS_TRIO = re.compile(r"\b(interleavings|replay)\(")
 LONGEST = 60
 """Seconds that a page may take."""
 PROGRAM = re.compile(r"\b(trio|asyncio)\.run\(|\bfrom webnn_py\.runtime(\.| import )blocking\b")
@@ -61,6 +64,11 @@ class Block:
     @property
     def is_program(self):
         return PROGRAM.search(self.code) is not None
+
+    @property
+    def runs_trio(self):
+        """Whether it must be run outside of trio, with the names of its page."""
+        return RUNS_TRIO.search(self.code) is not None
 
     def printed(self, comment="#"):
         """The lines that it says it prints, or None if it does not say."""
@@ -122,6 +130,8 @@ async def _run(block, names, output):
     try:
         if block.is_program:
             await trio.to_thread.run_sync(exec, code, {"__name__": "__main__"})
+        elif block.runs_trio:
+            await trio.to_thread.run_sync(exec, code, names)
         else:
             await _run_here(code, names)
     except Exception as error:

@@ -283,7 +283,7 @@ class BlockingEnvironment(_OnLoop[runtime.Environment]):
 
     @property
     def device(self) -> EnvironmentDevice | None:
-        """The device that is open, or None; never one that is lost."""
+        """The device that is open, or None: never one that is lost."""
         return self._async.device
 
     open_device = _blocking(runtime.Environment.open_device, _as_it_is)

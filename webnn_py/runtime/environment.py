@@ -87,7 +87,7 @@ class Environment:
 
     @property
     def device(self) -> EnvironmentDevice | None:
-        """The device that is open, or None; never one that is lost."""
+        """The device that is open, or None: never one that is lost."""
         current = self._keeper.current
         return None if current is None else current.record
 

@@ -100,7 +100,7 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers):
 
     @property
     def backend(self) -> BackendInfo:
-        """Where the context really runs, with adapter, driver, features and limits."""
+        """Where the context really runs: backend, adapter, driver, features."""
         return self._device.backend.info
 
     @property

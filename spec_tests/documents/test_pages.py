@@ -1,0 +1,120 @@
+"""Pages are found from the site's first one, links lead somewhere, and every public name is in the reference."""
+
+import ast
+import fnmatch
+import importlib.util
+import pkgutil
+import re
+from functools import cache
+
+import pytest
+
+from spec_tests.support.documents import FENCE, PAGES, ROOT
+
+DOCS = ROOT / "docs"
+SITE = sorted(path for suffix in ("md", "rst") for path in DOCS.rglob(f"*.{suffix}"))
+LINK = re.compile(r"!?\[[^]]*\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]+))?\)")
+TOCTREE = re.compile(r"^```\{toctree\}\n(.*?)^```", re.MULTILINE | re.DOTALL)
+DOCUMENTED = re.compile(r"^\.\. (?:auto\w+|py:\w+):: ([\w.]+)", re.MULTILINE)
+CURRENT_MODULE = re.compile(r"^\.\. py:currentmodule:: (\S+)$", re.MULTILINE)
+OF_ANOTHER = {"webnn_py.onnx_models.export": "webnn_py.onnx_models"}
+"""A package whose names are public under another one's."""
+
+
+def name_of(path):
+    return path.relative_to(DOCS).with_suffix("").as_posix()
+
+
+def listed():
+    """The pages that toctrees name, those of patterns included."""
+    names = {name_of(path) for path in SITE}
+    found = set()
+    for path in SITE:
+        folder = path.parent.relative_to(DOCS)
+        for body in TOCTREE.findall(path.read_text(encoding="utf-8")):
+            entries = [line for line in body.splitlines() if line and not line.startswith(":")]
+            for entry in entries:
+                found |= set(fnmatch.filter(names, (folder / entry).as_posix()))
+    return found
+
+
+def test_every_page_is_in_a_toctree():
+    missing = {name_of(path) for path in SITE} - listed() - {"index"}
+    assert not missing, "name them in a toctree of docs/index.md"
+
+
+@cache
+def anchors(path):
+    """The anchors that a code host gives to the headings of a document."""
+    text = FENCE.sub("", path.read_text(encoding="utf-8"))
+    found = set()
+    for heading in re.findall(r"^#{1,6} (.+?)\s*#*$", text, re.MULTILINE):
+        plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower()
+        slug = re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
+        number = next(n for n in range(1000) if (f"{slug}-{n}" if n else slug) not in found)
+        found.add(f"{slug}-{number}" if number else slug)
+    return found
+
+
+@pytest.mark.parametrize("path", sorted({*PAGES, *DOCS.rglob("*.md")}), ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_to_files_and_headings_that_are_there(path):
+    text = FENCE.sub("", path.read_text(encoding="utf-8"))
+    for target, anchor in LINK.findall(text):
+        found = (path.parent / target).resolve() if target else path
+        assert found.exists(), target
+        assert found.is_relative_to(ROOT), target
+        if anchor:
+            assert anchor in anchors(found), f"{target}#{anchor}"
+
+
+def test_links_of_the_readme_are_absolute_or_text_on_a_package_index():
+    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert LINK.findall(readme)
+    for source in (None, "https://example.org/webnn_py/"):
+        shown = module.for_package_index(readme, source)
+        assert LINK.findall(shown) == []
+        assert ("https://example.org/webnn_py/blob/HEAD/CONTRIBUTING.md" in shown) == (source is not None)
+    assert "https://example.org/webnn_py/raw/HEAD/docs/timelines.svg" in shown
+
+
+def public_names():
+    """Every name in an ``__all__``, by its module."""
+    for path in sorted((ROOT / "webnn_py").rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        if "\n__all__ = " not in text:
+            continue
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        names = next(node.value for node in ast.parse(text).body if is_all(node))
+        if module not in OF_ANOTHER:
+            yield module, ast.literal_eval(names)
+
+
+def is_all(node):
+    return isinstance(node, ast.Assign) and getattr(node.targets[0], "id", None) == "__all__"
+
+
+def reference():
+    """The names that pages of the reference document, in full."""
+    for path in DOCS.glob("api/*.rst"):
+        module = "webnn_py"
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if current := CURRENT_MODULE.match(line):
+                module = current[1]
+            if told := DOCUMENTED.match(line):
+                yield told[1] if told[1].partition(".")[0] == "webnn_py" else f"{module}.{told[1]}"
+
+
+def test_every_public_name_is_in_the_reference():
+    documented = set(reference())
+    names = {f"{module}.{name}" for module, names in public_names() for name in names}
+    assert len(names) > 40
+    assert not names - documented, "document them in a page of docs/api"
+
+
+def test_the_reference_has_no_name_that_is_gone():
+    for name in reference():
+        pkgutil.resolve_name(name)
