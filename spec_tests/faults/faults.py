@@ -397,5 +397,11 @@ FAULTS = [
         "wrong = failed_action(execution)",
         INTERLEAVINGS,
     ),
+    Fault(
+        "interleavings-scopes-skip-turns",
+        "with trio.CancelScope(shield=True):\n                await self._turn.wait()",
+        "with trio.CancelScope():\n                await self._turn.wait()",
+        INTERLEAVINGS,
+    ),
     Fault("javascript-timers", "if self._live.get(timer) == count:", "if True:", JAVASCRIPT),
 ]

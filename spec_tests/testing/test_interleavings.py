@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import trio
 
 from spec_tests.support.buffers import zeroed
 from webnn_py import InvalidStateError, MLPromise, UnknownError
@@ -210,6 +211,32 @@ def test_agents_that_are_woken_together_go_on_in_both_orders():
     # Both begin before the settlement, in two orders, and go on in two; or one of the two does, and goes on before the
     # other begins or after; or neither.
     assert report.orders == 2 * 2 + 2 * 2 + 2
+
+
+def test_a_cancelled_wait_goes_on_when_it_has_its_turn():
+    async def program(ml):
+        scene = await one_buffer(ml)
+        scene.scopes, scene.woken, scene.read = [trio.CancelScope() for _ in "ab"], "", MLPromise._create("held")
+        return scene
+
+    def waits(name, number):
+        async def wait(s):
+            with s.scopes[number]:
+                await s.read
+            s.woken += name
+            return s.woken
+
+        return wait
+
+    def cancel(s):
+        for scope in s.scopes:
+            scope.cancel()
+        return s.woken
+
+    report = interleavings(program, {"a": [waits("a", 0)], "b": [waits("b", 1)], "c": [cancel]})
+    seen = {tuple(ended.value for ended in found.outcome.actions.values()) for found in report.outcomes}
+    assert seen == {("a", "ab", ""), ("ba", "b", "")}
+    assert (report.orders, report.violation) == (10, None)
 
 
 def test_contexts_that_actions_open_are_stepped_as_well():

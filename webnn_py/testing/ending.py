@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping
+from textwrap import indent
 from typing import Any
 
 from webnn_py.errors import DOMException
@@ -51,7 +52,7 @@ async def outcome_of(execution: Execution, scene: Any, check: Check | None) -> O
                 await checked
         except Exception as error:  # noqa: BLE001 - a check may raise anything
             forget_frames(error)
-            return _violation(execution, "check", f"{_named(error)}\n{outcome}", error)
+            return _violation(execution, "check", f"{_named(error)}\n{indent(str(outcome), '  ')}", error)
     return await _held_by_nothing(execution) or outcome
 
 

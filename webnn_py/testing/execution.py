@@ -78,6 +78,11 @@ class Execution:
                 context.device_timeline.pause()
                 self.devices.append(OnDevice(context, len(self.devices) + 1))
 
+    def stop(self) -> None:
+        """End agents that wait for a turn."""
+        for agent in self.agents:
+            agent.stop()
+
     def resume(self) -> None:
         """Let the timelines run by themselves again."""
         self._ml.script_timeline.resume()

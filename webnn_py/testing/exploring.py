@@ -250,6 +250,7 @@ async def _run_in_block(
             stepped = await outcome.acapture(_take_steps, execution, nursery, scene, arrive)
             wrong = failed_action(execution) or hang(execution)  # before the agents that wait are cancelled
             nursery.cancel_scope.cancel()
+            execution.stop()
         end: End | None = None
         if stepped.unwrap():
             end = wrong or await outcome_of(execution, scene, check)
