@@ -145,10 +145,33 @@ def test_an_order_is_run_on_only_from_a_state_that_is_new():
     assert (report.orders, report.runs) == (5, 4)
 
 
-def test_what_an_action_sees_of_a_device_in_passing_keeps_states_apart():
-    report = interleavings(one_buffer, {"a": [write], "b": [look]})
-    seen = {str(found.outcome.actions["b: look"]): found.orders for found in report.outcomes}
-    assert seen == {"returned: 0": 2, "returned: 1": 1}
+def look_and_return(s):
+    return s.context.statistics()
+
+
+def look_and_keep(s):
+    s.seen = s.context.statistics()
+
+
+def look_and_list(s):
+    s.seen = [{"all": s.context.statistics()}]
+
+
+@pytest.mark.parametrize("look", [look_and_return, look_and_keep, look_and_list])
+def test_what_an_action_sees_of_a_device_in_passing_keeps_states_apart(options, look):
+    async def program(ml):
+        context = await ml.create_context(**options)
+        return SimpleNamespace(context=context, x=await zeroed(context, [2]))
+
+    seen = []
+
+    def check(s, outcome):
+        value = outcome.actions["b: " + look.__name__].value or s.seen
+        seen.append((value[0]["all"] if isinstance(value, list) else value).queued_operations)
+
+    report = interleavings(program, {"a": [write], "b": [look]}, check=check)
+    assert (report.orders, report.violation) == (3, None)
+    assert sorted(seen) == [0, 0, 1]
 
 
 def test_two_explorations_report_the_same():
