@@ -3,6 +3,7 @@
 The layers, each of which uses only those below it::
 
     runtime          environments, sessions and tensors, by the public API alone
+    testing          every order of a small program's steps
     onnx_models      ONNX files into MLGraphBuilder                       (extra: onnx)
     script           what runs in your task: check, copy, enqueue, hand out a promise
     timelines        the script timeline and the device timeline, and MLPromise

@@ -436,6 +436,12 @@ FAULTS = [
     Fault(
         "rejected-by-itself", "partsOf(trace, item.args.cause)?.caused", "partsOf(trace, item.operation)?.caused", PAGE
     ),
+    Fault(
+        "interleavings-scopes-skip-turns",
+        "with trio.CancelScope(shield=True):\n                await self._turn.wait()",
+        "with trio.CancelScope():\n                await self._turn.wait()",
+        INTERLEAVINGS,
+    ),
     Fault("javascript-timers", "if self._live.get(timer) == count:", "if True:", JAVASCRIPT),
     Fault(
         "branches-swapped",

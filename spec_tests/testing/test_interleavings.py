@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import trio
 
 from spec_tests.support.buffers import zeroed
 from webnn_py import InvalidStateError, MLPromise, UnknownError
@@ -144,10 +145,33 @@ def test_an_order_is_run_on_only_from_a_state_that_is_new():
     assert (report.orders, report.runs) == (5, 4)
 
 
-def test_what_an_action_sees_of_a_device_in_passing_keeps_states_apart():
-    report = interleavings(one_buffer, {"a": [write], "b": [look]})
-    seen = {str(found.outcome.actions["b: look"]): found.orders for found in report.outcomes}
-    assert seen == {"returned: 0": 2, "returned: 1": 1}
+def look_and_return(s):
+    return s.context.statistics()
+
+
+def look_and_keep(s):
+    s.seen = s.context.statistics()
+
+
+def look_and_list(s):
+    s.seen = [{"all": s.context.statistics()}]
+
+
+@pytest.mark.parametrize("look", [look_and_return, look_and_keep, look_and_list])
+def test_what_an_action_sees_of_a_device_in_passing_keeps_states_apart(options, look):
+    async def program(ml):
+        context = await ml.create_context(**options)
+        return SimpleNamespace(context=context, x=await zeroed(context, [2]))
+
+    seen = []
+
+    def check(s, outcome):
+        value = outcome.actions["b: " + look.__name__].value or s.seen
+        seen.append((value[0]["all"] if isinstance(value, list) else value).queued_operations)
+
+    report = interleavings(program, {"a": [write], "b": [look]}, check=check)
+    assert (report.orders, report.violation) == (3, None)
+    assert sorted(seen) == [0, 0, 1]
 
 
 def test_two_explorations_report_the_same():
@@ -210,6 +234,32 @@ def test_agents_that_are_woken_together_go_on_in_both_orders():
     # Both begin before the settlement, in two orders, and go on in two; or one of the two does, and goes on before the
     # other begins or after; or neither.
     assert report.orders == 2 * 2 + 2 * 2 + 2
+
+
+def test_a_cancelled_wait_goes_on_when_it_has_its_turn():
+    async def program(ml):
+        scene = await one_buffer(ml)
+        scene.scopes, scene.woken, scene.read = [trio.CancelScope() for _ in "ab"], "", MLPromise._create("held")
+        return scene
+
+    def waits(name, number):
+        async def wait(s):
+            with s.scopes[number]:
+                await s.read
+            s.woken += name
+            return s.woken
+
+        return wait
+
+    def cancel(s):
+        for scope in s.scopes:
+            scope.cancel()
+        return s.woken
+
+    report = interleavings(program, {"a": [waits("a", 0)], "b": [waits("b", 1)], "c": [cancel]})
+    seen = {tuple(ended.value for ended in found.outcome.actions.values()) for found in report.outcomes}
+    assert seen == {("a", "ab", ""), ("ba", "b", "")}
+    assert (report.orders, report.violation) == (10, None)
 
 
 def test_contexts_that_actions_open_are_stepped_as_well():

@@ -67,6 +67,7 @@ class Agent:
         self._actions = actions
         self._clock = clock
         self._turn = trio.Event()
+        self._stopped = False
         self._current = ""
         self.ready: str | None = None
         """The step that it waits to be given its turn for."""
@@ -84,6 +85,11 @@ class Agent:
     def give_turn(self) -> None:
         """Let it do the step that it is ready for."""
         self.ready = None
+        self._turn.set()
+
+    def stop(self) -> None:
+        """Let it be cancelled where it waits for its turn, which no scope of the program's ends."""
+        self._stopped = True
         self._turn.set()
 
     async def run(self, scene: Any) -> None:
@@ -114,7 +120,11 @@ class Agent:
     async def _wait_for_turn(self, step: str) -> None:
         self._turn = trio.Event()
         self.ready = step
-        await self._turn.wait()
+        if not self._stopped:
+            with trio.CancelScope(shield=True):
+                await self._turn.wait()
+        if self._stopped:
+            await trio.lowlevel.checkpoint_if_cancelled()
 
     @types.coroutine
     def _by_turns(self, coroutine: Coroutine[Any, Any, Any]) -> Generator[Any, Any, Any]:

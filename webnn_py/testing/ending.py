@@ -1,13 +1,14 @@
 """What an order ends with: an outcome, or a violation."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from textwrap import indent
 from typing import Any
 
 from webnn_py.errors import DOMException
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.testing.agents import ending_of, forget_frames
-from webnn_py.testing.execution import Execution
+from webnn_py.testing.execution import Execution, members
 from webnn_py.testing.records import Outcome, Violation, ViolationKind
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.wording import words_of
@@ -42,7 +43,7 @@ async def outcome_of(execution: Execution, scene: Any, check: Check | None) -> O
     """Read what can be seen at the end, on timelines that run again, and look whether it is right."""
     execution.resume()
     ended = {name: ending_of(result) for agent in execution.agents for name, result in agent.results.items()}
-    buffers = {name: thing for name, thing in _members(scene) if type(thing) is MLBuffer}
+    buffers = {name: thing for name, thing in members(scene) if type(thing) is MLBuffer}
     outcome = Outcome(ended, {name: await _contents(buffer) for name, buffer in buffers.items()})
     if check is not None:
         try:
@@ -51,7 +52,7 @@ async def outcome_of(execution: Execution, scene: Any, check: Check | None) -> O
                 await checked
         except Exception as error:  # noqa: BLE001 - a check may raise anything
             forget_frames(error)
-            return _violation(execution, "check", f"{_named(error)}\n{outcome}", error)
+            return _violation(execution, "check", f"{_named(error)}\n{indent(str(outcome), '  ')}", error)
     return await _held_by_nothing(execution) or outcome
 
 
@@ -93,12 +94,6 @@ async def _contents(buffer: MLBuffer) -> Any:
 async def _drain(context: Any) -> None:
     if not context.device_timeline.ended:
         await context.drain()
-
-
-def _members(scene: Any) -> list[tuple[str, Any]]:
-    if isinstance(scene, Mapping):
-        return [(str(name), thing) for name, thing in scene.items()]
-    return list(getattr(scene, "__dict__", {}).items())
 
 
 def _named(error: Exception) -> str:

@@ -1,17 +1,25 @@
 """``Execution``: one order of a program's steps, taken one by one on paused timelines."""
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import attrs
+import numpy as np
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from webnn_py.handle import Handle
 from webnn_py.script.context import MLContext
 from webnn_py.script.ml import ML
+from webnn_py.script.records import ContextStatistics
 from webnn_py.testing.agents import Agent, Named
+from webnn_py.testing.records import text_of
 from webnn_py.timelines.promise import MLPromise
+from webnn_py.timelines.timeline import TimelineStatistics
+
+_PLAIN = (bool, int, float, complex, str, bytes, np.ndarray, np.generic, Handle, ContextStatistics, TimelineStatistics)
+"""What is shown the same whenever it is the same."""
 
 
 @attrs.frozen
@@ -58,6 +66,7 @@ class Execution:
         self._said: list[Hashable] = []
         self._to_settle: deque[str] = deque()
         self.devices: list[OnDevice] = []
+        self._scene: Any = None
 
     async def begin(self, nursery: trio.Nursery, scene: Any) -> None:
         """Pause the timelines, when all that the program has begun is done, and let the agents get ready."""
@@ -65,6 +74,7 @@ class Execution:
             await context.drain()
         await self._settle_down()
         self._ml.script_timeline.pause()
+        self._scene = scene
         for agent in self.agents:
             nursery.start_soon(agent.run, scene)
         await self._settle_down()
@@ -77,6 +87,11 @@ class Execution:
             if context not in known:
                 context.device_timeline.pause()
                 self.devices.append(OnDevice(context, len(self.devices) + 1))
+
+    def stop(self) -> None:
+        """End agents that wait for a turn."""
+        for agent in self.agents:
+            agent.stop()
 
     def resume(self) -> None:
         """Let the timelines run by themselves again."""
@@ -173,7 +188,7 @@ class Execution:
         operations of its queue in theirs, so how many it has done says what it has done. What passes between the two
         is a queue each way, and the loss of a context: kept are the order in which devices have spoken, and how far
         each was when it was lost. All that is left open is what a script sees of a device in passing
-        (``statistics()``), so what can be seen is kept as well.
+        (``statistics()``), so what can be seen is kept as well: by the script, and of it.
         """
         return (
             tuple(self._script_steps),
@@ -181,6 +196,7 @@ class Execution:
             tuple((device.done, device.done_when_lost) for device in self.devices),
             tuple(self._seen_of_device(device) for device in self.devices),
             tuple(self._seen_of_agent(agent) for agent in self.agents),
+            tuple((name, _seen(thing)) for name, thing in members(self._scene)),
         )
 
     def _seen_of_device(self, device: OnDevice) -> Hashable:
@@ -189,7 +205,23 @@ class Execution:
 
     def _seen_of_agent(self, agent: Agent) -> Hashable:
         results = tuple(
-            (name, result.state if isinstance(result, MLPromise) else str(result))
+            (name, result.state if isinstance(result, MLPromise) else (result.state, _seen(result.value)))
             for name, result in agent.results.items()
         )
         return agent.ready, agent.done, results
+
+
+def members(scene: Any) -> list[tuple[str, Any]]:
+    """A scene's things by name: the values of a mapping, or an object's attributes."""
+    if isinstance(scene, Mapping):
+        return [(str(name), thing) for name, thing in scene.items()]
+    return list(getattr(scene, "__dict__", {}).items())
+
+
+def _seen(thing: object) -> str:
+    """What a script may have seen and kept, as text; of what may be shown otherwise each time, only its type."""
+    if isinstance(thing, (list, tuple)):
+        return f"[{', '.join(_seen(item) for item in thing)}]"
+    if isinstance(thing, Mapping):
+        return f"{{{', '.join(f'{_seen(name)}: {_seen(item)}' for name, item in thing.items())}}}"
+    return text_of(thing) if thing is None or isinstance(thing, _PLAIN) else type(thing).__name__

@@ -41,15 +41,17 @@ def interleavings(
 
     An action is a function of the scene. One that only calls the API is a plain function; what it returns is part of
     the outcome, and of a promise what has become of it. One that awaits promises is ``async``; nothing else may be
-    awaited. Refusals by the API (``DOMException``, and its own ``TypeError``) are outcomes. Anything else that an
-    action raises, such as an ``AssertionError``, is a violation. A promise that never settles, an action that waits
-    forever, memory that stays behind and failures that nobody was told of are violations as well.
+    awaited, not ``drain()`` either, which waits for the GPU itself. Refusals by the API (``DOMException``, and its own
+    ``TypeError``) are outcomes. Anything else that an action raises, such as an ``AssertionError``, is a violation. A
+    promise that never settles, an action that waits forever, memory that stays behind and failures that nobody was
+    told of are violations as well.
 
     Orders that lead to the same state are run on only once from there, and counted all the same. States are the same
     if the script has done the same steps in the same order, each device as many operations, each before or after its
     loss, devices have spoken to the script in the same order, and all that can be seen is equal: statistics, what
-    actions have returned, the states of their promises. An action that looks at a device in passing, by
-    ``statistics()`` or a timeline's repr, must therefore return what it has seen.
+    actions have returned, the states of their promises, plain values that the scene has. An action that looks at a
+    device in passing, by ``statistics()`` or a timeline's repr, must therefore return what it has seen, or keep it in
+    the scene.
 
     Args:
         program: an async function of the ``ML`` object that returns the scene, of any type. Buffers that are its
@@ -250,6 +252,7 @@ async def _run_in_block(
             stepped = await outcome.acapture(_take_steps, execution, nursery, scene, arrive)
             wrong = failed_action(execution) or hang(execution)  # before the agents that wait are cancelled
             nursery.cancel_scope.cancel()
+            execution.stop()
         end: End | None = None
         if stepped.unwrap():
             end = wrong or await outcome_of(execution, scene, check)

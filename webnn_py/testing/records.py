@@ -7,6 +7,7 @@ from typing import Any, Literal, final
 import attrs
 import numpy as np
 
+from webnn_py.script.records import ContextStatistics
 from webnn_py.wording import shown
 
 Order = tuple[str, ...]
@@ -169,6 +170,8 @@ class TooManyOrdersError(RuntimeError):
 
 def text_of(value: object) -> str:
     """A value as outcomes are compared by: arrays with data type, shape and every element, or with their digest."""
+    if isinstance(value, ContextStatistics):
+        value = attrs.evolve(value, compiled=None)  # of all contexts on the GPU, and of earlier runs
     if not isinstance(value, np.ndarray):
         return value if isinstance(value, str) else shown(value)
     if value.size > _MOST_ELEMENTS:
