@@ -19,6 +19,7 @@ SAVED = ("spec_tests/saved_graphs",)
 SESSIONS = ("spec_tests/runtime",)
 EXAMPLES = ("spec_tests/examples/test_*.py",)
 COMMAND = ("spec_tests/command",)
+PICTURES = ("spec_tests/graph_pictures",)
 SIMPLIFICATION = ("spec_tests/onnx_models/test_simplification.py",)
 JAVASCRIPT = ("spec_tests/javascript", "spec_tests/wpt/test_known_answers.py", "spec_tests/wpt/test_own_files.py")
 
@@ -388,5 +389,14 @@ FAULTS = [
     Fault("text-left-on-its-head", "if head_down > UPSIDE_DOWN:", "if False:", EXAMPLES, "drawn_lines"),
     Fault("voice-forgotten", "before, after = after, before", "pass", EXAMPLES, "every_frame"),
     Fault("fillings-heeded", "b.add(scores, absent)", "scores", EXAMPLES, "as_is_published"),
+    Fault(
+        "places-lost",
+        "node.options, node.outputs, node.label, node.drawn)",
+        "node.options, node.outputs, node.label)",
+        PICTURES,
+    ),
+    Fault("epilogues-unframed", "owners[node] = self._epilogue_of[node]", "owners[node] = node", PICTURES),
+    Fault("boxes-overlap", "offset += vertex.size.width + (", "offset += (", PICTURES),
+    Fault("entities-drawn", 'text.replace("&", "&amp;").replace', "text.replace", PICTURES),
     Fault("javascript-timers", "if self._live.get(timer) == count:", "if True:", JAVASCRIPT),
 ]
