@@ -58,16 +58,16 @@ async def show(backend: str | None) -> None:
         expected = (await context.read_buffer(all_hidden))[:, 0]
 
         x = await context.create_buffer(data_type="float32", shape=[BATCH, FEATURES], writable=True)
-        before, after = await states_of(context), await states_of(context)
+        states, following = await states_of(context), await states_of(context)
         for number, item in enumerate(SEQUENCE):
             context.write_buffer(x, item)
-            context.dispatch(step, {"x": x, **before}, after)
-            hidden = await context.read_buffer(after["hidden"])
+            context.dispatch(step, {"x": x, **states}, following)
+            hidden = await context.read_buffer(following["hidden"])
             same = np.allclose(hidden, expected[number], rtol=1e-5, atol=1e-6)
             print(
                 f"step {number + 1}: {' '.join(f'{value:6.3f}' for value in hidden[0])}  {'same' if same else 'other'}"
             )
-            before, after = after, before
+            states, following = following, states
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -19,6 +19,7 @@ SAVED = ("spec_tests/saved_graphs",)
 SESSIONS = ("spec_tests/runtime",)
 EXAMPLES = ("spec_tests/examples/test_*.py",)
 COMMAND = ("spec_tests/command",)
+PICTURES = ("spec_tests/graph_pictures",)
 SIMPLIFICATION = ("spec_tests/onnx_models/test_simplification.py",)
 INTERLEAVINGS = ("spec_tests/testing",)
 PAGE = ("spec_tests/tracing/test_page*.py",)
@@ -442,6 +443,15 @@ FAULTS = [
         "with trio.CancelScope():\n                await self._turn.wait()",
         INTERLEAVINGS,
     ),
+    Fault(
+        "places-lost",
+        "node.options, node.outputs, node.label, node.drawn)",
+        "node.options, node.outputs, node.label)",
+        PICTURES,
+    ),
+    Fault("epilogues-unframed", "owners[node] = self._epilogue_of[node]", "owners[node] = node", PICTURES),
+    Fault("boxes-overlap", "offset += vertex.size.width + (", "offset += (", PICTURES),
+    Fault("entities-drawn", 'text.replace("&", "&amp;").replace', "text.replace", PICTURES),
     Fault("javascript-timers", "if self._live.get(timer) == count:", "if True:", JAVASCRIPT),
     Fault(
         "branches-swapped",

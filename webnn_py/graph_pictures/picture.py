@@ -53,7 +53,7 @@ class GraphPicture:
 
     def to_svg(self) -> str:
         """A picture in SVG, complete in itself, light or dark as the reader's system is."""
-        return to_svg(self._scene, next(self._summary()))
+        return to_svg(self._scene, next(text.summary(self._graph, None, "")).partition(",")[0])
 
     def _summary(self) -> Iterator[str]:
         return text.summary(self._graph, self._plan, self._where)

@@ -48,7 +48,8 @@ def operators(
     rows = []
     for index, operator in enumerate(graph.operators[start:stop], start):
         results = ", ".join(str(graph.values[value].descriptor) for value in operator.results)
-        rows.append((f"#{index + 1}", f"{_call(graph, operator)} -> {results}", _fate(fates, index)))
+        fate = [] if plan is None else [_fate(fates, index)]
+        rows.append((f"#{index + 1}", *fate, f"{_call(graph, operator)} -> {results}"))
     yield from _table(rows)
 
 
@@ -91,8 +92,6 @@ def _reference(graph: GraphDescription, index: int) -> str:
 
 
 def _fate(fates: Fates, index: int) -> str:
-    if fates.plan is None:
-        return ""
     kind = fates.kind(index)
     if kind != "operator":
         return "computed at build" if kind == "folded" else "view"
@@ -113,8 +112,8 @@ def _counted(count: int, noun: str) -> str:
 
 
 def _table(rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
-    """Lines with two spaces before each column, columns as wide as they must be; the last may be of any width."""
+    """Lines with two spaces before each column, columns as wide as they must be."""
     rows = list(rows)
-    widths = [min(max(map(len, column)), 110) for column in zip(*rows, strict=True)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         yield ("  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))).rstrip()

@@ -1,0 +1,33 @@
+"""The program of docs/pictures_of_graphs.md prints and draws what stands there."""
+
+import contextlib
+import re
+from pathlib import Path
+
+import pytest
+
+from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "pictures_of_graphs.md").read_text(encoding="utf-8")
+
+
+def without_numbers_of_bytes(text):
+    """What the arena takes depends on the adapter; the first line tells which that is."""
+    return re.sub(r"[\d,]+ bytes", "bytes", text).splitlines()[1:]
+
+
+@pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
+def test_the_program_draws_the_picture_of_the_page(tmp_path, capsys):
+    (program,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    (printed,) = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
+    with contextlib.chdir(tmp_path):
+        exec(compile(program, "the page", "exec"), {})  # noqa: S102 - a program of ours
+    assert without_numbers_of_bytes(capsys.readouterr().out) == without_numbers_of_bytes(printed)
+    drawn = (tmp_path / "graph.svg").read_text(encoding="utf-8")
+    assert drawn == (DOCS / "pictures" / "graph.svg").read_text(encoding="utf-8")
+
+
+def test_the_page_names_every_way_of_looking():
+    for name in ("describe()", "to_svg()", "to_mermaid()", "to_dot()", "builder.picture(outputs)", "--graph FILE"):
+        assert name in PAGE
