@@ -30,7 +30,7 @@ from webnn_py.saved_graphs.record import Bytes, SavedCode, SavedGraph, UnusableF
 from webnn_py.version import __version__
 
 MAGIC: Final = b"WebNN-py"
-FORMAT: Final = 1
+FORMAT: Final = 2
 DIGEST_BYTES: Final = 32
 ALIGNMENT: Final = 64
 LONGEST_LABEL: Final = 2**20

@@ -5,15 +5,17 @@ arena, and one callable per node; what the callables compute on the way lies in 
 the buffers' arrays into their slots, makes the views that depend on them, and calls down the list.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from operator import itemgetter
-from time import perf_counter
+from time import perf_counter, perf_counter_ns
 
 import attrs
 import numpy as np
 
-from webnn_py.device.backend import HostArray, Memory, Storage
+from webnn_py.device.backend import HostArray, KernelTiming, Memory, Storage
+from webnn_py.device.kernel_nodes import remembered
 from webnn_py.device.on_numpy.passes.fusion import FusionGroup, Step, fused_kernel, nodes_of, steps_of
 from webnn_py.device.on_numpy.passes.views import Views, find_views
 from webnn_py.device.on_numpy.scratch import ScratchPool
@@ -31,11 +33,26 @@ SECONDS_PER_NODE = 2e-5
 
 @attrs.frozen
 class Call:
-    """One call: ``kernel(*pick(slots))``."""
+    """One call: ``kernel(*pick(slots))``, which computes ``nodes``; none when it copies."""
 
     kernel: Kernel
     pick: Callable[[list[Array | None]], tuple[Array, ...]]
-    node: Node | None
+    nodes: tuple[Node, ...]
+
+    def timed(self, timings: list[KernelTiming]) -> "Call":
+        """The same call, which also tells ``timings`` how long its kernel took."""
+        operators = tuple(node.operator.spec_name for node in self.nodes)
+
+        def run(*arrays: Array) -> None:
+            began = perf_counter_ns()
+            self.kernel(*arrays)
+            duration = perf_counter_ns() - began
+            first, *others = operators or ("copy",)
+            name = " ".join([first, str(arrays[-1].dtype), *others])
+            moved = sum(_byte_length(array) for array in {id(array): array for array in arrays}.values())
+            timings.append(KernelTiming(name, operators, began, duration, moved, "host", remembered(self.nodes)))
+
+        return Call(run, self.pick, self.nodes)
 
 
 @attrs.frozen
@@ -188,7 +205,7 @@ class NumpyGraph:
     def _add_call(self, step: Step, kernel: Kernel) -> None:
         last = nodes_of(step)[-1]
         values = (*step.operands, *step.results) if isinstance(step, FusionGroup) else (*last.inputs, *last.results)
-        self._calls.append(Call(kernel, itemgetter(*(self._slots[value] for value in values)), last))
+        self._calls.append(Call(kernel, itemgetter(*(self._slots[value] for value in values)), nodes_of(step)))
 
     def _place_view(self, node: Node, view: View) -> None:
         base = self._slots[next(iter(node.inputs))]
@@ -202,12 +219,17 @@ class NumpyGraph:
         for name, value in graph.outputs.items():
             slot = self._output_slots[name]
             if value not in written or self._slots[value] != slot:
-                self._calls.append(Call(_copy, itemgetter(self._slots[value], slot), None))
+                self._calls.append(Call(_copy, itemgetter(self._slots[value], slot), ()))
 
     # --- running ---------------------------------------------------------------------------------------------
 
-    def run(self, inputs: Mapping[str, HostArray], outputs: Mapping[str, HostArray]) -> None:
-        """Compute ``outputs`` from ``inputs``.
+    def run(
+        self,
+        inputs: Mapping[str, HostArray],
+        outputs: Mapping[str, HostArray],
+        timings: list[KernelTiming] | None = None,
+    ) -> None:
+        """Compute ``outputs`` from ``inputs``, and tell ``timings``, if it is there, how long each kernel took.
 
         Raises:
             DispatchError: a kernel raised.
@@ -222,14 +244,15 @@ class NumpyGraph:
             base = slots[late.base]
             assert base is not None  # noqa: S101 - they are in the order of their bases
             slots[late.slot] = late.view(base)
+        calls = self._calls if timings is None else [call.timed(timings) for call in self._calls]
         with np.errstate(all="ignore"):
-            for call in self._calls:
+            for call in calls:
                 try:
                     call.kernel(*call.pick(slots))
                 except DispatchError:
                     raise
                 except Exception as error:
-                    raise DispatchError.of(call.node, error) from error
+                    raise DispatchError.of(call.nodes[-1] if call.nodes else None, error) from error
                 if self.stopped:
                     break
         self.expected_seconds = perf_counter() - started
@@ -263,6 +286,12 @@ def _compute(wanted: list[Value], folded: list[Node]) -> dict[Value, Array]:
         except Exception as error:
             raise DispatchError.of(node, error) from error
     return arrays
+
+
+def _byte_length(array: Array) -> int:
+    """The bytes of an array's own elements: those of a broadcast axis are the same."""
+    sizes = [size for size, stride in zip(array.shape, array.strides, strict=True) if stride]
+    return int(array.itemsize * math.prod(sizes))
 
 
 def _copy(source: Array, output: Array) -> None:

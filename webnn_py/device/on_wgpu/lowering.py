@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TypeGuard
 
 from webnn_py.descriptors import MLOperandDescriptor
@@ -10,6 +11,7 @@ from webnn_py.device.on_wgpu.codegen.copies import copy_kernel, is_exchanged
 from webnn_py.device.on_wgpu.codegen.elementwise import emit_elementwise
 from webnn_py.device.on_wgpu.passes.elementwise_fusion import ElementwiseFusion
 from webnn_py.device.on_wgpu.passes.epilogue_fusion import EpilogueFusion
+from webnn_py.device.on_wgpu.passes.kernel_nodes import nodes_computed, with_nodes
 from webnn_py.device.on_wgpu.records.buffer import Buffer, Place
 from webnn_py.device.on_wgpu.records.element import Element
 from webnn_py.device.on_wgpu.records.features import Features
@@ -42,6 +44,8 @@ class GraphLowering(Lowering):
         self._known = known
         self._identity_of = identity_of
         self._done: set[Node] = set()
+        self._fused: list[Node] = []  # into the kernels that are being written
+        self._written: list[int] = []  # which of all kernels these are
         for name, graph_input in graph.inputs.items():
             buffer = Buffer("input", graph_input.descriptor.byte_length, name)
             self._places[graph_input] = Place(buffer, Layout.dense(graph_input.descriptor.shape))
@@ -61,14 +65,15 @@ class GraphLowering(Lowering):
             if node is None:
                 self._places[value] = Place(self._constant(value), Layout.dense(value.descriptor.shape))
             else:
-                emit_elementwise(self, node)
+                with self._kernels_of(node):
+                    emit_elementwise(self, node)
         return self._places[value]
 
     def dense(self, value: Value) -> Buffer:
         place = self.place(value)
         if not place.layout.is_dense:
             target = Buffer("block", value.descriptor.byte_length)
-            self.emit(copy_kernel(place, target, value.descriptor))
+            self._emit(copy_kernel(place, target, value.descriptor))
             place = Place(target, place.layout)
         # Also where nothing was copied: strides of axes of size 1 may be anything so far.
         self._places[value] = Place(place.buffer, Layout.dense(value.descriptor.shape))
@@ -118,8 +123,28 @@ class GraphLowering(Lowering):
         return Buffer("block", descriptor.byte_length)
 
     def emit(self, kernel: Kernel) -> None:
+        count = len(self.kernels)
+        self._emit(kernel)
+        self._written += range(count, len(self.kernels))
+
+    def _emit(self, kernel: Kernel) -> None:
         makes_constants = all(buffer.kind == "constant" for buffer in kernel.writes)
         (self.prologue if makes_constants else self.kernels).append(kernel)
+
+    @contextmanager
+    def _kernels_of(self, node: Node) -> Iterator[None]:
+        """What is emitted meanwhile, but for mere copies, computes a node and those that are fused into it."""
+        around = self._fused, self._written
+        self._fused, self._written = [node], []
+        yield
+        fused = node.operands.get(entry_of(node).fuses or "")
+        if isinstance(fused, Output) and fused.node in self._fusion.deferred and fused not in self._places:
+            self._fused.insert(0, fused.node)
+        kernels = [self.kernels[index] for index in self._written]
+        nodes = nodes_computed(self._fused, self._fusion.is_inlined)
+        for index, kernel in zip(self._written, with_nodes(kernels, nodes), strict=True):
+            self.kernels[index] = kernel
+        self._fused, self._written = around
 
     def element(self, value: Value) -> Element:
         return self.features.element(value.descriptor.data_type)
@@ -131,7 +156,7 @@ class GraphLowering(Lowering):
         if place in self._repacked:
             return self._repacked[place]
         target = self._repacked[place] = self.derived(place.buffer, value.descriptor.byte_length)
-        self.emit(copy_kernel(place, target, MLOperandDescriptor(value.descriptor.data_type, layout.shape)))
+        self._emit(copy_kernel(place, target, MLOperandDescriptor(value.descriptor.data_type, layout.shape)))
         return target
 
     def derived(self, source: Buffer, byte_length: int) -> Buffer:
@@ -141,6 +166,7 @@ class GraphLowering(Lowering):
         node = self._epilogues.take(value, self._is_ready, spare_buffers)
         if node is not None:
             self._done.add(node)
+            self._fused.append(node)
         return node
 
     def _is_ready(self, value: Value) -> bool:
@@ -162,17 +188,18 @@ class GraphLowering(Lowering):
             entry = entry_of(node)
             if not self._fusion.has_own_kernel(node) or node in self._done or self._lower_view(node, entry):
                 continue
-            if entry.expression is not None:
-                emit_elementwise(self, node)
-            elif entry.kernels is not None:
-                entry.kernels(node, self)
-            else:
-                raise NotImplementedError(f"{node} has no WGSL kernel")
+            with self._kernels_of(node):
+                if entry.expression is not None:
+                    emit_elementwise(self, node)
+                elif entry.kernels is not None:
+                    entry.kernels(node, self)
+                else:
+                    raise NotImplementedError(f"{node} has no WGSL kernel")
         for name, value in self._graph.outputs.items():
             place = self.place(value)
             if place.buffer.kind != "output" or place.buffer.name != name:
                 descriptor = value.descriptor
-                self.emit(copy_kernel(place, Buffer("output", descriptor.byte_length, name), descriptor))
+                self._emit(copy_kernel(place, Buffer("output", descriptor.byte_length, name), descriptor))
 
     def _lower_view(self, node: Node, entry: WgslEntry) -> bool:
         if entry.layout is None:

@@ -70,7 +70,7 @@ def fuse_horizontally(graph: Graph) -> Graph:
 
 def build_fused(family: Sequence[LinearLayer], product: Node) -> dict[Value, Value]:
     """Make a single product like the family's first; returns what takes the place of each result."""
-    builder = RewriteBuilder()
+    builder = RewriteBuilder(", ".join(linear.node.label for linear in family if linear.node.label))
     a = product.operands["a"]
     assert isinstance(a, Value)  # noqa: S101 - for type checkers
     axis = 0 if product.options.get("b_transpose") else 1
