@@ -17,6 +17,8 @@ Begin with :func:`open_ml`.
 
 from webnn_py.descriptors import MLBufferDescriptor, MLOperandDataType, MLOperandDataTypeLike, MLOperandDescriptor
 from webnn_py.device.backend import BackendInfo
+from webnn_py.device.finite_check import NonFinite, ValueRange
+from webnn_py.device.measuring import DeviceRates
 from webnn_py.errors import (
     DestroyedBufferError,
     DOMException,
@@ -35,6 +37,7 @@ from webnn_py.script.builder import MLGraphBuilder
 from webnn_py.script.context import MLContext
 from webnn_py.script.graph import MLGraph
 from webnn_py.script.ml import ML, open_ml
+from webnn_py.script.profile import GraphProfile, KernelProfile, OperatorProfile
 from webnn_py.script.records import ContextStatistics, MLContextLostInfo, MLPowerPreference
 from webnn_py.timelines.promise import MLPromise, PromiseState
 from webnn_py.timelines.timeline import TimelineStatistics
@@ -46,7 +49,10 @@ __all__ = [
     "ContextStatistics",
     "DOMException",
     "DestroyedBufferError",
+    "DeviceRates",
+    "GraphProfile",
     "InvalidStateError",
+    "KernelProfile",
     "MLBuffer",
     "MLBufferDescriptor",
     "MLContext",
@@ -61,14 +67,17 @@ __all__ = [
     "MLPowerPreference",
     "MLPromise",
     "MLTensor",
+    "NonFinite",
     "NotFoundError",
     "NotSupportedError",
     "OperationError",
+    "OperatorProfile",
     "PromiseState",
     "QuotaExceededError",
     "SecurityError",
     "TimelineStatistics",
     "UnknownError",
+    "ValueRange",
     "open_ml",
 ]
 

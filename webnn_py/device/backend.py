@@ -289,6 +289,11 @@ class KernelTiming:
     clock: Literal["gpu", "host"]
     nodes: tuple[KernelNode, ...] = ()
 
+    @property
+    def flops(self) -> int:
+        """The arithmetic operations of its nodes."""
+        return sum(node.flops for node in self.nodes)
+
 
 @runtime_checkable
 class TimesKernels(Protocol):

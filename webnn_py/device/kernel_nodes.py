@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import attrs
 
+from webnn_py.device.flops import flops
 from webnn_py.graph import Node
 
 
@@ -16,15 +17,18 @@ class KernelNode:
     Attributes:
         operator: its name in the specification.
         label: the label that the script gave; of nodes that a device draws in another's place, what that was.
+        flops: the arithmetic operations that it takes, as :func:`~webnn_py.device.flops.flops` counts them; of a node
+            that several kernels compute together, the one that moves most bytes has them.
     """
 
     operator: str
     label: str
+    flops: int
 
     @classmethod
     def of(cls, node: Node) -> KernelNode:
         """What is remembered of a node."""
-        return cls(node.operator.spec_name, node.label)
+        return cls(node.operator.spec_name, node.label, flops(node))
 
 
 def remembered(nodes: Iterable[Node]) -> tuple[KernelNode, ...]:

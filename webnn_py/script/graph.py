@@ -14,6 +14,9 @@ from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.device import GraphHandle
 from webnn_py.graph import Graph
 from webnn_py.handle import Handle
+from webnn_py.script.measuring import profile_graph
+from webnn_py.script.profile import GraphProfile
+from webnn_py.timelines.promise import MLPromise
 from webnn_py.wording import shortened
 
 if TYPE_CHECKING:
@@ -87,6 +90,24 @@ class MLGraph(Handle):
             self._destroyed = True
             self._context._graphs.discard(self)
             self._context._releases.release(self._handle)
+
+    @enable_ki_protection
+    def profile(self, feeds: Mapping[str, object], *, repeat: int = 10) -> MLPromise[GraphProfile]:
+        """Run the graph by itself and tell where the time goes, kernel by kernel. Not in the specification.
+
+        It makes its own buffers and releases them. Nothing else runs on the context meanwhile.
+
+        Args:
+            feeds: what each input is given, by name: exactly its bytes, see :meth:`MLContext.write_buffer`.
+            repeat: how many runs the medians are of, with timings and without; one of each comes before and does
+                not count.
+
+        Returns:
+            A promise of the profile, rejected with ``TypeError`` for feeds that are not the graph's inputs and for a
+            ``repeat`` below 1, ``InvalidStateError`` when the graph is destroyed or the context is lost,
+            ``NotSupportedError`` when the device does not tell kernels' times, ``UnknownError`` when it fails.
+        """
+        return profile_graph(self, feeds, repeat)
 
     def __del__(self) -> None:
         if not getattr(self, "_destroyed", True):

@@ -28,6 +28,8 @@ def nodes_computed(starts: Iterable[Node], is_inlined: Callable[[Value], bool]) 
 
 
 def with_nodes(kernels: Sequence[Kernel], nodes: Sequence[Node]) -> list[Kernel]:
-    """The kernels of some nodes, each with all of them."""
+    """The kernels of some nodes, each with all of them; only the largest has their operations."""
     told = remembered(nodes)
-    return [attrs.evolve(kernel, nodes=told) for kernel in kernels]
+    other = tuple(attrs.evolve(node, flops=0) for node in told)
+    largest = max(kernels, key=lambda kernel: kernel.bytes_moved, default=None)
+    return [attrs.evolve(kernel, nodes=told if kernel is largest else other) for kernel in kernels]

@@ -94,7 +94,7 @@ def to_saved(
                 [numbers[buffer] for buffer in kernel.reads],
                 [numbers[buffer] for buffer in kernel.writes],
                 list(kernel.workgroups),
-                [[node.operator, node.label] for node in kernel.nodes],
+                [[node.operator, node.label, node.flops] for node in kernel.nodes],
             ]
             for kernel in kernels
         ],
@@ -129,7 +129,7 @@ def from_saved(code: SavedCode) -> SavedKernels:
             tuple(buffers[index] for index in reads),
             tuple(buffers[index] for index in writes),
             (x, y, z),
-            tuple(KernelNode(operator, text) for operator, text in nodes),
+            tuple(KernelNode(operator, text, flops) for operator, text, flops in nodes),
         )
         for label, source, reads, writes, (x, y, z), nodes in document["kernels"]
     ]
