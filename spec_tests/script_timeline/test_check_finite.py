@@ -1,5 +1,7 @@
 """``MLGraphBuilder.check_finite()`` names the node that makes the first NaN or infinity."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -76,6 +78,7 @@ async def test_a_nan_that_comes_with_the_data_is_nobodys(drawn):
     assert (found.operator, found.node, found.index) == ("constant", None, (2,))
     found = await builder.check_finite(outputs, {"x": np.full_like(X, np.nan)})
     assert (found.operator, found.label, found.node, found.index) == ("input", "x", None, (0, 0))
+    assert str(found).splitlines()[0] == "input [x] brings nan at [0, 0]"
 
 
 async def test_constant_buffers_are_looked_at(context):
@@ -117,6 +120,20 @@ async def test_every_device_finds_it(ml, name):
     found = await builder.check_finite({"y": builder.gelu(builder.reciprocal(x, label="first"))}, {"x": X})
     assert (found.operator, found.label, found.index) == ("reciprocal", "first", (0, 2))
     builder.destroy()
+
+
+async def test_inputs_that_nothing_needs_may_be_given(drawn):
+    builder, x = drawn
+    builder.input("spare", data_type="float32", shape=[1])
+    assert await builder.check_finite({"y": builder.exp(x)}, {"x": X, "spare": None}) is None
+
+
+async def test_the_dictionary_is_json(drawn):
+    builder, x = drawn
+    found = await builder.check_finite({"y": builder.log(x, label="of x")}, {"x": np.abs(X)})
+    document = json.loads(json.dumps(found.as_dict(), allow_nan=False))
+    assert (document["label"], document["index"], document["value"]) == ("of x", [0, 2], "-inf")
+    assert document["inputs"][0]["maximum"] == 9
 
 
 async def test_nothing_is_left_behind(context, drawn):

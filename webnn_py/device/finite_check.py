@@ -85,9 +85,13 @@ class NonFinite:
 
     def __str__(self) -> str:
         label = f" [{self.label}]" if self.label else ""
-        place = "" if self.node is None else f" (node {self.node})"
-        lines = [f"{self.operator}{label}{place} makes {self.value} at {list(self.index)}", f"  {self.result}"]
+        makes = "brings" if self.node is None else f"(node {self.node}) makes"
+        lines = [f"{self.operator}{label} {makes} {self.value} at {list(self.index)}", f"  {self.result}"]
         return "\n".join([*lines, *(f"  {item}" for item in self.inputs)])
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it as plain dictionaries, lists, texts and numbers, for JSON, which has no NaN: ``value`` is text."""
+        return attrs.asdict(self) | {"value": str(self.value)}
 
 
 async def first_non_finite(device: Device, graph: Graph, given: Mapping[str, HostArray]) -> NonFinite | None:

@@ -312,7 +312,8 @@ class MLGraphBuilder(OperatorMethods):
 
         Args:
             outputs: the operands to compute, as for :meth:`build`.
-            feeds: what each input that the outputs need is given, by name, see :meth:`MLContext.write_buffer`.
+            feeds: what each input that the outputs need is given, by name, see :meth:`MLContext.write_buffer`; what
+                others are given is not looked at.
 
         Returns:
             A promise of the first node, in the order in which they were drawn, that makes a NaN though none of its
@@ -327,7 +328,7 @@ class MLGraphBuilder(OperatorMethods):
             self._check_constant_buffers(graph, "check_finite")
         except (TypeError, InvalidStateError) as error:
             return MLPromise._rejected(error, "check_finite()")
-        return check_graph(self._context, graph, feeds)
+        return check_graph(self._context, graph, feeds, self._input_names)
 
     def destroy(self) -> None:
         """Drop the graph and its constants without building it; not in the specification. Idempotent."""

@@ -99,8 +99,8 @@ class MLGraph(Handle):
 
         Args:
             feeds: what each input is given, by name: exactly its bytes, see :meth:`MLContext.write_buffer`.
-            repeat: how many runs the medians are of, with timings and without; one of each comes before and does
-                not count.
+            repeat: how many runs there are with timings, and how many without; one of each comes before and does
+                not count. Times are the median of the faster half.
 
         Returns:
             A promise of the profile, rejected with ``TypeError`` for feeds that are not the graph's inputs and for a

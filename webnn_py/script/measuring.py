@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -50,11 +50,11 @@ def profile_graph(graph: MLGraph, feeds: object, repeat: object) -> MLPromise[Gr
     return _enqueue(context, method, work, told, given)
 
 
-def check_graph(context: MLContext, graph: Graph, feeds: object) -> MLPromise[NonFinite | None]:
-    """Enqueue what :meth:`MLGraphBuilder.check_finite` asks for."""
+def check_graph(context: MLContext, graph: Graph, feeds: object, names: Collection[str]) -> MLPromise[NonFinite | None]:
+    """Enqueue what :meth:`MLGraphBuilder.check_finite` asks for; ``names`` are those of all inputs."""
     method = "check_finite"
     try:
-        given = _arrays(method, feeds, {name: value.descriptor for name, value in graph.inputs.items()})
+        given = _arrays(method, feeds, {name: value.descriptor for name, value in graph.inputs.items()}, names)
     except (TypeError, UnknownError) as error:
         return rejected(method, error)
     return _enqueue(
@@ -98,11 +98,13 @@ def _times(repeat: object) -> int:
     return times
 
 
-def _arrays(method: str, feeds: object, descriptors: Mapping[str, MLOperandDescriptor]) -> dict[str, HostArray]:
-    """Copies of what the inputs are given."""
+def _arrays(
+    method: str, feeds: object, descriptors: Mapping[str, MLOperandDescriptor], spare: Collection[str] = ()
+) -> dict[str, HostArray]:
+    """Copies of what the inputs are given; what is given to ``spare`` ones is left out."""
     if not isinstance(feeds, Mapping):
         raise TypeError(f"{method}(): feeds is {shown(feeds)}; it must be a mapping of the inputs' names to arrays")
-    if feeds.keys() != descriptors.keys():
+    if not descriptors.keys() <= feeds.keys() <= {*descriptors, *spare}:
         given, wanted = listed(sorted(map(str, feeds))), listed(sorted(descriptors))
         raise TypeError(f"{method}(): feeds are of {given}; the graph's inputs are {wanted}, each of which needs one")
     arrays = {}

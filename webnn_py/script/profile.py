@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Self
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import Any, Self, TypeVar
 
 import attrs
 import numpy as np
@@ -13,6 +14,8 @@ from webnn_py.device.kernel_nodes import KernelNode
 from webnn_py.device.measuring import DeviceRates, Measurement
 from webnn_py.operators.registry import OPERATORS
 from webnn_py.script.profile_table import columns, count, duration, rate, share
+
+T = TypeVar("T")
 
 MOST_ROWS = 40
 """So many kernels have a row of their own."""
@@ -32,7 +35,7 @@ class KernelProfile:
     Attributes:
         name: the kernel's, for eyes.
         nodes: the nodes that it computes, in the order in which they run; none for a mere copy.
-        seconds: how long it takes, the median of the runs.
+        seconds: how long it takes, the median of the faster half of the runs.
         share: that, of the whole dispatch.
         bytes_moved: bytes of its operands and results, each counted once and whole.
         flops: arithmetic operations of its nodes.
@@ -66,8 +69,8 @@ class KernelProfile:
         return self.flops / self.seconds if self.seconds else 0.0
 
     def __str__(self) -> str:
-        words = [f"{node.operator} [{node.label}]" if node.label else node.operator for node in self.nodes]
-        return " + ".join(words) or self.name
+        words = (_word(node) for node in self.nodes)
+        return " + ".join(word for word, _ in groupby(words)) or self.name
 
 
 @attrs.frozen
@@ -98,7 +101,7 @@ class GraphProfile:
     Attributes:
         device: where it ran.
         clock: whose clock told the kernels' times: the GPU's or the host's.
-        repeat: how many runs the medians are of.
+        repeat: how many runs there were; medians are of the faster half.
         seconds: how long a dispatch with timings takes by the host's clock, from the beginning to the end.
         plain_seconds: how long one without timings takes.
         kernels: the kernels, in the order in which they run.
@@ -115,16 +118,17 @@ class GraphProfile:
 
     @classmethod
     def of(cls, device: str, measured: Measurement) -> Self:
-        """Sum up what was measured."""
-        seconds = _median([run.seconds for run in measured.runs])
-        first, rates = measured.runs[0].kernels, measured.rates
-        durations = [[timing.duration_ns / 1e9 for timing in run.kernels] for run in measured.runs]
+        """Sum up what was measured: the faster half of the runs, since others have disturbed the rest."""
+        runs = _faster_half(measured.runs, lambda run: run.seconds)
+        seconds = _median([run.seconds for run in runs])
+        first, rates = runs[0].kernels, measured.rates
+        durations = [[timing.duration_ns / 1e9 for timing in run.kernels] for run in runs]
         kernels = [
             _kernel(timing, _median(of_runs), seconds, rates)
             for timing, of_runs in zip(first, zip(*durations, strict=True), strict=True)
         ]
         clock = first[0].clock if first else "host"
-        plain = _median(measured.plain_seconds)
+        plain = _median(_faster_half(measured.plain_seconds, lambda seconds: seconds))
         return cls(device, clock, len(measured.runs), seconds, plain, tuple(kernels), rates)
 
     @property
@@ -157,19 +161,25 @@ class GraphProfile:
 
     def __str__(self) -> str:
         copied = rate(self.rates.copied_bytes_per_second, GIGA)
-        multiplied = rate(self.rates.multiplied_flops_per_second, TERA)
+        name, unit = self._unit
+        multiplied = rate(self.rates.multiplied_flops_per_second, unit)
         whole, plain = duration(self.seconds), duration(self.plain_seconds)
         head = [
             self.device,
-            f"a dispatch takes {whole}, {plain} without timing; median of {self.repeat}",
-            f"the device copies {copied} GB/s and multiplies {multiplied} TF/s in {self.rates.data_type}",
+            f"a dispatch takes {whole}, {plain} without timing; the faster half of {self.repeat} runs",
+            f"the device copies {copied} GB/s and multiplies {multiplied} {name} in {self.rates.data_type}",
             "",
         ]
-        return "\n".join([*head, *columns(_HEADINGS, self._rows()), "", *columns(_SUMS, self._sums())])
+        return "\n".join([*head, *columns(_headings(name), self._rows(unit)), "", *columns(_SUMS, self._sums())])
 
-    def _rows(self) -> list[Sequence[str]]:
+    @property
+    def _unit(self) -> tuple[str, float]:
+        """In what operations in a second are told: in one that suits the device."""
+        return ("TF/s", TERA) if self.rates.multiplied_flops_per_second >= TERA else ("GF/s", GIGA)
+
+    def _rows(self, unit: float) -> list[Sequence[str]]:
         kernels = sorted(self.kernels, key=lambda kernel: -kernel.seconds)
-        rows = [_row(kernel) for kernel in kernels[:MOST_ROWS]]
+        rows = [_row(kernel, unit) for kernel in kernels[:MOST_ROWS]]
         rest = kernels[MOST_ROWS:]
         others = [(sum(kernel.seconds for kernel in rest), f"{len(rest)} more kernels")] if rest else []
         for seconds, name in [*others, (self.waiting_seconds, "waiting and launch")]:
@@ -190,15 +200,29 @@ class GraphProfile:
         ]
 
 
-_HEADINGS = ("time", "share", "moved", "GB/s", "%copy", "work", "TF/s", "%mult", "kernel")
 _SUMS = ("time", "share", "moved", "work", "kernels", "operator, with what is fused into it")
+
+
+def _faster_half(items: Sequence[T], seconds: Callable[[T], float]) -> Sequence[T]:
+    return sorted(items, key=seconds)[: (len(items) + 1) // 2]
 
 
 def _median(values: Sequence[float]) -> float:
     return float(np.median(values))
 
 
-def _row(kernel: KernelProfile) -> Sequence[str]:
+def _headings(unit: str) -> Sequence[str]:
+    return "time", "share", "moved", "GB/s", "%copy", "work", unit, "%mult", "kernel"
+
+
+def _word(node: KernelNode) -> str:
+    """A node by its operator and label, or, where a device has drawn it in another's place, by that."""
+    if node.label.startswith("in "):
+        return node.label.removeprefix("in ")
+    return f"{node.operator} [{node.label}]" if node.label else node.operator
+
+
+def _row(kernel: KernelProfile, unit: float) -> Sequence[str]:
     return [
         duration(kernel.seconds),
         share(kernel.share),
@@ -206,7 +230,7 @@ def _row(kernel: KernelProfile) -> Sequence[str]:
         rate(kernel.bytes_per_second, GIGA),
         share(kernel.copy_share),
         count(kernel.flops, "F"),
-        rate(kernel.flops_per_second, TERA),
+        rate(kernel.flops_per_second, unit),
         share(kernel.multiply_share) if kernel.flops else "",
         str(kernel),
     ]

@@ -39,20 +39,34 @@ class Call:
     pick: Callable[[list[Array | None]], tuple[Array, ...]]
     nodes: tuple[Node, ...]
 
-    def timed(self, timings: list[KernelTiming]) -> "Call":
-        """The same call, which also tells ``timings`` how long its kernel took."""
-        operators = tuple(node.operator.spec_name for node in self.nodes)
 
-        def run(*arrays: Array) -> None:
-            began = perf_counter_ns()
-            self.kernel(*arrays)
-            duration = perf_counter_ns() - began
-            first, *others = operators or ("copy",)
-            name = " ".join([first, str(arrays[-1].dtype), *others])
-            moved = sum(_byte_length(array) for array in {id(array): array for array in arrays}.values())
-            timings.append(KernelTiming(name, operators, began, duration, moved, "host", remembered(self.nodes)))
+class TimedKernel:
+    """A call's kernel, which also tells how long it took; what is always the same is found out at the first call.
 
-        return Call(run, self.pick, self.nodes)
+    Args:
+        call: the call.
+        timings: where it is told.
+    """
+
+    def __init__(self, call: Call, timings: list[KernelTiming]) -> None:
+        self._kernel = call.kernel
+        self._timings = timings
+        self._nodes = remembered(call.nodes)
+        self._operators = tuple(node.operator for node in self._nodes)
+        self._name = ""
+        self._byte_length = 0
+
+    def __call__(self, *arrays: Array) -> None:
+        if not self._name:
+            first, *others = self._operators or ("copy",)
+            self._name = " ".join([first, str(arrays[-1].dtype), *others])
+            self._byte_length = sum(_byte_length(array) for array in {id(array): array for array in arrays}.values())
+        began = perf_counter_ns()
+        self._kernel(*arrays)
+        took = perf_counter_ns() - began
+        self._timings.append(
+            KernelTiming(self._name, self._operators, began, took, self._byte_length, "host", self._nodes)
+        )
 
 
 @attrs.frozen
@@ -80,6 +94,8 @@ class NumpyGraph:
         self._template: list[Array | None] = []
         self._late_views: list[LateView] = []
         self._calls: list[Call] = []
+        self._timed: list[Call] = []
+        self._timings: list[KernelTiming] = []
         folded, live = split_constant(graph)
         self._input_slots = {name: self._new_slot(value, None) for name, value in graph.inputs.items()}
         self._output_slots: dict[str, int] = {}
@@ -244,7 +260,7 @@ class NumpyGraph:
             base = slots[late.base]
             assert base is not None  # noqa: S101 - they are in the order of their bases
             slots[late.slot] = late.view(base)
-        calls = self._calls if timings is None else [call.timed(timings) for call in self._calls]
+        calls = self._calls if timings is None else self._timed_calls()
         with np.errstate(all="ignore"):
             for call in calls:
                 try:
@@ -256,11 +272,21 @@ class NumpyGraph:
                 if self.stopped:
                     break
         self.expected_seconds = perf_counter() - started
+        if timings is not None:
+            timings += self._timings
+
+    def _timed_calls(self) -> list[Call]:
+        """The calls with kernels that tell ``_timings`` how long they took."""
+        if not self._timed:
+            self._timed = [Call(TimedKernel(call, self._timings), call.pick, call.nodes) for call in self._calls]
+        self._timings.clear()
+        return self._timed
 
     def release(self) -> None:
         """Drop every array."""
         self._template = []
         self._calls = []
+        self._timed = []
         self._late_views = []
         self._shared = {}
 
