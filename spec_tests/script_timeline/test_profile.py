@@ -111,6 +111,13 @@ async def test_a_context_may_be_destroyed_while_a_graph_is_profiled(rated):
         await promise
 
 
+async def test_the_promise_knows_the_line_that_asked(rated):
+    graph = await perceptron(rated)
+    promise = graph.profile({"x": X}, repeat=1)
+    assert promise._line[0].co_name == "test_the_promise_knows_the_line_that_asked"
+    await promise
+
+
 async def test_a_failing_device_rejects_and_everything_is_released(rated, device):
     graph = await perceptron(rated)
     await rated.drain()

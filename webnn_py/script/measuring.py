@@ -69,8 +69,11 @@ def _enqueue(
     result: Callable[[T], ResultT],
     given: Mapping[str, HostArray],
 ) -> MLPromise[ResultT]:
-    """Enqueue work that makes and releases all that it needs, and settle a promise with what came of it."""
-    promise: MLPromise[ResultT] = MLPromise._create(f"{method}()", context._trio_run, calling_line(2))
+    """Enqueue work that makes and releases all that it needs, and settle a promise with what came of it.
+
+    Called by a function here that a public method calls: the promise is of the line that called that.
+    """
+    promise: MLPromise[ResultT] = MLPromise._create(f"{method}()", context._trio_run, calling_line(3))
     found: list[T] = []
 
     async def find() -> None:
