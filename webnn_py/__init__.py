@@ -19,6 +19,8 @@ Begin with :func:`open_ml`.
 
 from webnn_py.descriptors import MLBufferDescriptor, MLOperandDataType, MLOperandDataTypeLike, MLOperandDescriptor
 from webnn_py.device.backend import BackendInfo
+from webnn_py.device.finite_check import NonFinite, ValueRange
+from webnn_py.device.measuring import DeviceRates
 from webnn_py.errors import (
     DestroyedBufferError,
     DOMException,
@@ -38,6 +40,7 @@ from webnn_py.script.builder import MLGraphBuilder
 from webnn_py.script.context import MLContext
 from webnn_py.script.graph import MLGraph
 from webnn_py.script.ml import ML, open_ml
+from webnn_py.script.profile import GraphProfile, KernelProfile, OperatorProfile
 from webnn_py.script.records import ContextStatistics, MLContextLostInfo, MLPowerPreference
 from webnn_py.timelines.promise import MLPromise, PromiseState
 from webnn_py.timelines.timeline import TimelineStatistics
@@ -49,8 +52,11 @@ __all__ = [
     "ContextStatistics",
     "DOMException",
     "DestroyedBufferError",
+    "DeviceRates",
     "GraphPicture",
+    "GraphProfile",
     "InvalidStateError",
+    "KernelProfile",
     "MLBuffer",
     "MLBufferDescriptor",
     "MLContext",
@@ -65,14 +71,17 @@ __all__ = [
     "MLPowerPreference",
     "MLPromise",
     "MLTensor",
+    "NonFinite",
     "NotFoundError",
     "NotSupportedError",
     "OperationError",
+    "OperatorProfile",
     "PromiseState",
     "QuotaExceededError",
     "SecurityError",
     "TimelineStatistics",
     "UnknownError",
+    "ValueRange",
     "open_ml",
 ]
 

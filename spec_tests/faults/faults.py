@@ -6,6 +6,8 @@ CASES = ("spec_tests/operators/test_cases.py",)
 GPU = ("spec_tests/on_wgpu", "spec_tests/gpu")
 SCRIPT = ("spec_tests/script_timeline",)
 TIMELINES = ("spec_tests/device_timeline", "spec_tests/script_timeline")
+TIMINGS = ("spec_tests/device/test_kernel_timings.py", "spec_tests/device/test_flops.py")
+PROFILE = ("spec_tests/script_timeline/test_profile.py", "spec_tests/script_timeline/test_check_finite.py")
 SHARED_DEVICES = ("spec_tests/on_wgpu/test_shared_devices.py",)
 COPIES = ("spec_tests/device/test_copies.py", "spec_tests/on_wgpu/test_buffer_copies.py")
 CONSTANTS = ("spec_tests/device/test_shared_constants.py",)
@@ -449,9 +451,19 @@ FAULTS = [
         "node.options, node.outputs, node.label)",
         PICTURES,
     ),
-    Fault("epilogues-unframed", "owners[node] = self._epilogue_of[node]", "owners[node] = node", PICTURES),
+    Fault(
+        "kernels-unframed",
+        "for node in nodes for place in node.drawn}))",
+        "for node in nodes[:1] for place in node.drawn}))",
+        PICTURES,
+    ),
     Fault("boxes-overlap", "offset += vertex.size.width + (", "offset += (", PICTURES),
     Fault("entities-drawn", 'text.replace("&", "&amp;").replace', "text.replace", PICTURES),
+    Fault("kernel-waits-counted", "began = max(begin, ended)", "began = begin - 1", TIMINGS, "one_clock"),
+    Fault("epilogue-untold", "            self._fused.append(node)\n", "", TIMINGS, "told_once"),
+    Fault("flops-of-groups", 'filters.shape[node.options["filter_layout"].index("o")]', "filters.shape[0]", TIMINGS),
+    Fault("profile-keeps-memory", "            await done(device.release(storage))", "            pass", PROFILE),
+    Fault("finite-forgets", "if last_read.get(value, -1) >= begin", "if last_read.get(value, -1) > begin", PROFILE),
     Fault("javascript-timers", "if self._live.get(timer) == count:", "if True:", JAVASCRIPT),
     Fault(
         "branches-swapped",

@@ -26,8 +26,8 @@ class Drawn:
     @property
     def steps(self):
         """The operators that run at each dispatch; None for a copy into an output."""
-        nodes = [step.node for step in self.graph._handle.compiled._calls]
-        return [None if node is None else node.operator.name for node in nodes]
+        calls = self.graph._handle.compiled._calls
+        return [call.nodes[-1].operator.name if call.nodes else None for call in calls]
 
     @property
     def byte_length(self):

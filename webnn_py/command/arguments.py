@@ -88,6 +88,12 @@ def _add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
         metavar="X",
         help="with --compare: status 1 when a difference is over X times the output's largest value",
     )
+    run.add_argument(
+        "--profile", action="store_true", help="tell how long each kernel takes, from 10 further runs or more"
+    )
+    run.add_argument(
+        "--check-finite", action="store_true", help="name the first node that makes a NaN or an infinity; then status 1"
+    )
     run.add_argument("--save-outputs", type=Path, metavar="FILE.npz", help="write the outputs as arrays")
     run.add_argument("--labels", type=Path, metavar="FILE", help="names of classes, one a line: tell the top ones")
     run.add_argument("--top", type=positive, default=5, metavar="N", help="so many (default: %(default)s)")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 import numpy as np
@@ -12,6 +12,9 @@ import numpy as np
 from webnn_py.command.declared import Array
 from webnn_py.command.failures import BadInputError
 from webnn_py.command.loading import unreadable
+
+if TYPE_CHECKING:
+    from webnn_py import GraphProfile, NonFinite
 
 PERCENTILES: Final = (50, 90, 99)
 
@@ -135,3 +138,36 @@ class Times:
             "runs": len(self.runs),
             "run_ms": {name: seconds * 1e3 for name, seconds in self.percentiles().items()},
         }
+
+
+@attrs.frozen
+class Looks:
+    """What looks into a graph have told.
+
+    Attributes:
+        profile: where the time goes; None if it was not asked for.
+        is_checked: whether NaN and infinities were looked for.
+        first_non_finite: where the first one comes from; None if there is none.
+    """
+
+    profile: GraphProfile | None
+    is_checked: bool
+    first_non_finite: NonFinite | None
+
+    def as_text(self) -> Iterator[str]:
+        """Lines to print."""
+        if self.is_checked:
+            found = self.first_non_finite
+            yield from ["no node makes a NaN or an infinity"] if found is None else str(found).splitlines()
+        if self.profile is not None:
+            yield "profile"
+            yield from str(self.profile).splitlines()[1:]
+
+    def as_json(self) -> dict[str, Any]:
+        """The same for ``--json``, of what was asked for."""
+        told: dict[str, Any] = {}
+        if self.is_checked:
+            told["first_non_finite"] = None if self.first_non_finite is None else self.first_non_finite.as_dict()
+        if self.profile is not None:
+            told["profile"] = self.profile.as_dict()
+        return told

@@ -23,18 +23,22 @@ from webnn_py.command.layout import in_bytes, in_time, number, table
 from webnn_py.command.loading import load_model, unreadable
 from webnn_py.command.problems import refusal
 from webnn_py.command.progress import bar, clock
-from webnn_py.command.results import ScoredClass, Times, read_labels, summary, top_classes
+from webnn_py.command.results import Looks, ScoredClass, Times, read_labels, summary, top_classes
 from webnn_py.javascript.words import say
 from webnn_py.runtime import Environment
 from webnn_py.script.builder import MLGraphBuilder
 from webnn_py.script.ml import open_ml
 
 if TYPE_CHECKING:
+    from webnn_py import GraphProfile, MLGraph, MLOperand, NonFinite
     from webnn_py.onnx_models import OnnxModel
 
 
 FEW: Final = 4
 """So many numbers of a frozen input are shown."""
+
+PROFILED: Final = 10
+"""So many runs a profile is of at least."""
 
 
 @attrs.frozen(eq=False)
@@ -50,6 +54,7 @@ class Finished:
         times: how long the parts took.
         classes: the top classes of outputs that have a score for each label.
         differences: from onnxruntime's outputs; None if they were not asked for.
+        looks: what looks into the graph have told.
     """
 
     path: Path
@@ -60,10 +65,11 @@ class Finished:
     times: Times
     classes: Mapping[str, list[list[ScoredClass]]]
     differences: list[OutputDifference] | None
+    looks: Looks
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run a model; the status is 1 when it is further from another runtime than is tolerated.
+    """Run a model; the status is 1 when it is further from another runtime than is tolerated, or makes a NaN.
 
     Raises:
         BadInputError: what was given does not fit the model.
@@ -85,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
     asked = AskedInputs.of(model, options)
     frozen = asked.frozen
     given = make_feeds(asked.fed, asked.shapes, options, f"webnn-py run {shlex.quote(str(options.model))}")
-    outputs, device, times = trio.run(_measured, model, given, frozen, options, load)
+    outputs, device, times, looks = trio.run(_measured, model, given, frozen, options, load)
     finished = Finished(
         options.model,
         device,
@@ -95,6 +101,7 @@ def run(options: argparse.Namespace) -> int:
         times,
         {} if labels is None else top_classes(outputs, labels, options.top),
         _differences(options, given, frozen, outputs) if options.compare else None,
+        looks,
     )
     if options.save_outputs is not None:
         _save(options.save_outputs, outputs)
@@ -104,7 +111,7 @@ def run(options: argparse.Namespace) -> int:
         for line in _as_text(finished):
             say(line)
     over = options.tolerance is not None and any(item.is_over(options.tolerance) for item in finished.differences or ())
-    return FAILED if over else 0
+    return FAILED if over or looks.first_non_finite is not None else 0
 
 
 async def _measured(
@@ -113,11 +120,11 @@ async def _measured(
     frozen: Mapping[str, Array],
     options: argparse.Namespace,
     load: float,
-) -> tuple[dict[str, Array], str, Times]:
+) -> tuple[dict[str, Array], str, Times, Looks]:
     """Run the model as often as was asked for, and once before.
 
     Returns:
-        The outputs of the last run, where it ran, and how long it took.
+        The outputs of the last run, where it ran, how long it took, and what looks into the graph have told.
     """
     from webnn_py.onnx_models import InvalidModelError, UnsupportedModelError  # noqa: PLC0415 - an extra
 
@@ -136,12 +143,14 @@ async def _measured(
         except InvalidModelError as error:
             raise BadInputError(f"{options.model}: {error}") from error
         import_ = perf_counter() - since
+        fed = {name: _as_webnn(item.array) for name, item in given.items()}
+        found = await _checked(builder, operands, fed, options)
         since = perf_counter()
         async with clock("building"):
             graph = await builder.build(operands)
         build = perf_counter() - since
         async with await environment.create_session(graph) as session:
-            feeds = {name: _as_webnn(given[name].array) for name in session.input_names}
+            feeds = {name: fed[name] for name in session.input_names}
             runs = []
             with bar("running", "runs") as advance:
                 for done in range(options.repeat + 1):
@@ -150,8 +159,25 @@ async def _measured(
                     results = await session.run(feeds)
                     runs.append(perf_counter() - since)
             outputs = {name: results[name].data for name in model.outputs}
+        looks = Looks(await _profiled(graph, feeds, options), options.check_finite, found)
         graph.destroy()
-    return outputs, str(device.info), Times(load, import_, build, runs[0], tuple(runs[1:]))
+    return outputs, str(device.info), Times(load, import_, build, runs[0], tuple(runs[1:])), looks
+
+
+async def _checked(
+    builder: MLGraphBuilder, operands: Mapping[str, MLOperand], feeds: Mapping[str, Array], options: argparse.Namespace
+) -> NonFinite | None:
+    if not options.check_finite:
+        return None
+    async with clock("looking for NaN"):
+        return await builder.check_finite(operands, feeds)
+
+
+async def _profiled(graph: MLGraph, feeds: Mapping[str, Array], options: argparse.Namespace) -> GraphProfile | None:
+    if not options.profile:
+        return None
+    async with clock("profiling"):
+        return await graph.profile(feeds, repeat=max(options.repeat, PROFILED))
 
 
 def _as_webnn(array: Array) -> Array:
@@ -219,6 +245,7 @@ def _as_text(finished: Finished) -> Iterator[str]:
     if finished.differences is not None:
         yield f"compared with onnxruntime {onnxruntime_version()}"
         yield from table(map(_difference_as_row, finished.differences), "  ")
+    yield from finished.looks.as_text()
 
 
 def _described(array: Array) -> tuple[str, str]:
@@ -275,6 +302,7 @@ def _as_json(finished: Finished) -> dict[str, Any]:
         "differences": None
         if differences is None
         else {item.name: _without_name(attrs.asdict(item)) for item in differences},
+        **finished.looks.as_json(),
     }
 
 

@@ -9,6 +9,7 @@ import trio
 
 from webnn_py.descriptors import DATA_TYPES, MAX_DIMENSION, MLOperandDataType, MLOperandDescriptor
 from webnn_py.device.failure import Failure
+from webnn_py.device.kernel_nodes import KernelNode
 from webnn_py.graph import Graph
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.limits import MAX_RANK
@@ -263,3 +264,42 @@ class Lends(Protocol):
 
     def lend(self, storage: Storage, come_back: Callable[[], None], is_out: Callable[[], bool]) -> Any:
         """The memory of ``storage`` for a user, who gives it back by ``come_back`` while it ``is_out``."""
+
+
+@attrs.frozen
+class KernelTiming:
+    """How long one kernel of a dispatch took.
+
+    Attributes:
+        name: the kernel's, for eyes.
+        operators: the operators that it computes, by their names in the specification; none for a mere copy.
+        start_ns: when it began: on the clock of ``time.perf_counter_ns()`` for "host", after the first kernel of the
+            dispatch began for "gpu".
+        duration_ns: how long it took.
+        bytes_moved: the bytes of all that it reads and writes, each operand and result counted once and whole.
+        clock: whose clock it is.
+        nodes: the nodes that it computes, in the order in which they run.
+    """
+
+    name: str
+    operators: tuple[str, ...]
+    start_ns: int
+    duration_ns: int
+    bytes_moved: int
+    clock: Literal["gpu", "host"]
+    nodes: tuple[KernelNode, ...] = ()
+
+    @property
+    def flops(self) -> int:
+        """The arithmetic operations of its nodes."""
+        return sum(node.flops for node in self.nodes)
+
+
+@runtime_checkable
+class TimesKernels(Protocol):
+    """A backend that can tell how long each kernel of a dispatch takes."""
+
+    def dispatch_timed(
+        self, compiled: Any, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]
+    ) -> list[KernelTiming] | Awaitable[list[KernelTiming]]:
+        """Run a graph as ``dispatch`` does, with the same results, and tell of its kernels in their order."""

@@ -112,6 +112,7 @@ class Device:
         self.host_copies = 0
         self._copies: Copies = backend if isinstance(backend, Copies) else CopiesThroughHost(backend, self._count_copy)
         self.is_lost = False
+        self.rates: dict[str, Any] = {}  # what measuring has found out, by data type
         self._lent: dict[Storage, None] = {}
         # Its own limiter: threads of the user's must not keep a device from finishing.
         self.limiter = trio.CapacityLimiter(1)

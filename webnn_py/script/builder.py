@@ -21,6 +21,7 @@ from webnn_py.descriptors import (
     operand_descriptor,
 )
 from webnn_py.device.backend import HostArray
+from webnn_py.device.finite_check import NonFinite
 from webnn_py.errors import InvalidStateError, OperationError, UnknownError
 from webnn_py.graph import Constant, Graph, Input, Node, Output, Value
 from webnn_py.graph_pictures.description import GraphDescription
@@ -36,6 +37,7 @@ from webnn_py.script.checks import named
 from webnn_py.script.context import MLContext
 from webnn_py.script.graph import MLGraph
 from webnn_py.script.limits import check_operands, check_outputs
+from webnn_py.script.measuring import check_graph
 from webnn_py.script.operator_methods import OperatorMethods
 from webnn_py.script.sources import ExportsArray, exported_array, host_copy
 from webnn_py.timelines.device_timeline import DeviceOperation
@@ -254,7 +256,7 @@ class MLGraphBuilder(OperatorMethods):
         try:
             checked = self._check_outputs("build", outputs)
             graph = Graph.reaching({name: self._values[operand] for name, operand in checked.items()})
-            self._check_constant_buffers(graph)
+            self._check_constant_buffers(graph, "build")
         except (TypeError, InvalidStateError) as error:
             return MLPromise._rejected(error, "build()")
         ml_graph = MLGraph._create(self._context, graph)
@@ -291,11 +293,11 @@ class MLGraphBuilder(OperatorMethods):
                 raise TypeError(f"{method}(): outputs[{shown(name)}] is {kind}; use identity() of it instead")
         return checked
 
-    def _check_constant_buffers(self, graph: Graph) -> None:
+    def _check_constant_buffers(self, graph: Graph, method: str) -> None:
         for value in (value for node in graph.nodes for value in node.inputs):
             buffer = self._constant_buffers.get(value)
             if buffer is not None:
-                buffer._check_alive("build", repr(buffer))
+                buffer._check_alive(method, repr(buffer))
 
     def _enqueue_build(self, ml_graph: MLGraph, graph: Graph) -> MLPromise[MLGraph]:
         promise: MLPromise[MLGraph] = MLPromise._create("build()", self._context._trio_run, calling_line(2))
@@ -315,6 +317,36 @@ class MLGraphBuilder(OperatorMethods):
         aborted = partial(context._abort, promise, "build")
         context._timeline.enqueue(DeviceOperation("build", work, settled, aborted=aborted))
         return promise
+
+    @enable_ki_protection
+    def check_finite(
+        self, outputs: Mapping[str, MLOperand], feeds: Mapping[str, object]
+    ) -> MLPromise[NonFinite | None]:
+        """Compute the drawing node by node and find where NaN and infinities come from; not in the specification.
+
+        Here, and not on a built graph, since that has no nodes any more. The builder stays as it is. The context's
+        device computes some nodes at a time, every value an output, so that no node is fused into another; all
+        values are read and looked at. It makes its own buffers and releases them.
+
+        Args:
+            outputs: the operands to compute, as for :meth:`build`.
+            feeds: what each input that the outputs need is given, by name, see :meth:`MLContext.write_buffer`; what
+                others are given is not looked at.
+
+        Returns:
+            A promise of the first node, in the order in which they were drawn, that makes a NaN though none of its
+            operands has one, or an infinity though all of them are finite; of the first input or constant that
+            brings a NaN; or of None. Rejected as ``build()``'s is, with ``TypeError`` for feeds that do not fit, and
+            with ``UnknownError`` when the device fails.
+        """
+        self._context._trio_run.check("check_finite()")
+        try:
+            checked = self._check_outputs("check_finite", outputs)
+            graph = Graph.reaching({name: self._values[operand] for name, operand in checked.items()})
+            self._check_constant_buffers(graph, "check_finite")
+        except (TypeError, InvalidStateError) as error:
+            return MLPromise._rejected(error, "check_finite()")
+        return check_graph(self._context, graph, feeds, self._input_names)
 
     def destroy(self) -> None:
         """Drop the graph and its constants without building it; not in the specification. Idempotent."""

@@ -16,7 +16,10 @@ from webnn_py.graph import Graph
 from webnn_py.graph_pictures.description import GraphDescription
 from webnn_py.graph_pictures.plan import CompiledPlan
 from webnn_py.handle import Handle
+from webnn_py.script.measuring import profile_graph
 from webnn_py.script.picturing import Pictured
+from webnn_py.script.profile import GraphProfile
+from webnn_py.timelines.promise import MLPromise
 from webnn_py.wording import shortened
 
 if TYPE_CHECKING:
@@ -99,6 +102,24 @@ class MLGraph(Pictured, Handle):
             self._destroyed = True
             self._context._graphs.discard(self)
             self._context._releases.release(self._handle)
+
+    @enable_ki_protection
+    def profile(self, feeds: Mapping[str, object], *, repeat: int = 10) -> MLPromise[GraphProfile]:
+        """Run the graph by itself and tell where the time goes, kernel by kernel. Not in the specification.
+
+        It makes its own buffers and releases them. Nothing else runs on the context meanwhile.
+
+        Args:
+            feeds: what each input is given, by name: exactly its bytes, see :meth:`MLContext.write_buffer`.
+            repeat: how many runs there are with timings, and how many without; one of each comes before and does
+                not count. Times are the median of the faster half.
+
+        Returns:
+            A promise of the profile, rejected with ``TypeError`` for feeds that are not the graph's inputs and for a
+            ``repeat`` below 1, ``InvalidStateError`` when the graph is destroyed or the context is lost,
+            ``NotSupportedError`` when the device does not tell kernels' times, ``UnknownError`` when it fails.
+        """
+        return profile_graph(self, feeds, repeat)
 
     def __del__(self) -> None:
         if not getattr(self, "_destroyed", True):

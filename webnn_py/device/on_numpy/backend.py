@@ -7,7 +7,7 @@ import numpy as np
 import trio
 
 from webnn_py.descriptors import BYTES_PER_ELEMENT, MLOperandDataType, MLOperandDescriptor
-from webnn_py.device.backend import BackendInfo, Capabilities, CopyRegion, HostArray, Storage
+from webnn_py.device.backend import BackendInfo, Capabilities, CopyRegion, HostArray, KernelTiming, Storage
 from webnn_py.device.on_numpy import kernels  # noqa: F401 - enters every kernel into the table
 from webnn_py.device.on_numpy.executable import NumpyGraph
 from webnn_py.device.on_numpy.table import find
@@ -89,19 +89,29 @@ class NumpyBackend:
         self, compiled: NumpyGraph, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]
     ) -> Coroutine[Any, Any, None] | None:
         """Replay the list of calls."""
-        arrays_in = {name: storage.data for name, storage in inputs.items()}
-        arrays_out = {name: storage.data for name, storage in outputs.items()}
+        arrays_in, arrays_out = _arrays(inputs), _arrays(outputs)
         if compiled.expected_seconds > THREAD_SECONDS:
-            return self._dispatch_in_thread(compiled, arrays_in, arrays_out)
+            return self._run_in_thread(compiled, lambda: compiled.run(arrays_in, arrays_out))
         compiled.run(arrays_in, arrays_out)
         return None
 
-    async def _dispatch_in_thread(
-        self, compiled: NumpyGraph, inputs: Mapping[str, HostArray], outputs: Mapping[str, HostArray]
-    ) -> None:
+    def dispatch_timed(
+        self, compiled: NumpyGraph, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]
+    ) -> list[KernelTiming] | Coroutine[Any, Any, list[KernelTiming]]:
+        """Replay the list of calls, with a look at the host's clock before and after each."""
+        arrays_in, arrays_out = _arrays(inputs), _arrays(outputs)
+        timings: list[KernelTiming] = []
+
+        def run() -> list[KernelTiming]:
+            compiled.run(arrays_in, arrays_out, timings)
+            return timings
+
+        return self._run_in_thread(compiled, run) if compiled.expected_seconds > THREAD_SECONDS else run()
+
+    async def _run_in_thread(self, compiled: NumpyGraph, run: Callable[[], T]) -> T:
         self._running = compiled
         try:
-            await self._in_thread(lambda: compiled.run(inputs, outputs))
+            return await self._in_thread(run)
         finally:
             self._running = None
 
@@ -125,3 +135,7 @@ class NumpyBackend:
 
     async def _in_thread(self, call: Callable[[], T]) -> T:
         return await trio.to_thread.run_sync(call, limiter=self._limiter)
+
+
+def _arrays(storages: Mapping[str, Storage]) -> dict[str, HostArray]:
+    return {name: storage.data for name, storage in storages.items()}

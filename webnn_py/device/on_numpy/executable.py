@@ -5,15 +5,17 @@ arena, and one callable per node; what the callables compute on the way lies in 
 the buffers' arrays into their slots, makes the views that depend on them, and calls down the list.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from operator import itemgetter
-from time import perf_counter
+from time import perf_counter, perf_counter_ns
 
 import attrs
 import numpy as np
 
-from webnn_py.device.backend import HostArray, Memory, Storage
+from webnn_py.device.backend import HostArray, KernelTiming, Memory, Storage
+from webnn_py.device.kernel_nodes import remembered
 from webnn_py.device.on_numpy.passes.fusion import FusionGroup, Step, fused_kernel, nodes_of, steps_of
 from webnn_py.device.on_numpy.passes.views import Views, find_views
 from webnn_py.device.on_numpy.scratch import ScratchPool
@@ -32,11 +34,40 @@ SECONDS_PER_NODE = 2e-5
 
 @attrs.frozen
 class Call:
-    """One call: ``kernel(*pick(slots))``."""
+    """One call: ``kernel(*pick(slots))``, which computes ``nodes``; none when it copies."""
 
     kernel: Kernel
     pick: Callable[[list[Array | None]], tuple[Array, ...]]
-    node: Node | None
+    nodes: tuple[Node, ...]
+
+
+class TimedKernel:
+    """A call's kernel, which also tells how long it took; what is always the same is found out at the first call.
+
+    Args:
+        call: the call.
+        timings: where it is told.
+    """
+
+    def __init__(self, call: Call, timings: list[KernelTiming]) -> None:
+        self._kernel = call.kernel
+        self._timings = timings
+        self._nodes = remembered(call.nodes)
+        self._operators = tuple(node.operator for node in self._nodes)
+        self._name = ""
+        self._byte_length = 0
+
+    def __call__(self, *arrays: Array) -> None:
+        if not self._name:
+            first, *others = self._operators or ("copy",)
+            self._name = " ".join([first, str(arrays[-1].dtype), *others])
+            self._byte_length = sum(_byte_length(array) for array in {id(array): array for array in arrays}.values())
+        began = perf_counter_ns()
+        self._kernel(*arrays)
+        took = perf_counter_ns() - began
+        self._timings.append(
+            KernelTiming(self._name, self._operators, began, took, self._byte_length, "host", self._nodes)
+        )
 
 
 @attrs.frozen
@@ -66,6 +97,8 @@ class NumpyGraph:
         self._late_views: list[LateView] = []
         self._calls: list[Call] = []
         self._copied: list[tuple[int, ...]] = []
+        self._timed: list[Call] = []
+        self._timings: list[KernelTiming] = []
         folded, live = split_constant(graph)
         self._input_slots = {name: self._new_slot(value, None) for name, value in graph.inputs.items()}
         self._output_slots: dict[str, int] = {}
@@ -195,7 +228,7 @@ class NumpyGraph:
     def _add_call(self, step: Step, kernel: Kernel) -> None:
         last = nodes_of(step)[-1]
         values = (*step.operands, *step.results) if isinstance(step, FusionGroup) else (*last.inputs, *last.results)
-        self._calls.append(Call(kernel, itemgetter(*(self._slots[value] for value in values)), last))
+        self._calls.append(Call(kernel, itemgetter(*(self._slots[value] for value in values)), nodes_of(step)))
 
     def _place_view(self, node: Node, view: View) -> None:
         base = self._slots[next(iter(node.inputs))]
@@ -209,7 +242,7 @@ class NumpyGraph:
         for name, value in graph.outputs.items():
             slot = self._output_slots[name]
             if value not in written or self._slots[value] != slot:
-                self._calls.append(Call(_copy, itemgetter(self._slots[value], slot), None))
+                self._calls.append(Call(_copy, itemgetter(self._slots[value], slot), ()))
                 self._copied.append(value.node.drawn if isinstance(value, Output) else ())
 
     def _planned(self, steps: list[Step], kernels: Mapping[Step, Kernel]) -> list[tuple[str, tuple[int, ...]]]:
@@ -226,8 +259,13 @@ class NumpyGraph:
 
     # --- running ---------------------------------------------------------------------------------------------
 
-    def run(self, inputs: Mapping[str, HostArray], outputs: Mapping[str, HostArray]) -> None:
-        """Compute ``outputs`` from ``inputs``.
+    def run(
+        self,
+        inputs: Mapping[str, HostArray],
+        outputs: Mapping[str, HostArray],
+        timings: list[KernelTiming] | None = None,
+    ) -> None:
+        """Compute ``outputs`` from ``inputs``, and tell ``timings``, if it is there, how long each kernel took.
 
         Raises:
             DispatchError: a kernel raised.
@@ -242,22 +280,33 @@ class NumpyGraph:
             base = slots[late.base]
             assert base is not None  # noqa: S101 - they are in the order of their bases
             slots[late.slot] = late.view(base)
+        calls = self._calls if timings is None else self._timed_calls()
         with np.errstate(all="ignore"):
-            for call in self._calls:
+            for call in calls:
                 try:
                     call.kernel(*call.pick(slots))
                 except DispatchError:
                     raise
                 except Exception as error:
-                    raise DispatchError.of(call.node, error) from error
+                    raise DispatchError.of(call.nodes[-1] if call.nodes else None, error) from error
                 if self.stopped:
                     break
         self.expected_seconds = perf_counter() - started
+        if timings is not None:
+            timings += self._timings
+
+    def _timed_calls(self) -> list[Call]:
+        """The calls with kernels that tell ``_timings`` how long they took."""
+        if not self._timed:
+            self._timed = [Call(TimedKernel(call, self._timings), call.pick, call.nodes) for call in self._calls]
+        self._timings.clear()
+        return self._timed
 
     def release(self) -> None:
         """Drop every array."""
         self._template = []
         self._calls = []
+        self._timed = []
         self._late_views = []
         self._shared = {}
 
@@ -283,6 +332,12 @@ def _compute(wanted: list[Value], folded: list[Node]) -> dict[Value, Array]:
         except Exception as error:
             raise DispatchError.of(node, error) from error
     return arrays
+
+
+def _byte_length(array: Array) -> int:
+    """The bytes of an array's own elements: those of a broadcast axis are the same."""
+    sizes = [size for size, stride in zip(array.shape, array.strides, strict=True) if stride]
+    return int(array.itemsize * math.prod(sizes))
 
 
 def _copy(source: Array, output: Array) -> None:

@@ -15,7 +15,7 @@ import trio
 import wgpu
 
 from webnn_py.descriptors import BYTES_PER_ELEMENT, DATA_TYPES, MAX_DIMENSION, MLOperandDataType, MLOperandDescriptor
-from webnn_py.device.backend import CacheStatistics, Capabilities, CopyRegion, HostArray, Memory, Storage
+from webnn_py.device.backend import CacheStatistics, Capabilities, CopyRegion, HostArray, KernelTiming, Memory, Storage
 from webnn_py.device.failure import Failure
 from webnn_py.device.on_wgpu import kernels  # noqa: F401 - enters every kernel into the table
 from webnn_py.device.on_wgpu.adapters import describe, features_of, request_device
@@ -32,6 +32,7 @@ from webnn_py.device.on_wgpu.runtime.native import BufferClear, NativeQueue, Tic
 from webnn_py.device.on_wgpu.runtime.pipelines import Pipelines
 from webnn_py.device.on_wgpu.runtime.saved_kernels import from_saved
 from webnn_py.device.on_wgpu.runtime.shared_devices import SharedDevices
+from webnn_py.device.on_wgpu.runtime.timestamps import FEATURE, TimedLaunches
 from webnn_py.device.shared_constants import SharedConstants
 from webnn_py.graph import Graph
 from webnn_py.in_flight import InFlight
@@ -355,6 +356,39 @@ class WgpuBackend:
             await trio.to_thread.run_sync(look, limiter=self._waiting, abandon_on_cancel=True)
         if ticket.done is None:
             ticket.done = "the GPU has finished, but its answer was lost on the way"
+
+
+class TimingWgpuBackend(WgpuBackend):
+    """On a device whose clock can be read."""
+
+    def dispatch_timed(
+        self, compiled: WgpuGraph, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]
+    ) -> InFlight[list[KernelTiming]]:
+        """Submit all kernels of a graph by themselves and now, with timestamps; the answer waits for them."""
+        self.flush()
+        try:
+            self._check_usable(*inputs.values(), *outputs.values())
+            timed = compiled.timed(inputs, outputs)
+        except wgpu.GPUError:
+            self._watch.look()
+            raise
+        try:
+            reading = self.read(timed.storage)
+        except BaseException:
+            timed.release()
+            raise
+        return InFlight(self._finish_timed(timed, reading))
+
+    async def _finish_timed(self, timed: TimedLaunches, reading: InFlight[HostArray]) -> list[KernelTiming]:
+        try:
+            return timed.timings(await reading)
+        finally:
+            timed.release()
+
+
+def backend_type(device: wgpu.GPUDevice) -> type[WgpuBackend]:
+    """What suits a device, by its features."""
+    return TimingWgpuBackend if FEATURE in device.features else WgpuBackend
 
 
 def _copy_in_shares(source: HostArray, copiers: ThreadPoolExecutor) -> HostArray:

@@ -57,13 +57,13 @@ async def _open(request: OpenRequest) -> Backend:
         raise TypeError(f"adapter is {shown(wanted)}, and gpu_device is given, which has its own; give one of the two")
     if given is not None:
         device = await trio.to_thread.run_sync(_checked_device, given)
-        from webnn_py.device.on_wgpu.backend import WgpuBackend  # noqa: PLC0415 - loads wgpu
+        from webnn_py.device.on_wgpu.backend import backend_type  # noqa: PLC0415 - loads wgpu
 
-        return WgpuBackend(device, give_back=None, float16_accumulation=float16_accumulation, cached=cached)
+        return backend_type(device)(device, give_back=None, float16_accumulation=float16_accumulation, cached=cached)
     device = await trio.to_thread.run_sync(_take_shared_device, wanted, request.power_preference)
-    from webnn_py.device.on_wgpu.backend import WgpuBackend  # noqa: PLC0415 - likewise
+    from webnn_py.device.on_wgpu.backend import backend_type  # noqa: PLC0415 - likewise
 
-    return WgpuBackend.on_shared_device(device, float16_accumulation=float16_accumulation, cached=cached)
+    return backend_type(device).on_shared_device(device, float16_accumulation=float16_accumulation, cached=cached)
 
 
 def _checked_device(given: object) -> Any:

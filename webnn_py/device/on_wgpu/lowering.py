@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TypeGuard
+
+import attrs
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.on_wgpu.codegen.copies import copy_kernel, is_exchanged
 from webnn_py.device.on_wgpu.codegen.elementwise import emit_elementwise
 from webnn_py.device.on_wgpu.passes.elementwise_fusion import ElementwiseFusion
 from webnn_py.device.on_wgpu.passes.epilogue_fusion import EpilogueFusion
+from webnn_py.device.on_wgpu.passes.kernel_nodes import nodes_computed, with_nodes
 from webnn_py.device.on_wgpu.records.buffer import Buffer, Place
 from webnn_py.device.on_wgpu.records.element import Element
 from webnn_py.device.on_wgpu.records.features import Features
@@ -41,9 +45,9 @@ class GraphLowering(Lowering):
         self._output_buffers: dict[Value, Buffer] = {}
         self._known = known
         self._identity_of = identity_of
-        self._epilogue_of: dict[Node, Node] = {}
-        self._lowered: list[Node] = []
-        self._owners: list[Node | None] = []
+        self._done: set[Node] = set()
+        self._fused: list[Node] = []  # into the kernels that are being written
+        self._written: list[int] = []  # which of all kernels these are
         for name, graph_input in graph.inputs.items():
             buffer = Buffer("input", graph_input.descriptor.byte_length, name)
             self._places[graph_input] = Place(buffer, Layout.dense(graph_input.descriptor.shape))
@@ -63,14 +67,15 @@ class GraphLowering(Lowering):
             if node is None:
                 self._places[value] = Place(self._constant(value), Layout.dense(value.descriptor.shape))
             else:
-                self._emit_elementwise(node)
+                with self._kernels_of(node):
+                    emit_elementwise(self, node)
         return self._places[value]
 
     def dense(self, value: Value) -> Buffer:
         place = self.place(value)
         if not place.layout.is_dense:
             target = Buffer("block", value.descriptor.byte_length)
-            self.emit(copy_kernel(place, target, value.descriptor))
+            self._copy(place, target, value, value.descriptor)
             place = Place(target, place.layout)
         # Also where nothing was copied: strides of axes of size 1 may be anything so far.
         self._places[value] = Place(place.buffer, Layout.dense(value.descriptor.shape))
@@ -120,11 +125,33 @@ class GraphLowering(Lowering):
         return Buffer("block", descriptor.byte_length)
 
     def emit(self, kernel: Kernel) -> None:
-        if all(buffer.kind == "constant" for buffer in kernel.writes):
-            self.prologue.append(kernel)
-            return
-        self.kernels.append(kernel)
-        self._owners.append(self._lowered[-1] if self._lowered else None)
+        count = len(self.kernels)
+        self._emit(kernel)
+        self._written += range(count, len(self.kernels))
+
+    def _emit(self, kernel: Kernel) -> None:
+        makes_constants = all(buffer.kind == "constant" for buffer in kernel.writes)
+        (self.prologue if makes_constants else self.kernels).append(kernel)
+
+    def _copy(self, place: Place, target: Buffer, value: Value, descriptor: MLOperandDescriptor) -> None:
+        """Copy a value, of which a picture shows it as a part."""
+        drawn = value.node.drawn if isinstance(value, Output) else ()
+        self._emit(attrs.evolve(copy_kernel(place, target, descriptor), drawn=drawn))
+
+    @contextmanager
+    def _kernels_of(self, node: Node) -> Iterator[None]:
+        """What is emitted meanwhile, but for mere copies, computes a node and those that are fused into it."""
+        around = self._fused, self._written
+        self._fused, self._written = [node], []
+        yield
+        fused = node.operands.get(entry_of(node).fuses or "")
+        if isinstance(fused, Output) and fused.node in self._fusion.deferred and fused not in self._places:
+            self._fused.insert(0, fused.node)
+        kernels = [self.kernels[index] for index in self._written]
+        nodes = nodes_computed(self._fused, self._fusion.is_inlined)
+        for index, kernel in zip(self._written, with_nodes(kernels, nodes), strict=True):
+            self.kernels[index] = kernel
+        self._fused, self._written = around
 
     def element(self, value: Value) -> Element:
         return self.features.element(value.descriptor.data_type)
@@ -136,7 +163,7 @@ class GraphLowering(Lowering):
         if place in self._repacked:
             return self._repacked[place]
         target = self._repacked[place] = self.derived(place.buffer, value.descriptor.byte_length)
-        self.emit(copy_kernel(place, target, MLOperandDescriptor(value.descriptor.data_type, layout.shape)))
+        self._copy(place, target, value, MLOperandDescriptor(value.descriptor.data_type, layout.shape))
         return target
 
     def derived(self, source: Buffer, byte_length: int) -> Buffer:
@@ -145,8 +172,8 @@ class GraphLowering(Lowering):
     def epilogue(self, value: Value, spare_buffers: int) -> Node | None:
         node = self._epilogues.take(value, self._is_ready, spare_buffers)
         if node is not None:
-            assert isinstance(value, Output)  # noqa: S101 - a kernel is being written for it
-            self._epilogue_of[node] = value.node
+            self._done.add(node)
+            self._fused.append(node)
         return node
 
     def _is_ready(self, value: Value) -> bool:
@@ -166,44 +193,20 @@ class GraphLowering(Lowering):
         """Lower every node, then copy the outputs that no kernel wrote straight into place."""
         for node in self._graph.nodes:
             entry = entry_of(node)
-            if not self._fusion.has_own_kernel(node) or node in self._epilogue_of:
+            if not self._fusion.has_own_kernel(node) or node in self._done or self._lower_view(node, entry):
                 continue
-            self._lowered = [node]
-            if self._lower_view(node, entry):
-                continue
-            if entry.expression is not None:
-                self._emit_elementwise(node)
-            elif entry.kernels is not None:
-                entry.kernels(node, self)
-            else:
-                raise NotImplementedError(f"{node} has no WGSL kernel")
+            with self._kernels_of(node):
+                if entry.expression is not None:
+                    emit_elementwise(self, node)
+                elif entry.kernels is not None:
+                    entry.kernels(node, self)
+                else:
+                    raise NotImplementedError(f"{node} has no WGSL kernel")
         for name, value in self._graph.outputs.items():
-            self._lowered = [value.node] if isinstance(value, Output) else []
             place = self.place(value)
             if place.buffer.kind != "output" or place.buffer.name != name:
                 descriptor = value.descriptor
-                self.emit(copy_kernel(place, Buffer("output", descriptor.byte_length, name), descriptor))
-
-    def _emit_elementwise(self, node: Node) -> None:
-        self._lowered.append(node)
-        emit_elementwise(self, node)
-        self._lowered.pop()
-
-    def drawn_by_kernel(self) -> list[tuple[int, ...]]:
-        """For each of ``kernels``, the places of the operators that it has a part in."""
-        owners: dict[Node, Node] = {}
-        for node in reversed(self._graph.nodes):  # what reads a node comes before it
-            if node in self._epilogue_of:
-                owners[node] = self._epilogue_of[node]
-            elif self._fusion.has_own_kernel(node) or node.results[0] in self._places:
-                owners[node] = node
-            else:
-                owners[node] = owners[self._fusion.readers[node.results[0]][0]]
-        drawn: dict[Node | None, set[int]] = {owner: set(owner.drawn) if owner else set() for owner in self._owners}
-        for node, owner in owners.items():
-            if owner in drawn:
-                drawn[owner].update(node.drawn)
-        return [tuple(sorted(drawn[owner])) for owner in self._owners]
+                self._copy(place, Buffer("output", descriptor.byte_length, name), value, descriptor)
 
     def _lower_view(self, node: Node, entry: WgslEntry) -> bool:
         if entry.layout is None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from webnn_py.device.on_wgpu.records.table import entry_of
 from webnn_py.graph import Graph, Node, Value
 from webnn_py.rewriting import RewriteBuilder, rewrite
+from webnn_py.wording import in_brackets
 
 
 def expand_composites(graph: Graph) -> Graph:
@@ -14,7 +15,8 @@ def expand_composites(graph: Graph) -> Graph:
 
     def replace(node: Node, current: Node) -> Mapping[Value, Value] | None:
         composite = entry_of(node).composite
-        built = None if composite is None else composite(current, RewriteBuilder(drawn=current.drawn))
+        label = f"in {current.operator.spec_name}{in_brackets(current.label)}"
+        built = None if composite is None else composite(current, RewriteBuilder(label, current.drawn))
         return None if built is None else dict(zip(node.results, built, strict=True))
 
     while any(entry_of(node).composite for node in graph.nodes):

@@ -70,9 +70,10 @@ def fuse_horizontally(graph: Graph) -> Graph:
 
 def build_fused(family: Sequence[LinearLayer], product: Node) -> dict[Value, Value]:
     """Make a single product like the family's first; returns what takes the place of each result."""
+    label = ", ".join(linear.node.label for linear in family if linear.node.label)
     products = [place for linear in family for place in linear.node.drawn]
     sums = [place for linear in family if isinstance(linear.result, Output) for place in linear.result.node.drawn]
-    builder = RewriteBuilder(drawn=tuple(dict.fromkeys([*products, *sums])))
+    builder = RewriteBuilder(label, tuple(dict.fromkeys([*products, *sums])))
     a = product.operands["a"]
     assert isinstance(a, Value)  # noqa: S101 - for type checkers
     axis = 0 if product.options.get("b_transpose") else 1

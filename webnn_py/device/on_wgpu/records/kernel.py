@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import attrs
 
+from webnn_py.device.kernel_nodes import KernelNode
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 
 
@@ -20,6 +21,8 @@ class Kernel:
         reads: what it reads.
         writes: what it writes.
         workgroups: in x, y and z.
+        nodes: those that it computes, alone or with other kernels; none when it only copies.
+        drawn: the places in the drawing of the operators that it has a part in.
     """
 
     label: str
@@ -27,6 +30,13 @@ class Kernel:
     reads: tuple[Buffer, ...]
     writes: tuple[Buffer, ...]
     workgroups: tuple[int, int, int]
+    nodes: tuple[KernelNode, ...] = ()
+    drawn: tuple[int, ...] = ()
+
+    @property
+    def bytes_moved(self) -> int:
+        """The bytes of all that it reads and writes, each buffer once and whole."""
+        return sum(buffer.byte_length for buffer in {*self.reads, *self.writes})
 
     @property
     def writable(self) -> tuple[bool, ...]:

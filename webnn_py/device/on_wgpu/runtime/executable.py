@@ -24,6 +24,7 @@ from webnn_py.device.on_wgpu.runtime.memory import STORAGE
 from webnn_py.device.on_wgpu.runtime.native import Launch, NativeQueue
 from webnn_py.device.on_wgpu.runtime.pipelines import Pipelines
 from webnn_py.device.on_wgpu.runtime.saved_kernels import MemoryPlan, SavedKernels, constant_memory, to_saved
+from webnn_py.device.on_wgpu.runtime.timestamps import TimedLaunches
 from webnn_py.device.plan import split_constant
 from webnn_py.device.shared_constants import Identities, Identity, SharedConstants, digest, digest_of_contents
 from webnn_py.graph import Graph, Node, Output, Value
@@ -73,11 +74,10 @@ class WgpuGraph:
             KernelLaunch(self, kernel, pipeline)
             for kernel, pipeline in zip(lowering.kernels, compiled[len(prologue) :], strict=True)
         ]
-        names = [kernel.label for kernel in lowering.kernels]
         between = sum(buffer.size for buffer in intermediates)
         constant = self.byte_length - between + sum(memory.byte_length for memory in self._shared.values())
-        drawn = zip(names, lowering.drawn_by_kernel(), strict=True)
-        self.plan = CompiledPlan.of([*drawn], folded, live, (between, constant))
+        drawn = [(kernel.label, kernel.drawn) for kernel in lowering.kernels]
+        self.plan = CompiledPlan.of(drawn, folded, live, (between, constant))
         if fold:
             constants.enter(self._shared)
 
@@ -157,6 +157,11 @@ class WgpuGraph:
     def run(self, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]) -> None:
         """Launch all kernels."""
         self._queue.launch([step.launch(inputs, outputs) for step in self._steps])
+
+    def timed(self, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]) -> TimedLaunches:
+        """Submit all kernels by themselves and now, each with a look at the GPU's clock before and after it."""
+        launches = [step.launch(inputs, outputs) for step in self._steps]
+        return TimedLaunches(self._device, self._queue, [step.kernel for step in self._steps], launches)
 
     def run_now(self, outputs: Mapping[str, Storage]) -> None:
         """Likewise of a graph without inputs, by itself, from any thread."""

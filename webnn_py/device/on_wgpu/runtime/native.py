@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from itertools import count, groupby
 from threading import RLock
 from time import perf_counter, sleep
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, cast
 
 import attrs
 import wgpu
@@ -177,7 +177,14 @@ class BufferClear:
         lib.wgpuCommandEncoderClearBuffer(encoder, self.buffer._internal, 0, self.byte_length)
 
 
-Command = Launch | BufferCopy | BufferClear
+class Encodes(Protocol):
+    """A command that is no plain launch."""
+
+    def encode(self, encoder: Any) -> None:
+        """Add it to a command encoder, a raw handle."""
+
+
+Command = Launch | Encodes
 
 MOST_COLLECTED = 32
 """So many launches take the host about as long as a submission takes."""
@@ -225,7 +232,7 @@ class NativeQueue:
             if self._launches:
                 self._submit("dispatch", self._take_launches())
 
-    def run(self, launches: Sequence[Launch]) -> None:
+    def run(self, launches: Sequence[Command]) -> None:
         """Submit kernels by themselves and now; what is collected stays so, and fails for itself."""
         with self._lock:
             self._submit("build", launches)
@@ -279,7 +286,7 @@ class NativeQueue:
             if kind is tuple:
                 self._encode_pass(encoder, cast("Iterable[Launch]", commands))
             else:
-                for command in cast("Iterable[BufferCopy | BufferClear]", commands):
+                for command in cast("Iterable[Encodes]", commands):
                     command.encode(encoder)
 
     def _encode_pass(self, encoder: Any, launches: Iterable[Launch]) -> None:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import attrs
 
+from webnn_py.device.kernel_nodes import KernelNode
 from webnn_py.device.on_wgpu.passes.arena import BufferRange, DeviceMemory
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.kernel import Kernel
@@ -93,6 +94,7 @@ def to_saved(
                 [numbers[buffer] for buffer in kernel.reads],
                 [numbers[buffer] for buffer in kernel.writes],
                 list(kernel.workgroups),
+                [[node.operator, node.label, node.flops] for node in kernel.nodes],
             ]
             for kernel in kernels
         ],
@@ -127,8 +129,9 @@ def from_saved(code: SavedCode) -> SavedKernels:
             tuple(buffers[index] for index in reads),
             tuple(buffers[index] for index in writes),
             (x, y, z),
+            tuple(KernelNode(operator, text, flops) for operator, text, flops in nodes),
         )
-        for label, source, reads, writes, (x, y, z) in document["kernels"]
+        for label, source, reads, writes, (x, y, z), nodes in document["kernels"]
     ]
     memory = [
         MemoryPlan(byte_length, None if identity is None else bytes.fromhex(identity), next(blobs) if filled else None)

@@ -1,0 +1,71 @@
+"""``webnn-py run --profile`` and ``--check-finite``: looks into the graph."""
+
+import json
+
+import numpy as np
+import pytest
+
+from spec_tests.support.onnx_programs import program
+from webnn_py.device import measuring
+
+
+@pytest.fixture(autouse=True)
+def _quick_rates(monkeypatch):
+    monkeypatch.setattr(measuring, "COPY_BYTES", (2**16,))
+    monkeypatch.setattr(measuring, "PRODUCT_SIZES", (64,))
+
+
+@pytest.fixture
+def rooted(model):
+    """y = relu(sqrt(x · w))."""
+    nodes = [("MatMul", ["x", "w"], ["p"], {}), ("Sqrt", ["p"], ["r"], {}), ("Relu", ["r"], ["y"], {})]
+    kind = ("float32", [1, 2])
+    return model(program(nodes, {"x": kind}, {"y": kind}, {"w": np.eye(2, dtype=np.float32)}))
+
+
+def test_a_profile_is_printed_as_a_table(command, rooted, backend):
+    ended = command("run", rooted, "--input", "x=ones", "--backend", backend, "--profile")
+    assert ended.status == 0, ended.err
+    table = ended.out[ended.out.index("\nprofile\n") :].splitlines()
+    assert "without timing; the faster half of 10 runs" in table[2]
+    *columns, unit, share, last = table[5].split()
+    assert columns == ["time", "share", "moved", "GB/s", "%copy", "work"]
+    assert unit in {"GF/s", "TF/s"}
+    assert (share, last) == ("%mult", "kernel")
+    assert any("matmul" in line for line in table)
+    assert any(line.endswith("waiting and launch") for line in table)
+    assert max(map(len, table)) <= 100
+
+
+def test_json_has_the_profile_and_what_is_not_finite(command, rooted):
+    ended = command("run", rooted, "--input", "x=-2", "--profile", "--check-finite", "--repeat", "11", "--json")
+    assert ended.status == 1, ended.err
+    told = json.loads(ended.out)
+    assert told["profile"]["repeat"] == 11
+    assert sum(kernel["flops"] for kernel in told["profile"]["kernels"]) == 2 * 2 * 2 + 2 + 2
+    assert told["first_non_finite"]["operator"] == "sqrt"
+    assert told["first_non_finite"]["value"] == "nan"
+    assert told["first_non_finite"]["inputs"][0]["maximum"] == -2
+
+
+def test_what_is_not_asked_for_is_not_told(command, rooted):
+    told = json.loads(command("run", rooted, "--input", "x=-2", "--json").out)
+    assert not {"profile", "first_non_finite"} & told.keys()
+
+
+def test_a_node_that_makes_nan_is_named_and_a_status(command, rooted, backend):
+    ended = command("run", rooted, "--input", "x=-2", "--backend", backend, "--check-finite")
+    assert ended.status == 1
+    lines = ended.out.splitlines()
+    assert lines[-3].startswith("sqrt")
+    assert lines[-3].endswith("(node 1) makes nan at [0, 0]")
+    assert lines[-2:] == ["  output float32 [1, 2]: no finite element, 2 NaN", "  input float32 [1, 2]: -2 to -2"]
+    ended = command("run", rooted, "--input", "x=2", "--backend", backend, "--check-finite")
+    assert ended.status == 0
+    assert ended.out.splitlines()[-1] == "no node makes a NaN or an infinity"
+
+
+def test_a_device_that_tells_no_times_says_so(command, rooted):
+    ended = command("run", rooted, "--backend", "small", "--profile")
+    assert ended.status == 2
+    assert "tells no kernel's time" in ended.err

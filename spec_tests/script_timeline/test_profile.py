@@ -1,0 +1,245 @@
+"""``MLGraph.profile()``: where the time of a dispatch goes, kernel by kernel."""
+
+import json
+
+import attrs
+import numpy as np
+import pytest
+import trio
+
+from webnn_py import InvalidStateError, MLGraphBuilder, NotSupportedError, UnknownError, open_ml
+from webnn_py.device import measuring
+from webnn_py.device.backend import KernelTiming, TimesKernels
+from webnn_py.device.kernel_nodes import KernelNode
+from webnn_py.device.measuring import DeviceRates, MeasuredRun, Measurement
+from webnn_py.script.profile import GraphProfile
+
+RATES = DeviceRates("float32", copied_bytes_per_second=2e9, multiplied_flops_per_second=1e12)
+X = np.linspace(-1, 1, 2 * 8, dtype=np.float32).reshape(2, 8)
+
+
+@pytest.fixture
+def rated(context):
+    """A context whose device's rates are known, since measuring them takes a while."""
+    if not isinstance(context._device.backend, TimesKernels):
+        pytest.skip(f"{context.backend} tells no kernel's time")
+    context._device.rates["float32"] = RATES
+    return context
+
+
+async def perceptron(context):
+    """softmax(relu(x · w)), 2 × 8 × 4."""
+    builder = MLGraphBuilder(context)
+    x = builder.input("x", data_type="float32", shape=X.shape)
+    product = builder.matmul(x, builder.constant(np.full((8, 4), 0.5, np.float32)), label="dense")
+    return await builder.build({"y": builder.softmax(builder.relu(product, label="act"), 1)})
+
+
+async def test_kernels_tell_their_nodes_and_counts(rated, backend):
+    profile = await (await perceptron(rated)).profile({"x": X}, repeat=2)
+    nodes = [(node.operator, node.label, node.flops) for kernel in profile.kernels for node in kernel.nodes]
+    assert nodes == [("matmul", "dense", 2 * 2 * 4 * 8), ("relu", "act", 8), ("softmax", "", 5 * 8)]
+    fused = [[node.operator for node in kernel.nodes] for kernel in profile.kernels]
+    assert fused == ([["matmul", "relu"], ["softmax"]] if backend == "wgpu" else [["matmul"], ["relu"], ["softmax"]])
+    assert profile.kernels[0].bytes_moved == X.nbytes + 4 * 8 * 4 + 4 * 2 * 4
+    assert sum(kernel.flops for kernel in profile.kernels) == 128 + 8 + 40
+    assert profile.clock == ("gpu" if backend == "wgpu" else "host")
+    assert profile.device == str(rated.backend)
+    assert profile.repeat == 2
+
+
+async def test_kernels_and_waiting_are_the_whole_dispatch(rated):
+    profile = await (await perceptron(rated)).profile({"x": X})
+    kernels = sum(kernel.seconds for kernel in profile.kernels)
+    assert kernels > 0
+    assert profile.plain_seconds > 0
+    # Medians of parts may be a little more than the median of the whole: then there is no waiting to tell of.
+    assert kernels + profile.waiting_seconds == pytest.approx(max(profile.seconds, kernels))
+    assert sum(kernel.share for kernel in profile.kernels) == pytest.approx(kernels / profile.seconds)
+    assert sum(item.seconds for item in profile.operators) == pytest.approx(kernels)
+
+
+async def test_nothing_is_left_behind(rated):
+    graph = await perceptron(rated)
+    before = rated.statistics()
+    await graph.profile({"x": X}, repeat=1)
+    after = rated.statistics()
+    assert (after.live_buffers, after.live_bytes) == (before.live_buffers, before.live_bytes)
+
+
+@pytest.mark.parametrize(
+    ("feeds", "repeat", "told"),
+    [
+        ({}, 1, r"feeds are of \[\]; the graph's inputs are \['x'\]"),
+        ({"x": X, "y": X}, 1, r"feeds are of \['x', 'y'\]; the graph's inputs are \['x'\]"),
+        ({"x": X[:1]}, 1, r"feeds\['x'\]: "),
+        ({"x": X.astype(np.float16)}, 1, r"feeds\['x'\]: "),
+        ([X], 1, "feeds is .*; it must be a mapping"),
+        ({"x": X}, 0, "repeat is 0; it must be at least 1"),
+        ({"x": X}, "often", "repeat is 'often'"),
+    ],
+)
+async def test_what_does_not_fit_is_refused_and_nothing_is_made(rated, feeds, repeat, told):
+    graph = await perceptron(rated)
+    before = rated.statistics()
+    with pytest.raises(TypeError, match=rf"^profile\(\): {told}"):
+        await graph.profile(feeds, repeat=repeat)
+    assert rated.statistics() == before
+
+
+async def test_a_destroyed_graph_and_a_lost_context_are_refused(rated):
+    graph = await perceptron(rated)
+    graph.destroy()
+    with pytest.raises(InvalidStateError, match="the graph is destroyed"):
+        await graph.profile({"x": X})
+    rated.destroy()
+    with pytest.raises(InvalidStateError, match="the context is lost"):
+        await graph.profile({"x": X})
+
+
+async def test_a_graph_may_be_destroyed_while_it_is_profiled(rated):
+    graph = await perceptron(rated)
+    promise = graph.profile({"x": X}, repeat=1)
+    graph.destroy()
+    assert (await promise).kernels
+    await rated.drain()
+    assert rated.statistics().live_buffers == 0
+
+
+async def test_a_context_may_be_destroyed_while_a_graph_is_profiled(rated):
+    promise = (await perceptron(rated)).profile({"x": X}, repeat=1)
+    rated.destroy()
+    with pytest.raises(InvalidStateError, match=r"^profile\(\): the context is lost"):
+        await promise
+
+
+async def test_the_promise_knows_the_line_that_asked(rated):
+    graph = await perceptron(rated)
+    promise = graph.profile({"x": X}, repeat=1)
+    assert promise._line[0].co_name == "test_the_promise_knows_the_line_that_asked"
+    await promise
+
+
+async def test_a_failing_device_rejects_and_everything_is_released(rated, device):
+    graph = await perceptron(rated)
+    await rated.drain()
+    before = rated.statistics()
+    device.failing["dispatch"] = RuntimeError("out of order")
+    with pytest.raises(UnknownError, match=r"^profile\(\) failed on the device: out of order"):
+        await graph.profile({"x": X}, repeat=1)
+    after = rated.statistics()
+    assert (after.live_buffers, after.live_bytes) == (before.live_buffers, before.live_bytes)
+
+
+async def test_a_saved_graph_tells_the_same(tmp_path, options):
+    async with open_ml(graph_cache=tmp_path) as ml:
+        context = await ml.create_context(**options)
+        context._device.rates["float32"] = RATES
+        graph = await perceptron(context)
+        built = await graph.profile({"x": X}, repeat=1)
+        await context.save_graph("perceptron", graph)
+        loaded = await (await context.load_graph("perceptron")).profile({"x": X}, repeat=1)
+        assert [kernel.nodes for kernel in loaded.kernels] == [kernel.nodes for kernel in built.kernels]
+        assert [kernel.bytes_moved for kernel in loaded.kernels] == [kernel.bytes_moved for kernel in built.kernels]
+
+
+async def test_a_device_that_tells_no_times_says_so(ml):
+    context = await ml.create_context(backend="small")
+    with pytest.raises(NotSupportedError, match=r"^profile\(\): small .* tells no kernel's time"):
+        await (await perceptron(context)).profile({"x": X})
+
+
+async def test_rates_are_measured_once(context, monkeypatch):
+    monkeypatch.setattr(measuring, "COPY_BYTES", (2**16,))
+    monkeypatch.setattr(measuring, "PRODUCT_SIZES", (64,))
+    graph = await perceptron(context)
+    rates = (await graph.profile({"x": X}, repeat=1)).rates
+    assert rates.data_type == "float32"
+    assert 1e6 < rates.copied_bytes_per_second < 1e14
+    assert 1e6 < rates.multiplied_flops_per_second < 1e16
+    with trio.fail_after(60):
+        assert (await graph.profile({"x": X}, repeat=1)).rates is rates
+
+
+# --- what is made of measurements ----------------------------------------------------------------------------------
+
+MATMUL, RELU = KernelNode("matmul", "dense", 4_000_000), KernelNode("relu", "", 1000)
+
+
+def timing(milliseconds, nodes, byte_length):
+    names = tuple(node.operator for node in nodes)
+    return KernelTiming(" ".join(names) or "copy float32", names, 0, int(milliseconds * 1e6), byte_length, "gpu", nodes)
+
+
+def run(whole, first, second, third=1.0):
+    kernels = [timing(first, (RELU, MATMUL), 4_000_000), timing(second, (RELU,), 1000), timing(third, (), 2_000_000)]
+    return MeasuredRun(whole / 1000, kernels)
+
+
+FAST, DISTURBED = [run(10, 4, 2), run(11, 5, 2.5), run(9, 6, 30)], [run(90, 50, 3), run(95, 6, 60)]
+MEASURED = Measurement([*DISTURBED, *FAST], [0.5, 0.007, 0.009, 0.008, 0.6], RATES)
+
+
+def test_times_are_medians_of_runs_that_nothing_disturbed_and_rates_are_held_against_the_devices():
+    profile = GraphProfile.of("a device", MEASURED)
+    assert (profile.seconds, profile.plain_seconds, profile.repeat, profile.clock) == (0.010, 0.008, 5, "gpu")
+    assert [kernel.seconds for kernel in profile.kernels] == [0.005, 0.0025, 0.001]
+    first = profile.kernels[0]
+    assert (first.share, first.bytes_per_second, first.flops_per_second) == pytest.approx((0.5, 8e8, 8.002e8))
+    assert (first.copy_share, first.multiply_share) == pytest.approx((0.4, 0.0008002))
+    assert profile.waiting_seconds == pytest.approx(0.0015)
+    sums = [(item.operator, item.kernels, item.seconds, item.share) for item in profile.operators]
+    assert sums == [("matmul", 1, 0.005, 0.5), ("relu", 1, 0.0025, 0.25), ("copy", 1, 0.001, 0.1)]
+
+
+def test_the_text_is_a_table_by_time_that_fits_a_hundred_columns():
+    assert str(GraphProfile.of("a device", MEASURED)).splitlines() == [
+        "a device",
+        "a dispatch takes 10.0 ms, 8.00 ms without timing; the faster half of 5 runs",
+        "the device copies 2.00 GB/s and multiplies 1.00 TF/s in float32",
+        "",
+        "   time  share    moved   GB/s   %copy     work   TF/s  %mult  kernel",
+        "5.00 ms  50.0%  4.00 MB  0.800   40.0%  4.00 MF  0.001   0.1%  relu + matmul [dense]",
+        "2.50 ms  25.0%  1.00 kB  0.000    0.0%  1.00 kF  0.000   0.0%  relu",
+        "1.00 ms  10.0%  2.00 MB   2.00  100.0%                         copy float32",
+        "1.50 ms  15.0%                                                 waiting and launch",
+        "",
+        "   time  share    moved     work  kernels  operator, with what is fused into it",
+        "5.00 ms  50.0%  4.00 MB  4.00 MF        1  matmul",
+        "2.50 ms  25.0%  1.00 kB  1.00 kF        1  relu",
+        "1.00 ms  10.0%  2.00 MB                 1  copy",
+    ]
+
+
+def test_operations_are_told_in_a_unit_that_suits_the_device():
+    slower = attrs.evolve(MEASURED, rates=attrs.evolve(RATES, multiplied_flops_per_second=5e10))
+    lines = str(GraphProfile.of("a device", slower)).splitlines()
+    assert lines[2] == "the device copies 2.00 GB/s and multiplies 50.0 GF/s in float32"
+    assert lines[5] == "5.00 ms  50.0%  4.00 MB  0.800   40.0%  4.00 MF  0.800   1.6%  relu + matmul [dense]"
+
+
+def test_long_labels_are_cut_and_short_kernels_summed_up():
+    nodes = tuple(KernelNode("sigmoid", f"label {index}" * 9, 1) for index in range(9))
+    kernels = [timing(1, nodes, 10)] * 45
+    text = str(GraphProfile.of("a device", Measurement([MeasuredRun(0.1, kernels)], [0.1], RATES)))
+    lines = text.splitlines()
+    assert max(map(len, lines)) == 100
+    assert sum("sigmoid [label" in line for line in lines) == 40
+    assert any(line.split() == ["5.00", "ms", "5.0%", "5", "more", "kernels"] for line in lines)
+    assert any(line.split() == ["55.0", "ms", "55.0%", "waiting", "and", "launch"] for line in lines)
+
+
+def test_what_a_device_has_drawn_in_another_operators_place_is_told_as_that():
+    drawn = [KernelNode(name, "in batchNormalization [norm]", 1) for name in ("sub", "mul", "add")]
+    kernels = [timing(1, (MATMUL, *drawn, RELU), 10)]
+    (kernel,) = GraphProfile.of("a device", Measurement([MeasuredRun(1, kernels)], [1], RATES)).kernels
+    assert str(kernel) == "matmul [dense] + batchNormalization [norm] + relu"
+
+
+def test_the_dictionary_is_json():
+    document = json.loads(json.dumps(GraphProfile.of("a device", MEASURED).as_dict(), allow_nan=False))
+    assert document["kernels"][0]["nodes"][1] == {"operator": "matmul", "label": "dense", "flops": 4_000_000}
+    assert document["kernels"][0]["operator"] == "matmul"
+    assert document["operators"][2]["operator"] == "copy"
+    assert document["waiting_seconds"] == pytest.approx(0.0015)
+    assert document["rates"]["copied_bytes_per_second"] == 2e9

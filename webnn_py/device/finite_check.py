@@ -1,0 +1,231 @@
+"""Which node of a graph is the first to make a NaN or an infinity, found by looking at every value there is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+import attrs
+import numpy as np
+import trio
+
+from webnn_py.device.backend import HostArray, Storage
+from webnn_py.device.device import Device
+from webnn_py.device.measuring import compiled, done, storages
+from webnn_py.graph import Constant, Graph, Input, Node, Value
+
+MOST_NODES: Final = 64
+MOST_BYTES: Final = 2**26
+"""So many nodes, and so many bytes of results, are computed and looked at together."""
+
+
+@attrs.frozen
+class ValueRange:
+    """What stands in a tensor.
+
+    Attributes:
+        name: the operand's, as the operator has it, or the output's place.
+        data_type: its data type.
+        shape: its shape.
+        minimum: the least finite element; None if there is none.
+        maximum: the greatest finite element; None if there is none.
+        nans: how many elements are NaN.
+        infinities: how many are infinite.
+    """
+
+    name: str
+    data_type: str
+    shape: tuple[int, ...]
+    minimum: float | None
+    maximum: float | None
+    nans: int
+    infinities: int
+
+    @classmethod
+    def of(cls, name: str, array: HostArray) -> ValueRange:
+        """Look at an array."""
+        nans = infinities = 0
+        finite = array.reshape(-1)
+        if array.dtype.kind == "f":
+            nans, infinities = int(np.isnan(array).sum()), int(np.isinf(array).sum())
+            finite = finite[np.isfinite(finite)] if nans or infinities else finite
+        minimum, maximum = (finite.min().item(), finite.max().item()) if finite.size else (None, None)
+        return cls(name, array.dtype.name, array.shape, minimum, maximum, nans, infinities)
+
+    def __str__(self) -> str:
+        finite = "no finite element" if self.minimum is None else f"{self.minimum:.6g} to {self.maximum:.6g}"
+        rare = [f"{count} {what}" for count, what in ((self.nans, "NaN"), (self.infinities, "infinite")) if count]
+        return ", ".join([f"{self.name} {self.data_type} {list(self.shape)}: {finite}", *rare])
+
+
+@attrs.frozen
+class NonFinite:
+    """The first node that makes a NaN or an infinity of inputs without.
+
+    Attributes:
+        operator: its name in the specification; "input" or "constant" where a NaN came with the data.
+        label: the node's label, or the input's name.
+        node: the place of the node among the graph's nodes; None for an input or a constant.
+        output: which of its outputs.
+        index: where in that output, the first in row-major order.
+        value: what stands there: NaN, or an infinity.
+        result: what stands in the output.
+        inputs: what stands in the node's operands.
+    """
+
+    operator: str
+    label: str
+    node: int | None
+    output: int
+    index: tuple[int, ...]
+    value: float
+    result: ValueRange
+    inputs: tuple[ValueRange, ...]
+
+    def __str__(self) -> str:
+        label = f" [{self.label}]" if self.label else ""
+        makes = "brings" if self.node is None else f"(node {self.node}) makes"
+        lines = [f"{self.operator}{label} {makes} {self.value} at {list(self.index)}", f"  {self.result}"]
+        return "\n".join([*lines, *(f"  {item}" for item in self.inputs)])
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it as plain dictionaries, lists, texts and numbers, for JSON, which has no NaN: ``value`` is text."""
+        return attrs.asdict(self) | {"value": str(self.value)}
+
+
+async def first_non_finite(device: Device, graph: Graph, given: Mapping[str, HostArray]) -> NonFinite | None:
+    """Compute every value of a graph, some nodes at a time, and tell of the first that is not finite.
+
+    Args:
+        device: where to compute.
+        graph: the graph.
+        given: the inputs.
+    """
+    known: dict[Value, HostArray] = {value: given[name] for name, value in graph.inputs.items()}
+    last_read = {value: index for index, node in enumerate(graph.nodes) for value in node.inputs}
+    for constant in dict.fromkeys(value for node in graph.nodes for value in node.inputs):
+        if isinstance(constant, Constant):
+            known[constant] = await _contents(device, constant)
+    found = _in_data(graph, known)
+    begin = 0
+    for part in _parts(graph.nodes):
+        if found is not None:
+            break
+        known |= await _computed(device, part, known)
+        look = partial(_in_nodes, part, begin, known)
+        found = await trio.to_thread.run_sync(look, limiter=device.limiter)
+        begin += len(part)
+        known = {value: array for value, array in known.items() if last_read.get(value, -1) >= begin}
+    return found
+
+
+def _parts(nodes: Sequence[Node]) -> Iterator[Sequence[Node]]:
+    """The nodes, some at a time: few enough for their results to lie on the host and the device together."""
+    part: list[Node] = []
+    byte_length = 0
+    for node in nodes:
+        own = sum(descriptor.byte_length for descriptor in node.outputs)
+        if part and (len(part) == MOST_NODES or byte_length + own > MOST_BYTES):
+            yield part
+            part, byte_length = [], 0
+        part.append(node)
+        byte_length += own
+    if part:
+        yield part
+
+
+async def _contents(device: Device, constant: Constant) -> HostArray:
+    if isinstance(constant.data, Storage):
+        return await done(device.backend.read(constant.data))
+    assert isinstance(constant.data, np.ndarray)  # noqa: S101 - what the builder makes
+    return constant.data
+
+
+async def _computed(device: Device, part: Sequence[Node], known: Mapping[Value, HostArray]) -> dict[Value, HostArray]:
+    """The results of some nodes, every one an output of a graph of its own, so that none is fused away."""
+    inputs: dict[Value, Input] = {}
+    current: dict[Value, Value] = {}
+    for node in part:
+        for value in node.inputs:
+            if value not in current and value not in inputs and not isinstance(value, Constant):
+                inputs[value] = Input(value.descriptor, str(len(inputs)))
+        operands = {
+            name: tuple(_current(item, current, inputs) for item in operand)
+            if isinstance(operand, tuple)
+            else _current(operand, current, inputs)
+            for name, operand in node.operands.items()
+        }
+        same = Node(node.operator, operands, node.options, node.outputs, node.label)
+        current.update(zip(node.results, same.results, strict=True))
+    outputs = {str(index): value for index, value in enumerate(current.values())}
+    given = {graph_input.name: known[value] for value, graph_input in inputs.items()}
+    made = {name: value.descriptor for name, value in outputs.items()}
+    async with compiled(device, Graph.reaching(outputs)) as handle, storages(device, given, made) as (read, written):
+        await done(device.backend.dispatch(handle.compiled, read, written))
+        arrays = [await done(device.backend.read(storage)) for storage in written.values()]
+    return dict(zip(current, arrays, strict=True))
+
+
+def _current(value: Value, current: Mapping[Value, Value], inputs: Mapping[Value, Value]) -> Value:
+    return current.get(value, inputs.get(value, value))
+
+
+# --- looking ------------------------------------------------------------------------------------------------------
+
+
+def _in_data(graph: Graph, known: Mapping[Value, HostArray]) -> NonFinite | None:
+    """A NaN that came with an input or a constant; infinities do on purpose, as masks."""
+    for node in graph.nodes:
+        for value in node.inputs:
+            array = known.get(value)
+            if array is None or not isinstance(value, Input | Constant) or not _has(np.isnan, array):
+                continue
+            kind, name = ("input", value.name) if isinstance(value, Input) else ("constant", "")
+            return _told(kind, name, None, 0, array, np.isnan(array), ())
+    return None
+
+
+def _in_nodes(part: Sequence[Node], begin: int, known: Mapping[Value, HostArray]) -> NonFinite | None:
+    """The first node of a part that makes a NaN of operands without, or an infinity of finite operands."""
+    for index, node in enumerate(part, begin):
+        operands = [known[value] for value in node.inputs]
+        for output in node.results:
+            array = known[output]
+            found = _has(np.isnan, array) and not any(_has(np.isnan, operand) for operand in operands)
+            where: Any = np.isnan if found else np.isinf
+            if not found and not _has(np.isinf, array):
+                continue
+            if not found and any(_has(np.isnan, operand) or _has(np.isinf, operand) for operand in operands):
+                continue
+            ranges = tuple(ValueRange.of(name, known[value]) for name, value in _named(node))
+            name = node.operator.spec_name
+            return _told(name, node.label, index, output.index, array, where(array), ranges)
+    return None
+
+
+def _told(
+    operator: str,
+    label: str,
+    node: int | None,
+    output: int,
+    array: HostArray,
+    wrong: Any,
+    inputs: tuple[ValueRange, ...],
+) -> NonFinite:
+    index = tuple(int(place) for place in np.unravel_index(np.argmax(wrong), array.shape))
+    result = ValueRange.of("output" if node is None or not output else f"output {output}", array)
+    return NonFinite(operator, label, node, output, index, float(array[index]), result, inputs)
+
+
+def _has(test: Any, array: HostArray) -> bool:
+    return array.dtype.kind == "f" and bool(test(array).any())
+
+
+def _named(node: Node) -> Iterator[tuple[str, Value]]:
+    """The operands with their names."""
+    for name, operand in node.operands.items():
+        if isinstance(operand, tuple):
+            yield from ((f"{name}[{index}]", value) for index, value in enumerate(operand))
+        else:
+            yield name, operand

@@ -1,0 +1,153 @@
+"""How many arithmetic operations a node takes, by its operator and its shapes alone.
+
+A multiplication, an addition, a comparison that picks a maximum, and a function of one element, such as an exponential,
+count one each, whatever their data type. What only moves, selects, compares, casts or combines truths counts nothing.
+Factors such as ``alpha``, and what a device saves or adds by its own way of computing, do not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import prod
+from typing import Final
+
+from webnn_py.graph import Node
+
+Count = Callable[[Node], int]
+
+ELEMENTWISE: Final = {"activation", "arithmetic", "unary"}
+"""The categories whose element-wise operators count one for each element of the result."""
+
+FREE: Final = {"identity"}
+"""Those of them that only copy."""
+
+LERP: Final = 3
+"""A linear interpolation between two: a difference, a product, a sum."""
+
+
+def flops(node: Node) -> int:
+    """How many operations a node takes."""
+    operator = node.operator
+    count = COUNTS.get(operator.name)
+    if count is not None:
+        return count(node)
+    is_counted = operator.is_elementwise and operator.category in ELEMENTWISE and operator.name not in FREE
+    return _results(node) if is_counted else 0
+
+
+def _results(node: Node) -> int:
+    return node.outputs[0].element_count
+
+
+def _of_results(each: int) -> Count:
+    return lambda node: each * _results(node)
+
+
+def _of_inputs(each: int) -> Count:
+    return lambda node: each * node.operand("input").element_count
+
+
+def _has(node: Node, name: str) -> bool:
+    return name in node.operands
+
+
+def _matmul(node: Node) -> int:
+    return 2 * _results(node) * node.operand("a").shape[-1]
+
+
+def _gemm(node: Node) -> int:
+    inner: int = node.operand("a").shape[0 if node.options["a_transpose"] else 1]
+    return _results(node) * (2 * inner + _has(node, "c"))
+
+
+def _conv2d(node: Node) -> int:
+    filters = node.operand("filter")
+    each: int = filters.element_count // filters.shape[node.options["filter_layout"].index("o")]
+    return _results(node) * (2 * each + _has(node, "bias"))
+
+
+def _conv_transpose2d(node: Node) -> int:
+    filters = node.operand("filter")
+    each: int = filters.element_count // filters.shape[node.options["filter_layout"].index("i")]
+    return 2 * node.operand("input").element_count * each + _results(node) * _has(node, "bias")
+
+
+def _pooled(each: int) -> Count:
+    def count(node: Node) -> int:
+        window = node.options["window_dimensions"]
+        if window is None:
+            shape = node.operand("input").shape
+            window = shape[2:] if node.options["layout"] == "nchw" else shape[1:3]
+        return each * _results(node) * int(prod(window))
+
+    return count
+
+
+def _recurrent(gates: int, others: int, *, per_gate: int) -> Count:
+    """Of one step of a network, or of all of them in all directions.
+
+    Args:
+        gates: how many gates there are, the candidate for the new state among them.
+        others: operations for each element of the state, besides what each gate takes.
+        per_gate: operations for each element of a gate, besides its two products and biases.
+    """
+
+    def count(node: Node) -> int:
+        batch, features = node.operand("input").shape[-2:]
+        hidden: int = node.options["hidden_size"]
+        weight = node.operand("weight").shape
+        runs: int = batch if len(weight) == 2 else batch * weight[0] * node.options["steps"]
+        biases = _has(node, "bias") + _has(node, "recurrent_bias")
+        of_gates = gates * (2 * (features + hidden) + per_gate + biases)
+        peepholes = 6 if _has(node, "peephole_weight") else 0
+        return runs * hidden * (of_gates + peepholes + others)
+
+    return count
+
+
+def _normalized(*, with_statistics: bool) -> Count:
+    """For each element: mean, difference, square, sum and product; only two of them where the statistics are given."""
+    own = 5 if with_statistics else 2
+    return lambda node: _results(node) * (own + _has(node, "scale") + _has(node, "bias"))
+
+
+def _resample2d(node: Node) -> int:
+    return 3 * LERP * _results(node) if node.options["mode"] == "linear" else 0
+
+
+COUNTS: Final[Mapping[str, Count]] = {
+    "matmul": _matmul,
+    "gemm": _gemm,
+    "conv2d": _conv2d,
+    "conv_transpose2d": _conv_transpose2d,
+    "average_pool2d": _pooled(1),
+    "l2_pool2d": _pooled(2),
+    "max_pool2d": _pooled(1),
+    # The gates' sums and functions; then the new state of sums and products, and its function.
+    "lstm": _recurrent(4, 5, per_gate=2),
+    "lstm_cell": _recurrent(4, 5, per_gate=2),
+    "gru": _recurrent(3, 5, per_gate=2),
+    "gru_cell": _recurrent(3, 5, per_gate=2),
+    "batch_normalization": _normalized(with_statistics=False),
+    "instance_normalization": _normalized(with_statistics=True),
+    "layer_normalization": _normalized(with_statistics=True),
+    # Of each element: maximum, difference, exponential, sum, quotient.
+    "softmax": _of_results(5),
+    "resample2d": _resample2d,
+    "quantize_linear": _of_results(2),
+    "dequantize_linear": _of_results(2),
+    "arg_min": _of_inputs(1),
+    "arg_max": _of_inputs(1),
+    "cumulative_sum": _of_inputs(1),
+    "reduce_l1": _of_inputs(2),
+    "reduce_l2": _of_inputs(2),
+    "reduce_log_sum": _of_inputs(1),
+    "reduce_log_sum_exp": _of_inputs(2),
+    "reduce_max": _of_inputs(1),
+    "reduce_mean": _of_inputs(1),
+    "reduce_min": _of_inputs(1),
+    "reduce_product": _of_inputs(1),
+    "reduce_sum": _of_inputs(1),
+    "reduce_sum_square": _of_inputs(2),
+}
+"""Operators that have a count of their own, by name."""

@@ -1,0 +1,203 @@
+"""How long a graph's kernels take on a device, and how fast the device copies and multiplies: steps of a device."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from inspect import isawaitable
+from time import perf_counter
+from typing import TYPE_CHECKING, Final, TypeVar, cast
+
+import attrs
+import numpy as np
+
+from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
+from webnn_py.device.backend import HostArray, KernelTiming, Storage, TimesKernels
+from webnn_py.device.device import Device, GraphHandle
+from webnn_py.graph import Graph, Input, Node, Value
+from webnn_py.operators import matrix, unary
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+T = TypeVar("T")
+
+Descriptors = Mapping[str, MLOperandDescriptor]
+
+SHORT_SECONDS: Final = 0.005
+"""What takes less is measured with more to do, since clocks and caches tell half of it."""
+
+COPY_BYTES: Final = (2**23, 2**25, 2**27)
+"""So long are the buffers that are copied to learn how fast a device copies."""
+
+PRODUCT_SIZES: Final = (256, 512, 1024, 2048, 4096)
+"""Of such square matrices is the product that tells how fast a device multiplies."""
+
+BEST_OF: Final = 5
+BEST_OF_SECONDS: Final = 0.02
+"""So many times at least, and so long, a kernel runs: the shortest time is the one that nothing has disturbed."""
+
+
+@attrs.frozen
+class DeviceRates:
+    """How fast a device copies and multiplies, as it was measured by kernels of its own.
+
+    Attributes:
+        data_type: of what is copied and multiplied.
+        copied_bytes_per_second: bytes read and bytes written, both counted, by a kernel that copies a large buffer.
+        multiplied_flops_per_second: multiplications and additions, both counted, in a product of large matrices.
+    """
+
+    data_type: MLOperandDataType
+    copied_bytes_per_second: float
+    multiplied_flops_per_second: float
+
+
+@attrs.frozen
+class MeasuredRun:
+    """One dispatch with timings: how long it took by the host's clock, and what its kernels took."""
+
+    seconds: float
+    kernels: Sequence[KernelTiming]
+
+
+@attrs.frozen
+class Measurement:
+    """What was measured of a graph.
+
+    Attributes:
+        runs: dispatches with timings.
+        plain_seconds: how long the same dispatches took without, each until the device had finished.
+        rates: what the device can do.
+    """
+
+    runs: Sequence[MeasuredRun]
+    plain_seconds: Sequence[float]
+    rates: DeviceRates
+
+
+async def measure(
+    device: Device, handle: GraphHandle, given: Mapping[str, HostArray], made: Descriptors, repeat: int
+) -> Measurement:
+    """Dispatch a graph so many times with timings and so many times without, after a first time each.
+
+    Args:
+        device: the device, whose backend times kernels.
+        handle: the graph.
+        given: the inputs.
+        made: the descriptors of the outputs.
+        repeat: how many times.
+    """
+    backend = device.backend
+    assert isinstance(backend, TimesKernels)  # noqa: S101 - the script asks only those that do
+    rates = await measure_rates(device, _data_type([*(_descriptor(array) for array in given.values()), *made.values()]))
+    runs, plain = [], []
+    async with storages(device, given, made) as (inputs, outputs):
+        for _ in range(repeat + 1):
+            await done(device.backend.finish())
+            since = perf_counter()
+            await done(device.backend.dispatch(handle.compiled, inputs, outputs))
+            await done(device.backend.finish())
+            plain.append(perf_counter() - since)
+        for _ in range(repeat + 1):
+            since = perf_counter()
+            timings = await done(backend.dispatch_timed(handle.compiled, inputs, outputs))
+            runs.append(MeasuredRun(perf_counter() - since, timings))
+    return Measurement(runs[1:], plain[1:], rates)
+
+
+async def measure_rates(device: Device, data_type: MLOperandDataType) -> DeviceRates:
+    """How fast a device is; measured once, then remembered."""
+    if data_type not in device.rates:
+        copied = multiplied = 0.0
+        for byte_length in COPY_BYTES:
+            seconds, moved = await _time_copy(device, data_type, byte_length)
+            copied = max(copied, moved / seconds)
+            if seconds > SHORT_SECONDS:
+                break
+        for size in PRODUCT_SIZES:
+            seconds = await _time_product(device, data_type, size)
+            multiplied = max(multiplied, 2 * size**3 / seconds)
+            if seconds > SHORT_SECONDS:
+                break
+        device.rates[data_type] = DeviceRates(data_type, copied, multiplied)
+    rates: DeviceRates = device.rates[data_type]
+    return rates
+
+
+async def _time_copy(device: Device, data_type: MLOperandDataType, byte_length: int) -> tuple[float, int]:
+    descriptor = MLOperandDescriptor(data_type, (byte_length // np.dtype(data_type).itemsize,))
+    source = Input(descriptor, "source")
+    (copy,) = Node(unary.identity, {"input": source}, {}, (descriptor,)).results
+    seconds = await _time_kernels(device, {"copy": copy}, {"source": np.ones(descriptor.shape, data_type)})
+    return seconds, 2 * byte_length
+
+
+async def _time_product(device: Device, data_type: MLOperandDataType, size: int) -> float:
+    descriptor = MLOperandDescriptor(data_type, (size, size))
+    operands = {name: Input(descriptor, name) for name in ("a", "b")}
+    (product,) = Node(matrix.matmul, operands, {}, (descriptor,)).results
+    numbers = np.random.default_rng(0).uniform(-1, 1, (size, size)).astype(data_type)
+    return await _time_kernels(device, {"product": product}, {"a": numbers, "b": numbers})
+
+
+async def _time_kernels(device: Device, outputs: Mapping[str, Value], given: Mapping[str, HostArray]) -> float:
+    """The shortest time that a graph's kernels take together."""
+    backend = device.backend
+    assert isinstance(backend, TimesKernels)  # noqa: S101 - the script asks only those that do
+    async with compiled(device, Graph.reaching(outputs)) as handle:
+        made = {name: value.descriptor for name, value in outputs.items()}
+        async with storages(device, given, made) as (inputs, targets):
+            times: list[int] = []
+            until = perf_counter() + BEST_OF_SECONDS
+            while len(times) <= BEST_OF or perf_counter() < until:
+                timings = await done(backend.dispatch_timed(handle.compiled, inputs, targets))
+                times.append(sum(timing.duration_ns for timing in timings))
+    return max(min(times[1:]), 1) / 1e9
+
+
+def _data_type(descriptors: Sequence[MLOperandDescriptor]) -> MLOperandDataType:
+    """The type in which to measure: float16 for a graph whose floats are all of it."""
+    floats = {item.data_type for item in descriptors} & {"float16", "float32"}
+    return "float16" if floats == {"float16"} else "float32"
+
+
+def _descriptor(array: HostArray) -> MLOperandDescriptor:
+    return MLOperandDescriptor(cast("MLOperandDataType", array.dtype.name), array.shape)
+
+
+# --- what is made for a while ------------------------------------------------------------------------------------
+
+
+async def done(step: Awaitable[T] | T) -> T:
+    """What a step of a device gives, when it is done."""
+    return cast("T", await step if isawaitable(step) else step)
+
+
+@asynccontextmanager
+async def compiled(device: Device, graph: Graph) -> AsyncIterator[GraphHandle]:
+    """A graph that is compiled for a while."""
+    handle = GraphHandle()
+    try:
+        await done(device.compile(graph, handle))
+        yield handle
+    finally:
+        await done(device.release_graph(handle))
+
+
+@asynccontextmanager
+async def storages(
+    device: Device, given: Mapping[str, HostArray], made: Descriptors
+) -> AsyncIterator[tuple[dict[str, Storage], dict[str, Storage]]]:
+    """Memory with these contents, and memory for what is made, for a while."""
+    inputs = {name: Storage(_descriptor(array)) for name, array in given.items()}
+    outputs = {name: Storage(descriptor) for name, descriptor in made.items()}
+    try:
+        for storage in (*inputs.values(), *outputs.values()):
+            await done(device.allocate(storage))
+        for name, storage in inputs.items():
+            await done(device.backend.write(storage, given[name]))
+        yield inputs, outputs
+    finally:
+        for storage in (*inputs.values(), *outputs.values()):
+            await done(device.release(storage))

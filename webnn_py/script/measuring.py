@@ -1,0 +1,119 @@
+"""What ``MLGraph.profile()`` and ``MLGraphBuilder.check_finite()`` enqueue."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from webnn_py.descriptors import MLOperandDescriptor, unsigned_long
+from webnn_py.device.backend import HostArray, TimesKernels
+from webnn_py.device.finite_check import NonFinite, first_non_finite
+from webnn_py.device.measuring import Measurement, measure
+from webnn_py.errors import InvalidStateError, NotSupportedError, UnknownError
+from webnn_py.graph import Graph
+from webnn_py.script.checks import rejected, unknown
+from webnn_py.script.profile import GraphProfile
+from webnn_py.script.sources import host_copy
+from webnn_py.timelines.device_timeline import DeviceOperation
+from webnn_py.timelines.promise import MLPromise
+from webnn_py.unheard import calling_line
+from webnn_py.wording import listed, shown
+
+if TYPE_CHECKING:
+    from webnn_py.script.context import MLContext
+    from webnn_py.script.graph import MLGraph
+
+T = TypeVar("T")
+ResultT = TypeVar("ResultT")
+
+
+def profile_graph(graph: MLGraph, feeds: object, repeat: object) -> MLPromise[GraphProfile]:
+    """Enqueue what :meth:`MLGraph.profile` asks for."""
+    method, context = "profile", graph._context
+    context._trio_run.check("profile()")
+    backend = context._device.backend
+    try:
+        times = _times(repeat)
+        context._check_not_lost(method)
+        if graph._destroyed:
+            raise InvalidStateError("profile(): the graph is destroyed: destroy() was called on it")
+        if not isinstance(backend, TimesKernels):
+            raise NotSupportedError(
+                f"profile(): {context.backend} tells no kernel's time; on WebGPU the adapter needs timestamp-query"
+            )
+        given = _arrays(method, feeds, graph.input_descriptors)
+    except (TypeError, InvalidStateError, NotSupportedError, UnknownError) as error:
+        return rejected(method, error)
+    work = partial(measure, context._device, graph._handle, given, graph.output_descriptors, times)
+    told: Callable[[Measurement], GraphProfile] = partial(GraphProfile.of, str(context.backend))
+    return _enqueue(context, method, work, told, given)
+
+
+def check_graph(context: MLContext, graph: Graph, feeds: object, names: Collection[str]) -> MLPromise[NonFinite | None]:
+    """Enqueue what :meth:`MLGraphBuilder.check_finite` asks for; ``names`` are those of all inputs."""
+    method = "check_finite"
+    try:
+        given = _arrays(method, feeds, {name: value.descriptor for name, value in graph.inputs.items()}, names)
+    except (TypeError, UnknownError) as error:
+        return rejected(method, error)
+    return _enqueue(
+        context, method, partial(first_non_finite, context._device, graph, given), lambda found: found, given
+    )
+
+
+def _enqueue(
+    context: MLContext,
+    method: str,
+    work: Callable[[], Awaitable[T]],
+    result: Callable[[T], ResultT],
+    given: Mapping[str, HostArray],
+) -> MLPromise[ResultT]:
+    """Enqueue work that makes and releases all that it needs, and settle a promise with what came of it.
+
+    Called by a function here that a public method calls: the promise is of the line that called that.
+    """
+    promise: MLPromise[ResultT] = MLPromise._create(f"{method}()", context._trio_run, calling_line(3))
+    found: list[T] = []
+
+    async def find() -> None:
+        found.append(await work())
+
+    def settled(error: Exception | None) -> None:
+        if error is None:
+            promise._resolve(result(found.pop()))
+        else:
+            promise._reject(unknown(method, error))
+
+    aborted = partial(context._abort, promise, method)
+    byte_length = sum(array.nbytes for array in given.values())
+    context._timeline.enqueue(DeviceOperation(method, find, settled, aborted=aborted, byte_length=byte_length))
+    return promise
+
+
+def _times(repeat: object) -> int:
+    try:
+        times = unsigned_long(repeat)
+    except TypeError as error:
+        raise TypeError(f"profile(): repeat {error}") from None
+    if times < 1:
+        raise TypeError("profile(): repeat is 0; it must be at least 1")
+    return times
+
+
+def _arrays(
+    method: str, feeds: object, descriptors: Mapping[str, MLOperandDescriptor], spare: Collection[str] = ()
+) -> dict[str, HostArray]:
+    """Copies of what the inputs are given; what is given to ``spare`` ones is left out."""
+    if not isinstance(feeds, Mapping):
+        raise TypeError(f"{method}(): feeds is {shown(feeds)}; it must be a mapping of the inputs' names to arrays")
+    if not descriptors.keys() <= feeds.keys() <= {*descriptors, *spare}:
+        given, wanted = listed(sorted(map(str, feeds))), listed(sorted(descriptors))
+        raise TypeError(f"{method}(): feeds are of {given}; the graph's inputs are {wanted}, each of which needs one")
+    arrays = {}
+    for name, descriptor in descriptors.items():
+        try:
+            arrays[name] = host_copy(feeds[name], descriptor)
+        except (TypeError, UnknownError) as error:
+            raise type(error)(f"{method}(): feeds[{shown(name)}]: {error}") from error.__cause__
+    return arrays

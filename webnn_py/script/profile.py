@@ -1,0 +1,261 @@
+"""``GraphProfile``: where the time of a graph goes, kernel by kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import Any, Self, TypeVar
+
+import attrs
+import numpy as np
+
+from webnn_py.device.backend import KernelTiming
+from webnn_py.device.kernel_nodes import KernelNode
+from webnn_py.device.measuring import DeviceRates, Measurement
+from webnn_py.operators.registry import OPERATORS
+from webnn_py.script.profile_table import columns, count, duration, rate, share
+
+T = TypeVar("T")
+
+MOST_ROWS = 40
+"""So many kernels have a row of their own."""
+
+GIGA, TERA = 1e9, 1e12
+
+COPY = "copy"
+"""What kernels are called that compute no operator: they only move what others have computed."""
+
+_FUSABLE = {operator.spec_name for operator in OPERATORS.values() if operator.is_elementwise}
+
+
+@attrs.frozen
+class KernelProfile:
+    """What one kernel of a graph takes.
+
+    Attributes:
+        name: the kernel's, for eyes.
+        nodes: the nodes that it computes, in the order in which they run; none for a mere copy.
+        seconds: how long it takes, the median of the faster half of the runs.
+        share: that, of the whole dispatch.
+        bytes_moved: bytes of its operands and results, each counted once and whole.
+        flops: arithmetic operations of its nodes.
+        copy_share: how near it comes to the device's own rate of copying.
+        multiply_share: how near it comes to the device's own rate of multiplying.
+    """
+
+    name: str
+    nodes: tuple[KernelNode, ...]
+    seconds: float
+    share: float
+    bytes_moved: int
+    flops: int
+    copy_share: float
+    multiply_share: float
+
+    @property
+    def operator(self) -> str:
+        """The operator that it is for: the first that is not element-wise, since those are what is fused."""
+        names = [node.operator for node in self.nodes]
+        return next((name for name in names if name not in _FUSABLE), names[0] if names else COPY)
+
+    @property
+    def bytes_per_second(self) -> float:
+        """Bytes moved in a second."""
+        return self.bytes_moved / self.seconds if self.seconds else 0.0
+
+    @property
+    def flops_per_second(self) -> float:
+        """Operations in a second."""
+        return self.flops / self.seconds if self.seconds else 0.0
+
+    def __str__(self) -> str:
+        words = (_word(node) for node in self.nodes)
+        return " + ".join(word for word, _ in groupby(words)) or self.name
+
+
+@attrs.frozen
+class OperatorProfile:
+    """What the kernels of one operator take together, with all that is fused into them.
+
+    Attributes:
+        operator: its name in the specification; "copy" for kernels that only move what others have computed.
+        kernels: how many kernels there are.
+        seconds: how long they take.
+        share: that, of the whole dispatch.
+        bytes_moved: bytes of their operands and results.
+        flops: arithmetic operations.
+    """
+
+    operator: str
+    kernels: int
+    seconds: float
+    share: float
+    bytes_moved: int
+    flops: int
+
+
+@attrs.frozen
+class GraphProfile:
+    """Where the time of a dispatch goes; the text of it is a table.
+
+    Attributes:
+        device: where it ran.
+        clock: whose clock told the kernels' times: the GPU's or the host's.
+        repeat: how many runs there were; medians are of the faster half.
+        seconds: how long a dispatch with timings takes by the host's clock, from the beginning to the end.
+        plain_seconds: how long one without timings takes.
+        kernels: the kernels, in the order in which they run.
+        rates: how fast the device copies and multiplies.
+    """
+
+    device: str
+    clock: str
+    repeat: int
+    seconds: float
+    plain_seconds: float
+    kernels: tuple[KernelProfile, ...]
+    rates: DeviceRates
+
+    @classmethod
+    def of(cls, device: str, measured: Measurement) -> Self:
+        """Sum up what was measured: the faster half of the runs, since others have disturbed the rest."""
+        runs = _faster_half(measured.runs, lambda run: run.seconds)
+        seconds = _median([run.seconds for run in runs])
+        first, rates = runs[0].kernels, measured.rates
+        durations = [[timing.duration_ns / 1e9 for timing in run.kernels] for run in runs]
+        kernels = [
+            _kernel(timing, _median(of_runs), seconds, rates)
+            for timing, of_runs in zip(first, zip(*durations, strict=True), strict=True)
+        ]
+        clock = first[0].clock if first else "host"
+        plain = _median(_faster_half(measured.plain_seconds, lambda seconds: seconds))
+        return cls(device, clock, len(measured.runs), seconds, plain, tuple(kernels), rates)
+
+    @property
+    def waiting_seconds(self) -> float:
+        """What no kernel takes: launching, waiting for the device, and its answer's way back."""
+        return max(self.seconds - sum(kernel.seconds for kernel in self.kernels), 0.0)
+
+    @property
+    def operators(self) -> tuple[OperatorProfile, ...]:
+        """The sums for each operator, the longest first."""
+        groups: dict[str, list[KernelProfile]] = {}
+        for kernel in self.kernels:
+            groups.setdefault(kernel.operator, []).append(kernel)
+        sums = (_operator(name, kernels) for name, kernels in groups.items())
+        return tuple(sorted(sums, key=lambda item: -item.seconds))
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it as plain dictionaries, lists, texts and numbers, for JSON."""
+        document: dict[str, Any] = attrs.asdict(self)
+        for kernel, plain in zip(self.kernels, document["kernels"], strict=True):
+            plain |= {
+                "operator": kernel.operator,
+                "bytes_per_second": kernel.bytes_per_second,
+                "flops_per_second": kernel.flops_per_second,
+            }
+        return document | {
+            "waiting_seconds": self.waiting_seconds,
+            "operators": [attrs.asdict(item) for item in self.operators],
+        }
+
+    def __str__(self) -> str:
+        copied = rate(self.rates.copied_bytes_per_second, GIGA)
+        name, unit = self._unit
+        multiplied = rate(self.rates.multiplied_flops_per_second, unit)
+        whole, plain = duration(self.seconds), duration(self.plain_seconds)
+        head = [
+            self.device,
+            f"a dispatch takes {whole}, {plain} without timing; the faster half of {self.repeat} runs",
+            f"the device copies {copied} GB/s and multiplies {multiplied} {name} in {self.rates.data_type}",
+            "",
+        ]
+        return "\n".join([*head, *columns(_headings(name), self._rows(unit)), "", *columns(_SUMS, self._sums())])
+
+    @property
+    def _unit(self) -> tuple[str, float]:
+        """In what operations in a second are told: in one that suits the device."""
+        return ("TF/s", TERA) if self.rates.multiplied_flops_per_second >= TERA else ("GF/s", GIGA)
+
+    def _rows(self, unit: float) -> list[Sequence[str]]:
+        kernels = sorted(self.kernels, key=lambda kernel: -kernel.seconds)
+        rows = [_row(kernel, unit) for kernel in kernels[:MOST_ROWS]]
+        rest = kernels[MOST_ROWS:]
+        others = [(sum(kernel.seconds for kernel in rest), f"{len(rest)} more kernels")] if rest else []
+        for seconds, name in [*others, (self.waiting_seconds, "waiting and launch")]:
+            rows.append([duration(seconds), share(seconds / self.seconds), *[""] * 6, name])
+        return rows
+
+    def _sums(self) -> list[Sequence[str]]:
+        return [
+            [
+                duration(item.seconds),
+                share(item.share),
+                count(item.bytes_moved, "B"),
+                count(item.flops, "F"),
+                str(item.kernels),
+                item.operator,
+            ]
+            for item in self.operators
+        ]
+
+
+_SUMS = ("time", "share", "moved", "work", "kernels", "operator, with what is fused into it")
+
+
+def _faster_half(items: Sequence[T], seconds: Callable[[T], float]) -> Sequence[T]:
+    return sorted(items, key=seconds)[: (len(items) + 1) // 2]
+
+
+def _median(values: Sequence[float]) -> float:
+    return float(np.median(values))
+
+
+def _headings(unit: str) -> Sequence[str]:
+    return "time", "share", "moved", "GB/s", "%copy", "work", unit, "%mult", "kernel"
+
+
+def _word(node: KernelNode) -> str:
+    """A node by its operator and label, or, where a device has drawn it in another's place, by that."""
+    if node.label.startswith("in "):
+        return node.label.removeprefix("in ")
+    return f"{node.operator} [{node.label}]" if node.label else node.operator
+
+
+def _row(kernel: KernelProfile, unit: float) -> Sequence[str]:
+    return [
+        duration(kernel.seconds),
+        share(kernel.share),
+        count(kernel.bytes_moved, "B"),
+        rate(kernel.bytes_per_second, GIGA),
+        share(kernel.copy_share),
+        count(kernel.flops, "F"),
+        rate(kernel.flops_per_second, unit),
+        share(kernel.multiply_share) if kernel.flops else "",
+        str(kernel),
+    ]
+
+
+def _kernel(timing: KernelTiming, seconds: float, whole: float, rates: DeviceRates) -> KernelProfile:
+    moving, computing = (amount / seconds if seconds else 0.0 for amount in (timing.bytes_moved, timing.flops))
+    return KernelProfile(
+        timing.name,
+        timing.nodes,
+        seconds,
+        seconds / whole,
+        timing.bytes_moved,
+        timing.flops,
+        moving / rates.copied_bytes_per_second,
+        computing / rates.multiplied_flops_per_second,
+    )
+
+
+def _operator(name: str, kernels: Sequence[KernelProfile]) -> OperatorProfile:
+    return OperatorProfile(
+        name,
+        len(kernels),
+        sum(kernel.seconds for kernel in kernels),
+        sum(kernel.share for kernel in kernels),
+        sum(kernel.bytes_moved for kernel in kernels),
+        sum(kernel.flops for kernel in kernels),
+    )
