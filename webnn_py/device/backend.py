@@ -102,15 +102,17 @@ class Storage:
         memory: the memory, once allocated and until released.
         failure: why the last step that should have written it did not; None when its data are good.
         lent: while the memory is lent to somebody else, the event that is set when it comes back.
+        number: what those who trace call it; 0 while nobody has.
     """
 
-    __slots__ = ("descriptor", "failure", "lent", "memory")
+    __slots__ = ("descriptor", "failure", "lent", "memory", "number")
 
     def __init__(self, descriptor: MLOperandDescriptor) -> None:
         self.descriptor = descriptor
         self.memory: Memory | None = None
         self.failure: Failure | None = None
         self.lent: trio.Event | None = None
+        self.number = 0
 
     @property
     def is_borrowed(self) -> bool:
@@ -263,3 +265,35 @@ class Lends(Protocol):
 
     def lend(self, storage: Storage, come_back: Callable[[], None], is_out: Callable[[], bool]) -> Any:
         """The memory of ``storage`` for a user, who gives it back by ``come_back`` while it ``is_out``."""
+
+
+@attrs.frozen
+class KernelTiming:
+    """How long one kernel of a dispatch took.
+
+    Attributes:
+        name: the kernel's, for eyes.
+        operators: the operators that it computes, by their names in the specification; none for a mere copy.
+        start_ns: when it began: on the clock of ``time.perf_counter_ns()`` for "host", after the first kernel of the
+            dispatch began for "gpu".
+        duration_ns: how long it took.
+        bytes_moved: the bytes of all that it reads and writes, each operand and result counted once and whole.
+        clock: whose clock it is.
+    """
+
+    name: str
+    operators: tuple[str, ...]
+    start_ns: int
+    duration_ns: int
+    bytes_moved: int
+    clock: Literal["gpu", "host"]
+
+
+@runtime_checkable
+class TimesKernels(Protocol):
+    """A backend that can tell how long each kernel of a dispatch takes."""
+
+    def dispatch_timed(
+        self, compiled: Any, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]
+    ) -> list[KernelTiming] | Awaitable[list[KernelTiming]]:
+        """Run a graph as ``dispatch`` does, with the same results, and tell of its kernels in their order."""

@@ -28,7 +28,7 @@ from webnn_py.javascript.engine_commands import UNLIMITED, Limits
 from webnn_py.javascript.host import Host
 from webnn_py.javascript.words import OutputClosedError
 from webnn_py.script.ml import ML, open_ml
-from webnn_py.timelines.script_timeline import ScriptTimeline
+from webnn_py.timelines.script_timeline import ScriptTask, ScriptTimeline
 
 _FILES = (
     "builtins.js",
@@ -98,7 +98,7 @@ class Timers:
             self._changed = trio.Event()
             while self._heap and self._heap[0][0] <= trio.current_time():
                 _, count, timer = heapq.heappop(self._heap)
-                self._timeline.enqueue(partial(self._due, timer, count))
+                self._timeline.enqueue(ScriptTask("timer", partial(self._due, timer, count)))
             until = self._heap[0][0] if self._heap else float("inf")
             with trio.move_on_at(until):
                 await self._changed.wait()
@@ -206,7 +206,7 @@ class Session:
 
     def enqueue(self, task: Callable[[], None]) -> None:
         """Put a task behind all others of the script timeline."""
-        self._timeline.enqueue(task)
+        self._timeline.enqueue(ScriptTask("script", task))
 
     async def idle(self) -> None:
         """Wait until nothing waits.
