@@ -39,7 +39,7 @@ async def program(context):
 
 async def test_write_dispatch_read_and_destroy_in_flight(ml, context, program):
     graph, x, y = program
-    with ml.trace(kernels=False) as trace:
+    with ml.trace() as trace:
         context.device_timeline.pause()
         ml.script_timeline.pause()
         context.write_buffer(x, ONE)
@@ -96,7 +96,7 @@ async def test_write_dispatch_read_and_destroy_in_flight(ml, context, program):
 
 
 async def test_a_whole_life_is_a_valid_document(ml, options, tmp_path):
-    with ml.trace(kernels=False) as trace:
+    with ml.trace() as trace:
         context = await ml.create_context(**options)
         graph = await build_add_one(context, [1])
         x, y = await filled(context, [1]), await zeroed(context, [1])
@@ -184,7 +184,7 @@ async def test_operations_are_dropped_when_the_context_is_lost(ml, context, prog
 async def test_a_step_that_fails_says_why_and_so_does_what_follows_from_it(ml, context, device, program):
     graph, x, y = program
     device.failing["dispatch"] = RuntimeError("kernel panic")
-    with ml.trace(kernels=False) as trace:
+    with ml.trace() as trace:
         context.dispatch(graph, {"x": x}, {"y": y})
         with pytest.raises(UnknownError):
             await context.read_buffer(y)
@@ -207,7 +207,7 @@ async def test_what_was_in_flight_when_it_began_is_known_as_far_as_it_is(ml, con
     context.dispatch(graph, {"x": x}, {"y": y})
     context.read_buffer(y)
     await context.device_timeline.step()
-    with ml.trace(kernels=False) as trace:
+    with ml.trace() as trace:
         await context.device_timeline.step(2)
         ml.script_timeline.resume()
         await context.drain()
@@ -232,7 +232,7 @@ async def test_what_was_in_flight_when_it_began_is_known_as_far_as_it_is(ml, con
 
 async def test_what_goes_on_when_it_ends_is_drawn_to_its_end(ml, context, program):
     graph, x, y = program
-    with ml.trace(kernels=False) as trace:
+    with ml.trace() as trace:
         context.device_timeline.pause()
         context.dispatch(graph, {"x": x}, {"y": y})
         promise = context.read_buffer(y)
@@ -383,7 +383,7 @@ async def test_kernels_lie_within_their_dispatch(ml, context, program, monkeypat
         return later() if clock == "gpu" or pending is not None else timings
 
     monkeypatch.setattr(backend, "dispatch_timed", timed, raising=False)
-    with ml.trace() as trace:
+    with ml.trace(kernels=True) as trace:
         context.dispatch(graph, {"x": x}, {"y": y})
         result = await context.read_buffer(y)
     monkeypatch.undo()
@@ -405,7 +405,7 @@ async def test_kernels_lie_within_their_dispatch(ml, context, program, monkeypat
 async def test_without_kernels_dispatches_are_not_timed(ml, context, program, monkeypatch):
     graph, x, y = program
     monkeypatch.setattr(context._device.backend, "dispatch_timed", pytest.fail, raising=False)
-    with ml.trace(kernels=False):
+    with ml.trace():
         context.dispatch(graph, {"x": x}, {"y": y})
         assert (await context.read_buffer(y)).tolist() == [1]
 
@@ -416,7 +416,7 @@ async def test_every_kind_of_operation_says_what_it_touches(ml, options, tmp_pat
 
     async with webnn_py.open_ml(graph_cache=tmp_path) as ml:  # noqa: PLR1704 - with a folder
         context = await ml.create_context(**options)
-        with ml.trace(kernels=False) as trace:
+        with ml.trace() as trace:
             x, y = await filled(context, [1]), await zeroed(context, [1])
             constant = await context.create_constant_buffer(ONE, **F32)
             builder = MLGraphBuilder(context)

@@ -56,12 +56,13 @@ class IsWatched:
         if not self._instruments.remove(instrument):
             raise KeyError(f"remove_instrument(): {shown(instrument)} is not an instrument of this")
 
-    def trace(self, *, most_events: int = MOST_EVENTS, kernels: bool = True) -> Trace:
+    def trace(self, *, kernels: bool = False, most_events: int = MOST_EVENTS) -> Trace:
         """Record what happens on the timelines: ``with ml.trace() as trace``.
 
         Args:
+            kernels: whether dispatches are timed kernel by kernel, on devices that can; they then take longer, and
+                those on a GPU no longer overlap.
             most_events: so many events are kept, the latest.
-            kernels: whether dispatches are timed kernel by kernel, on devices that can.
 
         Raises:
             TypeError: an argument has the wrong type.

@@ -83,29 +83,16 @@ class TraceEvent:
         return f"{self.time_ns / 1e6:.3f} ms {self.what} {self.kind}{number}{why}"
 
 
-@attrs.define(eq=False)
-class Noted:
-    """Something that has happened, taken down; not of an operation on its device timeline, which knows that itself.
+Note = tuple[What, int, Operation | None, Any, str | None]
+"""Something that has happened, but to an operation on its device timeline, which knows that itself.
 
-    Attributes:
-        what: the hook.
-        time_ns: when, on the clock of ``time.perf_counter_ns()``.
-        operation: what to.
-        told: what else was told.
-        call: of "rejected", the call that did it.
-    """
-
-    what: What
-    time_ns: int
-    operation: Operation | None
-    told: Any
-    call: str | None
-
+What, when (on the clock of ``time.perf_counter_ns()``), to which operation, what else was told, and by which call.
+"""
 
 _RANKS: Final = {what: rank for rank, what in enumerate(get_args(What))}
 
 
-def events_of(taken: Iterable[Operation | Noted], began_ns: int, ended_ns: int) -> tuple[TraceEvent, ...]:
+def events_of(taken: Iterable[Operation | Note], began_ns: int, ended_ns: int) -> tuple[TraceEvent, ...]:
     """Events between two times, in order.
 
     Args:
@@ -136,21 +123,22 @@ def _of_operation(operation: Operation, began_ns: int) -> Iterator[TraceEvent]:
         yield TraceEvent(what, operation.ended_ns - began_ns, **of, why=operation.why)
 
 
-def _of_note(note: Noted, began_ns: int) -> TraceEvent:
-    operation, time_ns = note.operation, note.time_ns - began_ns
-    if note.what in {"opened", "lost"}:
-        context, why = note.told
-        return TraceEvent(note.what, time_ns, context=context, why=why)
+def _of_note(note: Note, began_ns: int) -> TraceEvent:
+    what, noted_ns, operation, told, call = note
+    time_ns = noted_ns - began_ns
+    if what in {"opened", "lost"}:
+        context, why = told
+        return TraceEvent(what, time_ns, context=context, why=why)
     of: dict[str, Any] = {"operation": operation}
     if operation is not None:
         of |= {"context": operation.context, "kind": operation.kind}
-    if note.what == "kernel":
-        of["kernel"] = _kernel(note.told, began_ns)
-    elif note.what in {"task_started", "task_finished"}:
-        of["kind"] = note.told
-    elif note.what == "rejected":
-        of |= {"why": note.told, "cause": note.call}
-    return TraceEvent(note.what, time_ns, **of)
+    if what == "kernel":
+        of["kernel"] = _kernel(told, began_ns)
+    elif what in {"task_started", "task_finished"}:
+        of["kind"] = told
+    elif what == "rejected":
+        of |= {"why": told, "cause": call}
+    return TraceEvent(what, time_ns, **of)
 
 
 def _kernel(timing: Any, began_ns: int) -> KernelRecord:

@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol, Self, final
 import attrs
 
 from webnn_py.tracing.chrome import chrome_document
-from webnn_py.tracing.events import Noted, TraceEvent, What, events_of
+from webnn_py.tracing.events import Note, TraceEvent, events_of
 from webnn_py.tracing.operation import Numbered, Operation, TracedContext
 
 MOST_EVENTS: Final = 500_000
@@ -66,7 +66,7 @@ class Trace:
     def __init__(self, watched: Watched, *, most_events: int, kernels: bool) -> None:
         self._watched = watched
         self._most_events = most_events
-        self._taken: deque[Operation | Noted] = deque(maxlen=most_events + 1)
+        self._taken: deque[Operation | Note] = deque(maxlen=most_events + 1)
         self._began_ns = 0
         self._ended_ns = 0
         self._before: list[Present] = []
@@ -97,41 +97,39 @@ class Trace:
 
     # --- what it is told as an instrument ----------------------------------------------------------------------
 
-    def _note(self, what: What, operation: Operation | None, told: Any = None, call: str | None = None) -> None:
-        self._taken.append(Noted(what, perf_counter_ns(), operation, told, call))
-
     def opened(self, context: TracedContext) -> None:
         """A context was opened."""
-        self._note("opened", None, (context, None))
+        self._taken.append(("opened", perf_counter_ns(), None, (context, None), None))
 
     def kernels(self, operation: Operation, timings: Sequence[Any]) -> None:
         """The kernels of a dispatch have run."""
-        for timing in timings:
-            self._note("kernel", operation, timing)
+        now = perf_counter_ns()
+        self._taken.extend(("kernel", now, operation, timing, None) for timing in timings)
 
     def released(self, operation: Operation) -> None:
         """It has given memory back."""
-        self._note("released", operation)
+        self._taken.append(("released", perf_counter_ns(), operation, None, None))
 
     def task_started(self, kind: str, operation: Operation | None) -> None:
         """The script timeline begins a task."""
-        self._note("task_started", operation, kind)
+        self._taken.append(("task_started", perf_counter_ns(), operation, kind, None))
 
     def settled(self, operation: Operation) -> None:
         """Its promise is fulfilled."""
-        self._note("settled", operation)
+        self._taken.append(("settled", perf_counter_ns(), operation, None, None))
 
     def rejected(self, operation: Operation, error: Exception, call: str | None) -> None:
         """Its promise is rejected; not the error is kept, which would hold frames and what is in them."""
-        self._note("rejected", operation, f"{type(error).__name__}: {error}", call)
+        words = f"{type(error).__name__}: {error}"
+        self._taken.append(("rejected", perf_counter_ns(), operation, words, call))
 
     def task_finished(self, kind: str, operation: Operation | None) -> None:
         """The script timeline has ended a task."""
-        self._note("task_finished", operation, kind)
+        self._taken.append(("task_finished", perf_counter_ns(), operation, kind, None))
 
     def lost(self, context: TracedContext, why: str) -> None:
         """A context is lost."""
-        self._note("lost", None, (context, why))
+        self._taken.append(("lost", perf_counter_ns(), None, (context, why), None))
 
     # --- what has been taken down ------------------------------------------------------------------------------
 
