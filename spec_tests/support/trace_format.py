@@ -87,3 +87,12 @@ def _check_lifetimes(events):
             begin = next(time for time, phase in found if phase == "b")
             end = next((time for time, phase in found if phase == "e"), float("inf"))
             assert all(begin <= time <= end for time, _ in found), (category, what, found)
+
+
+def told(trace):
+    """What has happened to which operation, as "started dispatch"."""
+    return [" ".join(filter(None, (event.what, event.kind))) for event in trace.events]
+
+
+def first(trace, what, kind=""):
+    return next(event for event in trace.events if event.what == what and kind in {"", event.kind})

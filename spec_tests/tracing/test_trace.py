@@ -2,31 +2,18 @@
 
 import json
 import sys
-from functools import partial
 from inspect import getsource
 
-import attrs
 import numpy as np
 import pytest
-import trio
 
 from spec_tests.support.buffers import filled, zeroed
-from spec_tests.support.drawing import build_add_number, build_add_one
-from spec_tests.support.trace_format import check_document, of_phase
-from webnn_py import InvalidStateError, MLGraphBuilder, UnknownError
-from webnn_py.device.backend import KernelTiming
+from spec_tests.support.drawing import build_add_one
+from spec_tests.support.trace_format import check_document, first, of_phase, told
+from webnn_py import InvalidStateError, UnknownError
 
 ONE = np.ones(1, np.float32)
 F32 = {"data_type": "float32", "shape": [1]}
-
-
-def told(trace):
-    """What has happened to which operation, as "started dispatch"."""
-    return [" ".join(filter(None, (event.what, event.kind))) for event in trace.events]
-
-
-def first(trace, what, kind=""):
-    return next(event for event in trace.events if event.what == what and kind in {"", event.kind})
 
 
 @pytest.fixture
@@ -335,139 +322,3 @@ async def test_a_file_of_another_kind_is_refused(ml, tmp_path):
         pass
     with pytest.raises(ValueError, match=r"save\(\): 'trace.txt' does not end in .json"):
         trace.save(tmp_path / "trace.txt")
-
-
-async def test_it_holds_neither_data_nor_buffers(ml, context, program):
-    _graph, x, _y = program
-    import gc  # noqa: PLC0415 - only here
-    import weakref  # noqa: PLC0415 - only here
-
-    buffer = await zeroed(context, [4])
-    gone = weakref.ref(buffer)
-    with ml.trace() as trace:
-        await context.read_buffer(buffer)
-        context.write_buffer(x, ONE)
-        context.device_timeline.pause()
-        context.read_buffer(buffer)
-    context.device_timeline.resume()
-    await context.drain()
-    buffer.destroy()
-    del buffer
-    gc.collect()
-    assert gone() is None
-    assert len(trace.events) > 0
-
-
-@pytest.mark.parametrize("clock", ["gpu", "host"])
-async def test_kernels_lie_within_their_dispatch(ml, context, program, monkeypatch, clock):
-    graph, x, y = program
-    backend = context._device.backend
-    dispatch = backend.dispatch
-
-    def timed(compiled, inputs, outputs):
-        from time import perf_counter_ns  # noqa: PLC0415 - only here
-
-        begin = perf_counter_ns()
-        pending = dispatch(compiled, inputs, outputs)
-        since = begin if clock == "host" else 0
-        timings = [
-            KernelTiming("add", ("add",), since, 1000, 8, clock),
-            KernelTiming("copy", (), since + 1000, 10**12, 4, clock),  # more than there is room for
-        ]
-
-        async def later():
-            if pending is not None:
-                await pending
-            return timings
-
-        return later() if clock == "gpu" or pending is not None else timings
-
-    monkeypatch.setattr(backend, "dispatch_timed", timed, raising=False)
-    with ml.trace(kernels=True) as trace:
-        context.dispatch(graph, {"x": x}, {"y": y})
-        result = await context.read_buffer(y)
-    monkeypatch.undo()
-    context.dispatch(graph, {"x": x}, {"y": y})  # which is timed no more
-
-    assert result.tolist() == [1]
-    assert [event.kernel.name for event in trace.events if event.what == "kernel"] == ["add", "copy"]
-    events = check_document(trace.document())
-    (operation,) = [event for event in of_phase(events, "X", "operation") if event["name"] == "dispatch"]
-    kernels = of_phase(events, "X", "kernel")
-    assert [event["args"]["operators"] for event in kernels] == [["add"], []]
-    for kernel in kernels:
-        assert operation["ts"] <= kernel["ts"] + 0.001
-        assert kernel["ts"] + kernel["dur"] <= operation["ts"] + operation["dur"] + 0.001
-    assert kernels[1]["args"]["measured"] == 10**9
-    assert kernels[0]["args"]["clock"] == clock
-
-
-async def test_without_kernels_dispatches_are_not_timed(ml, context, program, monkeypatch):
-    graph, x, y = program
-    monkeypatch.setattr(context._device.backend, "dispatch_timed", pytest.fail, raising=False)
-    with ml.trace():
-        context.dispatch(graph, {"x": x}, {"y": y})
-        assert (await context.read_buffer(y)).tolist() == [1]
-
-
-async def test_every_kind_of_operation_says_what_it_touches(ml, options, tmp_path):
-    """Those that nobody taught it are found here, when they are added here."""
-    import webnn_py  # noqa: PLC0415 - only here
-
-    async with webnn_py.open_ml(graph_cache=tmp_path) as ml:  # noqa: PLR1704 - with a folder
-        context = await ml.create_context(**options)
-        with ml.trace() as trace:
-            x, y = await filled(context, [1]), await zeroed(context, [1])
-            constant = await context.create_constant_buffer(ONE, **F32)
-            builder = MLGraphBuilder(context)
-            operand = builder.input("x", **F32)
-            graph = await builder.build({"y": builder.add(operand, builder.constant(constant))})
-            await context.save_graph("a", graph)
-            loaded = await context.load_graph("a")
-            context.clear_buffer(x)
-            context.copy_buffer(x, y)
-            context.dispatch(loaded, {"x": x}, {"y": y})
-            for thing in (x, y, constant, graph, loaded):
-                thing.destroy()
-            await context.drain()
-    touched = {
-        event.kind: (len(event.operation.reads), len(event.operation.writes), event.operation.graph is not None)
-        for event in trace.events
-        if event.what == "finished" and event.kind != "release"
-    }
-    assert touched == {
-        "create_buffer": (0, 1, False),
-        "write_buffer": (0, 1, False),
-        "create_constant_buffer": (0, 1, False),
-        "build": (0, 0, True),
-        "save_graph": (0, 0, True),
-        "load_graph": (0, 0, True),
-        "clear_buffer": (0, 1, False),
-        "copy_buffer": (1, 1, False),
-        "dispatch": (1, 1, True),
-    }
-    assert sum(event.what == "released" for event in trace.events) == 5
-    check_document(trace.document())
-
-
-async def test_collected_buffers_have_no_line_of_a_program(ml, context):
-    with ml.trace() as trace:
-        await zeroed(context, [1])  # dropped at once
-        await trio.testing.wait_all_tasks_blocked()
-        await context.drain()
-    release = first(trace, "enqueued", "release").operation
-    assert release.source is None
-    calls = of_phase(check_document(trace.document()), "X", "call")
-    assert calls[-1]["name"] == "garbage collection"
-
-
-async def test_events_are_records_that_can_be_read(ml, context):
-    with ml.trace() as trace:
-        await build_add_number(context, 1, [1])
-    event = first(trace, "finished", "build")
-    assert str(event).endswith(f"finished build {event.operation.number}")
-    assert repr(event.operation) == f"<Operation {event.operation.number} build of context {event.context.number}>"
-    with pytest.raises(attrs.exceptions.FrozenInstanceError):
-        event.why = "no"
-    assert repr(trace) == f"<Trace ended, {len(trace.events)} events>"
-    assert partial(trace.document)()["displayTimeUnit"] == "ms"

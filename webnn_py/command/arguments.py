@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from webnn_py.device import registry
+from webnn_py.javascript.arguments import TRACE_HELP, trace_file
 
 INPUT_HELP = (
     "what an input is given: a file (.npy, .npz, .wav, or a picture), random, random:LOW,HIGH, zeros, ones, a number; "
@@ -85,6 +86,7 @@ def _add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
         metavar="X",
         help="with --compare: status 1 when a difference is over X times the output's largest value",
     )
+    run.add_argument("--trace", type=trace_file, metavar="FILE", help=TRACE_HELP)
     run.add_argument("--save-outputs", type=Path, metavar="FILE.npz", help="write the outputs as arrays")
     run.add_argument("--labels", type=Path, metavar="FILE", help="names of classes, one a line: tell the top ones")
     run.add_argument("--top", type=positive, default=5, metavar="N", help="so many (default: %(default)s)")

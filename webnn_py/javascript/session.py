@@ -29,6 +29,7 @@ from webnn_py.javascript.host import Host
 from webnn_py.javascript.words import OutputClosedError
 from webnn_py.script.ml import ML, open_ml
 from webnn_py.timelines.script_timeline import ScriptTask, ScriptTimeline
+from webnn_py.tracing.to_file import traced_to
 
 _FILES = (
     "builtins.js",
@@ -265,9 +266,10 @@ async def open_session(  # noqa: PLR0913 - each but three has a default
     backend: str | None = None,
     limits: Limits = UNLIMITED,
     graph_cache: Path | None = None,
+    trace: Path | None = None,
 ) -> AsyncIterator[Session]:
-    """Open the API and a realm that has it as ``navigator.ml``."""
-    async with open_ml(graph_cache=graph_cache) as ml:
+    """Open the API and a realm that has it as ``navigator.ml``; ``trace`` is a file for a trace of it."""
+    async with open_ml(graph_cache=graph_cache) as ml, traced_to(ml, trace):
         start_engine = partial(start, engine_name, limits=limits)
         session = Session(ml, world, compatibility, backend, start_engine)
         try:

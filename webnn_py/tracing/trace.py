@@ -159,11 +159,11 @@ class Trace:
             OSError: it cannot be written.
         """
         target = Path(path)
-        write = _WRITERS.get(target.suffix.lower())
-        if write is None:
-            raise ValueError(f"save(): {target.name!r} does not end in {' or '.join(_WRITERS)}")
-        text = write(self.document(), target.stem)
-        target.write_text(text, encoding="utf-8")
+        try:
+            write = writer_of(target)
+        except ValueError as error:
+            raise ValueError(f"save(): {error}") from None
+        target.write_text(write(self.document(), target.stem), encoding="utf-8")
 
     def document(self) -> dict[str, Any]:
         """What ``save()`` writes, as data: the object form of Chrome's trace-event format."""
@@ -184,5 +184,20 @@ def _as_json(document: Mapping[str, Any], _title: str) -> str:
     return json.dumps(document, separators=(",", ":"))
 
 
-_WRITERS: Final[dict[str, Callable[[Mapping[str, Any], str], str]]] = {".json": _as_json}
-"""How a file of a name's ending is written: functions of the document and a title."""
+Writer = Callable[[Mapping[str, Any], str], str]
+"""What makes a file's text of a document and a title."""
+
+_WRITERS: Final[dict[str, Writer]] = {".json": _as_json}
+"""By the ending of a file's name."""
+
+
+def writer_of(path: Path) -> Writer:
+    """What writes files of a name's ending.
+
+    Raises:
+        ValueError: nothing does.
+    """
+    writer = _WRITERS.get(path.suffix.lower())
+    if writer is None:
+        raise ValueError(f"{path.name!r} does not end in {' or '.join(_WRITERS)}")
+    return writer
