@@ -8,6 +8,7 @@ The layers, each of which uses only those below it::
     script           what runs in your task: check, copy, enqueue, hand out a promise
     timelines        the script timeline and the device timeline, and MLPromise
     device           backends: plans, kernels, memory
+    tracing          what happens when: instruments and traces, which the timelines tell
     saved_graphs     compiled graphs as files
     graph_pictures   graphs to be looked at
     graph            nodes and values: what the builder makes

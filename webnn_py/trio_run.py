@@ -2,16 +2,24 @@
 
 import sys
 import threading
-from typing import NoReturn, final
+from time import perf_counter_ns
+from typing import NoReturn, Protocol, final
 
 from trio.lowlevel import TrioToken, current_task, current_trio_token, in_trio_task
+
+
+class CallWatch(Protocol):
+    """Who wants to know of calls: which was the last, and when it began, on ``time.perf_counter_ns()``'s clock."""
+
+    call: str
+    began_ns: int
 
 
 @final
 class TrioRun:
     """The run of trio that this was made in: what changes state is called in its tasks."""
 
-    __slots__ = ("_seen", "_thread", "_token")
+    __slots__ = ("_seen", "_thread", "_token", "watch")
 
     def __init__(self, call: str) -> None:
         """Look at the run in which ``call`` is made.
@@ -23,9 +31,10 @@ class TrioRun:
         self._token: TrioToken = current_trio_token()
         self._thread = threading.get_ident()
         self._seen = current_task()
+        self.watch: CallWatch | None = None
 
     def check(self, call: str) -> None:
-        """Refuse a call that is made in another thread, in another run or in none.
+        """Refuse a call that is made in another thread, in another run or in none; else tell ``watch`` of it.
 
         Raises:
             RuntimeError: it is.
@@ -38,6 +47,9 @@ class TrioRun:
             if current_trio_token() is not self._token:
                 self._refuse(call)
             self._seen = task  # a task stays in its run, so one that was looked at needs no second look
+        if self.watch is not None:
+            self.watch.call = call
+            self.watch.began_ns = perf_counter_ns()
 
     def _refuse(self, call: str) -> NoReturn:
         if in_trio_task():

@@ -45,10 +45,10 @@ class UnheardFailure:
             warnings.warn(self._words, RuntimeWarning, stacklevel=1)
         else:
             code, instruction = self._line
-            warnings.warn_explicit(self._words, RuntimeWarning, code.co_filename, _number(code, instruction))
+            warnings.warn_explicit(self._words, RuntimeWarning, code.co_filename, number_of(code, instruction))
 
 
-def _number(code: CodeType, instruction: int) -> int:
+def number_of(code: CodeType, instruction: int) -> int:
     """The number of the line that an instruction belongs to."""
     lines = (line for start, end, line in code.co_lines() if start <= instruction < end)
     return next(lines, None) or code.co_firstlineno

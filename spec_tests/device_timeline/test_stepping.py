@@ -10,6 +10,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from spec_tests.support.buffers import zeroed
 from webnn_py.timelines.device_timeline import DeviceOperation, DeviceTimeline
+from webnn_py.timelines.script_timeline import ScriptTask
 
 
 @pytest.fixture(params=["device timeline", "script timeline"])
@@ -18,7 +19,7 @@ def timeline(request, ml, context):
 
 
 def enqueue(timeline, work):
-    timeline.enqueue(DeviceOperation("test", work) if isinstance(timeline, DeviceTimeline) else work)
+    timeline.enqueue((DeviceOperation if isinstance(timeline, DeviceTimeline) else ScriptTask)("test", work))
 
 
 def enqueue_names(timeline, log, names):

@@ -302,7 +302,12 @@ FAULTS = [
         TIMELINES,
     ),
     Fault("timeline-permits", "self._permits -= 1", "self._permits -= 2", TIMELINES),
-    Fault("timeline-in-flight", "await pending\n            self._in_flight -= 1", "await pending", TIMELINES),
+    Fault(
+        "timeline-in-flight",
+        "self._answers.popleft()\n            self._in_flight -= 1",
+        "self._answers.popleft()",
+        TIMELINES,
+    ),
     Fault(
         "loss-runs-entries",
         "if self._lost and entry.abortable:\n            return self._answer(entry, None)\n",

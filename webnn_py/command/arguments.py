@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from webnn_py.device import registry
+from webnn_py.javascript.arguments import TRACE_HELP, trace_file
 
 INPUT_HELP = (
     "what an input is given: a file (.npy, .npz, .wav, or a picture), random, random:LOW,HIGH, zeros, ones, a number; "
@@ -94,6 +95,7 @@ def _add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     run.add_argument(
         "--check-finite", action="store_true", help="name the first node that makes a NaN or an infinity; then status 1"
     )
+    run.add_argument("--trace", type=trace_file, metavar="FILE", help=TRACE_HELP)
     run.add_argument("--save-outputs", type=Path, metavar="FILE.npz", help="write the outputs as arrays")
     run.add_argument("--labels", type=Path, metavar="FILE", help="names of classes, one a line: tell the top ones")
     run.add_argument("--top", type=positive, default=5, metavar="N", help="so many (default: %(default)s)")

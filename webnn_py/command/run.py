@@ -28,6 +28,7 @@ from webnn_py.javascript.words import say
 from webnn_py.runtime import Environment
 from webnn_py.script.builder import MLGraphBuilder
 from webnn_py.script.ml import open_ml
+from webnn_py.tracing.to_file import traced_to
 
 if TYPE_CHECKING:
     from webnn_py import GraphProfile, MLGraph, MLOperand, NonFinite
@@ -128,7 +129,7 @@ async def _measured(
     """
     from webnn_py.onnx_models import InvalidModelError, UnsupportedModelError  # noqa: PLC0415 - an extra
 
-    async with open_ml() as ml, Environment(ml, options.backend) as environment:
+    async with open_ml() as ml, traced_to(ml, options.trace), Environment(ml, options.backend) as environment:
         async with clock("opening the device"):
             device = await environment.open_device()
         builder = MLGraphBuilder(device.context)

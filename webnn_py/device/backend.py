@@ -103,15 +103,17 @@ class Storage:
         memory: the memory, once allocated and until released.
         failure: why the last step that should have written it did not; None when its data are good.
         lent: while the memory is lent to somebody else, the event that is set when it comes back.
+        number: what those who trace call it; 0 while nobody has.
     """
 
-    __slots__ = ("descriptor", "failure", "lent", "memory")
+    __slots__ = ("descriptor", "failure", "lent", "memory", "number")
 
     def __init__(self, descriptor: MLOperandDescriptor) -> None:
         self.descriptor = descriptor
         self.memory: Memory | None = None
         self.failure: Failure | None = None
         self.lent: trio.Event | None = None
+        self.number = 0
 
     @property
     def is_borrowed(self) -> bool:

@@ -31,6 +31,7 @@ from webnn_py.device.copying import CopiesThroughHost
 from webnn_py.device.expansion import expand, needs_expansion
 from webnn_py.device.failure import Failure
 from webnn_py.device.savable_nodes import SavableNodes, captured_storages
+from webnn_py.device.timed_dispatch import Told, dispatch_timed
 from webnn_py.errors import UnknownError
 from webnn_py.graph import Graph
 from webnn_py.graph_pictures.plan import CompiledPlan, plan_of
@@ -85,13 +86,14 @@ class Readback:
 class GraphHandle:
     """A graph on the device: empty until compiled, and again once released."""
 
-    __slots__ = ("captured", "compiled", "nodes", "plan")
+    __slots__ = ("captured", "compiled", "nodes", "number", "plan")
 
     def __init__(self) -> None:
         self.compiled: CompiledGraph | None = None
         self.captured: list[Memory] = []
         self.nodes: SavableNodes | None = None
         self.plan: CompiledPlan | None = None
+        self.number = 0  # what those who trace call it; 0 while nobody has
 
 
 class Device:
@@ -113,6 +115,8 @@ class Device:
         self._copies: Copies = backend if isinstance(backend, Copies) else CopiesThroughHost(backend, self._count_copy)
         self.is_lost = False
         self.rates: dict[str, Any] = {}  # what measuring has found out, by data type
+        self.has_failed = False  # whether any buffer has been left without its data, so far
+        self.watch_kernels: Callable[[], Told] | None = None  # who is told of the kernels of the next dispatch
         self._lent: dict[Storage, None] = {}
         # Its own limiter: threads of the user's must not keep a device from finishing.
         self.limiter = trio.CapacityLimiter(1)
@@ -326,6 +330,8 @@ class Device:
                 _mark(outputs.values(), storage.failure.follow(why))
                 return None
         run = partial(self.backend.dispatch, handle.compiled, inputs, outputs)
+        if self.watch_kernels is not None:
+            run = partial(dispatch_timed, self.backend, self.watch_kernels(), handle.compiled, inputs, outputs)
         return self._write(outputs.values(), run, "dispatch()", line)
 
     def release_graph(self, handle: GraphHandle) -> Awaitable[None] | None:
@@ -376,6 +382,7 @@ class Device:
                 _mark(storages, None)
 
     def _fail(self, storages: Iterable[Storage], text: str, line: Line | None) -> None:
+        self.has_failed = True
         failure = Failure.of(text, line)
         if self.is_lost:
             failure.tell()  # the loss tells it, and nobody reads any more

@@ -4,8 +4,14 @@ import argparse
 import math
 import os
 from pathlib import Path
+from typing import Final
 
 from webnn_py.device import registry
+from webnn_py.tracing.to_file import check_trace_file
+
+TRACE_HELP: Final = (
+    "write what happened on the timelines, and when; for Perfetto (ui.perfetto.dev) and chrome://tracing"
+)
 
 
 def default_jobs() -> int:
@@ -31,6 +37,7 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         default="auto",
         help="leniencies for suites older than the specification; auto: by the age of the IDL",
     )
+    wpt.add_argument("--trace", type=_folder, metavar="FOLDER", help="write a trace of each test file there")
     wpt.add_argument("--timeout-multiplier", type=float, default=1.0, metavar="X", help="stretches every time limit")
     js = commands.add_parser("js", help="run a JavaScript program that has navigator.ml")
     js.add_argument("file", type=Path, metavar="FILE", help="a script, or, called .mjs, an ES module")
@@ -42,6 +49,7 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         metavar="FOLDER",
         help="let the program save graphs there and load them; without it MLContext has no such methods",
     )
+    js.add_argument("--trace", type=trace_file, metavar="FILE", help=TRACE_HELP)
     js.add_argument(
         "--time-limit", type=_amount, metavar="SECONDS", help="end the program after so long, and with status 1"
     )
@@ -55,6 +63,15 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     js.add_argument("--engine", choices=["quickjs", "node"], default="node", help="default: %(default)s")
     for parser in (wpt, js):
         parser.add_argument("--backend", choices=registry.names(), default=registry.names()[0])
+
+
+def trace_file(text: str) -> Path:
+    """A file that a trace can be written to."""
+    try:
+        check_trace_file(Path(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return Path(text)
 
 
 def _positive(text: str) -> int:

@@ -52,6 +52,7 @@ def js(options: argparse.Namespace) -> int:
         module=options.module,
         files=options.files,
         graph_cache=options.graph_cache,
+        trace=options.trace,
         limits=Limits(options.time_limit, memory),
     )
     status = 1
@@ -107,6 +108,7 @@ def _settings(options: argparse.Namespace, root: Path) -> Settings:
         backend=options.backend,
         compatibility=compatibility,
         timeout_multiplier=options.timeout_multiplier,
+        traces=options.trace,
     )
 
 

@@ -38,6 +38,7 @@ class Program:
         module: whether it is an ES module whatever its name is.
         files: the folder that ``fetch()`` reads; None for none.
         graph_cache: the folder of saved graphs; None for none.
+        trace: the file for a trace; None for none.
         limits: what it may use up.
     """
 
@@ -47,6 +48,7 @@ class Program:
     module: bool = False
     files: Path | None = None
     graph_cache: Path | None = None
+    trace: Path | None = None
     limits: Limits = UNLIMITED
 
     def source(self) -> str:
@@ -134,7 +136,13 @@ async def _run(program: Program, source: str, world: CommandLineWorld) -> None:
     if folder is not None:
         description = with_graph_cache(description)
     opened = open_session(
-        program.engine, world, description, backend=program.backend, limits=program.limits, graph_cache=folder
+        program.engine,
+        world,
+        description,
+        backend=program.backend,
+        limits=program.limits,
+        graph_cache=folder,
+        trace=program.trace,
     )
     name = program.path.name
     module = program.module or program.path.suffix == ".mjs"

@@ -28,7 +28,8 @@ from webnn_py.javascript.engine_commands import UNLIMITED, Limits
 from webnn_py.javascript.host import Host
 from webnn_py.javascript.words import OutputClosedError
 from webnn_py.script.ml import ML, open_ml
-from webnn_py.timelines.script_timeline import ScriptTimeline
+from webnn_py.timelines.script_timeline import ScriptTask, ScriptTimeline
+from webnn_py.tracing.to_file import traced_to
 
 _FILES = (
     "builtins.js",
@@ -98,7 +99,7 @@ class Timers:
             self._changed = trio.Event()
             while self._heap and self._heap[0][0] <= trio.current_time():
                 _, count, timer = heapq.heappop(self._heap)
-                self._timeline.enqueue(partial(self._due, timer, count))
+                self._timeline.enqueue(ScriptTask("timer", partial(self._due, timer, count)))
             until = self._heap[0][0] if self._heap else float("inf")
             with trio.move_on_at(until):
                 await self._changed.wait()
@@ -206,7 +207,7 @@ class Session:
 
     def enqueue(self, task: Callable[[], None]) -> None:
         """Put a task behind all others of the script timeline."""
-        self._timeline.enqueue(task)
+        self._timeline.enqueue(ScriptTask("script", task))
 
     async def idle(self) -> None:
         """Wait until nothing waits.
@@ -265,9 +266,10 @@ async def open_session(  # noqa: PLR0913 - each but three has a default
     backend: str | None = None,
     limits: Limits = UNLIMITED,
     graph_cache: Path | None = None,
+    trace: Path | None = None,
 ) -> AsyncIterator[Session]:
-    """Open the API and a realm that has it as ``navigator.ml``."""
-    async with open_ml(graph_cache=graph_cache) as ml:
+    """Open the API and a realm that has it as ``navigator.ml``; ``trace`` is a file for a trace of it."""
+    async with open_ml(graph_cache=graph_cache) as ml, traced_to(ml, trace):
         start_engine = partial(start, engine_name, limits=limits)
         session = Session(ml, world, compatibility, backend, start_engine)
         try:

@@ -1,6 +1,7 @@
 """Runs one test file of web-platform-tests in this process."""
 
 import math
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ class Settings:
         backend: the device of contexts.
         compatibility: what the bindings do otherwise.
         timeout_multiplier: stretches every time limit.
+        traces: the folder for a trace of each file; None for none.
     """
 
     root: Path
@@ -39,6 +41,11 @@ class Settings:
     backend: str
     compatibility: Compatibility
     timeout_multiplier: float = 1.0
+    traces: Path | None = None
+
+    def trace(self, test: TestFile) -> Path | None:
+        """The file for the trace of a test file: its name with what a file's may not have replaced."""
+        return None if self.traces is None else self.traces / f"{re.sub('[^A-Za-z0-9.-]+', '_', test.id)}.json"
 
 
 class WindowWorld:
@@ -117,6 +124,7 @@ async def run_file(settings: Settings, test: TestFile) -> FileResult:
         settings.description,
         compatibility=settings.compatibility,
         backend=settings.backend,
+        trace=settings.trace(test),
     ) as session:
         session.load("wpt.js")
         session.call("openWindow", _window(test))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import warnings
 import weakref
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from functools import partial, wraps
 from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, final, overload
@@ -22,8 +22,10 @@ from webnn_py import runtime
 from webnn_py.descriptors import MLOperandDataType, MLOperandDataTypeLike
 from webnn_py.device.backend import HostArray
 from webnn_py.errors import InvalidStateError
+from webnn_py.runtime.blocking_trace import traced
 from webnn_py.runtime.loop_thread import LoopThread
 from webnn_py.runtime.records import EnvironmentDevice, EnvironmentStatistics, TensorDescriptor, TensorLocation
+from webnn_py.tracing.trace import MOST_EVENTS, Trace
 
 __all__ = ["Environment", "InferenceSession", "Tensor"]
 
@@ -309,6 +311,10 @@ class BlockingEnvironment(_OnLoop[runtime.Environment]):
             with suppress(InvalidStateError):  # it has just ended
                 return self._loop.run_sync(self._async.statistics)
         return self._async.statistics()
+
+    def trace(self, *, kernels: bool = False, most_events: int = MOST_EVENTS) -> AbstractContextManager[Trace]:
+        """Record what happens on the timelines of all blocking environments; see :meth:`webnn_py.ML.trace`."""
+        return traced(self._loop, kernels=kernels, most_events=most_events)
 
     # --- sessions and tensors --------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ from webnn_py.runtime.transfer import DataTransfer
 from webnn_py.script.context import MLContext
 from webnn_py.script.graph import MLGraph
 from webnn_py.script.ml import ML
+from webnn_py.tracing.trace import MOST_EVENTS, Trace
 
 if TYPE_CHECKING:
     import os
@@ -80,6 +81,7 @@ class Environment:
             run_soon=run_soon,
         )
         self._transfer = DataTransfer(self._keeper)
+        self._ml = ml
         self._sessions: dict[InferenceSession, None] = {}
         self._closed = False
 
@@ -127,6 +129,14 @@ class Environment:
         """A frozen look at what lives, and at how often bytes crossed between host and device."""
         live_buffers, live_bytes, host_copies = self._keeper.books()
         return EnvironmentStatistics(len(self._sessions), live_buffers, live_bytes, host_copies)
+
+    def trace(self, *, kernels: bool = False, most_events: int = MOST_EVENTS) -> Trace:
+        """Record what happens on the timelines, be it of this environment or not: see :meth:`webnn_py.ML.trace`.
+
+        Raises:
+            TypeError: an argument has the wrong type.
+        """
+        return self._ml.trace(kernels=kernels, most_events=most_events)
 
     # --- sessions --------------------------------------------------------------------------------------------
 

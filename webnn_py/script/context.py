@@ -32,6 +32,7 @@ from webnn_py.script.saving import SavesGraphs
 from webnn_py.script.sources import check_target, host_copy
 from webnn_py.timelines.device_timeline import DeviceOperation, DeviceTimeline
 from webnn_py.timelines.promise import MLPromise
+from webnn_py.timelines.script_timeline import ScriptTask
 from webnn_py.trio_run import TrioRun
 from webnn_py.unheard import calling_line
 from webnn_py.wording import shortened, shown
@@ -228,7 +229,7 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers):
 
         self._timeline.enqueue(
             DeviceOperation(
-                method, work, settled, aborted=partial(self._abort, promise, method), byte_length=byte_length
+                method, work, settled, aborted=partial(self._abort, promise, method), held_bytes=byte_length
             )
         )
         return promise
@@ -260,7 +261,7 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers):
             DeviceOperation(
                 "write_buffer",
                 partial(self._device.write, buffer._storage, copied, calling_line()),
-                byte_length=copied.nbytes,
+                held_bytes=copied.nbytes,
             )
         )
 
@@ -391,7 +392,7 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers):
         for buffer in self._buffers:
             if buffer._storage.failure is not None:
                 buffer._storage.failure.tell()  # the loss tells why other steps have failed
-        self._ml.script_timeline.enqueue(partial(self._lose, message))
+        self._ml.script_timeline.enqueue(ScriptTask("lose", partial(self._lose, message)))
 
     @enable_ki_protection
     def _lose(self, message: str) -> None:
@@ -406,7 +407,7 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers):
         self._releases.release_collected()
         self._device.call_in()
         self._device.backend.stop()
-        self._timeline.lose()
+        self._timeline.lose(message)
 
     @enable_ki_protection
     async def _run(self) -> None:

@@ -87,7 +87,7 @@ def _enqueue(
 
     aborted = partial(context._abort, promise, method)
     byte_length = sum(array.nbytes for array in given.values())
-    context._timeline.enqueue(DeviceOperation(method, find, settled, aborted=aborted, byte_length=byte_length))
+    context._timeline.enqueue(DeviceOperation(method, find, settled, aborted=aborted, held_bytes=byte_length))
     return promise
 
 

@@ -23,8 +23,10 @@ from webnn_py.saved_graphs.folder import MOST_BYTES, GraphFolder
 from webnn_py.script.checks import rejected
 from webnn_py.script.context import MLContext
 from webnn_py.script.records import MLPowerPreference
+from webnn_py.script.watching import IsWatched
 from webnn_py.timelines.promise import MLPromise
-from webnn_py.timelines.script_timeline import ScriptTimeline
+from webnn_py.timelines.script_timeline import ScriptTask, ScriptTimeline
+from webnn_py.tracing.instruments import Instruments
 from webnn_py.trio_run import check_in_trio
 from webnn_py.wording import shown, words_of
 
@@ -33,7 +35,7 @@ Policy = Callable[[], bool]
 
 
 @final
-class ML(Handle):
+class ML(Handle, IsWatched):
     """Makes contexts (section "ML interface"); made by :func:`open_ml`."""
 
     _made_by = "open_ml()"
@@ -59,6 +61,8 @@ class ML(Handle):
         self._opening = 0
         self._opened = trio.Event()
         self.script_timeline = ScriptTimeline()
+        self._instruments = Instruments(self._watch)
+        self._watches = {}
         nursery.start_soon(self.script_timeline.run)
         return self
 
@@ -156,7 +160,7 @@ class ML(Handle):
         except Exception as error:  # noqa: BLE001 - a driver may fail in any way; the promise tells
             refusal = error if isinstance(error, (TypeError, NotSupportedError)) else NotSupportedError(str(error))
             refusal = type(refusal)(f"create_context(): {refusal}")
-            self.script_timeline.enqueue(partial(_reject, promise, refusal))
+            self.script_timeline.enqueue(ScriptTask("create_context", partial(_reject, promise, refusal)))
             return
         finally:
             self._opening -= 1
@@ -177,14 +181,15 @@ class ML(Handle):
             return promise
         context = MLContext._create(self, backend, **options)
         self._contexts[context] = None
+        self._watch_context(context)
         self._nursery.start_soon(self._run_context, context)
-        self.script_timeline.enqueue(partial(_resolve, promise, context))
+        self.script_timeline.enqueue(ScriptTask("create_context", partial(_resolve, promise, context)))
         return promise
 
     @enable_ki_protection
     async def _run_context(self, context: MLContext) -> None:
         await context._run()
-        del self._contexts[context]
+        del self._contexts[context], self._watches[context]
 
     def _check_allowed(self, method: str) -> None:
         try:

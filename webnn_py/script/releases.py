@@ -2,6 +2,7 @@
 
 from collections import deque
 from contextlib import suppress
+from functools import partial
 
 import trio
 from trio.lowlevel import enable_ki_protection
@@ -42,5 +43,5 @@ class Releases:
 
     def _work(self, thing: Storage | GraphHandle) -> Work:
         if isinstance(thing, Storage):
-            return lambda: self._device.release(thing)
-        return lambda: self._device.release_graph(thing)
+            return partial(self._device.release, thing)
+        return partial(self._device.release_graph, thing)

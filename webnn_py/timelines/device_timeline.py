@@ -9,8 +9,10 @@ import trio
 from trio.lowlevel import enable_ki_protection
 
 from webnn_py.in_flight import InFlight
-from webnn_py.timelines.script_timeline import ScriptTimeline
+from webnn_py.timelines.script_timeline import ScriptTask, ScriptTimeline
 from webnn_py.timelines.timeline import Timeline, never_cancelled
+from webnn_py.tracing.instruments import ContextWatch
+from webnn_py.tracing.operation import Operation
 
 Work = Callable[[], Awaitable[None] | None]
 """A device step: done when it returns None, else when what it returns has been awaited.
@@ -19,8 +21,8 @@ The next one begins when it is done; with ``InFlight``, it begins at once, and o
 """
 
 
-@attrs.define(eq=False)
-class DeviceOperation:
+@attrs.define(eq=False, repr=False)
+class DeviceOperation(Operation):
     """An entry of the device timeline.
 
     Attributes:
@@ -28,16 +30,17 @@ class DeviceOperation:
         work: the device step.
         settled: queued to the script timeline afterwards, with the exception that ended ``work``, or None.
         abortable: whether it is dropped once the context is lost (the spec's "abort when lost"); releases are not.
-        aborted: queued to the script timeline instead of ``settled`` when the operation was dropped.
-        byte_length: bytes of user data that it holds.
+        aborted: queued to the script timeline instead of ``settled`` when the operation was dropped: a function and
+            the promise that it is given first.
+        held_bytes: bytes of user data that it holds.
     """
 
     kind: str
     work: Work
     settled: Callable[[Exception | None], None] | None = None
     abortable: bool = True
-    aborted: Callable[[], None] | None = None
-    byte_length: int = 0
+    aborted: partial[None] | None = None
+    held_bytes: int = 0
 
 
 class DeviceTimeline(Timeline[DeviceOperation]):
@@ -45,6 +48,8 @@ class DeviceTimeline(Timeline[DeviceOperation]):
 
     It outlives the loss of its context: releases are ordinary entries and always run.
     """
+
+    watch: ContextWatch | None = None
 
     def __init__(
         self, script: ScriptTimeline, *, overlapping: bool = False, rest: Callable[[], None] = lambda: None
@@ -62,9 +67,11 @@ class DeviceTimeline(Timeline[DeviceOperation]):
         return [*super()._states(), "context lost"] if self._lost else super()._states()
 
     @enable_ki_protection
-    def lose(self) -> None:
+    def lose(self, why: str) -> None:
         """The context is lost: drop operations that can be dropped, run releases, then end."""
         self._lost = True
+        if self.watch is not None:
+            self.watch.lost(why)
         self.close()
 
     async def _drain_queue(self) -> None:
@@ -85,8 +92,9 @@ class DeviceTimeline(Timeline[DeviceOperation]):
                 self._answering = trio.lowlevel.current_task()
                 await trio.lowlevel.wait_task_rescheduled(never_cancelled)
                 continue
-            entry, pending = self._answers.popleft()
+            entry, pending = self._answers[0]
             await pending
+            self._answers.popleft()
             self._in_flight -= 1
             self._finished(entry)
             del entry, pending  # while the task is parked it must not keep what an entry refers to
@@ -106,12 +114,18 @@ class DeviceTimeline(Timeline[DeviceOperation]):
         self._wake_answers()
         return True
 
+    def entries(self) -> list[DeviceOperation]:
+        """Those that have not finished, in order."""
+        return [*(entry for entry, _ in self._answers), *super().entries()]
+
     def _byte_length(self, entry: DeviceOperation) -> int:
-        return entry.byte_length
+        return entry.held_bytes
 
     def _run_entry(self, entry: DeviceOperation) -> Awaitable[None] | None:
         if self._lost and entry.abortable:
             return self._answer(entry, None)
+        if self.watch is not None:
+            self.watch.started(entry)
         try:
             pending = entry.work()
         except Exception as error:  # noqa: BLE001 - whatever a device raises goes to the promise
@@ -145,14 +159,19 @@ class DeviceTimeline(Timeline[DeviceOperation]):
     def _say_settled(self, entry: DeviceOperation, error: Exception | None) -> None:
         if self._lost and entry.abortable:
             self._say_aborted(entry)
-        elif entry.settled is not None:
-            self._script.enqueue(partial(entry.settled, error))
+            return
+        if entry.settled is not None:
+            self._script.enqueue(ScriptTask(entry.kind, entry.settled, (error,), entry))
         elif error is not None:
             raise error  # nobody to tell: a defect of the library, and never silent
+        if self.watch is not None:
+            self.watch.finished(entry, error)
 
     def _say_aborted(self, entry: DeviceOperation) -> None:
         if entry.aborted is not None:
-            self._script.enqueue(entry.aborted)
+            self._script.enqueue(ScriptTask(entry.kind, entry.aborted, (), entry))
+        if self.watch is not None:
+            self.watch.dropped(entry)
 
     @enable_ki_protection
     async def step(self, count: int = 1) -> int:

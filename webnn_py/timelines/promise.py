@@ -9,6 +9,7 @@ from trio.lowlevel import enable_ki_protection
 
 from webnn_py.errors import OperationError, UnknownError
 from webnn_py.handle import Promised
+from webnn_py.tracing.operation import Operation
 from webnn_py.trio_run import TrioRun, check_in_trio
 from webnn_py.unheard import Line, UnheardFailure
 from webnn_py.wording import shortened
@@ -35,7 +36,17 @@ class MLPromise(Promised, Generic[T]):
 
     _made_by = "the API's methods"
 
-    __slots__ = ("__weakref__", "_answers", "_line", "_outcome", "_state", "_trio_run", "_unheard", "_waiters")
+    __slots__ = (
+        "__weakref__",
+        "_answers",
+        "_line",
+        "_outcome",
+        "_state",
+        "_traced",
+        "_trio_run",
+        "_unheard",
+        "_waiters",
+    )
     _state: PromiseState
     _outcome: object
     _answers: str
@@ -43,6 +54,7 @@ class MLPromise(Promised, Generic[T]):
     _line: Line | None
     _unheard: UnheardFailure | None
     _waiters: dict[trio.lowlevel.Task | Callable[[], None], None] | None
+    _traced: Operation | None
 
     @classmethod
     def _create(cls, answers: str = "", trio_run: TrioRun | None = None, line: Line | None = None) -> Self:
@@ -55,6 +67,7 @@ class MLPromise(Promised, Generic[T]):
         self._state = "pending"
         self._outcome = None
         self._waiters = None
+        self._traced = None
         return self
 
     @classmethod
@@ -68,6 +81,7 @@ class MLPromise(Promised, Generic[T]):
         self._state = "rejected"
         self._outcome = error
         self._waiters = None
+        self._traced = None
         return self
 
     @property
@@ -92,6 +106,9 @@ class MLPromise(Promised, Generic[T]):
             return False
         self._state = state
         self._outcome = outcome
+        if self._traced is not None:
+            operation, self._traced = self._traced, None
+            operation._watch.settled(operation, cast("Exception", outcome) if state == "rejected" else None)
         if self._waiters is not None:
             waiters, self._waiters = self._waiters, None
             for waiter in waiters:

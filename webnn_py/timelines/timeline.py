@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Awaitable, Callable
 from time import perf_counter
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import attrs
 import trio
@@ -13,6 +13,7 @@ from webnn_py.trio_run import TrioRun
 from webnn_py.wording import shown
 
 EntryT = TypeVar("EntryT")
+EntryT_contra = TypeVar("EntryT_contra", contravariant=True)
 
 INLINE_SECONDS = 0.002
 """After so long without a pause the draining task lets other tasks run."""
@@ -33,11 +34,21 @@ class TimelineStatistics:
     done: int
 
 
+class Watch(Protocol[EntryT_contra]):
+    """Who is told of a timeline's entries."""
+
+    def enqueued(self, entry: EntryT_contra, /) -> None:
+        """An entry is put behind all others."""
+
+
 class Timeline(Generic[EntryT]):
     """A queue of entries and the one task that runs them in order.
 
     A timeline runs by itself until :meth:`pause`; then entries run only by :meth:`step`, until :meth:`resume`.
     """
+
+    watch: Watch[EntryT] | None = None
+    """Who is told of the entries; None while nobody is."""
 
     def __init__(self, name: str, trio_run: TrioRun) -> None:
         self._name = name
@@ -46,7 +57,7 @@ class Timeline(Generic[EntryT]):
         self._queue: deque[EntryT] = deque()
         self._queued_bytes = 0
         self._done = 0
-        self._running = False
+        self._running: EntryT | None = None
         self._in_flight = 0
         self._permits: int | None = None
         self._stepping = False
@@ -87,11 +98,17 @@ class Timeline(Generic[EntryT]):
         """Put an entry behind all others. Never blocks."""
         if self._end.is_set():
             raise RuntimeError(f"the {self._name} has ended")
+        if self.watch is not None:
+            self.watch.enqueued(entry)
         if self._parked is not None and self._permits != 0:
             trio.lowlevel.reschedule(self._parked)
             self._parked = None
         self._queue.append(entry)
         self._queued_bytes += self._byte_length(entry)
+
+    def entries(self) -> list[EntryT]:
+        """Those that have not finished, in order."""
+        return [*(() if self._running is None else (self._running,)), *self._queue]
 
     @property
     def queued_bytes(self) -> int:
@@ -101,7 +118,7 @@ class Timeline(Generic[EntryT]):
     @property
     def queued_operations(self) -> int:
         """Entries that have not finished."""
-        return len(self._queue) + self._running + self._in_flight
+        return len(self._queue) + (self._running is not None) + self._in_flight
 
     def statistics(self) -> TimelineStatistics:
         """A frozen look at the queue; costs nothing and changes nothing."""
@@ -131,16 +148,15 @@ class Timeline(Generic[EntryT]):
                 continue
             if self._permits is not None:
                 self._permits -= 1
-            entry = self._queue.popleft()
-            self._running = True
+            entry = self._running = self._queue.popleft()
             pending = self._run_entry(entry)
             if pending is not None and self._set_aside(entry, pending):
                 self._in_flight += 1
-                self._running = False
+                self._running = None
             else:
                 if pending is not None:
                     await pending
-                self._running = False
+                self._running = None
                 self._finished(entry)
             if pending is not None:
                 since = perf_counter()
@@ -209,12 +225,12 @@ class Timeline(Generic[EntryT]):
             raise TypeError(f"count is {shown(count)}; it must be an int")
         if count < 1:
             raise ValueError(f"count is {shown(count)}; it must be at least 1")
-        before = self._done + self._running + self._in_flight
+        before = self._done + (self._running is not None) + self._in_flight
         self._stepping = True
         self._permits = min(count, len(self._queue))
         self._unpark()
         try:
-            await self.wait_until(lambda: not self._permits and not self._running and not self._in_flight)
+            await self.wait_until(lambda: not self._permits and self._running is None and not self._in_flight)
         finally:
             self._stepping = False
             if self._permits:  # cancelled: what has not begun waits for the next step

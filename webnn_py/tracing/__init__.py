@@ -1,4 +1,14 @@
-"""Traces: what happens on the two timelines, and when.
+"""What happens when: instruments that are told of every event on the timelines, and the trace, which is one.
 
-page   one HTML file that shows a trace
+It lies below the timelines, which call it. They hand over their entries, and devices' memory within them, as they are:
+what is looked at of these is said in :mod:`webnn_py.tracing.instruments` and :mod:`webnn_py.tracing.operation`.
+:mod:`webnn_py.tracing.page` is the HTML file that shows a trace.
 """
+
+from webnn_py.tracing.events import KernelRecord, TraceEvent
+from webnn_py.tracing.instruments import Instrument
+from webnn_py.tracing.operation import Operation, TracedContext
+from webnn_py.tracing.source import Source
+from webnn_py.tracing.trace import Trace
+
+__all__ = ["Instrument", "KernelRecord", "Operation", "Source", "Trace", "TraceEvent", "TracedContext"]

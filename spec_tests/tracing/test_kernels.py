@@ -1,0 +1,69 @@
+"""Kernels are in a trace when that is asked for, on devices that time them."""
+
+from time import perf_counter_ns
+
+import pytest
+
+from spec_tests.support.drawing import build_add_one
+from spec_tests.support.trace_format import check_document, of_phase
+from webnn_py.device.backend import KernelTiming
+
+F32 = {"data_type": "float32", "shape": [1]}
+
+
+@pytest.fixture
+async def program(context):
+    """A graph, its input and its output."""
+    graph = await build_add_one(context, [1])
+    x = await context.create_buffer(**F32, writable=True)
+    return graph, x, await context.create_buffer(**F32, readable=True)
+
+
+@pytest.mark.parametrize("clock", ["gpu", "host"])
+async def test_kernels_lie_within_their_dispatch(ml, context, program, monkeypatch, clock):
+    graph, x, y = program
+    backend = context._device.backend
+    dispatch = backend.dispatch
+
+    def timed(compiled, inputs, outputs):
+        begin = perf_counter_ns()
+        pending = dispatch(compiled, inputs, outputs)
+        since = begin if clock == "host" else 0
+        timings = [
+            KernelTiming("add", ("add",), since, 1000, 8, clock),
+            KernelTiming("copy", (), since + 1000, 10**12, 4, clock),  # more than there is room for
+        ]
+
+        async def later():
+            if pending is not None:
+                await pending
+            return timings
+
+        return later() if clock == "gpu" or pending is not None else timings
+
+    monkeypatch.setattr(backend, "dispatch_timed", timed, raising=False)
+    with ml.trace(kernels=True) as trace:
+        context.dispatch(graph, {"x": x}, {"y": y})
+        result = await context.read_buffer(y)
+    monkeypatch.undo()
+    context.dispatch(graph, {"x": x}, {"y": y})  # which is timed no more
+
+    assert result.tolist() == [1]
+    assert [event.kernel.name for event in trace.events if event.what == "kernel"] == ["add", "copy"]
+    events = check_document(trace.document())
+    (operation,) = [event for event in of_phase(events, "X", "operation") if event["name"] == "dispatch"]
+    kernels = of_phase(events, "X", "kernel")
+    assert [event["args"]["operators"] for event in kernels] == [["add"], []]
+    for kernel in kernels:
+        assert operation["ts"] <= kernel["ts"] + 0.001
+        assert kernel["ts"] + kernel["dur"] <= operation["ts"] + operation["dur"] + 0.001
+    assert kernels[1]["args"]["measured"] == 10**9
+    assert kernels[0]["args"]["clock"] == clock
+
+
+async def test_without_kernels_dispatches_are_not_timed(ml, context, program, monkeypatch):
+    graph, x, y = program
+    monkeypatch.setattr(context._device.backend, "dispatch_timed", pytest.fail, raising=False)
+    with ml.trace():
+        context.dispatch(graph, {"x": x}, {"y": y})
+        assert (await context.read_buffer(y)).tolist() == [1]

@@ -1,0 +1,99 @@
+"""What operations in a trace say of themselves, and what they hold."""
+
+import gc
+import weakref
+from functools import partial
+
+import attrs
+import numpy as np
+import pytest
+import trio
+
+import webnn_py
+from spec_tests.support.buffers import filled, zeroed
+from spec_tests.support.drawing import build_add_number
+from spec_tests.support.trace_format import check_document, first, of_phase
+
+ONE = np.ones(1, np.float32)
+F32 = {"data_type": "float32", "shape": [1]}
+
+
+async def test_it_holds_neither_data_nor_buffers(ml, context):
+    x = await filled(context, [1])
+
+    buffer = await zeroed(context, [4])
+    gone = weakref.ref(buffer)
+    with ml.trace() as trace:
+        await context.read_buffer(buffer)
+        context.write_buffer(x, ONE)
+        context.device_timeline.pause()
+        context.read_buffer(buffer)
+    context.device_timeline.resume()
+    await context.drain()
+    buffer.destroy()
+    del buffer
+    gc.collect()
+    assert gone() is None
+    assert len(trace.events) > 0
+
+
+async def test_every_kind_of_operation_says_what_it_touches(ml, options, tmp_path):
+    """Those that nobody taught it are found here, when they are added here."""
+
+    async with webnn_py.open_ml(graph_cache=tmp_path) as ml:  # noqa: PLR1704 - with a folder
+        context = await ml.create_context(**options)
+        with ml.trace() as trace:
+            x, y = await filled(context, [1]), await zeroed(context, [1])
+            constant = await context.create_constant_buffer(ONE, **F32)
+            builder = webnn_py.MLGraphBuilder(context)
+            operand = builder.input("x", **F32)
+            graph = await builder.build({"y": builder.add(operand, builder.constant(constant))})
+            await context.save_graph("a", graph)
+            loaded = await context.load_graph("a")
+            context.clear_buffer(x)
+            context.copy_buffer(x, y)
+            context.dispatch(loaded, {"x": x}, {"y": y})
+            for thing in (x, y, constant, graph, loaded):
+                thing.destroy()
+            await context.drain()
+    touched = {
+        event.kind: (len(event.operation.reads), len(event.operation.writes), event.operation.graph is not None)
+        for event in trace.events
+        if event.what == "finished" and event.kind != "release"
+    }
+    assert touched == {
+        "create_buffer": (0, 1, False),
+        "write_buffer": (0, 1, False),
+        "create_constant_buffer": (0, 1, False),
+        "build": (0, 0, True),
+        "save_graph": (0, 0, True),
+        "load_graph": (0, 0, True),
+        "clear_buffer": (0, 1, False),
+        "copy_buffer": (1, 1, False),
+        "dispatch": (1, 1, True),
+    }
+    assert sum(event.what == "released" for event in trace.events) == 5
+    check_document(trace.document())
+
+
+async def test_collected_buffers_have_no_line_of_a_program(ml, context):
+    with ml.trace() as trace:
+        await zeroed(context, [1])  # dropped at once
+        await trio.testing.wait_all_tasks_blocked()
+        await context.drain()
+    release = first(trace, "enqueued", "release").operation
+    assert release.source is None
+    calls = of_phase(check_document(trace.document()), "X", "call")
+    assert calls[-1]["name"] == "garbage collection"
+
+
+async def test_events_are_records_that_can_be_read(ml, context):
+    with ml.trace() as trace:
+        await build_add_number(context, 1, [1])
+    event = first(trace, "finished", "build")
+    assert str(event).endswith(f"finished build {event.operation.number}")
+    assert repr(event.operation) == f"<Operation {event.operation.number} build of context {event.context.number}>"
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        event.why = "no"
+    assert repr(trace) == f"<Trace ended, {len(trace.events)} events>"
+    assert partial(trace.document)()["displayTimeUnit"] == "ms"

@@ -1,0 +1,324 @@
+"""A trace has every event of the timelines, in order, with its causes."""
+
+import json
+import sys
+from inspect import getsource
+
+import numpy as np
+import pytest
+
+from spec_tests.support.buffers import filled, zeroed
+from spec_tests.support.drawing import build_add_one
+from spec_tests.support.trace_format import check_document, first, of_phase, told
+from webnn_py import InvalidStateError, UnknownError
+
+ONE = np.ones(1, np.float32)
+F32 = {"data_type": "float32", "shape": [1]}
+
+
+@pytest.fixture
+async def program(context):
+    """A graph, a buffer to write and read by it, and one to be written by it and read."""
+    graph = await build_add_one(context, [1])
+    x = await context.create_buffer(**F32, writable=True)
+    return graph, x, await context.create_buffer(**F32, readable=True)
+
+
+async def test_write_dispatch_read_and_destroy_in_flight(ml, context, program):
+    graph, x, y = program
+    with ml.trace() as trace:
+        context.device_timeline.pause()
+        ml.script_timeline.pause()
+        context.write_buffer(x, ONE)
+        context.dispatch(graph, {"x": x}, {"y": y})
+        promise = context.read_buffer(y)  # this line
+        y.destroy()  # and this one
+        for _ in range(4):  # one by one, since some devices begin several
+            assert await context.device_timeline.step() == 1
+        await ml.script_timeline.step(9)
+        ml.script_timeline.resume()
+        context.device_timeline.resume()
+
+    assert told(trace) == [
+        "enqueued write_buffer",
+        "enqueued dispatch",
+        "enqueued read_buffer",
+        "rejected read_buffer",
+        "enqueued release",
+        "started write_buffer",
+        "finished write_buffer",
+        "started dispatch",
+        "finished dispatch",
+        "started read_buffer",
+        "finished read_buffer",
+        "started release",
+        "finished release",
+        "released release",
+        "task_started read_buffer",
+        "task_finished read_buffer",
+    ]
+    write, dispatch, read, release = (
+        first(trace, "enqueued", kind).operation for kind in ("write_buffer", "dispatch", "read_buffer", "release")
+    )
+    (number_x,), (number_y,) = write.writes, read.reads
+    assert number_x != number_y
+    assert [write.number, dispatch.number, read.number, release.number] == [*range(write.number, write.number + 4)]
+    assert (dispatch.reads, dispatch.writes, release.writes) == ((number_x,), (number_y,), (number_y,))
+    assert (write.byte_length, dispatch.byte_length) == (4, 8)
+    assert {operation.outcome for operation in (write, dispatch, read, release)} == {"done"}
+
+    rejected = first(trace, "rejected")
+    assert rejected.operation is read
+    assert (rejected.cause, rejected.caused_by) == ("destroy()", release.number)
+    assert rejected.why.startswith("InvalidStateError: read_buffer(): destroy() was called on the buffer")
+    lines = getsource(sys.modules[__name__]).splitlines()
+    assert "# this line" in lines[read.source.line - 1]
+    assert "# and this one" in lines[release.source.line - 1]
+    assert (read.source.file, read.source.function) == (
+        __file__,
+        "test_write_dispatch_read_and_destroy_in_flight",
+    )
+    with pytest.raises(InvalidStateError):
+        await promise
+
+
+async def test_a_whole_life_is_a_valid_document(ml, options, tmp_path):
+    with ml.trace() as trace:
+        context = await ml.create_context(**options)
+        graph = await build_add_one(context, [1])
+        x, y = await filled(context, [1]), await zeroed(context, [1])
+        context.dispatch(graph, {"x": x}, {"y": y})
+        await context.read_buffer(y)
+        for thing in (x, y, graph):
+            thing.destroy()
+        await context.drain()
+    trace.save(tmp_path / "life.json")
+
+    document = json.loads((tmp_path / "life.json").read_text(encoding="utf-8"))
+    assert document["otherData"]["events"] == len(trace.events)
+    events = check_document(document)
+    assert [event["name"] for event in of_phase(events, "X", "call")] == [
+        "build()",
+        "create_buffer()",
+        "write_buffer()",
+        "create_buffer()",
+        "dispatch()",
+        "read_buffer()",
+        "destroy()",
+        "destroy()",
+        "destroy()",
+    ]
+    assert {event["args"]["outcome"] for event in of_phase(events, "X", "operation")} == {"done"}
+    settled = of_phase(events, "X", "settlement")
+    assert [event["args"]["promise"] for event in settled] == ["fulfilled"] * 4
+    of_x = first(trace, "enqueued", "write_buffer").operation.writes[0]
+    marks = [event["name"] for event in of_phase(events, "n", "buffer") if event["id"] == of_x]
+    assert marks == ["allocated", "written", "read", "destroyed", "released"]
+    begin = next(event for event in of_phase(events, "b", "buffer") if event["id"] == of_x)
+    assert begin["name"] == f"buffer {of_x} float32 [1]"
+    of_graph = [event["name"] for event in of_phase(events, "n", "graph")]
+    assert of_graph == ["built", "dispatched", "destroyed", "released"]
+    assert len(of_phase(events, "s")) == len(of_phase(events, "X", "operation"))
+    sources = {event["args"]["source"] for event in of_phase(events, "X", "call")}
+    assert any("test_trace.py:" in source for source in sources)
+
+
+async def test_a_rejection_by_destroy_points_to_the_call_that_did_it(ml, context, program):
+    _graph, _x, y = program
+    with ml.trace() as trace:
+        context.device_timeline.pause()
+        context.read_buffer(y)
+        y.destroy()
+        context.device_timeline.resume()
+        await context.drain()
+    events = check_document(trace.document())
+    (rejection,) = of_phase(events, "i", "rejection")
+    assert rejection["name"] == "reject read_buffer()"
+    call = next(
+        event for event in of_phase(events, "X", "call") if event["args"]["operation"] == rejection["args"]["cause"]
+    )
+    assert call["name"] == "destroy()"
+    (settled,) = of_phase(events, "X", "settlement")
+    assert (settled["args"]["promise"], settled["args"]["before"]) == ("rejected", True)
+
+
+async def test_operations_are_dropped_when_the_context_is_lost(ml, context, program):
+    graph, x, y = program
+    with ml.trace() as trace:
+        context.device_timeline.pause()
+        context.dispatch(graph, {"x": x}, {"y": y})
+        promise = context.read_buffer(y)
+        context.create_buffer(**F32)
+        context.destroy()
+        context.device_timeline.resume()
+        await context.drain()
+    assert promise.state == "rejected"
+    dropped = [event for event in trace.events if event.what == "dropped"]
+    assert [event.kind for event in dropped] == ["dispatch", "read_buffer", "create_buffer"]
+    assert {event.why for event in dropped} == {"the context is lost: destroy() was called on the context"}
+    assert first(trace, "lost").why == "destroy() was called on the context"
+    rejected = first(trace, "rejected", "create_buffer")
+    assert (rejected.cause, rejected.why) == (
+        None,
+        "InvalidStateError: create_buffer(): the context is lost: destroy() was called on the context",
+    )
+    events = check_document(trace.document())
+    assert sum(event["args"]["outcome"] == "dropped" for event in of_phase(events, "X", "operation")) == 3
+    (lost,) = of_phase(events, "i", "context")
+    assert lost["name"] == "lost: destroy() was called on the context"
+
+
+async def test_a_step_that_fails_says_why_and_so_does_what_follows_from_it(ml, context, device, program):
+    graph, x, y = program
+    device.failing["dispatch"] = RuntimeError("kernel panic")
+    with ml.trace() as trace:
+        context.dispatch(graph, {"x": x}, {"y": y})
+        with pytest.raises(UnknownError):
+            await context.read_buffer(y)
+        context.write_buffer(x, ONE)
+        await context.drain()
+    finished = {event.kind: event for event in trace.events if event.what == "finished"}
+    assert finished["dispatch"].why == "dispatch() failed: kernel panic"
+    assert "kernel panic" in finished["read_buffer"].why
+    assert finished["write_buffer"].why is None
+    assert "kernel panic" in first(trace, "rejected", "read_buffer").why
+    outcomes = [event["args"]["outcome"] for event in of_phase(check_document(trace.document()), "X", "operation")]
+    assert outcomes == ["failed", "failed", "done"]
+
+
+async def test_what_was_in_flight_when_it_began_is_known_as_far_as_it_is(ml, context, program):
+    graph, x, y = program
+    context.device_timeline.pause()
+    ml.script_timeline.pause()
+    context.write_buffer(x, ONE)
+    context.dispatch(graph, {"x": x}, {"y": y})
+    context.read_buffer(y)
+    await context.device_timeline.step()
+    with ml.trace() as trace:
+        await context.device_timeline.step(2)
+        ml.script_timeline.resume()
+        await context.drain()
+    context.device_timeline.resume()
+
+    assert told(trace) == [
+        "started dispatch",
+        "finished dispatch",
+        "started read_buffer",
+        "finished read_buffer",
+        "task_started read_buffer",
+        "settled read_buffer",
+        "task_finished read_buffer",
+    ]
+    dispatch = first(trace, "started", "dispatch").operation
+    assert (dispatch.source, dispatch.began_ns, dispatch.enqueued_ns) == (None, None, None)
+    assert (len(dispatch.reads), len(dispatch.writes)) == (1, 1)
+    events = check_document(trace.document())
+    assert {event["args"].get("before") for event in of_phase(events, "b")} == {True}
+    assert len(of_phase(events, "b", "buffer")) == 2
+
+
+async def test_what_goes_on_when_it_ends_is_drawn_to_its_end(ml, context, program):
+    graph, x, y = program
+    with ml.trace() as trace:
+        context.device_timeline.pause()
+        context.dispatch(graph, {"x": x}, {"y": y})
+        promise = context.read_buffer(y)
+        await context.device_timeline.step()
+    before = told(trace)
+    context.device_timeline.resume()
+    assert (await promise).tolist() == [1]
+    assert (
+        told(trace) == before == ["enqueued dispatch", "enqueued read_buffer", "started dispatch", "finished dispatch"]
+    )
+    events = check_document(trace.document())
+    assert len(of_phase(events, "X", "operation")) == 1
+    assert len(of_phase(events, "s")) == 1, "what has not run has no arrow"
+
+
+async def test_traces_within_each_other_know_operations_by_the_same_numbers(ml, context, program):
+    _graph, x, y = program
+    with ml.trace() as outer:
+        context.write_buffer(x, ONE)
+        with ml.trace() as inner:
+            await context.read_buffer(y)
+        context.write_buffer(x, ONE)
+        await context.drain()
+    kinds = [event.kind for event in outer.events if event.what == "finished"]
+    assert kinds == ["write_buffer", "read_buffer", "write_buffer"]
+    ours = [event.operation.number for event in inner.events if event.what == "finished"]
+    theirs = [event.operation.number for event in outer.events if event.what == "finished"]
+    assert ours == theirs[:2]
+    check_document(inner.document())
+    check_document(outer.document())
+
+
+async def test_contexts_have_lanes_of_their_own(ml, context, options, elsewhere):
+    with ml.trace() as trace:
+        other = await ml.create_context(**elsewhere)
+        await filled(context, [1])
+        await filled(other, [2])
+        await other.drain()
+    events = check_document(trace.document())
+    names = [event["args"]["name"] for event in events if event["name"] == "process_name"]
+    backend = context.backend.name
+    assert names == ["script", f"context 1: {backend}", f"context 2: {other.backend.name}"]
+    assert {event["pid"] for event in of_phase(events, "X", "operation")} == {1, 2}
+
+
+async def test_an_exception_ends_it(ml, context):
+    with pytest.raises(ZeroDivisionError), ml.trace() as trace:  # noqa: PT012 - the block is what is tested
+        await zeroed(context, [1])
+        raise ZeroDivisionError
+    count = len(trace.events)
+    await zeroed(context, [1])
+    assert len(trace.events) == count > 0
+    assert context.device_timeline.watch is None
+    assert ml.script_timeline.watch is None
+
+
+async def test_it_may_outlive_the_api():
+    import webnn_py  # noqa: PLC0415 - only here
+
+    async with webnn_py.open_ml() as ml:
+        trace = ml.trace().__enter__()
+        context = await ml.create_context(backend="numpy")
+        buffer = await zeroed(context, [1])
+    trace.__exit__(None, None, None)
+    del buffer
+    assert told(trace)[-2:] == ["finished release", "released release"]
+    events = check_document(trace.document())
+    assert len(of_phase(events, "e", "buffer")) == 1
+
+
+async def test_no_more_events_are_kept_than_was_said(ml, context, program):
+    _graph, x, _y = program
+    with ml.trace(most_events=10) as trace:
+        for _ in range(20):
+            context.write_buffer(x, ONE)
+        await context.drain()
+    assert len(trace.events) == 10
+    assert trace.is_cut
+    assert trace.events[-1].what == "finished"
+    document = trace.document()
+    assert document["otherData"]["cut"] == "only the latest 10 events were kept: see most_events of trace()"
+    check_document(document)
+
+
+@pytest.mark.parametrize("most", [0, -1, 1.5, True, "many"])
+async def test_a_number_of_events_that_is_none_is_refused(ml, most):
+    with pytest.raises(TypeError, match=r"trace\(\): most_events is .*; it must be an integer from 1"):
+        ml.trace(most_events=most)
+
+
+async def test_it_is_entered_once(ml):
+    with ml.trace() as trace:
+        pass
+    with pytest.raises(RuntimeError, match="call trace\\(\\) again"), trace:
+        pass
+
+
+async def test_a_file_of_another_kind_is_refused(ml, tmp_path):
+    with ml.trace() as trace:
+        pass
+    with pytest.raises(ValueError, match=r"save\(\): 'trace.txt' does not end in .json"):
+        trace.save(tmp_path / "trace.txt")

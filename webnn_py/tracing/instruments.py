@@ -1,0 +1,342 @@
+"""``Instruments``: who is told of what happens on the timelines, and the watches that tell it."""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import count
+from sys import _getframe
+from time import perf_counter_ns
+from typing import Any, Final, Protocol
+
+from webnn_py.tracing.operation import Numbered, Operation, Touched, TracedContext
+from webnn_py.tracing.source import is_users, user_line
+from webnn_py.unheard import Line
+
+_LOGGER: Final = logging.getLogger("webnn_py.instruments")
+
+_Methods = tuple[Callable[..., None], ...]
+
+HOOKS: Final = (
+    "opened",
+    "enqueued",
+    "started",
+    "kernels",
+    "finished",
+    "dropped",
+    "released",
+    "task_started",
+    "settled",
+    "rejected",
+    "task_finished",
+    "lost",
+)
+
+
+class TracedDevice(Protocol):
+    """What is looked at of a device."""
+
+    backend: Any
+    has_failed: bool
+
+
+class Task(Protocol):
+    """What is looked at of a script timeline's entry."""
+
+    kind: str
+    run: Callable[..., None]
+    args: tuple[Any, ...]
+    answers: Operation | None
+
+
+class Instrument:
+    """Is told of what happens on the timelines, after :class:`trio.abc.Instrument`.
+
+    A subclass, or any other class, defines those methods that it wants; the others cost nothing. They are called in
+    trio's thread, while it happens, and must be quick; what they do to the timelines is undefined. One that raises is
+    removed, which a warning of the logger ``webnn_py.instruments`` tells.
+    """
+
+    def opened(self, context: TracedContext) -> None:
+        """A context was opened."""
+
+    def enqueued(self, operation: Operation) -> None:
+        """A call, at ``operation.source``, has put an operation onto its device timeline."""
+
+    def started(self, operation: Operation) -> None:
+        """The device timeline has come to an operation, and the device begins it."""
+
+    def kernels(self, operation: Operation, timings: Sequence[Any]) -> None:
+        """The kernels of a dispatch have run; told before ``finished``.
+
+        Where an instrument defines this, dispatches are timed kernel by kernel on devices that can, which takes longer.
+        """
+
+    def finished(self, operation: Operation, why: str | None) -> None:
+        """The device has ended an operation; ``why`` says how it has failed, if it has."""
+
+    def dropped(self, operation: Operation, why: str) -> None:
+        """An operation will not be ended, because the context is lost."""
+
+    def released(self, operation: Operation) -> None:
+        """The memory of a buffer or a graph was given back; told after ``finished``."""
+
+    def task_started(self, kind: str, operation: Operation | None) -> None:
+        """The script timeline begins a task; it answers ``operation``, unless that is None."""
+
+    def settled(self, operation: Operation) -> None:
+        """The promise of an operation is fulfilled."""
+
+    def rejected(self, operation: Operation, error: Exception, call: str | None) -> None:
+        """The promise of an operation is rejected.
+
+        It is by the task that answers the operation, or at once by a call, such as ``"destroy()"``; what that asks of
+        the device is the next to be ``enqueued``.
+        """
+
+    def task_finished(self, kind: str, operation: Operation | None) -> None:
+        """The script timeline has ended a task."""
+
+    def lost(self, context: TracedContext, why: str) -> None:
+        """A context is lost or was destroyed."""
+
+
+class Instruments:
+    """The instruments of an ``open_ml()`` block."""
+
+    def __init__(self, changed: Callable[[], None]) -> None:
+        """Make it with nobody to tell; ``changed``, a method that is not kept alive, is called when that changes."""
+        self._changed = weakref.WeakMethod(changed)
+        self._instruments: dict[int, object] = {}
+        self.told: dict[str, _Methods] = dict.fromkeys(HOOKS, ())
+        self.of_enqueued: _Methods = ()
+        self.of_started: _Methods = ()
+        self.of_finished: _Methods = ()
+        self._owners: list[tuple[Callable[..., None], object]] = []
+        self._things = count(1)
+        self._contexts = count(1)
+        self.operations = count(1)
+        self.call = ""
+        """The last of the API's methods that was called, written down by ``TrioRun.check()``."""
+        self.began_ns = 0
+        """When that was."""
+        self.answering: Operation | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self._instruments)
+
+    @property
+    def wants_kernels(self) -> bool:
+        """Whether one of them is to be told of kernels."""
+        return bool(self.told["kernels"])
+
+    def add(self, instrument: object) -> bool:
+        """Tell it from now on; False when it is told already."""
+        if id(instrument) in self._instruments:
+            return False
+        self._instruments[id(instrument)] = instrument
+        self._arrange()
+        return True
+
+    def remove(self, instrument: object) -> bool:
+        """Tell it no more; False when it was not told."""
+        if self._instruments.pop(id(instrument), None) is None:
+            return False
+        self._arrange()
+        return True
+
+    def _arrange(self) -> None:
+        told: dict[str, list[Callable[..., None]]] = {hook: [] for hook in HOOKS}
+        owners: list[tuple[Callable[..., None], object]] = []
+        for instrument in self._instruments.values():
+            for hook in HOOKS:
+                method = getattr(instrument, hook, None)
+                if method is not None and getattr(method, "__func__", None) is not getattr(Instrument, hook):
+                    told[hook].append(method)
+                    owners.append((method, instrument))
+        self.told = {hook: tuple(methods) for hook, methods in told.items()}
+        self.of_enqueued = self.told["enqueued"]
+        self.of_started = self.told["started"]
+        self.of_finished = self.told["finished"]
+        self._owners = owners
+        changed = self._changed()
+        if changed is not None:
+            changed()
+
+    def tell(self, hook: str, *what: object) -> None:
+        """Tell all who want it."""
+        for method in self.told[hook]:
+            try:
+                method(*what)
+            except BaseException as error:  # noqa: BLE001 - see failed()
+                self.failed(hook, method, error)
+
+    def failed(self, hook: str, method: Callable[..., None], error: BaseException) -> None:
+        """Remove who has raised, and say so, as trio does: what it raises must not end a timeline."""
+        instrument = next((owner for owned, owner in self._owners if owned is method), method)
+        self.remove(instrument)
+        _LOGGER.warning("%s() of the instrument %r raised; it was removed", hook, instrument, exc_info=error)
+
+    # --- what those who watch ask of them ----------------------------------------------------------------------
+
+    def number_of(self, thing: Numbered) -> int:
+        """The number of a device's buffer or graph."""
+        if not thing.number:
+            thing.number = next(self._things)
+        return thing.number
+
+    def watch(self, device: TracedDevice, touched: Callable[[Any], Touched]) -> ContextWatch:
+        """What watches the device timeline of a new context.
+
+        Args:
+            device: whose operations are on it.
+            touched: says what an entry touches.
+        """
+        info = device.backend.info
+        context = TracedContext(next(self._contexts), info.name, info.adapter, info.driver)
+        return ContextWatch(self, context, device, touched)
+
+
+class ContextWatch:
+    """Watches one device timeline."""
+
+    def __init__(
+        self, instruments: Instruments, context: TracedContext, device: TracedDevice, touched: Callable[[Any], Touched]
+    ) -> None:
+        self.context = context
+        self.touched_by = touched
+        self.number_of = instruments.number_of
+        self._instruments = instruments
+        self._device = device
+        self._running: Operation | None = None
+        self._why_lost = ""
+
+    def adopt(self, entry: Operation) -> None:
+        """Take note of an entry, unless it is known: it was enqueued before anybody watched."""
+        if not hasattr(entry, "_number"):
+            entry._watch = self
+            entry._number = next(self._instruments.operations)
+            entry._line = None
+            entry._began_ns = entry._enqueued_ns = 0
+            if entry.aborted is not None and entry.aborted.args[0].state == "pending":
+                entry.aborted.args[0]._traced = entry
+
+    def enqueued(self, entry: Operation) -> None:
+        """An entry is put behind all others."""
+        instruments = self._instruments
+        entry._watch = self
+        entry._number = next(instruments.operations)
+        frame = _getframe(3)  # the caller of the method that calls enqueue()
+        if is_users.get(frame.f_code.co_filename):
+            line: Line | None = (frame.f_code, frame.f_lasti)
+        else:
+            line = user_line(frame)
+        entry._line = line
+        entry._enqueued_ns = now = perf_counter_ns()
+        # Without a user's line it is the end of a context or the garbage collector, and no call has begun.
+        entry._began_ns = now if line is None else instruments.began_ns
+        if entry.aborted is not None:
+            entry.aborted.args[0]._traced = entry
+        for method in instruments.of_enqueued:
+            try:
+                method(entry)
+            except BaseException as error:  # noqa: BLE001 - see failed()
+                instruments.failed("enqueued", method, error)
+
+    def started(self, entry: Operation) -> None:
+        """The device is about to begin it."""
+        entry._started_ns = perf_counter_ns()
+        self._running = entry
+        instruments = self._instruments
+        for method in instruments.of_started:
+            try:
+                method(entry)
+            except BaseException as error:  # noqa: BLE001 - see failed()
+                instruments.failed("started", method, error)
+
+    def kernels(self) -> Callable[[Sequence[Any]], None]:
+        """What is to be told of the kernels of the dispatch that has just been started."""
+        operation, self._running = self._running, None
+        return lambda timings: self._instruments.tell("kernels", operation, timings)
+
+    def finished(self, entry: Operation, error: Exception | None) -> None:
+        """The device has ended it."""
+        entry._ended_ns = perf_counter_ns()
+        if entry.kind == "dispatch" and type(entry.work) is partial:  # most are, and what it is given is light
+            entry._given = entry.work.args
+            entry.work = _nothing
+        else:
+            self._forget(entry)
+        why = None
+        if error is not None or self._device.has_failed:
+            entry._why = why = self._failure(entry, error)
+        instruments = self._instruments
+        for method in instruments.of_finished:
+            try:
+                method(entry, why)
+            except BaseException as raised:  # noqa: BLE001 - see failed()
+                instruments.failed("finished", method, raised)
+        if entry.kind == "release":
+            instruments.tell("released", entry)
+
+    def _forget(self, entry: Operation) -> None:
+        """It has ended, and somebody may keep it: let it hold nothing any more but what it touches."""
+        entry._touched = self.touched_by(entry)
+        entry.work = _nothing
+        entry.settled = entry.aborted = None
+
+    def _failure(self, entry: Operation, error: Exception | None) -> str | None:
+        """Why an entry has failed, or left a buffer without the data that it should have."""
+        if error is not None:
+            return str(error) or type(error).__name__
+        failures = [buffer.failure for buffer in entry.touched()[1] if entry.kind != "release"]
+        return next((str(failure) for failure in failures if failure is not None), None)
+
+    def dropped(self, entry: Operation) -> None:
+        """The context is lost, so it will not be ended."""
+        entry._ended_ns = perf_counter_ns()
+        self._forget(entry)
+        entry._why = why = f"the context is lost: {self._why_lost}"
+        entry._was_dropped = True
+        self._instruments.tell("dropped", entry, why)
+
+    def settled(self, entry: Operation, error: Exception | None) -> None:
+        """The promise of an entry was fulfilled or rejected."""
+        instruments = self._instruments
+        if error is None:
+            instruments.tell("settled", entry)
+        else:
+            instruments.tell("rejected", entry, error, None if instruments.answering is entry else instruments.call)
+
+    def lost(self, why: str) -> None:
+        """The context is lost or was destroyed."""
+        self._why_lost = why
+        self._instruments.tell("lost", self.context, why)
+
+
+class ScriptWatch:
+    """Watches the script timeline."""
+
+    def __init__(self, instruments: Instruments) -> None:
+        self._instruments = instruments
+
+    def enqueued(self, task: Task) -> None:
+        """A task is put behind all others: what it answers has been told as finished or dropped."""
+
+    def run(self, task: Task) -> None:
+        """Run a task."""
+        instruments = self._instruments
+        operation = task.answers if hasattr(task.answers, "_number") else None
+        instruments.answering = operation
+        instruments.tell("task_started", task.kind, operation)
+        try:
+            task.run(*task.args)
+        finally:
+            instruments.answering = None
+            instruments.tell("task_finished", task.kind, operation)
+
+
+def _nothing() -> None:
+    """The work of an operation that has ended."""

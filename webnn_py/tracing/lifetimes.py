@@ -1,0 +1,107 @@
+"""Lifetimes of buffers and graphs, as asynchronous spans of Chrome's trace-event format."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any, Final, Literal
+
+from webnn_py.tracing.events import TraceEvent
+from webnn_py.tracing.operation import Numbered, Operation
+
+MAKES_BUFFER: Final = frozenset({"create_buffer", "create_constant_buffer", "import_buffer"})
+MARKS_OF_GRAPH: Final = {"build": "built", "load_graph": "loaded", "save_graph": "saved", "dispatch": "dispatched"}
+MAKES: Final = MAKES_BUFFER | {"build", "load_graph"}
+
+Json = dict[str, Any]
+Category = Literal["buffer", "graph"]
+
+
+class Lifetimes:
+    """Draws when buffers and graphs are made, used and released."""
+
+    def __init__(self) -> None:
+        self._drawn: list[Json] = []
+        self._names: dict[int, str] = {}
+
+    def lived_before(self, process: int, buffers: Collection[Any], graphs: Collection[Numbered]) -> None:
+        """What lived on a context when the trace began; what nobody has used since is drawn, too."""
+        for buffer in buffers:
+            self._begin(process, "buffer", buffer, 0, {"before": True})
+        for graph in graphs:
+            self._begin(process, "graph", graph, 0, {"before": True})
+
+    def drawn(self) -> list[Json]:
+        """The spans."""
+        return self._drawn
+
+    def add(self, event: TraceEvent, operation: Operation) -> None:
+        """Draw what an event says of buffers and graphs."""
+        if event.what == "enqueued":
+            self._enqueued(event, operation)
+        elif event.what in {"started", "dropped"}:
+            for category, thing in _things(operation):
+                self._meet(operation, category, thing)
+        elif event.what == "finished" and event.why is None:
+            self._finished(event, operation)
+        elif event.what == "released":
+            for category, thing in _things(operation):
+                self._mark(event, operation, category, thing, "released")
+                self._put("e", operation.context.number, self._called(category, thing), event.time_ns, {})
+
+    def _enqueued(self, event: TraceEvent, operation: Operation) -> None:
+        for category, thing in _things(operation):
+            if operation.kind in MAKES:
+                args = {"operation": operation.number}
+                self._begin(operation.context.number, category, thing, event.time_ns - (event.call_ns or 0), args)
+            elif operation.kind == "release":
+                self._mark(event, operation, category, thing, "destroyed")
+            else:
+                self._meet(operation, category, thing)
+
+    def _finished(self, event: TraceEvent, operation: Operation) -> None:
+        if operation.kind == "release":
+            return
+        of_written = "allocated" if operation.kind in MAKES_BUFFER else "written"
+        reads, writes, graph = operation.touched()
+        for things, mark in ((reads, "read"), (writes, of_written)):
+            for thing in things:
+                self._mark(event, operation, "buffer", thing, mark)
+        if graph is not None:
+            self._mark(event, operation, "graph", graph, MARKS_OF_GRAPH[operation.kind])
+
+    def _mark(self, event: TraceEvent, operation: Operation, category: Category, thing: Any, mark: str) -> None:
+        self._meet(operation, category, thing)
+        args: Json = {"operation": operation.number}
+        if category == "buffer":
+            args["bytes"] = thing.descriptor.byte_length
+        self._put("n", operation.context.number, self._called(category, thing, mark), event.time_ns, args)
+
+    def _meet(self, operation: Operation, category: Category, thing: Numbered) -> None:
+        """A thing that is used; if nothing is known of its begin, it lived before the trace, or the part kept of it."""
+        if operation.number_of(thing) not in self._names:
+            self._begin(operation.context.number, category, thing, 0, {"before": True})
+
+    def _begin(self, process: int, category: Category, thing: Any, time_ns: int, args: Json) -> None:
+        number = thing.number
+        self._names[number] = f"{category} {number}"
+        if category == "buffer":
+            self._names[number] += f" {thing.descriptor.data_type} {list(thing.descriptor.shape)}"
+            args = {**args, "bytes": thing.descriptor.byte_length}
+        self._put("b", process, self._called(category, thing), max(time_ns, 0), args)
+
+    def _put(self, phase: str, process: int, of_thing: Json, time_ns: int, args: Json) -> None:
+        where = {"pid": process, "tid": 0, "ts": time_ns / 1000}
+        self._drawn.append({"ph": phase, **of_thing, **where, "args": args})
+
+    def _called(self, category: Category, thing: Numbered, name: str | None = None) -> Json:
+        return {"cat": category, "id": thing.number, "name": self._names[thing.number] if name is None else name}
+
+
+def _things(operation: Operation) -> Iterable[tuple[Category, Any]]:
+    reads, writes, graph = operation.touched()
+    for thing in (*reads, *writes):
+        operation.number_of(thing)
+        yield "buffer", thing
+    if graph is not None:
+        operation.number_of(graph)
+        yield "graph", graph

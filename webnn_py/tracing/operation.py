@@ -1,0 +1,179 @@
+"""``Operation``: an entry of a device timeline, as instruments see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import attrs
+
+from webnn_py.tracing.source import Source
+from webnn_py.unheard import Line
+
+if TYPE_CHECKING:
+    from webnn_py.tracing.instruments import ContextWatch
+
+
+@attrs.frozen
+class TracedContext:
+    """A context, as instruments see it.
+
+    Attributes:
+        number: 1 for the first of an ``open_ml()`` block, and so on.
+        backend: the device's name.
+        adapter: the processor.
+        driver: the library or driver that runs it.
+    """
+
+    number: int
+    backend: str
+    adapter: str
+    driver: str
+
+
+class Numbered(Protocol):
+    """A device's buffer or graph; 0 while nobody has asked for its number."""
+
+    number: int
+
+
+Outcome = Literal["done", "failed", "dropped"]
+
+Touched = tuple[Collection[Any], Collection[Any], Numbered | None]
+"""The device's buffers that an operation reads, those that it writes, makes or releases, and its graph."""
+
+
+class Operation:
+    """An entry of a device timeline: what a call has asked of a device.
+
+    What instruments and traces get of it is this; the timelines have a class of their own beneath. While nobody
+    watches, nothing here is set, so that it costs nothing.
+    """
+
+    __slots__ = (
+        "_began_ns",
+        "_ended_ns",
+        "_enqueued_ns",
+        "_given",
+        "_line",
+        "_number",
+        "_started_ns",
+        "_touched",
+        "_was_dropped",
+        "_watch",
+        "_why",
+        "aborted",
+        "kind",
+        "settled",
+        "work",
+    )
+    _began_ns: int
+    _ended_ns: int
+    _enqueued_ns: int
+    _given: tuple[Any, ...]
+    _started_ns: int
+    _was_dropped: bool
+    _why: str | None
+    _line: Line | None
+    _number: int
+    _touched: Touched
+    _watch: ContextWatch
+
+    kind: str
+    """The method that asked for it, or ``"release"``, for ``destroy()`` or the garbage collector."""
+
+    # For the library itself; the last is given the promise that the operation settles.
+    work: Callable[[], Any]
+    settled: Callable[[Exception | None], None] | None
+    aborted: partial[None] | None
+
+    @property
+    def number(self) -> int:
+        """Counted over all contexts of an ``open_ml()`` block, in the order of the calls."""
+        return self._number
+
+    @property
+    def context(self) -> TracedContext:
+        """Whose timeline it is an entry of."""
+        return self._watch.context
+
+    @property
+    def source(self) -> Source | None:
+        """The user's line that asked for it; None if there is none, or if that was before anybody watched."""
+        return None if self._line is None else Source.of(self._line)
+
+    @property
+    def began_ns(self) -> int | None:
+        """When that call began, on the clock of ``time.perf_counter_ns()``; None if it was before anybody watched."""
+        return self._began_ns or None
+
+    @property
+    def enqueued_ns(self) -> int | None:
+        """When the call put it onto the timeline; None if it was before anybody watched."""
+        return self._enqueued_ns or None
+
+    @property
+    def started_ns(self) -> int | None:
+        """When the device began it; None as long as it has not, or if it was before anybody watched."""
+        return getattr(self, "_started_ns", None)
+
+    @property
+    def ended_ns(self) -> int | None:
+        """When the device had finished it, or it was dropped; None before that."""
+        return getattr(self, "_ended_ns", None)
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """``"done"``, ``"failed"`` or ``"dropped"``; None before that."""
+        if self.ended_ns is None:
+            return None
+        return "dropped" if hasattr(self, "_was_dropped") else "done" if self.why is None else "failed"
+
+    @property
+    def why(self) -> str | None:
+        """Why it has failed or was dropped, if so."""
+        return getattr(self, "_why", None)
+
+    @property
+    def reads(self) -> tuple[int, ...]:
+        """The numbers of the buffers that it reads."""
+        return tuple(map(self.number_of, self.touched()[0]))
+
+    @property
+    def writes(self) -> tuple[int, ...]:
+        """The numbers of the buffers that it writes, makes or releases."""
+        return tuple(map(self.number_of, self.touched()[1]))
+
+    @property
+    def graph(self) -> int | None:
+        """The number of the graph that it makes, runs, saves or releases."""
+        graph = self.touched()[2]
+        return None if graph is None else self.number_of(graph)
+
+    @property
+    def byte_length(self) -> int:
+        """The bytes of the buffers that it reads and writes, makes or releases."""
+        reads, writes, _ = self.touched()
+        total: int = sum(buffer.descriptor.byte_length for buffers in (reads, writes) for buffer in buffers)
+        return total
+
+    def remembered(self) -> Operation:
+        """What is known of it now, without what it holds, for the library itself."""
+        copy = Operation()
+        for name in Operation.__slots__:
+            if hasattr(self, name) and name not in {"_given", "aborted", "settled", "work"}:
+                setattr(copy, name, getattr(self, name))
+        copy._touched = self.touched()
+        return copy
+
+    def number_of(self, thing: Numbered) -> int:
+        """The number of a device's buffer or graph, for the library itself."""
+        return self._watch.number_of(thing)
+
+    def touched(self) -> Touched:
+        """The device's own objects, for the library itself."""
+        return getattr(self, "_touched", None) or self._watch.touched_by(self)
+
+    def __repr__(self) -> str:
+        return f"<Operation {self._number} {self.kind} of context {self.context.number}>"

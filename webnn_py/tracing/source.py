@@ -1,0 +1,71 @@
+"""Where in a user's program a call was made."""
+
+from __future__ import annotations
+
+import os
+import sysconfig
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+import attrs
+import outcome
+import trio
+
+from webnn_py.unheard import Line, number_of
+
+_PACKAGE: Final = str(Path(__file__).parent.parent) + os.sep
+_LIBRARIES: Final = tuple(str(Path(str(module.__file__)).parent) + os.sep for module in (trio, outcome))
+
+_STANDARD: Final = sysconfig.get_path("stdlib") + os.sep
+_INSTALLED: Final = tuple(sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib"))
+
+is_users: Final[dict[str, bool | None]] = {}
+"""By a file's name: whether it is a user's; None for trio's, which end the search. Looked up for every frame."""
+
+
+@attrs.frozen
+class Source:
+    """A place in a user's program.
+
+    Attributes:
+        file: the file's path.
+        line: the line's number.
+        function: the function's name, qualified.
+    """
+
+    file: str
+    line: int
+    function: str
+
+    @classmethod
+    def of(cls, line: Line) -> Source:
+        """The place that was taken down as code and instruction."""
+        code, instruction = line
+        return cls(code.co_filename, number_of(code, instruction), code.co_qualname)
+
+    def __str__(self) -> str:
+        path = Path(self.file)
+        shown = path.relative_to(Path.cwd()) if path.is_absolute() and path.is_relative_to(Path.cwd()) else path
+        return f"{shown}:{self.line} in {self.function}"
+
+
+def user_line(frame: FrameType | None) -> Line | None:
+    """The innermost line outside of this package, from a frame outwards; None when trio made the call."""
+    while frame is not None:
+        code = frame.f_code
+        if code.co_filename not in is_users:
+            is_users[code.co_filename] = _is_users(code.co_filename)
+        found = is_users[code.co_filename]
+        if found is None:
+            return None
+        if found:
+            return code, frame.f_lasti
+        frame = frame.f_back
+    return None
+
+
+def _is_users(file: str) -> bool | None:
+    if file.startswith(_LIBRARIES):
+        return None
+    return not file.startswith(_PACKAGE) and (file.startswith(_INSTALLED) or not file.startswith(_STANDARD))

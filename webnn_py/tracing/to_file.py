@@ -1,0 +1,45 @@
+"""Traces that go to a file, as commands offer them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Protocol
+
+from webnn_py.tracing.trace import Trace, writer_of
+
+
+class Traces(Protocol):
+    """What can be traced: ``ML``."""
+
+    def trace(self, *, kernels: bool) -> Trace:
+        """A trace of it."""
+
+
+def check_trace_file(path: Path) -> None:
+    """Refuse before the work what could not be written after it.
+
+    Raises:
+        ValueError: the name does not end as a trace's must, or there is no such folder.
+    """
+    writer_of(path)
+    if path.is_dir() or not path.parent.is_dir():
+        raise ValueError(f"{path.parent} is no folder, or {path.name} is one")
+
+
+@asynccontextmanager
+async def traced_to(ml: Traces, path: Path | None) -> AsyncIterator[None]:
+    """Trace what is done within, with kernels, and write it to a file, also when it raises; without one do nothing.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    if path is None:
+        yield
+        return
+    with ml.trace(kernels=True) as trace:
+        try:
+            yield
+        finally:
+            trace.save(path)

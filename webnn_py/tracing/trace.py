@@ -1,0 +1,207 @@
+"""``Trace``: the instrument that takes down everything."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from time import perf_counter_ns
+from types import TracebackType
+from typing import Any, Final, Protocol, Self, final
+
+import attrs
+
+from webnn_py.tracing.chrome import chrome_document
+from webnn_py.tracing.events import Note, TraceEvent, events_of
+from webnn_py.tracing.operation import Numbered, Operation, TracedContext
+from webnn_py.tracing.page import page_of
+
+MOST_EVENTS: Final = 500_000
+"""So many events are kept, if nothing else is said: some hundred megabytes."""
+
+
+@attrs.frozen(eq=False)
+class Present:
+    """A context, and what there is on it when a trace begins.
+
+    Attributes:
+        context: the context.
+        buffers: the buffers that live.
+        graphs: the graphs that live.
+        operations: what has been enqueued and has not ended.
+    """
+
+    context: TracedContext
+    buffers: Sequence[Numbered]
+    graphs: Sequence[Numbered]
+    operations: Sequence[Operation]
+
+
+class Watched(Protocol):
+    """What has instruments: ``ML``."""
+
+    def add_instrument(self, instrument: object) -> None:
+        """Tell it."""
+
+    def remove_instrument(self, instrument: object) -> None:
+        """Tell it no more."""
+
+    def _present(self) -> list[Present]:
+        """What there is."""
+
+
+@final
+class Trace:
+    """Everything that happens on the timelines while it is open; made by :meth:`webnn_py.ML.trace`.
+
+    It is a block, ``with ml.trace() as trace``, that can be entered once. Any number may be open at a time. What a
+    trace has taken down can be looked at and saved while it is open, and after. Some work may go on when the calls
+    that asked for it have returned: ``await context.drain()`` within the block waits for it.
+
+    It is an instrument itself; see :class:`webnn_py.tracing.Instrument` for the methods that are told.
+    """
+
+    def __init__(self, watched: Watched, *, most_events: int, kernels: bool) -> None:
+        self._watched = watched
+        self._most_events = most_events
+        self._taken: deque[Operation | Note] = deque(maxlen=most_events + 1)
+        self._began_ns = 0
+        self._ended_ns = 0
+        self._before: list[Present] = []
+        self.enqueued: Callable[[Operation], None] = self._taken.append
+        """An operation was enqueued; what happens to it then, it knows itself."""
+        if not kernels:
+            vars(self)["kernels"] = None  # as if it had no such method
+
+    def __enter__(self) -> Self:
+        if self._began_ns:
+            raise RuntimeError("trace(): this block has been entered before; call trace() again for another one")
+        self._began_ns = perf_counter_ns()
+        self._watched.add_instrument(self)
+        self._before = self._watched._present()
+        for present in self._before:
+            self._taken.extend(present.operations)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._ended_ns = perf_counter_ns()
+        with suppress(KeyError):  # it may have been removed by hand
+            self._watched.remove_instrument(self)
+        for index, taken in enumerate(self._taken):
+            if isinstance(taken, Operation) and taken.outcome is None:
+                self._taken[index] = taken.remembered()  # else the trace would hold what it works on
+
+    # --- what it is told as an instrument ----------------------------------------------------------------------
+
+    def opened(self, context: TracedContext) -> None:
+        """A context was opened."""
+        self._taken.append(("opened", perf_counter_ns(), None, (context, None), None))
+
+    def kernels(self, operation: Operation, timings: Sequence[Any]) -> None:
+        """The kernels of a dispatch have run."""
+        now = perf_counter_ns()
+        self._taken.extend(("kernel", now, operation, timing, None) for timing in timings)
+
+    def released(self, operation: Operation) -> None:
+        """It has given memory back."""
+        self._taken.append(("released", perf_counter_ns(), operation, None, None))
+
+    def task_started(self, kind: str, operation: Operation | None) -> None:
+        """The script timeline begins a task."""
+        self._taken.append(("task_started", perf_counter_ns(), operation, kind, None))
+
+    def settled(self, operation: Operation) -> None:
+        """Its promise is fulfilled."""
+        self._taken.append(("settled", perf_counter_ns(), operation, None, None))
+
+    def rejected(self, operation: Operation, error: Exception, call: str | None) -> None:
+        """Its promise is rejected; not the error is kept, which would hold frames and what is in them."""
+        words = f"{type(error).__name__}: {error}"
+        self._taken.append(("rejected", perf_counter_ns(), operation, words, call))
+
+    def task_finished(self, kind: str, operation: Operation | None) -> None:
+        """The script timeline has ended a task."""
+        self._taken.append(("task_finished", perf_counter_ns(), operation, kind, None))
+
+    def lost(self, context: TracedContext, why: str) -> None:
+        """A context is lost."""
+        self._taken.append(("lost", perf_counter_ns(), None, (context, why), None))
+
+    # --- what has been taken down ------------------------------------------------------------------------------
+
+    @property
+    def events(self) -> tuple[TraceEvent, ...]:
+        """What has happened so far, in order: the latest ``most_events`` of it."""
+        return self._events()[-self._most_events :]
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether more than ``most_events`` have happened, of which the first were forgotten."""
+        return len(self._events()) > self._most_events
+
+    @property
+    def seconds(self) -> float:
+        """How long it has been open."""
+        return ((self._ended_ns or perf_counter_ns()) - self._began_ns) / 1e9
+
+    def _events(self) -> tuple[TraceEvent, ...]:
+        return events_of(self._taken, self._began_ns, self._ended_ns or perf_counter_ns())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it to a file.
+
+        ``.json`` is Chrome's trace-event format, which Perfetto and ``chrome://tracing`` open; ``.html`` is one page,
+        complete in itself, that shows the timelines.
+
+        Raises:
+            ValueError: the file's name has another ending.
+            OSError: it cannot be written.
+        """
+        target = Path(path)
+        try:
+            write = writer_of(target)
+        except ValueError as error:
+            raise ValueError(f"save(): {error}") from None
+        target.write_text(write(self.document(), target.stem), encoding="utf-8")
+
+    def document(self) -> dict[str, Any]:
+        """What ``save()`` writes, as data: the object form of Chrome's trace-event format."""
+        events = self._events()
+        return chrome_document(
+            events[-self._most_events :],
+            self._before,
+            length_ns=(self._ended_ns or perf_counter_ns()) - self._began_ns,
+            most_events=self._most_events if len(events) > self._most_events else None,
+        )
+
+    def __repr__(self) -> str:
+        state = "not begun" if not self._began_ns else "ended" if self._ended_ns else "open"
+        return f"<Trace {state}, {len(self.events)} events>"
+
+
+def _as_json(document: Mapping[str, Any], _title: str) -> str:
+    return json.dumps(document, separators=(",", ":"))
+
+
+Writer = Callable[[Mapping[str, Any], str], str]
+"""What makes a file's text of a document and a title."""
+
+_WRITERS: Final[dict[str, Writer]] = {".json": _as_json, ".html": page_of}
+"""By the ending of a file's name."""
+
+
+def writer_of(path: Path) -> Writer:
+    """What writes files of a name's ending.
+
+    Raises:
+        ValueError: nothing does.
+    """
+    writer = _WRITERS.get(path.suffix.lower())
+    if writer is None:
+        raise ValueError(f"{path.name!r} does not end in {' or '.join(_WRITERS)}")
+    return writer
