@@ -4,6 +4,7 @@ import inspect
 import traceback
 import types
 from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import attrs
@@ -129,7 +130,7 @@ class Agent:
     @types.coroutine
     def _by_turns(self, coroutine: Coroutine[Any, Any, Any]) -> Generator[Any, Any, Any]:
         """Run ``coroutine``, and let it go on after a wait only when it has its turn."""
-        resume: Callable[[], Any] = lambda: coroutine.send(None)  # noqa: E731 - it changes with each wait
+        resume: Callable[[], Any] = partial(coroutine.send, None)
         while True:
             try:
                 wait = resume()
@@ -141,10 +142,9 @@ class Agent:
                 if self._clock() != since:  # else it has let others run, and nothing has happened
                     yield from self._wait_for_turn(f"{self._current} goes on").__await__()
             except BaseException as error:  # noqa: BLE001 - what comes from outside is the coroutine's to handle
-                raised = error
-                resume = lambda: coroutine.throw(raised)  # noqa: E731, B023 - called before it changes
+                resume = partial(coroutine.throw, error)
             else:
-                resume = lambda: coroutine.send(answer)  # noqa: E731, B023 - called before it changes
+                resume = partial(coroutine.send, answer)
 
 
 def ending_of(result: "Ended | MLPromise[Any]") -> Ended:
