@@ -158,3 +158,39 @@ async def test_a_composite_tells_what_it_was(ml, shared_gpu):
     kernels = [step.kernel for step in running.graph._handle.compiled._steps]
     labels = {node.label for kernel in kernels for node in kernel.nodes}
     assert labels == {"in gru [memory]"}
+
+
+@gpu
+async def test_products_that_became_one_tell_all_labels(ml, shared_gpu):
+    context = await ml.create_context(gpu_device=shared_gpu)
+    builder = MLGraphBuilder(context)
+    x = builder.input("x", data_type="float32", shape=(4, 8))
+    weight = np.eye(8, dtype=np.float32)
+    q, k, v = (builder.matmul(x, builder.constant(weight), label=label) for label in ("query", "key", "value"))
+    scores = builder.matmul(q, builder.transpose(k), label="scores")
+    graph = await builder.build({"y": builder.matmul(scores, v, label="mixed")})
+    kernels = [step.kernel for step in graph._handle.compiled._steps]
+    assert [[node.label for node in kernel.nodes] for kernel in kernels] == [
+        ["query, key, value"],
+        ["scores"],
+        ["mixed"],
+    ]
+    assert [sum(node.flops for node in kernel.nodes) for kernel in kernels] == [
+        2 * 4 * 24 * 8,
+        2 * 4 * 4 * 8,
+        2 * 4 * 8 * 4,
+    ]
+
+
+@gpu
+async def test_of_several_kernels_of_a_product_one_has_the_operations(ml, shared_gpu):
+    """A long inner axis is cut into parts, which a second kernel adds up."""
+    context = await ml.create_context(gpu_device=shared_gpu)
+    builder = MLGraphBuilder(context)
+    a = builder.input("a", data_type="float32", shape=(16, 4096))
+    product = builder.matmul(a, builder.constant(np.ones((4096, 16), np.float32)), label="long")
+    graph = await builder.build({"y": builder.relu(product)})
+    kernels = [step.kernel for step in graph._handle.compiled._steps]
+    assert len(kernels) > 1
+    assert all([node.label for node in kernel.nodes] == ["long", ""] for kernel in kernels)
+    assert [sum(node.flops for node in kernel.nodes) for kernel in kernels] == [2 * 16 * 16 * 4096 + 256, 0]

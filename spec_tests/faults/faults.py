@@ -466,6 +466,7 @@ FAULTS = [
     Fault("entities-drawn", 'text.replace("&", "&amp;").replace', "text.replace", PICTURES),
     Fault("kernel-waits-counted", "began = max(begin, ended)", "began = begin - 1", TIMINGS, "one_clock"),
     Fault("epilogue-untold", "            self._fused.append(node)\n", "", TIMINGS, "told_once"),
+    Fault("flops-twice", "attrs.evolve(node, flops=0)", "node", TIMINGS, "several_kernels"),
     Fault("flops-of-groups", 'filters.shape[node.options["filter_layout"].index("o")]', "filters.shape[0]", TIMINGS),
     Fault("profile-keeps-memory", "            await done(device.release(storage))", "            pass", PROFILE),
     Fault("finite-forgets", "if last_read.get(value, -1) >= begin", "if last_read.get(value, -1) > begin", PROFILE),

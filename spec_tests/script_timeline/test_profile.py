@@ -161,6 +161,16 @@ async def test_rates_are_measured_once(context, monkeypatch):
         assert (await graph.profile({"x": X}, repeat=1)).rates is rates
 
 
+async def test_a_graph_of_float16_is_held_against_rates_in_float16(context):
+    context._device.rates["float16"] = attrs.evolve(RATES, data_type="float16")
+    builder = MLGraphBuilder(context)
+    x = builder.input("x", data_type="float16", shape=X.shape)
+    graph = await builder.build({"y": builder.relu(x)})
+    profile = await graph.profile({"x": X.astype(np.float16)}, repeat=1)
+    assert profile.rates.data_type == "float16"
+    assert [kernel.bytes_moved for kernel in profile.kernels] == [2 * X.size * 2]
+
+
 # --- what is made of measurements ----------------------------------------------------------------------------------
 
 MATMUL, RELU = KernelNode("matmul", "dense", 4_000_000), KernelNode("relu", "", 1000)
