@@ -20,6 +20,7 @@ SESSIONS = ("spec_tests/runtime",)
 EXAMPLES = ("spec_tests/examples/test_*.py",)
 COMMAND = ("spec_tests/command",)
 SIMPLIFICATION = ("spec_tests/onnx_models/test_simplification.py",)
+TRACING = ("spec_tests/tracing",)
 JAVASCRIPT = ("spec_tests/javascript", "spec_tests/wpt/test_known_answers.py", "spec_tests/wpt/test_own_files.py")
 
 
@@ -276,7 +277,12 @@ FAULTS = [
         TIMELINES,
     ),
     Fault("timeline-permits", "self._permits -= 1", "self._permits -= 2", TIMELINES),
-    Fault("timeline-in-flight", "await pending\n            self._in_flight -= 1", "await pending", TIMELINES),
+    Fault(
+        "timeline-in-flight",
+        "self._answers.popleft()\n            self._in_flight -= 1",
+        "self._answers.popleft()",
+        TIMELINES,
+    ),
     Fault(
         "loss-runs-entries",
         "if self._lost and entry.abortable:\n            return self._answer(entry, None)\n",
@@ -389,4 +395,10 @@ FAULTS = [
     Fault("voice-forgotten", "before, after = after, before", "pass", EXAMPLES, "every_frame"),
     Fault("fillings-heeded", "b.add(scores, absent)", "scores", EXAMPLES, "as_is_published"),
     Fault("javascript-timers", "if self._live.get(timer) == count:", "if True:", JAVASCRIPT),
+    Fault("trace-without-cause", "if instruments.answering is entry else instruments.call", "", TRACING, "points_to"),
+    Fault(
+        "trace-out-of-turn", "turn = min(max(since, self._lane_end.get(process, 0)), until)", "turn = since", TRACING
+    ),
+    Fault("trace-holds-work", "        entry.settled = entry.aborted = None\n", "", TRACING, "holds_neither"),
+    Fault("instrument-stays", "        self.remove(instrument)\n        _LOGGER", "        _LOGGER", TRACING, "raises"),
 ]
