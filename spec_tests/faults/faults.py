@@ -26,6 +26,7 @@ SIMPLIFICATION = ("spec_tests/onnx_models/test_simplification.py",)
 INTERLEAVINGS = ("spec_tests/testing",)
 PAGE = ("spec_tests/tracing/test_page*.py",)
 DOCUMENTS = ("spec_tests/documents",)
+TRACING = ("spec_tests/tracing",)
 JAVASCRIPT = ("spec_tests/javascript", "spec_tests/wpt/test_known_answers.py", "spec_tests/wpt/test_own_files.py")
 
 
@@ -503,4 +504,10 @@ FAULTS = [
         ("spec_tests/onnx_models/test_recurrent.py",),
         "own_lengths",
     ),
+    Fault("trace-without-cause", "if instruments.answering is entry else instruments.call", "", TRACING, "points_to"),
+    Fault(
+        "trace-out-of-turn", "turn = min(max(since, self._lane_end.get(process, 0)), until)", "turn = since", TRACING
+    ),
+    Fault("trace-holds-work", "        entry.settled = entry.aborted = None\n", "", TRACING, "holds_neither"),
+    Fault("instrument-stays", "        self.remove(instrument)\n        _LOGGER", "        _LOGGER", TRACING, "raises"),
 ]

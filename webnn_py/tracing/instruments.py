@@ -9,11 +9,11 @@ from functools import partial
 from itertools import count
 from sys import _getframe
 from time import perf_counter_ns
+from types import CodeType
 from typing import Any, Final, Protocol
 
 from webnn_py.tracing.operation import Numbered, Operation, Touched, TracedContext
 from webnn_py.tracing.source import is_users, user_line
-from webnn_py.unheard import Line
 
 _LOGGER: Final = logging.getLogger("webnn_py.instruments")
 
@@ -211,32 +211,35 @@ class ContextWatch:
         self._instruments = instruments
         self._device = device
         self._running: Operation | None = None
+        self._next_number = instruments.operations.__next__
         self._why_lost = ""
 
     def adopt(self, entry: Operation) -> None:
         """Take note of an entry, unless it is known: it was enqueued before anybody watched."""
         if not hasattr(entry, "_number"):
             entry._watch = self
-            entry._number = next(self._instruments.operations)
-            entry._line = None
+            entry._number = self._next_number()
+            entry._code = None
             entry._began_ns = entry._enqueued_ns = 0
             if entry.aborted is not None and entry.aborted.args[0].state == "pending":
                 entry.aborted.args[0]._traced = entry
 
+    # The next three are on the way of every operation, and are written to take no time that can be spared.
+
     def enqueued(self, entry: Operation) -> None:
         """An entry is put behind all others."""
         instruments = self._instruments
-        entry._watch = self
-        entry._number = next(instruments.operations)
         frame = _getframe(3)  # the caller of the method that calls enqueue()
-        if is_users.get(frame.f_code.co_filename):
-            line: Line | None = (frame.f_code, frame.f_lasti)
-        else:
-            line = user_line(frame)
-        entry._line = line
+        code: CodeType | None = frame.f_code
+        entry._instruction = frame.f_lasti
+        if not is_users.get(frame.f_code.co_filename):
+            code, entry._instruction = user_line(frame)
+        entry._code = code
+        entry._watch = self
+        entry._number = self._next_number()
         entry._enqueued_ns = now = perf_counter_ns()
         # Without a user's line it is the end of a context or the garbage collector, and no call has begun.
-        entry._began_ns = now if line is None else instruments.began_ns
+        entry._began_ns = now if code is None else instruments.began_ns
         if entry.aborted is not None:
             entry.aborted.args[0]._traced = entry
         for method in instruments.of_enqueued:
@@ -249,37 +252,28 @@ class ContextWatch:
         """The device is about to begin it."""
         entry._started_ns = perf_counter_ns()
         self._running = entry
-        instruments = self._instruments
-        for method in instruments.of_started:
-            try:
-                method(entry)
-            except BaseException as error:  # noqa: BLE001 - see failed()
-                instruments.failed("started", method, error)
+        if self._instruments.of_started:
+            self._instruments.tell("started", entry)
+
+    def finished(self, entry: Operation, error: Exception | None) -> None:
+        """The device has ended it."""
+        entry._ended_ns = perf_counter_ns()
+        if entry.kind == "dispatch" and type(entry.work) is partial:
+            entry._given = entry.work.args  # most are dispatches, and what these are given is light
+            entry.work = _nothing
+        else:
+            self._forget(entry)
+        if error is not None or self._device.has_failed:
+            entry._why = self._failure(entry, error)
+        if self._instruments.of_finished:
+            self._instruments.tell("finished", entry, entry.why)
+        if entry.kind == "release":
+            self._instruments.tell("released", entry)
 
     def kernels(self) -> Callable[[Sequence[Any]], None]:
         """What is to be told of the kernels of the dispatch that has just been started."""
         operation, self._running = self._running, None
         return lambda timings: self._instruments.tell("kernels", operation, timings)
-
-    def finished(self, entry: Operation, error: Exception | None) -> None:
-        """The device has ended it."""
-        entry._ended_ns = perf_counter_ns()
-        if entry.kind == "dispatch" and type(entry.work) is partial:  # most are, and what it is given is light
-            entry._given = entry.work.args
-            entry.work = _nothing
-        else:
-            self._forget(entry)
-        why = None
-        if error is not None or self._device.has_failed:
-            entry._why = why = self._failure(entry, error)
-        instruments = self._instruments
-        for method in instruments.of_finished:
-            try:
-                method(entry, why)
-            except BaseException as raised:  # noqa: BLE001 - see failed()
-                instruments.failed("finished", method, raised)
-        if entry.kind == "release":
-            instruments.tell("released", entry)
 
     def _forget(self, entry: Operation) -> None:
         """It has ended, and somebody may keep it: let it hold nothing any more but what it touches."""

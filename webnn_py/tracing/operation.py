@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from functools import partial
+from types import CodeType
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import attrs
 
 from webnn_py.tracing.source import Source
-from webnn_py.unheard import Line
 
 if TYPE_CHECKING:
     from webnn_py.tracing.instruments import ContextWatch
@@ -53,10 +53,11 @@ class Operation:
 
     __slots__ = (
         "_began_ns",
+        "_code",
         "_ended_ns",
         "_enqueued_ns",
         "_given",
-        "_line",
+        "_instruction",
         "_number",
         "_started_ns",
         "_touched",
@@ -75,7 +76,8 @@ class Operation:
     _started_ns: int
     _was_dropped: bool
     _why: str | None
-    _line: Line | None
+    _code: CodeType | None
+    _instruction: int
     _number: int
     _touched: Touched
     _watch: ContextWatch
@@ -101,7 +103,7 @@ class Operation:
     @property
     def source(self) -> Source | None:
         """The user's line that asked for it; None if there is none, or if that was before anybody watched."""
-        return None if self._line is None else Source.of(self._line)
+        return None if self._code is None else Source.of((self._code, self._instruction))
 
     @property
     def began_ns(self) -> int | None:

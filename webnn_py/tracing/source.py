@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sysconfig
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Final
 
 import attrs
@@ -50,19 +50,22 @@ class Source:
         return f"{shown}:{self.line} in {self.function}"
 
 
-def user_line(frame: FrameType | None) -> Line | None:
-    """The innermost line outside of this package, from a frame outwards; None when trio made the call."""
+def user_line(frame: FrameType | None) -> tuple[CodeType | None, int]:
+    """The code and instruction of the innermost line outside of this package, from a frame outwards.
+
+    The code is None when trio made the call.
+    """
     while frame is not None:
         code = frame.f_code
         if code.co_filename not in is_users:
             is_users[code.co_filename] = _is_users(code.co_filename)
         found = is_users[code.co_filename]
         if found is None:
-            return None
+            break
         if found:
             return code, frame.f_lasti
         frame = frame.f_back
-    return None
+    return None, 0
 
 
 def _is_users(file: str) -> bool | None:
