@@ -27,6 +27,7 @@ FLAGS = (
     "--disable-dev-shm-usage",
     "--disable-background-networking",
     "--disable-extensions",
+    "--disable-features=BackForwardCache,SpareRendererForSitePerProcess",  # pages that nobody goes back to
     "--no-first-run",
     "--hide-scrollbars",
     "--remote-debugging-pipe",

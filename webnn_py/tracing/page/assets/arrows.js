@@ -83,18 +83,21 @@ function drawOutlines(c) {
   const related = state.selected ? relatives(state.selected).slice(0, 400) : [];
   for (const item of related) if (item.kind !== 'mark') outline(c, item, palette.accent, 1.5);
   if (state.matches.length) {
-    for (const {item, run} of state.hits) {
-      if (run) {
-        for (let at = run.first; at < run.last; at += 1) {
-          if (!state.matching.has(run.items[at])) continue;
-          outline(c, run.items[at], palette.found, 3);
-          break;
-        }
-      } else if (state.matching.has(item)) outline(c, item, palette.found, 3);
+    for (const {item, run, left, right, top, bottom} of state.hits) {
+      if (!run && state.matching.has(item)) outline(c, item, palette.found, 3);
+      if (!run || !hasMatch(run)) continue;
+      c.strokeStyle = palette.found;
+      c.lineWidth = 3;
+      c.strokeRect(left + 1, top, right - left - 2, bottom - top);
     }
   }
   if (state.hovered) outline(c, state.hovered, palette.ink, 1.5);
   if (state.selected) outline(c, state.selected, palette.accent, 3);
+}
+
+function hasMatch({items, first, last}) {
+  for (let at = first; at < last; at += 1) if (state.matching.has(items[at])) return true;
+  return false;
 }
 
 function outline(c, item, colour, width) {

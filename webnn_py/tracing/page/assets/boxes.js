@@ -26,7 +26,7 @@ function drawRow(c, row, y, height, paint, paintRun) {
       end = Math.max(end, otherStart + Math.max(otherWidth, footprint(other)));
       next += 1;
     }
-    const room = (next < items.length ? left(items[next]) : view.width) - end;
+    const room = (next < items.length ? left(items[next]) - (items[next].bad ? 8 : 0) : view.width) - end;
     if (next === first + 1) {
       paint(c, item, start, y, width, height, room);
       state.drawn.boxes += 1;

@@ -140,7 +140,8 @@ function drawAbout(c, group, x, y) {
 }
 
 function drawLaneName(c, lane) {
-  const y = toY(lane.y);
+  // The name of a tall lane stays in view.
+  const y = Math.min(Math.max(toY(lane.y), HEAD * view.unit), toY(lane.y + lane.height) - lane.rowHeight);
   c.font = font(12);
   c.fillStyle = palette.muted;
   if (!view.gutter) {
@@ -170,7 +171,7 @@ function drawRuler(c, step) {
   eachTick(step, (time, x) => {
     if (x < view.gutter - 1) return;
     c.fillRect(Math.round(x), top + RULER * view.unit * 0.7, 1, RULER * view.unit * 0.3);
-    const words = axis.isSqueezed ? roughMoment(timeAt(time)) : `${(time / size).toFixed(digits)} ${unit}`;
+    const words = axis.isSqueezed ? moment(Math.max(timeAt(time), 0)) : `${(time / size).toFixed(digits)} ${unit}`;
     c.fillText(words, x + 3, top + (RULER * view.unit) / 2);
   });
   if (view.gutter) c.fillText(fitting(c, axis.isSqueezed ? 'time, squeezed' : 'time', view.gutter - 14), 10, top + (RULER * view.unit) / 2);

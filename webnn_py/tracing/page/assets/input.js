@@ -1,6 +1,7 @@
 // Pointer, fingers, wheel and keys.
 
 const pointers = new Map();
+const slack = (event) => (event.pointerType === 'touch' ? 10 : 4); // pixels that a click may move
 let drag = null;
 
 function hitAt(x, y) {
@@ -33,7 +34,7 @@ function pointerMove(event) {
   else if (drag.isOverview) moveOverview(now.x);
   else {
     drag.distance += Math.hypot(now.x - before.x, now.y - before.y);
-    if (drag.distance > 4) {
+    if (drag.distance > slack(event)) {
       canvas.classList.add('moving');
       move(before.x - now.x);
       stage.scrollTop += before.y - now.y;
@@ -59,7 +60,7 @@ function moveOverview(x) {
 }
 
 function pointerUp(event) {
-  const wasClick = pointers.delete(event.pointerId) && drag && drag.distance <= 4 && !drag.isOverview && !drag.pinch;
+  const wasClick = pointers.delete(event.pointerId) && drag && drag.distance <= slack(event) && !drag.isOverview && !drag.pinch;
   canvas.classList.remove('moving');
   if (wasClick && event.type === 'pointerup') click(event);
 }

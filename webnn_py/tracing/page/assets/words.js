@@ -21,12 +21,6 @@ function moment(microseconds) {
   return `${plainNumber(microseconds / size, 6)} ${unit}`;
 }
 
-// For the ruler where neighbours lie at any distance.
-function roughMoment(microseconds) {
-  const [unit, size] = unitFor(microseconds);
-  return microseconds <= 0 ? '0 µs' : `${plainNumber(microseconds / size, 4)} ${unit}`;
-}
-
 function bytes(count) {
   if (!Number.isFinite(count)) return String(count);
   const units = ['B', 'kB', 'MB', 'GB', 'TB'];
