@@ -30,7 +30,8 @@ function drawOperation(c, id, isStrong) {
       drawArrow(c, operation, operation.end, settlement, settlement.start, {isStrong, isBad: settlement.bad});
     }
   }
-  for (const rejection of [...parts.caused, ...parts.settlement.filter(({kind}) => kind === 'rejection')]) {
+  const rejections = parts.settlement.filter(({kind}) => kind === 'rejection');
+  for (const rejection of isStrong ? [...parts.caused, ...rejections] : rejections) {
     const [cause] = state.trace.operations.get(rejection.args.cause)?.call ?? [];
     if (cause) drawArrow(c, cause, Math.min(rejection.start, cause.end), rejection, rejection.start, {isStrong, isBad: true});
     const [rejected] = state.trace.operations.get(rejection.operation)?.call ?? [];
