@@ -8,7 +8,8 @@ function hitAt(x, y) {
   if (y < HEAD * view.unit) return null;
   for (let at = state.hits.length - 1; at >= 0; at -= 1) {
     const hit = state.hits[at];
-    if (x >= hit.left && x <= hit.right && y >= hit.top && y <= hit.bottom && (hit.item.lanes || x >= view.gutter)) return hit;
+    if (x >= hit.left && x <= hit.right && y >= hit.top && y <= hit.bottom && (hit.item.lanes || x >= view.gutter))
+      return hit;
   }
   return null;
 }
@@ -60,7 +61,8 @@ function moveOverview(x) {
 }
 
 function pointerUp(event) {
-  const wasClick = pointers.delete(event.pointerId) && drag && drag.distance <= slack(event) && !drag.isOverview && !drag.pinch;
+  const wasClick =
+    pointers.delete(event.pointerId) && drag && drag.distance <= slack(event) && !drag.isOverview && !drag.pinch;
   canvas.classList.remove('moving');
   if (wasClick && event.type === 'pointerup') click(event);
 }
@@ -74,14 +76,17 @@ function click(event) {
   } else if (hit.run) {
     const {items, first, last} = hit.run;
     const from = items[first].start;
-    const to = Math.max(...items.slice(first, Math.min(last, first + 5000)).map((item) => item.end), items[last - 1].end);
+    const to = Math.max(
+      ...items.slice(first, Math.min(last, first + 5000)).map((item) => item.end),
+      items[last - 1].end,
+    );
     show(from - (to - from) * 0.1, to + (to - from) * 0.1 + NARROWEST);
   } else select(hit.item.target ?? hit.item, {isRevealed: false});
 }
 
 function hover(event) {
   const hit = hitAt(event.offsetX, event.offsetY);
-  const item = hit && !hit.run && !hit.item.lanes ? hit.item.target ?? hit.item : null;
+  const item = hit && !hit.run && !hit.item.lanes ? (hit.item.target ?? hit.item) : null;
   canvas.classList.toggle('over', Boolean(hit));
   if (item !== state.hovered) {
     state.hovered = item;
@@ -108,7 +113,8 @@ function neighbour(item, key) {
   if (item.kind === 'mark' && (key === 'ArrowLeft' || key === 'ArrowRight')) {
     return item.object.marks[item.object.marks.indexOf(item) + (key === 'ArrowLeft' ? -1 : 1)] ?? item;
   }
-  if (key === 'ArrowLeft' || key === 'ArrowRight') return items[items.indexOf(bar) + (key === 'ArrowLeft' ? -1 : 1)] ?? item;
+  if (key === 'ArrowLeft' || key === 'ArrowRight')
+    return items[items.indexOf(bar) + (key === 'ArrowLeft' ? -1 : 1)] ?? item;
   const lanes = state.trace.groups.flatMap((group) => group.lanes).filter((lane) => lane.kind !== 'waiting');
   const lane = lanes[lanes.indexOf(bar.lane) + (key === 'ArrowUp' ? -1 : 1)];
   if (!lane) return item;
@@ -148,12 +154,30 @@ function fold() {
 }
 
 const KEYS = {
-  w: () => zoom(0.7), '+': () => zoom(0.7), '=': () => zoom(0.7), s: () => zoom(1 / 0.7), '-': () => zoom(1 / 0.7),
-  a: () => move(-0.12 * view.width), d: () => move(0.12 * view.width), 0: fit, n: () => goToMatch(1), N: () => goToMatch(-1),
-  f: () => state.selected && zoomTo(state.selected), t: toggleTable, g: fold, e: toggleAxis, '/': () => searchBox.focus(), '?': openHelp,
+  w: () => zoom(0.7),
+  '+': () => zoom(0.7),
+  '=': () => zoom(0.7),
+  s: () => zoom(1 / 0.7),
+  '-': () => zoom(1 / 0.7),
+  a: () => move(-0.12 * view.width),
+  d: () => move(0.12 * view.width),
+  0: fit,
+  n: () => goToMatch(1),
+  N: () => goToMatch(-1),
+  f: () => state.selected && zoomTo(state.selected),
+  t: toggleTable,
+  g: fold,
+  e: toggleAxis,
+  '/': () => searchBox.focus(),
+  '?': openHelp,
   Home: () => show(wholeTrace()[0], wholeTrace()[0] + view.to - view.from),
   End: () => show(wholeTrace()[1] - (view.to - view.from), wholeTrace()[1]),
-  PageUp: () => { stage.scrollTop -= view.height * 0.8; }, PageDown: () => { stage.scrollTop += view.height * 0.8; },
+  PageUp: () => {
+    stage.scrollTop -= view.height * 0.8;
+  },
+  PageDown: () => {
+    stage.scrollTop += view.height * 0.8;
+  },
 };
 
 function keyDown(event) {
