@@ -2,7 +2,7 @@
 
 import base64
 import contextlib
-import fcntl
+import importlib
 import itertools
 import json
 import os
@@ -27,6 +27,7 @@ FLAGS = (
     "--disable-dev-shm-usage",
     "--disable-background-networking",
     "--disable-extensions",
+    "--disable-features=BackForwardCache,SpareRendererForSitePerProcess",  # pages that nobody goes back to
     "--no-first-run",
     "--hide-scrollbars",
     "--remote-debugging-pipe",
@@ -34,7 +35,9 @@ FLAGS = (
 
 
 def installed():
-    """The path of Chromium, or None."""
+    """The path of Chromium, or None; it is spoken to in a way that Windows has not."""
+    if os.name != "posix":
+        return None
     return next(filter(None, map(shutil.which, filter(None, (os.environ.get("CHROMIUM"), *NAMES)))), None)
 
 
@@ -166,6 +169,7 @@ class Chromium:
 
 def _pipe():
     """Two ends with numbers above those that Chromium wants to have."""
+    fcntl = importlib.import_module("fcntl")  # which Windows has not
     ends = os.pipe()
     moved = tuple(fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 16) for end in ends)
     for end in ends:

@@ -110,8 +110,8 @@ def test_a_rejection_tells_why_where_and_by_whom(browser, open_page):
 
 def test_arrows_are_drawn_for_all_where_few_are_in_view(browser, open_page):
     open_page(destroyed_in_flight())
-    # Eight from calls to operations, four from there to settlements, one from the cause to the rejection.
-    assert browser.run("timeline.state.drawn.arrows") == 8 + 4 + 1 + 1
+    # From calls to operations, from there to settlements, from the cause to the rejection.
+    assert browser.run("timeline.state.drawn.arrows") == 8 + 4 + 1
 
 
 def test_arrows_are_drawn_for_what_is_selected_where_many_are_in_view(browser, open_page):
@@ -282,6 +282,21 @@ def test_search_looks_at_names_labels_buffers_and_sources(browser, open_page):
         found[query] = int(browser.run("document.getElementById('found').textContent").removesuffix(" found"))
         assert browser.run("document.getElementById('next').disabled") == (number == 0)
     assert found == SEARCHES
+
+
+def test_a_click_on_the_name_of_a_context_folds_it(browser, open_page):
+    open_page(destroyed_in_flight())
+    before = browser.run("timeline.state.drawn.boxes")
+    x, y = browser.run("""(() => {
+        const corner = document.getElementById('canvas').getBoundingClientRect();
+        const hit = timeline.state.hits.find(({item}) => item.pid === 1 && item.lanes);
+        return [corner.left + 20, corner.top + (hit.top + hit.bottom) / 2];
+    })()""")
+    browser.click(x, y)
+    script = browser.run("timeline.state.trace.groups[0].lanes.flatMap((lane) => lane.items).length")
+    assert browser.run("[timeline.state.drawn.boxes, timeline.state.drawn.arrows]") == [script, 1]
+    browser.press("g")  # nothing is selected: all are unfolded
+    assert browser.run("timeline.state.drawn.boxes") == before
 
 
 def test_n_goes_from_match_to_match(browser, open_page):

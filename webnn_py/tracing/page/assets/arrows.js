@@ -13,7 +13,8 @@ function drawArrows(c) {
 function operationsInView() {
   const seen = new Set();
   for (const {item, run} of state.hits) {
-    if (run && seen.size <= MOST_ARROWED) for (let at = run.first; at < Math.min(run.last, run.first + 50); at += 1) seen.add(run.items[at].operation);
+    if (run && seen.size <= MOST_ARROWED)
+      for (let at = run.first; at < Math.min(run.last, run.first + 50); at += 1) seen.add(run.items[at].operation);
     else seen.add(item.operation);
   }
   seen.delete(undefined);
@@ -25,21 +26,28 @@ function drawOperation(c, id, isStrong) {
   if (!parts) return;
   const [call] = parts.call;
   for (const operation of parts.operation) {
-    if (call) drawArrow(c, call, enqueuedIn(call, operation), operation, operation.start, {isStrong, isBad: operation.bad});
+    if (call)
+      drawArrow(c, call, enqueuedIn(call, operation), operation, operation.start, {isStrong, isBad: operation.bad});
     for (const settlement of parts.settlement.filter(({kind}) => kind === 'settlement')) {
       drawArrow(c, operation, operation.end, settlement, settlement.start, {isStrong, isBad: settlement.bad});
     }
   }
-  for (const rejection of [...parts.caused, ...parts.settlement.filter(({kind}) => kind === 'rejection')]) {
+  const rejections = parts.settlement.filter(({kind}) => kind === 'rejection');
+  for (const rejection of isStrong ? [...parts.caused, ...rejections] : rejections) {
     const [cause] = state.trace.operations.get(rejection.args.cause)?.call ?? [];
-    if (cause) drawArrow(c, cause, Math.min(rejection.start, cause.end), rejection, rejection.start, {isStrong, isBad: true});
+    if (cause)
+      drawArrow(c, cause, Math.min(rejection.start, cause.end), rejection, rejection.start, {isStrong, isBad: true});
     const [rejected] = state.trace.operations.get(rejection.operation)?.call ?? [];
     if (rejected && isStrong) drawArrow(c, rejected, rejected.end, rejection, rejection.start, {isStrong, isBad: true});
   }
   if (!isStrong) return;
   for (const mark of parts.marks) {
     const from = doerOf(mark);
-    if (from) drawArrow(c, from, Math.min(Math.max(mark.start, from.start), from.end), mark, mark.start, {isStrong, isThin: true});
+    if (from)
+      drawArrow(c, from, Math.min(Math.max(mark.start, from.start), from.end), mark, mark.start, {
+        isStrong,
+        isThin: true,
+      });
   }
 }
 
@@ -49,13 +57,13 @@ function enqueuedIn(call, operation) {
   return time === undefined ? call.start : Math.min(Math.max(toPlace(time), call.start), call.end);
 }
 
-function drawArrow(c, from, fromTime, to, toTime_, {isStrong, isBad = false, isThin = false}) {
+function drawArrow(c, from, leaving, to, arriving, {isStrong, isBad = false, isThin = false}) {
   const start = placeOf(from);
   const end = placeOf(to);
   if (start.isHidden || end.isHidden) return;
   const isDown = end.y > start.y;
-  const x1 = toX(fromTime);
-  const x2 = toX(toTime_);
+  const x1 = toX(leaving);
+  const x2 = toX(arriving);
   const y1 = isDown ? start.y + start.height - 2 : start.y + 2;
   const inset = to.kind === 'rejection' || to.bad === 'dropped' ? end.height * 0.22 : 1;
   const y2 = isThin ? end.y + end.height * 0.5 : isDown ? end.y + inset : end.y + end.height - inset;
@@ -83,18 +91,21 @@ function drawOutlines(c) {
   const related = state.selected ? relatives(state.selected).slice(0, 400) : [];
   for (const item of related) if (item.kind !== 'mark') outline(c, item, palette.accent, 1.5);
   if (state.matches.length) {
-    for (const {item, run} of state.hits) {
-      if (run) {
-        for (let at = run.first; at < run.last; at += 1) {
-          if (!state.matching.has(run.items[at])) continue;
-          outline(c, run.items[at], palette.found, 3);
-          break;
-        }
-      } else if (state.matching.has(item)) outline(c, item, palette.found, 3);
+    for (const {item, run, left, right, top, bottom} of state.hits) {
+      if (!run && state.matching.has(item)) outline(c, item, palette.found, 3);
+      if (!run || !hasMatch(run)) continue;
+      c.strokeStyle = palette.found;
+      c.lineWidth = 3;
+      c.strokeRect(left + 1, top, right - left - 2, bottom - top);
     }
   }
   if (state.hovered) outline(c, state.hovered, palette.ink, 1.5);
   if (state.selected) outline(c, state.selected, palette.accent, 3);
+}
+
+function hasMatch({items, first, last}) {
+  for (let at = first; at < last; at += 1) if (state.matching.has(items[at])) return true;
+  return false;
 }
 
 function outline(c, item, colour, width) {

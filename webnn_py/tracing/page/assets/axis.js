@@ -18,7 +18,10 @@ function timesOf(trace) {
 
 function prepareAxis(trace) {
   axis.times = timesOf(trace);
-  const gaps = axis.times.subarray(1).map((time, index) => time - axis.times[index]).sort();
+  const gaps = axis.times
+    .subarray(1)
+    .map((time, index) => time - axis.times[index])
+    .sort();
   const common = gaps.length ? gaps[gaps.length >> 1] : 1;
   axis.places = new Float64Array(axis.times.length);
   for (let index = 1; index < axis.times.length; index += 1) {

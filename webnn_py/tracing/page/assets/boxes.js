@@ -26,7 +26,7 @@ function drawRow(c, row, y, height, paint, paintRun) {
       end = Math.max(end, otherStart + Math.max(otherWidth, footprint(other)));
       next += 1;
     }
-    const room = (next < items.length ? left(items[next]) : view.width) - end;
+    const room = (next < items.length ? left(items[next]) - (items[next].bad ? 8 : 0) : view.width) - end;
     if (next === first + 1) {
       paint(c, item, start, y, width, height, room);
       state.drawn.boxes += 1;
@@ -80,7 +80,8 @@ function writeCaption(c, item, {start, shown, end, isInside, reach, room}, middl
   const within = shown - inset - 3;
   const inside = widthOf(c, words) <= within ? words : fitting(c, shortName(item), within);
   if (inside && (!inside.endsWith('…') || room < within * 1.5)) {
-    if (item.bad) { // the hatching would cross the letters
+    if (item.bad) {
+      // the hatching would cross the letters
       c.fillStyle = palette.families[item.family].fill;
       c.fillRect(start + inset - 2, middle - 8 * view.letters, widthOf(c, inside) + 4, 16 * view.letters);
     }
@@ -100,7 +101,8 @@ function paintRun(c, items, first, last, x, y, width, height, room) {
   addHit(x, y, width, height, items[first], {items, first, last});
   c.fillStyle = palette.families.other.fill;
   c.fillRect(x, top, width, tall);
-  for (let at = 0; at < width; at += 3) { // a pile of thin boxes, in the colours of what is there
+  for (let at = 0; at < width; at += 3) {
+    // a pile of thin boxes, in the colours of what is there
     const item = items[first + Math.floor((at / width) * (last - first))];
     c.fillStyle = palette.families[item.family].line;
     c.fillRect(x + at, top, 1.5, tall);
@@ -185,7 +187,8 @@ function paintObject(c, item, x, y, width, height) {
   c.fillStyle = fill;
   c.fillRect(allocated, top, Math.max(destroyed - allocated, 1), tall);
   c.strokeRect(allocated + 0.5, top + 0.5, Math.max(destroyed - allocated - 1, 0), tall - 1);
-  if (item.isOpen && end < view.width) { // lives on
+  if (item.isOpen && end < view.width) {
+    // lives on
     c.fillStyle = line;
     c.beginPath();
     c.moveTo(end, top);
@@ -201,8 +204,15 @@ function paintObject(c, item, x, y, width, height) {
 }
 
 const MARK_FAMILIES = {
-  allocated: 'create', destroyed: 'free', released: 'free', written: 'write', read: 'read', built: 'build',
-  loaded: 'build', saved: 'build', dispatched: 'dispatch',
+  allocated: 'create',
+  destroyed: 'free',
+  released: 'free',
+  written: 'write',
+  read: 'read',
+  built: 'build',
+  loaded: 'build',
+  saved: 'build',
+  dispatched: 'dispatch',
 };
 
 // Marks that lie too close to tell apart become one with its number, or a band where they go on and on.
@@ -223,7 +233,10 @@ function paintMarks(c, object, y) {
     }
     const number = next - first;
     if (end > view.gutter - size && x < view.width + size) {
-      const shown = number === 1 ? marks[first] : marks.slice(first, next).find((mark) => mark.name === 'destroyed') ?? marks[first];
+      const shown =
+        number === 1
+          ? marks[first]
+          : (marks.slice(first, next).find((mark) => mark.name === 'destroyed') ?? marks[first]);
       const colour = palette.families[MARK_FAMILIES[shown.name] ?? 'other'].line;
       const room = next < marks.length ? xOf(marks[next]) - end : 99;
       if (end - x > size * 2) paintBand(c, marks, first, next, x, y, end - x, size);
@@ -233,7 +246,14 @@ function paintMarks(c, object, y) {
         if (number > 1) c.fillText(fitting(c, `×${number}`, room + end - x - size), x + size * 0.6, y);
       }
       state.drawn.marks += number;
-      addHit(x - size / 2, y - size * 0.7, end - x + size, size * 1.4, shown, number > 1 ? {items: marks, first, last: next} : null);
+      addHit(
+        x - size / 2,
+        y - size * 0.7,
+        end - x + size,
+        size * 1.4,
+        shown,
+        number > 1 ? {items: marks, first, last: next} : null,
+      );
     }
     first = next;
   }

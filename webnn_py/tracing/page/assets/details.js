@@ -23,8 +23,15 @@ function showDetails() {
 }
 
 function detailsOf(item) {
-  const close = element('button', {type: 'button', className: 'close', title: 'Close (Escape)', 'aria-label': 'Close details'}, '×');
-  close.addEventListener('click', () => { select(null); canvas.focus(); });
+  const close = element(
+    'button',
+    {type: 'button', className: 'close', title: 'Close (Escape)', 'aria-label': 'Close details'},
+    '×',
+  );
+  close.addEventListener('click', () => {
+    select(null);
+    canvas.focus();
+  });
   const parts = [close, element('h2', {}, caption(item)), element('p', {className: 'where'}, laneTitle(item))];
   if (item.args.why) parts.push(element('p', {className: item.bad ? 'why' : 'hint'}, text(item.args.why)));
   parts.push(facts(item));
@@ -48,7 +55,8 @@ function facts(item) {
   if (item.args.enqueued !== undefined) add('waited', duration(item.began - item.args.enqueued));
   const size = item.args.bytes;
   if (size > 0) add('bytes', bytes(size));
-  if (size > 0 && item.ended > item.began && !isObject) add('rate', `${plainNumber(size / (item.ended - item.began) / 1000, 3)} GB/s`);
+  if (size > 0 && item.ended > item.began && !isObject)
+    add('rate', `${plainNumber(size / (item.ended - item.began) / 1000, 3)} GB/s`);
   for (const which of ['reads', 'writes', 'graph']) {
     const named = objectsOf(state.trace, item, which);
     if (named.length) add(which, ...named.map((one) => objectButton(one)));
@@ -56,7 +64,23 @@ function facts(item) {
   if (item.args.begun !== undefined) add('begun', `${moment(item.args.begun)}, before its turn`);
   if (item.args.measured !== undefined) add('measured', duration(item.args.measured));
   if (Array.isArray(item.args.operators)) add('operators', item.args.operators.map(text).join(', '));
-  const told = ['source', 'why', 'operation', 'enqueued', 'bytes', 'reads', 'writes', 'graph', 'operators', 'outcome', 'promise', 'before', 'cause', 'begun', 'measured'];
+  const told = [
+    'source',
+    'why',
+    'operation',
+    'enqueued',
+    'bytes',
+    'reads',
+    'writes',
+    'graph',
+    'operators',
+    'outcome',
+    'promise',
+    'before',
+    'cause',
+    'begun',
+    'measured',
+  ];
   for (const [name, value] of Object.entries(item.args)) if (!told.includes(name)) add(name, text(value));
   return list;
 }
@@ -73,11 +97,16 @@ function chain(item) {
   const cause = item.args.cause === undefined ? null : state.trace.operations.get(item.args.cause);
   const shown = [];
   if (cause?.call.length) {
-    shown.push(element('h3', {}, 'rejected by'), steps(cause.call, item), element('p', {className: 'source'}, sourceOf(cause.call[0])));
+    shown.push(
+      element('h3', {}, 'rejected by'),
+      steps(cause.call, item),
+      element('p', {className: 'source'}, sourceOf(cause.call[0])),
+    );
   }
   if (!parts) return shown;
   const whole = [...parts.call, ...parts.operation, ...parts.settlement].sort((a, b) => a.began - b.began);
-  if (whole.length > 1 || whole[0] !== item) shown.push(element('h3', {}, 'from call to settlement'), steps(whole, item));
+  if (whole.length > 1 || whole[0] !== item)
+    shown.push(element('h3', {}, 'from call to settlement'), steps(whole, item));
   if (parts.caused.length) shown.push(element('h3', {}, 'what it rejected'), steps(parts.caused, item));
   if (parts.kernel.length) shown.push(element('h3', {}, `kernels: ${parts.kernel.length}`), steps(parts.kernel, item));
   if (parts.marks.length) shown.push(element('h3', {}, 'buffers and graphs'), steps(parts.marks, item));
@@ -91,16 +120,29 @@ function steps(items, current) {
   for (const item of items.slice(0, MOST_MARKS)) {
     const wait = item.kind === 'operation' ? item.began - item.args.enqueued : 0;
     if (wait > 0) list.append(element('li', {className: 'pause'}, `waited ${duration(wait)}`));
-    const words = item.kind === 'mark' && current.kind !== 'buffer' && current.kind !== 'graph'
-      ? `${item.name}: ${item.object.name}` : item.kind === 'mark' ? markWords(item) : caption(item);
-    const button = element('button', {type: 'button'},
-      element('span', {className: item.bad ? 'bad' : ''}, words, item.bad && !item.name.startsWith('reject') ? ` (${item.bad})` : ''),
-      element('small', {}, item.ended > item.began ? duration(item.ended - item.began) : moment(item.began)));
+    const words =
+      item.kind === 'mark' && current.kind !== 'buffer' && current.kind !== 'graph'
+        ? `${item.name}: ${item.object.name}`
+        : item.kind === 'mark'
+          ? markWords(item)
+          : caption(item);
+    const button = element(
+      'button',
+      {type: 'button'},
+      element(
+        'span',
+        {className: item.bad ? 'bad' : ''},
+        words,
+        item.bad && !item.name.startsWith('reject') ? ` (${item.bad})` : '',
+      ),
+      element('small', {}, item.ended > item.began ? duration(item.ended - item.began) : moment(item.began)),
+    );
     if (item === current) button.setAttribute('aria-current', 'true');
     button.addEventListener('click', () => select(item));
     list.append(element('li', {}, button));
   }
-  if (items.length > MOST_MARKS) list.append(element('li', {className: 'pause'}, `and ${count(items.length - MOST_MARKS, 'more', 'more')}`));
+  if (items.length > MOST_MARKS)
+    list.append(element('li', {className: 'pause'}, `and ${count(items.length - MOST_MARKS, 'more', 'more')}`));
   return list;
 }
 
@@ -118,14 +160,34 @@ function markWords(mark) {
 }
 
 const FAMILY_WORDS = {
-  write: 'write, copy', dispatch: 'dispatch', read: 'read', build: 'build; graphs', create: 'create', free: 'destroy, release',
-  kernel: 'kernel', buffer: 'buffer, from creation to release',
+  write: 'write, copy',
+  dispatch: 'dispatch',
+  read: 'read',
+  build: 'build; graphs',
+  create: 'create',
+  free: 'destroy, release',
+  kernel: 'kernel',
+  buffer: 'buffer, from creation to release',
 };
 const SIGN_WORDS = {
-  rejected: 'promise rejected', dropped: 'operation dropped, never run', failed: 'operation failed', lost: 'context lost',
-  built: 'graph built', dispatched: 'graph dispatched', allocated: 'buffer allocated', written: 'buffer written', read: 'buffer read', destroyed: 'buffer destroyed',
+  rejected: 'promise rejected',
+  dropped: 'operation dropped, never run',
+  failed: 'operation failed',
+  lost: 'context lost',
+  built: 'graph built',
+  dispatched: 'graph dispatched',
+  allocated: 'buffer allocated',
+  written: 'buffer written',
+  read: 'buffer read',
+  destroyed: 'buffer destroyed',
   released: 'buffer released',
 };
+
+const HINT = [
+  'Point at something to see what it is, click to keep it here.',
+  'Arrows go from a call to its operation on the device and on to the settlement of its promise;',
+  'thin bars above an operation are its wait. ×12 is twelve that are too narrow to tell apart: zoom in.',
+].join(' ');
 
 function legend() {
   const signs = element('div', {className: 'signs'});
@@ -149,11 +211,7 @@ function legend() {
   }
   sample((c) => slants(c, palette.families.free.line), 'destroyed, not released yet');
   sample((c) => slants(c, palette.bad), 'failed or rejected');
-  return [
-    element('h2', {}, 'What you see'),
-    element('p', {className: 'hint'}, 'Point at something to see what it is, click to keep it here. Arrows go from a call to its operation on the device and on to the settlement of its promise; thin bars above an operation are its wait. ×12 is twelve that are too narrow to tell apart: zoom in.'),
-    signs,
-  ];
+  return [element('h2', {}, 'What you see'), element('p', {className: 'hint'}, HINT), signs];
 }
 
 function slants(c, colour) {
@@ -183,7 +241,10 @@ function tipOf(shown) {
   const item = shown.target ?? shown;
   const line = (words, className = '') => (words ? [element('span', {className}, words)] : []);
   const isObject = item.kind === 'buffer' || item.kind === 'graph';
-  const times = [item.ended > item.began ? `${isObject ? 'lived' : 'took'} ${duration(item.ended - item.began)}` : '', `at ${moment(item.began)}`];
+  const times = [
+    item.ended > item.began ? `${isObject ? 'lived' : 'took'} ${duration(item.ended - item.began)}` : '',
+    `at ${moment(item.began)}`,
+  ];
   if (item.args.enqueued !== undefined) times.push(`waited ${duration(item.began - item.args.enqueued)}`);
   return [
     element('b', {}, caption(item)),
@@ -206,10 +267,14 @@ function tipOfRun({items, first, last}) {
     time += item.ended - item.began;
   }
   const most = [...tally].sort((a, b) => b[1] - a[1]);
-  const lines = most.slice(0, 6).map(([words, times]) => element('span', {}, `${times.toLocaleString('en')} × ${words}`));
+  const lines = most
+    .slice(0, 6)
+    .map(([words, times]) => element('span', {}, `${times.toLocaleString('en')} × ${words}`));
   if (most.length > 6) lines.push(element('span', {}, `and ${most.length - 6} other names`));
   return [
-    element('b', {}, `${count(last - first, 'event')}, too narrow to tell apart here`), ...lines,
-    element('span', {}, `together ${duration(time)}, from ${moment(items[first].began)}`), element('span', {}, 'click to zoom in'),
+    element('b', {}, `${count(last - first, 'event')}, too narrow to tell apart here`),
+    ...lines,
+    element('span', {}, `together ${duration(time)}, from ${moment(items[first].began)}`),
+    element('span', {}, 'click to zoom in'),
   ];
 }

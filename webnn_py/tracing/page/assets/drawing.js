@@ -37,7 +37,8 @@ function tickStep() {
 
 function eachTick(step, use) {
   const last = Math.floor(view.to / step);
-  for (let index = Math.max(0, Math.ceil(view.from / step)); index <= last; index += 1) use(index * step, toX(index * step));
+  for (let index = Math.max(0, Math.ceil(view.from / step)); index <= last; index += 1)
+    use(index * step, toX(index * step));
 }
 
 function drawGrid(c, step) {
@@ -65,7 +66,9 @@ function drawGrid(c, step) {
 }
 
 const PAINTERS = {
-  waiting: [paintWait, paintWaitRun], buffer: [paintObject, paintRun], graph: [paintObject, paintRun],
+  waiting: [paintWait, paintWaitRun],
+  buffer: [paintObject, paintRun],
+  graph: [paintObject, paintRun],
 };
 
 function drawLanes(c) {
@@ -130,7 +133,14 @@ function drawNames(c) {
 // What else metadata say of a group: its backend and adapter.
 function drawAbout(c, group, x, y) {
   const about = ['backend', 'adapter'].filter((name) => group.about[name]).map((name) => text(group.about[name]));
-  const lanes = group.isFolded ? [count(group.lanes.reduce((sum, lane) => sum + lane.items.length, 0), 'event')] : [];
+  const lanes = group.isFolded
+    ? [
+        count(
+          group.lanes.reduce((sum, lane) => sum + lane.items.length, 0),
+          'event',
+        ),
+      ]
+    : [];
   c.font = font(12);
   const words = fitting(c, [...about, ...lanes].join(', '), view.width - x - 8);
   c.fillStyle = palette.panel; // arrows pass behind the words
@@ -140,7 +150,8 @@ function drawAbout(c, group, x, y) {
 }
 
 function drawLaneName(c, lane) {
-  const y = toY(lane.y);
+  // The name of a tall lane stays in view.
+  const y = Math.min(Math.max(toY(lane.y), HEAD * view.unit), toY(lane.y + lane.height) - lane.rowHeight);
   c.font = font(12);
   c.fillStyle = palette.muted;
   if (!view.gutter) {
@@ -170,10 +181,15 @@ function drawRuler(c, step) {
   eachTick(step, (time, x) => {
     if (x < view.gutter - 1) return;
     c.fillRect(Math.round(x), top + RULER * view.unit * 0.7, 1, RULER * view.unit * 0.3);
-    const words = axis.isSqueezed ? roughMoment(timeAt(time)) : `${(time / size).toFixed(digits)} ${unit}`;
+    const words = axis.isSqueezed ? moment(Math.max(timeAt(time), 0)) : `${(time / size).toFixed(digits)} ${unit}`;
     c.fillText(words, x + 3, top + (RULER * view.unit) / 2);
   });
-  if (view.gutter) c.fillText(fitting(c, axis.isSqueezed ? 'time, squeezed' : 'time', view.gutter - 14), 10, top + (RULER * view.unit) / 2);
+  if (view.gutter)
+    c.fillText(
+      fitting(c, axis.isSqueezed ? 'time, squeezed' : 'time', view.gutter - 14),
+      10,
+      top + (RULER * view.unit) / 2,
+    );
 }
 
 // The whole trace in one strip: how much there is where, in red what went wrong, and a frame around what is in view.
@@ -224,6 +240,9 @@ function overview(width) {
     if (item.bad) bad.add(left);
   }
   let under = 0;
-  const amounts = Array.from({length: width}, (_, x) => { under += steps[x]; return under; });
+  const amounts = Array.from({length: width}, (_, x) => {
+    under += steps[x];
+    return under;
+  });
   return {amounts, most: Math.max(1, ...amounts), bad: [...bad]};
 }

@@ -1,13 +1,15 @@
 // Pointer, fingers, wheel and keys.
 
 const pointers = new Map();
+const slack = (event) => (event.pointerType === 'touch' ? 10 : 4); // pixels that a click may move
 let drag = null;
 
 function hitAt(x, y) {
   if (y < HEAD * view.unit) return null;
   for (let at = state.hits.length - 1; at >= 0; at -= 1) {
     const hit = state.hits[at];
-    if (x >= hit.left && x <= hit.right && y >= hit.top && y <= hit.bottom && (hit.item.lanes || x >= view.gutter)) return hit;
+    if (x >= hit.left && x <= hit.right && y >= hit.top && y <= hit.bottom && (hit.item.lanes || x >= view.gutter))
+      return hit;
   }
   return null;
 }
@@ -33,7 +35,7 @@ function pointerMove(event) {
   else if (drag.isOverview) moveOverview(now.x);
   else {
     drag.distance += Math.hypot(now.x - before.x, now.y - before.y);
-    if (drag.distance > 4) {
+    if (drag.distance > slack(event)) {
       canvas.classList.add('moving');
       move(before.x - now.x);
       stage.scrollTop += before.y - now.y;
@@ -59,7 +61,8 @@ function moveOverview(x) {
 }
 
 function pointerUp(event) {
-  const wasClick = pointers.delete(event.pointerId) && drag && drag.distance <= 4 && !drag.isOverview && !drag.pinch;
+  const wasClick =
+    pointers.delete(event.pointerId) && drag && drag.distance <= slack(event) && !drag.isOverview && !drag.pinch;
   canvas.classList.remove('moving');
   if (wasClick && event.type === 'pointerup') click(event);
 }
@@ -73,14 +76,17 @@ function click(event) {
   } else if (hit.run) {
     const {items, first, last} = hit.run;
     const from = items[first].start;
-    const to = Math.max(...items.slice(first, Math.min(last, first + 5000)).map((item) => item.end), items[last - 1].end);
+    const to = Math.max(
+      ...items.slice(first, Math.min(last, first + 5000)).map((item) => item.end),
+      items[last - 1].end,
+    );
     show(from - (to - from) * 0.1, to + (to - from) * 0.1 + NARROWEST);
   } else select(hit.item.target ?? hit.item, {isRevealed: false});
 }
 
 function hover(event) {
   const hit = hitAt(event.offsetX, event.offsetY);
-  const item = hit && !hit.run && !hit.item.lanes ? hit.item.target ?? hit.item : null;
+  const item = hit && !hit.run && !hit.item.lanes ? (hit.item.target ?? hit.item) : null;
   canvas.classList.toggle('over', Boolean(hit));
   if (item !== state.hovered) {
     state.hovered = item;
@@ -107,7 +113,8 @@ function neighbour(item, key) {
   if (item.kind === 'mark' && (key === 'ArrowLeft' || key === 'ArrowRight')) {
     return item.object.marks[item.object.marks.indexOf(item) + (key === 'ArrowLeft' ? -1 : 1)] ?? item;
   }
-  if (key === 'ArrowLeft' || key === 'ArrowRight') return items[items.indexOf(bar) + (key === 'ArrowLeft' ? -1 : 1)] ?? item;
+  if (key === 'ArrowLeft' || key === 'ArrowRight')
+    return items[items.indexOf(bar) + (key === 'ArrowLeft' ? -1 : 1)] ?? item;
   const lanes = state.trace.groups.flatMap((group) => group.lanes).filter((lane) => lane.kind !== 'waiting');
   const lane = lanes[lanes.indexOf(bar.lane) + (key === 'ArrowUp' ? -1 : 1)];
   if (!lane) return item;
@@ -147,12 +154,30 @@ function fold() {
 }
 
 const KEYS = {
-  w: () => zoom(0.7), '+': () => zoom(0.7), '=': () => zoom(0.7), s: () => zoom(1 / 0.7), '-': () => zoom(1 / 0.7),
-  a: () => move(-0.12 * view.width), d: () => move(0.12 * view.width), 0: fit, n: () => goToMatch(1), N: () => goToMatch(-1),
-  f: () => state.selected && zoomTo(state.selected), t: toggleTable, g: fold, e: toggleAxis, '/': () => searchBox.focus(), '?': openHelp,
+  w: () => zoom(0.7),
+  '+': () => zoom(0.7),
+  '=': () => zoom(0.7),
+  s: () => zoom(1 / 0.7),
+  '-': () => zoom(1 / 0.7),
+  a: () => move(-0.12 * view.width),
+  d: () => move(0.12 * view.width),
+  0: fit,
+  n: () => goToMatch(1),
+  N: () => goToMatch(-1),
+  f: () => state.selected && zoomTo(state.selected),
+  t: toggleTable,
+  g: fold,
+  e: toggleAxis,
+  '/': () => searchBox.focus(),
+  '?': openHelp,
   Home: () => show(wholeTrace()[0], wholeTrace()[0] + view.to - view.from),
   End: () => show(wholeTrace()[1] - (view.to - view.from), wholeTrace()[1]),
-  PageUp: () => { stage.scrollTop -= view.height * 0.8; }, PageDown: () => { stage.scrollTop += view.height * 0.8; },
+  PageUp: () => {
+    stage.scrollTop -= view.height * 0.8;
+  },
+  PageDown: () => {
+    stage.scrollTop += view.height * 0.8;
+  },
 };
 
 function keyDown(event) {

@@ -1,13 +1,23 @@
 // The page: reads the trace, fills in the heading, connects buttons, draws.
 
 const KEY_WORDS = [
-  ['wheel, pinch, +, −, W, S', 'zoom'], ['drag, Shift+wheel, A, D, ←, →', 'move'],
-  ['wheel over names, ↑, ↓, Page Up, Page Down', 'scroll'], ['0', 'the whole trace'], ['Home, End', 'its beginning, its end'],
-  ['click, Enter', 'select; on a group’s name: fold it; on ×12: zoom to these'], ['double click, F', 'zoom to what is selected, from call to settlement'],
-  ['←, →', 'the event before or after the selected one in its lane'], ['↑, ↓', 'what belongs to the selected one in the next lane'],
-  ['Tab, Shift+Tab', 'the event after or before the selected one in time'], ['Escape', 'select nothing'],
-  ['G', 'fold or unfold the group of the selected one'], ['/', 'search: words, or #17 for an operation'], ['n, N', 'next, previous match'],
-  ['E', 'squeeze long stretches, or show time to scale'], ['T', 'table of what is in view'], ['?', 'this'],
+  ['wheel, pinch, +, −, W, S', 'zoom'],
+  ['drag, Shift+wheel, A, D, ←, →', 'move'],
+  ['wheel over names, ↑, ↓, Page Up, Page Down', 'scroll'],
+  ['0', 'the whole trace'],
+  ['Home, End', 'its beginning, its end'],
+  ['click, Enter', 'select; on a group’s name: fold it; on ×12: zoom to these'],
+  ['double click, F', 'zoom to what is selected, from call to settlement'],
+  ['←, →', 'the event before or after the selected one in its lane'],
+  ['↑, ↓', 'what belongs to the selected one in the next lane'],
+  ['Tab, Shift+Tab', 'the event after or before the selected one in time'],
+  ['Escape', 'select nothing'],
+  ['G', 'fold or unfold the group of the selected one'],
+  ['/', 'search: words, or #17 for an operation'],
+  ['n, N', 'next, previous match'],
+  ['E', 'squeeze long stretches, or show time to scale'],
+  ['T', 'table of what is in view'],
+  ['?', 'this'],
 ];
 
 function openHelp() {
@@ -19,8 +29,16 @@ function openHelp() {
   }
   const close = element('button', {type: 'button', className: 'close', 'aria-label': 'Close help'}, '×');
   close.addEventListener('click', () => dialog.close());
-  const about = Object.entries(state.about).map(([name, value]) => `${name}: ${text(value)}`).join(', ');
-  dialog.replaceChildren(close, element('h2', {}, 'Keys and signs'), list, ...legend().slice(1), element('p', {className: 'hint'}, about));
+  const about = Object.entries(state.about)
+    .map(([name, value]) => `${name}: ${text(value)}`)
+    .join(', ');
+  dialog.replaceChildren(
+    close,
+    element('h2', {}, 'Keys and signs'),
+    list,
+    ...legend().slice(1),
+    element('p', {className: 'hint'}, about),
+  );
   dialog.showModal();
 }
 
@@ -42,10 +60,17 @@ function summarize(source) {
     if (item.bad) kinds[item.bad] = (kinds[item.bad] ?? 0) + 1;
   }
   const contexts = trace.groups.filter(({pid}) => pid !== 0).length;
-  const parts = [`${duration(trace.length)}`, count(contexts, 'context'), count(kinds.call ?? 0, 'call'), count(kinds.operation ?? 0, 'operation')];
+  const parts = [
+    `${duration(trace.length)}`,
+    count(contexts, 'context'),
+    count(kinds.call ?? 0, 'call'),
+    count(kinds.operation ?? 0, 'operation'),
+  ];
   if (kinds.kernel) parts.push(count(kinds.kernel, 'kernel'));
   parts.push(count(kinds.buffer ?? 0, 'buffer'));
-  const bad = ['rejected', 'failed', 'dropped', 'lost'].filter((kind) => kinds[kind]).map((kind) => `${kinds[kind].toLocaleString('en')} ${kind}`);
+  const bad = ['rejected', 'failed', 'dropped', 'lost']
+    .filter((kind) => kinds[kind])
+    .map((kind) => `${kinds[kind].toLocaleString('en')} ${kind}`);
   const line = document.getElementById('summary');
   line.replaceChildren(parts.join(', '));
   if (bad.length) line.append(', ', element('b', {}, bad.join(', ')));
@@ -62,8 +87,15 @@ function save() {
 
 function connect() {
   const buttons = {
-    in: () => zoom(0.7), out: () => zoom(1 / 0.7), fit, list: toggleTable, save, help: openHelp, squeeze: toggleAxis,
-    next: () => goToMatch(1), previous: () => goToMatch(-1),
+    in: () => zoom(0.7),
+    out: () => zoom(1 / 0.7),
+    fit,
+    list: toggleTable,
+    save,
+    help: openHelp,
+    squeeze: toggleAxis,
+    next: () => goToMatch(1),
+    previous: () => goToMatch(-1),
     theme: () => setTheme(document.documentElement.dataset.theme === 'dark' ? 'light' : 'dark'),
   };
   for (const [id, act] of Object.entries(buttons)) document.getElementById(id).addEventListener('click', act);
@@ -71,7 +103,11 @@ function connect() {
   canvas.addEventListener('pointerdown', pointerDown);
   canvas.addEventListener('pointermove', pointerMove);
   for (const name of ['pointerup', 'pointercancel']) canvas.addEventListener(name, pointerUp);
-  canvas.addEventListener('pointerleave', () => { state.hovered = null; showTip(null); requestDrawing(); });
+  canvas.addEventListener('pointerleave', () => {
+    state.hovered = null;
+    showTip(null);
+    requestDrawing();
+  });
   canvas.addEventListener('dblclick', () => state.selected && zoomTo(state.selected));
   canvas.addEventListener('wheel', wheel, {passive: false});
   document.addEventListener('keydown', keyDown);

@@ -88,11 +88,21 @@ const SIGNS = {
     c.closePath();
     c.fill();
   },
-  written(c, x, y, size, colour) { wedge(c, x, y, size, colour, 1); },
-  read(c, x, y, size, colour) { wedge(c, x, y, size, colour, -1); },
-  allocated(c, x, y, size, colour) { disc(c, x, y, size * 0.32, colour); },
-  built(c, x, y, size, colour) { disc(c, x, y, size * 0.32, colour); },
-  created(c, x, y, size, colour) { disc(c, x, y, size * 0.32, colour); },
+  written(c, x, y, size, colour) {
+    wedge(c, x, y, size, colour, 1);
+  },
+  read(c, x, y, size, colour) {
+    wedge(c, x, y, size, colour, -1);
+  },
+  allocated(c, x, y, size, colour) {
+    disc(c, x, y, size * 0.32, colour);
+  },
+  built(c, x, y, size, colour) {
+    disc(c, x, y, size * 0.32, colour);
+  },
+  created(c, x, y, size, colour) {
+    disc(c, x, y, size * 0.32, colour);
+  },
   dispatched(c, x, y, size, colour) {
     c.fillStyle = colour;
     c.beginPath();

@@ -7,9 +7,21 @@ const searchTexts = new Map();
 function searchText(item) {
   let words = searchTexts.get(item);
   if (words === undefined) {
-    const names = [...objectsOf(state.trace, item, 'reads'), ...objectsOf(state.trace, item, 'writes'), ...objectsOf(state.trace, item, 'graph')];
+    const names = [
+      ...objectsOf(state.trace, item, 'reads'),
+      ...objectsOf(state.trace, item, 'writes'),
+      ...objectsOf(state.trace, item, 'graph'),
+    ];
     const about = item.object ? item.object.name : '';
-    const parts = [caption(item), item.bad, about, ...names.map(objectName), sourceOf(item), item.args.why ?? '', item.operation === undefined ? '' : `#${item.operation} `];
+    const parts = [
+      caption(item),
+      item.bad,
+      about,
+      ...names.map(objectName),
+      sourceOf(item),
+      item.args.why ?? '',
+      item.operation === undefined ? '' : `#${item.operation} `,
+    ];
     if (Array.isArray(item.args.operators)) parts.push(...item.args.operators);
     words = `${parts.join('\n')} `.toLowerCase();
     searchTexts.set(item, words);
@@ -18,8 +30,14 @@ function searchText(item) {
 }
 
 function search(query) {
-  const words = query.toLowerCase().split(/\s+/).filter(Boolean).map((word) => (/^#\d+$/.test(word) ? `${word} ` : word));
-  state.matches = words.length ? state.trace.items.filter((item) => words.every((word) => searchText(item).includes(word))) : [];
+  const words = query
+    .toLowerCase()
+    .split(/\s+/)
+    .filter(Boolean)
+    .map((word) => (/^#\d+$/.test(word) ? `${word} ` : word));
+  state.matches = words.length
+    ? state.trace.items.filter((item) => words.every((word) => searchText(item).includes(word)))
+    : [];
   state.matching = new Set(state.matches);
   state.match = -1;
   showFound();
@@ -29,7 +47,11 @@ function search(query) {
 function showFound() {
   const isSearching = searchBox.value.trim() !== '';
   const number = state.matches.length.toLocaleString('en');
-  found.textContent = !isSearching ? '' : state.match < 0 ? `${number} found` : `${(state.match + 1).toLocaleString('en')} of ${number}`;
+  found.textContent = !isSearching
+    ? ''
+    : state.match < 0
+      ? `${number} found`
+      : `${(state.match + 1).toLocaleString('en')} of ${number}`;
   for (const id of ['previous', 'next']) document.getElementById(id).disabled = state.matches.length === 0;
 }
 

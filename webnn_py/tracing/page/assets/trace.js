@@ -30,15 +30,24 @@ function readTrace(source) {
   const events = source.traceEvents.filter((event) => event.ph !== 'M' && event.cat !== 'flow');
   events.sort((a, b) => a.ts - b.ts);
   const trace = {
-    items: [], groups: [], lanes: new Map(), operations: new Map(), objects: new Map(), named: namesOf(source.traceEvents),
-    losses: [], end: 0, size: source.traceEvents.length,
+    items: [],
+    groups: [],
+    lanes: new Map(),
+    operations: new Map(),
+    objects: new Map(),
+    named: namesOf(source.traceEvents),
+    losses: [],
+    end: 0,
+    size: source.traceEvents.length,
   };
   for (const event of events) trace.end = Math.max(trace.end, event.ts + (event.dur ?? 0));
   for (const event of events) take(trace, event);
   for (const object of trace.objects.values()) if (object.isOpen) object.end = object.ended = trace.end;
   trace.length = trace.end;
   trace.items.sort((a, b) => a.start - b.start);
-  trace.items.forEach((item, place) => { item.place = place; });
+  trace.items.forEach((item, place) => {
+    item.place = place;
+  });
   group(trace);
   return trace;
 }
@@ -66,8 +75,22 @@ function take(trace, event) {
 // An item is drawn from `start` to `end` of the axis, which may be squeezed; `began` and `ended` are its times.
 function newItem(kind, name, start, end, pid, args) {
   return {
-    kind, name, start, end, began: start, ended: end, pid, args, operation: args.operation, family: familyOf(name),
-    bad: '', lane: null, row: 0, place: 0, target: null, object: null,
+    kind,
+    name,
+    start,
+    end,
+    began: start,
+    ended: end,
+    pid,
+    args,
+    operation: args.operation,
+    family: familyOf(name),
+    bad: '',
+    lane: null,
+    row: 0,
+    place: 0,
+    target: null,
+    object: null,
   };
 }
 
@@ -116,7 +139,12 @@ function takeLifetime(trace, event) {
   let object = trace.objects.get(key);
   if (!object) {
     object = itemOf(trace, event.cat === 'graph' ? 'graph' : 'buffer', event, event.ts);
-    Object.assign(object, {id: event.id, marks: [], isOpen: true, family: object.kind === 'graph' ? 'build' : 'buffer'});
+    Object.assign(object, {
+      id: event.id,
+      marks: [],
+      isOpen: true,
+      family: object.kind === 'graph' ? 'build' : 'buffer',
+    });
     if (event.ph !== 'b') object.name = `${object.kind} ${event.id}`;
     trace.objects.set(key, object);
     putInLane(trace, `${event.pid} ${object.kind}s`, object.kind, object);
@@ -165,8 +193,13 @@ function group(trace) {
     if (!groups.has(lane.pid)) {
       const named = trace.named.get(`${lane.pid}`) ?? {};
       groups.set(lane.pid, {
-        pid: lane.pid, name: named.name ?? `process ${lane.pid}`, about: named, order: named.order ?? lane.pid,
-        lanes: [], isFolded: false, y: 0,
+        pid: lane.pid,
+        name: named.name ?? `process ${lane.pid}`,
+        about: named,
+        order: named.order ?? lane.pid,
+        lanes: [],
+        isFolded: false,
+        y: 0,
       });
     }
     const tid = lane.key.slice(lane.key.indexOf(' ') + 1);
@@ -201,7 +234,10 @@ function pack(lane) {
 // How far the items up to each place of a row reach, which rises.
 function reachOf(row) {
   let reach = 0;
-  row.reach = Float64Array.from(row.items, (item) => { reach = Math.max(reach, item.end); return reach; });
+  row.reach = Float64Array.from(row.items, (item) => {
+    reach = Math.max(reach, item.end);
+    return reach;
+  });
 }
 
 // The first place in a rising array that is at least so much.
@@ -218,13 +254,17 @@ function firstAtLeast(values, least) {
 
 // The buffers and graphs that an item names by number.
 function objectsOf(trace, item, which) {
-  const pid = item.kind === 'call' ? item.args.context ?? item.pid : item.pid;
+  const pid = item.kind === 'call' ? (item.args.context ?? item.pid) : item.pid;
   const numbers = which === 'graph' ? [item.args.graph] : item.args[which];
   if (!Array.isArray(numbers)) return [];
   const kind = which === 'graph' ? 'graph' : 'buffer';
-  return numbers.filter((id) => id !== undefined && id !== null).map((id) => ({
-    id, kind, object: trace.objects.get(objectKey(kind, pid, id)),
-  }));
+  return numbers
+    .filter((id) => id !== undefined && id !== null)
+    .map((id) => ({
+      id,
+      kind,
+      object: trace.objects.get(objectKey(kind, pid, id)),
+    }));
 }
 
 // All that belongs to what an item belongs to: its operation, or a buffer's marks.

@@ -6,8 +6,15 @@ const spacer = document.getElementById('spacer');
 
 const view = {from: 0, to: 1, width: 0, height: 0, gutter: 0, unit: 1, letters: 1, contentHeight: 0};
 const state = {
-  trace: null, about: {}, hovered: null, selected: null, matches: [], matching: new Set(), match: -1,
-  hits: [], drawn: {boxes: 0, merged: 0, marks: 0, arrows: 0, frames: 0, milliseconds: 0},
+  trace: null,
+  about: {},
+  hovered: null,
+  selected: null,
+  matches: [],
+  matching: new Set(),
+  match: -1,
+  hits: [],
+  drawn: {boxes: 0, merged: 0, marks: 0, arrows: 0, frames: 0, milliseconds: 0},
 };
 
 const OVERVIEW = 26;
@@ -61,7 +68,11 @@ function reveal(item) {
   const middle = (item.start + item.end) / 2;
   const tooLong = item.end - item.start > length;
   const isHidden = item.end < view.from + length * 0.03 || item.start > view.to - length * 0.03;
-  if (isHidden) show((tooLong ? item.start + length * 0.4 : middle) - length / 2, (tooLong ? item.start + length * 0.4 : middle) + length / 2);
+  if (isHidden)
+    show(
+      (tooLong ? item.start + length * 0.4 : middle) - length / 2,
+      (tooLong ? item.start + length * 0.4 : middle) + length / 2,
+    );
   const place = placeOf(item);
   const least = HEAD * view.unit;
   if (place.y < least) stage.scrollTop -= least - place.y + 20;
@@ -125,7 +136,10 @@ function placeOf(item) {
   const {lane} = bar;
   const left = toX(item.start);
   return {
-    x: left, width: toX(item.end) - left, y: toY(lane.y + lane.head + bar.row * lane.rowHeight), height: lane.rowHeight,
+    x: left,
+    width: toX(item.end) - left,
+    y: toY(lane.y + lane.head + bar.row * lane.rowHeight),
+    height: lane.rowHeight,
     isHidden: lane.group.isFolded,
   };
 }

@@ -1,6 +1,11 @@
 // Times, bytes and events in words.
 
-const UNITS = [['s', 1e6], ['ms', 1e3], ['µs', 1], ['ns', 1e-3]];
+const UNITS = [
+  ['s', 1e6],
+  ['ms', 1e3],
+  ['µs', 1],
+  ['ns', 1e-3],
+];
 
 const plainNumber = (value, digits) => {
   const rounded = Number(value.toPrecision(digits));
@@ -19,12 +24,6 @@ function moment(microseconds) {
   if (microseconds === 0) return '0 µs';
   const [unit, size] = unitFor(microseconds);
   return `${plainNumber(microseconds / size, 6)} ${unit}`;
-}
-
-// For the ruler where neighbours lie at any distance.
-function roughMoment(microseconds) {
-  const [unit, size] = unitFor(microseconds);
-  return microseconds <= 0 ? '0 µs' : `${plainNumber(microseconds / size, 4)} ${unit}`;
 }
 
 function bytes(count) {
@@ -73,7 +72,10 @@ function sentence(item) {
   if (item.object) parts.push(`on ${item.object.name}`);
   parts.push(laneTitle(item), `at ${moment(item.began)}`);
   if (item.kind === 'buffer' || item.kind === 'graph') {
-    parts.push(item.isOpen ? 'lives on at the end' : `released at ${moment(item.ended)}`, count(item.marks.length, 'mark'));
+    parts.push(
+      item.isOpen ? 'lives on at the end' : `released at ${moment(item.ended)}`,
+      count(item.marks.length, 'mark'),
+    );
   } else if (item.ended > item.began) parts.push(`took ${duration(item.ended - item.began)}`);
   const became = outcome(item);
   if (became) parts.push(became);
