@@ -130,6 +130,11 @@ class Fates:
     kernels: Mapping[int, tuple[int, ...]]
     folded: frozenset[int]
     groups: tuple[tuple[int, ...], ...]
+    grouped: frozenset[int] = attrs.field(init=False)
+
+    @grouped.default
+    def _grouped(self) -> frozenset[int]:
+        return frozenset(index for members in self.groups for index in members)
 
     @classmethod
     def of(cls, graph: GraphDescription, plan: CompiledPlan | None) -> Self:
@@ -160,7 +165,7 @@ class Fates:
             yield "computed at build"
         elif kind == "view":
             yield "no kernel: a view"
-        elif self.plan is not None and not any(index in members for members in self.groups):
+        elif self.plan is not None and index not in self.grouped:
             yield self._title(self.kernels[index])
 
     def frames(self) -> Iterator[Frame]:

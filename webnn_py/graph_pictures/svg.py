@@ -119,7 +119,7 @@ class Cluster:
 
     @classmethod
     def of(cls, frame: Frame, cards: Mapping[str, Card], wires: Sequence[Wire]) -> Self:
-        """Arrange a frame's members."""
+        """Arrange a frame's members; ``wires`` are those that begin or end at one."""
         members = dict.fromkeys(frame.members)
         boxes: dict[str, Size] = {}
         links, lasts = [], []
@@ -129,8 +129,6 @@ class Cluster:
         boxes.update((key, cards[key].size) for key in members)
         for wire in wires:
             within = wire.source in members, wire.target in members
-            if not any(within):
-                continue
             source, out = (wire.source, cards[wire.source].outs[wire.port]) if within[0] else (in_port(wire), 0.0)
             target, into = (wire.target, cards[wire.target].into(wire.entry)) if within[1] else (out_port(wire), 0.0)
             if not within[1]:
@@ -173,8 +171,12 @@ def to_svg(scene: Scene, title: str) -> str:
         arriving[wire.target].append(wire)
     cards = {box.key: Card.of(box, leaving[box.key], arriving[box.key]) for box in scene.boxes}
     frames, order = _whole_frames(scene)
-    clusters = {frame.key: Cluster.of(frame, cards, scene.wires) for frame in frames}
     home = {key: frame.key for frame in frames for key in frame.members}
+    touching: dict[str, list[Wire]] = {frame.key: [] for frame in frames}
+    for wire in scene.wires:
+        for key in {home.get(wire.source), home.get(wire.target)} - {None}:
+            touching[str(key)].append(wire)
+    clusters = {frame.key: Cluster.of(frame, cards, touching[frame.key]) for frame in frames}
     sizes = {key: clusters[key].size if key in clusters else cards[key].size for key in order}
     links: dict[Link, None] = {}
     for wire in scene.wires:
