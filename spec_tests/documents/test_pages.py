@@ -3,12 +3,14 @@
 import ast
 import fnmatch
 import importlib.util
+import inspect
 import pkgutil
 import re
 from functools import cache
 
 import pytest
 
+import webnn_py
 from spec_tests.support.documents import FENCE, PAGES, ROOT
 
 DOCS = ROOT / "docs"
@@ -113,6 +115,24 @@ def test_every_public_name_is_in_the_reference():
     names = {f"{module}.{name}" for module, names in public_names() for name in names}
     assert len(names) > 40
     assert not names - documented, "document them in a page of docs/api"
+
+
+OF_THE_SPECIFICATION = (
+    webnn_py.ML,
+    webnn_py.MLBuffer,
+    webnn_py.MLContext,
+    webnn_py.MLGraph,
+    webnn_py.MLGraphBuilder,
+    webnn_py.MLOperand,
+)
+
+
+@pytest.mark.parametrize("interface", OF_THE_SPECIFICATION, ids=lambda interface: interface.__name__)
+def test_interfaces_and_their_methods_say_the_section_of_the_specification_or_that_there_is_none(interface):
+    methods = [thing for name, thing in vars(interface).items() if inspect.isfunction(thing) and name[0] != "_"]
+    for thing in (interface, *methods):
+        said = " ".join(inspect.getdoc(thing).split())
+        assert re.search(r'\([Ss]ection "|; section "|[Nn]ot in the specification', said), thing
 
 
 def test_the_reference_has_no_name_that_is_gone():
