@@ -8,6 +8,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from spec_tests.support.backends import BACKENDS
 from spec_tests.support.buffers import constant, filled, zeroed
 from spec_tests.support.drawing import build_add_buffer, build_add_number
 from spec_tests.support.fake_device import FakeDevice
@@ -185,9 +186,9 @@ async def test_a_context_that_is_asked_for_just_before_the_end_settles_too(backe
     async with open_ml() as ml:
         promise = ml.create_context(backend=backend)
         assert promise.state == "pending"
-    if backend != "wgpu":  # was there at once, and is lost with the block
+    if backend == "numpy":  # was there at once, and is lost with the block
         assert_nothing_is_left(await promise)
-    else:  # a GPU is looked for in parallel, and was not found in time
+    else:  # a GPU or an engine is looked for in parallel, and was not found in time
         with pytest.raises(InvalidStateError, match=r"create_context\(\): the open_ml\(\) block has been left"):
             await promise
 
@@ -330,7 +331,10 @@ BAD_OPTIONS = {
         {"gpu_device": object(), "backend": "numpy"},
         "gpu_device is no option of the device 'numpy'; 'wgpu' has it",
     ),
-    "backend, a word": ({"backend": "cuda"}, "backend is 'cuda'; it must be one of numpy, wgpu, small, or None"),
+    "backend, a word": (
+        {"backend": "cuda"},
+        "backend is 'cuda'; it must be one of numpy, wgpu, onnxruntime, small, or None",
+    ),
     "backend, a number": ({"backend": 1}, "backend is 1"),
     "max_queued_bytes, negative": ({"max_queued_bytes": -1}, "max_queued_bytes is -1; it must be from 0"),
     "max_queued_bytes, a float": ({"max_queued_bytes": 1e6}, "max_queued_bytes is 1000000.0; it must be an integer"),
@@ -374,8 +378,16 @@ async def test_without_an_adapter_webgpu_is_not_supported_and_says_what_to_insta
         await ml.create_context(backend="wgpu")
 
 
-async def test_without_an_adapter_contexts_run_on_numpy(ml, no_adapters):
-    assert (await ml.create_context()).backend.name == "numpy"
+async def test_without_an_adapter_and_an_engine_contexts_run_on_numpy(ml, no_adapters, monkeypatch):
+    monkeypatch.setattr("webnn_py.device.on_onnxruntime.device_record.NEEDED", ("webnn_py_no_such_package",))
+    for options in ({}, {"accelerated": False}):
+        assert (await ml.create_context(**options)).backend.name == "numpy"
+
+
+@pytest.mark.skipif("onnxruntime" not in BACKENDS, reason="onnxruntime is not installed")
+async def test_without_an_adapter_contexts_run_on_the_engine_that_is_installed(ml, no_adapters):
+    for options in ({}, {"accelerated": False}, {"threads": 1}):
+        assert (await ml.create_context(**options)).backend.name == "onnxruntime"
 
 
 async def test_what_is_no_gpu_device_is_refused(ml):

@@ -55,7 +55,9 @@ class Suitability(enum.IntEnum):
     """There may be one, which is to be used only when it is named: a GPU that is software."""
     ANYWHERE = 2
     """There always is one, for when there is nothing better."""
-    HARDWARE = 3
+    ENGINE = 3
+    """There is an engine that does what a processor can."""
+    HARDWARE = 4
     """There is one with hardware of its own."""
 
 

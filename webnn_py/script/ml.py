@@ -101,9 +101,9 @@ class ML(Handle, IsWatched):
         Args:
             power_preference: a hint: ``"default"``, ``"high-performance"`` or ``"low-power"``.
             accelerated: a hint: whether a GPU or another accelerator is wanted.
-            backend: the name of a device, and no other is taken: ``"numpy"``, ``"wgpu"``, or what another package
-                registers. None to choose: a GPU where there is one that is no software, otherwise numpy. Not in the
-                specification.
+            backend: the name of a device, and no other is taken: ``"numpy"``, ``"wgpu"``, ``"onnxruntime"``, or what
+                another package registers. None to choose: a GPU where there is one that is no software, otherwise
+                onnxruntime where the extra of that name is installed, otherwise numpy. Not in the specification.
             max_queued_bytes: what :meth:`MLContext.wait_for_capacity` waits for. Not in the specification.
             **options: what only some devices have; None is as if not given. Without ``backend``, an option chooses
                 the device that has it. The device ``"wgpu"`` has
@@ -116,6 +116,12 @@ class ML(Handle, IsWatched):
                   specification.
                 * ``max_cached_pipelines`` and ``max_cached_pipeline_bytes``: how many compiled pipelines are kept
                   for graphs to come, and about how many bytes they may take. Not in the specification.
+
+                The device ``"onnxruntime"`` has
+
+                * ``threads``: how many compute one dispatch, ``spinning``: whether they wait for each other without
+                  sleeping, ``deterministic_compute``: whether every run gives the same bits, and
+                  ``execution_provider``: onnxruntime's, by its name there. Not in the specification.
 
         Returns:
             A promise of the context, rejected with ``TypeError`` for a bad argument, ``SecurityError`` when the

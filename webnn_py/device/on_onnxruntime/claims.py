@@ -8,7 +8,6 @@ from webnn_py.device.backend import Capabilities
 from webnn_py.operators.declaration import Operator
 
 NOT_CLAIMED: Final[Mapping[str, str]] = {
-    "batch_normalization": "It adds what is left of mean and bias to the product, which cancels.",
     "elu": "It computes exp(x) - 1, which cancels near zero.",
     "instance_normalization": "It adds what is left of mean and bias to the product, which cancels.",
     "quantize_linear": "Of NaN it makes the lowest integer.",

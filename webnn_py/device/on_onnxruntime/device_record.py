@@ -5,8 +5,11 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Final
 
+import trio
+
 from webnn_py.descriptors import unsigned_long
 from webnn_py.device.backend import Backend, BackendInfo, Capabilities
+from webnn_py.device.on_onnxruntime.claims import CAPABILITIES
 from webnn_py.device.registry import DeviceOption, DeviceRecord, OpenRequest, Suitability
 from webnn_py.errors import NotSupportedError
 from webnn_py.operators.idl import boolean
@@ -22,7 +25,7 @@ def _is_installed() -> bool:
     return all(find_spec(name) is not None for name in NEEDED)
 
 
-def _open(request: OpenRequest) -> Backend:
+def _opened(request: OpenRequest) -> Backend:
     try:
         from webnn_py.device.on_onnxruntime import backend, engine  # noqa: PLC0415 - an extra
     except ImportError as error:
@@ -37,6 +40,14 @@ def _open(request: OpenRequest) -> Backend:
         provider=engine.TESTED_PROVIDER if given["execution_provider"] is None else given["execution_provider"],
     )
     return backend.OnnxruntimeBackend(options)
+
+
+async def _open(request: OpenRequest) -> Backend:
+    return await trio.to_thread.run_sync(_opened, request)  # which loads onnxruntime
+
+
+def _probe(_power_preference: str) -> Suitability:
+    return Suitability.ENGINE if _is_installed() else Suitability.ABSENT
 
 
 def _usable_cores() -> int:
@@ -57,18 +68,18 @@ def _provider_name(value: object) -> str:
 
 
 def _adapters() -> Sequence[BackendInfo]:
-    return [_open(_ANY).info]
+    return [_opened(_ANY).info]
 
 
 def _capabilities() -> Capabilities:
-    return _open(_ANY).capabilities
+    return CAPABILITIES
 
 
 RECORD: Final = DeviceRecord(
     name="onnxruntime",
     title="onnxruntime",
     is_accelerated=False,
-    probe=lambda _power_preference: Suitability.ON_REQUEST if _is_installed() else Suitability.ABSENT,
+    probe=_probe,
     open=_open,
     adapters=_adapters,
     capabilities=_capabilities,

@@ -12,8 +12,12 @@ import numpy as np
 from webnn_py.graph import Node
 from webnn_py.onnx_export import writing
 from webnn_py.onnx_export.body import Body, OnnxTensor, Operands
+from webnn_py.onnx_export.images import channels_first, laid_out
+from webnn_py.onnx_export.rules.pooling import pooling_attributes
 from webnn_py.onnx_export.table import Rule, Written
 from webnn_py.onnx_export.types import shape
+from webnn_py.operators.casting import cast_number
+from webnn_py.operators.limits import FLOATS
 
 LEAST_GELU: Final = np.array(-1000, np.float32)
 """Below it gelu is 0, also of -Infinity, of which onnxruntime would compute -Infinity · 0."""
@@ -21,6 +25,29 @@ LEAST_GELU: Final = np.array(-1000, np.float32)
 
 def _float(value: float) -> np.ndarray[tuple[()], np.dtype[np.float32]]:
     return np.array(value, np.float32)
+
+
+def batch_normalization(
+    body: Body,
+    node: Node,
+    input: OnnxTensor,
+    mean: OnnxTensor,
+    variance: OnnxTensor,
+    scale: OnnxTensor | None = None,
+    bias: OnnxTensor | None = None,
+) -> OnnxTensor:
+    """First less the mean; BatchNormalization adds what is left of mean and bias to the product, which cancels."""
+    axis = node.options["axis"]
+    sizes = shape(*(input.shape[axis] if place == axis else 1 for place in range(input.rank)))
+
+    def laid(operand: OnnxTensor) -> OnnxTensor:
+        return body.node("Reshape", body.cast(operand, "float32"), sizes)
+
+    epsilon = _float(cast_number(node.options["epsilon"], node.outputs[0].data_type))
+    deviation = body.node("Sqrt", body.node("Add", laid(variance), epsilon))
+    factor = body.node("Div", _float(1) if scale is None else laid(scale), deviation)
+    result = body.node("Mul", body.node("Sub", body.cast(input, "float32"), laid(mean)), factor)
+    return body.cast(result if bias is None else body.node("Add", result, laid(bias)), input.data_type)
 
 
 def gelu(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
@@ -42,6 +69,17 @@ def hard_swish(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
     x = body.node("Max", body.cast(input, "float32"), _float(-3))
     gate = body.node("Min", body.node("Add", x, _float(3)), _float(6))
     return body.cast(body.node("Mul", x, body.node("Div", gate, _float(6))), input.data_type)
+
+
+def max_pool2d(body: Body, node: Node, input: OnnxTensor) -> Written:
+    """MaxPool, less the mean of what is NaN where the image is, else 0: onnxruntime passes over NaN."""
+    how = pooling_attributes(node)
+    if how is None or input.data_type not in FLOATS:
+        return writing.write(body, node, {"input": input})
+    images = body.cast(channels_first(body, input, node.options["layout"]), "float32")
+    zero_or_nan = body.node("AveragePool", body.node("Clip", images, _float(0), _float(0)), **how)
+    greatest = body.node("Sub", body.node("MaxPool", images, **how), zero_or_nan)
+    return body.cast(laid_out(body, greatest, node.options["layout"]), input.data_type)
 
 
 def sigmoid(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
@@ -73,7 +111,8 @@ def _reduced_in_float64(body: Body, operator: str, node: Node, input: OnnxTensor
 
 
 RULES: Final[Mapping[str, Rule]] = {
-    rule.__name__: rule for rule in (gelu, gemm, hard_swish, reduce_l2, reduce_mean, sigmoid)
+    rule.__name__: rule
+    for rule in (batch_normalization, gelu, gemm, hard_swish, max_pool2d, reduce_l2, reduce_mean, sigmoid)
 }
 """The device's own rules by the operator's Python name."""
 

@@ -14,7 +14,7 @@ from webnn_py.operators.windows import Slide, image_shape, slides
 How = dict[str, Any]
 
 
-def _how(node: Node) -> How | None:
+def pooling_attributes(node: Node) -> How | None:
     """The attributes; None where ONNX cannot: a window that lies in the padding wholly, or a padding as long as it."""
     options = node.options
     _, _, *sizes = image_shape(node.operand("input").shape, options["layout"])
@@ -59,7 +59,7 @@ def l2_pool2d(body: Body, node: Node, input: OnnxTensor) -> Written:
 
 
 def _pooled(body: Body, operator: str, node: Node, input: OnnxTensor, **attributes: Any) -> Written:
-    how = _how(node)
+    how = pooling_attributes(node)
     if how is None:
         return body.decomposed(node, {"input": input})
     if input.data_type == "float32" and node.options["layout"] == "nchw":
@@ -72,7 +72,7 @@ def _pooled(body: Body, operator: str, node: Node, input: OnnxTensor, **attribut
 @rule(pooling.max_pool2d)
 def max_pool2d(body: Body, node: Node, input: OnnxTensor) -> Written:
     """MaxPool, and NaN, which onnxruntime passes over, where the mean is NaN of what is not negative."""
-    how = _how(node)
+    how = pooling_attributes(node)
     layout = node.options["layout"]
     if how is None or input.data_type not in ("float32", "float16", "int8", "uint8"):
         return body.decomposed(node, {"input": input})

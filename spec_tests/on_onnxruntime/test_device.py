@@ -1,0 +1,196 @@
+"""Contexts on onnxruntime: their options, where work runs, what ends it, and what they hold."""
+
+import gc
+import threading
+import weakref
+
+import numpy as np
+import pytest
+import trio
+
+from spec_tests.support.buffers import filled, zeroed
+from spec_tests.support.computing import compute
+from spec_tests.support.drawing import build_add_number
+from webnn_py import MLGraphBuilder, NotSupportedError
+
+onnxruntime = pytest.importorskip("onnxruntime")
+
+from webnn_py.device.on_onnxruntime import backend, engine, executable  # noqa: E402 - an extra
+
+
+@pytest.fixture
+async def context(ml):
+    return await ml.create_context(backend="onnxruntime", threads=1)
+
+
+@pytest.fixture
+def sessions(monkeypatch):
+    """The options of every session that is made."""
+    made = []
+
+    class Session(onnxruntime.InferenceSession):
+        def __init__(self, model, options, **others):
+            made.append((options, others))
+            super().__init__(model, options, **others)
+
+    monkeypatch.setattr(engine.onnxruntime, "InferenceSession", Session)
+    return made
+
+
+async def test_options_are_told_to_every_session(ml, sessions):
+    given = {"threads": 3, "spinning": True, "deterministic_compute": True}
+    for options in (given, {"execution_provider": "CPUExecutionProvider", "threads": 1}):
+        await build_add_number(await ml.create_context(**options), 1, [2])
+    seen = [
+        (
+            options.intra_op_num_threads,
+            options.get_session_config_entry("session.intra_op.allow_spinning"),
+            options.use_deterministic_compute,
+            others["providers"],
+        )
+        for options, others in sessions
+    ]
+    assert seen == [(3, "1", True, ["CPUExecutionProvider"]), (1, "0", False, ["CPUExecutionProvider"])]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"threads": 0}, "threads is 0; it must be 1 to 1024"),
+        ({"threads": "many"}, "threads is 'many'"),
+        ({"spinning": 1}, "spinning is 1; it must be True or False"),
+        ({"execution_provider": 3}, "execution_provider is 3; it must be the name of one of onnxruntime's"),
+    ],
+)
+async def test_a_wrong_option_is_refused(ml, options, words):
+    with pytest.raises(TypeError, match=words):
+        await ml.create_context(**options)
+
+
+async def test_a_provider_that_is_not_there_is_refused_with_those_that_are(ml):
+    with pytest.raises(NotSupportedError, match=r"execution_provider is 'Abacus'; the .* has .*CPUExecutionProvider"):
+        await ml.create_context(execution_provider="Abacus")
+
+
+async def test_a_provider_that_is_not_tested_is_told_apart(ml, context):
+    assert context.backend.driver == f"onnxruntime {onnxruntime.__version__}, CPUExecutionProvider"
+    others = [name for name in onnxruntime.get_available_providers() if name != "CPUExecutionProvider"]
+    for name in others[:1]:
+        other = await ml.create_context(execution_provider=name)
+        assert other.backend.driver == f"onnxruntime {onnxruntime.__version__}, {name}, not tested"
+
+
+async def test_what_is_missing_is_told_with_what_installs_it(ml, monkeypatch):
+    import sys  # noqa: PLC0415 - its table of modules is patched here
+
+    for name in [name for name in sys.modules if name.startswith("webnn_py.device.on_onnxruntime.")]:
+        monkeypatch.delitem(sys.modules, name)
+    for name in ("backend", "engine"):
+        monkeypatch.delattr(f"webnn_py.device.on_onnxruntime.{name}")
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(
+        NotSupportedError, match=r"onnxruntime cannot be loaded: .*pip install 'webnn_py\[onnxruntime\]'"
+    ):
+        await ml.create_context(backend="onnxruntime")
+
+
+# --- running -------------------------------------------------------------------------------------------------------
+
+
+async def test_where_a_dispatch_runs_follows_how_long_the_last_one_took(context, monkeypatch):
+    threads, run = [], executable.OnnxruntimeGraph.run
+
+    def observed(graph):
+        threads.append(threading.get_ident())
+        run(graph)
+
+    monkeypatch.setattr(executable.OnnxruntimeGraph, "run", observed)
+    graph = await build_add_number(context, 1, [2])
+    x, y = await filled(context, [1, 2]), await zeroed(context, [2])
+    for seconds in (0.0, 1.0, 0.0):
+        clock = iter([0.0, seconds])
+        monkeypatch.setattr(executable, "perf_counter", clock.__next__)
+        context.dispatch(graph, {"x": x}, {"y": y})
+        await context.drain()
+    assert [thread == threading.get_ident() for thread in threads] == [False, True, False]
+    np.testing.assert_array_equal(await context.read_buffer(y), [2, 3])
+
+
+async def test_a_dispatch_that_runs_when_the_context_is_lost_ends_before_its_next_node(context, monkeypatch):
+    begun, ended = threading.Event(), []
+
+    def observed(graph):
+        begun.set()
+        while not graph._run_options.terminate:
+            pass  # until the context says so
+        try:
+            run(graph)
+        except Exception as error:
+            ended.append(str(error))
+            raise
+
+    run = executable.OnnxruntimeGraph.run
+    monkeypatch.setattr(executable.OnnxruntimeGraph, "run", observed)
+    graph = await build_add_number(context, 1, [2])
+    x, y = await filled(context, [1, 2]), await zeroed(context, [2])
+    context.dispatch(graph, {"x": x}, {"y": y})
+    await trio.to_thread.run_sync(begun.wait)
+    context.destroy()
+    await context.drain()
+    assert len(ended) == 1
+    assert "terminate" in ended[0]
+    assert context.statistics().live_bytes == 0
+
+
+@pytest.mark.parametrize("elements", [2, backend.LEAST_TAKEN // 4], ids=["copied", "taken"])
+async def test_buffers_are_written_between_dispatches_and_in_turn_input_and_output(context, elements):
+    graph = await build_add_number(context, 1, [elements])
+    first, second = [await filled(context, np.full(elements, value)) for value in (1, 10)]
+    context.dispatch(graph, {"x": first}, {"y": second})
+    context.dispatch(graph, {"x": second}, {"y": first})
+    np.testing.assert_array_equal(await context.read_buffer(first), np.full(elements, 3))
+    context.write_buffer(first, np.full(elements, 5, np.float32))
+    context.dispatch(graph, {"x": first}, {"y": second})
+    context.clear_buffer(first)
+    np.testing.assert_array_equal(await context.read_buffer(second), np.full(elements, 6))
+    context.dispatch(graph, {"x": first}, {"y": second})
+    np.testing.assert_array_equal(await context.read_buffer(second), np.full(elements, 1))
+
+
+async def test_a_name_may_be_an_inputs_and_an_outputs(context):
+    builder = MLGraphBuilder(context)
+    x = builder.input("x", data_type="int32", shape=[2])
+    outputs = {"x": builder.add(x, x), "x y": builder.sub(x, x)}
+    got = await compute(context, builder, {"x": np.array([1, 2], np.int32)}, outputs)
+    assert {name: array.tolist() for name, array in got.items()} == {"x": [2, 4], "x y": [0, 0]}
+
+
+async def test_a_destroyed_buffer_is_held_by_no_graph(context):
+    graph = await build_add_number(context, 1, [2])
+    x, y = await filled(context, [1, 2]), await zeroed(context, [2])
+    context.dispatch(graph, {"x": x}, {"y": y})
+    np.testing.assert_array_equal(await context.read_buffer(y), [2, 3])
+    array = weakref.ref(x._storage.data.array)
+    x.destroy()
+    await context.drain()
+    gc.collect()
+    assert array() is None
+    x = await filled(context, [3, 4])
+    context.dispatch(graph, {"x": x}, {"y": y})
+    np.testing.assert_array_equal(await context.read_buffer(y), [4, 5])
+
+
+async def test_a_released_graph_holds_neither_session_nor_buffers(context):
+    graph = await build_add_number(context, 1, [2])
+    x, y = await filled(context, [1, 2]), await zeroed(context, [2])
+    context.dispatch(graph, {"x": x}, {"y": y})
+    await context.drain()
+    session = weakref.ref(graph._handle.compiled._session)
+    graph.destroy()
+    await context.drain()
+    gc.collect()
+    assert session() is None
+    x.destroy()
+    y.destroy()
+    await context.drain()
+    assert context.statistics().live_buffers == 0
