@@ -37,6 +37,8 @@ TESTS = [
     "spec_tests/device_timeline",
     "spec_tests/runtime",
     "spec_tests/saved_graphs",
+    "spec_tests/graph_pictures",
+    "spec_tests/tracing",
 ]
 ADAPTER = """
 from webnn_py.device.on_wgpu import adapters
