@@ -302,6 +302,12 @@ FAULTS = [
         "_queued_bytes = self._byte_length(entry)",
         TIMELINES,
     ),
+    Fault("trace-without-cause", "if instruments.answering is entry else instruments.call", "", TRACING, "points_to"),
+    Fault(
+        "trace-out-of-turn", "turn = min(max(since, self._lane_end.get(process, 0)), until)", "turn = since", TRACING
+    ),
+    Fault("trace-holds-work", "        entry.settled = entry.aborted = None\n", "", TRACING, "holds_neither"),
+    Fault("instrument-stays", "        self.remove(instrument)\n        _LOGGER", "        _LOGGER", TRACING, "raises"),
     Fault("timeline-permits", "self._permits -= 1", "self._permits -= 2", TIMELINES),
     Fault(
         "timeline-in-flight",

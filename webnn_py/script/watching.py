@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from trio.lowlevel import enable_ki_protection
+
 from webnn_py.descriptors import converted
 from webnn_py.device.backend import TimesKernels
 from webnn_py.operators.idl import boolean
@@ -31,6 +33,7 @@ class IsWatched:
     _instruments: Instruments
     _watches: dict[MLContext, ContextWatch]
 
+    @enable_ki_protection
     def add_instrument(self, instrument: object) -> None:
         """Have an instrument told of what happens on the timelines from now on.
 
@@ -44,6 +47,7 @@ class IsWatched:
         if not self._instruments.add(instrument):
             raise ValueError(f"add_instrument(): {shown(instrument)} was added before")
 
+    @enable_ki_protection
     def remove_instrument(self, instrument: object) -> None:
         """Tell an instrument no more.
 

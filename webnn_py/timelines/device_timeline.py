@@ -9,7 +9,7 @@ import trio
 from trio.lowlevel import enable_ki_protection
 
 from webnn_py.in_flight import InFlight
-from webnn_py.timelines.script_timeline import ScriptTask, ScriptTimeline
+from webnn_py.timelines.script_timeline import ScriptTimeline, Settlement
 from webnn_py.timelines.timeline import Timeline, never_cancelled
 from webnn_py.tracing.instruments import ContextWatch
 from webnn_py.tracing.operation import Operation
@@ -49,7 +49,7 @@ class DeviceTimeline(Timeline[DeviceOperation]):
     It outlives the loss of its context: releases are ordinary entries and always run.
     """
 
-    watch: ContextWatch | None = None
+    watch: ContextWatch | None
 
     def __init__(
         self, script: ScriptTimeline, *, overlapping: bool = False, rest: Callable[[], None] = lambda: None
@@ -161,7 +161,7 @@ class DeviceTimeline(Timeline[DeviceOperation]):
             self._say_aborted(entry)
             return
         if entry.settled is not None:
-            self._script.enqueue(ScriptTask(entry.kind, entry.settled, (error,), entry))
+            self._script.enqueue(Settlement(_tell, entry, entry.settled, error))
         elif error is not None:
             raise error  # nobody to tell: a defect of the library, and never silent
         if self.watch is not None:
@@ -169,7 +169,7 @@ class DeviceTimeline(Timeline[DeviceOperation]):
 
     def _say_aborted(self, entry: DeviceOperation) -> None:
         if entry.aborted is not None:
-            self._script.enqueue(ScriptTask(entry.kind, entry.aborted, (), entry))
+            self._script.enqueue(Settlement(_tell, entry, entry.aborted))
         if self.watch is not None:
             self.watch.dropped(entry)
 
@@ -195,6 +195,10 @@ class DeviceTimeline(Timeline[DeviceOperation]):
         """
         await super().drain()
         await self._script.drain()
+
+
+def _tell(_entry: DeviceOperation, tell: Callable[..., None], *error: Exception | None) -> None:
+    tell(*error)
 
 
 def _from_device(error: Exception) -> Exception:

@@ -47,11 +47,12 @@ class Timeline(Generic[EntryT]):
     A timeline runs by itself until :meth:`pause`; then entries run only by :meth:`step`, until :meth:`resume`.
     """
 
-    watch: Watch[EntryT] | None = None
+    watch: Watch[EntryT] | None
     """Who is told of the entries; None while nobody is."""
 
     def __init__(self, name: str, trio_run: TrioRun) -> None:
         self._name = name
+        self.watch = None
         self.trio_run = trio_run
         """Where it runs, and its methods must be called."""
         self._queue: deque[EntryT] = deque()

@@ -45,10 +45,16 @@ class TracedDevice(Protocol):
 class Task(Protocol):
     """What is looked at of a script timeline's entry."""
 
-    kind: str
-    run: Callable[..., None]
-    args: tuple[Any, ...]
-    answers: Operation | None
+    @property
+    def kind(self) -> str:
+        """What asked for it."""
+
+    @property
+    def answers(self) -> Operation | None:
+        """The entry of a device timeline whose outcome it tells."""
+
+    def __call__(self) -> None:
+        """Run it."""
 
 
 class Instrument:
@@ -326,7 +332,7 @@ class ScriptWatch:
         instruments.answering = operation
         instruments.tell("task_started", task.kind, operation)
         try:
-            task.run(*task.args)
+            task()
         finally:
             instruments.answering = None
             instruments.tell("task_finished", task.kind, operation)

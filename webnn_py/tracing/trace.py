@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, Final, Protocol, Self, final
 
 import attrs
+from trio.lowlevel import enable_ki_protection
 
 from webnn_py.tracing.chrome import chrome_document
 from webnn_py.tracing.events import Note, TraceEvent, events_of
@@ -76,16 +77,18 @@ class Trace:
         if not kernels:
             vars(self)["kernels"] = None  # as if it had no such method
 
+    @enable_ki_protection
     def __enter__(self) -> Self:
         if self._began_ns:
             raise RuntimeError("trace(): this block has been entered before; call trace() again for another one")
         self._began_ns = perf_counter_ns()
         self._watched.add_instrument(self)
-        self._before = self._watched._present()
-        for present in self._before:
+        for present in self._watched._present():
             self._taken.extend(present.operations)
+            self._before.append(attrs.evolve(present, operations=()))
         return self
 
+    @enable_ki_protection
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
