@@ -442,11 +442,7 @@ FAULTS = [
     ),
     Fault("label-ends-the-page", '.replace("<", "\\\\u003c")', "", PAGE),
     Fault(
-        "merged-and-lost",
-        "      next += 1;\n    }\n    const room",
-        "      next += 2;\n    }\n    const room",
-        PAGE,
-        "merged",
+        "merged-and-lost", "first = next;\n  }\n}\n\nfunction add", "first = next + 1;\n  }\n}\n\nfunction add", PAGE
     ),
     Fault(
         "rejected-by-itself", "partsOf(trace, item.args.cause)?.caused", "partsOf(trace, item.operation)?.caused", PAGE

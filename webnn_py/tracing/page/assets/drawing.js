@@ -29,7 +29,7 @@ function draw() {
 
 // So many microseconds from tick to tick that labels have room.
 function tickStep() {
-  const least = (90 * view.unit) / scale();
+  const least = (90 * view.letters) / scale();
   if (axis.isSqueezed) return least * 1.2;
   const power = 10 ** Math.floor(Math.log10(least));
   return [1, 2, 5, 10].map((times) => times * power).find((step) => step >= least);
