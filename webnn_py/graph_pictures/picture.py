@@ -53,7 +53,11 @@ class GraphPicture:
 
     def to_svg(self) -> str:
         """A picture in SVG, complete in itself, light or dark as the reader's system is."""
-        return to_svg(self._scene, next(text.summary(self._graph, None, "")).partition(",")[0])
+        return to_svg(self._scene, self._title)
+
+    @property
+    def _title(self) -> str:
+        return next(text.summary(self._graph, None, "")).partition(",")[0]
 
     def _summary(self) -> Iterator[str]:
         return text.summary(self._graph, self._plan, self._where)
@@ -64,11 +68,11 @@ class GraphPicture:
 
     def _repr_html_(self) -> str:
         """For notebooks: the picture, and the text in sections that can be folded."""
-        svg = self._repr_svg_()
-        parts = [f'<div><pre style="overflow:auto">{escape(chr(10).join(self._summary()))}</pre>']
-        if svg is None:
+        parts = [f'<div><pre style="white-space:pre-wrap">{escape(chr(10).join(self._summary()))}</pre>']
+        if len(self._graph.operators) > MOST_DRAWN:
             parts.append(f"<p>Not drawn, since it has more than {MOST_DRAWN} operators; to_svg() draws it.</p>")
         else:
+            svg = to_svg(self._scene, self._title, fits=True)
             parts.append(f'<div style="max-width:100%;max-height:80vh;overflow:auto">{svg}</div>')
         parts += self._sections()
         return "\n".join([*parts, "</div>\n"])

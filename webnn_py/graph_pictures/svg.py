@@ -162,8 +162,14 @@ def out_port(wire: Wire) -> str:
     return f">{wire.source}.{wire.port}"
 
 
-def to_svg(scene: Scene, title: str) -> str:
-    """A picture; ``title`` is for those who cannot see it."""
+def to_svg(scene: Scene, title: str, *, fits: bool = False) -> str:
+    """A picture.
+
+    Args:
+        scene: what is drawn.
+        title: for those who cannot see it.
+        fits: whether it is as wide as the page around it, but no wider than it is and no narrower than half of that.
+    """
     leaving: dict[str, list[Wire]] = {box.key: [] for box in scene.boxes}
     arriving: dict[str, list[Wire]] = {box.key: [] for box in scene.boxes}
     for wire in scene.wires:
@@ -187,7 +193,13 @@ def to_svg(scene: Scene, title: str) -> str:
         into = cards[wire.target].into(wire.entry) if target is None else clusters[target].port(in_port(wire))
         links[Link(source or wire.source, out, target or wire.target, into)] = None
     outer = arrange(sizes, list(links))
-    return _drawn(outer, cards, clusters, title)
+    width, height = (f"{length + 2 * MARGIN:.0f}" for length in (outer.size.width, outer.size.height))
+    style = f' style="width:clamp({int(width) // 2}px,100%,{width}px);height:auto"' if fits else ""
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="webnn-graph" role="img" aria-label="{escape(title)}"{style} '
+        f'width="{width}" height="{height}" viewBox="0 0 {width} {height}">'
+    )
+    return "\n".join([head, f"<style>{STYLE}</style>", *_drawn(outer, cards, clusters), "</svg>\n"])
 
 
 def _whole_frames(scene: Scene) -> tuple[list[Frame], list[str]]:
@@ -220,7 +232,7 @@ def _whole_frames(scene: Scene) -> tuple[list[Frame], list[str]]:
         frames.remove(next(frame for frame in reversed(frames) if frame.key in stuck))
 
 
-def _drawn(outer: Arrangement, cards: Mapping[str, Card], clusters: Mapping[str, Cluster], title: str) -> str:
+def _drawn(outer: Arrangement, cards: Mapping[str, Card], clusters: Mapping[str, Cluster]) -> list[str]:
     places = {key: (x + MARGIN, y + MARGIN) for key, (x, y) in outer.places.items() if key in cards}
     frames: list[str] = []
     names: list[str] = []
@@ -238,12 +250,7 @@ def _drawn(outer: Arrangement, cards: Mapping[str, Card], clusters: Mapping[str,
                 begin, end = (y, top) if inner.startswith("<") else (top + inner_y, y + cluster.size.height)
                 wires.append(f'<path class="wire" d="M{left + inner_x:.1f} {begin:.1f}V{end:.1f}"/>')
     boxes = [line for key, card in cards.items() for line in _card(card, *places[key])]
-    width, height = (f"{length + 2 * MARGIN:.0f}" for length in (outer.size.width, outer.size.height))
-    head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="webnn-graph" role="img" aria-label="{escape(title)}" '
-        f'width="{width}" height="{height}" viewBox="0 0 {width} {height}">'
-    )
-    return "\n".join([head, f"<style>{STYLE}</style>", *frames, *wires, *names, *boxes, "</svg>\n"])
+    return [*frames, *wires, *names, *boxes]
 
 
 def _paths(pieces: Sequence[Piece], left: float, top: float, cards: Mapping[str, Card]) -> Iterator[str]:
