@@ -20,8 +20,8 @@ TOCTREE = re.compile(r"^```\{toctree\}\n(.*?)^```", re.MULTILINE | re.DOTALL)
 DOCUMENTED = re.compile(r"^\.\. (?:auto\w+|py:\w+):: ([\w.]+)", re.MULTILINE)
 WHOLE_MODULE = re.compile(r"^\.\. automodule:: (\S+) :members:$")
 CURRENT_MODULE = re.compile(r"^\.\. py:currentmodule:: (\S+)$", re.MULTILINE)
-OF_ANOTHER = {"webnn_py.onnx_models.export": "webnn_py.onnx_models"}
-"""A package whose names are public under another one's."""
+OF_THIS_PACKAGE_ALONE = {"webnn_py.onnx_export", "webnn_py.onnx_models.export", "webnn_py.tracing.page"}
+"""Packages whose names are public under another one's, or not at all."""
 
 
 def name_of(path):
@@ -92,7 +92,7 @@ def public_names():
         parts = path.relative_to(ROOT).with_suffix("").parts
         module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
         names = next(node.value for node in ast.parse(text).body if is_all(node))
-        if module not in OF_ANOTHER:
+        if module not in OF_THIS_PACKAGE_ALONE:
             yield module, ast.literal_eval(names)
 
 
