@@ -6,6 +6,7 @@ docstrings.
 
 import pkgutil
 import re
+import sys
 import tempfile
 import zlib
 from pathlib import Path
@@ -79,7 +80,7 @@ intersphinx_mapping = {
     "python": ("https://docs.python.org/3/", (None, NO_NETWORK)),
     "trio": ("https://trio.readthedocs.io/en/stable/", (None, NO_NETWORK)),
 }
-OUTSIDE = {"attrs", "builtins", "collections", "numpy", "onnx", "os", "pathlib", "trio", "types", "typing", "wgpu"}
+OUTSIDE = {"attrs", "numpy", "onnx", "trio", "wgpu"} | sys.stdlib_module_names
 """Packages of other projects that docstrings and annotations name."""
 
 

@@ -5,6 +5,7 @@ With ``--check``, write nothing and exit with 1 when a page is not what it shoul
 
 import ast
 import inspect
+import re
 import sys
 import textwrap
 from pathlib import Path
@@ -80,11 +81,16 @@ def ranks_text(ranks: RankRange) -> str:
     return f"{ranks.min} and more" if ranks.max == MAX_RANK else str(ranks)
 
 
+def linked(text: str) -> str:
+    """A docstring's references to operators of the same page, as links."""
+    return re.sub(r":func:`(\w+)`", r"[\1](#\1)", text)
+
+
 def description(said: Documentation) -> str:
     """What an operator computes, takes, gives and refuses."""
     entries = [f"* `{name}`: {meaning}" for name, meaning in said.arguments.items() if name != "label"]
     refusals = [f"* `{error}`: {reason}" for error, reason in said.raises.items()]
-    return "\n".join([said.summary, "", *entries, "", f"Returns: {said.returns}", "", "Raises:", "", *refusals])
+    return "\n".join([linked(said.summary), "", *entries, "", f"Returns: {said.returns}", "", "Raises:", "", *refusals])
 
 
 def shape_rule(operator: Operator) -> str:

@@ -18,9 +18,10 @@ SITE = sorted(path for suffix in ("md", "rst") for path in DOCS.rglob(f"*.{suffi
 LINK = re.compile(r"!?\[[^]]*\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]+))?\)")
 TOCTREE = re.compile(r"^```\{toctree\}\n(.*?)^```", re.MULTILINE | re.DOTALL)
 DOCUMENTED = re.compile(r"^\.\. (?:auto\w+|py:\w+):: ([\w.]+)", re.MULTILINE)
+WHOLE_MODULE = re.compile(r"^\.\. automodule:: (\S+) :members:$")
 CURRENT_MODULE = re.compile(r"^\.\. py:currentmodule:: (\S+)$", re.MULTILINE)
-OF_ANOTHER = {"webnn_py.onnx_models.export": "webnn_py.onnx_models"}
-"""A package whose names are public under another one's."""
+OF_THIS_PACKAGE_ALONE = {"webnn_py.onnx_export", "webnn_py.onnx_models.export", "webnn_py.tracing.page"}
+"""Packages whose names are public under another one's, or not at all."""
 
 
 def name_of(path):
@@ -91,7 +92,7 @@ def public_names():
         parts = path.relative_to(ROOT).with_suffix("").parts
         module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
         names = next(node.value for node in ast.parse(text).body if is_all(node))
-        if module not in OF_ANOTHER:
+        if module not in OF_THIS_PACKAGE_ALONE:
             yield module, ast.literal_eval(names)
 
 
@@ -103,10 +104,12 @@ def reference():
     """The names that pages of the reference document, in full."""
     for path in DOCS.glob("api/*.rst"):
         module = "webnn_py"
-        for line in path.read_text(encoding="utf-8").splitlines():
+        for line in re.sub(r"\n {3}:members:$", " :members:", path.read_text("utf-8"), flags=re.MULTILINE).splitlines():
             if current := CURRENT_MODULE.match(line):
                 module = current[1]
-            if told := DOCUMENTED.match(line):
+            if whole := WHOLE_MODULE.match(line):
+                yield from (f"{whole[1]}.{name}" for name in dict(public_names())[whole[1]])
+            elif told := DOCUMENTED.match(line):
                 yield told[1] if told[1].partition(".")[0] == "webnn_py" else f"{module}.{told[1]}"
 
 
