@@ -88,7 +88,7 @@ def folded_cases():
         case
         for category in test_table.CATEGORIES
         for case in test_table.cases_of(category)
-        if case.operator in COSTS and case.operator not in UNCHANGED
+        if case.operator in COSTS and case.operator not in UNCHANGED and "broadcast" not in case.attributes
     ]
 
 

@@ -49,6 +49,8 @@ def fold(
     for value in inputs:
         if value is not None and value.dtype.kind in NOT_NUMBERS:
             raise Refused("one of its inputs is of strings, which are not supported")
+    if any(item.name == "broadcast" for item in node.attribute):
+        raise NotComputed("the attributes axis and broadcast of early opsets cannot be honoured while building")
     try:
         if node.op_type == CONSTANT:
             results: Sequence[object] = [_constant(node)]

@@ -10,6 +10,7 @@ FURTHER: Final = (
     "attention",
     "block_quantized",
     "contraction",
+    "early",
     "filling",
     "fused",
     "losses",

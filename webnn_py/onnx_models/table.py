@@ -32,6 +32,7 @@ NEVER_IN_SHAPES: Final = frozenset(
         "attention",
         "block_quantized",
         "convolution",
+        "early",
         "fused",
         "matrix",
         "microsoft_attention",

@@ -1,0 +1,96 @@
+"""Operators before opset 7, which onnxruntime does not run; nor does the reference know how they broadcast."""
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+from spec_tests.onnx_models.single_node import assert_refused, check, each, make_model, node
+from webnn_py import MLGraphBuilder
+from webnn_py.onnx_models import OnnxModel, UnsupportedModelError
+
+rng = np.random.default_rng(6)
+X = rng.uniform(0.5, 2, [2, 3, 3, 4]).astype(np.float32)
+OTHER = rng.uniform(0.5, 2, [2, 3, 3, 4]).astype(np.float32)
+ROWS, SQUARE = OTHER[0, 0], OTHER[0, :, :, 0]
+CHANNELS = OTHER[0, :, 0, 0]
+COLUMN = CHANNELS[:, None, None]
+NORMALIZED = (X - COLUMN) / np.sqrt(COLUMN + np.float32(1e-5)) * COLUMN + COLUMN
+ARITHMETIC = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.divide}
+COMPARISONS = {"Equal": np.equal, "Greater": np.greater, "Less": np.less}
+LOGICAL = {"And": np.logical_and, "Or": np.logical_or, "Xor": np.logical_xor}
+COUNTS = (10 * X).astype(np.int32)
+
+
+@each(
+    *(node(name, [1, 6], X, OTHER, oracle="reference") for name in ARITHMETIC),
+    *(
+        node(name, [1, 6], X, ROWS, broadcast=1, oracle=[computed(X, ROWS)], known=(1,))
+        for name, computed in ARITHMETIC.items()
+    ),
+    *(
+        node(name, [1, 6], X, SQUARE, broadcast=1, axis=1, oracle=[computed(X, SQUARE[..., None])])
+        for name, computed in ARITHMETIC.items()
+    ),
+    node("Add", 6, X, CHANNELS[:1], broadcast=1, oracle=[X + CHANNELS[0]]),
+    node("Mul", 1, X, CHANNELS, broadcast=1, axis=-3, consumed_inputs=[0, 0], oracle=[X * COLUMN]),
+    node("Pow", 1, X, CHANNELS, broadcast=1, axis=1, oracle=[X**COLUMN]),
+    *(
+        node(name, 1, COUNTS, COUNTS[0, 0], broadcast=1, oracle=[computed(COUNTS, COUNTS[0, 0])])
+        for name, computed in COMPARISONS.items()
+    ),
+    *(
+        node(name, 1, X > 1, ROWS > 1, broadcast=1, oracle=[computed(X > 1, ROWS > 1)])
+        for name, computed in LOGICAL.items()
+    ),
+)
+async def test_broadcasting_by_attributes(context, case):
+    await check(context, case)
+
+
+@each(
+    node("PRelu", [1, 6], -X, CHANNELS[:1], oracle=[-X * CHANNELS[0]]),
+    node("PRelu", [1, 6], -X, CHANNELS, oracle=[-X * COLUMN]),
+    node(
+        "Gemm", [1, 6], ROWS, ROWS.T.copy(), CHANNELS, broadcast=1, alpha=0.5, oracle=[ROWS @ ROWS.T / 2 + CHANNELS]
+    ),
+    node("Gemm", 6, ROWS, OTHER[1, 1], SQUARE, transB=1, beta=2.0, oracle=[ROWS @ OTHER[1, 1].T + 2 * SQUARE]),
+    node("BatchNormalization", 6, X, *[CHANNELS] * 4, is_test=1, oracle=[NORMALIZED], relative=1e-4),
+    node(
+        "BatchNormalization", 1, X, *[CHANNELS] * 4, is_test=1, consumed_inputs=[0] * 5, oracle=[NORMALIZED],
+        relative=1e-4,
+    ),
+    node("Dropout", [1, 6], X, is_test=1, oracle=[X]),
+    node("AveragePool", 1, X, kernel_shape=[2, 2], pads=[0, 1, 1, 0], strides=[1, 2], oracle=7),
+    node("Reshape", 1, X, shape=[0, -1], oracle=[X.reshape(2, -1)]),
+)  # fmt: skip
+async def test_other_operators(context, case):
+    await check(context, case)
+
+
+@pytest.mark.parametrize(
+    ("case", "text"),
+    [
+        (node("Add", 6, X, ROWS), "the shapes of the inputs is [2, 3, 3, 4] and [3, 4]; it must be the same where"),
+        (node("Add", 6, X, ROWS, broadcast=1, axis=1), "the shape of input B is [3, 4]; it must be that of"),
+        (node("PRelu", 6, X, OTHER), "the shape of the slope is [2, 3, 3, 4]; it must be [1], or that of the channels"),
+        (node("BatchNormalization", 6, X, *[CHANNELS] * 4), "attribute is_test is 0; it must be 1"),
+        (node("BatchNormalization", 6, X, *[CHANNELS] * 4, is_test=1, spatial=0), "attribute spatial is 0; it must"),
+        (node("Dropout", 6, X), "attribute is_test is 0; it must be 1"),
+    ],
+    ids=lambda given: given if isinstance(given, str) else "",
+)
+async def test_what_they_cannot_do_is_refused(context, case, text):
+    assert_refused(context, case[0], text)
+
+
+async def test_what_webnn_cannot_draw_is_not_left_to_the_reference(context):
+    """Which broadcasts as today, whatever the attributes say."""
+    known = {"a": SQUARE.astype(np.float64), "b": CHANNELS.astype(np.float64)}
+    nodes = [
+        helper.make_node("Add", ["a", "b"], ["c"], broadcast=1, axis=0),
+        helper.make_node("Cast", ["c"], ["d"], to=TensorProto.FLOAT),
+        helper.make_node("Mul", ["x", "d"], ["y"]),
+    ]
+    model = OnnxModel.load(make_model(nodes, {"x": SQUARE, **known}, ["y"], known, opset=6))
+    with pytest.raises(UnsupportedModelError, match=r"node 'Add of c' \(Add, opset 6\): .* float64"):
+        model.convert(MLGraphBuilder(context))
