@@ -518,4 +518,11 @@ FAULTS = [
         "first = max(0, a.rank - b.rank)",
         ("spec_tests/onnx_models/test_early.py",),
     ),
+    Fault(
+        "scattered-back-to-front",
+        "permutation=np.argsort(order).tolist()",
+        "permutation=order",
+        ("spec_tests/onnx_models/test_indexing.py",),
+        "scattering",
+    ),
 ]

@@ -131,15 +131,30 @@ async def _wrong(context, case, way):
         arrays = {
             name: np.asarray(value) for name, value in given.items() if isinstance(value, (np.ndarray, np.generic))
         }
+        if is_narrowed:
+            arrays = {name: _narrowed(value) for name, value in arrays.items()}
         known = {"run": [], "rest known": list(arrays)[1:], "known": list(arrays), "narrowed": list(arrays)[1:]}[way]
         actual = await _computed(context, loaded, arrays, known)
         for name, ours, theirs in zip(loaded.outputs, actual, outputs, strict=True):
-            wanted = np.asarray(theirs)
-            if is_narrowed and wanted.dtype == np.float64:
-                wanted = wanted.astype(np.float32)
-            if wrong := _difference(case, ours, wanted):
+            if wrong := _difference(case, ours, _narrowed(theirs) if is_narrowed else theirs):
                 return f"output {name}: {wrong}"
     return ""
+
+
+def _narrowed(value):
+    """An array, its float64 as float32.
+
+    Raises:
+        ValueError: that cannot hold it.
+    """
+    array = np.asarray(value)
+    if array.dtype != np.float64:
+        return array
+    with np.errstate(all="ignore"):
+        narrow = array.astype(np.float32)
+    if not np.array_equal(np.isfinite(narrow), np.isfinite(array)):
+        raise ValueError("float32 cannot hold it")
+    return narrow
 
 
 async def _computed(context, loaded, arrays, known):

@@ -3,6 +3,9 @@ import numpy as np
 from spec_tests.onnx_models.single_node import check, each, node
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+OTHERS = np.arange(40, dtype=np.float32).reshape(2, 5, 4) % 7 * 5
+GRAPH = np.arange(128 * 64, dtype=np.int64).reshape(128, 64) * 7 % 61
+"""Which of 64 nodes each of 128 edges leads to, in each of 64 features."""
 
 
 def indices(values, dtype=np.int64):
@@ -66,6 +69,16 @@ async def test_reversing_sequences(context, case):
         for dtype in (np.float32, np.int32)
     ),
     node("ScatterElements", 18, X[0], indices([[1, 1], [-1, 0]]), -X[0, :2, :2], axis=1, reduction="add"),
+    node("ScatterElements", 18, X, indices(np.arange(40).reshape(2, 5, 4) % 3), OTHERS, axis=1, reduction="add"),
+    node(
+        "ScatterElements",
+        18,
+        X,
+        indices(np.arange(18).reshape(2, 3, 3) % 4),
+        OTHERS[:, :3, :3],
+        axis=-1,
+        reduction="max",
+    ),
     *(
         node(
             "ScatterND",
@@ -81,6 +94,19 @@ async def test_reversing_sequences(context, case):
     ),
 )
 async def test_scattering_with_a_reduction(context, case):
+    await check(context, case)
+
+
+@each(
+    *(
+        node(
+            "ScatterElements", 18, np.zeros([64, 64], np.float32), GRAPH, GRAPH.astype(np.float32), reduction=reduction
+        )
+        for reduction in ("add", "max")
+    )
+)
+async def test_what_edges_bring_is_gathered_at_nodes_feature_by_feature(context, case):
+    """Not element by element of all nodes: that would be 64 times as many comparisons, and too many."""
     await check(context, case)
 
 

@@ -105,6 +105,9 @@ def scatter_reduced_elements(
     axis = counted(axis, data.rank)
     if indices.shape != updates.shape or indices.rank != data.rank:
         refuse("the shape of the updates", updates.shape, f"that of the indices {list(indices.shape)}")
+    others = [other for other in range(data.rank) if other != axis]
+    if all(indices.shape[other] == data.shape[other] for other in others):
+        return _scattered_along(context, data, indices, updates, axis, reduction)
     context.reserve(8 * math.prod(indices.shape))
     steps = [math.prod(data.shape[other + 1 :]) for other in range(data.rank)]
     apart = np.zeros(indices.shape, np.int64)
@@ -124,6 +127,25 @@ def scatter_reduced_elements(
         reduction,
     )
     return context.reshape(result, data.shape)
+
+
+def _scattered_along(
+    context: ConversionContext, data: MLOperand, indices: MLOperand, updates: MLOperand, axis: int, reduction: str
+) -> MLOperand:
+    """Likewise, where the indices have all that lies beside the axis: each column by itself."""
+    order = [axis, *(other for other in range(data.rank) if other != axis)]
+    size, count, rest = data.shape[axis], indices.shape[axis], [data.shape[other] for other in order[1:]]
+    width = math.prod(rest)
+    columns, places, added = (
+        context.reshape(context.transpose(item, permutation=order), [item.shape[axis], width])
+        for item in (data, _counted_back(context, indices, size), updates)
+    )
+    _check_comparisons(size * count * width)
+    context.reserve(8 * size)
+    own = context.constant(np.arange(size).reshape(size, 1, 1).astype(places.data_type))
+    is_there = context.equal(own, context.reshape(places, [1, count, width]))
+    result = context.reshape(_reduced(context, columns, is_there, added, reduction), [size, *rest])
+    return context.transpose(result, permutation=np.argsort(order).tolist())
 
 
 @rule("ScatterND", 11, 13)
@@ -190,13 +212,24 @@ def _scattered(
 ) -> MLOperand:
     """Rows [rows, width], each reduced with the updates [count, width] whose place it is, by comparing all."""
     (rows, width), (count,) = data.shape, places.shape
-    if rows * count * width > MOST_COMPARISONS:
-        refuse("the number of comparisons", rows * count * width, f"at most {MOST_COMPARISONS}")
+    _check_comparisons(rows * count * width)
     context.reserve(8 * rows)
     own = context.constant(np.arange(rows).reshape(rows, 1).astype(places.data_type))
     is_there = context.equal(own, context.reshape(places, [1, count]))
     if reduction == "add" and data.data_type in ("float32", "float16"):
         return context.add(data, context.matmul(context.cast(is_there, data.data_type), updates))
+    return _reduced(context, data, context.reshape(is_there, [rows, count, 1]), updates, reduction)
+
+
+def _check_comparisons(number: int) -> None:
+    if number > MOST_COMPARISONS:
+        refuse("the number of comparisons", number, f"at most {MOST_COMPARISONS}")
+
+
+def _reduced(
+    context: ConversionContext, data: MLOperand, is_there: MLOperand, updates: MLOperand, reduction: str
+) -> MLOperand:
+    """Rows [rows, width], each reduced with those of the updates [count, width] that are there for it."""
     reductions = {
         "add": (0.0, context.reduce_sum, context.add),
         "mul": (1.0, context.reduce_product, context.mul),
@@ -206,11 +239,7 @@ def _scattered(
     if reduction not in reductions:
         refuse("attribute reduction", reduction, f"none, {', '.join(reductions)}")
     neutral, reduced, combined = reductions[reduction]
-    apart = context.where(
-        context.reshape(is_there, [rows, count, 1]),
-        context.reshape(updates, [1, count, width]),
-        context.number(neutral, data),
-    )
+    apart = context.where(is_there, context.reshape(updates, [1, *updates.shape]), context.number(neutral, data))
     return combined(data, reduced(apart, axes=[1]))
 
 
