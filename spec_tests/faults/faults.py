@@ -16,6 +16,7 @@ ONNX = ("spec_tests/onnx_models",)
 RANKING = ("spec_tests/onnx_models/test_ranking.py",)
 SAMPLING = ("spec_tests/onnx_models/test_sampling.py",)
 VOLUMES = ("spec_tests/onnx_models/test_convolution.py",)
+ENGINE = ("spec_tests/on_onnxruntime",)
 EXPORT = ("spec_tests/onnx_models/export",)
 SAVED = ("spec_tests/saved_graphs",)
 SESSIONS = ("spec_tests/runtime",)
@@ -422,6 +423,12 @@ FAULTS = [
     Fault("javascript-bigint", '{"bigint": int, "number": float}', '{"bigint": float, "number": float}', JAVASCRIPT),
     Fault("javascript-type-error", "name === 'TypeError' ? new", "name === 'RangeError' ? new", JAVASCRIPT),
     Fault("look-ends-early", "wait, ffi.NULL) & 0xFF)", "wait, ffi.NULL))", ("spec_tests/on_wgpu/test_threads.py",)),
+    Fault("engine-optimizer", '"DivMulFusion": "It', '"NoSuchFusion": "It', ENGINE, "drawing"),
+    Fault(
+        "engine-negative-infinity", 'body.node("Max", body.cast(input, "float32"), LEAST_GELU)', "input", ENGINE, "gelu"
+    ),
+    Fault("engine-stale-binding", "if before is buffer:", "if before is not None:", ENGINE, "written_between"),
+    Fault("engine-holds-buffers", "            data.unbind()\n", "            pass\n", ENGINE, "destroyed_buffer"),
     Fault("model-unchecked", "if found != other.sha256:", "if False:", EXAMPLES, "other_content"),
     Fault("text-left-on-its-head", "if head_down > UPSIDE_DOWN:", "if False:", EXAMPLES, "drawn_lines"),
     Fault(

@@ -268,6 +268,7 @@ DRAWINGS = [
         lambda b, x: b.max_pool2d(b.pad(x, [0, 0, 1, 1], [0, 0, 1, 1]), window_dimensions=[2, 2]),
         (np.full((1, 1, 4, 4), -3, np.int8),),
     ),
+    Drawing("gelu", lambda b, x: b.gelu(x), (EXTREME,), absolute=1e-6),
     Drawing("gelu, written out", _gelu, (EXTREME,), 4),
     Drawing("gelu by tanh, written out", _fast_gelu, (EXTREME,), 64),
     Drawing("x · hard sigmoid", lambda b, x: b.mul(x, b.hard_sigmoid(x, alpha=1 / 6)), (EXTREME,), 4),

@@ -4,15 +4,13 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final, TypeVar
 
 import numpy as np
-import onnxruntime
 import trio
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.backend import BackendInfo, CopyRegion, HostArray, Storage
+from webnn_py.device.backend import CopyRegion, HostArray, Storage
 from webnn_py.device.on_onnxruntime.claims import CAPABILITIES
-from webnn_py.device.on_onnxruntime.engine import TESTED_PROVIDER, EngineOptions
+from webnn_py.device.on_onnxruntime.engine import EngineOptions, describe
 from webnn_py.device.on_onnxruntime.executable import HostBuffer, OnnxruntimeGraph
-from webnn_py.device.processor import processor
 from webnn_py.device.shared_constants import SharedConstants
 from webnn_py.graph import Graph
 
@@ -39,9 +37,7 @@ class OnnxruntimeBackend:
     overlapping = False
 
     def __init__(self, options: EngineOptions) -> None:
-        untested = "" if options.provider == TESTED_PROVIDER else ", not tested"
-        driver = f"onnxruntime {onnxruntime.__version__}, {options.provider}{untested}"
-        self.info = BackendInfo("onnxruntime", processor(), driver)
+        self.info = describe(options.provider)
         self.lost: Callable[[str], None] = lambda _message: None
         # Its own limiter: threads of the user's must not keep a device from finishing.
         self._limiter = trio.CapacityLimiter(1)

@@ -1,7 +1,8 @@
 """The onnxruntime device's entry in the registry; onnxruntime loads when a context is opened on it."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Final
 
@@ -25,13 +26,18 @@ def _is_installed() -> bool:
     return all(find_spec(name) is not None for name in NEEDED)
 
 
-def _opened(request: OpenRequest) -> Backend:
+@contextmanager
+def _told_if_missing() -> Iterator[None]:
     try:
-        from webnn_py.device.on_onnxruntime import backend, engine  # noqa: PLC0415 - an extra
+        yield
     except ImportError as error:
-        raise NotSupportedError(
-            f"onnxruntime cannot be loaded: {error}; pip install 'webnn_py[onnxruntime]'"
-        ) from error
+        how = "pip install 'webnn_py[onnxruntime]'"
+        raise NotSupportedError(f"onnxruntime cannot be loaded: {error}; {how}") from error
+
+
+def _opened(request: OpenRequest) -> Backend:
+    with _told_if_missing():
+        from webnn_py.device.on_onnxruntime import backend, engine  # noqa: PLC0415 - an extra
     given = request.options
     options = engine.EngineOptions(
         threads=_usable_cores() if given["threads"] is None else given["threads"],
@@ -68,7 +74,9 @@ def _provider_name(value: object) -> str:
 
 
 def _adapters() -> Sequence[BackendInfo]:
-    return [_opened(_ANY).info]
+    with _told_if_missing():
+        from webnn_py.device.on_onnxruntime import engine  # noqa: PLC0415 - an extra
+    return [engine.describe(provider) for provider in engine.providers()]
 
 
 def _capabilities() -> Capabilities:
@@ -110,5 +118,3 @@ RECORD: Final = DeviceRecord(
         ),
     ),
 )
-
-_ANY: Final = OpenRequest(options=RECORD.converted({}))

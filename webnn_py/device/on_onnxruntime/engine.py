@@ -1,6 +1,6 @@
 """How onnxruntime is told what to do: threads, provider, and which of its optimizers are left out."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -8,7 +8,8 @@ import numpy as np
 import onnxruntime
 from onnx import ModelProto
 
-from webnn_py.device.backend import HostArray
+from webnn_py.device.backend import BackendInfo, HostArray
+from webnn_py.device.processor import processor
 from webnn_py.errors import NotSupportedError
 from webnn_py.wording import shown
 
@@ -29,6 +30,18 @@ CONFIGURATION: Final[Mapping[str, str]] = {
 """What else every session is told."""
 
 
+def providers() -> Sequence[str]:
+    """The execution providers that the installed onnxruntime has, the one that is tested first."""
+    there: list[str] = onnxruntime.get_available_providers()
+    return sorted(there, key=lambda name: name != TESTED_PROVIDER)
+
+
+def describe(provider: str) -> BackendInfo:
+    """Where a context on a provider runs."""
+    untested = "" if provider == TESTED_PROVIDER else ", not tested"
+    return BackendInfo("onnxruntime", processor(), f"onnxruntime {onnxruntime.__version__}, {provider}{untested}")
+
+
 @attrs.frozen
 class EngineOptions:
     """What a context asks of onnxruntime.
@@ -46,10 +59,9 @@ class EngineOptions:
     provider: str = TESTED_PROVIDER
 
     def __attrs_post_init__(self) -> None:
-        there = onnxruntime.get_available_providers()
-        if self.provider not in there:
+        if self.provider not in providers():
             raise NotSupportedError(
-                f"execution_provider is {shown(self.provider)}; the installed onnxruntime has {', '.join(there)}"
+                f"execution_provider is {shown(self.provider)}; the installed onnxruntime has {', '.join(providers())}"
             )
 
     def session(self, model: ModelProto, beside: Mapping[str, HostArray]) -> onnxruntime.InferenceSession:
