@@ -3,7 +3,7 @@
 import gc
 import warnings
 from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, TextIO, TypeVar
 
@@ -17,6 +17,7 @@ from webnn_py.testing.agents import Named, ScriptActions, named
 from webnn_py.testing.ending import Check, failed_action, hang, leak, outcome_of
 from webnn_py.testing.execution import Execution
 from webnn_py.testing.records import Counted, Order, Outcome, Report, TooManyOrdersError, Violation
+from webnn_py.tracing.trace import Trace
 
 Program = Callable[[ML], Awaitable[Any]]
 """Opens contexts and makes what the actions use: the scene, which it returns."""
@@ -62,7 +63,8 @@ def interleavings(
         most_orders: how many orders may be run.
 
     Returns:
-        Every outcome with the number of orders that end with it, and the first violation. The same each time.
+        Every outcome with the number of orders that end with it, and the first violation, whose order is run once more
+        for its trace. The same each time.
 
     Raises:
         TooManyOrdersError: there are more orders to run than ``most_orders``.
@@ -176,8 +178,32 @@ class _Exploration:
             self._root = walk.root
             if end is not None:
                 walk.end(end)
-            if isinstance(end, Violation):
-                self._violation = self._violation or end
+            if isinstance(end, Violation) and self._violation is None:
+                self._violation = await self._traced(end, caught)
+
+    async def _traced(self, violation: Violation, caught: list[str]) -> Violation:
+        """The violation with a trace of its order, for which that is run again."""
+
+        def arrive(execution: Execution, possible: Sequence[str]) -> str | None:
+            taken, order = tuple(execution.order), violation.order
+            if taken == order:
+                return None
+            if order[len(taken)] not in possible:
+                raise _otherwise(order)
+            return order[len(taken)]
+
+        with ExitStack() as traces:  # to be closed behind the order's open_ml() block, to show its end as well
+            trace: Trace | None = None
+
+            async def program(ml: ML) -> Any:
+                nonlocal trace
+                trace = traces.enter_context(ml.trace())
+                return await self._program(ml)
+
+            again = await _run(program, self._actions, self._check, arrive, caught)
+        if not isinstance(again, Violation) or again.kind != violation.kind:
+            raise _otherwise(violation.order)
+        return attrs.evolve(violation, trace=trace)
 
     def report(self, replay: Callable[[Order], End]) -> Report:
         """What has come of it."""

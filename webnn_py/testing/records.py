@@ -8,6 +8,7 @@ import attrs
 import numpy as np
 
 from webnn_py.script.records import ContextStatistics
+from webnn_py.tracing.trace import Trace
 from webnn_py.wording import shown
 
 Order = tuple[str, ...]
@@ -84,12 +85,14 @@ class Violation:
         message: what, in words.
         order: the steps that have led to it.
         error: what was raised; None for the other kinds.
+        trace: of a report's first violation, a trace of its order: ``violation.trace.save("violation.html")``.
     """
 
     kind: ViolationKind
     message: str
     order: Order
     error: Exception | None = None
+    trace: Trace | None = attrs.field(default=None, repr=False)
 
     def __str__(self) -> str:
         steps = (f"  {number}. {step}" for number, step in enumerate(self.order, 1))
