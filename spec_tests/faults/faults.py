@@ -532,4 +532,10 @@ FAULTS = [
         ("spec_tests/onnx_models/test_indexing.py",),
         "scattering",
     ),
+    Fault(
+        "state-without-decay",
+        "state = context.mul(state, decay)",
+        "state = context.mul(state, context.number(1, decay))",
+        ("spec_tests/onnx_models/test_linear_attention.py",),
+    ),
 ]

@@ -13,6 +13,7 @@ FURTHER: Final = (
     "early",
     "filling",
     "fused",
+    "linear_attention",
     "losses",
     "microsoft_attention",
     "quantization",

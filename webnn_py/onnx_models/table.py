@@ -34,6 +34,7 @@ NEVER_IN_SHAPES: Final = frozenset(
         "convolution",
         "early",
         "fused",
+        "linear_attention",
         "matrix",
         "microsoft_attention",
         "normalization",

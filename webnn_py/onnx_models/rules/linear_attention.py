@@ -1,0 +1,141 @@
+"""Linear attention: a state of keys times values in place of a cache, token by token."""
+
+from typing import Final
+
+import attrs
+
+from webnn_py.onnx_models.axes import check_rank
+from webnn_py.onnx_models.conversion_context import ConversionContext
+from webnn_py.onnx_models.table import rule
+from webnn_py.onnx_models.unrolled import MOST_STEPS
+from webnn_py.operators.operand import MLOperand
+from webnn_py.operators.rules import refuse
+
+NEEDS: Final = {"linear": (False, False), "gated": (True, False), "delta": (False, True), "gated_delta": (True, True)}
+"""By update rule, whether it has a decay, and a beta."""
+
+
+@attrs.frozen
+class Heads:
+    """How the last axis of packed tensors is divided.
+
+    Attributes:
+        count: of the keys and values.
+        group: how many queries share one.
+        key_size: of each key and query.
+        value_size: of each value.
+    """
+
+    count: int
+    group: int
+    key_size: int
+    value_size: int
+
+
+@rule("LinearAttention", 27)
+def linear_attention(
+    context: ConversionContext,
+    query: MLOperand,
+    key: MLOperand,
+    value: MLOperand,
+    past_state: MLOperand | None = None,
+    decay: MLOperand | None = None,
+    beta: MLOperand | None = None,
+    *,
+    chunk_size: int,
+    kv_num_heads: int,
+    q_num_heads: int,
+    scale: float,
+    update_rule: str,
+) -> list[MLOperand]:
+    """What each token's query reads from the state; and the state at the end. In float32 within.
+
+    ``chunk_size`` is a hint.
+    """
+    if update_rule not in NEEDS:
+        refuse("attribute update_rule", update_rule, ", ".join(NEEDS))
+    given = decay is not None, beta is not None
+    if given != NEEDS[update_rule]:
+        refuse("whether decay and beta are given", given, f"{NEEDS[update_rule]} where update_rule is {update_rule}")
+    heads = _heads(query, key, value, q_num_heads, kv_num_heads)
+    batch, steps, _ = query.shape
+    count, group = heads.count, heads.group
+    factor = scale or heads.key_size**-0.5
+    q = _by_head(context, query, [count, group, heads.key_size])
+    q = context.mul(q, context.number(factor, q))
+    k = _by_head(context, key, [count, 1, heads.key_size])
+    v = _by_head(context, value, [count, 1, heads.value_size])
+    parts = [q, k, v]
+    if decay is not None:
+        kept = context.exp(_by_head(context, decay, [count, _width(decay, count, heads.key_size), 1]))
+        parts.append(kept)
+    if beta is not None:
+        parts.append(_by_head(context, beta, [_width(beta, 1, count), 1, 1]))
+    shape = [batch, count, heads.key_size, heads.value_size]
+    if past_state is None:
+        state = context.expand(context.number(0, q), shape)
+    else:
+        state = context.cast(past_state, "float32")
+        if state.shape != tuple(shape):
+            refuse("the shape of input past_state", past_state.shape, f"{shape}")
+    read: list[MLOperand] = []
+    for step in range(steps):
+        now = [_at(context, part, step) for part in parts]
+        state = _next_state(context, state, now[1], now[2], now[3:], has_decay=given[0])
+        seen = context.matmul(now[0], state)
+        read.append(context.reshape(seen, [batch, 1, count * group * heads.value_size]))
+    output = read[0] if steps == 1 else context.concat(read, 1)
+    kind = query.data_type if past_state is None else past_state.data_type
+    return [context.cast(output, query.data_type), context.cast(state, kind)]
+
+
+def _heads(query: MLOperand, key: MLOperand, value: MLOperand, queries: int, count: int) -> Heads:
+    for name, item in (("query", query), ("key", key), ("value", value)):
+        check_rank(f"input {name}", item, 3)
+    if count < 1 or queries < 1 or queries % count:
+        refuse("attributes q_num_heads and kv_num_heads", f"{queries} and {count}", "at least 1, the first a multiple")
+    size = key.shape[2] // count
+    if query.shape[2] != queries * size or key.shape[2] != count * size or value.shape[2] % count:
+        widths = [item.shape[2] for item in (query, key, value)]
+        refuse("the widths of query, key and value", widths, f"of {queries}, {count} and {count} heads")
+    if query.shape[1] > MOST_STEPS:
+        refuse("the number of steps", query.shape[1], f"at most {MOST_STEPS}")
+    return Heads(count, queries // count, size, value.shape[2] // count)
+
+
+def _width(x: MLOperand, *allowed: int) -> int:
+    """How many numbers of a decay, or heads of a beta, there are at each step."""
+    check_rank("inputs decay and beta", x, 3)
+    first, second = allowed
+    if x.shape[2] not in (first, first * second):
+        refuse("the width of decay or beta", x.shape[2], f"{first} or {first * second}")
+    return x.shape[2] // first
+
+
+def _by_head(context: ConversionContext, x: MLOperand, sizes: list[int]) -> MLOperand:
+    """Of [batch, steps, heads · rows · columns], as float32: [batch, steps, heads, rows, columns]."""
+    return context.reshape(context.cast(x, "float32"), [*x.shape[:2], *sizes])
+
+
+def _at(context: ConversionContext, x: MLOperand, step: int) -> MLOperand:
+    """One step: [batch, heads, rows, columns]."""
+    batch, _, *rest = x.shape
+    return context.reshape(context.slice(x, [0, step, 0, 0, 0], [batch, 1, *rest]), [batch, *rest])
+
+
+def _next_state(
+    context: ConversionContext,
+    state: MLOperand,
+    key: MLOperand,
+    value: MLOperand,
+    factors: list[MLOperand],
+    *,
+    has_decay: bool,
+) -> MLOperand:
+    """The state, which decays, with a key times a value; with a beta, times what the value is more than is there."""
+    if has_decay:
+        decay, *factors = factors
+        state = context.mul(state, decay)
+    if factors:
+        value = context.mul(factors[0], context.sub(value, context.matmul(key, state)))
+    return context.add(state, context.matmul(context.transpose(key, permutation=[0, 1, 3, 2]), value))
