@@ -10,6 +10,7 @@ from spec_tests.support.onnx_programs import program
 from spec_tests.support.scripts import run
 from spec_tests.support.trace_format import check_document, of_phase
 from webnn_py import cli
+from webnn_py.javascript import arguments
 from webnn_py.javascript.program import Program, run_program
 
 SCRIPT = """
@@ -64,6 +65,15 @@ def test_js_traces_a_program(tmp_path, capsys):
     kinds = [event["name"] for event in of_phase(events, "X", "operation")]
     assert kinds == ["create_buffer", "write_buffer", "read_buffer", "release"]
     assert {"script", "timer"} <= {event["name"] for event in of_phase(events, "X", "task")}
+
+
+def test_a_trace_that_can_no_longer_be_written_is_told_in_a_line(tmp_path, capsys, monkeypatch):
+    (tmp_path / "program.js").write_text("1", encoding="utf-8")
+    monkeypatch.setattr(arguments, "check_trace_file", lambda _path: None)  # the folder is removed after that
+    path = tmp_path / "gone" / "js.json"
+    program = [str(tmp_path / "program.js"), "--engine", "quickjs", "--backend", "numpy"]
+    assert cli.main(["js", *program, "--trace", str(path)]) == 2
+    assert capsys.readouterr().err == f"webnn-py js: --trace {path}: No such file or directory\n"
 
 
 async def test_wpt_traces_each_test_file(tmp_path):

@@ -99,3 +99,20 @@ async def test_events_are_records_that_can_be_read(ml, context):
         event.why = "no"
     assert repr(trace) == f"<Trace ended, {len(trace.events)} events>"
     assert partial(trace.document)()["displayTimeUnit"] == "ms"
+
+
+async def test_it_does_not_hold_what_runs_when_it_ends(ml, context, device):
+    buffer = await zeroed(context, [4])
+    gone = weakref.ref(buffer)
+    finish = device.waiting["read"] = trio.Event()
+    with ml.trace() as trace:
+        promise = context.read_buffer(buffer)
+        await device.quiet()
+    finish.set()
+    await promise
+    buffer.destroy()
+    await context.drain()
+    del buffer, promise
+    gc.collect()
+    assert gone() is None
+    assert [event.what for event in trace.events] == ["enqueued", "started"]

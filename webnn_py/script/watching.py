@@ -110,6 +110,7 @@ class IsWatched:
         timeline, device, watch = context._timeline, context._device, self._watches[context]
         if not self._instruments:
             timeline.watch = None
+            watch.rest()
         elif timeline.watch is None:
             timeline.watch = watch
             for entry in timeline.entries():

@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 from webnn_py.tracing.events import KernelRecord, TraceEvent
 from webnn_py.tracing.lifetimes import Lifetimes
 from webnn_py.tracing.operation import Numbered, Operation, TracedContext
+from webnn_py.tracing.source import Source
 from webnn_py.version import __version__
 
 SCRIPT: Final = 0
@@ -83,6 +84,8 @@ class _Drawing:
         self._kernels: dict[int, list[KernelRecord]] = {}
         self._outcomes: dict[int, TraceEvent] = {}
         self._task: TraceEvent | None = None
+        self._sources: dict[Source, str] = {}
+        self._args: dict[int, Json] = {}
         self._flows = _Flows()
         self.lifetimes = Lifetimes()
 
@@ -141,14 +144,26 @@ class _Drawing:
                 name = f"reject {operation.kind}()"
                 self._put("i", (SCRIPT, TASKS), "rejection", name, event.time_ns, s="t", args=args)
 
+    def _of(self, operation: Operation) -> Json:
+        """What both the call and the operation say."""
+        args = self._args.pop(operation.number, None)
+        if args is None:
+            args = {"reads": list(operation.reads), "writes": list(operation.writes), "bytes": operation.byte_length}
+            if operation.graph is not None:
+                args["graph"] = operation.graph
+            self._args[operation.number] = args
+        return args
+
     def _call(self, event: TraceEvent, operation: Operation) -> None:
         began = max(event.time_ns - (event.call_ns or 0), 0)
         name = "destroy()" if operation.kind == "release" else f"{operation.kind}()"
         if operation.kind == "release" and operation.source is None:
             name = "garbage collection" if event.call_ns == 0 else name
-        args = {"operation": operation.number, "context": operation.context.number, **_of(operation)}
+        args = {"operation": operation.number, "context": operation.context.number, **self._of(operation)}
         if operation.source is not None:
-            args["source"] = str(operation.source)
+            if operation.source not in self._sources:
+                self._sources[operation.source] = str(operation.source)
+            args["source"] = self._sources[operation.source]
         self._put_span((SCRIPT, CALLS), "call", name, (began, event.time_ns), args)
         self._enqueued[operation.number] = event.time_ns
         self._flows.at(operation, SCRIPT, CALLS, began)
@@ -158,7 +173,7 @@ class _Drawing:
         # A device that keeps the order itself is given the next one early: its turn comes after those before.
         turn = min(max(since, self._lane_end.get(process, 0)), until)
         self._lane_end[process] = until
-        args = {"operation": operation.number, "outcome": outcome, **_of(operation)}
+        args = {"operation": operation.number, "outcome": outcome, **self._of(operation)}
         if operation.number in self._enqueued:
             args["enqueued"] = self._enqueued[operation.number] / 1000
         if turn > since:
@@ -245,13 +260,6 @@ def _placed(kernels: Sequence[KernelRecord], since: int, until: int) -> Iterable
         else:
             start = min(max(kernel.start_ns, since), until)
             yield kernel, start, min(kernel.duration_ns, until - start)
-
-
-def _of(operation: Operation) -> Json:
-    args: Json = {"reads": list(operation.reads), "writes": list(operation.writes), "bytes": operation.byte_length}
-    if operation.graph is not None:
-        args["graph"] = operation.graph
-    return args
 
 
 def _named(process: int, name: str, lanes: dict[int, str], args: Json) -> list[Json]:

@@ -230,6 +230,10 @@ class ContextWatch:
             if entry.aborted is not None and entry.aborted.args[0].state == "pending":
                 entry.aborted.args[0]._traced = entry
 
+    def rest(self) -> None:
+        """Nobody watches any more: hold nothing."""
+        self._running = None
+
     # The next three are on the way of every operation, and are written to take no time that can be spared.
 
     def enqueued(self, entry: Operation) -> None:

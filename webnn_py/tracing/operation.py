@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import attrs
 
-from webnn_py.tracing.source import Source
+from webnn_py.tracing.source import Source, source_of
 
 if TYPE_CHECKING:
     from webnn_py.tracing.instruments import ContextWatch
@@ -103,7 +103,7 @@ class Operation:
     @property
     def source(self) -> Source | None:
         """The user's line that asked for it; None if there is none, or if that was before anybody watched."""
-        return None if self._code is None else Source.of((self._code, self._instruction))
+        return None if self._code is None else source_of(self._code, self._instruction)
 
     @property
     def began_ns(self) -> int | None:
@@ -175,7 +175,11 @@ class Operation:
 
     def touched(self) -> Touched:
         """The device's own objects, for the library itself."""
-        return getattr(self, "_touched", None) or self._watch.touched_by(self)
+        try:
+            return self._touched
+        except AttributeError:
+            self._touched = self._watch.touched_by(self)
+            return self._touched
 
     def __repr__(self) -> str:
         return f"<Operation {self._number} {self.kind} of context {self.context.number}>"

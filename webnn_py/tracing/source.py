@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sysconfig
+from functools import lru_cache
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Final
@@ -12,7 +13,7 @@ import attrs
 import outcome
 import trio
 
-from webnn_py.unheard import Line, number_of
+from webnn_py.unheard import number_of
 
 _PACKAGE: Final = str(Path(__file__).parent.parent) + os.sep
 _LIBRARIES: Final = tuple(str(Path(str(module.__file__)).parent) + os.sep for module in (trio, outcome))
@@ -38,16 +39,15 @@ class Source:
     line: int
     function: str
 
-    @classmethod
-    def of(cls, line: Line) -> Source:
-        """The place that was taken down as code and instruction."""
-        code, instruction = line
-        return cls(code.co_filename, number_of(code, instruction), code.co_qualname)
-
     def __str__(self) -> str:
-        path = Path(self.file)
-        shown = path.relative_to(Path.cwd()) if path.is_absolute() and path.is_relative_to(Path.cwd()) else path
-        return f"{shown}:{self.line} in {self.function}"
+        here = f"{Path.cwd()}{os.sep}"
+        return f"{self.file.removeprefix(here)}:{self.line} in {self.function}"
+
+
+@lru_cache(maxsize=10_000)
+def source_of(code: CodeType, instruction: int) -> Source:
+    """The place that was taken down as code and instruction; most are asked for many times."""
+    return Source(code.co_filename, number_of(code, instruction), code.co_qualname)
 
 
 def user_line(frame: FrameType | None) -> tuple[CodeType | None, int]:

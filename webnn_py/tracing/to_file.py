@@ -10,6 +10,10 @@ from typing import Protocol
 from webnn_py.tracing.trace import Trace, writer_of
 
 
+class TraceFileError(Exception):
+    """A trace could not be written."""
+
+
 class Traces(Protocol):
     """What can be traced: ``ML``."""
 
@@ -33,7 +37,7 @@ async def traced_to(ml: Traces, path: Path | None) -> AsyncIterator[None]:
     """Trace what is done within, with kernels, and write it to a file, also when it raises; without one do nothing.
 
     Raises:
-        OSError: the file cannot be written.
+        TraceFileError: the file cannot be written.
     """
     if path is None:
         yield
@@ -42,4 +46,7 @@ async def traced_to(ml: Traces, path: Path | None) -> AsyncIterator[None]:
         try:
             yield
         finally:
-            trace.save(path)
+            try:
+                trace.save(path)
+            except OSError as error:
+                raise TraceFileError(f"--trace {path}: {error.strerror or error}") from error
