@@ -6,19 +6,19 @@ from typing import Any
 
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
-RELATIVE_LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^]]*)\]\((?!\w+:|#)(?P<path>[^)]+)\)")
+PATH = r"\((?!\w+:|#)(?P<path>[^)]+)\)"
+PICTURE = re.compile(r"!\[(?P<text>[^]]*)\]" + PATH)
+LINK = re.compile(r"(?<!!)\[(?P<text>(?:!\[[^]]*\]\([^)]*\)|[^]])*)\]" + PATH)
+"""Its text may be a picture."""
 
 
 def for_package_index(text: str, source: str | None) -> str:
     """A document whose links lead to the repository at ``source``, or, where that is not known, are text."""
-
-    def absolute(link: re.Match[str]) -> str:
-        if source is not None:
-            kind = "raw" if link["image"] else "blob"
-            return f"{link['image']}[{link['text']}]({source.rstrip('/')}/{kind}/HEAD/{link['path']})"
-        return "" if link["image"] else link["text"]
-
-    return RELATIVE_LINK.sub(absolute, text)
+    if source is None:
+        return LINK.sub(r"\g<text>", PICTURE.sub("", text))
+    there = source.rstrip("/")
+    text = PICTURE.sub(rf"![\g<text>]({there}/raw/HEAD/\g<path>)", text)
+    return LINK.sub(rf"[\g<text>]({there}/blob/HEAD/\g<path>)", text)
 
 
 class ReadmeHook(MetadataHookInterface):
