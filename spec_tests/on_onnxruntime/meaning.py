@@ -269,6 +269,7 @@ DRAWINGS = [
         (np.full((1, 1, 4, 4), -3, np.int8),),
     ),
     Drawing("gelu", lambda b, x: b.gelu(x), (EXTREME,), absolute=1e-6),
+    Drawing("many squares", lambda b, x: b.reduce_sum_square(x), (FEEDS.random(200_000, np.float32),), 2),
     Drawing("gelu, written out", _gelu, (EXTREME,), 4),
     Drawing("gelu by tanh, written out", _fast_gelu, (EXTREME,), 64),
     Drawing("x · hard sigmoid", lambda b, x: b.mul(x, b.hard_sigmoid(x, alpha=1 / 6)), (EXTREME,), 4),

@@ -194,3 +194,29 @@ async def test_a_released_graph_holds_neither_session_nor_buffers(context):
     y.destroy()
     await context.drain()
     assert context.statistics().live_buffers == 0
+
+
+@pytest.mark.parametrize("place", ["off by a byte", "of one that is destroyed", "of one that the script changes"])
+async def test_a_large_constant_is_read_where_it_lies_as_long_as_the_graph_lives(context, place):
+    numbers = np.arange(4096, dtype=np.float32)
+    builder = MLGraphBuilder(context)
+    x = builder.input("x", data_type="float32", shape=[4096])
+    if place == "off by a byte":
+        constant = builder.constant(np.frombuffer(b"\0" + numbers.tobytes(), np.float32, offset=1))
+    elif place == "of one that is destroyed":
+        buffer = await context.create_constant_buffer(numbers, data_type="float32", shape=[4096])
+        constant = builder.constant(buffer)
+    else:
+        given = numbers.copy()
+        constant = builder.constant(given)
+        given[:] = 7
+    graph = await builder.build({"y": builder.add(x, constant)})
+    if place == "of one that is destroyed":
+        buffer.destroy()
+        del buffer
+    del builder, constant
+    await context.drain()
+    gc.collect()
+    source, target = await filled(context, np.ones(4096)), await zeroed(context, [4096])
+    context.dispatch(graph, {"x": source}, {"y": target})
+    np.testing.assert_array_equal(await context.read_buffer(target), numbers + 1)

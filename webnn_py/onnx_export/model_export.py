@@ -170,7 +170,7 @@ class ModelExport:
     def _tensor_of(self, name: str, array: Array) -> TensorProto:
         if not self._is_inlined or array.nbytes < LEAST_BESIDE:
             return numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name)
-        self.beside[name] = array
+        self.beside[name] = np.require(array, requirements=["C_CONTIGUOUS", "ALIGNED"])
         tensor = TensorProto(name=name, data_type=element_type(array.dtype.name), dims=array.shape)
         tensor.data_location = TensorProto.EXTERNAL
         for key, value in {"location": name, "offset": "0", "length": str(array.nbytes)}.items():

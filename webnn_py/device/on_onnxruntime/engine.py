@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 import attrs
-import numpy as np
 import onnxruntime
 from onnx import ModelProto
 
@@ -65,7 +64,7 @@ class EngineOptions:
             )
 
     def session(self, model: ModelProto, beside: Mapping[str, HostArray]) -> onnxruntime.InferenceSession:
-        """A session that runs a model, with the constants that are not in it, whose memory it uses."""
+        """A session that runs a model, with the constants that are not in it, whose memory must outlive it."""
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4  # what goes wrong is raised
         options.intra_op_num_threads = self.threads
@@ -75,8 +74,8 @@ class EngineOptions:
         for name, value in CONFIGURATION.items():
             options.add_session_config_entry(name, value)
         if beside:
-            arrays = map(np.ascontiguousarray, beside.values())
-            options.add_external_initializers(list(beside), [*map(onnxruntime.OrtValue.ortvalue_from_numpy, arrays)])
+            values = [*map(onnxruntime.OrtValue.ortvalue_from_numpy, beside.values())]
+            options.add_external_initializers(list(beside), values)
         return onnxruntime.InferenceSession(
             model.SerializeToString(),
             options,

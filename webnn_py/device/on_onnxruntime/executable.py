@@ -118,9 +118,9 @@ class OnnxruntimeGraph:
     def release(self) -> None:
         """Let go of buffers, constants and the session."""
         self.unbind()
+        del self._binding, self._session
         self._constants = {}
         self.shared = ()
-        del self._binding, self._session
 
 
 class _Constants:
