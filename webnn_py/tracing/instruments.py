@@ -13,7 +13,6 @@ from typing import Any, Final, Protocol
 
 from webnn_py.tracing.operation import Numbered, Operation, Touched, TracedContext
 from webnn_py.tracing.source import is_users, user_line
-from webnn_py.unheard import Line
 
 _LOGGER: Final = logging.getLogger("webnn_py.instruments")
 
@@ -228,15 +227,16 @@ class ContextWatch:
         instruments = self._instruments
         entry._watch = self
         entry._number = next(instruments.operations)
-        frame = _getframe(3)  # the caller of the method that calls enqueue()
-        if is_users.get(frame.f_code.co_filename):
-            line: Line | None = (frame.f_code, frame.f_lasti)
-        else:
-            line = user_line(frame)
-        entry._line = line
         entry._enqueued_ns = now = perf_counter_ns()
-        # Without a user's line it is the end of a context or the garbage collector, and no call has begun.
-        entry._began_ns = now if line is None else instruments.began_ns
+        if entry.kind == "release" and entry.was_collected:
+            entry._line, entry._began_ns = None, now  # whatever call it happens in has not asked for it
+        else:
+            frame = _getframe(3)  # the caller of the method that calls enqueue()
+            if is_users.get(frame.f_code.co_filename):
+                entry._line = (frame.f_code, frame.f_lasti)
+            else:
+                entry._line = user_line(frame)
+            entry._began_ns = instruments.began_ns
         if entry.aborted is not None:
             entry.aborted.args[0]._traced = entry
         for method in instruments.of_enqueued:

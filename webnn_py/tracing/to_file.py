@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,15 +18,24 @@ class Traces(Protocol):
         """A trace of it."""
 
 
+class UnwritableTraceError(Exception):
+    """A trace could not be written; the message says where to and why."""
+
+
 def check_trace_file(path: Path) -> None:
     """Refuse before the work what could not be written after it.
 
     Raises:
-        ValueError: the name does not end as a trace's must, or there is no such folder.
+        ValueError: the name does not end as a trace's must, it is a folder's, there is no such folder, or it may not
+            be written to.
     """
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; name a file that ends in .json or .html")
     writer_of(path)
-    if path.is_dir() or not path.parent.is_dir():
-        raise ValueError(f"{path.parent} is no folder, or {path.name} is one")
+    if not path.parent.is_dir():
+        raise ValueError(f"{path.parent} is no folder")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise ValueError(f"{path} may not be written")
 
 
 @asynccontextmanager
@@ -33,7 +43,7 @@ async def traced_to(ml: Traces, path: Path | None) -> AsyncIterator[None]:
     """Trace what is done within, with kernels, and write it to a file, also when it raises; without one do nothing.
 
     Raises:
-        OSError: the file cannot be written.
+        UnwritableTraceError: the file cannot be written.
     """
     if path is None:
         yield
@@ -42,4 +52,7 @@ async def traced_to(ml: Traces, path: Path | None) -> AsyncIterator[None]:
         try:
             yield
         finally:
-            trace.save(path)
+            try:
+                trace.save(path)
+            except OSError as error:
+                raise UnwritableTraceError(f"--trace {path}: {error.strerror or error}") from error
