@@ -7,6 +7,9 @@ from typing import Final, cast
 LONGEST: Final = 100
 """The characters of a value or of a label that a message shows at most."""
 
+CONTEXT_DESTROYED: Final = "destroy() was called on the context"
+"""Why a context is lost that nothing has happened to."""
+
 _LONGEST_INTEGER: Final = 128
 """The bits of the longest integer that is written out: digits take time that grows with the square."""
 

@@ -1,6 +1,8 @@
 """The commands write traces of what they have run."""
 
+import errno
 import json
+import os
 import re
 
 import onnx
@@ -12,6 +14,7 @@ from spec_tests.support.trace_format import check_document, of_phase
 from webnn_py import cli
 from webnn_py.javascript import arguments
 from webnn_py.javascript.program import Program, run_program
+from webnn_py.tracing import Trace
 
 SCRIPT = """
 const context = await navigator.ml.createContext();
@@ -45,15 +48,47 @@ def test_run_traces_the_model_and_its_end(model, backend, tmp_path, capsys):
     names = [event["name"] for event in operations]
     assert names.count("dispatch") == 3
     assert names[-1] == "release"
+    calls = of_phase(events_of(path), "X", "call")
+    assert [event["name"] for event in calls].count("destroy()") == names.count("release")
+    assert all(event["dur"] > 0 for event in calls), calls
 
 
-@pytest.mark.parametrize("name", ["trace.txt", "nowhere/trace.json", "."])
-def test_a_file_that_cannot_be_written_is_refused_before_the_work(model, name, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    "why",
+    [
+        "trace.txt: 'trace.txt' does not end in .json or .html",
+        "nowhere/trace.json: nowhere is no folder",
+        ".: . is a folder",
+        "locked.json: locked.json may not be written",
+    ],
+)
+def test_a_file_that_cannot_be_written_is_refused_before_the_work(model, why, tmp_path, monkeypatch, capsys):
+    name, told = why.split(": ")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os, "access", lambda path, _: path.name != "locked.json")
+    (tmp_path / "locked.json").touch()
     with pytest.raises(SystemExit) as ended:
         cli.main(["run", str(model), "--trace", name])
     assert ended.value.code == 2
-    assert "--trace" in capsys.readouterr().err
+    assert f"argument --trace: {told}" in capsys.readouterr().err
+
+
+def test_a_trace_that_cannot_be_written_is_told_in_one_line(model, tmp_path, monkeypatch, capsys):
+    def refuse(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Trace, "save", refuse)
+    path = tmp_path / "trace.html"
+    assert cli.main(["run", str(model), "--trace", str(path), "--backend", "numpy"]) == 1
+    assert capsys.readouterr().err == f"webnn-py run: --trace {path}: No space left on device\n"
+    (tmp_path / "program.js").write_text("1", encoding="utf-8")
+    assert cli.main(["js", str(tmp_path / "program.js"), "--engine", "quickjs", "--trace", str(path)]) == 1
+    assert capsys.readouterr().err == f"webnn-py js: --trace {path}: No space left on device\n"
+
+
+def test_run_says_where_the_trace_is(model, tmp_path, capsys):
+    assert cli.main(["run", str(model), "--trace", str(tmp_path / "a.html"), "--backend", "numpy"]) == 0
+    assert capsys.readouterr().out.endswith(f"\ntrace   {tmp_path / 'a.html'}\n")
 
 
 def test_js_traces_a_program(tmp_path, capsys):

@@ -89,6 +89,17 @@ async def test_collected_buffers_have_no_line_of_a_program(ml, context):
     assert calls[-1]["name"] == "garbage collection"
 
 
+async def test_what_was_collected_is_no_call_of_the_line_that_it_is_released_in(ml, context):
+    with ml.trace() as trace:
+        await zeroed(context, [1])
+        context.destroy()
+    release = first(trace, "enqueued", "release").operation
+    assert release.was_collected
+    assert release.source is None
+    calls = of_phase(check_document(trace.document()), "X", "call")
+    assert [call["name"] for call in calls] == ["create_buffer()", "garbage collection"]
+
+
 async def test_events_are_records_that_can_be_read(ml, context):
     with ml.trace() as trace:
         await build_add_number(context, 1, [1])

@@ -85,6 +85,26 @@ def test_every_event_has_its_lane(browser, open_page):
     assert summary.endswith("1 kernel, 2 buffers, 1 rejected, 2 failed, 1 dropped, 1 lost")
 
 
+def test_a_context_that_was_destroyed_is_no_fault(browser, open_page):
+    name = "lost: destroy() was called on the context"
+    lost = {
+        "ph": "i",
+        "pid": 1,
+        "tid": 1,
+        "cat": "context",
+        "name": name,
+        "ts": 5,
+        "s": "p",
+        "args": {"destroyed": True},
+    }
+    named = {"ph": "M", "pid": 1, "ts": 0, "name": "process_name", "args": {"name": "context 1: numpy"}}
+    open_page({"displayTimeUnit": "ms", "otherData": {}, "traceEvents": [named, lost]})
+    assert browser.run("timeline.state.trace.items.map((item) => [item.name, item.bad, item.lane.name])") == [
+        ["context destroyed", "", "context ended"]
+    ]
+    assert "lost" not in browser.run("document.getElementById('summary').textContent")
+
+
 def test_operations_keep_what_belongs_to_them(browser, open_page):
     open_page(destroyed_in_flight())
     kinds = browser.run("""[4, 5, 6, 8].map((id) => {

@@ -166,6 +166,7 @@ async def test_operations_are_dropped_when_the_context_is_lost(ml, context, prog
     assert sum(event["args"]["outcome"] == "dropped" for event in of_phase(events, "X", "operation")) == 3
     (lost,) = of_phase(events, "i", "context")
     assert lost["name"] == "lost: destroy() was called on the context"
+    assert lost["args"] == {"destroyed": True}
 
 
 async def test_a_step_that_fails_says_why_and_so_does_what_follows_from_it(ml, context, device, program):
@@ -322,3 +323,10 @@ async def test_a_file_of_another_kind_is_refused(ml, tmp_path):
         pass
     with pytest.raises(ValueError, match=r"save\(\): 'trace.txt' does not end in .json"):
         trace.save(tmp_path / "trace.txt")
+
+
+async def test_a_trace_that_has_not_begun_is_not_saved(ml, tmp_path):
+    trace = ml.trace()
+    assert (trace.events, trace.seconds) == ((), 0)
+    with pytest.raises(RuntimeError, match="it has not begun, and there is nothing in it"):
+        trace.save(tmp_path / "trace.json")

@@ -111,6 +111,8 @@ def run(options: argparse.Namespace) -> int:
     else:
         for line in _as_text(finished):
             say(line)
+        if options.trace is not None:
+            say(f"trace   {options.trace}")
     over = options.tolerance is not None and any(item.is_over(options.tolerance) for item in finished.differences or ())
     return FAILED if over or looks.first_non_finite is not None else 0
 

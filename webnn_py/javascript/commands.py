@@ -62,7 +62,7 @@ def js(options: argparse.Namespace) -> int:
     except* UnreadableProgramError as errors:
         status = _refuse("js", errors.exceptions[0])
     except* TraceFileError as errors:
-        status = _refuse("js", _first(errors))
+        say(f"webnn-py js: {_first(errors)}", sys.stderr)
     except* LimitError as errors:
         say(f"webnn-py js: {options.file} was ended: {_first(errors)}", sys.stderr)
     return status

@@ -35,7 +35,7 @@ from webnn_py.timelines.promise import MLPromise
 from webnn_py.timelines.script_timeline import ScriptTask
 from webnn_py.trio_run import TrioRun
 from webnn_py.unheard import calling_line
-from webnn_py.wording import shortened, shown
+from webnn_py.wording import CONTEXT_DESTROYED, shortened, shown
 
 if TYPE_CHECKING:
     from webnn_py.script.ml import ML
@@ -385,7 +385,7 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers):
         ``RuntimeError``, outside the run of ``open_ml()`` (section "destroy()").
         """
         self._trio_run.check("destroy()")
-        self._lose("destroy() was called on the context")
+        self._lose(CONTEXT_DESTROYED)
 
     def _hear_of_loss(self, message: str) -> None:
         self._device.is_lost = True

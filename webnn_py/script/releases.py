@@ -23,7 +23,7 @@ class Releases:
 
     def release(self, thing: Storage | GraphHandle) -> None:
         """Release what was destroyed."""
-        self._timeline.enqueue(DeviceOperation("release", self._work(thing), abortable=False))
+        self._timeline.enqueue(self._operation(thing))
 
     def release_from_anywhere(self, thing: Storage | GraphHandle) -> None:
         """Release what was collected as garbage: a finaliser may run in any thread at any time."""
@@ -39,7 +39,12 @@ class Releases:
             if self._timeline.ended:
                 self._work(thing)()
             else:
-                self.release(thing)
+                operation = self._operation(thing)
+                operation.mark_collected()
+                self._timeline.enqueue(operation)
+
+    def _operation(self, thing: Storage | GraphHandle) -> DeviceOperation:
+        return DeviceOperation("release", self._work(thing), abortable=False)
 
     def _work(self, thing: Storage | GraphHandle) -> Work:
         if isinstance(thing, Storage):

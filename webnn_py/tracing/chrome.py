@@ -13,6 +13,7 @@ from webnn_py.tracing.lifetimes import Lifetimes
 from webnn_py.tracing.operation import Numbered, Operation, TracedContext
 from webnn_py.tracing.source import Source
 from webnn_py.version import __version__
+from webnn_py.wording import CONTEXT_DESTROYED
 
 SCRIPT: Final = 0
 CALLS: Final = 1
@@ -117,7 +118,8 @@ class _Drawing:
             self._settlement(event)
         elif event.what == "lost" and event.context is not None:
             lost = f"lost: {event.why}"
-            self._put("i", (event.context.number, OPERATIONS), "context", lost, event.time_ns, s="p", args={})
+            args = {"destroyed": True} if event.why == CONTEXT_DESTROYED else {}
+            self._put("i", (event.context.number, OPERATIONS), "context", lost, event.time_ns, s="p", args=args)
         elif operation is not None:
             self._of_operation(event, operation)
             self.lifetimes.add(event, operation)
@@ -157,8 +159,8 @@ class _Drawing:
     def _call(self, event: TraceEvent, operation: Operation) -> None:
         began = max(event.time_ns - (event.call_ns or 0), 0)
         name = "destroy()" if operation.kind == "release" else f"{operation.kind}()"
-        if operation.kind == "release" and operation.source is None:
-            name = "garbage collection" if event.call_ns == 0 else name
+        if operation.was_collected:
+            name = "garbage collection"
         args = {"operation": operation.number, "context": operation.context.number, **self._of(operation)}
         if operation.source is not None:
             if operation.source not in self._sources:

@@ -239,17 +239,20 @@ class ContextWatch:
     def enqueued(self, entry: Operation) -> None:
         """An entry is put behind all others."""
         instruments = self._instruments
-        frame = _getframe(3)  # the caller of the method that calls enqueue()
-        code: CodeType | None = frame.f_code
-        entry._instruction = frame.f_lasti
-        if not is_users.get(frame.f_code.co_filename):
-            code, entry._instruction = user_line(frame)
-        entry._code = code
+        code: CodeType | None = None
         entry._watch = self
         entry._number = self._next_number()
-        entry._enqueued_ns = now = perf_counter_ns()
-        # Without a user's line it is the end of a context or the garbage collector, and no call has begun.
-        entry._began_ns = now if code is None else instruments.began_ns
+        if entry.kind == "release" and entry.was_collected:  # whatever call it happens in has not asked for it
+            entry._instruction = 0
+            entry._enqueued_ns = entry._began_ns = perf_counter_ns()
+        else:
+            frame = _getframe(3)  # the caller of the method that calls enqueue()
+            code, entry._instruction = frame.f_code, frame.f_lasti
+            if not is_users.get(code.co_filename):
+                code, entry._instruction = user_line(frame)
+            entry._enqueued_ns = perf_counter_ns()
+            entry._began_ns = instruments.began_ns
+        entry._code = code
         if entry.aborted is not None:
             entry.aborted.args[0]._traced = entry
         for method in instruments.of_enqueued:

@@ -61,6 +61,7 @@ class Operation:
         "_number",
         "_started_ns",
         "_touched",
+        "_was_collected",
         "_was_dropped",
         "_watch",
         "_why",
@@ -74,6 +75,7 @@ class Operation:
     _enqueued_ns: int
     _given: tuple[Any, ...]
     _started_ns: int
+    _was_collected: bool
     _was_dropped: bool
     _why: str | None
     _code: CodeType | None
@@ -102,7 +104,7 @@ class Operation:
 
     @property
     def source(self) -> Source | None:
-        """The user's line that asked for it; None if there is none, or if that was before anybody watched."""
+        """The user's line that asked for it; None if no line of Python did, or if that was before anybody watched."""
         return None if self._code is None else source_of(self._code, self._instruction)
 
     @property
@@ -138,6 +140,11 @@ class Operation:
         return getattr(self, "_why", None)
 
     @property
+    def was_collected(self) -> bool:
+        """Whether it is the release of what was not destroyed but collected as garbage."""
+        return hasattr(self, "_was_collected")
+
+    @property
     def reads(self) -> tuple[int, ...]:
         """The numbers of the buffers that it reads."""
         return tuple(map(self.number_of, self.touched()[0]))
@@ -159,6 +166,10 @@ class Operation:
         reads, writes, _ = self.touched()
         total: int = sum(buffer.descriptor.byte_length for buffers in (reads, writes) for buffer in buffers)
         return total
+
+    def mark_collected(self) -> None:
+        """Note that no call has asked for it but the garbage collector, for the library itself."""
+        self._was_collected = True
 
     def remembered(self) -> Operation:
         """What is known of it now, without what it holds, for the library itself."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,7 +12,7 @@ from webnn_py.tracing.trace import Trace, writer_of
 
 
 class TraceFileError(Exception):
-    """A trace could not be written."""
+    """A trace could not be written; the message says where to and why."""
 
 
 class Traces(Protocol):
@@ -25,11 +26,16 @@ def check_trace_file(path: Path) -> None:
     """Refuse before the work what could not be written after it.
 
     Raises:
-        ValueError: the name does not end as a trace's must, or there is no such folder.
+        ValueError: the name does not end as a trace's must, it is a folder's, there is no such folder, or it may not
+            be written to.
     """
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; name a file that ends in .json or .html")
     writer_of(path)
-    if path.is_dir() or not path.parent.is_dir():
-        raise ValueError(f"{path.parent} is no folder, or {path.name} is one")
+    if not path.parent.is_dir():
+        raise ValueError(f"{path.parent} is no folder")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise ValueError(f"{path} may not be written")
 
 
 @asynccontextmanager

@@ -150,7 +150,7 @@ class Trace:
     @property
     def seconds(self) -> float:
         """How long it has been open."""
-        return ((self._ended_ns or perf_counter_ns()) - self._began_ns) / 1e9
+        return ((self._ended_ns or perf_counter_ns()) - self._began_ns) / 1e9 if self._began_ns else 0.0
 
     def _events(self) -> tuple[TraceEvent, ...]:
         return events_of(self._taken, self._began_ns, self._ended_ns or perf_counter_ns())
@@ -162,6 +162,7 @@ class Trace:
         complete in itself, that shows the timelines.
 
         Raises:
+            RuntimeError: it has not begun.
             ValueError: the file's name has another ending.
             OSError: it cannot be written.
         """
@@ -173,7 +174,13 @@ class Trace:
         target.write_text(write(self.document(), target.stem), encoding="utf-8")
 
     def document(self) -> dict[str, Any]:
-        """What ``save()`` writes, as data: the object form of Chrome's trace-event format."""
+        """What ``save()`` writes, as data: the object form of Chrome's trace-event format.
+
+        Raises:
+            RuntimeError: it has not begun.
+        """
+        if not self._began_ns:
+            raise RuntimeError("trace(): it has not begun, and there is nothing in it: with ml.trace() as trace: …")
         events = self._events()
         return chrome_document(
             events[-self._most_events :],

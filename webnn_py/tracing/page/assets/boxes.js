@@ -65,8 +65,9 @@ function paintBox(c, item, x, y, width, height, room) {
   const size = signSize();
   const middle = y + height / 2;
   const isInside = shown > size * 2.4;
-  const reach = item.bad ? size * 0.62 : 0;
+  const reach = item.bad || item.kind === 'loss' ? size * 0.62 : 0;
   if (item.bad) SIGNS[item.bad](c, isInside ? start + 4 + reach : x + Math.max(width, 0) / 2, middle, size);
+  else if (item.kind === 'loss') SIGNS.destroyed(c, x, middle, size, line);
   else if (isPoint) disc(c, x, middle, 4, line);
   writeCaption(c, item, {start, shown, end: Math.max(x + width, x + reach), isInside, reach, room}, middle);
 }

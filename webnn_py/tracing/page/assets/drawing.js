@@ -94,7 +94,7 @@ function drawLosses(c) {
     const {group} = loss.lane;
     const x = toX(loss.start);
     const last = group.lanes[group.lanes.length - 1];
-    c.strokeStyle = palette.bad;
+    c.strokeStyle = loss.bad ? palette.bad : palette.families[loss.family].line;
     c.lineWidth = 1.5;
     c.beginPath();
     c.moveTo(x, toY(group.y));

@@ -119,7 +119,10 @@ function takeSpan(trace, event) {
 function takeInstant(trace, event) {
   if (event.cat === 'context') {
     const item = itemOf(trace, 'loss', event, event.ts);
-    item.bad = 'lost';
+    if (item.args.destroyed) {
+      item.name = 'context destroyed';
+      item.family = 'free';
+    } else item.bad = 'lost';
     trace.losses.push(item);
     putInLane(trace, `${event.pid} losses`, 'loss', item);
     return;
@@ -205,7 +208,8 @@ function group(trace) {
     const tid = lane.key.slice(lane.key.indexOf(' ') + 1);
     const named = trace.named.get(lane.key) ?? {};
     lane.order = LANE_PLACES[lane.kind] ?? named.order ?? Number(tid);
-    lane.name = LANE_NAMES[lane.kind] ?? named.name ?? `thread ${tid}`;
+    const isEnd = lane.kind === 'loss' && lane.items.every((item) => !item.bad);
+    lane.name = (isEnd ? 'context ended' : LANE_NAMES[lane.kind]) ?? named.name ?? `thread ${tid}`;
     lane.group = groups.get(lane.pid);
     lane.group.lanes.push(lane);
     pack(lane);

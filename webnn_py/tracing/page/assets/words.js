@@ -42,7 +42,7 @@ const laneTitle = (item) => (item.object ? laneTitle(item.object) : `${item.lane
 
 // What became of it, in a few words; empty if nothing of note.
 function outcome(item) {
-  if (item.kind === 'loss') return 'context lost';
+  if (item.kind === 'loss') return item.bad ? 'context lost' : 'context destroyed';
   if (item.bad) return item.bad;
   if (item.kind === 'operation') return text(item.args.outcome ?? 'done');
   if (item.kind === 'settlement') return text(item.args.promise ?? 'fulfilled');
