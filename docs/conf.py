@@ -31,7 +31,6 @@ myst_heading_anchors = 3
 myst_links_external_new_tab = False
 suppress_warnings = [
     "misc.highlighting_failure",  # signatures of operators are no whole statements
-    "toc.not_readable",  # pages that are being written
 ]
 
 autodoc_member_order = "bysource"

@@ -85,7 +85,7 @@ def replay(
     Args:
         program: as there.
         script_actions: as there.
-        order: the steps by name, to the end: a :attr:`Violation.order`, or a :attr:`Counted.example`.
+        order: the steps by name, to the end: a ``Violation.order``, or a ``Counted.example``.
         check: as there.
 
     Returns:
