@@ -270,6 +270,11 @@ DRAWINGS = [
     ),
     Drawing("gelu", lambda b, x: b.gelu(x), (EXTREME,), absolute=1e-6),
     Drawing("many squares", lambda b, x: b.reduce_sum_square(x), (FEEDS.random(200_000, np.float32),), 2),
+    Drawing(
+        "many rows to few places",
+        lambda b, x, i: b.scatter_nd(const(b, 0, [4, 2, 500]), i, x),
+        (FEEDS.random((3000, 500), np.float32), FEEDS.integers(-3, 3, (3000, 2), np.int32)),
+    ),
     Drawing("gelu, written out", _gelu, (EXTREME,), 4),
     Drawing("gelu by tanh, written out", _fast_gelu, (EXTREME,), 64),
     Drawing("x · hard sigmoid", lambda b, x: b.mul(x, b.hard_sigmoid(x, alpha=1 / 6)), (EXTREME,), 4),

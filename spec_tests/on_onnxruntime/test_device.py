@@ -53,6 +53,15 @@ async def test_options_are_told_to_every_session(ml, sessions):
     assert seen == [(3, "1", True, ["CPUExecutionProvider"]), (1, "0", False, ["CPUExecutionProvider"])]
 
 
+async def test_graphs_of_small_values_start_no_threads(ml, sessions, monkeypatch):
+    monkeypatch.setattr(engine, "usable_cores", lambda: 5)
+    for options in ({}, {"threads": 2}):
+        context = await ml.create_context(backend="onnxruntime", **options)
+        for elements in (engine.LEAST_CUT - 1, engine.LEAST_CUT):
+            await build_add_number(context, 1, [elements])
+    assert [options.intra_op_num_threads for options, _ in sessions] == [1, 5, 2, 2]
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -71,7 +71,7 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
 
 def _add_backend(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--backend", choices=registry.names(), help="the device; if not given, a GPU where there is one, else numpy"
+        "--backend", choices=registry.names(), help="the device; if not given, a GPU, or else the best that there is"
     )
 
 

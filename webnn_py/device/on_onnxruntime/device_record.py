@@ -1,6 +1,5 @@
 """The onnxruntime device's entry in the registry; onnxruntime loads when a context is opened on it."""
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -40,7 +39,7 @@ def _opened(request: OpenRequest) -> Backend:
         from webnn_py.device.on_onnxruntime import backend, engine  # noqa: PLC0415 - an extra
     given = request.options
     options = engine.EngineOptions(
-        threads=_usable_cores() if given["threads"] is None else given["threads"],
+        threads=given["threads"],
         spinning=given["spinning"],
         deterministic=given["deterministic_compute"],
         provider=engine.TESTED_PROVIDER if given["execution_provider"] is None else given["execution_provider"],
@@ -54,10 +53,6 @@ async def _open(request: OpenRequest) -> Backend:
 
 def _probe(_power_preference: str) -> Suitability:
     return Suitability.ENGINE if _is_installed() else Suitability.ABSENT
-
-
-def _usable_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _thread_count(value: object) -> int:
@@ -94,7 +89,8 @@ RECORD: Final = DeviceRecord(
     options=(
         DeviceOption(
             "threads",
-            "how many threads compute one dispatch; as many as the process may use cores unless said",
+            "how many threads compute one dispatch; unless said, as many as the process may use cores, and one for "
+            "graphs of small values only",
             convert=_thread_count,
         ),
         DeviceOption(

@@ -1,5 +1,6 @@
 """How onnxruntime is told what to do: threads, provider, and which of its optimizers are left out."""
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -29,6 +30,15 @@ CONFIGURATION: Final[Mapping[str, str]] = {
 """What else every session is told."""
 
 
+LEAST_CUT: Final = 2**14
+"""Elements of a value from which on several threads may be worth their while."""
+
+
+def usable_cores() -> int:
+    """On how many cores the process may run."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def providers() -> Sequence[str]:
     """The execution providers that the installed onnxruntime has, the one that is tested first."""
     there: list[str] = onnxruntime.get_available_providers()
@@ -46,13 +56,14 @@ class EngineOptions:
     """What a context asks of onnxruntime.
 
     Attributes:
-        threads: how many threads compute one dispatch.
+        threads: how many threads compute one dispatch; None for as many as the process may use cores, or one where the
+            graph has no value that is large enough to be cut for them.
         spinning: whether they wait for each other awake, which is faster on an idle machine only.
         deterministic: whether every run gives the same bits, where that takes longer.
         provider: which of onnxruntime's execution providers runs what it can.
     """
 
-    threads: int
+    threads: int | None = None
     spinning: bool = False
     deterministic: bool = False
     provider: str = TESTED_PROVIDER
@@ -63,11 +74,19 @@ class EngineOptions:
                 f"execution_provider is {shown(self.provider)}; the installed onnxruntime has {', '.join(providers())}"
             )
 
-    def session(self, model: ModelProto, beside: Mapping[str, HostArray]) -> onnxruntime.InferenceSession:
-        """A session that runs a model, with the constants that are not in it, whose memory must outlive it."""
+    def session(self, model: ModelProto, beside: Mapping[str, HostArray], largest: int) -> onnxruntime.InferenceSession:
+        """A session that runs a model.
+
+        Args:
+            model: the model.
+            beside: the constants that are not in it, whose memory must outlive the session.
+            largest: the elements of the largest value.
+        """
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4  # what goes wrong is raised
-        options.intra_op_num_threads = self.threads
+        # Each session has its own. One pool for all would be the whole process's, whose other sessions it would break.
+        several = usable_cores() if largest >= LEAST_CUT else 1
+        options.intra_op_num_threads = several if self.threads is None else self.threads
         options.inter_op_num_threads = 1
         options.use_deterministic_compute = self.deterministic
         options.add_session_config_entry("session.intra_op.allow_spinning", str(int(self.spinning)))

@@ -68,7 +68,7 @@ class OnnxruntimeGraph:
         self._constants = export.beside
         self.byte_length = constants.byte_length
         self.shared = tuple(constants.shared.values())
-        self._session = options.session(model, self._constants)
+        self._session = options.session(model, self._constants, _largest(graph))
         self._binding = self._session.io_binding()
         shared.enter(constants.shared)
         self._bound: dict[str, HostBuffer] = {}
@@ -121,6 +121,12 @@ class OnnxruntimeGraph:
         del self._binding, self._session
         self._constants = {}
         self.shared = ()
+
+
+def _largest(graph: Graph) -> int:
+    """The elements of the largest value."""
+    values = {value for node in graph.nodes for value in (*node.inputs, *node.results)}
+    return max((value.descriptor.element_count for value in values), default=0)
 
 
 class _Constants:

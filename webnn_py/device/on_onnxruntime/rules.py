@@ -4,6 +4,7 @@ A model that is saved is read and optimized by others, and says each operator in
 is only computed: what onnxruntime computes otherwise than the specification means is said in others of its operators.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Final
 
@@ -11,8 +12,9 @@ import numpy as np
 
 from webnn_py.graph import Node
 from webnn_py.onnx_export import writing
-from webnn_py.onnx_export.body import Body, OnnxTensor, Operands
+from webnn_py.onnx_export.body import BOOL, Body, OnnxTensor, Operands
 from webnn_py.onnx_export.images import channels_first, laid_out
+from webnn_py.onnx_export.rules.indexing import in_range
 from webnn_py.onnx_export.rules.pooling import pooling_attributes
 from webnn_py.onnx_export.table import Rule, Written
 from webnn_py.onnx_export.types import shape
@@ -82,6 +84,27 @@ def max_pool2d(body: Body, node: Node, input: OnnxTensor) -> Written:
     return body.cast(laid_out(body, greatest, node.options["layout"]), input.data_type)
 
 
+def scatter_nd(body: Body, node: Node, input: OnnxTensor, indices: OnnxTensor, updates: OnnxTensor) -> OnnxTensor:
+    """ScatterND of updates of which those to one place are all the last one, since its threads overtake each other."""
+    depth = indices.shape[-1]
+    sizes, count = input.shape[:depth], math.prod(indices.shape[:-1])
+    within = in_range(body, indices, sizes, is_coordinates=True)
+    if count == 1:
+        return body.twin("ScatterND", input, within, updates)
+    is_behind = body.node("Less", within, np.array(0, np.int64), data_type=BOOL)
+    turned = body.node("Add", within, shape(*sizes), data_type="int64")
+    coordinates = body.node("Where", is_behind, turned, within, data_type="int64")
+    strides = np.array([math.prod(sizes[axis + 1 :]) for axis in range(depth)], np.int64).reshape(depth, 1)
+    places = body.node("MatMul", body.node("Reshape", coordinates, shape(count, depth)), strides)
+    places = body.node("Reshape", places, shape(count))
+    nobody = body.node("Expand", np.array(0, np.int64), shape(math.prod(sizes)))
+    last = body.node("ScatterElements", nobody, places, np.arange(count), axis=0)
+    winners = body.node("Gather", last, places, axis=0)
+    rows = body.node("Reshape", updates, shape(count, math.prod(input.shape[depth:])))
+    same = body.node("Reshape", body.node("Gather", rows, winners, axis=0), shape(*updates.shape))
+    return body.node("ScatterND", input, within, same)
+
+
 def sigmoid(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
     """The quotient exp(min(x, 0)) / (1 + exp(-|x|)); Sigmoid is good to 2⁻²³ of 1 only, however small the result is."""
     x = body.cast(input, "float32")
@@ -126,6 +149,7 @@ RULES: Final[Mapping[str, Rule]] = {
         reduce_l2,
         reduce_mean,
         reduce_sum_square,
+        scatter_nd,
         sigmoid,
     )
 }

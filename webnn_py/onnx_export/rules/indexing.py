@@ -10,7 +10,7 @@ from webnn_py.onnx_export.table import rule
 from webnn_py.operators import indexing
 
 
-def _in_range(
+def in_range(
     body: Body, indices: OnnxTensor, sizes: Sequence[int], *, is_coordinates: bool = False
 ) -> OnnxTensor | Array:
     """Indices in range, in a data type that ONNX takes; of coordinates, with a size for each."""
@@ -29,20 +29,20 @@ def _in_range(
 def gather(body: Body, node: Node, input: OnnxTensor, indices: OnnxTensor) -> OnnxTensor:
     """Gather."""
     axis = node.options["axis"]
-    return body.twin("Gather", input, _in_range(body, indices, [input.shape[axis]]), axis=axis)
+    return body.twin("Gather", input, in_range(body, indices, [input.shape[axis]]), axis=axis)
 
 
 @rule(indexing.gather_elements)
 def gather_elements(body: Body, node: Node, input: OnnxTensor, indices: OnnxTensor) -> OnnxTensor:
     """GatherElements."""
     axis = node.options["axis"]
-    return body.twin("GatherElements", input, _in_range(body, indices, [input.shape[axis]]), axis=axis)
+    return body.twin("GatherElements", input, in_range(body, indices, [input.shape[axis]]), axis=axis)
 
 
 @rule(indexing.gather_nd)
 def gather_nd(body: Body, node: Node, input: OnnxTensor, indices: OnnxTensor) -> OnnxTensor:
     """GatherND."""
-    within = _in_range(body, indices, input.shape[: indices.shape[-1]], is_coordinates=True)
+    within = in_range(body, indices, input.shape[: indices.shape[-1]], is_coordinates=True)
     return body.twin("GatherND", input, within)
 
 
@@ -50,12 +50,12 @@ def gather_nd(body: Body, node: Node, input: OnnxTensor, indices: OnnxTensor) ->
 def scatter_elements(body: Body, node: Node, input: OnnxTensor, indices: OnnxTensor, updates: OnnxTensor) -> OnnxTensor:
     """ScatterElements."""
     axis = node.options["axis"]
-    within = _in_range(body, indices, [input.shape[axis]])
+    within = in_range(body, indices, [input.shape[axis]])
     return body.twin("ScatterElements", input, within, updates, axis=axis)
 
 
 @rule(indexing.scatter_nd)
 def scatter_nd(body: Body, node: Node, input: OnnxTensor, indices: OnnxTensor, updates: OnnxTensor) -> OnnxTensor:
     """ScatterND."""
-    within = _in_range(body, indices, input.shape[: indices.shape[-1]], is_coordinates=True)
+    within = in_range(body, indices, input.shape[: indices.shape[-1]], is_coordinates=True)
     return body.twin("ScatterND", input, within, updates)
