@@ -5,7 +5,7 @@ order. How long sums may be follows from the types, or from the values where the
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property, reduce
 from typing import Final
 
@@ -31,11 +31,13 @@ class Shifted:
         operand: the differences.
         largest: the greatest magnitude that they can have.
         known: integers and zero points, if they are known.
+        columns: what :meth:`largest_column` told, for the next step of a recurrent network.
     """
 
     operand: MLOperand
     largest: int
     known: tuple[StaticValue, StaticValue] | None
+    columns: dict[range, int] = attrs.field(factory=dict, init=False, eq=False, repr=False)
 
     @cached_property
     def magnitudes(self) -> NDArray[np.int32]:
@@ -43,6 +45,13 @@ class Shifted:
         assert self.known is not None  # noqa: S101 - for type checkers
         x, zero = self.known
         return np.abs(x.astype(np.int32) - zero)
+
+    def largest_column(self, starts: range) -> int:
+        """The greatest sum of magnitudes over the rows from each start to the next."""
+        if starts not in self.columns:
+            sums = np.add.reduceat(self.magnitudes, list(starts), axis=self.operand.rank - 2, dtype=np.int64)
+            self.columns[starts] = int(sums.max())
+        return self.columns[starts]
 
 
 def shifted(context: ConversionContext, x: Value, zero_point: Value | None) -> Shifted:
@@ -93,16 +102,12 @@ def product(context: ConversionContext, a: Shifted, b: Shifted) -> MLOperand:
     return reduce(context.add, [part(begin, end) for begin, end in parts])
 
 
-def _column_sums(a: Shifted, b: Shifted) -> Callable[[Sequence[int]], int] | None:
+def _column_sums(a: Shifted, b: Shifted) -> Callable[[range], int] | None:
     """The greatest magnitude of a partial sum over the rows of ``b`` from each start to the next, if that is known."""
     if b.known is None:
         return None
 
-    def largest_sum(starts: Sequence[int]) -> int:
-        sums = np.add.reduceat(b.magnitudes, list(starts), axis=b.operand.rank - 2, dtype=np.int64)
-        return int(sums.max()) * a.largest
-
-    return largest_sum
+    return lambda starts: b.largest_column(starts) * a.largest
 
 
 def convolution(
@@ -123,7 +128,7 @@ def convolution(
     """
     channels, window = w.operand.shape[1], math.prod(w.operand.shape[2:])
 
-    def largest_sum(starts: Sequence[int]) -> int:
+    def largest_sum(starts: range) -> int:
         per_channel = w.magnitudes.sum(axis=tuple(range(2, w.operand.rank)), dtype=np.int64)
         return int(np.add.reduceat(per_channel, list(starts), axis=1).max()) * x.largest
 
@@ -140,7 +145,7 @@ def convolution(
     return reduce(context.add, [part(begin, end) for begin, end in parts])
 
 
-def bounds(length: int, largest_term: int, largest_sum: Callable[[Sequence[int]], int] | None) -> list[tuple[int, int]]:
+def bounds(length: int, largest_term: int, largest_sum: Callable[[range], int] | None) -> list[tuple[int, int]]:
     """Where to cut sums of a length, so that each part is exact in float32.
 
     Args:

@@ -8,12 +8,13 @@ import numpy as np
 
 from webnn_py.onnx_models.axes import check_rank, integers
 from webnn_py.onnx_models.conversion_context import ConversionContext, StaticValue, Value
-from webnn_py.onnx_models.rules.quantization import dynamic_quantize, matmul_integer_to_float
+from webnn_py.onnx_models.integer_sums import Shifted, product, shifted
+from webnn_py.onnx_models.rules.quantization import dynamic_quantize
 from webnn_py.onnx_models.table import rule
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
-MOST_STEPS: Final = 256
+MOST_STEPS: Final = 512
 """Each takes some thirty operators."""
 DIRECTIONS: Final = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 
@@ -23,13 +24,14 @@ class _Direction:
     """The weights of one direction.
 
     Attributes:
-        w: of the input, [size, 4 · hidden], and r: of the state, [hidden, 4 · hidden]; each with scale and zero point.
+        w: of the input, [size, 4 · hidden], and its scale.
+        r: of the state, [hidden, 4 · hidden], and its scale. Drawn once: the device keeps them as floats.
         bias: of both, [4 · hidden].
         peepholes: of input, output and forget gate, [hidden]; or none.
     """
 
-    w: tuple[Value, MLOperand, Value]
-    r: tuple[Value, MLOperand, Value]
+    w: tuple[Shifted, MLOperand]
+    r: tuple[Shifted, MLOperand]
     bias: MLOperand | None
     peepholes: tuple[MLOperand, ...] = ()
 
@@ -83,8 +85,8 @@ def dynamic_quantize_lstm(
     results = []
     for index, is_backward in enumerate(DIRECTIONS[direction]):
         weights = _Direction(
-            (_at(context, w, index), _scale_at(context, w_scale, index), _at(context, w_zero_point, index)),
-            (_at(context, r, index), _scale_at(context, r_scale, index), _at(context, r_zero_point, index)),
+            (_weights_at(context, w, w_zero_point, index), _scale_at(context, w_scale, index)),
+            (_weights_at(context, r, r_zero_point, index), _scale_at(context, r_scale, index)),
             None if biases is None else context.add(*context.split(biases[index], 2, axis=0)),
             () if peepholes is None else tuple(context.split(peepholes[index], 3, axis=0)),
         )
@@ -135,10 +137,11 @@ def _run(
     return sequence, context.reshape(hidden, shape), context.reshape(cell, shape)
 
 
-def _product(context: ConversionContext, x: MLOperand, weights: tuple[Value, MLOperand, Value]) -> MLOperand:
+def _product(context: ConversionContext, x: MLOperand, weights: tuple[Shifted, MLOperand]) -> MLOperand:
     quantized, scale, zero_point = dynamic_quantize(context, x)
-    matrix, matrix_scale, matrix_zero = weights
-    return matmul_integer_to_float(context, quantized, matrix, scale, matrix_scale, zero_point, matrix_zero)
+    matrix, matrix_scale = weights
+    sums = product(context, shifted(context, quantized, zero_point), matrix)
+    return context.mul(context.cast(sums, "float32"), context.mul(scale, matrix_scale))
 
 
 def _step(
@@ -159,10 +162,14 @@ def _step(
 def _at(context: ConversionContext, value: Value, index: int) -> Value:
     """The part of one direction."""
     if isinstance(value, np.ndarray):
-        part: StaticValue = value[index]
+        part: StaticValue = np.asarray(value[index])
         return part
     sizes = [1, *value.shape[1:]]
     return context.reshape(context.slice(value, [index] + [0] * (value.rank - 1), sizes), sizes[1:])
+
+
+def _weights_at(context: ConversionContext, weights: Value, zero_point: Value, index: int) -> Shifted:
+    return shifted(context, _at(context, weights, index), _at(context, zero_point, index))
 
 
 def _scale_at(context: ConversionContext, scale: MLOperand, index: int) -> MLOperand:
