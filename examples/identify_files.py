@@ -44,11 +44,11 @@ class Identified(NamedTuple):
     milliseconds: float | None = None
 
 
-async def identify(paths: Iterable[Path], magika: Magika) -> tuple[list[Identified], str]:
+async def identify(paths: Iterable[Path], magika: Magika, backend: str | None = None) -> tuple[list[Identified], str]:
     """Identify files one by one, and say what ran the model."""
     identified = []
     async with webnn_py.open_ml() as ml:
-        context = await ml.create_context()
+        context = await ml.create_context(backend=backend)
         builder = webnn_py.MLGraphBuilder(context)
         shape = [1, magika.config["beg_size"] + magika.config["end_size"]]
         graph = await builder.build(magika.model.convert(builder, {"bytes": shape}))
@@ -171,13 +171,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Identify the files named on the command line; 1 if one of them cannot be read."""
     parser = argparse.ArgumentParser(prog="identify_files.py", description="Identify files by their content.")
     parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a file, or a folder to walk")
-    paths = [file for path in parser.parse_args(arguments).paths for file in walk(path)]
+    parser.add_argument("--backend", help="the device that runs the model (default: the best that is there)")
+    options = parser.parse_args(arguments)
+    paths = [file for path in options.paths for file in walk(path)]
     try:
         magika = load_magika()
     except ImportError as error:
         print(f"identify_files.py: {error}; pip install webnn_py[examples]", file=sys.stderr)
         return 1
-    identified, backend = trio.run(identify, paths, magika)
+    identified, backend = trio.run(identify, paths, magika, options.backend)
     print_table(identified)
     print(f"{len(identified)} files, identified on {backend}")
     failed = [item for item in identified if item.label.endswith("_error")]

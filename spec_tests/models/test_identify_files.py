@@ -78,7 +78,7 @@ def assert_close_or_closer(ours, theirs, exactly):
 
 
 def run_example(paths, trained):
-    identified, _ = trio.run(example.identify, paths, trained)
+    identified, _ = trio.run(example.identify, paths, trained, "numpy")
     return identified
 
 
@@ -191,7 +191,7 @@ def run_command(*arguments, program=str(EXAMPLE)):
 def test_the_command_prints_a_table_and_what_ran_it(tmp_path):
     (tmp_path / "page.html").write_text("<!DOCTYPE html><html><body><p>hello</p></body></html>" * 5, encoding="utf-8")
     (tmp_path / "empty").touch()
-    run = run_command(tmp_path)
+    run = run_command("--backend", "numpy", tmp_path)
     assert run.returncode == 0, run.stderr
     head, first, second, last = run.stdout.splitlines()
     assert head.split() == ["path", "label", "score", "ms"]

@@ -26,7 +26,7 @@ def backend(request) -> str:
     return request.param
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def options(request, backend):
     """All files of a worker share a GPU device, and what has been compiled for it."""
     return {"gpu_device": request.getfixturevalue("shared_gpu")} if backend == "wgpu" else {}

@@ -40,7 +40,8 @@ def profile_graph(graph: MLGraph, feeds: object, repeat: object) -> MLPromise[Gr
             raise InvalidStateError("profile(): the graph is destroyed: destroy() was called on it")
         if not isinstance(backend, TimesKernels):
             raise NotSupportedError(
-                f"profile(): {context.backend} tells no kernel's time; on WebGPU the adapter needs timestamp-query"
+                f"profile(): {context.backend} tells no kernel's time; the device numpy does, and wgpu where the "
+                "adapter has timestamp-query"
             )
         given = _arrays(method, feeds, graph.input_descriptors)
     except (TypeError, InvalidStateError, NotSupportedError, UnknownError) as error:
