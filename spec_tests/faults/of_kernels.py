@@ -1,0 +1,210 @@
+"""Faults of kernels, and of what makes and runs them."""
+
+from spec_tests.faults.records import CASES, ENGINE, GPU, TIMINGS, Fault, of_kernel
+
+FAULTS = [
+    of_kernel("sub", 'return f"{a} - {b}"', 'return f"{b} - {a}"'),
+    Fault("wgsl-mul", 'return f"zero_times({sign}({other}))"', 'return f"zero_times({other})"', GPU, "test_zero_times"),
+    of_kernel("greater_or_equal", 'truth(f"is_less({b}, {a}) || is_equal({a}, {b})"', 'truth(f"is_less({b}, {a})"'),
+    of_kernel("logical_xor", 'truth(f"({a} != 0u) != ({b} != 0u)")', 'truth(f"{a} != {b}")'),
+    of_kernel("logical_and", 'truth(f"{a} != 0u && {b} != 0u")', 'truth(f"({a} & {b}) != 0u")'),
+    of_kernel(
+        "where",
+        'f"select({false_value}, {true_value}, {condition} != 0u)"',
+        'f"select({false_value}, {true_value}, {condition} == 1u)"',
+    ),
+    of_kernel("ceil", 'return f"ceil({x})"', 'return f"floor({x} + 1.0)"'),
+    of_kernel("neg", '^ 0x80000000u)"', '| 0x80000000u)"'),
+    of_kernel("sign", 'return f"select(f32(sign(order({x}))), 0.0, is_nan({x}))"', 'return f"f32(sign(order({x})))"'),
+    of_kernel("leaky_relu", '{x}, order({x}) >= 0i)"', '{x}, order({x}) > 1i)"'),
+    of_kernel("hard_swish", 'maximum({x}, -3.0)"', '{x}"'),
+    of_kernel(
+        "clamp",
+        'return extreme("min", kind, extreme("max", kind, x, lowest), highest)',
+        'return extreme("min", kind, x, highest)',
+    ),
+    Fault(
+        "flipped",
+        "{function}(flipped_{kind}(a), flipped_{kind}(b))",
+        "{function}(flipped_{kind}(b), flipped_{kind}(b))",
+        GPU,
+        "test_integer_chains",
+    ),
+    of_kernel(
+        "hard_sigmoid",
+        'return f"minimum(maximum({straight_line(node, x)}, 0.0), 1.0)"',
+        'return f"maximum({straight_line(node, x)}, 0.0)"',
+    ),
+    of_kernel(
+        "prelu",
+        """+ {slope} * {extreme('min', kind, x, zero)}\"""",
+        """+ {extreme('min', kind, x, zero)}\"""",
+    ),
+    of_kernel(
+        "cast",
+        'return f"{wanted}(clamp(saturated_i32({x}), {lowest}i, {highest}i))"',
+        'return f"{wanted}(saturated_i32({x}))"',
+    ),
+    of_kernel(
+        "quantize_linear", 'steps = f"round(quotient({x}, {scale}))"', 'steps = f"floor(quotient({x}, {scale}))"'
+    ),
+    of_kernel(
+        "dequantize_linear",
+        'return f"f32(i32({x}) - i32({zero_point})) * {scale}"',
+        'return f"f32(i32({x})) * {scale}"',
+    ),
+    of_kernel("gather", "i / {count * inner}u * {shape[axis]}u + found", "i / {count * inner}u * {count}u + found"),
+    of_kernel(
+        "scatter_elements",
+        'f"({outer} + {found}) * {self.below}u + {number} % {self.below}u"',
+        'f"({outer} + {found}) * {self.below}u"',
+    ),
+    of_kernel(
+        "gather_nd",
+        "moving.load(place, f'({found}) * {inner}u + i % {inner}u')",
+        "moving.load(place, f'({found}) * {inner}u')",
+    ),
+    of_kernel(
+        "pool2d",
+        'lines += ["{", *self._look(f"{v}u", f"{u}u", add), "}"]',
+        'lines += ["{", *self._look(f"{v}u", f"{v}u", add), "}"]',
+    ),
+    of_kernel(
+        "average_pool2d", "{f'{self.taps}.0' if self.is_inside else 'f32(max(elements, 1u))'}", "{f'{self.taps}.0'}"
+    ),
+    of_kernel("max_pool2d", 'lowest = -inf if data_type.kind == "f" else', 'lowest = 0 if data_type.kind == "f" else'),
+    of_kernel("layer_normalization", '{distance} * {distance}", distances', '{distance}", distances'),
+    of_kernel(
+        "resample2d",
+        'mixed = "below * (1.0 - row_weight) + above * row_weight"',
+        'mixed = "above * (1.0 - row_weight) + below * row_weight"',
+    ),
+    of_kernel("triangular", 'i32(i / {columns}u % {rows}u)"', 'i32(i / {columns}u)"'),
+    of_kernel("pad", "u32({self.size - 1}i - abs({self.size - 1}i", "u32({self.size}i - abs({self.size - 1}i"),
+    of_kernel("concat", "row * {units}u + (at - {start}u)", "row * {units}u + at"),
+    of_kernel("reduce_product", 'folding(_kind(node, lowering), "*", 1)', 'folding(_kind(node, lowering), "*", 2)'),
+    of_kernel("reduce_l1", 'absolute = "{}" if kind in ("u32", "u64") else "abs({})"', 'absolute = "{}"'),
+    of_kernel(
+        "reduce_mean",
+        'folding("f32", "+", 0, finish=lambda variables: f"{variables[0]} / {count}")',
+        'folding("f32", "+", 0, finish=lambda variables: f"{variables[0]}")',
+    ),
+    of_kernel(
+        "reduce_log_sum",
+        'finish=lambda variables: f"log_f32({variables[0]})"',
+        'finish=lambda variables: f"{variables[0]}"',
+    ),
+    of_kernel("gemm", "scaled = total if alpha == 1 else f\"{total} * {literal(alpha, 'f32')}\"", "scaled = total"),
+    Fault(
+        "wgsl-conv2d",
+        'f"({image} * {conv.output_channels}u + {channel}) * {conv.pixels}u + {pixel}"',
+        'f"({image} * {conv.group_outputs}u + {channel}) * {conv.pixels}u + {pixel}"',
+        GPU,
+        "test_convolutions",
+    ),
+    Fault(
+        "wgsl-conv_transpose2d",
+        '{batch} / {phases[1]}u % {phases[0]}u)"',
+        '{batch} / {phases[1]}u)"',
+        GPU,
+        "test_transposed_convolutions",
+    ),
+    of_kernel(
+        "slice",
+        'node.outputs[0].shape, node.options["strides"] or (1,) * len(starts))',
+        "node.outputs[0].shape, (1,) * len(starts))",
+    ),
+    Fault(
+        "packed-halves",
+        '(({index}) & 1u))) & 0xffffu)"',
+        '(({index}) & 1u))))"',
+        CASES,
+        "wgpu and (reshape or transpose or concat)",
+    ),
+    Fault(
+        "fours-of-any-stride",
+        "if not merged.shape or merged.shape[-1] % 4 or merged.strides[-1] != 1:",
+        "if not merged.shape or merged.shape[-1] % 4:",
+        CASES,
+        "wgpu and (add or relu)",
+    ),
+    Fault(
+        "fours-anywhere",
+        "if any(number % 4 for number in (*merged.strides[:-1], merged.offset)):",
+        "if any(number % 4 for number in merged.strides[:-1]):",
+        CASES,
+        "wgpu and (add or relu)",
+    ),
+    Fault(
+        "arena-forgets-reads",
+        'for buffer in (*kernel.reads, *kernel.writes):\n            if buffer.kind == "block"',
+        'for buffer in kernel.writes:\n            if buffer.kind == "block"',
+        GPU,
+        "arena",
+    ),
+    Fault(
+        "arena-too-small",
+        "end = max(offset + intervals[buffer].byte_length",
+        "end = max(offset + 0 * intervals[buffer].byte_length",
+        GPU,
+        "arena",
+    ),
+    Fault(
+        "fuses-outputs",
+        "if value in self._written or any(reader not in roots for reader in readers):",
+        "if any(reader not in roots for reader in readers):",
+        GPU,
+        "fusion",
+    ),
+    Fault(
+        "fuses-other-shapes",
+        "if any(reader.outputs[0].shape != value.descriptor.shape for reader in readers):",
+        "if False:",
+        GPU,
+        "fusion",
+    ),
+    Fault(
+        "fuses-too-many-buffers",
+        "if sizes[root] < MOST_FUSED and len(read) < self._max_buffers:",
+        "if sizes[root] < MOST_FUSED:",
+        GPU,
+        "fusion or fused",
+    ),
+    Fault(
+        "siblings-of-one-bias", 'axis = 0 if product.options.get("b_transpose") else 1', "axis = 1", GPU, "horizontal"
+    ),
+    Fault("wide-fours", "return self.offset == 0 and all(", "return all(", CASES, "wgpu and (softmax or matmul)"),
+    Fault(
+        "skinny-steps",
+        "return -(-self.matrix.inner // WIDTH)",
+        "return self.matrix.inner // WIDTH",
+        CASES,
+        "wgpu and (matmul or gemm)",
+    ),
+    Fault("tile-sum", "return waves * self.rows * self.columns / self.rate", "return -waves", GPU, "tiles or products"),
+    Fault(
+        "numpy-mul",
+        "def mul(_node: Node) -> Kernel:\n    return np.multiply",
+        "def mul(_node: Node) -> Kernel:\n    return np.divide",
+        CASES,
+        "numpy and mul",
+    ),
+    Fault(
+        "numpy-div",
+        "too_low = (remainder != 0) & ((a < 0) != (b < 0))",
+        "too_low = (remainder != 0)",
+        CASES,
+        "numpy and div",
+    ),
+    Fault("asks-for-a-display", 'if has_orders or server.startswith("/"):', "if True:", GPU),
+    Fault("always-loads-drivers", "if not _may_have_gpu():", "if False:", GPU),
+    Fault("engine-optimizer", '"DivMulFusion": "It', '"NoSuchFusion": "It', ENGINE, "drawing"),
+    Fault(
+        "engine-negative-infinity", 'body.node("Max", body.cast(input, "float32"), LEAST_GELU)', "input", ENGINE, "gelu"
+    ),
+    Fault("engine-stale-binding", "if before is buffer:", "if before is not None:", ENGINE, "written_between"),
+    Fault("engine-holds-buffers", "            data.unbind()\n", "            pass\n", ENGINE, "destroyed_buffer"),
+    Fault("epilogue-untold", "            self._fused.append(node)\n", "", TIMINGS, "told_once"),
+    Fault("flops-twice", "attrs.evolve(node, flops=0)", "node", TIMINGS, "several_kernels"),
+    Fault("flops-of-groups", 'filters.shape[node.options["filter_layout"].index("o")]', "filters.shape[0]", TIMINGS),
+]

@@ -1,0 +1,164 @@
+"""Refusals of a whole model: what is told of its versions, of many problems, of its inputs and outputs."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from spec_tests.onnx_models.single_node import make_model, node
+from webnn_py import MLGraphBuilder
+from webnn_py.onnx_models import OnnxModel, UnsupportedModelError
+
+X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+
+
+def given(*values):
+    return np.array(values, np.int64)
+
+
+def case(*arguments, **attributes):
+    return node(*arguments, **attributes)[0]
+
+
+async def test_versions_that_no_rule_knows_are_refused(context):
+    nodes = [helper.make_node("Relu", ["x"], ["y"], name="positive")]
+    model = make_model(nodes, {"x": X}, ["y"], opset=5)
+    with pytest.raises(UnsupportedModelError, match=r"version 1 of the operator .*; only those of opset 6, 13, 14 are"):
+        OnnxModel.load(model).convert(MLGraphBuilder(context))
+
+
+async def test_an_opset_newer_than_the_package_is_refused(context):
+    proto = onnx.load_model_from_string(make_model([helper.make_node("Relu", ["x"], ["y"])], {"x": X}, ["y"], opset=14))
+    proto.opset_import[0].version = 999
+    with pytest.raises(
+        UnsupportedModelError, match=r"\(Relu, opset 999\): the installed onnx package knows opsets up to"
+    ):
+        OnnxModel.load(proto.SerializeToString()).convert(MLGraphBuilder(context))
+
+
+async def test_an_operator_that_the_opset_lacks_is_refused(context):
+    proto = onnx.load_model_from_string(make_model([helper.make_node("Gelu", ["x"], ["y"])], {"x": X}, ["y"], opset=20))
+    proto.opset_import[0].version = 14
+    with pytest.raises(UnsupportedModelError, match=r"\(Gelu, opset 14\): ONNX has no such operator in opset 14"):
+        OnnxModel.load(proto.SerializeToString()).convert(MLGraphBuilder(context))
+
+
+async def test_every_problem_is_told(context):
+    nodes = [
+        helper.make_node("NonZero", ["x"], ["a"], name="first"),
+        helper.make_node("Relu", ["a"], ["b"], name="waits"),
+        helper.make_node("FusedMatMul", ["x", "x"], ["c"], name="second", domain="com.microsoft"),
+        helper.make_node("Elu", ["x"], ["d"], name="third", gamma=2.0),
+        helper.make_node("Unique", ["b"], ["e"], name="perhaps known, were it not for the first"),
+        helper.make_node("Det", ["b"], ["g"], name="behind the first"),
+        helper.make_node("Relu", ["x"], ["f"], name="fine"),
+    ]
+    proto = onnx.load_model_from_string(make_model(nodes, {"x": X}, ["b", "c", "d", "e", "f", "g", "z"], opset=15))
+    proto.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    proto.graph.input.append(helper.make_tensor_value_info("z", TensorProto.DOUBLE, [1]))
+    with pytest.raises(UnsupportedModelError) as caught:
+        OnnxModel.load(proto.SerializeToString()).convert(MLGraphBuilder(context))
+    assert [problem.subject for problem in caught.value.problems] == [
+        "input 'z'",
+        "node 'first' (NonZero, opset 15)",
+        "node 'second' (com.microsoft.FusedMatMul, opset 1)",
+        "node 'third' (Elu, opset 15)",
+        "node 'behind the first' (Det, opset 15)",
+    ]
+    assert "input 'z': the data type is float64; it must be bool or one of float32" in str(caught.value)
+
+
+def refusal(context, model):
+    with pytest.raises(UnsupportedModelError) as caught:
+        OnnxModel.load(model).convert(MLGraphBuilder(context))
+    return caught.value
+
+
+async def test_problems_of_one_kind_are_told_in_one_line(context):
+    nodes = [
+        *(helper.make_node("NonZero", ["x"], [f"a{index}"], name=f"n{index}") for index in range(107)),
+        *(helper.make_node("Reshape", ["x", "s"], [f"b{index}"], name=f"r{index}") for index in range(2)),
+        helper.make_node("Elu", ["x"], ["c"], name="e", gamma=2.0),
+    ]
+    outputs = [output for item in nodes for output in item.output]
+    error = refusal(context, make_model(nodes, {"x": X, "s": given(3, 8)}, outputs, opset=14))
+    assert len(error.problems) == 110
+    assert (
+        str(error)
+        == """\
+the model cannot be converted:
+  107 nodes of NonZero ('n0', 'n1', 'n2', …): the operator is not supported, unless all its inputs are known while \
+building
+  2 nodes of Reshape ('r0', 'r1'): input shape is computed when the graph runs; it must be known while building; \
+freeze input 's', by input_values
+  node 'e' (Elu, opset 14): attribute gamma is 2.0; the operator has no such attribute"""
+    )
+
+
+async def test_of_a_large_model_a_refusal_is_short(context):
+    operators = ["NonZero", "Det", "Unique", "Multinomial", "RandomNormalLike", "StringNormalizer"]
+    nodes = [
+        helper.make_node(operator, ["x"], [f"y{index}"], name=f"n{index}" * 30, **{f"attribute_{index % 40}": 1})
+        for index, operator in enumerate(operators * 1000)
+    ]
+    error = refusal(context, make_model(nodes, {"x": X}, [f"y{index}" for index in range(6000)], opset=15))
+    assert len(error.problems) == 6000
+    lines = str(error).splitlines()
+    assert len(lines) < 40
+    assert max(map(len, lines)) < 1500
+
+
+async def test_of_very_many_kinds_of_problem_the_text_counts_the_rest(context):
+    nodes = [
+        helper.make_node("Elu", ["x"], [f"y{index}"], name=f"n{index}", **{"g" * (index + 1): 1}) for index in range(33)
+    ]
+    error = refusal(context, make_model(nodes, {"x": X}, [f"y{index}" for index in range(33)], opset=15))
+    assert str(error).splitlines()[31:] == ["  and 3 more kinds of problem, 3 in all; the error's problems has each"]
+
+
+@pytest.mark.parametrize(
+    ("shapes", "advice"),
+    [
+        ([[1], [2]], "; freeze inputs 'k0', 'k1', by input_values"),
+        ([[1], [2], [3], [4]], ""),
+        ([[1], [1000]], ""),
+        ([[1], [1, 1]], ""),
+    ],
+    ids=["two", "too many", "too large", "a table"],
+)
+async def test_a_refusal_says_which_inputs_would_do_if_they_were_frozen(context, shapes, advice):
+    small = {f"k{index}": np.zeros(shape, np.int64) for index, shape in enumerate(shapes)}
+    nodes = [
+        *(helper.make_node("Reshape", [name, "flat"], [f"{name}_"]) for name in small),
+        helper.make_node("Concat", [f"{name}_" for name in small], ["k"], axis=0),
+        helper.make_node("Neg", ["k"], ["n"]),
+        helper.make_node("Expand", ["x", "n"], ["y"], name="e"),
+    ]
+    model = make_model(nodes, {"x": X, **small, "flat": given(-1)}, ["y"], {"flat": given(-1)}, opset=14)
+    error = refusal(context, model)
+    reason = "input shape is computed when the graph runs; it must be known while building"
+    assert str(error.problems[0]) == f"node 'e' (Expand, opset 14): {reason}{advice}"
+
+
+async def test_an_output_of_a_type_that_webnn_lacks_is_refused(context):
+    nodes = [helper.make_node("Cast", ["w"], ["y"], to=TensorProto.DOUBLE)]
+    model = make_model(nodes, {"w": X}, ["y"], {"w": X}, opset=14)
+    with pytest.raises(UnsupportedModelError, match=r"output 'y': the data type of a value is float64"):
+        OnnxModel.load(model).convert(MLGraphBuilder(context))
+
+
+async def test_an_output_without_elements_is_refused(context):
+    model = case("Slice", 13, X, given(2), given(2), known=[1, 2]).model()
+    text = r"output 'y0': its shape is \[0, 3, 4\]; WebNN has no tensors without elements; leave it out, by outputs"
+    with pytest.raises(UnsupportedModelError, match=text):
+        OnnxModel.load(model).convert(MLGraphBuilder(context))
+
+
+async def test_a_sparse_initializer_is_refused(context):
+    model = make_model([helper.make_node("Add", ["x", "w"], ["y"])], {"x": X}, ["y"], opset=14)
+    proto = onnx.load_model_from_string(model)
+    values = helper.make_tensor("w", TensorProto.FLOAT, [1], [1.0])
+    places = helper.make_tensor("w places", TensorProto.INT64, [1], [2])
+    proto.graph.sparse_initializer.append(helper.make_sparse_tensor(values, places, [4]))
+    with pytest.raises(UnsupportedModelError, match="initializer 'w': it is sparse; only dense ones are supported"):
+        OnnxModel.load(proto.SerializeToString()).convert(MLGraphBuilder(context))
