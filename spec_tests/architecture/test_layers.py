@@ -66,7 +66,9 @@ def test_layers_hold():
     assert run.returncode == 0, run.stdout + run.stderr
 
 
-@pytest.mark.parametrize("absent", ["wgpu", "onnx", "webnn_py.device.on_numpy.backend", "webnn_py.onnx_models"])
+@pytest.mark.parametrize(
+    "absent", ["wgpu", "onnx", "onnxruntime", "webnn_py.device.on_numpy.backend", "webnn_py.onnx_models"]
+)
 def test_importing_the_package_does_not_import(absent):
     program = f"import webnn_py, sys; sys.exit({absent!r} in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

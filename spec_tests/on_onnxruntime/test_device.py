@@ -3,6 +3,7 @@
 import gc
 import threading
 import weakref
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import trio
 from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.computing import compute
 from spec_tests.support.drawing import build_add_number
-from webnn_py import MLGraphBuilder, NotSupportedError
+from webnn_py import MLGraphBuilder, NotSupportedError, OperationError
 
 onnxruntime = pytest.importorskip("onnxruntime")
 
@@ -87,6 +88,16 @@ async def test_a_provider_that_is_not_tested_is_told_apart(ml, context):
     for name in others[:1]:
         other = await ml.create_context(execution_provider=name)
         assert other.backend.driver == f"onnxruntime {onnxruntime.__version__}, {name}, not tested"
+
+
+async def test_a_provider_that_gives_up_is_told_and_not_replaced(ml, monkeypatch):
+    monkeypatch.setattr(engine, "providers", lambda: ["CPUExecutionProvider", "Abacus"])
+    monkeypatch.setattr(
+        engine.onnxruntime, "InferenceSession", lambda *_, **__: SimpleNamespace(get_providers=lambda: ["CPU"])
+    )
+    context = await ml.create_context(execution_provider="Abacus")
+    with pytest.raises(OperationError, match="onnxruntime cannot use Abacus here"):
+        await build_add_number(context, 1, [2])
 
 
 async def test_what_is_missing_is_told_with_what_installs_it(ml, monkeypatch):

@@ -95,9 +95,14 @@ class EngineOptions:
         if beside:
             values = [*map(onnxruntime.OrtValue.ortvalue_from_numpy, beside.values())]
             options.add_external_initializers(list(beside), values)
-        return onnxruntime.InferenceSession(
+        session = onnxruntime.InferenceSession(
             model.SerializeToString(),
             options,
             providers=list(dict.fromkeys((self.provider, TESTED_PROVIDER))),
             disabled_optimizers=set(DISABLED),
         )
+        if self.provider not in session.get_providers():  # it prints why, and falls back to the CPU
+            raise RuntimeError(
+                f"onnxruntime cannot use {self.provider} here; it would run the graph on the CPU instead"
+            )
+        return session

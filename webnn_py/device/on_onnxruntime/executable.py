@@ -74,6 +74,7 @@ class OnnxruntimeGraph:
         self._bound: dict[str, HostBuffer] = {}
         self._run_options = onnxruntime.RunOptions()
         self._run_options.log_severity_level = 4
+        # None is captured. Without the entry, onnxruntime raises and catches an error of its own at each run.
         self._run_options.add_run_config_entry("gpu_graph_id", "-1")
         self.expected_seconds = NOT_MEASURED
 
