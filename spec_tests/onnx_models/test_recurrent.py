@@ -1,6 +1,6 @@
 import numpy as np
 
-from spec_tests.onnx_models.single_node import check, each, node
+from spec_tests.onnx_models.single_node import assert_refused, check, each, node
 
 rng = np.random.default_rng(11)
 STEPS, BATCH, FEATURES, HIDDEN = 5, 2, 3, 4
@@ -215,6 +215,11 @@ async def test_gru_with_own_lengths(context, case):
 )
 async def test_lengths_may_be_an_input_of_the_graph(context, case):
     await check(context, case)
+
+
+async def test_one_length_for_each_of_the_batch_is_needed(context):
+    (case,) = node("GRU", 22, X, *parameters(3), OWN[:1], hidden_size=HIDDEN, outputs=2)
+    assert_refused(context, case, "the shape of input sequence_lens is [1]; it must be [2]")
 
 
 BATCH_FIRST = X.swapaxes(0, 1).copy()

@@ -86,10 +86,6 @@ REFUSALS = [
         ),
         "input sequence_lens is [3]; it must be 1 numbers from 0 to 2, the number of steps",
     ),
-    (
-        case("GRU", 14, STEPS, WEIGHTS[0][:, :12], WEIGHTS[1][:, :12], None, np.array([1, 2], np.int32), hidden_size=4),
-        "the shape of input sequence_lens is [2]; it must be [1]",
-    ),
     (case("LSTM", 14, STEPS, *WEIGHTS, outputs=3), "attribute hidden_size is missing; it is needed"),
     (
         case("LSTM", 14, STEPS, *WEIGHTS, hidden_size=4, direction="up"),
