@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Final
 
 from webnn_py.errors import DOMException, NotSupportedError
-from webnn_py.tracing.to_file import UnwritableTraceError
+from webnn_py.tracing.to_file import TraceFileError
 from webnn_py.wording import kind, visible
 
 FAILED: Final = 1
@@ -34,7 +34,7 @@ def status_of(error: BaseException) -> int:
 def one_line(error: BaseException) -> str:
     """What an error says, in one line; of one that nobody expects, its type too."""
     text = visible(" ".join(str(error).split()))
-    if isinstance(error, (BadInputError, CommandFailedError, DOMException, UnwritableTraceError)) and text:
+    if isinstance(error, (BadInputError, CommandFailedError, DOMException, TraceFileError)) and text:
         return text
     named = f"{kind(error)}: {text}" if text else kind(error)
     return f"{named} (--debug tells where)"

@@ -23,7 +23,7 @@ from webnn_py.javascript.summary import Run, line
 from webnn_py.javascript.words import say
 from webnn_py.javascript.wpt_run import HARNESS_SCRIPT, IDL_FILE, Settings
 from webnn_py.script.ml import open_ml
-from webnn_py.tracing.to_file import UnwritableTraceError
+from webnn_py.tracing.to_file import TraceFileError
 
 AUTO = "auto"
 
@@ -61,8 +61,8 @@ def js(options: argparse.Namespace) -> int:
         status = 0 if run_program(program) else 1
     except* UnreadableProgramError as errors:
         status = _refuse("js", errors.exceptions[0])
-    except* UnwritableTraceError as errors:
-        say(f"webnn-py js: {_first(errors)}", sys.stderr)
+    except* TraceFileError as errors:
+        status = _refuse("js", _first(errors))
     except* LimitError as errors:
         say(f"webnn-py js: {options.file} was ended: {_first(errors)}", sys.stderr)
     return status

@@ -11,15 +11,15 @@ from typing import Protocol
 from webnn_py.tracing.trace import Trace, writer_of
 
 
+class TraceFileError(Exception):
+    """A trace could not be written."""
+
+
 class Traces(Protocol):
     """What can be traced: ``ML``."""
 
     def trace(self, *, kernels: bool) -> Trace:
         """A trace of it."""
-
-
-class UnwritableTraceError(Exception):
-    """A trace could not be written; the message says where to and why."""
 
 
 def check_trace_file(path: Path) -> None:
@@ -43,7 +43,7 @@ async def traced_to(ml: Traces, path: Path | None) -> AsyncIterator[None]:
     """Trace what is done within, with kernels, and write it to a file, also when it raises; without one do nothing.
 
     Raises:
-        UnwritableTraceError: the file cannot be written.
+        TraceFileError: the file cannot be written.
     """
     if path is None:
         yield
@@ -55,4 +55,4 @@ async def traced_to(ml: Traces, path: Path | None) -> AsyncIterator[None]:
             try:
                 trace.save(path)
             except OSError as error:
-                raise UnwritableTraceError(f"--trace {path}: {error.strerror or error}") from error
+                raise TraceFileError(f"--trace {path}: {error.strerror or error}") from error
