@@ -11,10 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from spec_tests.faults import faults
-from spec_tests.faults.reading_models import MODEL_FAULTS
+from spec_tests.faults.faults import FAULTS
 
-FAULTS = [*faults.FAULTS, *MODEL_FAULTS]
 ROOT = Path(__file__).parents[2]
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache", ".coverage*", ".hypothesis")
 PASSED, FAILED, NOT_COLLECTED = 0, 1, 2

@@ -1,6 +1,7 @@
 """The numpy backend: buffers are arrays, a graph is a list of calls."""
 
 from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -89,9 +90,10 @@ class NumpyBackend:
         self, compiled: NumpyGraph, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]
     ) -> Coroutine[Any, Any, None] | None:
         """Replay the list of calls."""
-        arrays_in, arrays_out = _arrays(inputs), _arrays(outputs)
+        arrays_in = {name: storage.data for name, storage in inputs.items()}  # not by a call: it is for each dispatch
+        arrays_out = {name: storage.data for name, storage in outputs.items()}
         if compiled.expected_seconds > THREAD_SECONDS:
-            return self._run_in_thread(compiled, lambda: compiled.run(arrays_in, arrays_out))
+            return self._run_in_thread(compiled, partial(compiled.run, arrays_in, arrays_out))
         compiled.run(arrays_in, arrays_out)
         return None
 
