@@ -33,12 +33,12 @@ class Allowed:
     data_types: tuple[MLOperandDataType, ...]
     ranks: RankRange
 
-    def problem(self, what: str, descriptor: MLOperandDescriptor) -> str | None:
+    def problem(self, what: str, descriptor: MLOperandDescriptor, *, any_rank: bool = False) -> str | None:
         """What is wrong with a descriptor, or None."""
         if descriptor.data_type not in self.data_types:
             allowed = " or ".join(self.data_types)
             return f"the data type of {what} is {descriptor.data_type}; it must be {allowed}"
-        if descriptor.rank not in self.ranks:
+        if not any_rank and descriptor.rank not in self.ranks:
             return f"the rank of {what} {list(descriptor.shape)} is {descriptor.rank}; it must be {self.ranks}"
         return None
 
@@ -65,7 +65,7 @@ class BrowserProfile:
         rules: what it refuses beyond that, by operator.
         has_constant_tensors: whether ``createConstantTensor()`` works.
         survives_shared_outputs: whether one operand may be two outputs of a graph; otherwise the context is lost.
-        has_bigint_for_floats: whether a BigInt can be a number for operands of floats.
+        has_bigint_for_all: whether a BigInt can be a number for data types other than int64 and uint64.
         has_accelerated: whether contexts have the attribute ``accelerated``.
         graph_devices: what ``graph.devices`` is; None where graphs have no such attribute.
         compatibility: what JavaScript's bindings do otherwise, by the switches of the compatibility modes.
@@ -80,7 +80,7 @@ class BrowserProfile:
     rules: Mapping[str, tuple[BrowserRule, ...]]
     has_constant_tensors: bool
     survives_shared_outputs: bool
-    has_bigint_for_floats: bool
+    has_bigint_for_all: bool
     has_accelerated: bool
     graph_devices: tuple[str, ...] | None
     compatibility: tuple[str, ...]
@@ -113,13 +113,20 @@ class BrowserProfile:
             return None
         return Refusal("NotSupportedError", "call", "there are no constant tensors; use constant(descriptor, data)")
 
+    def refusal_of_bigint(self, data_type: str) -> Refusal | None:
+        """Why a BigInt is refused as a number of a data type, or None."""
+        if self.has_bigint_for_all or data_type in {"int64", "uint64"}:
+            return None
+        return Refusal("TypeError", "call", f"a BigInt is given for {data_type}; give a Number")
+
     def refusal_of_node(self, node: Node) -> Refusal | None:
         """Why a node is refused, when it is drawn or when its graph is built, or None."""
         rows = self.operators.get(node.operator.name)
         if rows is None:
             return Refusal("TypeError", "call", "there is no such operator")
         for row, what, descriptor in _descriptors(node):
-            problem = rows[row].problem(what, descriptor)
+            # Browsers tell the ranks of outputs, and enforce what the text does: Chromium gathers to a scalar.
+            problem = rows[row].problem(what, descriptor, any_rank=row in node.operator.output_limits)
             if problem is None and descriptor.byte_length > self.max_tensor_byte_length:
                 problem = f"{what} has {descriptor.byte_length:,} bytes; most are {self.max_tensor_byte_length:,}"
             if problem is not None:

@@ -50,7 +50,7 @@ def read(name: str, text: str) -> BrowserProfile:
         rules=rules_of(table["rules"]),
         has_constant_tensors=table["has_constant_tensors"],
         survives_shared_outputs=table["survives_shared_outputs"],
-        has_bigint_for_floats=table["has_bigint_for_floats"],
+        has_bigint_for_all=table["has_bigint_for_all"],
         has_accelerated=table["has_accelerated"],
         graph_devices=tuple(table["graph_devices"]) if "graph_devices" in table else None,
         compatibility=tuple(table["compatibility"]),

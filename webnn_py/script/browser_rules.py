@@ -36,6 +36,9 @@ class BrowserRules(Protocol):
     def value(self, value: Value) -> Exception | None:
         """A builder has made an input, a constant, or the outputs of a node."""
 
+    def bigint(self, method: str, data_type: str) -> Exception | None:
+        """JavaScript gives a BigInt for a number of a data type."""
+
     def graph(self, graph: Graph) -> Exception | None:
         """A graph is built."""
 
@@ -62,6 +65,10 @@ class EnforcedProfile:
             return None if refusal is None or refusal.when == "build" else self._error(_start(value.node), refusal)
         kind = _kind(value)
         return self._error(f"{kind}(): ", self._profile.refusal_of_tensor(f"the {kind}", value.descriptor))
+
+    def bigint(self, method: str, data_type: str) -> Exception | None:
+        """See the protocol."""
+        return self._error(f"{method}(): ", self._profile.refusal_of_bigint(data_type))
 
     def graph(self, graph: Graph) -> Exception | None:
         """See the protocol."""
@@ -109,6 +116,11 @@ class WatchedProfiles:
         for profile in self._report.profiles:
             refusal = profile.refusal_of_tensor(f"the {kind}", value.descriptor)
             self._report.add(profile, kind, refusal, label)
+
+    def bigint(self, method: str, data_type: str) -> None:
+        """See the protocol."""
+        for profile in self._report.profiles:
+            self._report.add(profile, method, profile.refusal_of_bigint(data_type))
 
     def graph(self, graph: Graph) -> None:
         """See the protocol."""
