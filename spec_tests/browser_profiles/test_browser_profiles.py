@@ -11,7 +11,7 @@ import pytest
 from spec_tests.operators.minimal import draw_operands, minimal, operand_rows
 from spec_tests.support.backends import DEVICES
 from spec_tests.support.computing import compute
-from webnn_py import MLGraphBuilder, NotSupportedError
+from webnn_py import MLGraphBuilder, NotSupportedError, UnknownError
 from webnn_py.browser_profiles import NAMES, find
 from webnn_py.browser_profiles.reading import read
 from webnn_py.browser_profiles.rules import RULES
@@ -145,6 +145,26 @@ def elements(method, *, computed):
     return make
 
 
+def scatter(method, data_type):
+    """A scatter with constant indices, which are all the same for both operators."""
+
+    def make(builder):
+        x = builder.input("x", data_type=data_type, shape=[2, 2])
+        if method == "scatter_elements":
+            return builder.scatter_elements(x, builder.constant(np.zeros([2, 2], np.int32)), x)
+        return builder.scatter_nd(x, builder.constant(np.zeros([2, 1], np.int32)), x)
+
+    return make
+
+
+def joined(data_type):
+    def make(builder):
+        x = builder.input("x", data_type=data_type, shape=[2])
+        return builder.concat([x, x], 0)
+
+    return make
+
+
 def drawn(method, *shapes, **options):
     return lambda builder: draw(builder, method, *shapes, **options)
 
@@ -157,6 +177,9 @@ CASES = [
     ("pad-edge", lambda builder: draw_pad(builder, "edge")),
     ("gather-elements-computed-indices", elements("gather_elements", computed=True)),
     ("scatter-elements-computed-indices", elements("scatter_elements", computed=True)),
+    ("scatter-uint32", scatter("scatter_elements", "uint32")),
+    ("scatter-uint32", scatter("scatter_nd", "uint32")),
+    ("concat-uint64", joined("uint64")),
     ("prelu-wider-slope", drawn("prelu", [3], [2, 3])),
     ("conv-transpose-dilations-and-groups", drawn("conv_transpose2d", IMAGE, FILTER, dilations=[2, 2])),
     ("conv-transpose-dilations-and-groups", drawn("conv_transpose2d", [1, 2, 5, 5], [2, 1, 2, 2], groups=2)),
@@ -170,6 +193,9 @@ ACCEPTED = [
     lambda builder: draw_pad(builder, "reflection"),
     elements("gather_elements", computed=False),
     elements("scatter_elements", computed=False),
+    scatter("scatter_nd", "float32"),
+    joined("float32"),
+    lambda builder: builder.pad(builder.input("x", data_type="float32", shape=[]), [], [], mode="edge"),
     drawn("prelu", [2, 3], [3]),
     drawn("conv_transpose2d", IMAGE, FILTER),
     drawn("conv_transpose2d", [1, 1, 2, 2], FILTER, padding=[0, 1, 0, 1]),
@@ -197,7 +223,8 @@ async def test_each_rule_refuses_by_its_error(ml, context, rule, make):
             make(builder)
         return
     operand = make(builder)
-    with pytest.raises(NotSupportedError, match=RULES[rule].reason) as caught:
+    error = {"NotSupportedError": NotSupportedError, "UnknownError": UnknownError}[RULES[rule].error]
+    with pytest.raises(error, match=RULES[rule].reason) as caught:
         await builder.build({"y": operand})
     assert any(f"build(): {name}(): the browser profile" in str(caught.value) for name in RULES[rule].operators)
     assert repr(builder) == "<MLGraphBuilder has built>"

@@ -23,6 +23,7 @@ EXAMPLES = ("spec_tests/examples/test_*.py",)
 COMMAND = ("spec_tests/command",)
 PICTURES = ("spec_tests/graph_pictures",)
 SIMPLIFICATION = ("spec_tests/onnx_models/test_simplification.py",)
+BROWSERS = ("spec_tests/browser_profiles", "spec_tests/javascript/test_browser_profiles.py")
 INTERLEAVINGS = ("spec_tests/testing",)
 PAGE = ("spec_tests/tracing/test_page*.py",)
 DOCUMENTS = ("spec_tests/documents",)
@@ -412,7 +413,7 @@ FAULTS = [
     ),
     Fault("saved-place", "BufferRange(memory[index], offset, length)", "BufferRange(memory[index], 0, length)", SAVED),
     Fault("saved-constants-apart", "(plan.identity, plan.byte_length,", "(None, plan.byte_length,", SAVED),
-    Fault("javascript-bigint", '{"bigint": int, "number": float}', '{"bigint": float, "number": float}', JAVASCRIPT),
+    Fault("javascript-bigint", '{"bigint": BigInt, "number": float}', '{"bigint": float, "number": float}', JAVASCRIPT),
     Fault("javascript-type-error", "name === 'TypeError' ? new", "name === 'RangeError' ? new", JAVASCRIPT),
     Fault("look-ends-early", "wait, ffi.NULL) & 0xFF)", "wait, ffi.NULL))", ("spec_tests/on_wgpu/test_threads.py",)),
     Fault("model-unchecked", "if found != other.sha256:", "if False:", EXAMPLES, "other_content"),
@@ -502,5 +503,26 @@ FAULTS = [
         "input_bias = b",
         ("spec_tests/onnx_models/test_recurrent.py",),
         "own_lengths",
+    ),
+    Fault(
+        "browser-ranks-unlooked-at",
+        "any_rank=row in node.operator.output_limits)",
+        "any_rank=True)",
+        BROWSERS,
+        "every_row",
+    ),
+    Fault(
+        "browser-refuses-nothing-at-build",
+        "for node in graph.nodes:\n            refusal = self._profile",
+        "for node in graph.nodes[1:]:\n            refusal = self._profile",
+        BROWSERS,
+        "each_rule",
+    ),
+    Fault(
+        "browser-first-output-shared",
+        "len(set(graph.outputs.values())) == len(graph.outputs)",
+        "len(set(graph.outputs.values())) > 0",
+        BROWSERS,
+        "two_outputs",
     ),
 ]

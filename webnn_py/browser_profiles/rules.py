@@ -7,7 +7,7 @@ import attrs
 
 from webnn_py.graph import Constant, Node
 
-ErrorName = Literal["TypeError", "NotSupportedError", "InvalidStateError"]
+ErrorName = Literal["TypeError", "NotSupportedError", "InvalidStateError", "UnknownError"]
 When = Literal["call", "build"]
 
 INT16_MAX: Final = 2**15 - 1
@@ -41,7 +41,16 @@ def _dilated_or_grouped(node: Node) -> bool:
 
 
 def _pads_edges(node: Node) -> bool:
-    return bool(node.options["mode"] == "edge")
+    return bool(node.options["mode"] == "edge" and node.operand("input").rank)
+
+
+def _takes(operand: str, data_type: str) -> Callable[[Node], bool]:
+    def takes(node: Node) -> bool:
+        value = node.operands[operand]
+        values = value if isinstance(value, tuple) else (value,)
+        return any(item.descriptor.data_type == data_type for item in values)
+
+    return takes
 
 
 def _computed_indices(node: Node) -> bool:
@@ -76,6 +85,9 @@ def _pads_otherwise(node: Node) -> bool:
 
 
 RULES: Final[Mapping[str, BrowserRule]] = {
+    "concat-uint64": BrowserRule(
+        ("concat",), _takes("inputs", "uint64"), "inputs must not be uint64", error="UnknownError"
+    ),
     "conv-dilations-beyond-int16": BrowserRule(
         ("conv2d",), _dilations_beyond_int16, f"dilations must be at most {INT16_MAX:,}"
     ),
@@ -95,6 +107,12 @@ RULES: Final[Mapping[str, BrowserRule]] = {
     "pool-dilations": BrowserRule(("average_pool2d", "l2_pool2d", "max_pool2d"), _has_dilations, "dilations must be 1"),
     "prelu-wider-slope": BrowserRule(
         ("prelu",), _widens_input, "slope must be broadcastable to the shape of input", "call", "TypeError"
+    ),
+    "scatter-uint32": BrowserRule(
+        ("scatter_elements", "scatter_nd"),
+        _takes("input", "uint32"),
+        "input must not be uint32",
+        error="UnknownError",
     ),
     "scatter-elements-computed-indices": BrowserRule(
         ("scatter_elements",), _computed_indices, "indices must be a constant"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from webnn_py.browser_profiles import NAMES, BrowserProfile, PortabilityReport, Refusal, find
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.errors import InvalidStateError, NotSupportedError
+from webnn_py.errors import InvalidStateError, NotSupportedError, UnknownError
 from webnn_py.graph import Constant, Graph, Input, Node, Output, Value
 from webnn_py.wording import in_brackets, plain, shown
 
@@ -17,6 +17,7 @@ _ERRORS: Final = {
     "TypeError": TypeError,
     "NotSupportedError": NotSupportedError,
     "InvalidStateError": InvalidStateError,
+    "UnknownError": UnknownError,
 }
 
 
