@@ -2,7 +2,7 @@
 
 In the browser's console, on a page of http://localhost or https::
 
-    copy(JSON.stringify((await (await navigator.ml.createContext()).opSupportLimits())))
+    copy(JSON.stringify((await navigator.ml.createContext()).opSupportLimits()))
 
 then ``python -m webnn_py.browser_profiles.writing LIMITS.json TABLE.toml``. It replaces the limits in the table and
 leaves the rest as it is; for a table that does not exist yet, the rest is to be filled in.
