@@ -108,6 +108,16 @@ def test_portability_is_a_table_with_a_line_for_each_reason(run):
     assert pad.split()[:6] == [CHROMIUM, "pad", "1", "at", "build(),", "NotSupportedError"]
 
 
+def test_json_is_of_portability_alone(run):
+    assert run("", "--json") == (2, "", "webnn-py js: --json goes with --portability\n")
+
+
+def test_a_browsers_own_refusals_are_no_portability(run):
+    with pytest.raises(SystemExit) as end:
+        run("", "--portability", "--browser", CHROMIUM)
+    assert end.value.code == 2
+
+
 def test_portability_says_when_nothing_fails(run):
     status, out, _ = run("await navigator.ml.createContext()", "--portability")
     assert status == 0

@@ -48,6 +48,8 @@ def js(options: argparse.Namespace) -> int:
     """Run a JavaScript program; the status is 1 when something was not caught, or a limit ended it."""
     memory = None if options.memory_limit is None else int(options.memory_limit * 2**20)
     report = PortabilityReport(map(find, NAMES)) if options.portability else None
+    if options.json and report is None:
+        return _refuse("js", ValueError("--json goes with --portability"))
     program = Program(
         options.file,
         options.engine,
