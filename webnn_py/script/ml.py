@@ -189,7 +189,7 @@ class ML(Handle, IsWatched):
             backend.close()
             promise._reject(InvalidStateError("create_context(): the open_ml() block has been left"))
             return promise
-        browser = options.pop("browser")
+        browser = options.pop("browser", None)
         context = MLContext._create(self, backend, **options)
         context._browser = browser
         self._contexts[context] = None
