@@ -10,6 +10,7 @@ The layers, each of which uses only those below it::
     device           backends: plans, kernels, memory
     tracing          what happens when: instruments and traces, which the timelines tell
     saved_graphs     compiled graphs as files
+    browser_profiles what browsers accept
     graph_pictures   graphs to be looked at
     graph            nodes and values: what the builder makes
     operators        what the operators are: declarations, limits, shape rules

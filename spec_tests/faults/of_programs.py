@@ -1,6 +1,7 @@
 """Faults of timelines, scripts, sessions, traces, pictures, documents and JavaScript."""
 
 from spec_tests.faults.records import (
+    BROWSERS,
     CONSTANTS,
     COPIES,
     DOCUMENTS,
@@ -138,7 +139,7 @@ FAULTS = [
     ),
     Fault("saved-place", "BufferRange(memory[index], offset, length)", "BufferRange(memory[index], 0, length)", SAVED),
     Fault("saved-constants-apart", "(plan.identity, plan.byte_length,", "(None, plan.byte_length,", SAVED),
-    Fault("javascript-bigint", '{"bigint": int, "number": float}', '{"bigint": float, "number": float}', JAVASCRIPT),
+    Fault("javascript-bigint", '{"bigint": BigInt, "number": float}', '{"bigint": float, "number": float}', JAVASCRIPT),
     Fault("javascript-type-error", "name === 'TypeError' ? new", "name === 'RangeError' ? new", JAVASCRIPT),
     Fault("look-ends-early", "wait, ffi.NULL) & 0xFF)", "wait, ffi.NULL))", ("spec_tests/on_wgpu/test_threads.py",)),
     Fault("interleavings-forget-loss", "(device.done, device.done_when_lost)", "device.done", INTERLEAVINGS),
@@ -180,4 +181,25 @@ FAULTS = [
     Fault("profile-keeps-memory", "            await done(device.release(storage))", "            pass", PROFILE),
     Fault("finite-forgets", "if last_read.get(value, -1) >= begin", "if last_read.get(value, -1) > begin", PROFILE),
     Fault("javascript-timers", "if self._live.get(timer) == count:", "if True:", JAVASCRIPT),
+    Fault(
+        "browser-ranks-unlooked-at",
+        "any_rank=row in node.operator.output_limits)",
+        "any_rank=True)",
+        BROWSERS,
+        "every_row",
+    ),
+    Fault(
+        "browser-refuses-nothing-at-build",
+        "for node in graph.nodes:\n            refusal = self._profile",
+        "for node in graph.nodes[1:]:\n            refusal = self._profile",
+        BROWSERS,
+        "each_rule",
+    ),
+    Fault(
+        "browser-first-output-shared",
+        "len(set(graph.outputs.values())) == len(graph.outputs)",
+        "len(set(graph.outputs.values())) > 0",
+        BROWSERS,
+        "two_outputs",
+    ),
 ]

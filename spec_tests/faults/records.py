@@ -27,6 +27,7 @@ SIMPLIFICATION = ("spec_tests/onnx_models/test_simplification.py",)
 INTERLEAVINGS = ("spec_tests/testing",)
 PAGE = ("spec_tests/tracing/test_page*.py",)
 DOCUMENTS = ("spec_tests/documents",)
+BROWSERS = ("spec_tests/browser_profiles", "spec_tests/javascript/test_browser_profiles.py")
 TRACING = ("spec_tests/tracing",)
 JAVASCRIPT = ("spec_tests/javascript", "spec_tests/wpt/test_known_answers.py", "spec_tests/wpt/test_own_files.py")
 

@@ -5,6 +5,7 @@ import math
 from pathlib import Path
 from typing import NoReturn
 
+from webnn_py.browser_profiles import NAMES as BROWSERS
 from webnn_py.device import registry
 from webnn_py.javascript.arguments import TRACE_HELP, trace_file
 
@@ -30,6 +31,14 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     _add_backend(info)
     info.add_argument(
         "--graph", type=Path, metavar="FILE", help="draw what runs, as .svg, .html, .mmd (mermaid), .dot or .txt"
+    )
+    info.add_argument(
+        "--browser",
+        action="append",
+        default=[],
+        choices=[*BROWSERS, "all"],
+        metavar="NAME",
+        help=f"tell what of it would fail in this browser: {', '.join(BROWSERS)}, or all",
     )
     convert = commands.add_parser(
         "convert", help="write a simpler model: inputs frozen, shapes fixed, constants folded"

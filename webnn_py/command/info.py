@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 import trio
 
+from webnn_py.browser_profiles import NAMES, PortabilityReport, find
 from webnn_py.command.declared import (
     Array,
     AskedInputs,
@@ -27,7 +28,7 @@ from webnn_py.command.problems import ProblemGroup, groups_of
 from webnn_py.command.progress import bar
 from webnn_py.javascript.words import say
 from webnn_py.runtime import Environment
-from webnn_py.script.builder import MLGraphBuilder
+from webnn_py.script.builder import MLGraphBuilder, drawing_of
 from webnn_py.script.ml import open_ml
 from webnn_py.wording import shortened, visible
 
@@ -58,6 +59,7 @@ class ModelReport:
         guessed: what of them was guessed, since nobody said it, as the option ``--shape`` says it.
         missing: what cannot be imported.
         intermediate_bytes: what values that are computed take when it runs, about; None if that cannot be told.
+        portability: what of it would fail in the browsers that were asked for; None if none was, or nothing runs.
     """
 
     path: Path
@@ -70,6 +72,7 @@ class ModelReport:
     guessed: list[str]
     missing: list[ProblemGroup]
     intermediate_bytes: int | None
+    portability: PortabilityReport | None
 
     @property
     def runs(self) -> bool:
@@ -99,7 +102,8 @@ def info(options: argparse.Namespace) -> int:
         simplified = simplify(parts_of(model), fixed, asked.frozen)
     except InvalidModelError as error:
         raise BadInputError(f"{options.model}: {error}") from error
-    device, missing, picture = trio.run(_tried, model, fixed, asked.frozen, options)
+    portability = _portability(options.browser)
+    device, missing, picture = trio.run(_tried, model, fixed, asked.frozen, options, portability)
     if picture is not None:
         write_graph(options.graph, picture)
     report = ModelReport(
@@ -113,6 +117,7 @@ def info(options: argparse.Namespace) -> int:
         guessed,
         missing,
         simplified.intermediate_bytes,
+        portability if options.browser and not missing else None,
     )
     if options.json:
         say(json.dumps(_as_json(report), indent=2))
@@ -126,8 +131,17 @@ def info(options: argparse.Namespace) -> int:
     return 0
 
 
+def _portability(names: list[str]) -> PortabilityReport:
+    """The report that browsers' names ask for, still empty."""
+    return PortabilityReport(find(name) for name in NAMES if name in names or "all" in names)
+
+
 async def _tried(
-    model: OnnxModel, shapes: Mapping[str, tuple[int, ...]], frozen: Mapping[str, Array], options: argparse.Namespace
+    model: OnnxModel,
+    shapes: Mapping[str, tuple[int, ...]],
+    frozen: Mapping[str, Array],
+    options: argparse.Namespace,
+    portability: PortabilityReport,
 ) -> tuple[str, list[ProblemGroup], GraphPicture | None]:
     """Import the model, and say where, what is missing, and, if it is asked for, what the device makes of it."""
     from webnn_py.onnx_models import UnsupportedModelError  # noqa: PLC0415 - an extra
@@ -144,6 +158,8 @@ async def _tried(
             missing = groups_of(error)
         except ValueError as error:  # the model is broken, which only converting it shows
             missing = [ProblemGroup("", 1, ("the model",), str(error), "")]
+        if portability.profiles and not missing:
+            portability.add_graph(drawing_of("info", outputs))
         if options.graph is not None and not missing:
             graph = await builder.build(outputs)
             picture = graph.picture()
@@ -178,6 +194,9 @@ def _as_text(report: ModelReport) -> Iterator[str]:
             f"values at most {in_bytes(report.intermediate_bytes)}"
         )
     yield from _whether_it_runs(report)
+    if report.portability is not None:
+        yield "in browsers"
+        yield from (f"  {line}" for line in report.portability.lines())
 
 
 def _whether_it_runs(report: ModelReport) -> Iterator[str]:
@@ -227,4 +246,5 @@ def _as_json(report: ModelReport) -> dict[str, Any]:
         "guessed": report.guessed,
         "runs": report.runs,
         "missing": [attrs.asdict(group) for group in report.missing],
+        **({} if report.portability is None else {"browsers": report.portability.as_json()}),
     }

@@ -12,7 +12,7 @@ import numpy as np
 
 from webnn_py.descriptors import MLOperandDataType
 from webnn_py.javascript.compatibility import OPTION_NAMES, Compatibility
-from webnn_py.javascript.values import BufferSource
+from webnn_py.javascript.values import BigInt, BufferSource
 from webnn_py.operators.declaration import SPEC_NAMES, Operator, Parameter
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.registry import OPERATORS
@@ -40,10 +40,11 @@ Names = dict[str, str]
 class API:
     """The calls, for one ``ML`` and one compatibility mode."""
 
-    def __init__(self, ml: ML, compatibility: Compatibility, backend: str | None) -> None:
+    def __init__(self, ml: ML, compatibility: Compatibility, backend: str | None, browser: str | None = None) -> None:
         self._ml = ml
         self._mode = compatibility
         self._backend = backend
+        self._browser = browser
         self._names: weakref.WeakKeyDictionary[MLGraphBuilder, Names] = weakref.WeakKeyDictionary()
         self._graph_names: weakref.WeakKeyDictionary[MLGraph, Names] = weakref.WeakKeyDictionary()
         self._calls: dict[tuple[str, str], Callable[..., Any]] = {
@@ -79,7 +80,9 @@ class API:
     def _create_context(self, _ml: object, options: Mapping[str, Any]) -> MLPromise[MLContext]:
         names = {"powerPreference": "power_preference", "accelerated": "accelerated"}
         return self._ml.create_context(
-            backend=self._backend, **{names[name]: value for name, value in options.items() if name in names}
+            backend=self._backend,
+            browser=self._browser,
+            **{names[name]: value for name, value in options.items() if name in names},
         )
 
     def _create_tensor(self, context: MLContext, descriptor: Mapping[str, Any]) -> MLPromise[MLBuffer]:
@@ -149,6 +152,7 @@ class API:
         if isinstance(first, MLBuffer):
             return builder.constant(first)
         if isinstance(first, str):
+            _check_number(builder, "constant", first, second)
             return builder.constant(second, data_type=cast("MLOperandDataType", first))
         data_type, shape = first["dataType"], first["shape"]
         return builder.constant(second.array(), data_type=data_type, shape=shape)
@@ -175,6 +179,8 @@ class API:
         if self._mode.symmetric_padding and member == "pad" and options.get("mode") == "symmetric":
             return _pad_symmetrically(builder, **values, label=options["label"])
         self._refuse_more(member, values, options)
+        for name in options.keys() & {"minValue", "maxValue", "value"}:
+            _check_number(builder, member, values["input"].data_type, options[name])
         if "axis" not in values and member == "softmax":
             values["axis"] = 1
         by_name = {parameter.spec_name: parameter for parameter in operator.parameters.values()}
@@ -207,6 +213,14 @@ def _delete_graph(context: MLContext, key: str) -> None:
     promise = context.delete_graph(key)
     if promise.state == "rejected":
         raise cast("Exception", promise._outcome)
+
+
+def _check_number(builder: Any, method: str, data_type: str, value: object) -> None:
+    """Refuse a BigInt where a browser does."""
+    if builder._browser is not None and isinstance(value, BigInt):
+        error = builder._browser.bigint(method, data_type)
+        if error is not None:
+            raise error
 
 
 def _limits(row: Mapping[str, Any]) -> dict[str, Any]:

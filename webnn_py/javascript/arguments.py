@@ -6,8 +6,11 @@ import os
 from pathlib import Path
 from typing import Final
 
+from webnn_py.browser_profiles import NAMES as BROWSERS
 from webnn_py.device import registry
 from webnn_py.tracing.to_file import check_trace_file
+
+BROWSER_HELP: Final = f"run it as this browser would accept it: {', '.join(BROWSERS)}"
 
 TRACE_HELP: Final = (
     "write what happened on the timelines, and when; for Perfetto (ui.perfetto.dev) and chrome://tracing"
@@ -50,6 +53,12 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         help="let the program save graphs there and load them; without it MLContext has no such methods",
     )
     js.add_argument("--trace", type=trace_file, metavar="FILE", help=TRACE_HELP)
+    browsers = js.add_mutually_exclusive_group()  # what one refuses would hide the rest from the other
+    browsers.add_argument("--browser", choices=BROWSERS, metavar="NAME", help=BROWSER_HELP)
+    browsers.add_argument(
+        "--portability", action="store_true", help="tell what of it would fail in which browser, and why"
+    )
+    js.add_argument("--json", action="store_true", help="with --portability: as JSON; the program's words go to stderr")
     js.add_argument(
         "--time-limit", type=_amount, metavar="SECONDS", help="end the program after so long, and with status 1"
     )

@@ -1,6 +1,7 @@
 """The commands ``webnn-py wpt`` and ``webnn-py js``."""
 
 import argparse
+import json
 import platform
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from typing import Any
 import trio
 
 import webnn_py
+from webnn_py.browser_profiles import NAMES, PortabilityReport, find
 from webnn_py.errors import NotSupportedError
 from webnn_py.javascript import checkout, descriptions, expectations, reports, worker
 from webnn_py.javascript.compatibility import MODES, NONE, WPT_2025_03, Compatibility
@@ -46,6 +48,9 @@ async def _require_backend(name: str) -> None:
 def js(options: argparse.Namespace) -> int:
     """Run a JavaScript program; the status is 1 when something was not caught, or a limit ended it."""
     memory = None if options.memory_limit is None else int(options.memory_limit * 2**20)
+    report = PortabilityReport(map(find, NAMES)) if options.portability else None
+    if options.json and report is None:
+        return _refuse("js", ValueError("--json goes with --portability"))
     program = Program(
         options.file,
         options.engine,
@@ -54,6 +59,9 @@ def js(options: argparse.Namespace) -> int:
         files=options.files,
         graph_cache=options.graph_cache,
         trace=options.trace,
+        browser=options.browser,
+        portability=report,
+        quiet=options.json,
         limits=Limits(options.time_limit, memory),
     )
     status = 1
@@ -65,6 +73,9 @@ def js(options: argparse.Namespace) -> int:
         say(f"webnn-py js: {_first(errors)}", sys.stderr)
     except* LimitError as errors:
         say(f"webnn-py js: {options.file} was ended: {_first(errors)}", sys.stderr)
+    if report is not None:
+        for line_of_table in [json.dumps(report.as_json(), indent=2)] if options.json else report.lines():
+            say(line_of_table)
     return status
 
 

@@ -119,6 +119,7 @@ class Host:
                 attributes = {
                     "inputs": _descriptors(value.input_descriptors),
                     "outputs": _descriptors(value.output_descriptors),
+                    "devices": _devices(value),
                 }
             case MLGraphBuilder():
                 pass
@@ -164,6 +165,12 @@ class Host:
         # No other exception is part of the API: it is a defect, and must not pass for an answer.
         traceback.print_exception(error, file=sys.stderr)
         return {"name": "UnknownError", "message": f"{type(error).__name__}: {error}"}
+
+
+def _devices(graph: MLGraph) -> tuple[str, ...] | None:
+    """What graphs tell in the browser that the context stands for."""
+    rules = graph._context._browser
+    return None if rules is None or rules.enforced is None else rules.enforced.graph_devices
 
 
 def _descriptors(by_name: Mapping[str, MLOperandDescriptor]) -> list[tuple[str, dict[str, Any]]]:

@@ -14,7 +14,10 @@ from typing import Any, cast
 import attrs
 import trio
 
+from webnn_py.browser_profiles import PortabilityReport, find
 from webnn_py.javascript import descriptions
+from webnn_py.javascript.browser_members import compatibility_of, with_members
+from webnn_py.javascript.compatibility import NONE
 from webnn_py.javascript.engine import EngineName, LimitError, NotedInterrupt
 from webnn_py.javascript.engine_commands import UNLIMITED, Limits
 from webnn_py.javascript.graph_cache import with_graph_cache
@@ -39,6 +42,9 @@ class Program:
         files: the folder that ``fetch()`` reads; None for none.
         graph_cache: the folder of saved graphs; None for none.
         trace: the file for a trace; None for none.
+        browser: the browser profile of its contexts; None for none.
+        portability: gathers what browsers would refuse; None for nothing of the kind.
+        quiet: whether what it says goes to the standard error.
         limits: what it may use up.
     """
 
@@ -49,6 +55,9 @@ class Program:
     files: Path | None = None
     graph_cache: Path | None = None
     trace: Path | None = None
+    browser: str | None = None
+    portability: PortabilityReport | None = None
+    quiet: bool = False
     limits: Limits = UNLIMITED
 
     def source(self) -> str:
@@ -71,6 +80,7 @@ class CommandLineWorld:
     def __init__(self, program: Program) -> None:
         self._modules = Folder(program.path.absolute().parent)
         self._files = None if program.files is None else Folder(program.files)
+        self._quiet = program.quiet
         self.failed = False
 
     def log(self, level: str, text: str) -> None:
@@ -78,7 +88,7 @@ class CommandLineWorld:
         uncaught = level in {"uncaught", "unhandled"}
         self.failed = self.failed or uncaught
         start = {"uncaught": "Uncaught ", "unhandled": "Unhandled rejection: "}.get(level, "")
-        say(start + text, sys.stderr if uncaught or level in {"warn", "error"} else sys.stdout)
+        say(start + text, sys.stderr if self._quiet or uncaught or level in {"warn", "error"} else sys.stdout)
 
     def fetch(self, url: str) -> memoryview | None:
         """A file of the folder that was given, by a path from it or a ``file:`` URL with it as the root.
@@ -135,14 +145,21 @@ async def _run(program: Program, source: str, world: CommandLineWorld) -> None:
     folder = program.graph_cache
     if folder is not None:
         description = with_graph_cache(description)
+    compatibility = NONE
+    if program.browser is not None:
+        profile = find(program.browser)
+        description, compatibility = with_members(description, profile), compatibility_of(profile)
     opened = open_session(
         program.engine,
         world,
         description,
+        compatibility=compatibility,
         backend=program.backend,
         limits=program.limits,
         graph_cache=folder,
         trace=program.trace,
+        browser=program.browser,
+        portability=program.portability,
     )
     name = program.path.name
     module = program.module or program.path.suffix == ".mjs"

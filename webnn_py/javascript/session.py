@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import trio
 
+from webnn_py.browser_profiles import PortabilityReport
 from webnn_py.javascript.api import API
 from webnn_py.javascript.compatibility import NONE, Compatibility
 from webnn_py.javascript.engine import (
@@ -27,6 +28,7 @@ from webnn_py.javascript.engine import (
 from webnn_py.javascript.engine_commands import UNLIMITED, Limits
 from webnn_py.javascript.host import Host
 from webnn_py.javascript.words import OutputClosedError
+from webnn_py.script.browser_rules import WatchedProfiles
 from webnn_py.script.ml import ML, open_ml
 from webnn_py.timelines.script_timeline import ScriptTask, ScriptTimeline
 from webnn_py.tracing.to_file import traced_to
@@ -121,13 +123,13 @@ class Session:
         self,
         ml: ML,
         world: World,
+        api: API,
         compatibility: Compatibility,
-        backend: str | None,
         start_engine: Callable[[HostCall], Engine],
     ) -> None:
         self._world = world
         self._timeline = ml.script_timeline
-        self._host = Host(API(ml, compatibility, backend), compatibility, self, self._settle)
+        self._host = Host(api, compatibility, self, self._settle)
         self.engine = start_engine(self._host.handle)
         self.timers = Timers(self._timeline, self._fire_timer)
         self._entered = False
@@ -267,11 +269,20 @@ async def open_session(  # noqa: PLR0913 - each but three has a default
     limits: Limits = UNLIMITED,
     graph_cache: Path | None = None,
     trace: Path | None = None,
+    browser: str | None = None,
+    portability: PortabilityReport | None = None,
 ) -> AsyncIterator[Session]:
-    """Open the API and a realm that has it as ``navigator.ml``; ``trace`` is a file for a trace of it."""
+    """Open the API and a realm that has it as ``navigator.ml``.
+
+    ``trace`` is a file for a trace of it, ``browser`` the browser profile of its contexts; ``portability`` gathers what
+    other browsers would refuse.
+    """
     async with open_ml(graph_cache=graph_cache) as ml, traced_to(ml, trace):
         start_engine = partial(start, engine_name, limits=limits)
-        session = Session(ml, world, compatibility, backend, start_engine)
+        if portability is not None:
+            ml._watching = WatchedProfiles(portability)
+        api = API(ml, compatibility, backend, browser)
+        session = Session(ml, world, api, compatibility, start_engine)
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(session.timers.run)

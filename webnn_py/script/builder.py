@@ -32,6 +32,7 @@ from webnn_py.operators.declaration import Operator
 from webnn_py.operators.idl import MLNumber, ml_number, usv_string
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import Refused
+from webnn_py.script.browser_rules import refused_build
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.script.checks import named
 from webnn_py.script.context import MLContext
@@ -75,6 +76,7 @@ class MLGraphBuilder(OperatorMethods):
             raise context._lost_error("MLGraphBuilder")
         self._context = context
         self._capabilities = context._device.backend.capabilities
+        self._browser = context._browser
         self._input_names: set[str] = set()
         self._drawn = 0
         self._constant_buffers: dict[Value, MLBuffer] = {}
@@ -105,8 +107,9 @@ class MLGraphBuilder(OperatorMethods):
         if text in self._input_names:
             raise TypeError(f"input(): name is {shown(text)}; another input of this builder has it")
         self._check_dimensions("input", descriptor)
+        operand = self._operand(Input(descriptor, text), "input", text)
         self._input_names.add(text)
-        return self._operand(Input(descriptor, text), "input", text)
+        return operand
 
     @overload
     def constant(self, value: MLBuffer) -> MLOperand: ...
@@ -259,10 +262,12 @@ class MLGraphBuilder(OperatorMethods):
             self._check_constant_buffers(graph, "build")
         except (TypeError, InvalidStateError) as error:
             return MLPromise._rejected(error, "build()")
-        ml_graph = MLGraph._create(self._context, graph)
         self._has_built = True
         self._forget()
-        return self._enqueue_build(ml_graph, graph)
+        refusal = refused_build(self._context, graph)
+        if refusal is not None:
+            return MLPromise._rejected(refusal, "build()")
+        return self._enqueue_build(MLGraph._create(self._context, graph), graph)
 
     def picture(self, outputs: Mapping[str, MLOperand]) -> GraphPicture:
         """What :meth:`build` would build, to be looked at; not in the specification. The builder stays as it is.
@@ -360,6 +365,8 @@ class MLGraphBuilder(OperatorMethods):
     # --- checks ----------------------------------------------------------------------------------------------
 
     def _operand(self, value: Value, origin: str, name: str = "") -> MLOperand:
+        if self._browser is not None and (refusal := self._browser.value(value)) is not None:
+            raise refusal
         operand = MLOperand._create(value.descriptor, origin, name)
         operand._builder = self._reference
         self._values[operand] = value

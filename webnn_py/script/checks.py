@@ -14,6 +14,7 @@ from webnn_py.device.backend import Capabilities, Storage
 from webnn_py.errors import UnknownError
 from webnn_py.handle import forgotten_await
 from webnn_py.operators.idl import boolean, usv_string
+from webnn_py.script.browser_rules import BrowserRules
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.wording import listed, shown
@@ -49,14 +50,20 @@ def buffer_descriptor(data_type: object, shape: object, *, readable: object, wri
     return MLBufferDescriptor(operand.data_type, operand.shape, flag("readable", readable), flag("writable", writable))
 
 
-def check_descriptor(descriptor: MLOperandDescriptor, capabilities: Capabilities) -> None:
-    """Refuse a data type that the device lacks, and what "check dimensions" refuses."""
+def check_descriptor(
+    descriptor: MLOperandDescriptor, capabilities: Capabilities, browser: BrowserRules | None, *, constant: bool = False
+) -> None:
+    """Refuse a data type that the device lacks, what "check dimensions" refuses, and what the browser does."""
     if descriptor.data_type not in capabilities.data_types:
         allowed = ", ".join(capabilities.data_types)
         raise TypeError(f"data type is {descriptor.data_type}; this device has {allowed}")
     problem = check_dimensions(descriptor, max_rank=capabilities.max_rank, max_byte_length=capabilities.max_byte_length)
     if problem is not None:
         raise TypeError(problem)
+    if browser is not None:
+        refusal = (browser.constant_tensor() if constant else None) or browser.tensor(descriptor)
+        if refusal is not None:
+            raise refusal
 
 
 def named(name: str, kind_of_item: type[T], noun: str, given: object) -> dict[str, T]:

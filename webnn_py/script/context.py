@@ -17,8 +17,9 @@ from webnn_py.descriptors import (
 )
 from webnn_py.device.backend import Backend, BackendInfo, HostArray
 from webnn_py.device.device import Device, Readback
-from webnn_py.errors import InvalidStateError, UnknownError
+from webnn_py.errors import InvalidStateError, NotSupportedError, UnknownError
 from webnn_py.handle import Handle, forgotten_await
+from webnn_py.script.browser_rules import BrowserRules
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.script.checks import buffer_descriptor, check_descriptor, named, rejected, storages, unknown
 from webnn_py.script.copying import CopiesBuffers
@@ -56,6 +57,7 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers):
     _timeline: DeviceTimeline
     _trio_run: TrioRun
     _accelerated: bool
+    _browser: BrowserRules | None
     _power_preference: MLPowerPreference
     _max_queued_bytes: int | None
     _lost: MLPromise[MLContextLostInfo]
@@ -80,14 +82,13 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers):
         self._graph_folder = ml._graph_folder
         self._files = trio.CapacityLimiter(1)
         self._timeline = DeviceTimeline(ml.script_timeline, overlapping=backend.overlapping, rest=backend.flush)
-        self._accelerated = accelerated
+        self._accelerated, self._browser = accelerated, None
         self._power_preference = power_preference
         self._max_queued_bytes = max_queued_bytes
         self._trio_run = ml.script_timeline.trio_run
         self._lost = MLPromise._create("lost", self._trio_run)
         self._lost_message = None
-        self._buffers = Living()
-        self._graphs = Living()
+        self._buffers, self._graphs = Living(), Living()
         self._releases = Releases(self._device, self._timeline)
         backend.lost = self._hear_of_loss
         return self
@@ -119,7 +120,7 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers):
 
         Returns a fresh plain structure: ``limits["conv2d"]["input"]["data_types"]``, ``…["rank_range"]["max"]``.
         """
-        return op_support_limits(self._device.backend.capabilities)
+        return op_support_limits(self._device.backend.capabilities, self._browser)
 
     def statistics(self) -> ContextStatistics:
         """A frozen look at what lives on the device and what waits for it. Not in the specification."""
@@ -206,9 +207,9 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers):
             operand = operand_descriptor(data_type, shape)
             descriptor = MLBufferDescriptor(operand.data_type, operand.shape, constant=True)
             self._check_not_lost("create_constant_buffer")
-            self._check_descriptor(descriptor)
+            self._check_descriptor(descriptor, constant=True)
             copied = host_copy(data, descriptor)
-        except (TypeError, InvalidStateError, UnknownError) as error:
+        except (TypeError, InvalidStateError, NotSupportedError, UnknownError) as error:
             return rejected("create_constant_buffer", error)
         buffer = MLBuffer._create(self, descriptor)
         work = partial(self._device.allocate_constant, buffer._storage, copied)
@@ -428,8 +429,8 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers):
         if self._lost_message is not None:
             raise self._lost_error(method)
 
-    def _check_descriptor(self, descriptor: MLOperandDescriptor) -> None:
-        check_descriptor(descriptor, self._device.backend.capabilities)
+    def _check_descriptor(self, descriptor: MLOperandDescriptor, *, constant: bool = False) -> None:
+        check_descriptor(descriptor, self._device.backend.capabilities, self._browser, constant=constant)
 
     def _check_buffer(self, method: str, buffer: MLBuffer) -> None:
         if type(buffer) is not MLBuffer:

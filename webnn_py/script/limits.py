@@ -14,6 +14,7 @@ from webnn_py.operators.limits import RankRange
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.registry import OPERATORS
 from webnn_py.operators.rules import Refused, refuse
+from webnn_py.script.browser_rules import BrowserRules
 
 
 @attrs.frozen
@@ -84,7 +85,7 @@ def check_outputs(operator: Operator[..., Any], outputs: list[MLOperandDescripto
             refuse(f"the rank of the output {list(descriptor.shape)}", descriptor.rank, str(row.ranks))
 
 
-def op_support_limits(capabilities: Capabilities) -> dict[str, Any]:
+def op_support_limits(capabilities: Capabilities, browser: BrowserRules | None = None) -> dict[str, Any]:
     """The spec's ``MLOpSupportLimits``, with Python's names: a fresh plain structure at every call."""
     everywhere = OperandLimits(capabilities.data_types, RankRange(0, capabilities.max_rank), None, None)
     limits: dict[str, Any] = {
@@ -97,4 +98,6 @@ def op_support_limits(capabilities: Capabilities) -> dict[str, Any]:
     for name, operator in OPERATORS.items():
         rows = limits_of(operator, capabilities)
         limits[name] = {operand: row.as_plain() for operand, row in rows.items()}
+    if browser is not None and browser.enforced is not None:
+        return browser.enforced.narrowed(limits)
     return limits

@@ -20,6 +20,7 @@ from webnn_py.errors import InvalidStateError, NotSupportedError, SecurityError
 from webnn_py.handle import Handle
 from webnn_py.operators.idl import boolean, enumeration
 from webnn_py.saved_graphs.folder import MOST_BYTES, GraphFolder
+from webnn_py.script.browser_rules import BrowserRules, browser_profile
 from webnn_py.script.checks import rejected
 from webnn_py.script.context import MLContext
 from webnn_py.script.records import MLPowerPreference
@@ -47,6 +48,7 @@ class ML(Handle, IsWatched):
     _closed: bool
     _opening: int
     _opened: trio.Event
+    _watching: BrowserRules | None
     script_timeline: ScriptTimeline
     """The queue of tasks that settle promises; tests and teaching pause and step it."""
 
@@ -58,6 +60,7 @@ class ML(Handle, IsWatched):
         self._graph_folder = graph_folder
         self._contexts = {}
         self._closed = False
+        self._watching = None
         self._opening = 0
         self._opened = trio.Event()
         self.script_timeline = ScriptTimeline()
@@ -74,6 +77,7 @@ class ML(Handle, IsWatched):
         accelerated: bool = True,
         backend: str | None = None,
         max_queued_bytes: int | None = None,
+        browser: str | None = None,
         **options: Unpack[DeviceOptions],
     ) -> MLPromise[MLContext]: ...
     @overload
@@ -84,6 +88,7 @@ class ML(Handle, IsWatched):
         accelerated: bool = True,
         backend: str,
         max_queued_bytes: int | None = None,
+        browser: str | None = None,
         **options: Any,
     ) -> MLPromise[MLContext]: ...
     @enable_ki_protection
@@ -94,6 +99,7 @@ class ML(Handle, IsWatched):
         accelerated: bool = True,
         backend: str | None = None,
         max_queued_bytes: int | None = None,
+        browser: str | None = None,
         **options: Any,
     ) -> MLPromise[MLContext]:
         """Make a context: a device with a timeline of its own (section "createContext() method").
@@ -105,6 +111,8 @@ class ML(Handle, IsWatched):
                 another package registers. None to choose: a GPU where there is one that is no software, otherwise
                 onnxruntime where the extra of that name is installed, otherwise numpy. Not in the specification.
             max_queued_bytes: what :meth:`MLContext.wait_for_capacity` waits for. Not in the specification.
+            browser: a browser profile, by name: ``"chromium-153-litert"``. The context reports that browser's limits
+                and accepts what it accepts, and computes as ever. Not in the specification.
             **options: what only some devices have; None is as if not given. Without ``backend``, an option chooses
                 the device that has it. The device ``"wgpu"`` has
 
@@ -134,6 +142,7 @@ class ML(Handle, IsWatched):
             request = OpenRequest(preference, converted("accelerated", boolean, accelerated))
             if max_queued_bytes is not None:
                 max_queued_bytes = converted("max_queued_bytes", unsigned_long, max_queued_bytes)
+            rules = None if browser is None else converted("browser", browser_profile, browser)
             given = {name: value for name, value in options.items() if value is not None}
             opening = registry.choose(backend, request, given)
             self._check_allowed("create_context")
@@ -146,6 +155,7 @@ class ML(Handle, IsWatched):
             "power_preference": preference,
             "accelerated": request.accelerated,
             "max_queued_bytes": max_queued_bytes,
+            "browser": self._watching if rules is None else rules,
         }
         if isinstance(opened, Awaitable):
             return self._create_context_later(opened, of_context)
@@ -185,7 +195,9 @@ class ML(Handle, IsWatched):
             backend.close()
             promise._reject(InvalidStateError("create_context(): the open_ml() block has been left"))
             return promise
+        browser = options.pop("browser", None)
         context = MLContext._create(self, backend, **options)
+        context._browser = browser
         self._contexts[context] = None
         self._watch_context(context)
         self._nursery.start_soon(self._run_context, context)

@@ -1,0 +1,325 @@
+"""A browser profile reports and enforces a browser's limits, refuses by its errors, and computes as ever."""
+
+import json
+import tomllib
+from importlib.resources import files
+
+import attrs
+import numpy as np
+import pytest
+
+from spec_tests.operators.minimal import draw_operands, minimal, operand_rows
+from spec_tests.support.backends import DEVICES
+from spec_tests.support.computing import compute
+from webnn_py import MLGraphBuilder, NotSupportedError, UnknownError
+from webnn_py.browser_profiles import NAMES, find
+from webnn_py.browser_profiles.reading import read
+from webnn_py.browser_profiles.rules import RULES
+from webnn_py.browser_profiles.writing import limits_text, main
+from webnn_py.descriptors import DATA_TYPES, MLOperandDescriptor
+from webnn_py.operators.declaration import SPEC_NAMES
+from webnn_py.operators.registry import OPERATORS
+from webnn_py.script.builder import drawing_of
+
+CHROMIUM = "chromium-153-litert"
+CPU = "numpy"
+
+
+def table(name=CHROMIUM):
+    return tomllib.loads((files("webnn_py.browser_profiles") / "tables" / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+async def context(ml):
+    return await ml.create_context(backend=CPU, browser=CHROMIUM)
+
+
+def test_each_table_is_a_profile_and_each_profile_has_a_table():
+    folder = files("webnn_py.browser_profiles") / "tables"
+    assert {path.name for path in folder.iterdir()} == {f"{name}.toml" for name in NAMES}
+    for name in NAMES:
+        profile = find(name)
+        assert profile.name == name
+        assert profile.title
+        assert profile.operators.keys() == OPERATORS.keys()
+
+
+async def test_what_is_reported_is_the_table(context):
+    limits, rows = context.op_support_limits(), table()
+    assert limits["preferred_input_layout"] == rows["preferred_input_layout"] == "nhwc"
+    assert limits["max_tensor_byte_length"] == rows["max_tensor_byte_length"]
+    seen = 0
+    for name, operator in OPERATORS.items():
+        for line in rows["operators"][operator.spec_name]:
+            operands, _, allowed = line.partition(": ")
+            data_types, _, ranks = allowed.partition(", ")
+            lowest, highest = map(int, ranks.split(" to "))
+            for operand in operands.split():
+                (member,) = [m for m in limits[name] if SPEC_NAMES.get(m, m) == operand]
+                said = limits[name][member]
+                assert set(said["data_types"]) == set(data_types.split()) & set(DATA_TYPES), (name, operand)
+                assert said["rank_range"] == {"min": lowest, "max": highest}, (name, operand)
+                seen += 1
+    assert seen == sum(len(operator.limits) for operator in OPERATORS.values())
+
+
+def calls(name, limits):
+    """A call for each data type and each rank of each operand that limits allow."""
+    for operand, row in operand_rows(OPERATORS[name]).items():
+        if row.type_of is None:
+            for data_type in limits[operand]["data_types"]:
+                yield minimal(name, data_type={operand: data_type})
+        if row.rank_of is None:
+            ranks = limits[operand]["rank_range"]
+            yield from (minimal(name, rank={operand: rank}) for rank in range(ranks["min"], ranks["max"] + 1))
+
+
+def within(limits, described):
+    """Whether a data type and a shape are within one row of limits."""
+    ranks = limits["rank_range"]
+    return described.data_type in limits["data_types"] and ranks["min"] <= len(described.shape) <= ranks["max"]
+
+
+def call(context, name, arguments):
+    """Everything that a call takes and gives, by its row of limits."""
+    builder = MLGraphBuilder(context)
+    drawn = draw_operands(builder, arguments)
+    result = getattr(builder, name)(**drawn)
+    rows = [(key, drawn[key]) for key in operand_rows(OPERATORS[name]) if key in drawn]
+    flat = [(key, item) for key, value in rows for item in (value if isinstance(value, list) else [value])]
+    results = result if isinstance(result, list) else [result]
+    names = OPERATORS[name].output_limits
+    return [*flat, *((names[index] if len(names) > 1 else names[0], item) for index, item in enumerate(results))]
+
+
+async def test_every_row_is_enforced(ml, context):
+    free = await ml.create_context(backend=CPU)
+    whole, limits = free.op_support_limits(), context.op_support_limits()
+    verdicts = []
+    for name in OPERATORS:
+        for arguments in calls(name, whole[name]):
+            items = call(free, name, arguments)
+            taken = [pair for pair in items if pair[0] not in OPERATORS[name].output_limits]
+            made = [pair for pair in items if pair not in taken]  # whose ranks no browser looks at
+            expected = all(within(limits[name][row], item) for row, item in taken) and all(
+                item.data_type in limits[name][row]["data_types"] for row, item in made
+            )
+            if name == "prelu" and items[-1][1].shape != items[0][1].shape:
+                continue  # refused by a rule
+            try:
+                call(context, name, arguments)
+                accepted = True
+            except TypeError as error:
+                accepted, told = False, str(error)
+            assert accepted == expected, (name, arguments)
+            assert accepted or f"{name}(): the browser profile {CHROMIUM} refuses it: the " in told
+            verdicts.append(accepted)
+    assert verdicts.count(True) > 1000
+    assert verdicts.count(False) > 300
+
+
+# --- what is refused beyond the limits ---------------------------------------------------------------------------
+
+
+def draw(builder, method, *shapes, data_type="float32", **options):
+    """A call on inputs of some shapes."""
+    operands = [builder.input(f"x{i}", data_type=data_type, shape=shape) for i, shape in enumerate(shapes)]
+    return getattr(builder, method)(*operands, **options)
+
+
+def elements(method, *, computed):
+    """``gather_elements()`` or ``scatter_elements()``, its indices an input or a constant."""
+
+    def make(builder):
+        x = builder.input("x", data_type="float32", shape=[2, 2])
+        constant = builder.constant(np.zeros([2, 2], np.int32))
+        indices = builder.input("indices", data_type="int32", shape=[2, 2]) if computed else constant
+        return getattr(builder, method)(x, indices, *([x] if method == "scatter_elements" else []), axis=1)
+
+    return make
+
+
+def scatter(method, data_type):
+    """A scatter with constant indices, which are all the same for both operators."""
+
+    def make(builder):
+        x = builder.input("x", data_type=data_type, shape=[2, 2])
+        if method == "scatter_elements":
+            return builder.scatter_elements(x, builder.constant(np.zeros([2, 2], np.int32)), x)
+        return builder.scatter_nd(x, builder.constant(np.zeros([2, 1], np.int32)), x)
+
+    return make
+
+
+def joined(data_type):
+    def make(builder):
+        x = builder.input("x", data_type=data_type, shape=[2])
+        return builder.concat([x, x], 0)
+
+    return make
+
+
+def drawn(method, *shapes, **options):
+    return lambda builder: draw(builder, method, *shapes, **options)
+
+
+IMAGE, FILTER = [1, 1, 5, 5], [1, 1, 2, 2]
+CASES = [
+    ("pool-dilations", drawn("max_pool2d", IMAGE, dilations=[1, 2], window_dimensions=[2, 2])),
+    ("pool-dilations", drawn("average_pool2d", IMAGE, dilations=[2, 1], window_dimensions=[2, 2])),
+    ("pool-dilations", drawn("l2_pool2d", IMAGE, dilations=[2, 2], window_dimensions=[2, 2])),
+    ("pad-edge", lambda builder: draw_pad(builder, "edge")),
+    ("gather-elements-computed-indices", elements("gather_elements", computed=True)),
+    ("scatter-elements-computed-indices", elements("scatter_elements", computed=True)),
+    ("scatter-uint32", scatter("scatter_elements", "uint32")),
+    ("scatter-uint32", scatter("scatter_nd", "uint32")),
+    ("concat-uint64", joined("uint64")),
+    ("prelu-wider-slope", drawn("prelu", [3], [2, 3])),
+    ("conv-transpose-dilations-and-groups", drawn("conv_transpose2d", IMAGE, FILTER, dilations=[2, 2])),
+    ("conv-transpose-dilations-and-groups", drawn("conv_transpose2d", [1, 2, 5, 5], [2, 1, 2, 2], groups=2)),
+    ("conv-transpose-padding", drawn("conv_transpose2d", IMAGE, FILTER, padding=[1, 1, 1, 1])),
+    ("conv-strides-beyond-int16", drawn("conv2d", IMAGE, FILTER, strides=[2**15, 1])),
+    ("conv-strides-beyond-int16", drawn("conv_transpose2d", [1, 1, 1, 1], FILTER, strides=[1, 2**15])),
+    ("conv-dilations-beyond-int16", drawn("conv2d", IMAGE, [1, 1, 1, 1], dilations=[2**15, 1])),
+]
+ACCEPTED = [
+    drawn("max_pool2d", IMAGE, window_dimensions=[2, 2], padding=[0, 1, 0, 1]),
+    lambda builder: draw_pad(builder, "reflection"),
+    elements("gather_elements", computed=False),
+    elements("scatter_elements", computed=False),
+    scatter("scatter_nd", "float32"),
+    joined("float32"),
+    lambda builder: builder.pad(builder.input("x", data_type="float32", shape=[]), [], [], mode="edge"),
+    drawn("prelu", [2, 3], [3]),
+    drawn("conv_transpose2d", IMAGE, FILTER),
+    drawn("conv_transpose2d", [1, 1, 2, 2], FILTER, padding=[0, 1, 0, 1]),
+    drawn("conv2d", IMAGE, FILTER, dilations=[3, 1], padding=[1, 0, 2, 1]),
+]
+
+
+def draw_pad(builder, mode):
+    x = builder.input("x", data_type="float32", shape=[3])
+    return builder.pad(x, [1], [1], mode=mode)
+
+
+def test_every_rule_has_a_case():
+    assert {name for name, _ in CASES} == set(RULES)
+    assert set(table()["rules"]) == set(RULES)
+
+
+@pytest.mark.parametrize(("rule", "make"), CASES, ids=[f"{rule}-{index}" for index, (rule, _) in enumerate(CASES)])
+async def test_each_rule_refuses_by_its_error(ml, context, rule, make):
+    free = MLGraphBuilder(await ml.create_context(backend=CPU))
+    (await free.build({"y": make(free)})).destroy()
+    builder = MLGraphBuilder(context)
+    if RULES[rule].when == "call":
+        with pytest.raises(TypeError, match=RULES[rule].reason):
+            make(builder)
+        return
+    operand = make(builder)
+    error = {"NotSupportedError": NotSupportedError, "UnknownError": UnknownError}[RULES[rule].error]
+    with pytest.raises(error, match=RULES[rule].reason) as caught:
+        await builder.build({"y": operand})
+    assert any(f"build(): {name}(): the browser profile" in str(caught.value) for name in RULES[rule].operators)
+    assert repr(builder) == "<MLGraphBuilder has built>"
+
+
+ON_DEVICES = [
+    (device, index) for device in DEVICES for index in range(len(ACCEPTED)) if device == CPU or index % 4 == 0
+]
+
+
+@pytest.mark.parametrize(("device", "index"), ON_DEVICES)
+async def test_what_is_accepted_computes_the_same(ml, device, index):
+    results = []
+    for browser in (None, CHROMIUM):
+        context = await ml.create_context(backend=device, browser=browser)
+        random = np.random.default_rng(index)
+        builder = MLGraphBuilder(context)
+        operand = ACCEPTED[index](builder)
+        inputs = drawing_of("test", {"y": operand}).inputs
+        data = {name: random.random(inputs[name].descriptor.shape, np.float32) for name in inputs}
+        results.append(await compute(context, builder, data, {"y": operand}))
+    np.testing.assert_array_equal(*[result["y"] for result in results], strict=True)
+
+
+async def test_constant_buffers_are_refused(context):
+    with pytest.raises(NotSupportedError, match=r"create_constant_buffer\(\): the browser profile"):
+        await context.create_constant_buffer(np.zeros(2, np.float32), data_type="float32", shape=[2])
+
+
+async def test_one_operand_as_two_outputs_loses_the_context(context):
+    builder = MLGraphBuilder(context)
+    x = draw(builder, "neg", [2])
+    with pytest.raises(Exception, match="one operand is two outputs") as caught:
+        await builder.build({"y": x, "z": x})
+    assert caught.value.name == "InvalidStateError"
+    assert "one operand is two outputs" in (await context.lost).message
+
+
+async def test_an_unknown_profile_is_refused(ml):
+    with pytest.raises(TypeError, match=f"browser is 'netscape-4'; it must be one of {CHROMIUM}, or None"):
+        await ml.create_context(backend=CPU, browser="netscape-4")
+
+
+def test_a_tensor_may_be_as_long_as_the_browser_says():
+    profile = read("small", tables_text(max_tensor_byte_length=8))
+    two, three = (attrs.evolve(FLOATS, shape=(size,)) for size in (2, 3))
+    assert profile.refusal_of_tensor("the tensor", two) is None
+    assert profile.refusal_of_tensor("the tensor", three).reason == "the tensor has 12 bytes; it must have at most 8"
+
+
+FLOATS = MLOperandDescriptor("float32", ())
+
+
+def tables_text(**changes):
+    """The table with other values of some keys."""
+    lines = (
+        (files("webnn_py.browser_profiles") / "tables" / f"{CHROMIUM}.toml").read_text(encoding="utf-8").splitlines()
+    )
+    replaced = {key: f"{key} = {json.dumps(value)}" for key, value in changes.items()}
+    return "\n".join(replaced.get(line.partition(" = ")[0], line) for line in lines)
+
+
+# --- the script that writes tables -------------------------------------------------------------------------------
+
+
+def limits_of_browser():
+    """What the browser of the table gives, made from the table."""
+    rows = table()
+
+    def row(text):
+        data_types, _, ranks = text.partition(", ")
+        lowest, highest = map(int, ranks.split(" to "))
+        return {"dataTypes": data_types.split(), "rankRange": {"min": lowest, "max": highest}}
+
+    operators = {
+        name: {operand: row(line.partition(": ")[2]) for line in lines for operand in line.partition(": ")[0].split()}
+        for name, lines in rows["operators"].items()
+    }
+    tensors = {name: row(rows["tensors"]) for name in ("input", "constant", "output")}
+    top = {
+        "preferredInputLayout": rows["preferred_input_layout"],
+        "maxTensorByteLength": rows["max_tensor_byte_length"],
+    }
+    return {**top, **tensors, **operators}
+
+
+def test_a_table_is_written_from_what_a_browser_gives(tmp_path):
+    limits = limits_of_browser()
+    (tmp_path / "limits.json").write_text(json.dumps(limits), encoding="utf-8")
+    path = tmp_path / "table.toml"
+    shipped = tables_text() + "\n"
+    path.write_text(shipped.replace("abs = [", "abs = [  "), encoding="utf-8")
+    main([str(tmp_path / "limits.json"), str(path)])
+    assert path.read_text(encoding="utf-8") == shipped
+    path.unlink()
+    main([str(tmp_path / "limits.json"), str(path)])
+    assert read("new", path.read_text(encoding="utf-8")).operators == find(CHROMIUM).operators
+
+
+def test_a_table_cannot_say_that_inputs_and_outputs_differ():
+    limits = limits_of_browser()
+    limits["output"]["rankRange"]["max"] = 4
+    with pytest.raises(ValueError, match="limits of input, constant and output differ"):
+        limits_text(limits)

@@ -1,0 +1,124 @@
+"""``webnn-py js --browser``: a script sees one browser's API; ``--portability`` tells what browsers would refuse."""
+
+import json
+
+import pytest
+
+from spec_tests.support.scripts import both_engines
+from webnn_py import cli
+
+CHROMIUM = "chromium-153-litert"
+
+PROGRAM = """
+const context = await navigator.ml.createContext();
+console.log('accelerated' in context, context.opSupportLimits().preferredInputLayout);
+const told = async (name, body) => {
+  try { console.log(name, await body()); } catch (error) { console.log(name, error.name); }
+};
+const float32 = {dataType: 'float32', shape: [2]};
+const builder = new MLGraphBuilder(context);
+const x = builder.input('x', float32);
+const l = builder.input('l', {dataType: 'int64', shape: [2]});
+await told('clamp', () => builder.clamp(x, {minValue: 1n, label: 'own label'}).dataType);
+await told('clamp of a Number', () => builder.clamp(x, {minValue: 1}).dataType);
+await told('pad of int64', () => builder.pad(l, [1], [1], {value: 1n}).shape[0]);
+await told('constant', () => builder.constant('int32', 1n).dataType);
+await told('constant of int64', () => builder.constant('int64', 1n).dataType);
+await told('cast', () => builder.cast(x, 'uint64').dataType);
+await told('build', async () => {
+  const graph = await builder.build({y: builder.neg(x)});
+  return `${JSON.stringify(graph.devices)} ${Object.isFrozen(graph.devices)} ${graph.devices === graph.devices}`;
+});
+await told('edges', async () => {
+  const other = new MLGraphBuilder(context);
+  await other.build({y: other.pad(other.input('x', float32), [1], [1], {mode: 'edge'})});
+});
+await told('constant tensor', () => context.createConstantTensor(float32, new Float32Array(2)));
+const tensor = await context.createTensor({...float32, readable: true, writable: true});
+await told('longer', async () => { await context.readTensor(tensor, new Float32Array(3)); });
+tensor.destroy();
+await told('destroyed', () => context.readTensor(tensor));
+"""
+
+IN_CHROMIUM = """\
+false nhwc
+clamp TypeError
+clamp of a Number float32
+pad of int64 4
+constant TypeError
+constant of int64 int64
+cast TypeError
+build ["cpu"] true true
+edges NotSupportedError
+constant tensor NotSupportedError
+longer undefined
+destroyed InvalidStateError
+"""
+
+
+@pytest.fixture
+def run(tmp_path, capsys):
+    """Run a program; status, output and errors."""
+
+    def run(text, *options):
+        path = tmp_path / "program.mjs"
+        path.write_text(text, encoding="utf-8")
+        status = cli.main(["js", str(path), *options])
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
+
+    return run
+
+
+@both_engines
+def test_a_script_sees_the_browsers_api(run, engine):
+    assert run(PROGRAM, "--engine", engine, "--browser", CHROMIUM) == (0, IN_CHROMIUM, "")
+
+
+def test_portability_tells_what_would_fail_and_refuses_nothing(run):
+    status, out, err = run(PROGRAM, "--portability", "--json")
+    assert status == 0
+    assert err.startswith("true nchw\nclamp float32\n")
+    (told,) = json.loads(out).values()
+    assert not told["runs"]
+    failing = {(one["what"], one["when"], one["error"]): one for one in told["failing"]}
+    assert failing.keys() == {
+        ("clamp", "call", "TypeError"),
+        ("constant", "call", "TypeError"),
+        ("cast", "call", "TypeError"),
+        ("pad", "build", "NotSupportedError"),
+        ("createConstantTensor", "call", "NotSupportedError"),
+    }
+    assert failing["pad", "build", "NotSupportedError"]["reason"] == "mode must not be edge"
+    assert all(one["times"] == 1 for one in told["failing"])
+
+
+def test_portability_is_a_table_with_a_line_for_each_reason(run):
+    body = (
+        "b.cast(x, 'uint64', {label: 'one'}); b.cast(x, 'uint64', {label: 'two'}); b.pad(x, [1], [1], {mode: 'edge'});"
+    )
+    start = "const b = new MLGraphBuilder(await navigator.ml.createContext()); "
+    declared = "const x = b.input('x', {dataType: 'float32', shape: [2]}); "
+    status, out, _ = run(start + declared + body, "--portability")
+    heading, casts, pad = out.splitlines()
+    assert status == 0
+    assert heading.split() == ["browser", "profile", "what", "times", "fails", "why", "labels"]
+    assert casts.split()[:6] == [CHROMIUM, "cast", "2", "at", "once,", "TypeError"]
+    assert casts.endswith("one, two")
+    assert pad.split()[:6] == [CHROMIUM, "pad", "1", "at", "build(),", "NotSupportedError"]
+
+
+def test_json_is_of_portability_alone(run):
+    assert run("", "--json") == (2, "", "webnn-py js: --json goes with --portability\n")
+
+
+def test_a_browsers_own_refusals_are_no_portability(run):
+    with pytest.raises(SystemExit) as end:
+        run("", "--portability", "--browser", CHROMIUM)
+    assert end.value.code == 2
+
+
+def test_portability_says_when_nothing_fails(run):
+    status, out, _ = run("await navigator.ml.createContext()", "--portability")
+    assert status == 0
+    assert out.splitlines()[1].split() == [CHROMIUM, "all", "of", "it", "no"]

@@ -1,0 +1,157 @@
+"""A browser profile: one browser's limits, rules and members."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+import attrs
+
+from webnn_py.browser_profiles.rules import BrowserRule, ErrorName, When
+from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
+from webnn_py.graph import Graph, Node, Value
+from webnn_py.operators.limits import RankRange
+
+
+@attrs.frozen
+class Refusal:
+    """Why a browser refuses something.
+
+    Attributes:
+        error: the name of the error that it is refused with.
+        when: whether the call is refused, or the build that follows.
+        reason: what is wrong and what is allowed.
+    """
+
+    error: ErrorName
+    when: When
+    reason: str
+
+
+@attrs.frozen
+class Allowed:
+    """The data types and ranks that an operand may have."""
+
+    data_types: tuple[MLOperandDataType, ...]
+    ranks: RankRange
+
+    def problem(self, what: str, descriptor: MLOperandDescriptor, *, any_rank: bool = False) -> str | None:
+        """What is wrong with a descriptor, or None."""
+        if descriptor.data_type not in self.data_types:
+            allowed = " or ".join(self.data_types)
+            return f"the data type of {what} is {descriptor.data_type}; it must be {allowed}"
+        if not any_rank and descriptor.rank not in self.ranks:
+            return f"the rank of {what} {list(descriptor.shape)} is {descriptor.rank}; it must be {self.ranks}"
+        return None
+
+    def narrowed(self, plain: Mapping[str, Any]) -> dict[str, Any]:
+        """What of a device's limits is allowed, both as ``op_support_limits()`` tells them."""
+        ranks = plain["rank_range"]
+        return {
+            "data_types": [name for name in self.data_types if name in plain["data_types"]],
+            "rank_range": {"min": max(self.ranks.min, ranks["min"]), "max": min(self.ranks.max, ranks["max"])},
+        }
+
+
+@attrs.frozen(eq=False)
+class BrowserProfile:
+    """What one browser's WebNN accepts, and how it looks to a script. Never what it computes.
+
+    Attributes:
+        name: what options call it.
+        title: browser, version and backend.
+        preferred_input_layout: what it reports.
+        max_tensor_byte_length: the most bytes of a tensor.
+        tensors: the limits of tensors, inputs, constants and outputs.
+        operators: the limits of every operator's operands and outputs, by Python's names.
+        rules: what it refuses beyond that, by operator.
+        has_constant_tensors: whether ``createConstantTensor()`` works.
+        survives_shared_outputs: whether one operand may be two outputs of a graph; otherwise the context is lost.
+        has_bigint_for_all: whether a BigInt can be a number for data types other than int64 and uint64.
+        has_accelerated: whether contexts have the attribute ``accelerated``.
+        graph_devices: what ``graph.devices`` is; None where graphs have no such attribute.
+        compatibility: what JavaScript's bindings do otherwise, by the switches of the compatibility modes.
+    """
+
+    name: str
+    title: str
+    preferred_input_layout: Literal["nchw", "nhwc"]
+    max_tensor_byte_length: int
+    tensors: Allowed
+    operators: Mapping[str, Mapping[str, Allowed]]
+    rules: Mapping[str, tuple[BrowserRule, ...]]
+    has_constant_tensors: bool
+    survives_shared_outputs: bool
+    has_bigint_for_all: bool
+    has_accelerated: bool
+    graph_devices: tuple[str, ...] | None
+    compatibility: tuple[str, ...]
+
+    def narrowed(self, limits: Mapping[str, Any]) -> dict[str, Any]:
+        """A device's limits cut down to the browser's, both as ``op_support_limits()`` tells them."""
+        found: dict[str, Any] = {
+            "preferred_input_layout": self.preferred_input_layout,
+            "max_tensor_byte_length": min(self.max_tensor_byte_length, limits["max_tensor_byte_length"]),
+        }
+        for name, members in limits.items():
+            if name in {"input", "constant", "output"}:
+                found[name] = self.tensors.narrowed(members)
+            elif name not in found:
+                rows = self.operators.get(name, {})
+                found[name] = {operand: rows[operand].narrowed(row) for operand, row in members.items() if rows}
+        return found
+
+    def refusal_of_tensor(self, what: str, descriptor: MLOperandDescriptor) -> Refusal | None:
+        """Why a tensor, an input or a constant is refused, or None."""
+        problem = self.tensors.problem(what, descriptor)
+        if problem is None and descriptor.byte_length > self.max_tensor_byte_length:
+            most = self.max_tensor_byte_length
+            problem = f"{what} has {descriptor.byte_length:,} bytes; it must have at most {most:,}"
+        return None if problem is None else Refusal("TypeError", "call", problem)
+
+    def refusal_of_constant_tensors(self) -> Refusal | None:
+        """Why constant tensors are refused, or None."""
+        if self.has_constant_tensors:
+            return None
+        return Refusal("NotSupportedError", "call", "there are no constant tensors; use constant(descriptor, data)")
+
+    def refusal_of_bigint(self, data_type: str) -> Refusal | None:
+        """Why a BigInt is refused as a number of a data type, or None."""
+        if self.has_bigint_for_all or data_type in {"int64", "uint64"}:
+            return None
+        return Refusal("TypeError", "call", f"a BigInt is given for {data_type}; give a Number")
+
+    def refusal_of_node(self, node: Node) -> Refusal | None:
+        """Why a node is refused, when it is drawn or when its graph is built, or None."""
+        rows = self.operators.get(node.operator.name)
+        if rows is None:
+            return Refusal("TypeError", "call", "there is no such operator")
+        for row, what, descriptor in _descriptors(node):
+            # Browsers tell the ranks of outputs, and enforce what the text does: Chromium gathers to a scalar.
+            problem = rows[row].problem(what, descriptor, any_rank=row in node.operator.output_limits)
+            if problem is None and descriptor.byte_length > self.max_tensor_byte_length:
+                problem = f"{what} has {descriptor.byte_length:,} bytes; most are {self.max_tensor_byte_length:,}"
+            if problem is not None:
+                return Refusal("TypeError", "call", problem)
+        for rule in self.rules.get(node.operator.name, ()):
+            if rule.refuses(node):
+                return Refusal(rule.error, rule.when, rule.reason)
+        return None
+
+    def refusal_of_outputs(self, graph: Graph) -> Refusal | None:
+        """Why the outputs of a graph are refused whatever its nodes are, or None."""
+        if self.survives_shared_outputs or len(set(graph.outputs.values())) == len(graph.outputs):
+            return None
+        reason = "the context is lost: one operand is two outputs; use identity() of it for one of them"
+        return Refusal("InvalidStateError", "build", reason)
+
+
+def _descriptors(node: Node) -> Iterator[tuple[str, str, MLOperandDescriptor]]:
+    """Every operand and output of a node, as (the row of limits, the name to show, descriptor)."""
+    for name, operand in node.operands.items():
+        if isinstance(operand, Value):
+            yield name, name, operand.descriptor
+        else:
+            for index, item in enumerate(operand):
+                yield name, f"{name}[{index}]", item.descriptor
+    names = node.operator.output_limits
+    for result in node.results:
+        yield names[result.index] if len(names) > 1 else names[0], "the output", result.descriptor

@@ -1,0 +1,74 @@
+"""The profiles, from their tables."""
+
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
+
+from webnn_py.browser_profiles.profile import Allowed, BrowserProfile
+from webnn_py.browser_profiles.rules import rules_of
+from webnn_py.descriptors import DATA_TYPES
+from webnn_py.operators.declaration import SPEC_NAMES
+from webnn_py.operators.limits import RankRange
+from webnn_py.operators.registry import OPERATORS
+
+NAMES: Final = ("chromium-153-litert",)
+"""The names of all profiles; each has a table."""
+
+_PYTHON_NAMES: Final[Mapping[str, str]] = {spec_name: name for name, spec_name in SPEC_NAMES.items()}
+
+
+@cache
+def find(name: str) -> BrowserProfile:
+    """The profile of a name.
+
+    Raises:
+        KeyError: there is none.
+    """
+    if name not in NAMES:
+        raise KeyError(name)
+    return read(name, (files(__package__) / "tables" / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+def read(name: str, text: str) -> BrowserProfile:
+    """A profile of a table's text.
+
+    Raises:
+        KeyError: a member is missing, or an operator, operand or rule is unknown.
+        ValueError: the text is no TOML, or a row is not in the form ``input output: float32 int32, 0 to 8``.
+    """
+    table = tomllib.loads(text)
+    by_spec_name = {operator.spec_name: operator.name for operator in OPERATORS.values()}
+    return BrowserProfile(
+        name=name,
+        title=table["title"],
+        preferred_input_layout=table["preferred_input_layout"],
+        max_tensor_byte_length=table["max_tensor_byte_length"],
+        tensors=_allowed(table["tensors"]),
+        operators={by_spec_name[operator]: _rows(rows) for operator, rows in table["operators"].items()},
+        rules=rules_of(table["rules"]),
+        has_constant_tensors=table["has_constant_tensors"],
+        survives_shared_outputs=table["survives_shared_outputs"],
+        has_bigint_for_all=table["has_bigint_for_all"],
+        has_accelerated=table["has_accelerated"],
+        graph_devices=tuple(table["graph_devices"]) if "graph_devices" in table else None,
+        compatibility=tuple(table["compatibility"]),
+    )
+
+
+def _rows(lines: list[str]) -> Mapping[str, Allowed]:
+    rows: dict[str, Any] = {}
+    for line in lines:
+        operands, _, allowed = line.partition(": ")
+        for operand in operands.split():
+            rows[_PYTHON_NAMES.get(operand, operand)] = _allowed(allowed)
+    return rows
+
+
+def _allowed(text: str) -> Allowed:
+    """``float32 int32, 0 to 8``; data types that this package lacks are left out."""
+    data_types, ranks = text.split(", ")
+    lowest, highest = ranks.split(" to ")
+    known = tuple(name for name in DATA_TYPES if name in data_types.split())
+    return Allowed(known, RankRange(int(lowest), int(highest)))

@@ -1,0 +1,134 @@
+"""What browsers refuse although their limits allow it, by name: a table of a profile lists those that it has."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal
+
+import attrs
+
+from webnn_py.graph import Constant, Node
+
+ErrorName = Literal["TypeError", "NotSupportedError", "InvalidStateError", "UnknownError"]
+When = Literal["call", "build"]
+
+INT16_MAX: Final = 2**15 - 1
+
+
+@attrs.frozen
+class BrowserRule:
+    """A rule about nodes of some operators.
+
+    Attributes:
+        operators: their Python names.
+        refuses: whether it refuses a node of one of them.
+        reason: why, in a sentence's second half.
+        when: whether the call is refused or the build of a graph that has the node.
+        error: the name of the error.
+    """
+
+    operators: tuple[str, ...]
+    refuses: Callable[[Node], bool]
+    reason: str
+    when: When = "build"
+    error: ErrorName = "NotSupportedError"
+
+
+def _has_dilations(node: Node) -> bool:
+    return any(size != 1 for size in node.options["dilations"] or ())
+
+
+def _dilated_or_grouped(node: Node) -> bool:
+    return _has_dilations(node) or node.options["groups"] != 1
+
+
+def _pads_edges(node: Node) -> bool:
+    return bool(node.options["mode"] == "edge" and node.operand("input").rank)
+
+
+def _takes(operand: str, data_type: str) -> Callable[[Node], bool]:
+    def takes(node: Node) -> bool:
+        value = node.operands[operand]
+        values = value if isinstance(value, tuple) else (value,)
+        return any(item.descriptor.data_type == data_type for item in values)
+
+    return takes
+
+
+def _computed_indices(node: Node) -> bool:
+    return not isinstance(node.operands["indices"], Constant)
+
+
+def _widens_input(node: Node) -> bool:
+    return node.outputs[0].shape != node.operand("input").shape
+
+
+def _strides_beyond_int16(node: Node) -> bool:
+    return max(node.options["strides"] or (1,)) > INT16_MAX
+
+
+def _dilations_beyond_int16(node: Node) -> bool:
+    return max(node.options["dilations"] or (1,)) > INT16_MAX
+
+
+def _pads_otherwise(node: Node) -> bool:
+    """Whether a transposed convolution pads, and not just so that each output is the input times the stride."""
+    padding = tuple(node.options["padding"] or (0, 0, 0, 0))
+    if padding == (0, 0, 0, 0):
+        return False
+    filter_shape, layout = node.operand("filter").shape, node.options["filter_layout"]
+    sizes = (filter_shape[layout.index("h")], filter_shape[layout.index("w")])
+    strides = node.options["strides"] or (1, 1)
+    same: list[int] = []
+    for size, stride in zip(sizes, strides, strict=True):
+        total = size - stride
+        same += (total // 2, (total + 1) // 2)
+    return padding != tuple(same)
+
+
+RULES: Final[Mapping[str, BrowserRule]] = {
+    "concat-uint64": BrowserRule(
+        ("concat",), _takes("inputs", "uint64"), "inputs must not be uint64", error="UnknownError"
+    ),
+    "conv-dilations-beyond-int16": BrowserRule(
+        ("conv2d",), _dilations_beyond_int16, f"dilations must be at most {INT16_MAX:,}"
+    ),
+    "conv-strides-beyond-int16": BrowserRule(
+        ("conv2d", "conv_transpose2d"), _strides_beyond_int16, f"strides must be at most {INT16_MAX:,}"
+    ),
+    "conv-transpose-dilations-and-groups": BrowserRule(
+        ("conv_transpose2d",), _dilated_or_grouped, "dilations and groups must be 1"
+    ),
+    "conv-transpose-padding": BrowserRule(
+        ("conv_transpose2d",), _pads_otherwise, "padding must be none, or filter - stride in halves, the greater last"
+    ),
+    "gather-elements-computed-indices": BrowserRule(
+        ("gather_elements",), _computed_indices, "indices must be a constant"
+    ),
+    "pad-edge": BrowserRule(("pad",), _pads_edges, "mode must not be edge"),
+    "pool-dilations": BrowserRule(("average_pool2d", "l2_pool2d", "max_pool2d"), _has_dilations, "dilations must be 1"),
+    "prelu-wider-slope": BrowserRule(
+        ("prelu",), _widens_input, "slope must be broadcastable to the shape of input", "call", "TypeError"
+    ),
+    "scatter-uint32": BrowserRule(
+        ("scatter_elements", "scatter_nd"),
+        _takes("input", "uint32"),
+        "input must not be uint32",
+        error="UnknownError",
+    ),
+    "scatter-elements-computed-indices": BrowserRule(
+        ("scatter_elements",), _computed_indices, "indices must be a constant"
+    ),
+}
+"""The rules by the names that tables have."""
+
+
+def rules_of(names: Any) -> Mapping[str, tuple[BrowserRule, ...]]:
+    """The rules of some names, by the operator that they are about.
+
+    Raises:
+        KeyError: there is no rule of a name.
+    """
+    found: dict[str, tuple[BrowserRule, ...]] = {}
+    for rule in (RULES[name] for name in names):
+        for operator in rule.operators:
+            found[operator] = (*found.get(operator, ()), rule)
+    return found

@@ -1,0 +1,27 @@
+"""How the API looks to scripts in the browser of a profile: members that it has or lacks, what its bindings accept."""
+
+import copy
+from typing import Any, Final
+
+from webnn_py.browser_profiles import BrowserProfile
+from webnn_py.javascript.compatibility import Compatibility
+
+_DEVICES: Final = {"name": "devices", "type": {"kind": "frozenArray", "of": {"kind": "DOMString"}}}
+
+
+def with_members(description: dict[str, Any], profile: BrowserProfile) -> dict[str, Any]:
+    """A description with the members that the browser has."""
+    changed = copy.deepcopy(description)
+    interfaces = changed["interfaces"]
+    if not profile.has_accelerated:
+        options = changed["dictionaries"]["MLContextOptions"]
+        for holder, key in ((interfaces["MLContext"], "attributes"), (options, "members")):
+            holder[key] = [member for member in holder[key] if member["name"] != "accelerated"]
+    if profile.graph_devices is not None:
+        interfaces["MLGraph"]["attributes"].append(_DEVICES)
+    return changed
+
+
+def compatibility_of(profile: BrowserProfile) -> Compatibility:
+    """The compatibility mode of the browser."""
+    return Compatibility(profile.name, **dict.fromkeys(profile.compatibility, True))
