@@ -20,7 +20,12 @@ TOCTREE = re.compile(r"^```\{toctree\}\n(.*?)^```", re.MULTILINE | re.DOTALL)
 DOCUMENTED = re.compile(r"^\.\. (?:auto\w+|py:\w+):: ([\w.]+)", re.MULTILINE)
 WHOLE_MODULE = re.compile(r"^\.\. automodule:: (\S+) :members:$")
 CURRENT_MODULE = re.compile(r"^\.\. py:currentmodule:: (\S+)$", re.MULTILINE)
-OF_THIS_PACKAGE_ALONE = {"webnn_py.onnx_export", "webnn_py.onnx_models.export", "webnn_py.tracing.page"}
+OF_THIS_PACKAGE_ALONE = {
+    "webnn_py.browser_profiles",
+    "webnn_py.onnx_export",
+    "webnn_py.onnx_models.export",
+    "webnn_py.tracing.page",
+}
 """Packages whose names are public under another one's, or not at all."""
 
 
