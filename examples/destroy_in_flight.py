@@ -52,17 +52,27 @@ async def destroy_in_flight(context: MLContext) -> None:
     print(f"in the end: {context.statistics().live_buffers} buffers, {context.statistics().live_bytes} bytes")
 
 
-async def show(backend: str | None) -> None:
-    """On a context of its own."""
+async def show(backend: str | None, file: str | None) -> None:
+    """On a context of its own, with a trace; save that, if there is a file for it."""
     async with webnn_py.open_ml() as ml:
-        await destroy_in_flight(await ml.create_context(backend=backend))
+        with ml.trace() as trace:
+            await destroy_in_flight(await ml.create_context(backend=backend))
+    for event in trace.events:
+        if event.what == "rejected":
+            print(f"traced: {event.kind} was rejected by {event.cause}, operation {event.caused_by}")
+        if event.what == "released" and event.operation is not None:
+            print(f"traced: operation {event.operation.number} has given back {event.operation.byte_length} bytes")
+    if file is not None:
+        trace.save(file)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Show it on a device."""
     parser = argparse.ArgumentParser(description="Destroy buffers and a graph while a dispatch is in flight.")
     parser.add_argument("--backend")
-    trio.run(show, parser.parse_args(arguments).backend)
+    parser.add_argument("--trace", metavar="FILE", help="save the trace, as .html or .json")
+    options = parser.parse_args(arguments)
+    trio.run(show, options.backend, options.trace)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The examples of graph building print what docs/building_graphs.md says that they print, on each device."""
 
 import importlib
+import json
 import re
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 import trio
 
 from spec_tests.support.backends import BACKENDS, HAS_ADAPTER, NO_ADAPTER
+from spec_tests.support.trace_format import check_document, of_phase
 
 ROOT = Path(own_gpu_pass.__file__).parents[1]
 PAGE = (ROOT / "docs" / "building_graphs.md").read_text(encoding="utf-8")
@@ -30,6 +32,16 @@ def test_the_page_has_every_example_that_says_its_idea_in_three_lines():
     for name in PRINTED:
         first, blank, *rest = importlib.import_module(name).__doc__.splitlines()
         assert (blank, len(rest)) == ("", 2), f"{name}: {first}"
+
+
+def test_destroy_in_flight_saves_its_trace(tmp_path):
+    path = tmp_path / "trace.json"
+    importlib.import_module("destroy_in_flight").main(["--backend=numpy", f"--trace={path}"])
+    events = check_document(json.loads(path.read_text(encoding="utf-8")))
+    (rejection,) = of_phase(events, "i", "rejection")
+    assert rejection["args"]["call"] == "destroy()"
+    places = [event["args"]["source"] for event in of_phase(events, "X", "call")]
+    assert all("destroy_in_flight.py:" in place for place in places), places
 
 
 @pytest.mark.sampled(3)

@@ -119,11 +119,11 @@ def destroyed_in_flight():
     writer.lifetime("n", 1, "read", 182, operation=dispatch)
     writer.lifetime("n", 3, "written", 322, operation=dispatch)
     writer.lifetime("n", 2, "written", 324, operation=dispatch)
-    writer.run(
-        "read_buffer", 331, 0, first, 194, outcome="dropped", why="its promise was rejected before its turn", reads=[2]
-    )
-    writer.run("read_buffer", 334, 20, second, 216, reads=[3], bytes=8192)
-    writer.lifetime("n", 3, "read", 340, operation=second)
+    writer.run("read_buffer", 330, 9, first, 194, reads=[2], bytes=2560)
+    writer.lifetime("n", 2, "read", 332, operation=first)
+    writer.settle("read_buffer()", 346, 8, first, "rejected", why=why, before=True)
+    writer.run("read_buffer", 341, 14, second, 216, reads=[3], bytes=8192)
+    writer.lifetime("n", 3, "read", 344, operation=second)
     writer.settle("read_buffer()", 366, 16, second)
     writer.run("release", 358, 14, destroy, 250, writes=[2], bytes=2560)
     writer.lifetime("n", 2, "released", 370, operation=destroy)

@@ -111,16 +111,17 @@ def test_operations_keep_what_belongs_to_them(browser, open_page):
         const parts = timeline.state.trace.operations.get(id);
         return ['call', 'operation', 'kernel', 'settlement', 'marks', 'caused'].map((kind) => parts[kind].length);
     })""")
-    assert kinds == [[1, 1, 0, 0, 1, 0], [1, 1, 3, 0, 3, 0], [1, 1, 0, 1, 0, 0], [1, 1, 0, 0, 2, 1]]
+    assert kinds == [[1, 1, 0, 0, 1, 0], [1, 1, 3, 0, 3, 0], [1, 1, 0, 2, 1, 0], [1, 1, 0, 0, 2, 1]]
 
 
 def test_a_rejection_tells_why_where_and_by_whom(browser, open_page):
     open_page(destroyed_in_flight())
     browser.click(*middle_of(browser, items(None, kind="rejection")))
     details = browser.run(DETAILS)
-    for words in ("reject read_buffer()", "scores was destroyed by destroy()", "digits.py:19 in main", "dropped"):
+    for words in ("reject read_buffer()", "scores was destroyed by destroy()", "digits.py:19 in main", "settle read"):
         assert words in details
     assert "rejected by\ndestroy()" in details
+    assert browser.run("document.getElementById('summary').textContent").endswith(", 1 rejected")
     browser.run(
         "[...document.querySelectorAll('#details .chain button')].find((b) => /^destroy/.test(b.innerText)).click()"
     )
@@ -130,8 +131,8 @@ def test_a_rejection_tells_why_where_and_by_whom(browser, open_page):
 
 def test_arrows_are_drawn_for_all_where_few_are_in_view(browser, open_page):
     open_page(destroyed_in_flight())
-    # From calls to operations, from there to settlements, from the cause to the rejection.
-    assert browser.run("timeline.state.drawn.arrows") == 8 + 4 + 1
+    # Eight from calls to operations, five from there to settlements, one from the cause to the rejection.
+    assert browser.run("timeline.state.drawn.arrows") == 8 + 5 + 1
 
 
 def test_arrows_are_drawn_for_what_is_selected_where_many_are_in_view(browser, open_page):
@@ -284,10 +285,10 @@ SEARCHES = {
     "classify": 2,
     "hidden": 9,
     "digits.py:18": 8,
-    "#6": 3,
-    "rejected": 2,
+    "#6": 5,
+    "rejected": 1,
     "softmax": 1,
-    "Read_Buffer scores": 3,
+    "Read_Buffer scores": 4,
     "nothing like it": 0,
 }
 

@@ -105,7 +105,7 @@ function takeSpan(trace, event) {
   const item = itemOf(trace, kind, event, event.ts + (event.dur ?? 0));
   if (kind === 'kernel') item.family = 'kernel';
   if (item.args.outcome === 'failed' || item.args.outcome === 'dropped') item.bad = item.args.outcome;
-  if (item.args.promise === 'rejected') item.bad = 'rejected';
+  if (item.args.promise === 'rejected' && !item.args.before) item.bad = 'rejected'; // else it is counted where it was
   putInLane(trace, `${event.pid} ${event.tid}`, kind, item);
   const parts = partsOf(trace, item.operation);
   if (parts && kind !== 'span') parts[kind].push(item);

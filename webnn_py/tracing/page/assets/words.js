@@ -45,6 +45,7 @@ function outcome(item) {
   if (item.kind === 'loss') return item.bad ? 'context lost' : 'context destroyed';
   if (item.bad) return item.bad;
   if (item.kind === 'operation') return text(item.args.outcome ?? 'done');
+  if (item.kind === 'settlement' && item.args.before) return 'was rejected before';
   if (item.kind === 'settlement') return text(item.args.promise ?? 'fulfilled');
   return '';
 }
