@@ -11,6 +11,7 @@ The layers, each of which uses only those below it::
     tracing          what happens when: instruments and traces, which the timelines tell
     saved_graphs     compiled graphs as files
     graph_pictures   graphs to be looked at
+    web_export       graphs as JavaScript for browsers
     graph            nodes and values: what the builder makes
     operators        what the operators are: declarations, limits, shape rules
     descriptors, errors
@@ -43,6 +44,7 @@ from webnn_py.script.graph import MLGraph
 from webnn_py.script.ml import ML, open_ml
 from webnn_py.script.profile import GraphProfile, KernelProfile, OperatorProfile
 from webnn_py.script.records import ContextStatistics, MLContextLostInfo, MLPowerPreference
+from webnn_py.script.to_browser import save_js
 from webnn_py.timelines.promise import MLPromise, PromiseState
 from webnn_py.timelines.timeline import TimelineStatistics
 from webnn_py.version import __version__ as __version__
@@ -84,6 +86,7 @@ __all__ = [
     "UnknownError",
     "ValueRange",
     "open_ml",
+    "save_js",
 ]
 
 
