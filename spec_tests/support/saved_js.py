@@ -20,11 +20,9 @@ for (const [name, module] of Object.entries(modules)) {
   const model = await module.load();
   const results = await model.run(given);
   model.destroy();
-  told[name] = {};
-  for (const [output, array] of Object.entries(results)) {
-    const hex = Array.from(new Uint8Array(array.buffer), (byte) => byte.toString(16).padStart(2, '0'));
-    told[name][output] = hex.join('');
-  }
+  const hexOf = (byte) => byte.toString(16).padStart(2, '0');
+  const hex = (array) => Array.from(new Uint8Array(array.buffer), hexOf).join('');
+  told[name] = Object.fromEntries(Object.entries(results).map(([output, array]) => [output, hex(array)]));
 }
 console.log(JSON.stringify(told));
 """

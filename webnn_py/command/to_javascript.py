@@ -19,7 +19,7 @@ from webnn_py.javascript.words import say
 from webnn_py.script.builder import MLGraphBuilder
 from webnn_py.script.ml import open_ml
 from webnn_py.script.to_browser import save_js
-from webnn_py.web_export import FILES
+from webnn_py.web_export.folder import FILES
 
 if TYPE_CHECKING:
     from webnn_py.onnx_models import OnnxModel

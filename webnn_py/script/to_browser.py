@@ -8,7 +8,7 @@ from pathlib import Path
 
 from webnn_py.operators.operand import MLOperand
 from webnn_py.script.builder import drawing_of
-from webnn_py.web_export import write_folder
+from webnn_py.web_export.folder import write_folder
 
 
 def save_js(

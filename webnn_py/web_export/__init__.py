@@ -9,7 +9,3 @@
 
 Nothing here knows devices, promises or a user's arguments.
 """
-
-from webnn_py.web_export.folder import FILES, write_folder
-
-__all__ = ["FILES", "write_folder"]

@@ -9,8 +9,8 @@ from webnn_py.descriptors import MLOperandDescriptor
 
 
 def text_of(text: str) -> str:
-    """A string; ASCII alone, and nothing that ends an HTML element."""
-    return json.dumps(text).replace("<", "\\u003c")
+    """A string, in ASCII alone."""
+    return json.dumps(text)
 
 
 def number(value: int | float) -> str:  # noqa: PYI041 - mypy takes float for both, but not in isinstance()

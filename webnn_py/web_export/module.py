@@ -104,7 +104,7 @@ class _Body:
         for node in graph.nodes:
             self._write(node)
         results = {name: self._name(value) for name, value in graph.outputs.items()}
-        return [*self._lines, f"return builder.build({record(results)});"]
+        return [*self._lines, *_call("return builder.build(", [], results)]
 
     def _name(self, value: Value) -> str:
         if value in self._of_value:
@@ -157,7 +157,7 @@ def _call(start: str, given: list[str], options: Mapping[str, str]) -> list[str]
     if len(line) <= LONGEST_LINE or not options:
         return [line]
     members = [f"  {record({name: value})[1:-1]}," for name, value in options.items()]
-    return [f"{start}{', '.join(given)}, {{", *members, "});"]
+    return [f"{start}{', '.join([*given, '{'])}", *members, "});"]
 
 
 def _declarations(taken: Mapping[str, MLOperandDescriptor], returned: Mapping[str, MLOperandDescriptor]) -> str:
