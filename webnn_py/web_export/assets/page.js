@@ -3,7 +3,7 @@
 import {facts, fetchWeights, inputs, load, outputs} from './model.js';
 
 const RUNS = 10;
-const FIRST = 6;
+const FIRST = 4;
 const TOP = 5;
 const element = (id) => document.getElementById(id);
 const worded = ({dataType, shape}) => `${dataType} [${shape.join(', ')}]`;
