@@ -2,9 +2,11 @@
 
 import functools
 import http.server
+import struct
 import threading
 import time
 
+import numpy as np
 import pytest
 import trio
 
@@ -24,7 +26,8 @@ else {
   // What is read is 0, 1, 2, ...; nothing is computed.
   const context = {
     createTensor: async (descriptor) => ({...descriptor, destroy() {}}),
-    writeTensor() {}, dispatch() {}, destroy() {},
+    writeTensor(_tensor, array) { globalThis.written = array; },
+    dispatch() {}, destroy() {},
     readTensor: async ({shape}) => Float32Array.from({length: shape.reduce((a, b) => a * b, 1)}, (_, i) => i).buffer,
   };
   const create = async () => { if (REFUSES) throw new DOMException('no device', 'NotSupportedError'); return context; };
@@ -119,6 +122,29 @@ def test_the_page_shows_outputs_and_times_and_asks_for_its_own_files_alone(brows
     assert browser.complaints() == []
     asked = {url.removeprefix(address) for url in browser.requests() if not url.startswith("data:")}
     assert asked <= {*FILES}
+
+
+def bitmap(pixels):
+    """A picture as a .bmp file: bytes of red, green and blue, rows from the top."""
+    height, width, _ = pixels.shape
+    header = struct.pack("<2sIHHIIiiHHIIiiII", b"BM", 54 + pixels.size, 0, 0, 54, 40, width, -height, 1, 24, *[0] * 6)
+    return header + pixels[:, :, ::-1].tobytes()
+
+
+def test_a_picture_is_given_as_planes_of_red_green_and_blue(browser, shown, tmp_path):
+    pixels = np.arange(8 * 8 * 3, dtype=np.uint8).reshape(8, 8, 3)
+    (tmp_path / "picture.bmp").write_bytes(bitmap(pixels))
+    shown()
+    browser.run("""(() => {
+        const fill = document.querySelector('#inputs select');
+        fill.value = 'picture, 0 to 255';
+        fill.dispatchEvent(new Event('change'));
+    })()""")
+    field = browser.ask("Runtime.evaluate", expression="document.querySelector('#inputs input')")["result"]["objectId"]
+    browser.ask("DOM.setFileInputFiles", files=[str(tmp_path / "picture.bmp")], objectId=field)
+    browser.run("document.getElementById('run').click()")
+    wait_until(browser, f"{STATE} === 'Done.'")
+    assert browser.run("Array.from(globalThis.written)") == pixels.transpose(2, 0, 1).ravel().tolist()
 
 
 @pytest.mark.parametrize("width", [375, 1280])
