@@ -12,6 +12,7 @@ The layers, each of which uses only those below it::
     saved_graphs     compiled graphs as files
     browser_profiles what browsers accept
     graph_pictures   graphs to be looked at
+    web_export       graphs as JavaScript for browsers
     graph            nodes and values: what the builder makes
     operators        what the operators are: declarations, limits, shape rules
     descriptors, errors
@@ -44,6 +45,7 @@ from webnn_py.script.graph import MLGraph
 from webnn_py.script.ml import ML, open_ml
 from webnn_py.script.profile import GraphProfile, KernelProfile, OperatorProfile
 from webnn_py.script.records import ContextStatistics, MLContextLostInfo, MLPowerPreference
+from webnn_py.script.to_browser import save_js
 from webnn_py.timelines.promise import MLPromise, PromiseState
 from webnn_py.timelines.timeline import TimelineStatistics
 from webnn_py.version import __version__ as __version__
@@ -85,6 +87,7 @@ __all__ = [
     "UnknownError",
     "ValueRange",
     "open_ml",
+    "save_js",
 ]
 
 

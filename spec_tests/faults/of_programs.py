@@ -18,6 +18,7 @@ from spec_tests.faults.records import (
     TIMINGS,
     TRACING,
     VALIDATION,
+    WEB_EXPORT,
     Fault,
 )
 
@@ -201,5 +202,23 @@ FAULTS = [
         "len(set(graph.outputs.values())) > 0",
         BROWSERS,
         "two_outputs",
+    ),
+    Fault(
+        "saved-js-begins-of-weights-not-aligned",
+        "            begin = -(-self.byte_length // ALIGNMENT) * ALIGNMENT\n",
+        "            begin = self.byte_length\n",
+        WEB_EXPORT,
+    ),
+    Fault(
+        "saved-js-negative-zero-lost",
+        '    return repr(value).removesuffix(".0")\n',
+        '    return repr(value + 0.0).removesuffix(".0")\n',
+        WEB_EXPORT,
+    ),
+    Fault(
+        "saved-js-variables-called-like-reserved-words",
+        "dict.fromkeys((*RESERVED, *taken), 2)",
+        "dict.fromkeys(taken, 2)",
+        WEB_EXPORT,
     ),
 ]

@@ -29,6 +29,7 @@ PAGE = ("spec_tests/tracing/test_page*.py",)
 DOCUMENTS = ("spec_tests/documents",)
 BROWSERS = ("spec_tests/browser_profiles", "spec_tests/javascript/test_browser_profiles.py")
 TRACING = ("spec_tests/tracing",)
+WEB_EXPORT = ("spec_tests/web_export",)
 JAVASCRIPT = ("spec_tests/javascript", "spec_tests/wpt/test_known_answers.py", "spec_tests/wpt/test_own_files.py")
 
 

@@ -44,8 +44,11 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         "convert", help="write a simpler model: inputs frozen, shapes fixed, constants folded"
     )
     _add_model(convert)
-    convert.add_argument("out", type=Path, metavar="OUT", help="the file to write")
+    convert.add_argument("out", type=Path, metavar="OUT", help="the file to write; with --js a folder")
     convert.add_argument("--overwrite", action="store_true", help="also if the file exists")
+    convert.add_argument(
+        "--js", action="store_true", help="write a folder that runs the model in browsers, by navigator.ml"
+    )
     devices = commands.add_parser("devices", help="list the devices that contexts can run on")
     for parser in (info, convert, devices):
         add_general(parser)

@@ -12,6 +12,7 @@ from webnn_py.command.declared import AskedInputs
 from webnn_py.command.failures import BadInputError, CommandFailedError
 from webnn_py.command.layout import counted, in_bytes
 from webnn_py.command.loading import load_model, parts_of, unreadable
+from webnn_py.command.to_javascript import to_javascript
 from webnn_py.javascript.words import say
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ def convert(options: argparse.Namespace) -> int:
         BadInputError: there is no such model, shapes or values do not fit it, or the file to write exists.
         CommandFailedError: it cannot be written, it costs too much, or the extra is not installed.
     """
+    if options.js:
+        return to_javascript(options)
     out: Path = options.out
     if out.exists() and not options.overwrite:
         raise BadInputError(f"{out} exists; --overwrite replaces it")

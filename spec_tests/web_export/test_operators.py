@@ -1,0 +1,66 @@
+"""Every operator, saved as JavaScript and played in an engine, gives the bits that Python gives."""
+
+import pytest
+import trio
+
+import webnn_py
+from spec_tests.operators.cases import decode, load_all
+from spec_tests.support.computing import compute
+from spec_tests.support.saved_js import Player, differences
+from webnn_py import MLGraphBuilder
+from webnn_py.operators.registry import CATEGORIES, OPERATORS
+
+
+def chosen_cases():
+    """Of each operator the case with the most options, by the operator's category."""
+    chosen = {category: [] for category in CATEGORIES}
+    for file in load_all():
+        category = OPERATORS[file.operator].category
+        chosen[category].append(max(file.cases, key=lambda case: (len(case.options), len(case.inputs))))
+    return chosen
+
+
+def draw(builder, case, given):
+    """The outputs of a case by name; every second operand is a constant, the others are inputs, put into ``given``."""
+
+    def drawn(tensor):
+        array = decode(tensor)
+        count[0] += 1
+        if tensor.get("constant", False) or count[0] % 2 == 0:
+            return builder.constant(array)
+        name = f"{case.operator} {count[0]}"
+        given[name] = array
+        return builder.input(name, data_type=array.dtype, shape=array.shape)
+
+    count = [0]
+    operands = {
+        name: [drawn(item) for item in tensor] if isinstance(tensor, list) else drawn(tensor)
+        for name, tensor in case.inputs.items()
+    }
+    results = getattr(builder, case.operator)(**operands, **case.options, label=f"{case.operator}: a case")
+    results = results if isinstance(results, list) else [results]
+    return {f"{case.operator} {index}": result for index, result in enumerate(results)}
+
+
+async def save_and_compute(folder):
+    given, expected = {}, {}
+    async with webnn_py.open_ml() as ml:
+        context = await ml.create_context(backend="numpy")
+        for category, cases in chosen_cases().items():
+            builder = MLGraphBuilder(context)
+            given[category], outputs = {}, {}
+            for case in cases:
+                outputs |= draw(builder, case, given[category])
+            webnn_py.save_js(outputs, folder / category)
+            expected[category] = await compute(context, builder, given[category], outputs)
+    return given, expected
+
+
+def test_every_operator_has_a_case():
+    assert {case.operator for cases in chosen_cases().values() for case in cases} == set(OPERATORS)
+
+
+@pytest.mark.parametrize("engine", ["quickjs"])
+def test_a_graph_of_every_category_gives_the_same_bits(tmp_path, capsys, engine):
+    given, expected = trio.run(save_and_compute, tmp_path)
+    assert not differences(Player(tmp_path, capsys).play(given, engine), expected)

@@ -1,0 +1,71 @@
+"""``webnn-py convert --js``: a folder that runs a model in a browser."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import trio
+
+from webnn_py.command.declared import Array, AskedInputs
+from webnn_py.command.failures import BadInputError, CommandFailedError
+from webnn_py.command.layout import in_bytes
+from webnn_py.command.loading import load_model, unreadable
+from webnn_py.command.progress import bar
+from webnn_py.javascript.words import say
+from webnn_py.script.builder import MLGraphBuilder
+from webnn_py.script.ml import open_ml
+from webnn_py.script.to_browser import save_js
+from webnn_py.web_export.folder import FILES
+
+if TYPE_CHECKING:
+    from webnn_py.onnx_models import OnnxModel
+
+
+def to_javascript(options: argparse.Namespace) -> int:
+    """Import a model and write its folder.
+
+    Raises:
+        BadInputError: there is no such model, shapes are open, values do not fit it, or one of the files exists.
+        CommandFailedError: it cannot be imported or written, it costs too much, or the extra is not installed.
+    """
+    out: Path = options.out
+    there = [name for name in FILES if (out / name).exists()]
+    if there and not options.overwrite:
+        raise BadInputError(f"{out} has {', '.join(there)}; --overwrite replaces what has these names")
+    if (out.exists() and not out.is_dir()) or not out.parent.is_dir():
+        raise BadInputError(f"{out} cannot be written: {out.parent} is no folder, or {out.name} is a file")
+    model = load_model(options.model)
+    asked = AskedInputs.of(model, options)
+    fixed = asked.shapes.all_fixed(asked.fed, f"webnn-py convert --js {options.model} {out}")
+    trio.run(_save, model, fixed, asked.frozen, options)
+    written = sum((out / name).stat().st_size for name in FILES)
+    if options.json:
+        numbers = {"bytes_before": model._size, "bytes": written, "files": list(FILES)}
+        say(json.dumps({"model": str(options.model), "out": str(out), **numbers}, indent=2))
+    else:
+        say(f"{out}: {', '.join(FILES)}, {in_bytes(written)} of {in_bytes(model._size)}")
+    return 0
+
+
+async def _save(
+    model: OnnxModel, shapes: Mapping[str, tuple[int, ...]], frozen: Mapping[str, Array], options: argparse.Namespace
+) -> None:
+    from webnn_py.onnx_models import UnsupportedModelError  # noqa: PLC0415 - an extra
+
+    async with open_ml() as ml:
+        builder = MLGraphBuilder(await ml.create_context(backend="numpy"))
+        try:
+            with bar("importing", "nodes") as advance:
+                outputs = await model.convert_in_steps(builder, dict(shapes), dict(frozen), progress=advance)
+            save_js(outputs, options.out, title=options.model.stem)
+        except UnsupportedModelError as error:
+            raise CommandFailedError(f"{options.model}: {'; '.join(map(str, error.problems))}") from error
+        except (TypeError, ValueError) as error:  # broken, or with an output that is an input: converting shows it
+            raise CommandFailedError(f"{options.model}: {error}") from error
+        except OSError as error:
+            raise CommandFailedError(unreadable(options.out, error)) from error
+        builder.destroy()

@@ -1,0 +1,43 @@
+"""The folder: the module, its declarations, the weights and the page."""
+
+import html
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import Final
+
+from webnn_py.graph import Graph
+from webnn_py.web_export.module import module_of
+
+FILES: Final = ("weights.bin", "model.js", "model.d.ts", "page.js", "index.html")
+"""What is written, in this order."""
+
+
+def write_folder(graph: Graph, folder: Path, title: str) -> int:
+    """Write a graph's folder, which is made if there is none; other files in it stay as they are.
+
+    Returns:
+        The bytes of all files.
+
+    Raises:
+        ValueError: a constant's contents are a device's, or there are too many bytes of them; nothing is written.
+        OSError: a file cannot be written.
+    """
+    title = title.encode("utf-8", "replace").decode("utf-8")  # a lone surrogate has no UTF-8
+    module = module_of(graph, title)
+    texts = {
+        "model.js": f"{_asset('head.js')}{module.source}{_asset('running.js')}",
+        "model.d.ts": f"{_asset('head.d.ts')}{module.declarations}",
+        "page.js": _asset("page.js"),
+        "index.html": Template(_asset("index.html")).substitute(title=html.escape(title)),
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "weights.bin").open("wb") as file:
+        module.weights.write(file)
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8", newline="\n")
+    return sum((folder / name).stat().st_size for name in FILES)
+
+
+def _asset(name: str) -> str:
+    return files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
