@@ -219,7 +219,7 @@ async def test_nothing_in_the_scratch_outlives_a_kernel(compile_for, pools, draw
         def spoil(kernel, byte=byte):
             return lambda *arrays: pools[-1].memory.fill(byte) or kernel(*arrays)
 
-        compiled_graph._calls = [executable.Call(spoil(step.kernel), step.pick, step.node) for step in steps]
+        compiled_graph._calls = [executable.Call(spoil(step.kernel), step.pick, step.nodes) for step in steps]
         for name, array in run(graph, compiled_graph).items():
             np.testing.assert_array_equal(array, expected[name])
 
