@@ -72,6 +72,12 @@ FAULTS = [
     Fault("narrow-without-sign", "is_signed = x.view(np.int32).min() < 0", "is_signed = x.min() < 0", FLOAT16),
     Fault("narrow-without-limit", "magnitude.clip(ZERO, OVERFLOW)", "magnitude.clip(ZERO, INFINITY)", FLOAT16),
     Fault("narrow-lost", "        np.copyto(y, halves)\n", "        y.copy()[...] = halves\n", FLOAT16),
+    Fault(
+        "extremes-without-nan",
+        "choose(a, b, out=output)",
+        "{np.maximum: np.fmax, np.minimum: np.fmin}[choose](a, b, out=output)",
+        FLOAT16,
+    ),
     of_kernel("sub", 'return f"{a} - {b}"', 'return f"{b} - {a}"'),
     Fault("wgsl-mul", 'return f"zero_times({sign}({other}))"', 'return f"zero_times({other})"', GPU, "test_zero_times"),
     of_kernel("greater_or_equal", 'truth(f"is_less({b}, {a}) || is_equal({a}, {b})"', 'truth(f"is_less({b}, {a})"'),

@@ -1,8 +1,9 @@
-"""Conversion between float32 and float16: every bit as numpy's own, however the elements lie."""
+"""Float16 by way of float32: every bit as numpy's own, however the elements lie."""
 
 import numpy as np
 import pytest
 
+from webnn_py import MLGraphBuilder
 from webnn_py.device.on_numpy.routines.float16 import BLOCK, COPIED, copy_in_float32, narrow, widen
 
 ALL = np.arange(2**16, dtype=np.uint16).view(np.float16)
@@ -59,3 +60,35 @@ def test_widening_keeps_the_numbers(count):
     result = np.empty(count, np.float32)
     widen(ALL[:count], result)
     assert_same(result, ALL[:count].astype(np.float32))
+
+
+COMPARED = {
+    "max": np.maximum,
+    "min": np.minimum,
+    "greater": np.greater,
+    "greater_or_equal": np.greater_equal,
+    "lesser": np.less,
+    "lesser_or_equal": np.less_equal,
+}
+
+
+@pytest.mark.parametrize("count", [100, 2**16])
+async def test_comparisons_of_float16_are_numpys(numpy_context, count):
+    a, b = (np.random.default_rng(seed).permutation(ALL)[:count] for seed in (1, 2))
+    b[:50] = a[:50]
+    builder = MLGraphBuilder(numpy_context)
+    x, y = (builder.input(name, data_type="float16", shape=[count]) for name in "xy")
+    graph = await builder.build({name: getattr(builder, name)(x, y) for name in COMPARED})
+    inputs, outputs = ({}, {})
+    for name, array in (("x", a), ("y", b)):
+        inputs[name] = await numpy_context.create_buffer(data_type="float16", shape=[count], writable=True)
+        numpy_context.write_buffer(inputs[name], array)
+    for name, function in COMPARED.items():
+        data_type = "float16" if function in (np.maximum, np.minimum) else "uint8"
+        outputs[name] = await numpy_context.create_buffer(data_type=data_type, shape=[count], readable=True)
+    numpy_context.dispatch(graph, inputs, outputs)
+    for name, function in COMPARED.items():
+        result = await numpy_context.read_buffer(outputs[name])
+        with np.errstate(invalid="ignore"):
+            expected = function(a, b)
+        np.testing.assert_array_equal(result, expected, err_msg=name)
