@@ -78,6 +78,12 @@ FAULTS = [
         "{np.maximum: np.fmax, np.minimum: np.fmin}[choose](a, b, out=output)",
         FLOAT16,
     ),
+    Fault(
+        "pooled-rows-of-no-tile",
+        "steps_of(row * height + i, ",
+        "steps_of(i, ",
+        ("spec_tests/on_numpy/test_pooling.py",),
+    ),
     of_kernel("sub", 'return f"{a} - {b}"', 'return f"{b} - {a}"'),
     Fault("wgsl-mul", 'return f"zero_times({sign}({other}))"', 'return f"zero_times({other})"', GPU, "test_zero_times"),
     of_kernel("greater_or_equal", 'truth(f"is_less({b}, {a}) || is_equal({a}, {b})"', 'truth(f"is_less({b}, {a})"'),
