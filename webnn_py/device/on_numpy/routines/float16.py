@@ -14,6 +14,8 @@ MAGNITUDE_BITS = scalar(0x7FFF, "int16")
 WITHOUT_SIGN_COPIES = scalar(-0x70000001, "int32")
 EXPONENT_BITS = scalar(0x7F800000, "int32")
 SIGN_BIT = scalar(-0x8000, "int16")
+BEYOND_NAN_BITS = scalar(~0x7E00, "int16")
+"""The bits that NaN has not."""
 MANTISSA_SHIFT = scalar(13, "int32")
 SIGN_SHIFT = scalar(16, "int32")
 
@@ -131,4 +133,8 @@ def _narrow(x: Array, y: Array) -> None:
         np.bitwise_and(sign, SIGN_BIT, out=sign)
         np.bitwise_or(halves, sign, out=halves)
     if np.isnan(highest):
-        np.copyto(y, np.float16(np.nan), where=np.isnan(x))
+        # Bits, since numpy's masked copies branch at each element.
+        unordered = np.negative(np.isnan(x), dtype=np.int16)
+        np.bitwise_or(halves, unordered, out=halves)
+        np.bitwise_and(unordered, BEYOND_NAN_BITS, out=unordered)
+        np.bitwise_xor(halves, unordered, out=halves)
