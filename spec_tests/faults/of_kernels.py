@@ -1,6 +1,6 @@
 """Faults of kernels, and of what makes and runs them."""
 
-from spec_tests.faults.records import CASES, ENGINE, GPU, TIMINGS, Fault, of_kernel
+from spec_tests.faults.records import CASES, ENGINE, FLOAT16, GPU, TIMINGS, Fault, of_kernel
 
 FAULTS = [
     of_kernel("sub", 'return f"{a} - {b}"', 'return f"{b} - {a}"'),
@@ -207,4 +207,19 @@ FAULTS = [
     Fault("epilogue-untold", "            self._fused.append(node)\n", "", TIMINGS, "told_once"),
     Fault("flops-twice", "attrs.evolve(node, flops=0)", "node", TIMINGS, "several_kernels"),
     Fault("flops-of-groups", 'filters.shape[node.options["filter_layout"].index("o")]', "filters.shape[0]", TIMINGS),
+    Fault("narrow-without-sign", "is_signed = x.view(np.int32).min() < 0", "is_signed = x.min() < 0", FLOAT16),
+    Fault("narrow-without-limit", "magnitude.clip(ZERO, OVERFLOW)", "magnitude.clip(ZERO, INFINITY)", FLOAT16),
+    Fault("narrow-lost", "        np.copyto(y, halves)\n", "        y.copy()[...] = halves\n", FLOAT16),
+    Fault(
+        "extremes-without-nan",
+        "choose(a, b, out=output)",
+        "{np.maximum: np.fmax, np.minimum: np.fmin}[choose](a, b, out=output)",
+        FLOAT16,
+    ),
+    Fault(
+        "pooled-rows-of-no-tile",
+        "steps_of(row * height + i, ",
+        "steps_of(i, ",
+        ("spec_tests/on_numpy/test_pooling.py",),
+    ),
 ]

@@ -1,11 +1,16 @@
 """Element-wise binary operators on arrays."""
 
+from typing import Final
+
 import numpy as np
 
-from webnn_py.device.on_numpy.routines.blocks import in_blocks
+from webnn_py.device.on_numpy.routines.blocks import float_blocks, in_blocks
 from webnn_py.device.on_numpy.table import Array, Kernel, kernel
 from webnn_py.graph import Node
 from webnn_py.operators import arithmetic
+
+FEW: Final = 2**12
+"""The elements up to which numpy compares float16 one by one sooner than it is converted to float32 and back."""
 
 
 @kernel(arithmetic.add)
@@ -43,14 +48,25 @@ def truncated_division(a: Array, b: Array, output: Array, remainder: Array) -> N
     np.add(output, too_low, out=output, casting="unsafe")
 
 
+def extreme(node: Node, choose: np.ufunc) -> Kernel:
+    """Numpy's maximum or minimum; of float16, unless it is little, as float32, which it compares many at a time."""
+
+    def compute(a: Array, b: Array, output: Array) -> None:
+        choose(a, b, out=output)  # the only ufuncs that want it by name
+
+    output = node.outputs[0]
+    is_slow = output.data_type == "float16" and output.element_count > FEW
+    return float_blocks(node, compute) if is_slow else compute
+
+
 @kernel(arithmetic.max_)
-def max_(_node: Node) -> Kernel:
-    return lambda a, b, output: np.maximum(a, b, out=output)  # the only ufuncs that want it by name
+def max_(node: Node) -> Kernel:
+    return extreme(node, np.maximum)
 
 
 @kernel(arithmetic.min_)
-def min_(_node: Node) -> Kernel:
-    return lambda a, b, output: np.minimum(a, b, out=output)
+def min_(node: Node) -> Kernel:
+    return extreme(node, np.minimum)
 
 
 @kernel(arithmetic.pow_)

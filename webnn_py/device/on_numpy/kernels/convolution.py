@@ -9,6 +9,7 @@ import numpy as np
 
 from webnn_py.device.on_numpy.routines.blas import float32, for_blas, matrix_product
 from webnn_py.device.on_numpy.routines.conv_sizes import Convolution
+from webnn_py.device.on_numpy.routines.float16 import copy_in_float32, narrow
 from webnn_py.device.on_numpy.routines.im2col import PRODUCT_TILE, im2col_pixels, im2col_planes, shifted_pixels
 from webnn_py.device.on_numpy.routines.packed_filter import filter_matrices
 from webnn_py.device.on_numpy.routines.tiling import inside, steps_of, tile_size, tile_starts
@@ -102,7 +103,7 @@ def spread_out(conv: Convolution) -> Kernel:
                 for step in steps:
                     step(images[image], matrices, total)
                 if not in_float32:
-                    np.copyto(target, total, casting="same_kind")
+                    narrow(total, target)
 
     return run
 
@@ -151,7 +152,7 @@ class Spread:
         axes = "ohwi" if self._channels_first else "hwoi"
         part = filter_.transpose([conv.filter_layout.index(axis) for axis in axes])
         part = part[block] if self._channels_first else part[:, :, block]
-        np.copyto(self._filter, part.reshape(*self._shape, conv.groups, -1, copy=False).transpose(3, 0, 1, 2, 4))
+        copy_in_float32(part.reshape(*self._shape, conv.groups, -1, copy=False).transpose(3, 0, 1, 2, 4), self._filter)
         return self._filter.reshape(conv.groups, -1, conv.group_inputs)
 
     def steps(self, row: int, count: int) -> Iterator[Callable[[Array, Array, Array], None]]:

@@ -3,6 +3,7 @@
 import numpy as np
 
 from webnn_py.device.on_numpy.routines.blocks import in_blocks
+from webnn_py.device.on_numpy.routines.float16 import in_float32
 from webnn_py.device.on_numpy.table import Array, Kernel, kernel, scalar
 from webnn_py.graph import Node
 from webnn_py.operators import logical
@@ -20,6 +21,14 @@ def to_uint8(test: np.ufunc) -> Kernel:
     return fill
 
 
+def comparison(node: Node, test: np.ufunc) -> Kernel:
+    """A ufunc that compares; float16 as float32, which numpy compares many at a time."""
+    if node.operand("a").data_type != "float16":
+        return to_uint8(test)
+    fill = to_uint8(test)
+    return in_blocks(node, lambda a, b, output: fill(in_float32(a), in_float32(b), output), allocated=8)
+
+
 @kernel(logical.equal)
 def equal(_node: Node) -> Kernel:
     return to_uint8(np.equal)
@@ -31,23 +40,23 @@ def not_equal(_node: Node) -> Kernel:
 
 
 @kernel(logical.greater)
-def greater(_node: Node) -> Kernel:
-    return to_uint8(np.greater)
+def greater(node: Node) -> Kernel:
+    return comparison(node, np.greater)
 
 
 @kernel(logical.greater_or_equal)
-def greater_or_equal(_node: Node) -> Kernel:
-    return to_uint8(np.greater_equal)
+def greater_or_equal(node: Node) -> Kernel:
+    return comparison(node, np.greater_equal)
 
 
 @kernel(logical.lesser)
-def lesser(_node: Node) -> Kernel:
-    return to_uint8(np.less)
+def lesser(node: Node) -> Kernel:
+    return comparison(node, np.less)
 
 
 @kernel(logical.lesser_or_equal)
-def lesser_or_equal(_node: Node) -> Kernel:
-    return to_uint8(np.less_equal)
+def lesser_or_equal(node: Node) -> Kernel:
+    return comparison(node, np.less_equal)
 
 
 @kernel(logical.logical_not)

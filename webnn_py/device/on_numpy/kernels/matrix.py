@@ -19,6 +19,15 @@ from webnn_py.operators.casting import cast_number
 WHOLE: Final = 2**21
 """The elements of scratch, 8 MiB in float32, up to which float16 products are not cut: BLAS is slower on blocks."""
 
+SMALL: Final = 2**15
+"""The elements of scratch up to which numpy converts float16 sooner than several passes do."""
+
+FEW: Final = 8
+"""The rows or columns of a product up to which BLAS reads a factor about as fast as it can be widened."""
+
+CACHED: Final = 2**18
+"""The elements of scratch for products of few rows or columns: what has been widened is still in the cache."""
+
 Sizes = tuple[int, int, int]
 """The rows of a product, the elements that each of its elements sums over, and its columns."""
 
@@ -42,8 +51,9 @@ def matmul(node: Node) -> Kernel:
     if node.outputs[0].data_type == "float32":
         return multiply
     sizes = (node.outputs[0].shape[-2], b_shape[-2], b_shape[-1])
-    count = math.prod(node.outputs[0].shape[:-2])
-    return rounded(multiply) if count * elements(sizes) <= WHOLE else widened_product(node, tall=tall)
+    if math.prod(node.outputs[0].shape[:-2]) * elements(sizes) <= SMALL:
+        return rounded(multiply)
+    return widened_product(node, tall=tall)
 
 
 def product(a: Array, b: Array, output: Array) -> None:
@@ -61,7 +71,7 @@ def stacked_product(a: Array, b: Array, output: Array) -> None:
 
 
 def rounded(multiply: Kernel) -> Kernel:
-    """Do for float16 what ``multiply`` does for float32."""
+    """Do for float16 what ``multiply`` does for float32, where all that it takes is small."""
 
     def run(*arrays: Array) -> None:
         wide = np.empty(arrays[-1].shape, np.float32)
@@ -80,7 +90,8 @@ def widened_product(node: Node, *, tall: bool) -> Kernel:
         a_shape, b_shape, shape = (1, count, a_shape[-1]), (1, *b_shape[-2:]), (1, count, shape[-1])
     batch = shape[:-2] or (1,)
     a_shape, b_shape = (sizes if len(sizes) > 2 else (1, *sizes) for sizes in (a_shape, b_shape))
-    multiply = Widened((a_shape[-2], a_shape[-1], shape[-1]), max(WHOLE, allowance(node) // 4))
+    sizes = (a_shape[-2], a_shape[-1], shape[-1])
+    multiply = Widened(sizes, most_elements(node, sizes, math.prod(batch)))
 
     def run(a: Array, b: Array, output: Array) -> None:
         a, b, output = a.reshape(a_shape), b.reshape(b_shape), output.reshape(*batch, *shape[-2:])
@@ -133,6 +144,12 @@ class Widened:
         return block
 
 
+def most_elements(node: Node, sizes: Sizes, count: int = 1) -> int:
+    """The elements of scratch for so many float16 products of these sizes."""
+    least = WHOLE if min(sizes[0], sizes[2]) > FEW else CACHED
+    return min(count * elements(sizes), max(least, 0 if least < WHOLE else allowance(node) // 4))
+
+
 def fitted(sizes: Sizes, most: int) -> Sizes:
     """The sizes of blocks that fit into the scratch: the largest is cut in halves until they do."""
     step = list(sizes)
@@ -170,9 +187,9 @@ def gemm(node: Node) -> Kernel:
     if node.outputs[0].data_type == "float32":
         return run
     sizes = (shape[0], node.operand("a").shape[0 if transpose_a else 1], shape[1])
-    if elements(sizes) <= WHOLE:
+    if elements(sizes) <= SMALL:
         return rounded(run)
-    multiply = Widened(sizes, max(WHOLE, allowance(node) // 4))
+    multiply = Widened(sizes, most_elements(node, sizes))
 
     def run_in_float16(a: Array, b: Array, *rest: Array) -> None:
         c, output = combine.addend(rest[:-1]), rest[-1]

@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from webnn_py.device.on_numpy.routines.im2col_tiles import Im2colTile
-from webnn_py.device.on_numpy.routines.tiling import inside, tile_size, tile_starts
+from webnn_py.device.on_numpy.routines.tiling import inside, steps_of, tile_size, tile_starts
 from webnn_py.device.on_numpy.scratch import allowance, scratch
 from webnn_py.device.on_numpy.table import Array, Kernel, kernel, scalar
 from webnn_py.graph import Node
@@ -31,6 +31,7 @@ class Pooling:
         prepare: what to do with each element first; None for nothing.
         data_type: what to compute in.
         most_elements: the elements of scratch that the node may have.
+        is_converted: whether the images are of another data type.
     """
 
     batch: int
@@ -43,6 +44,7 @@ class Pooling:
     prepare: np.ufunc | None
     data_type: str
     most_elements: int
+    is_converted: bool
 
     @classmethod
     def of(cls, node: Node, combine: np.ufunc, padding: float, prepare: np.ufunc | None = None) -> "Pooling":
@@ -65,6 +67,7 @@ class Pooling:
             prepare,
             working.name,
             min(TILE, allowance(node) // working.itemsize),
+            working.name != data_type,
         )
 
     @property
@@ -73,6 +76,19 @@ class Pooling:
         return all(
             slide.window == slide.size and slide.dilation == 1 and not slide.begin and output == 1
             for slide, output in zip(self.slides, self.output_sizes, strict=True)
+        )
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether images can be combined as they lie: windows side by side, without padding."""
+        if self.is_converted or self.prepare is not None:
+            return False
+        return all(
+            slide.window == slide.stride
+            and slide.dilation == 1
+            and not slide.begin
+            and count * slide.stride <= slide.size
+            for slide, count in zip(self.slides, self.output_sizes, strict=True)
         )
 
     @property
@@ -198,7 +214,7 @@ def windowed(pool: Pooling, finish: Finish | None) -> Kernel:
     rows, channels = tile_sizes(pool)
     row_starts = tile_starts(height, rows)
     tiles = list(product(range(pool.batch), tile_starts(pool.channels, channels), row_starts))
-    clear, combined = tile_pooler(pool, channels, rows, row_starts)
+    clear, combined = (plain_pooler if pool.is_plain else tile_pooler)(pool, channels, rows, row_starts)
 
     def run(images: Array, output: Array) -> None:
         clear()
@@ -234,6 +250,27 @@ def tile_sizes(pool: Pooling) -> tuple[int, int]:
     if pool.nchw:
         channels = tile_size(pool.channels, (pool.most_elements - rows * pitch) / (rows * row + further_rows))
     return rows, channels
+
+
+def plain_pooler(
+    pool: Pooling, channels: int, rows: int, _row_starts: Sequence[int]
+) -> tuple[Callable[[], None], Callable[[Array, int], Array]]:
+    """What tile_pooler gives, where the images need not be copied: first the windows' rows, then their columns."""
+    height, width = (slide.window for slide in pool.slides)
+    lead, inner = ((channels,), ()) if pool.nchw else ((), (channels,))
+    before = (slice(None),) * len(lead)
+    combined_rows = scratch((*lead, rows, pool.output_sizes[1] * width, *inner), pool.data_type)
+    result = scratch((*lead, rows, pool.output_sizes[1], *inner), pool.data_type)
+    shifted = [combined_rows[(*before, slice(None), slice(j, None, width))] for j in range(width)]
+    columns = slice(combined_rows.shape[len(lead) + 1])
+
+    def run(images: Array, row: int) -> Array:
+        views = [images[(*before, steps_of(row * height + i, height, 0, rows), columns)] for i in range(height)]
+        combine_all(pool.combine, views, combined_rows)
+        combine_all(pool.combine, shifted, result)
+        return result
+
+    return lambda: None, run
 
 
 def tile_pooler(

@@ -5,6 +5,7 @@ from typing import Final
 import numpy as np
 
 from webnn_py.device.on_numpy.routines.blas_threads import ProductThreads, loaded_openblas
+from webnn_py.device.on_numpy.routines.float16 import in_float32
 from webnn_py.device.on_numpy.table import Array
 
 _OPENBLAS: Final = loaded_openblas()
@@ -40,4 +41,4 @@ def for_blas(matrices: Array) -> Array:
 
 def float32(array: Array) -> Array:
     """The array itself, or a float32 copy of a float16 one."""
-    return array.astype(np.float32, copy=False)
+    return in_float32(array)

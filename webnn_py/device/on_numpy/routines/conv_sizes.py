@@ -14,6 +14,11 @@ from webnn_py.operators.windows import Slide, image_shape, slides
 FEW_OUTPUTS: Final = 4
 """The output channels of a group up to which BLAS waits for memory."""
 
+
+LEAST_IN_FLOAT16: Final = 2**19
+MOST_IN_FLOAT16: Final = 2**23
+"""The bytes of scratch that float16 may have: the least, and up to what it may have as much as its filter needs."""
+
 MOST_SHIFTS: Final = 64
 """The elements of a window up to which the filter is repeated for every column."""
 
@@ -65,7 +70,7 @@ class Convolution:
             options["filter_layout"],
             node.outputs[0].data_type,
             "bias" in node.operands,
-            allowance(node),
+            float16_allowance(node) if node.outputs[0].data_type == "float16" else allowance(node),
             is_turned,
         )
 
@@ -153,3 +158,12 @@ class Convolution:
             convolve(images.swapaxes(*axes), filter_, *rest[:-1], rest[-1].swapaxes(*axes))
 
         return run
+
+
+def float16_allowance(node: Node) -> int:
+    """The bytes of scratch for float16, which needs the filter and the windows in float32.
+
+    Where the filter is cut, the windows are copied again for each part of it, or the other way round.
+    """
+    widened = 4 * node.operand("filter").element_count
+    return max(allowance(node), LEAST_IN_FLOAT16, min(2 * widened, MOST_IN_FLOAT16))

@@ -13,7 +13,9 @@ MAGNITUDE_BITS = scalar(0x7FFF, "int16")
 
 WITHOUT_SIGN_COPIES = scalar(-0x70000001, "int32")
 EXPONENT_BITS = scalar(0x7F800000, "int32")
-SIGN_BIT = scalar(-0x8000, "int32")
+SIGN_BIT = scalar(-0x8000, "int16")
+BEYOND_NAN_BITS = scalar(~0x7E00, "int16")
+"""The bits that NaN has not."""
 MANTISSA_SHIFT = scalar(13, "int32")
 SIGN_SHIFT = scalar(16, "int32")
 
@@ -22,13 +24,19 @@ BIAS = scalar(2.0**112, "float32")
 
 ZERO = scalar(0, "float32")
 OVERFLOW = scalar(2.0**16, "float32")
-UNIT = scalar(2.0**13, "float32")
-SUBNORMAL_UNIT = scalar(0.5, "float32")
+UNIT = scalar(2.0**13 * (1 + 2.0**-12), "float32")
+"""Between a power of two and the one to add to numbers of that exponent; with a 2 where float16 has the exponent."""
+SUBNORMAL_UNIT = scalar(0.5 * (1 + 2.0**-12), "float32")
 INFINITY = scalar(np.inf, "float32")
-UNIT_BIAS = scalar(126 << 10, "int32")
 
 BLOCK = 2**16
 """The most elements that are narrowed at a time: they fit into the cache with the scratch that it takes."""
+
+SMALL = 2**12
+"""The elements that numpy widens sooner than several passes do."""
+
+COPIED = 2**15
+"""The most elements that are widened at a time in memory of their own."""
 
 NARROWING = 8
 """The bytes of scratch that narrowing takes for each element."""
@@ -39,6 +47,9 @@ def widen(x: Array, y: Array) -> None:
 
     Infinities and NaN, which have the highest exponent, come out as finite numbers beyond float16's; numpy does better.
     """
+    if x.size <= SMALL:
+        np.copyto(y, x)
+        return
     wide = y.view(np.int32)
     np.copyto(wide, x.view(np.int16))
     np.left_shift(wide, MANTISSA_SHIFT, out=wide)
@@ -52,19 +63,43 @@ def in_float32(x: Array) -> Array:
     """Numbers of any type as float32; a float32 array is returned as it is."""
     if x.dtype != np.float16:
         return x.astype(np.float32, copy=False)
-    y = np.empty(x.shape, np.float32)
+    y = np.empty_like(x, np.float32)
     widen(x, y)
     return y
 
 
+def copy_in_float32(x: Array, y: Array) -> None:
+    """Fill float32 ``y``, however its elements lie, with numbers of any type.
+
+    Float16 is widened in dense memory: several passes over short runs would take longer than numpy's one.
+    """
+    if x.dtype != np.float16:
+        np.copyto(y, x)
+    elif x.size <= COPIED:
+        np.copyto(y, in_float32(x))
+    elif len(x) == 1:
+        copy_in_float32(x[0], y[0])
+    else:
+        step = max(1, COPIED * len(x) // x.size)
+        for start in range(0, len(x), step):
+            copy_in_float32(x[start : start + step], y[start : start + step])
+
+
 def narrow(x: Array, y: Array) -> None:
     """Fill float16 ``y`` with float32 ``x``, rounded to the nearest, ties to even; block by block."""
-    if x.size <= BLOCK:
+    is_dense = x.flags.forc and y.flags.forc
+    most = BLOCK if is_dense else BLOCK // 2
+    if x.size <= most and is_dense:
         _narrow(x, y)
+    elif x.size <= most:
+        dense = x.copy(order="K")
+        halves = np.empty_like(dense, np.float16)
+        _narrow(dense, halves)
+        np.copyto(y, halves)
     elif len(x) == 1:
         narrow(x[0], y[0])
     else:
-        step = max(1, BLOCK * len(x) // x.size)
+        step = max(1, most * len(x) // x.size)
         for start in range(0, len(x), step):
             narrow(x[start : start + step], y[start : start + step])
 
@@ -73,24 +108,33 @@ def _narrow(x: Array, y: Array) -> None:
     """Narrow one block.
 
     Adding the power of two whose last place is float16's last place at |x| makes the processor round, and leaves the
-    significand in the sum's low bits. The power's own bits hold the exponent.
+    significand in the sum's low bits. The power's own bits hold the exponent, but for a constant, which it adds, too.
+    Only the low 16 bits count.
     """
-    magnitude = np.abs(x)
-    magnitude.clip(ZERO, OVERFLOW, out=magnitude)
-    unordered = np.isnan(magnitude.max())
-    bits = magnitude.view(np.int32)
-    power_bits = np.bitwise_and(bits, EXPONENT_BITS)
+    is_signed = x.view(np.int32).min() < 0
+    magnitude = np.abs(x) if is_signed else x
+    highest = magnitude.max()
+    if not highest <= OVERFLOW:
+        magnitude = magnitude.clip(ZERO, OVERFLOW)
+    power_bits = np.bitwise_and(magnitude.view(np.int32), EXPONENT_BITS)
     power = power_bits.view(np.float32)
     np.multiply(power, UNIT, out=power)
     power.clip(SUBNORMAL_UNIT, INFINITY, out=power)
-    np.add(magnitude, power, out=magnitude)
-    np.subtract(bits, power_bits, out=bits)
+    rounded = np.add(magnitude, power, out=None if magnitude is x else magnitude)
+    bits = rounded.view(np.int32)
     np.right_shift(power_bits, MANTISSA_SHIFT, out=power_bits)
-    np.subtract(power_bits, UNIT_BIAS, out=power_bits)
     np.add(bits, power_bits, out=bits)
-    sign = np.right_shift(x.view(np.int32), SIGN_SHIFT, out=power_bits)
-    np.bitwise_and(sign, SIGN_BIT, out=sign)
-    np.bitwise_or(bits, sign, out=bits)
-    np.copyto(y.view(np.int16), bits, casting="unsafe")
-    if unordered:
-        np.copyto(y, np.float16(np.nan), where=np.isnan(x))
+    halves = y.view(np.int16)
+    np.copyto(halves, bits, casting="unsafe")
+    if is_signed:
+        del magnitude, rounded, bits  # so that the sign takes no more than they
+        np.right_shift(x.view(np.int32), SIGN_SHIFT, out=power_bits)
+        sign = power_bits.astype(np.int16)
+        np.bitwise_and(sign, SIGN_BIT, out=sign)
+        np.bitwise_or(halves, sign, out=halves)
+    if np.isnan(highest):
+        # Bits, since numpy's masked copies branch at each element.
+        unordered = np.negative(np.isnan(x), dtype=np.int16)
+        np.bitwise_or(halves, unordered, out=halves)
+        np.bitwise_and(unordered, BEYOND_NAN_BITS, out=unordered)
+        np.bitwise_xor(halves, unordered, out=halves)

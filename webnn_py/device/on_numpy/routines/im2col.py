@@ -11,6 +11,7 @@ import numpy as np
 
 from webnn_py.device.on_numpy.routines.blas import float32, matrix_product
 from webnn_py.device.on_numpy.routines.conv_sizes import Convolution
+from webnn_py.device.on_numpy.routines.float16 import narrow
 from webnn_py.device.on_numpy.routines.im2col_tiles import Im2colTile
 from webnn_py.device.on_numpy.routines.packed_filter import FilterBlocks, PackedFilter, filter_matrices
 from webnn_py.device.on_numpy.routines.tiling import tile_size, tile_starts
@@ -40,12 +41,14 @@ CHANNELS_IN_LINE: Final = 16
 
 
 def emit(result: Array, bias: Array | None, output: Array) -> None:
-    """Move results to the output, plus the bias, rounding them once to its data type."""
-    if bias is not None and output.dtype != np.float32:
-        np.add(result, bias, out=output)
+    """Move results to the output, plus the bias, rounding them once to its data type; float16's may be overwritten."""
+    if output.dtype != np.float32:
+        if bias is not None:
+            np.add(result, bias, out=result)
+        narrow(result, output)
         return
     if result is not output:
-        np.copyto(output, result, casting="same_kind")
+        np.copyto(output, result)
     if bias is not None:
         # Apart from the copy: the output's rows follow each other in memory, those of the result need not.
         np.add(output, bias, out=output)

@@ -7,6 +7,7 @@ from math import gcd, prod
 import attrs
 import numpy as np
 
+from webnn_py.device.on_numpy.routines.float16 import copy_in_float32
 from webnn_py.device.on_numpy.routines.tiling import inside, steps_of
 from webnn_py.device.on_numpy.scratch import scratch
 from webnn_py.device.on_numpy.table import Array
@@ -143,7 +144,7 @@ class Im2colTile:
             if target is None:
                 continue
             if prepare is None:
-                np.copyto(target, images[source])
+                copy_in_float32(images[source], target)
             else:
                 prepare(images[source], out=target, dtype=target.dtype)
 

@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Iterable
 
-import numpy as np
-
 from webnn_py.device.on_numpy.routines.blas import for_blas
 from webnn_py.device.on_numpy.routines.conv_sizes import Convolution
+from webnn_py.device.on_numpy.routines.float16 import copy_in_float32
 from webnn_py.device.on_numpy.routines.tiling import tile_size
 from webnn_py.device.on_numpy.scratch import scratch
 from webnn_py.device.on_numpy.table import Array
@@ -74,7 +73,7 @@ class PackedFilter:
         channels = slice(start, min(start + self._step, self._conv.group_outputs))
         matrices = self._memory[:, : channels.stop - start]
         elements = matrices if biases is None else matrices[..., :-1]
-        np.copyto(elements.reshape(*elements.shape[:2], *parts.shape[2:], copy=False), parts[:, channels])
+        copy_in_float32(parts[:, channels], elements.reshape(*elements.shape[:2], *parts.shape[2:], copy=False))
         if biases is not None:
             matrices[..., -1] = biases[:, channels]
         return channels, matrices

@@ -1,0 +1,94 @@
+"""Float16 by way of float32: every bit as numpy's own, however the elements lie."""
+
+import numpy as np
+import pytest
+
+from webnn_py import MLGraphBuilder
+from webnn_py.device.on_numpy.routines.float16 import BLOCK, COPIED, copy_in_float32, narrow, widen
+
+ALL = np.arange(2**16, dtype=np.uint16).view(np.float16)
+
+LAYOUTS = {
+    "dense": lambda array: array,
+    "columns": lambda array: array[:, 1:-1],
+    "every other row": lambda array: array[::2],
+    "transposed": lambda array: array.T,
+}
+
+
+def between():
+    """Float32 numbers that halve the way between float16 ones, and their neighbours; with what float16 has not."""
+    finite = np.sort(ALL[np.isfinite(ALL)]).astype(np.float32)
+    middle = (finite[1:] + finite[:-1]) / 2
+    beyond = np.array([65519, 65520, 65535, 65536, 1e9, np.inf, np.nan, 0, 2**-25, 2**-26, 1e-45], np.float32)
+    with np.errstate(under="ignore"):
+        beside = [np.nextafter(middle, side) for side in (np.float32(-9e9), np.float32(9e9))]
+    return np.concatenate([ALL.astype(np.float32), middle, *beside, beyond, -beyond])
+
+
+def assert_same(result, expected):
+    is_nan = np.isnan(expected)
+    np.testing.assert_array_equal(np.isnan(result), is_nan)
+    bits = f"u{expected.itemsize}"
+    np.testing.assert_array_equal(result.view(bits)[~is_nan], expected.view(bits)[~is_nan])
+
+
+@pytest.mark.parametrize("sign", ["both", "positive"])
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+def test_narrowing_rounds_as_numpy_does(sign, layout):
+    numbers = between() if sign == "both" else np.abs(between())
+    numbers = np.resize(numbers, (len(numbers) // 100, 100))
+    assert numbers.size > 2 * BLOCK
+    with np.errstate(all="ignore"):  # as the device runs kernels
+        expected = numbers.astype(np.float16)
+        result = np.empty_like(expected)
+        narrow(layout(numbers), layout(result))
+    assert_same(np.ascontiguousarray(layout(result)), np.ascontiguousarray(layout(expected)))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+def test_copies_in_float32_have_the_same_numbers(layout):
+    numbers = ALL.reshape(-1, 64)
+    assert numbers.size > COPIED
+    result = np.empty(numbers.shape, np.float32)
+    copy_in_float32(layout(numbers), layout(result))
+    assert_same(np.ascontiguousarray(layout(result)), np.ascontiguousarray(layout(numbers)).astype(np.float32))
+
+
+@pytest.mark.parametrize("count", [5, 2**16])
+def test_widening_keeps_the_numbers(count):
+    result = np.empty(count, np.float32)
+    widen(ALL[:count], result)
+    assert_same(result, ALL[:count].astype(np.float32))
+
+
+COMPARED = {
+    "max": np.maximum,
+    "min": np.minimum,
+    "greater": np.greater,
+    "greater_or_equal": np.greater_equal,
+    "lesser": np.less,
+    "lesser_or_equal": np.less_equal,
+}
+
+
+@pytest.mark.parametrize("count", [100, 2**16])
+async def test_comparisons_of_float16_are_numpys(numpy_context, count):
+    a, b = (np.random.default_rng(seed).permutation(ALL)[:count] for seed in (1, 2))
+    b[:50] = a[:50]
+    builder = MLGraphBuilder(numpy_context)
+    x, y = (builder.input(name, data_type="float16", shape=[count]) for name in "xy")
+    graph = await builder.build({name: getattr(builder, name)(x, y) for name in COMPARED})
+    inputs, outputs = ({}, {})
+    for name, array in (("x", a), ("y", b)):
+        inputs[name] = await numpy_context.create_buffer(data_type="float16", shape=[count], writable=True)
+        numpy_context.write_buffer(inputs[name], array)
+    for name, function in COMPARED.items():
+        data_type = "float16" if function in (np.maximum, np.minimum) else "uint8"
+        outputs[name] = await numpy_context.create_buffer(data_type=data_type, shape=[count], readable=True)
+    numpy_context.dispatch(graph, inputs, outputs)
+    for name, function in COMPARED.items():
+        result = await numpy_context.read_buffer(outputs[name])
+        with np.errstate(invalid="ignore"):
+            expected = function(a, b)
+        np.testing.assert_array_equal(result, expected, err_msg=name)

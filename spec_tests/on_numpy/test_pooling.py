@@ -1,0 +1,33 @@
+"""Pooling of windows side by side, which takes images as they lie."""
+
+import numpy as np
+import pytest
+
+from spec_tests.support.computing import compute
+from webnn_py import MLGraphBuilder
+
+POOLS = {
+    "max_pool2d": lambda windows: windows.max((3, 5)),
+    "average_pool2d": lambda windows: windows.mean((3, 5)),
+}
+
+
+@pytest.mark.parametrize("rounding", ["floor", "ceil"])
+@pytest.mark.parametrize("window", [(2, 2), (3, 4), (1, 2)], ids=str)
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+@pytest.mark.parametrize("operator", POOLS)
+async def test_windows_side_by_side_are_combined_in_tiles(numpy_context, operator, layout, window, rounding):
+    height, width = 61, 402
+    planes = np.random.default_rng(55).uniform(-9, 9, (1, 8, height, width)).astype(np.float32)
+    axes = (0, 1, 2, 3) if layout == "nchw" else (0, 2, 3, 1)
+    images = np.ascontiguousarray(planes.transpose(axes))
+    options = {"window_dimensions": window, "strides": window, "layout": layout, "output_shape_rounding": rounding}
+    builder = MLGraphBuilder(numpy_context)
+    x = builder.input("x", data_type="float32", shape=images.shape)
+    pooled = getattr(builder, operator)(x, **options)
+    result = (await compute(numpy_context, builder, {"x": images}, {"y": pooled}))["y"]
+    rows, columns = height // window[0], width // window[1]
+    inside = planes[:, :, : rows * window[0], : columns * window[1]]
+    expected = POOLS[operator](inside.reshape(1, 8, rows, window[0], columns, window[1]))
+    whole = result.transpose(np.argsort(axes))[:, :, :rows, :columns]
+    np.testing.assert_allclose(whole, expected, rtol=1e-5, atol=1e-5)
