@@ -166,7 +166,7 @@ async def test_a_second_graph_of_the_same_weights_makes_none_and_takes_no_memory
     np.testing.assert_array_equal((await computed(context, third))["y"], expected["y"])
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("drawing", DRAWINGS)
 async def test_graphs_of_other_shapes_have_the_weights_in_common(context, drawing):
     """In whatever forms their kernels want them: a form that only one needs is held by that one."""

@@ -208,7 +208,7 @@ GRAPHS = {
 """Drawings, and how many kernels they take."""
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(13)
 @pytest.mark.parametrize(("draw", "kernels"), GRAPHS.items(), ids=[draw.__name__ for draw in GRAPHS])
 async def test_products_of_one_matrix_are_joined_where_it_costs_no_copy(check_kernels, draw, kernels):
     await check_kernels(draw, kernels)

@@ -57,7 +57,7 @@ EXAMPLES = settings().max_examples // 20
 """For each category at full depth; each graph compiles a dozen kernels."""
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("category", CATEGORIES)
 @settings(
     deadline=None, max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]

@@ -22,7 +22,7 @@ REDUCED = {
 REDUCTIONS = ["reduce_sum", "reduce_max", "reduce_min", "reduce_l1", "reduce_sum_square", "reduce_mean", "reduce_l2"]
 
 
-@pytest.mark.sampled(7, full=2)
+@pytest.mark.sampled(23, full=2)
 @pytest.mark.usefixtures("adapter_features")
 @pytest.mark.parametrize("method", REDUCTIONS)
 @pytest.mark.parametrize(("shape", "axes"), REDUCED.values(), ids=REDUCED)
@@ -31,7 +31,7 @@ async def test_reductions(ml, method, shape, axes):
     await check_both(ml, [integers(shape)], lambda b, x: getattr(b, method)(x, axes=axes), rtol=1e-6 if rounds else 0)
 
 
-@pytest.mark.sampled(7, full=2)
+@pytest.mark.sampled(23, full=2)
 @pytest.mark.parametrize("data_type", ["float32", "int32", "uint8"])
 @pytest.mark.parametrize("method", ["arg_max", "arg_min"])
 @pytest.mark.parametrize(("shape", "axes"), [row for row in REDUCED.values() if len(row[1]) == 1])

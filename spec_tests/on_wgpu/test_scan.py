@@ -22,7 +22,7 @@ SCANNED = {
 }
 
 
-@pytest.mark.sampled(7, full=2)
+@pytest.mark.sampled(23, full=2)
 @pytest.mark.usefixtures("adapter_features")
 @pytest.mark.parametrize("data_type", ["float32", "float16", "int32"])
 @pytest.mark.parametrize("options", [{}, {"exclusive": True, "reversed": True}], ids=["", "exclusive and reversed"])

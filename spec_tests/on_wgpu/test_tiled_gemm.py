@@ -79,7 +79,7 @@ PRODUCTS = {
 }
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(23)
 @pytest.mark.usefixtures("adapter_features")
 @pytest.mark.parametrize("data_type", ["float32", "float16"])
 @pytest.mark.parametrize(("a", "b"), PRODUCTS.values(), ids=PRODUCTS)
@@ -104,7 +104,7 @@ async def test_every_tile_computes_the_same(ml, monkeypatch, tile, buffers, data
     await check_both(ml, arrays, lambda b, x, y: b.matmul(x, y))
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(23)
 @pytest.mark.parametrize("transposes", [(True, False), (False, True), (True, True)])
 @pytest.mark.parametrize("size", [(256, 128, 260), (131, 67, 129)])
 async def test_transposed_products(ml, transposes, size):

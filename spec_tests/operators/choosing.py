@@ -14,7 +14,10 @@ PARTS_AT_FULL_DEPTH = 11
 """Likewise at full depth, of those that are not drawn as written."""
 
 WAYS = ("as_constant", "as_view", "as_part")
-"""How else cases are drawn than as written; a quick run draws those of an operator in one of these ways each day."""
+"""How else cases are drawn than as written; a quick run draws those of an operator in one of these ways, or in none."""
+
+EVERY = 2
+"""In one of them it is drawn every so many days."""
 
 
 def pytest_addoption(parser):
@@ -35,8 +38,8 @@ class Choice:
         at_full_depth = 1 if drawer == "as_written" else PARTS_AT_FULL_DEPTH
         parts = amount(self._config, quick=PARTS, full=at_full_depth, thorough=1)
         start = sum(map(ord, file.operator))  # or all operators would have their turns on the same days
-        ways = amount(self._config, quick=len(WAYS), full=1, thorough=1)
-        if drawer in WAYS and not has_turn(self._config, start + WAYS.index(drawer), ways):
+        ways = amount(self._config, quick=EVERY * len(WAYS), full=1, thorough=1)
+        if drawer in WAYS and not has_turn(self._config, start + EVERY * WAYS.index(drawer), ways):
             return ()
         if backend != "wgpu" or parts == 1:
             return file.cases

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from spec_tests.operators.cases import load_all
-from spec_tests.operators.choosing import PARTS, PARTS_AT_FULL_DEPTH, WAYS, Choice
+from spec_tests.operators.choosing import EVERY, PARTS, PARTS_AT_FULL_DEPTH, WAYS, Choice
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.depth import has_turn, is_full
 
@@ -37,7 +37,8 @@ class Config:
 def test_the_days_together_compute_every_case():
     for file in load_all()[:5]:
         days = [
-            Choice(Config("quick", 738_000 + day)).cases("wgpu", file, "as_view") for day in range(PARTS * len(WAYS))
+            Choice(Config("quick", 738_000 + day)).cases("wgpu", file, "as_view")
+            for day in range(PARTS * EVERY * len(WAYS))
         ]
         assert {case.name for day in days for case in day} == {case.name for case in file.cases}
         assert min(len(day) for day in days if day) < len(file.cases)
@@ -53,15 +54,17 @@ def test_numpy_computes_every_case():
     assert all(Choice(Config("quick")).cases("numpy", file, "as_written") == file.cases for file in load_all())
 
 
-@pytest.mark.parametrize("day", range(len(WAYS)))
-def test_each_day_draws_every_operator_in_one_more_way(day):
-    choice = Choice(Config("quick", 738_000 + day))
-    for file in load_all():
-        chosen = choice._chosen[file.operator]
-        ways = [way for way in WAYS if choice.cases("wgpu", file, way)]
-        assert len(ways) <= 1
-        assert ways or not all(chosen.get(way) for way in WAYS)
-        assert {case.name for case in choice.cases("wgpu", file, "as_written")} >= set(chosen.get("as_written", []))
+def test_days_in_turn_draw_every_operator_in_every_way_and_each_day_as_written():
+    drawn = set()
+    for day in range(EVERY * len(WAYS)):
+        choice = Choice(Config("quick", 738_000 + day))
+        for file in load_all():
+            ways = [way for way in WAYS if choice.cases("numpy", file, way)]
+            assert len(ways) <= 1
+            drawn |= {(file.operator, way) for way in ways}
+            written = {case.name for case in choice.cases("wgpu", file, "as_written")}
+            assert written >= set(choice._chosen[file.operator].get("as_written", []))
+    assert drawn == {(file.operator, way) for file in load_all() for way in WAYS}
 
 
 def test_one_case_can_be_asked_for():

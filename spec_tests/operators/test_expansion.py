@@ -69,7 +69,7 @@ async def limited(ml, request):
     return await ml._create_context(Limited(LIMITED[request.param]))
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(13)
 @pytest.mark.parametrize("name", sorted(OPERATORS))
 async def test_what_is_reported_is_what_is_enforced(limited, name):
     operator, limits = OPERATORS[name], limited.op_support_limits()[name]
@@ -177,7 +177,7 @@ def described(case):
     return operands | case.options
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(13)
 @pytest.mark.parametrize("name", DECOMPOSITIONS)
 def test_the_examples_reach_everything_that_any_case_reaches(name):
     operator = OPERATORS[name]

@@ -87,7 +87,7 @@ async def test_the_limits_contain_what_every_implementation_must_support(context
     assert said["rank_range"]["max"] >= row.required_ranks.max
 
 
-@pytest.mark.sampled(7, full=2)
+@pytest.mark.sampled(23, full=2)
 @EVERY_OPERATOR
 async def test_every_allowed_data_type_of_every_operand_builds_and_runs(context, name):
     limits = context.op_support_limits()[name]
@@ -97,7 +97,7 @@ async def test_every_allowed_data_type_of_every_operand_builds_and_runs(context,
             assert outputs, (operand, data_type)
 
 
-@pytest.mark.sampled(7, full=2)
+@pytest.mark.sampled(23, full=2)
 @EVERY_OPERATOR
 async def test_every_allowed_rank_of_every_operand_builds_and_runs(context, name):
     limits = context.op_support_limits()[name]

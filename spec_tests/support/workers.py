@@ -1,5 +1,7 @@
 """Tests on all cores: what shares results stays together, and what takes long comes first.
 
+There is a worker more than there are cores, since some tests wait: for processes, time limits and GPUs.
+
 Folders are tested on all cores. Files, and tests of them, are tested in pytest's own process, since starting others
 takes longer; ``-n`` with a number is obeyed.
 """
@@ -34,9 +36,9 @@ VECTORS = re.compile(r"wpt/test_vectors\.py::.*\[(\w+)/.*-(numpy|small|wgpu)\]$"
 
 @pytest.hookimpl(optionalhook=True, tryfirst=True)
 def pytest_xdist_auto_num_workers(config):
-    """As many workers as cores where a folder is tested; none for files."""
+    """A worker more than there are cores where a folder is tested; none for files."""
     paths = [argument.partition("::")[0] for argument in config.args]
-    return 0 if config.option.collectonly or all(path.endswith(".py") for path in paths) else cores()
+    return 0 if config.option.collectonly or all(path.endswith(".py") for path in paths) else cores() + 1
 
 
 def cores():

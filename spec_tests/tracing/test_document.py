@@ -1,10 +1,7 @@
 """The programs of docs/tracing.md run, and print what it says."""
 
-import json
 import re
 from pathlib import Path
-
-from spec_tests.support.trace_format import check_document
 
 DOCUMENT = (Path(__file__).parents[2] / "docs/tracing.md").read_text(encoding="utf-8")
 
@@ -15,6 +12,6 @@ def test_its_programs_print_what_it_says(tmp_path, monkeypatch, capsys):
     (printed,) = re.findall(r"```text\n(.*?)```", DOCUMENT, re.DOTALL)
     exec(compile(trace, "trace.py", "exec"), {})  # noqa: S102 - the page's own
     assert capsys.readouterr().out == printed
-    check_document(json.loads((tmp_path / "trace.json").read_text(encoding="utf-8")))
+    assert (tmp_path / "trace.html").read_text(encoding="utf-8").lower().startswith("<!doctype html>")
     exec(compile(instrument, "instrument.py", "exec"), {})  # noqa: S102 - the page's own
     assert capsys.readouterr().out == "create_buffer\n"
