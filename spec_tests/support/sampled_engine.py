@@ -1,17 +1,15 @@
-"""Of the tests that run on every device, a quick run has a share on onnxruntime: another one each day."""
+"""Of the tests that run on every device, a run has a share on onnxruntime: another one each day."""
 
-from spec_tests.support.depth import deselect, has_turn, is_full
+from spec_tests.support.depth import amount, deselect, has_turn
 
 ENGINE = "onnxruntime"
-PARTS = 13
-"""One test of so many; a prime, so that every parameter has its turn."""
+PARTS = {"quick": 13, "full": 5, "thorough": 1}
+"""One test of so many; primes, so that every parameter has its turn."""
 
 
 def choose(config, items):
     """Leave out the tests on the engine that have no turn."""
-    if is_full(config):
-        return
-    positions = {}
+    parts, positions = amount(config, **PARTS), {}
 
     def is_wanted(item):
         given = getattr(item, "callspec", None)
@@ -20,6 +18,6 @@ def choose(config, items):
         function = item.nodeid.partition("[")[0]
         # Functions begin at different places, or all would have their first test on the same day.
         position = positions[function] = positions.get(function, sum(map(ord, function))) + 1
-        return has_turn(config, position, PARTS)
+        return has_turn(config, position, parts)
 
     deselect(config, items, is_wanted)
