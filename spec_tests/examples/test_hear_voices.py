@@ -33,7 +33,7 @@ def chances_by_peer(samples):
     return np.array(chances)
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(17)
 async def test_every_frame_is_heard_as_onnxruntime_hears_it(ml, options, speech):
     samples = np.concatenate([speech[: 2 * SECOND], np.zeros(SECOND // 2, np.float32)])
     async with Environment(ml, **options) as env:

@@ -26,7 +26,7 @@ def test_the_page_has_every_example_on_real_models():
     assert {path.stem for path in users} == PRINTED.keys()
 
 
-@pytest.mark.sampled(11, full=2)
+@pytest.mark.sampled(29, full=2)
 @pytest.mark.parametrize(
     ("name", "backend"),
     [(name, backend) for name in PRINTED for backend in BACKENDS if backend == "numpy" or name not in SLOW_TO_COMPILE],

@@ -114,7 +114,7 @@ async def values_of(context, arrays, chains):
     return await compute(context, builder, arrays, outputs)
 
 
-@pytest.mark.sampled(24, full=3)
+@pytest.mark.sampled(47, full=3)
 @pytest.mark.parametrize(("data_type", "first"), CASES)
 async def test_a_chain_of_integer_operators_is_right_to_the_bit(ml, data_type, first, rng):
     numpy, gpu = [await ml.create_context(backend=backend) for backend in ("numpy", "wgpu")]

@@ -38,7 +38,7 @@ def _all_in_tiles(monkeypatch):
     monkeypatch.setattr(selection, "MOST_VECTORS", 0)
 
 
-@pytest.mark.sampled(12, full=12)
+@pytest.mark.sampled(61, full=12)
 @pytest.mark.usefixtures("_all_in_tiles")
 @pytest.mark.parametrize("operator", ["matmul", "gemm", "conv2d", "conv_transpose2d"])
 def test_products_with_the_same_key_have_the_same_text(pytestconfig, shared_gpu, monkeypatch, operator):
