@@ -48,6 +48,7 @@ class GraphLowering(Lowering):
         self._done: set[Node] = set()
         self._fused: list[Node] = []  # into the kernels that are being written
         self._written: list[int] = []  # which of all kernels these are
+        self._turn: Node | None = None  # that is being lowered
         for name, graph_input in graph.inputs.items():
             buffer = Buffer("input", graph_input.descriptor.byte_length, name)
             self._places[graph_input] = Place(buffer, Layout.dense(graph_input.descriptor.shape))
@@ -134,8 +135,9 @@ class GraphLowering(Lowering):
         (self.prologue if makes_constants else self.kernels).append(kernel)
 
     def _copy(self, place: Place, target: Buffer, value: Value, descriptor: MLOperandDescriptor) -> None:
-        """Copy a value, of which a picture shows it as a part."""
-        drawn = value.node.drawn if isinstance(value, Output) else ()
+        """Copy a value; a picture shows it as a part of what makes the value or, of an input, of what reads it."""
+        made = value.node.drawn if isinstance(value, Output) else ()
+        drawn = made or (() if self._turn is None else self._turn.drawn)
         self._emit(attrs.evolve(copy_kernel(place, target, descriptor), drawn=drawn))
 
     @contextmanager
@@ -192,7 +194,7 @@ class GraphLowering(Lowering):
     def run(self) -> None:
         """Lower every node, then copy the outputs that no kernel wrote straight into place."""
         for node in self._graph.nodes:
-            entry = entry_of(node)
+            entry, self._turn = entry_of(node), node
             if not self._fusion.has_own_kernel(node) or node in self._done or self._lower_view(node, entry):
                 continue
             with self._kernels_of(node):
