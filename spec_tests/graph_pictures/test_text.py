@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from spec_tests.graph_pictures.drawings import draw_residual_block
+from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from webnn_py import GraphPicture, InvalidStateError, MLGraphBuilder
 
 DRAWN = """\
@@ -108,6 +109,17 @@ async def test_a_copy_that_an_output_takes_is_its_operators(numpy_context):
     x = b.input("x", data_type="float32", shape=[2, 3])
     graph = await b.build({"y": b.transpose(x)})
     assert fates(graph.describe()) == (["kernel 1"], [["1", "copy", "#1"]])
+
+
+@pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
+async def test_an_input_that_a_kernel_wants_packed_otherwise_is_copied_for_its_reader(ml):
+    b = MLGraphBuilder(await ml.create_context(backend="wgpu"))
+    x = b.input("x", data_type="float32", shape=[1, 24, 4, 4])
+    filters = b.input("filters", data_type="float32", shape=[24, 2, 1, 6])
+    graph = await b.build({"y": b.conv2d(x, filters, filter_layout="ihwo")})
+    _, kernels = fates(graph.describe())
+    assert len(kernels) == 2, kernels
+    assert [kernel[-1] for kernel in kernels] == ["#1", "#1"]
 
 
 async def test_products_of_one_matrix_are_one_kernel(context, backend):
