@@ -77,11 +77,13 @@ async def use(context: MLContext, seed: list[int], counts: Counts, *, may_end: b
             return
 
 
-async def episode(kind: str, seed: list[int], counts: Counts, contexts: list[MLContext]) -> None:
+async def episode(
+    kind: str, seed: list[int], counts: Counts, contexts: list[MLContext], *, backends: list[str] = BACKENDS
+) -> None:
     """Open the API and use every device; ``contexts`` are those that it has made."""
     rng = np.random.default_rng(seed)
     async with webnn_py.open_ml() as ml:
-        for name in BACKENDS * CONTEXTS:
+        for name in backends * CONTEXTS:
             options = {"max_cached_pipelines": PIPELINES} if name == "wgpu" else {}
             contexts.append(await ml.create_context(backend=name, **options))
         async with trio.open_nursery() as nursery:
@@ -95,14 +97,14 @@ async def episode(kind: str, seed: list[int], counts: Counts, contexts: list[MLC
         await context.drain()
 
 
-def interrupted(seed: list[int], counts: Counts, contexts: list[MLContext]) -> None:
+def interrupted(seed: list[int], counts: Counts, contexts: list[MLContext], backends: list[str]) -> None:
     """Run an episode that is interrupted at any moment, and expect exactly that, in any task: in trio's groups."""
     delay = np.random.default_rng(seed).exponential(0.3)
     timer = threading.Timer(delay, os.kill, [os.getpid(), signal.SIGINT])
     try:
         try:
             timer.start()
-            trio.run(episode, "interrupted", seed, counts, contexts)
+            trio.run(partial(episode, "interrupted", seed, counts, contexts, backends=backends))
             counts.note("over before the interrupt")
             timer.join()
             time.sleep(0.1)  # until the signal has come
@@ -124,8 +126,8 @@ def check_books(kind: str, contexts: list[MLContext], counts: Counts) -> None:
             counts.fault(f"{context.backend.name}, {kind}: lost is {context.lost.state}")
 
 
-def run(minutes: float, seed: int, kinds: list[str], counts: Counts) -> list[Sample]:
-    """Episodes for so long; what the process holds after each."""
+def run(minutes: float, seed: int, kinds: list[str], backends: list[str], counts: Counts) -> list[Sample]:
+    """Episodes for so long on these devices; what the process holds after each."""
     samples = []
     end = time.monotonic() + 60 * minutes
     told = time.monotonic()
@@ -135,9 +137,9 @@ def run(minutes: float, seed: int, kinds: list[str], counts: Counts) -> list[Sam
         contexts: list[MLContext] = []
         faulthandler.dump_traceback_later(LONGEST_EPISODE, exit=True)
         if kind == "interrupted":
-            interrupted([seed, number], counts, contexts)
+            interrupted([seed, number], counts, contexts, backends)
         else:
-            trio.run(episode, kind, [seed, number], counts, contexts)
+            trio.run(partial(episode, kind, [seed, number], counts, contexts, backends=backends))
         faulthandler.cancel_dump_traceback_later()
         check_books(kind, contexts, counts)
         counts.note(f"{kind} episodes")
@@ -169,12 +171,13 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--without", nargs="*", default=[], choices=sorted(set(KINDS)), help="kinds of episodes")
+    parser.add_argument("--backends", nargs="+", default=BACKENDS, choices=BACKENDS, help="devices; all by default")
     options = parser.parse_args()
     warnings.simplefilter("ignore", ResourceWarning)  # it leaves things to the garbage
     logging.getLogger("wgpu").setLevel(logging.CRITICAL)  # it loses devices
     counts = Counts()
     kinds = [kind for kind in KINDS if kind not in options.without]
-    samples = run(options.minutes, options.seed, kinds, counts)
+    samples = run(options.minutes, options.seed, kinds, options.backends, counts)
     print(f"{len(samples)} episodes in {options.minutes:g} minutes, seed {options.seed}")
     for what, count in sorted(counts.done.items()):
         print(f"{what}: {count}")
