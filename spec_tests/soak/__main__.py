@@ -7,10 +7,12 @@ fulfilled, no thread more. At the end the memory must not have grown. Status 1, 
 """
 
 import argparse
+import ctypes
 import faulthandler
 import gc
 import logging
 import os
+import platform
 import signal
 import sys
 import threading
@@ -42,6 +44,10 @@ FEW = 10
 """In the last quarter there may be so many times what there was in the second, and some more."""
 REFUSED = 6
 """The WebGPU library keeps a label of each request that a lost device refuses: as many for each loss."""
+M_ARENA_MAX = -8
+ARENAS = 2
+"""glibc gives each thread a heap of its own, up to eight a core, and threads come and go: on 16 cores these heaps go on
+filling for long, which would hide what is kept."""
 
 
 @attrs.frozen
@@ -173,6 +179,8 @@ def main() -> None:
     parser.add_argument("--without", nargs="*", default=[], choices=sorted(set(KINDS)), help="kinds of episodes")
     parser.add_argument("--backends", nargs="+", default=BACKENDS, choices=BACKENDS, help="devices; all by default")
     options = parser.parse_args()
+    if platform.libc_ver()[0] == "glibc":
+        ctypes.CDLL(None).mallopt(M_ARENA_MAX, ARENAS)
     warnings.simplefilter("ignore", ResourceWarning)  # it leaves things to the garbage
     logging.getLogger("wgpu").setLevel(logging.CRITICAL)  # it loses devices
     counts = Counts()
