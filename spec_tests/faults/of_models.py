@@ -106,6 +106,20 @@ FAULTS = [
         "own_lengths",
     ),
     Fault(
+        "clip-one-way",
+        "context.clamp(x, min_value=-self.clip, max_value=self.clip)",
+        "context.clamp(x, max_value=self.clip)",
+        ("spec_tests/onnx_models/test_recurrent.py",),
+        "clips",
+    ),
+    Fault(
+        "alphas-for-all",
+        "[None if default is None else next(left, default) for default in defaults]",
+        "[next(left, default) for default in defaults]",
+        ("spec_tests/onnx_models/test_recurrent.py",),
+        "clips",
+    ),
+    Fault(
         "broadcast-from-the-end",
         "first = max(0, a.rank - b.rank) if axis is None else counted(axis, a.rank)",
         "first = max(0, a.rank - b.rank)",

@@ -33,6 +33,8 @@ async def test_gathering(context, case):
 @each(
     node("ScatterElements", [11, 13, 16, 18], X[0], indices([[2, 0, 1, 2], [0, 1, 2, 1]]), -X[0, :2]),
     node("ScatterElements", [11, 13, 16, 18], X[0], indices([[1], [-1], [0]]), -X[0, :, :1], axis=1),
+    node("ScatterElements", [11, 18], X[0], indices([[1], [-1]]), -X[0, :2, :1], axis=1),
+    node("ScatterElements", 18, X, indices([[[2, 0, 1]]]), -X[:1, :1, :3], axis=1),
     node("ScatterND", [11, 13, 16, 18], X, indices([[1, 2], [0, 0]]), -X[0, :2]),
     node("ScatterND", [11, 13, 16, 18], X, indices([[1]]), -X[:1], known=(1,)),
     node("Scatter", 9, X[0], indices([[1], [2], [0]]), -X[0, :, :1], axis=1),

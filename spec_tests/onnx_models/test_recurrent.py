@@ -217,6 +217,55 @@ async def test_lengths_may_be_an_input_of_the_graph(context, case):
     await check(context, case)
 
 
+@each(
+    node(
+        "LSTM",
+        14,
+        X,
+        *parameters(4, 2),
+        None,
+        state(2),
+        state(2),
+        clip=0.3,
+        hidden_size=HIDDEN,
+        direction="bidirectional",
+        activations=["Sigmoid", "HardSigmoid", "Tanh", "Softsign", "ScaledTanh", "Elu"],
+        activation_alpha=[0.3, 0.8, 0.6],
+        activation_beta=[0.4, 0.7],
+        outputs=3,
+        wanted=(0, 1, 2),
+    ),
+    node("LSTM", 22, X, *parameters(4), hidden_size=HIDDEN, input_forget=1, outputs=3, wanted=(0, 1, 2)),
+    node(
+        "GRU",
+        22,
+        X,
+        *parameters(3),
+        clip=0.4,
+        hidden_size=HIDDEN,
+        activations=["ThresholdedRelu", "Affine"],
+        activation_alpha=[0.1, 0.5],
+        activation_beta=[0.2],
+        outputs=2,
+        wanted=(0, 1),
+    ),
+    node(
+        "RNN",
+        22,
+        X,
+        *parameters(1, 2),
+        hidden_size=HIDDEN,
+        direction="bidirectional",
+        activations=["LeakyRelu", "HardSigmoid"],
+        outputs=2,
+        wanted=(0, 1),
+    ),
+    node("RNN", 22, X, *parameters(1), hidden_size=HIDDEN, activations=["Sigmoid"], clip=0.5, outputs=2, wanted=(1,)),
+)
+async def test_clips_and_any_activations(context, case):
+    await check(context, case)
+
+
 async def test_one_length_for_each_of_the_batch_is_needed(context):
     (case,) = node("GRU", 22, X, *parameters(3), OWN[:1], hidden_size=HIDDEN, outputs=2)
     assert_refused(context, case, "the shape of input sequence_lens is [1]; it must be [2]")

@@ -65,8 +65,8 @@ REFUSALS = [
     (case("Cast", 13, X, to=TensorProto.DOUBLE), "attribute to is float64; it must be bool or one of float32, "),
     (case("Cast", 13, X, to=TensorProto.STRING), "attribute to is string; it must be bool or one of float32, "),
     (
-        case("LSTM", 14, STEPS, *WEIGHTS, hidden_size=4, outputs=3, clip=1.0),
-        "attribute clip is 1.0; it is not supported",
+        case("LSTM", 14, STEPS, *WEIGHTS, hidden_size=4, outputs=3, clip=-1.0),
+        "attribute clip is -1.0; it must be greater than 0",
     ),
     (
         case("LSTM", 14, STEPS, *WEIGHTS, hidden_size=4, outputs=3, layout=2),
@@ -92,8 +92,8 @@ REFUSALS = [
         "attribute direction is up; it must be forward, ",
     ),
     (
-        case("LSTM", 14, STEPS, *WEIGHTS, hidden_size=4, activations=["Elu", "Tanh", "Tanh"]),
-        "attribute activations is ['Elu', 'Tanh', 'Tanh']; it must be 3 of Relu, Sigmoid and Tanh, the same in each",
+        case("LSTM", 14, STEPS, *WEIGHTS, hidden_size=4, activations=["Elu", "Tanh"]),
+        "attribute activations is ['Elu', 'Tanh']; it must be 3, 3 for each direction",
     ),
     (
         case("Resize", 13, IMAGE, None, None, given(1, 2, 8, 8), known=[3], mode="best"),

@@ -136,8 +136,12 @@ REFUSALS = [
         "attributes strides and dilations is [0, 1]; it must be 1 numbers each, at least 1",
     ),
     (
-        case("RNN", 14, STEPS, WEIGHTS[0][:, :4], WEIGHTS[1][:, :4], hidden_size=4, activations=["Elu"]),
-        "attribute activations is ['Elu']; it must be of Relu, Sigmoid and Tanh, one for each direction",
+        case("RNN", 14, STEPS, WEIGHTS[0][:, :4], WEIGHTS[1][:, :4], hidden_size=4, activations=["Gelu"]),
+        "attribute activations is ['Gelu']; it must be of affine, elu, ",
+    ),
+    (
+        case("RNN", 14, STEPS, WEIGHTS[0][:, :4], WEIGHTS[1][:, :4], hidden_size=4, activations=["ScaledTanh"]),
+        "activation_alpha and activation_beta is [None, None]; it must be given for ScaledTanh, which has no defaults",
     ),
     (
         case("RNN", 14, STEPS, *WEIGHTS, hidden_size=4, outputs=2),

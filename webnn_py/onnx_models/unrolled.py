@@ -119,9 +119,22 @@ def together(network: UnrolledNetwork, runs: Sequence[tuple[MLOperand, State]]) 
 
 
 def lstm_step(
-    context: ConversionContext, r: MLOperand, peepholes: MLOperand | None, activations: Sequence[Activation]
+    context: ConversionContext,
+    r: MLOperand,
+    peepholes: MLOperand | None,
+    activations: Sequence[Activation],
+    *,
+    coupled: bool,
 ) -> Step:
-    """A step of an LSTM; gates come as input, output, forget, cell, and the peepholes of the first three."""
+    """A step of an LSTM; gates come as input, output, forget, cell, and the peepholes of the first three.
+
+    Args:
+        context: what to build with.
+        r: the weights of the hidden state.
+        peepholes: those of the cell state, [3 · hidden size].
+        activations: of the gates, of what is new, and of the cell that is shown.
+        coupled: whether as much is forgotten as comes in, whatever the forget gate says.
+    """
     gate, squash, show = activations
     matrix = context.transpose(r, permutation=[1, 0])
     to_input, to_output, to_forget = context.split(peepholes, 3, axis=0) if peepholes is not None else [None] * 3
@@ -132,8 +145,9 @@ def lstm_step(
     def step(now: MLOperand, state: State) -> State:
         hidden, cell = state
         i, o, f, c = context.split(context.add(now, context.matmul(hidden, matrix)), 4, axis=1)
-        kept = context.mul(gate(seen(f, to_forget, cell)), cell)
-        new = context.add(kept, context.mul(gate(seen(i, to_input, cell)), squash(c)))
+        let_in = gate(seen(i, to_input, cell))
+        kept = context.sub(context.number(1, let_in), let_in) if coupled else gate(seen(f, to_forget, cell))
+        new = context.add(context.mul(kept, cell), context.mul(let_in, squash(c)))
         return context.mul(gate(seen(o, to_output, new)), show(new)), new
 
     return step

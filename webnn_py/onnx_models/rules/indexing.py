@@ -85,8 +85,21 @@ def one_hot(
 def scatter_elements(
     context: ConversionContext, data: MLOperand, indices: MLOperand, updates: MLOperand, *, axis: int
 ) -> MLOperand:
-    """Put single elements where the indices say."""
-    return context.scatter_elements(data, indices, updates, axis=counted(axis, data.rank))
+    """Put single elements where the indices say; what lies beyond the indices, along the other axes, stays."""
+    axis = counted(axis, data.rank)
+    if indices.rank != data.rank:
+        return context.scatter_elements(data, indices, updates, axis=axis)
+    sizes = [
+        data.shape[index] if index == axis else min(size, data.shape[index]) for index, size in enumerate(indices.shape)
+    ]
+    reached = data if tuple(sizes) == data.shape else context.slice(data, [0] * data.rank, sizes)
+    result = context.scatter_elements(reached, indices, updates, axis=axis)
+    for index, size in enumerate(sizes):
+        if size < data.shape[index]:
+            starts = [size if other == index else 0 for other in range(data.rank)]
+            rest = [*result.shape[:index], data.shape[index] - size, *result.shape[index + 1 :]]
+            result = context.concat([result, context.slice(data, starts, rest)], index)
+    return result
 
 
 @rule("ScatterElements", 16, 18)

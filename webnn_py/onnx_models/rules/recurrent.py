@@ -7,8 +7,9 @@ import numpy as np
 
 from webnn_py.onnx_models.axes import integers
 from webnn_py.onnx_models.conversion_context import ConversionContext, Value
+from webnn_py.onnx_models.gate_functions import GateFunctions, gate_functions
 from webnn_py.onnx_models.table import rule
-from webnn_py.onnx_models.unrolled import Activation, UnrolledNetwork, gru_step, lstm_step, rnn_step, together
+from webnn_py.onnx_models.unrolled import UnrolledNetwork, gru_step, lstm_step, rnn_step, together
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.recurrent import MLRecurrentNetworkActivation, MLRecurrentNetworkDirection
 from webnn_py.operators.rules import refuse
@@ -18,13 +19,6 @@ DIRECTIONS: Final[dict[str, MLRecurrentNetworkDirection]] = {
     "reverse": "backward",
     "bidirectional": "both",
 }
-ACTIVATIONS: Final[dict[str, MLRecurrentNetworkActivation]] = {
-    "relu": "relu",
-    "sigmoid": "sigmoid",
-    "tanh": "tanh",
-}
-DEFAULTS: Final = ("sigmoid", "tanh", "tanh")
-"""Of an LSTM."""
 
 
 @rule("LSTM", 7, 14, 22)
@@ -39,20 +33,28 @@ def lstm(
     initial_c: MLOperand | None = None,
     p: Value | None = None,
     *,
+    activation_alpha: Sequence[float] | None = None,
+    activation_beta: Sequence[float] | None = None,
     activations: Sequence[str] | None = None,
+    clip: float | None = None,
     direction: str,
     hidden_size: int,
+    input_forget: int,
     layout: int = 0,
 ) -> list[MLOperand | None]:
-    """Long short-term memory; with peepholes, and where the batch has lengths of its own, step by step."""
+    """Long short-term memory; step by step where WebNN's own has not what the node asks for.
+
+    That is: peepholes, lengths of the batch's own, ``clip``, ``input_forget``, and other activations.
+    """
     x, initial_h, initial_c = _steps_first(context, layout, x, initial_h, initial_c)
     lengths = _own_lengths(context, x, sequence_lens)
-    if lengths is None and (p is None or (isinstance(p, np.ndarray) and not p.any())):
+    given = _activations(activations, ("Sigmoid", "Tanh", "Tanh"), direction)
+    functions = gate_functions(context, given, activation_alpha, activation_beta, clip, directions=len(given) // 3)
+    plain = lengths is None and not input_forget and (p is None or (isinstance(p, np.ndarray) and not p.any()))
+    if plain and functions.own is not None:
         return _batch_first(
-            context, layout, _lstm(context, x, w, r, b, initial_h, initial_c, activations, direction, hidden_size)
+            context, layout, _lstm(context, x, w, r, b, initial_h, initial_c, functions.own, direction, hidden_size)
         )
-    functions = [getattr(context, name) for name in _activations(activations, 3, direction) or DEFAULTS]
-    _direction(direction)
     network = UnrolledNetwork(context=context, x=x, hidden_size=hidden_size, direction=direction, lengths=lengths)
     _check_recurrent(network, 4, w, r, b, initial_h, initial_c)
     peepholes = None if p is None else context.operand(p)
@@ -61,7 +63,9 @@ def lstm(
     runs = []
     for index in range(network.count):
         own = None if peepholes is None else network.of_direction(peepholes, index)
-        step = lstm_step(context, network.of_direction(r, index), own, functions)
+        step = lstm_step(
+            context, network.of_direction(r, index), own, functions.of_direction(index), coupled=bool(input_forget)
+        )
         state = network.begin(initial_h, index), network.begin(initial_c, index)
         runs.append(network.run(step, network.weighted(w, b, index), state, index))
     return _batch_first(context, layout, together(network, runs))
@@ -75,7 +79,7 @@ def _lstm(
     b: MLOperand | None,
     initial_h: MLOperand | None,
     initial_c: MLOperand | None,
-    activations: Sequence[str] | None,
+    activations: list[MLRecurrentNetworkActivation],
     direction: str,
     hidden_size: int,
 ) -> list[MLOperand | None]:
@@ -91,8 +95,8 @@ def _lstm(
         initial_hidden_state=initial_h,
         initial_cell_state=initial_c,
         return_sequence=context.wanted[0],
-        direction=_direction(direction),
-        activations=_activations(activations, 3, direction),
+        direction=DIRECTIONS[direction],
+        activations=activations,
     )
     return [sequence[0] if sequence else None, last_hidden, last_cell]
 
@@ -107,18 +111,21 @@ def gru(
     sequence_lens: Value | None = None,
     initial_h: MLOperand | None = None,
     *,
+    activation_alpha: Sequence[float] | None = None,
+    activation_beta: Sequence[float] | None = None,
     activations: Sequence[str] | None = None,
+    clip: float | None = None,
     direction: str,
     hidden_size: int,
     layout: int = 0,
     linear_before_reset: int,
 ) -> list[MLOperand | None]:
-    """Gated recurrent units."""
+    """Gated recurrent units; step by step as :func:`lstm`."""
     x, initial_h = _steps_first(context, layout, x, initial_h)
     lengths = _own_lengths(context, x, sequence_lens)
-    if lengths is not None:
-        functions = [getattr(context, name) for name in _activations(activations, 2, direction) or DEFAULTS[:2]]
-        _direction(direction)
+    given = _activations(activations, ("Sigmoid", "Tanh"), direction)
+    functions = gate_functions(context, given, activation_alpha, activation_beta, clip, directions=len(given) // 2)
+    if lengths is not None or functions.own is None:
         network = UnrolledNetwork(context=context, x=x, hidden_size=hidden_size, direction=direction, lengths=lengths)
         _check_recurrent(network, 3, w, r, b, initial_h, None)
         outputs = _gru_by_steps(network, w, r, b, initial_h, functions, resets_after=bool(linear_before_reset))
@@ -135,8 +142,8 @@ def gru(
         initial_hidden_state=initial_h,
         reset_after=bool(linear_before_reset),
         return_sequence=context.wanted[0],
-        direction=_direction(direction),
-        activations=_activations(activations, 2, direction),
+        direction=DIRECTIONS[direction],
+        activations=functions.own,
     )
     return _batch_first(context, layout, [sequence[0] if sequence else None, last_hidden])
 
@@ -147,7 +154,7 @@ def _gru_by_steps(
     r: MLOperand,
     b: MLOperand | None,
     initial_h: MLOperand | None,
-    functions: Sequence[Activation],
+    functions: GateFunctions,
     *,
     resets_after: bool,
 ) -> list[MLOperand]:
@@ -160,7 +167,8 @@ def _gru_by_steps(
     runs = []
     for index in range(count):
         bias = None if reset_biases is None else network.of_direction(reset_biases, index)
-        step = gru_step(context, network.of_direction(r, index), bias, functions, resets_after=resets_after)
+        own = functions.of_direction(index)
+        step = gru_step(context, network.of_direction(r, index), bias, own, resets_after=resets_after)
         inputs = network.weighted(w, input_bias, index)
         runs.append(network.run(step, inputs, (network.begin(initial_h, index),), index))
     return together(network, runs)
@@ -176,15 +184,21 @@ def rnn(
     sequence_lens: Value | None = None,
     initial_h: MLOperand | None = None,
     *,
+    activation_alpha: Sequence[float] | None = None,
+    activation_beta: Sequence[float] | None = None,
     activations: Sequence[str],
+    clip: float | None = None,
     direction: str,
     hidden_size: int,
     layout: int = 0,
 ) -> list[MLOperand | None]:
     """A plain recurrent network, which WebNN has not: step by step."""
     x, initial_h = _steps_first(context, layout, x, initial_h)
-    lowered = [name.lower() for name in activations]
-    _direction(direction)
+    named = (
+        activations if direction == "bidirectional" else activations[:1]
+    )  # by default two are named for any direction
+    given = _activations(named, ("Tanh",), direction)
+    functions = gate_functions(context, given, activation_alpha, activation_beta, clip, directions=len(given))
     network = UnrolledNetwork(
         context=context,
         x=x,
@@ -192,12 +206,10 @@ def rnn(
         direction=direction,
         lengths=_own_lengths(context, x, sequence_lens),
     )
-    if len(lowered) < network.count or not set(lowered) <= ACTIVATIONS.keys():
-        refuse("attribute activations", tuple(activations), "of Relu, Sigmoid and Tanh, one for each direction")
     _check_recurrent(network, 1, w, r, b, initial_h, None)
     runs = []
     for index in range(network.count):
-        step = rnn_step(context, network.of_direction(r, index), getattr(context, lowered[index]))
+        step = rnn_step(context, network.of_direction(r, index), functions.of_direction(index)[0])
         inputs = network.weighted(w, b, index)
         runs.append(network.run(step, inputs, (network.begin(initial_h, index),), index))
     return _batch_first(context, layout, together(network, runs))
@@ -269,19 +281,13 @@ def _own_lengths(
     return None if all(length == steps for length in lengths) else lengths
 
 
-def _direction(direction: str) -> MLRecurrentNetworkDirection:
+def _activations(given: Sequence[str] | None, defaults: Sequence[str], direction: str) -> Sequence[str]:
+    """The activations of all directions, which there are one or two of."""
     if direction not in DIRECTIONS:
         refuse("attribute direction", direction, ", ".join(DIRECTIONS))
-    return DIRECTIONS[direction]
-
-
-def _activations(given: Sequence[str] | None, count: int, direction: str) -> list[MLRecurrentNetworkActivation] | None:
-    """The activations of one direction, which WebNN has for both."""
+    count = 2 if direction == "bidirectional" else 1
     if given is None:
-        return None
-    lowered = [name.lower() for name in given]
-    directions = 2 if direction == "bidirectional" else 1
-    same = all(lowered[index] == lowered[index % count] for index in range(len(lowered)))
-    if len(given) != count * directions or not same or not set(lowered) <= ACTIVATIONS.keys():
-        refuse("attribute activations", tuple(given), f"{count} of Relu, Sigmoid and Tanh, the same in each direction")
-    return [ACTIVATIONS[name] for name in lowered[:count]]
+        return [*defaults] * count
+    if len(given) != len(defaults) * count:
+        refuse("attribute activations", tuple(given), f"{len(defaults) * count}, {len(defaults)} for each direction")
+    return given
