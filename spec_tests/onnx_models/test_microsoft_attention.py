@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from spec_tests.onnx_models.single_node import assert_same, check, each, expected, node, run
+from spec_tests.onnx_models.single_node import assert_refused, assert_same, check, each, expected, node, run
 from spec_tests.support.backends import BACKENDS
 
 rng = np.random.default_rng(7)
@@ -111,3 +111,10 @@ async def test_attention_to_what_came_before(context, case):
 )
 async def test_rotary_embedding(context, case):
     await check(context, case)
+
+
+async def test_causal_attention_to_other_keys_is_refused(context):
+    (case,) = node(
+        f"{MS}MultiHeadAttention", 1, floats(2, 3, 8), floats(2, 5, 8), floats(2, 5, 8), num_heads=2, unidirectional=1
+    )
+    assert_refused(context, case, "with unidirectional, the number of new keys is 5; it must be that of queries, 3")

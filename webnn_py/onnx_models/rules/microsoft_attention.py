@@ -200,6 +200,8 @@ def multi_head_attention(
     if attention_bias is not None:
         biases.append(attention_bias)
     if unidirectional:
+        if k.shape[2] != q.shape[2]:  # onnxruntime's own kernels do not agree on which then come before which
+            refuse("with unidirectional, the number of new keys", k.shape[2], f"that of queries, {q.shape[2]}")
         biases.append(window_bias(context, q, keys, keys - q.shape[2], Window(lowest(q))))
     attended = attend(context, q, full_key, full_value, scale=scale, biases=biases)
     return [joined_heads(context, attended.output), full_key, full_value, attended.scores]
