@@ -160,4 +160,4 @@ def test_every_switch_is_tested_and_documented_and_off_by_default():
     assert NONE.switches() == []
     assert set(WPT_2025_03.switches()) == switches
     assert all(f"{switch}:" in Compatibility.__doc__ for switch in switches)
-    assert list(MODES) == ["none", "wpt-2025-03"]
+    assert list(MODES) == ["none", "wpt-2025-03", "wpt-2026"]
