@@ -195,7 +195,9 @@ def _by_kind(program, name, hidden, arrays, away):
     for index in np.argwhere(away):
         at = tuple(int(number) for number in index)
         pair = tuple(kind_of(array[at]) for array in arrays)
-        if pair == ("number", "number") and abs(arrays[0][at] - arrays[1][at]) < NEAR * abs(arrays[0][at]):
+        if pair == ("number", "number") and abs(float(arrays[0][at]) - float(arrays[1][at])) < NEAR * abs(
+            float(arrays[0][at])
+        ):
             pair = ("number", "near")
         inputs = frozenset(f"in {kind_of(array[at])}" for array in given)
         found.setdefault((pair, inputs), []).append(at)
