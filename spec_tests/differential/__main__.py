@@ -113,11 +113,11 @@ def main():
     programs = list(kinds.programs(chosen.programs, chosen.seed, profile, chosen.kind))
     places = [(engine, backend) for backend in chosen.backend or BACKENDS for engine in chosen.engine or ENGINES]
     first = players.play_all(programs, *places[0], chosen.profile)
-    # Here the order of what the text leaves open depends on the moment, too.
-    races = [one for one in comparison.load() if one.kinds == ("events",) and one.right == "open"]
+    # What the text leaves open may depend on the device, and on the moment.
+    left_open = [one for one in comparison.load() if one.right == "open"]
     judges = {}
     for engine, backend in places[1:]:
-        judge = judges[engine, backend] = Judge(races)
+        judge = judges[engine, backend] = Judge(left_open)
         for program, one, other in zip(
             programs, first, players.play_all(programs, engine, backend, chosen.profile), strict=True
         ):
