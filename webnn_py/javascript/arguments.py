@@ -42,7 +42,7 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     )
     wpt.add_argument(
         "--newer",
-        type=_folder,
+        type=Path,
         metavar="FOLDER",
         help="files that replace or join those of the checkout, laid out alike",
     )
