@@ -178,6 +178,11 @@ CASES = [
     ("conv-transpose-dilations-and-groups", drawn("conv_transpose2d", IMAGE, FILTER, dilations=[2, 2])),
     ("conv-transpose-dilations-and-groups", drawn("conv_transpose2d", [1, 2, 5, 5], [2, 1, 2, 2], groups=2)),
     ("conv-transpose-padding", drawn("conv_transpose2d", IMAGE, FILTER, padding=[1, 1, 1, 1])),
+    (
+        "conv-transpose-padding",
+        drawn("conv_transpose2d", IMAGE, FILTER, padding=[0, 1, 0, 0], strides=[1, 2], output_padding=[0, 1]),
+    ),
+    ("slice-strides-beyond-sizes", drawn("slice", [4], starts=[0], sizes=[2], strides=[3])),
     ("conv-strides-beyond-int16", drawn("conv2d", IMAGE, FILTER, strides=[2**15, 1])),
     ("conv-strides-beyond-int16", drawn("conv_transpose2d", [1, 1, 1, 1], FILTER, strides=[1, 2**15])),
     ("conv-dilations-beyond-int16", drawn("conv2d", IMAGE, [1, 1, 1, 1], dilations=[2**15, 1])),
@@ -193,6 +198,7 @@ ACCEPTED = [
     drawn("prelu", [2, 3], [3]),
     drawn("conv_transpose2d", IMAGE, FILTER),
     drawn("conv_transpose2d", [1, 1, 2, 2], FILTER, padding=[0, 1, 0, 1]),
+    drawn("slice", [4], starts=[0], sizes=[2], strides=[2]),
     drawn("conv2d", IMAGE, FILTER, dilations=[3, 1], padding=[1, 0, 2, 1]),
 ]
 

@@ -4,6 +4,7 @@ import attrs
 import pytest
 
 from spec_tests.support.scripts import both_engines, lines_of
+from webnn_py import cli
 from webnn_py.javascript.compatibility import MODES, NONE, WPT_2025_03, Compatibility
 
 BEGIN = """
@@ -160,4 +161,17 @@ def test_every_switch_is_tested_and_documented_and_off_by_default():
     assert NONE.switches() == []
     assert set(WPT_2025_03.switches()) == switches
     assert all(f"{switch}:" in Compatibility.__doc__ for switch in switches)
-    assert list(MODES) == ["none", "wpt-2025-03"]
+    assert list(MODES) == ["none", "wpt-2025-03", "wpt-2026"]
+
+
+@pytest.mark.parametrize(("options", "name"), [((), "InvalidStateError"), (("--compatibility", "none"), "TypeError")])
+def test_a_program_sees_a_destroyed_tensor_as_tests_do_unless_it_asks_for_the_text(tmp_path, capsys, options, name):
+    program = tmp_path / "program.mjs"
+    program.write_text(
+        "const context = await navigator.ml.createContext();"
+        "const t = await context.createTensor({dataType: 'float32', shape: [1], readable: true}); t.destroy();"
+        "await context.readTensor(t).catch((error) => console.log(error.name));",
+        encoding="utf-8",
+    )
+    assert cli.main(["js", str(program), "--engine", "quickjs", "--backend", "numpy", *options]) == 0
+    assert capsys.readouterr().out == f"{name}\n"

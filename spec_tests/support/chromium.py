@@ -44,14 +44,14 @@ def installed():
 class Chromium:
     """A running browser with one page; ``close()`` ends it."""
 
-    def __init__(self, path):
+    def __init__(self, path, flags=()):
         self._folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         theirs_in, self._ours_out = _pipe()
         self._ours_in, theirs_out = _pipe()
         # Pipes may only have these two numbers, which a child is given by no other means.
         moves = [(os.POSIX_SPAWN_DUP2, theirs_in, READ_FROM), (os.POSIX_SPAWN_DUP2, theirs_out, WRITE_TO)]
         silence = [(os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_WRONLY, 0) for stream in (1, 2)]
-        command = [path, *FLAGS, f"--user-data-dir={self._folder.name}", "about:blank"]
+        command = [path, *FLAGS, *flags, f"--user-data-dir={self._folder.name}", "about:blank"]
         # Its own group: the renderer and others go with it.
         self._process = os.posix_spawn(path, command, os.environ, file_actions=[*silence, *moves], setpgroup=0)
         os.close(theirs_in)

@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from webnn_py.javascript import checkout, descriptions
-from webnn_py.javascript.compatibility import NONE
+from webnn_py.javascript.compatibility import NONE, WPT_2026
 from webnn_py.javascript.engine import ENGINES
 from webnn_py.javascript.session import open_session
 from webnn_py.javascript.wpt_run import Settings, run_file
@@ -19,7 +19,7 @@ both_engines = pytest.mark.parametrize("engine", ENGINES)
 
 def settings(engine="quickjs", **changes):
     """Settings for the files of our own."""
-    plain = Settings(FILES, descriptions.of_specification(), "", engine, "numpy", NONE)
+    plain = Settings(FILES, descriptions.of_specification(), "", engine, "numpy", WPT_2026)
     return attrs.evolve(plain, **changes)
 
 

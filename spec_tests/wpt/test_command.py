@@ -46,7 +46,7 @@ def test_the_last_line_counts_what_never_ran(engine):
 def test_unexpected_passes_are_told_as_loudly(tmp_path):
     expected = tmp_path / "expected.toml"
     expected.write_text(
-        '[[failure]]\ncompatibility = "none"\nfile = "broken/fails.any.js"\nsubtests = ["fails", "passes"]\n'
+        '[[failure]]\ncompatibility = "wpt-2026"\nfile = "broken/fails.any.js"\nsubtests = ["fails", "passes"]\n'
         'reason = "a reason"\nsection = "a section"\n',
         encoding="utf-8",
     )
@@ -105,7 +105,7 @@ def test_js_runs_a_program_to_its_end(tmp_path, capsys, engine, program):
 
 @pytest.mark.parametrize(
     ("idl", "mode"),
-    [("", "none"), ("roundingType", "wpt-2025-03"), ("outputShapeRounding", "none")],
+    [("", "wpt-2026"), ("roundingType", "wpt-2025-03"), ("outputShapeRounding", "wpt-2026")],
 )
 def test_the_compatibility_mode_follows_the_age_of_the_idl(idl, mode):
     assert commands._mode("auto", idl).name == mode

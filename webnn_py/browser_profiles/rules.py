@@ -65,6 +65,12 @@ def _strides_beyond_int16(node: Node) -> bool:
     return max(node.options["strides"] or (1,)) > INT16_MAX
 
 
+def _strides_beyond_sizes(node: Node) -> bool:
+    return any(
+        stride > size for stride, size in zip(node.options["strides"] or (), node.options["sizes"], strict=False)
+    )
+
+
 def _dilations_beyond_int16(node: Node) -> bool:
     return max(node.options["dilations"] or (1,)) > INT16_MAX
 
@@ -81,7 +87,10 @@ def _pads_otherwise(node: Node) -> bool:
     for size, stride in zip(sizes, strides, strict=True):
         total = size - stride
         same += (total // 2, (total + 1) // 2)
-    return padding != tuple(same)
+    layout = node.options["input_layout"]
+    given, made = node.operand("input").shape, node.outputs[0].shape
+    times = zip((layout.index("h"), layout.index("w")), strides, strict=True)
+    return padding != tuple(same) or any(made[axis] != given[axis] * stride for axis, stride in times)
 
 
 RULES: Final[Mapping[str, BrowserRule]] = {
@@ -116,6 +125,9 @@ RULES: Final[Mapping[str, BrowserRule]] = {
     ),
     "scatter-elements-computed-indices": BrowserRule(
         ("scatter_elements",), _computed_indices, "indices must be a constant"
+    ),
+    "slice-strides-beyond-sizes": BrowserRule(
+        ("slice",), _strides_beyond_sizes, "a stride must not be greater than its size", "call", "TypeError"
     ),
 }
 """The rules by the names that tables have."""

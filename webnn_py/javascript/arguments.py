@@ -36,9 +36,15 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     wpt.add_argument("--idl", type=Path, metavar="FILE", help="bind this .idl or .bs file, not the checkout's IDL")
     wpt.add_argument(
         "--compatibility",
-        choices=["auto", "none", "wpt-2025-03"],
+        choices=["auto", "none", "wpt-2025-03", "wpt-2026"],
         default="auto",
-        help="leniencies for suites older than the specification; auto: by the age of the IDL",
+        help="what the tests expect otherwise than the specification; auto: by the age of the checkout",
+    )
+    wpt.add_argument(
+        "--newer",
+        type=Path,
+        metavar="FOLDER",
+        help="files that replace or join those of the checkout, laid out alike",
     )
     wpt.add_argument("--trace", type=_folder, metavar="FOLDER", help="write a trace of each test file there")
     wpt.add_argument("--timeout-multiplier", type=float, default=1.0, metavar="X", help="stretches every time limit")
@@ -57,6 +63,12 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     browsers.add_argument("--browser", choices=BROWSERS, metavar="NAME", help=BROWSER_HELP)
     browsers.add_argument(
         "--portability", action="store_true", help="tell what of it would fail in which browser, and why"
+    )
+    js.add_argument(
+        "--compatibility",
+        choices=["none", "wpt-2026"],
+        default="wpt-2026",
+        help="as web-platform-tests and browsers have it, or, none, as the text says (default: %(default)s)",
     )
     js.add_argument("--json", action="store_true", help="with --portability: as JSON; the program's words go to stderr")
     js.add_argument(

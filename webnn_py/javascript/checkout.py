@@ -97,13 +97,14 @@ def is_for(device: str, variant: str) -> bool:
     return device in words or not {"cpu", "gpu", "npu"} & set(words)
 
 
-def find(root: Path, names: Sequence[str], device: str) -> list[TestFile]:
+def find(root: Path, names: Sequence[str], device: str, *, missing: Sequence[TestFile] | None = None) -> list[TestFile]:
     """The test files of a checkout.
 
     Args:
         root: the checkout.
         names: files or folders, from the root or from ``webnn/``, with or without a variant; none means all.
         device: which variants: "cpu", "gpu" or "npu".
+        missing: what a name stands for that has no file; without it that is an error.
 
     Raises:
         FileNotFoundError: there is no such file, or nothing at all.
@@ -117,7 +118,7 @@ def find(root: Path, names: Sequence[str], device: str) -> list[TestFile]:
             for test in variants(root, file)
             if (test.variant == mark + query if mark else is_for(device, test.variant))
         ]
-        if not found:
+        if not found and missing is None:
             raise FileNotFoundError(f"{name}: no test file in {root}")
         chosen.update(dict.fromkeys(found))
     return list(chosen)

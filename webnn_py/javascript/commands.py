@@ -15,7 +15,7 @@ import webnn_py
 from webnn_py.browser_profiles import NAMES, PortabilityReport, find
 from webnn_py.errors import NotSupportedError
 from webnn_py.javascript import checkout, descriptions, expectations, reports, worker
-from webnn_py.javascript.compatibility import MODES, NONE, WPT_2025_03, Compatibility
+from webnn_py.javascript.compatibility import MODES, WPT_2025_03, WPT_2026, Compatibility
 from webnn_py.javascript.engine import LimitError, require
 from webnn_py.javascript.engine_commands import Limits
 from webnn_py.javascript.program import Program, UnreadableProgramError, run_program
@@ -61,6 +61,7 @@ def js(options: argparse.Namespace) -> int:
         trace=options.trace,
         browser=options.browser,
         portability=report,
+        compatibility=MODES[options.compatibility],
         quiet=options.json,
         limits=Limits(options.time_limit, memory),
     )
@@ -90,7 +91,7 @@ def wpt(options: argparse.Namespace) -> int:
     try:
         if not (root / HARNESS_SCRIPT).is_file():
             raise FileNotFoundError(f"{root} is no checkout of web-platform-tests: it has no {HARNESS_SCRIPT}")
-        tests = checkout.find(root, options.files, options.device)
+        tests = _find(options)
         for path in options.report:
             reports.check(path)
         settings = _settings(options, root)
@@ -106,6 +107,25 @@ def wpt(options: argparse.Namespace) -> int:
     return 0 if finished.as_expected else 1
 
 
+def _find(options: argparse.Namespace) -> list[checkout.TestFile]:
+    """The files to run: what is given of newer files, and of the checkout what those do not replace.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+    """
+    if options.newer is None:
+        return checkout.find(options.checkout, options.files, options.device)
+    found = {}
+    for name in options.files or [checkout.FOLDER]:
+        newer = checkout.find(options.newer, [name], options.device, missing=())
+        older = checkout.find(options.checkout, [name], options.device, missing=()) if options.files else []
+        replaced = {test.path for test in newer}
+        found.update({test.id: test for test in [*newer, *(test for test in older if test.path not in replaced)]})
+        if not newer and not older:
+            raise FileNotFoundError(f"{name}: no test file in {options.newer} or {options.checkout}")
+    return list(found.values())
+
+
 def _refuse(command: str, error: BaseException) -> int:
     say(f"webnn-py {command}: {error}", sys.stderr)
     return 2
@@ -116,6 +136,7 @@ def _settings(options: argparse.Namespace, root: Path) -> Settings:
     compatibility = _mode(options.compatibility, idl)
     return Settings(
         root=root,
+        newer=options.newer,
         description=compatibility.adapted(description),
         idl=idl,
         engine=options.engine,
@@ -127,8 +148,8 @@ def _settings(options: argparse.Namespace, root: Path) -> Settings:
 
 
 def _api(options: argparse.Namespace, root: Path) -> tuple[str, dict[str, Any]]:
-    """The IDL and its description: of the file given, of the checkout, or, without any, of the specification."""
-    path = options.idl or root / IDL_FILE
+    """The IDL and its description: of the file given, of the newer files or the checkout, else of the specification."""
+    path = options.idl or (options.newer or root) / IDL_FILE  # newer files know nothing of the checkout's older IDL
     parser = root / descriptions.PARSER
     if options.idl is None and not (path.is_file() and parser.is_file()):
         return "", descriptions.of_specification()
@@ -137,10 +158,10 @@ def _api(options: argparse.Namespace, root: Path) -> tuple[str, dict[str, Any]]:
 
 
 def _mode(name: str, idl: str) -> Compatibility:
-    """The compatibility mode; left to itself, the one that the IDL's age asks for."""
+    """The compatibility mode; left to itself, the one that the age of the checkout's IDL asks for."""
     if name != AUTO:
         return MODES[name]
-    return WPT_2025_03 if "roundingType" in idl and "outputShapeRounding" not in idl else NONE
+    return WPT_2025_03 if "roundingType" in idl and "outputShapeRounding" not in idl else WPT_2026
 
 
 def _run(

@@ -69,7 +69,10 @@ NONE = Compatibility()
 WPT_2025_03 = Compatibility("wpt-2025-03", *[True] * (len(attrs.fields(Compatibility)) - 1))
 """For web-platform-tests of March 2025. Renames come with that snapshot's IDL and need no switch."""
 
-MODES = {mode.name: mode for mode in (NONE, WPT_2025_03)}
+WPT_2026 = Compatibility("wpt-2026", destroyed_is_invalid_state=True)
+"""Where the text of June 2026 says one thing, and web-platform-tests and browsers another: as these have it."""
+
+MODES = {mode.name: mode for mode in (NONE, WPT_2025_03, WPT_2026)}
 
 OPTION_NAMES = {"roundingType": "outputShapeRounding"}
 """Options by names that only older IDL has, and that reach the bindings only through it."""

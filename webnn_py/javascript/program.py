@@ -17,7 +17,7 @@ import trio
 from webnn_py.browser_profiles import PortabilityReport, find
 from webnn_py.javascript import descriptions
 from webnn_py.javascript.browser_members import compatibility_of, with_members
-from webnn_py.javascript.compatibility import NONE
+from webnn_py.javascript.compatibility import WPT_2026, Compatibility
 from webnn_py.javascript.engine import EngineName, LimitError, NotedInterrupt
 from webnn_py.javascript.engine_commands import UNLIMITED, Limits
 from webnn_py.javascript.graph_cache import with_graph_cache
@@ -44,6 +44,7 @@ class Program:
         trace: the file for a trace; None for none.
         browser: the browser profile of its contexts; None for none.
         portability: gathers what browsers would refuse; None for nothing of the kind.
+        compatibility: what the bindings do otherwise than the text, where it is no browser's.
         quiet: whether what it says goes to the standard error.
         limits: what it may use up.
     """
@@ -57,6 +58,7 @@ class Program:
     trace: Path | None = None
     browser: str | None = None
     portability: PortabilityReport | None = None
+    compatibility: Compatibility = WPT_2026
     quiet: bool = False
     limits: Limits = UNLIMITED
 
@@ -145,7 +147,7 @@ async def _run(program: Program, source: str, world: CommandLineWorld) -> None:
     folder = program.graph_cache
     if folder is not None:
         description = with_graph_cache(description)
-    compatibility = NONE
+    compatibility = program.compatibility
     if program.browser is not None:
         profile = find(program.browser)
         description, compatibility = with_members(description, profile), compatibility_of(profile)

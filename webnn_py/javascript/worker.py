@@ -83,7 +83,7 @@ def run_files(
 
 
 def _size(settings: Settings, test: TestFile) -> int:
-    return (settings.root / test.path).stat().st_size
+    return settings.file(test.path).stat().st_size
 
 
 def _start(context: Any, settings: Settings, test: TestFile, grace_seconds: float) -> _Running:

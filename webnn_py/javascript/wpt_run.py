@@ -11,12 +11,15 @@ import trio
 
 from webnn_py.javascript.checkout import TestFile, resolve
 from webnn_py.javascript.compatibility import Compatibility
-from webnn_py.javascript.engine import EngineName
+from webnn_py.javascript.engine import EngineName, own_source
+from webnn_py.javascript.required import REQUIRED_FILE, required_json
 from webnn_py.javascript.results import FileResult, HarnessStatus, SubTest
 from webnn_py.javascript.session import Session, open_session
 
 HARNESS_SCRIPT = "resources/testharness.js"
 IDL_FILE = "interfaces/webnn.idl"
+HELPERS = "wpt_helpers.js"
+"""What the newest tests take from helpers that an older checkout lacks."""
 
 
 @attrs.frozen
@@ -30,6 +33,7 @@ class Settings:
         engine: the engine.
         backend: the device of contexts.
         compatibility: what the bindings do otherwise.
+        newer: a folder of files that replace those of the checkout, or join them; None for none.
         timeout_multiplier: stretches every time limit.
         traces: the folder for a trace of each file; None for none.
     """
@@ -40,8 +44,14 @@ class Settings:
     engine: EngineName
     backend: str
     compatibility: Compatibility
+    newer: Path | None = None
     timeout_multiplier: float = 1.0
     traces: Path | None = None
+
+    def file(self, path: str) -> Path:
+        """Where a file lies, given from the root of the checkout; the newer one where there are two."""
+        newer = None if self.newer is None else self.newer / path
+        return newer if newer is not None and newer.is_file() else self.root / path
 
     def trace(self, test: TestFile) -> Path | None:
         """The file for the trace of a test file: its name with what a file's may not have replaced."""
@@ -71,7 +81,9 @@ class WindowWorld:
             raise TypeError(f"fetch(): {error}") from None
         if path == IDL_FILE:
             return memoryview(self._settings.idl.encode())
-        file = self._settings.root / path
+        file = self._settings.file(path)
+        if not file.is_file() and path == REQUIRED_FILE:
+            return memoryview(required_json().encode())
         return memoryview(file.read_bytes()) if file.is_file() else None
 
     def module(self, specifier: str, referrer: str) -> tuple[str, memoryview]:
@@ -82,7 +94,7 @@ class WindowWorld:
         """
         try:
             path = resolve(referrer.removeprefix("/"), specifier)
-            return path, memoryview((self._settings.root / path).read_bytes())
+            return path, memoryview(self._settings.file(path).read_bytes())
         except (OSError, ValueError) as error:
             raise TypeError(f"cannot import {specifier!r} in {referrer}: {error}") from None
 
@@ -129,7 +141,7 @@ async def run_file(settings: Settings, test: TestFile) -> FileResult:
         session.load("wpt.js")
         session.call("openWindow", _window(test))
         with trio.move_on_after(seconds if math.isfinite(seconds) else math.inf) as scope:
-            await _evaluate(session, settings.root, test)
+            await _evaluate(session, settings, test)
             await _complete(session, world)
         if scope.cancelled_caught:
             world.end("TIMEOUT", f"not complete after {seconds:g} s")
@@ -154,13 +166,15 @@ def _window(test: TestFile) -> dict[str, Any]:
     return {"location": location, "isolated": test.isolated}
 
 
-async def _evaluate(session: Session, root: Path, test: TestFile) -> None:
+async def _evaluate(session: Session, settings: Settings, test: TestFile) -> None:
     """Run the scripts in one task: between those of a page, no promise of the harness may be settled."""
     done = trio.Event()
 
     def task() -> None:
         for path in (HARNESS_SCRIPT, *test.scripts, test.path):
-            session.evaluate((root / path).read_text(encoding="utf-8"), f"/{path}")
+            if path == test.path:
+                session.evaluate(own_source(HELPERS), HELPERS)
+            session.evaluate(settings.file(path).read_text(encoding="utf-8"), f"/{path}")
             if path == HARNESS_SCRIPT:
                 session.call("watchTests", None)
         done.set()
