@@ -45,8 +45,8 @@ FAULTS = [
     ),
     Fault(
         "timeline-bytes",
-        "_queued_bytes += self._byte_length(entry)",
-        "_queued_bytes = self._byte_length(entry)",
+        "_queued_bytes += entry.held_bytes",
+        "_queued_bytes = entry.held_bytes",
         TIMELINES,
     ),
     Fault("trace-without-cause", "if instruments.answering is entry else instruments.call", "", TRACING, "points_to"),

@@ -9,7 +9,7 @@ import trio
 from trio.lowlevel import enable_ki_protection
 
 from webnn_py.in_flight import InFlight
-from webnn_py.timelines.script_timeline import ScriptTimeline, Settlement
+from webnn_py.timelines.script_timeline import ScriptTimeline
 from webnn_py.timelines.timeline import Timeline, never_cancelled
 from webnn_py.tracing.instruments import ContextWatch
 from webnn_py.tracing.operation import Operation
@@ -23,16 +23,17 @@ The next one begins when it is done; with ``InFlight``, it begins at once, and o
 
 @attrs.define(eq=False, repr=False)
 class DeviceOperation(Operation):
-    """An entry of the device timeline.
+    """An entry of the device timeline; afterwards one of the script timeline, if there is somebody to tell.
 
     Attributes:
         kind: the method that asked for it, for eyes.
         work: the device step.
-        settled: queued to the script timeline afterwards, with the exception that ended ``work``, or None.
+        settled: called by the script timeline afterwards, with the exception that ended ``work``, or None.
         abortable: whether it is dropped once the context is lost (the spec's "abort when lost"); releases are not.
-        aborted: queued to the script timeline instead of ``settled`` when the operation was dropped: a function and
+        aborted: called by the script timeline instead of ``settled`` when the operation was dropped: a function and
             the promise that it is given first.
         held_bytes: bytes of user data that it holds.
+        error: what ``settled`` is called with.
     """
 
     kind: str
@@ -41,6 +42,17 @@ class DeviceOperation(Operation):
     abortable: bool = True
     aborted: partial[None] | None = None
     held_bytes: int = 0
+    error: Exception | None = attrs.field(init=False)
+
+    def __call__(self) -> None:
+        """Tell what became of it: what the script timeline does, once."""
+        settled, aborted = self.settled, self.aborted
+        self.settled = self.aborted = None
+        if settled is not None:
+            error, self.error = self.error, None
+            settled(error)
+        elif aborted is not None:
+            aborted()
 
 
 class DeviceTimeline(Timeline[DeviceOperation]):
@@ -118,9 +130,6 @@ class DeviceTimeline(Timeline[DeviceOperation]):
         """Those that have not finished, in order."""
         return [*(entry for entry, _ in self._answers), *super().entries()]
 
-    def _byte_length(self, entry: DeviceOperation) -> int:
-        return entry.held_bytes
-
     def _run_entry(self, entry: DeviceOperation) -> Awaitable[None] | None:
         if self._lost and entry.abortable:
             return self._answer(entry, None)
@@ -161,15 +170,17 @@ class DeviceTimeline(Timeline[DeviceOperation]):
             self._say_aborted(entry)
             return
         if entry.settled is not None:
-            self._script.enqueue(Settlement(_tell, entry, entry.settled, error))
+            entry.error = error
+            self._script.enqueue(entry)
         elif error is not None:
             raise error  # nobody to tell: a defect of the library, and never silent
         if self.watch is not None:
             self.watch.finished(entry, error)
 
     def _say_aborted(self, entry: DeviceOperation) -> None:
+        entry.settled = None
         if entry.aborted is not None:
-            self._script.enqueue(Settlement(_tell, entry, entry.aborted))
+            self._script.enqueue(entry)
         if self.watch is not None:
             self.watch.dropped(entry)
 
@@ -195,10 +206,6 @@ class DeviceTimeline(Timeline[DeviceOperation]):
         """
         await super().drain()
         await self._script.drain()
-
-
-def _tell(_entry: DeviceOperation, tell: Callable[..., None], *error: Exception | None) -> None:
-    tell(*error)
 
 
 def _from_device(error: Exception) -> Exception:

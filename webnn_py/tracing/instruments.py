@@ -43,15 +43,11 @@ class TracedDevice(Protocol):
 
 
 class Task(Protocol):
-    """What is looked at of a script timeline's entry."""
+    """What is looked at of a script timeline's entry; it may be an operation, to tell what became of it."""
 
     @property
     def kind(self) -> str:
         """What asked for it."""
-
-    @property
-    def answers(self) -> Operation | None:
-        """The entry of a device timeline whose outcome it tells."""
 
     def __call__(self) -> None:
         """Run it."""
@@ -292,7 +288,6 @@ class ContextWatch:
         """It has ended, and somebody may keep it: let it hold nothing any more but what it touches."""
         entry._touched = self.touched_by(entry)
         entry.work = _nothing
-        entry.settled = entry.aborted = None
 
     def _failure(self, entry: Operation, error: Exception | None) -> str | None:
         """Why an entry has failed, or left a buffer without the data that it should have."""
@@ -335,7 +330,7 @@ class ScriptWatch:
     def run(self, task: Task) -> None:
         """Run a task."""
         instruments = self._instruments
-        operation = task.answers if hasattr(task.answers, "_number") else None
+        operation = task if isinstance(task, Operation) and hasattr(task, "_number") else None
         instruments.answering = operation
         instruments.tell("task_started", task.kind, operation)
         try:
