@@ -9,11 +9,11 @@ from functools import partial
 from itertools import count
 from sys import _getframe
 from time import perf_counter_ns
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any, Final, Protocol
 
 from webnn_py.tracing.operation import Numbered, Operation, Touched, TracedContext
-from webnn_py.tracing.source import is_users, user_line
+from webnn_py.tracing.source import user_line
 
 _LOGGER: Final = logging.getLogger("webnn_py.instruments")
 
@@ -213,70 +213,92 @@ class ContextWatch:
         self._instruments = instruments
         self._device = device
         self._running: Operation | None = None
-        self._next_number = instruments.operations.__next__
+        self._given: tuple[Any, ...] = ()
+        self._code: CodeType | None = None
+        self._instruction = 0
+        self._numbers = instruments.operations
         self._why_lost = ""
 
     def adopt(self, entry: Operation) -> None:
         """Take note of an entry, unless it is known: it was enqueued before anybody watched."""
         if not hasattr(entry, "_number"):
             entry._watch = self
-            entry._number = self._next_number()
+            entry._number = next(self._numbers)
             entry._code = None
             entry._began_ns = entry._enqueued_ns = 0
+            if entry.kind == "dispatch" and type(entry.work) is partial:
+                entry._given = entry.work.args
             if entry.aborted is not None and entry.aborted.args[0].state == "pending":
                 entry.aborted.args[0]._traced = entry
 
     def rest(self) -> None:
         """Nobody watches any more: hold nothing."""
         self._running = None
+        self._given, self._code = (), None
 
     # The next three are on the way of every operation, and are written to take no time that can be spared.
 
     def enqueued(self, entry: Operation) -> None:
         """An entry is put behind all others."""
         instruments = self._instruments
-        code: CodeType | None = None
+        work = entry.work
         entry._watch = self
-        entry._number = self._next_number()
-        if entry.kind == "release" and entry.was_collected:  # whatever call it happens in has not asked for it
-            entry._instruction = 0
-            entry._enqueued_ns = entry._began_ns = perf_counter_ns()
+        entry._number = next(self._numbers)
+        entry._began_ns = instruments.began_ns
+        if entry.kind != "dispatch" or type(work) is not partial:
+            self._take_down(entry, _getframe(3))  # the caller of the method that calls enqueue()
+        elif work.args == self._given:  # the line of the call is among it
+            entry._given, entry._code, entry._instruction = self._given, self._code, self._instruction
         else:
-            frame = _getframe(3)  # the caller of the method that calls enqueue()
-            code, entry._instruction = frame.f_code, frame.f_lasti
-            if not is_users.get(code.co_filename):
-                code, entry._instruction = user_line(frame)
-            entry._enqueued_ns = perf_counter_ns()
-            entry._began_ns = instruments.began_ns
-        entry._code = code
-        if entry.aborted is not None:
-            entry.aborted.args[0]._traced = entry
+            self._take_down_dispatch(entry, work.args, _getframe(3))
+        entry._enqueued_ns = perf_counter_ns()
         for method in instruments.of_enqueued:
             try:
                 method(entry)
             except BaseException as error:  # noqa: BLE001 - see failed()
                 instruments.failed("enqueued", method, error)
 
+    def _take_down(self, entry: Operation, frame: FrameType) -> None:
+        """Note which line has asked for an entry, and whose promise it settles."""
+        if entry.kind == "release" and entry.was_collected:  # whatever call it happens in has not asked for it
+            entry._code, entry._instruction = None, 0
+            entry._began_ns = perf_counter_ns()
+        else:
+            entry._code, entry._instruction = user_line(frame)
+        if entry.aborted is not None:
+            entry.aborted.args[0]._traced = entry
+
+    def _take_down_dispatch(self, entry: Operation, given: tuple[Any, ...], frame: FrameType) -> None:
+        """Note which line has asked for a dispatch, and what it is given.
+
+        Most operations are dispatches, and often one is given what the last one was. That is kept once: less to find
+        out, and one thing for the garbage collector to look at, not five for each dispatch.
+        """
+        entry._given = given
+        entry._code, entry._instruction = user_line(frame)
+        is_users = entry._code is frame.f_code  # else the same call may be made for another line
+        self._given, self._code, self._instruction = given if is_users else (), entry._code, entry._instruction
+
     def started(self, entry: Operation) -> None:
         """The device is about to begin it."""
-        entry._started_ns = perf_counter_ns()
         self._running = entry
+        entry._started_ns = perf_counter_ns()
         if self._instruments.of_started:
             self._instruments.tell("started", entry)
 
     def finished(self, entry: Operation, error: Exception | None) -> None:
         """The device has ended it."""
         entry._ended_ns = perf_counter_ns()
-        if entry.kind == "dispatch" and type(entry.work) is partial:
-            entry._given = entry.work.args  # most are dispatches, and what these are given is light
-            entry.work = _nothing
+        kind = entry.kind
+        if kind == "dispatch":
+            entry.work = _nothing  # what it is given, it keeps, for that is light
         else:
             self._forget(entry)
         if error is not None or self._device.has_failed:
             entry._why = self._failure(entry, error)
         if self._instruments.of_finished:
             self._instruments.tell("finished", entry, entry.why)
-        if entry.kind == "release":
+        if kind == "release":
             self._instruments.tell("released", entry)
 
     def kernels(self) -> Callable[[Sequence[Any]], None]:
