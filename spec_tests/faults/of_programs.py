@@ -56,6 +56,13 @@ FAULTS = [
     Fault("trace-holds-work", "        self.settled = self.aborted = None\n", "", TRACING, "holds_neither"),
     Fault("trace-line-of-another", "given if is_users else ()", "given", TRACING, "library_makes"),
     Fault("trace-keeps-each", "work.args == self._given", "work.args is self._given", TRACING, "garbage"),
+    Fault(
+        "interrupted-profile",
+        '    if device.is_lost:\n        raise UnknownError("the',
+        '    if False:\n        raise UnknownError("the',
+        TRACING,
+        "soon",
+    ),
     Fault("instrument-stays", "        self.remove(instrument)\n        _LOGGER", "        _LOGGER", TRACING, "raises"),
     Fault("timeline-permits", "self._permits -= 1", "self._permits -= 2", TIMELINES),
     Fault(
