@@ -122,6 +122,7 @@ FAULTS = [
     Fault("copy-kernel-shift", "<< (32u - region.shift)", "<< region.shift", COPIES),
     Fault("copy-clears-mark", "region, is_whole=is_whole)", "region)", COPIES),
     Fault("copy-overlap", "begin < target + number and target < begin + number", "begin == target", COPIES),
+    Fault("arena-stretch", "range((first >> scale) - 1,", "range(first >> scale,", ("spec_tests/device/test_plan.py",)),
     Fault("copy-own-buffer", "if source.buffer is target.buffer:", "if False:", COPIES),
     Fault("constant-options", "node.operator.name, operands, options,", "node.operator.name, operands,", CONSTANTS),
     Fault("constant-held-by-nobody", "held += compiled.shared", "held += ()", CONSTANTS),
