@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
+from time import perf_counter_ns
 
 import attrs
 import trio
@@ -12,7 +13,7 @@ from webnn_py.in_flight import InFlight
 from webnn_py.timelines.script_timeline import ScriptTimeline
 from webnn_py.timelines.timeline import Timeline, never_cancelled
 from webnn_py.tracing.instruments import ContextWatch
-from webnn_py.tracing.operation import Operation
+from webnn_py.tracing.operation import Operation, nothing
 
 Work = Callable[[], Awaitable[None] | None]
 """A device step: done when it returns None, else when what it returns has been awaited.
@@ -133,8 +134,11 @@ class DeviceTimeline(Timeline[DeviceOperation]):
     def _run_entry(self, entry: DeviceOperation) -> Awaitable[None] | None:
         if self._lost and entry.abortable:
             return self._answer(entry, None)
-        if self.watch is not None:
-            self.watch.started(entry)
+        watch = self.watch
+        if watch is not None:
+            entry._started_ns = perf_counter_ns()  # type: ignore[misc]  # a slot of Operation
+            if watch.tells_starts:
+                watch.started(entry)
         work = entry.work  # on a line of its own, which Python 3.11 is faster with
         try:
             pending = work()
@@ -175,8 +179,13 @@ class DeviceTimeline(Timeline[DeviceOperation]):
             self._script.enqueue(entry)
         elif error is not None:
             raise error  # nobody to tell: a defect of the library, and never silent
-        if self.watch is not None:
-            self.watch.finished(entry, error)
+        watch = self.watch
+        if watch is not None:
+            entry._ended_ns = perf_counter_ns()  # type: ignore[misc]  # a slot of Operation
+            if entry.kind == "dispatch" and not (watch.tells_ends or watch.device.has_failed):
+                entry.work = nothing  # not by a call: most are dispatches; what it is given it keeps, for that is light
+            else:
+                watch.finished(entry, error)
 
     def _say_aborted(self, entry: DeviceOperation) -> None:
         entry.settled = None

@@ -12,7 +12,7 @@ from time import perf_counter_ns
 from types import CodeType, FrameType
 from typing import Any, Final, Protocol
 
-from webnn_py.tracing.operation import Numbered, Operation, Touched, TracedContext
+from webnn_py.tracing.operation import Numbered, Operation, Touched, TracedContext, nothing
 from webnn_py.tracing.source import user_line
 
 _LOGGER: Final = logging.getLogger("webnn_py.instruments")
@@ -114,8 +114,6 @@ class Instruments:
         self._instruments: dict[int, object] = {}
         self.told: dict[str, _Methods] = dict.fromkeys(HOOKS, ())
         self.of_enqueued: _Methods = ()
-        self.of_started: _Methods = ()
-        self.of_finished: _Methods = ()
         self._owners: list[tuple[Callable[..., None], object]] = []
         self._things = count(1)
         self._contexts = count(1)
@@ -160,8 +158,6 @@ class Instruments:
                     owners.append((method, instrument))
         self.told = {hook: tuple(methods) for hook, methods in told.items()}
         self.of_enqueued = self.told["enqueued"]
-        self.of_started = self.told["started"]
-        self.of_finished = self.told["finished"]
         self._owners = owners
         changed = self._changed()
         if changed is not None:
@@ -202,7 +198,14 @@ class Instruments:
 
 
 class ContextWatch:
-    """Watches one device timeline."""
+    """Watches one device timeline.
+
+    Attributes:
+        context: whose timeline it is.
+        device: whose operations are on it.
+        tells_starts: whether somebody is to be told of each operation that is started, or of its kernels.
+        tells_ends: whether somebody is to be told of each that is finished.
+    """
 
     def __init__(
         self, instruments: Instruments, context: TracedContext, device: TracedDevice, touched: Callable[[Any], Touched]
@@ -211,7 +214,8 @@ class ContextWatch:
         self.touched_by = touched
         self.number_of = instruments.number_of
         self._instruments = instruments
-        self._device = device
+        self.device = device
+        self.tells_starts = self.tells_ends = False
         self._running: Operation | None = None
         self._given: tuple[Any, ...] = ()
         self._code: CodeType | None = None
@@ -231,12 +235,18 @@ class ContextWatch:
             if entry.aborted is not None and entry.aborted.args[0].state == "pending":
                 entry.aborted.args[0]._traced = entry
 
+    def arrange(self, *, is_timed: bool) -> None:
+        """The instruments have changed; ``is_timed`` says whether the device tells of kernels."""
+        told = self._instruments.told
+        self.tells_starts, self.tells_ends = bool(told["started"]) or is_timed, bool(told["finished"])
+
     def rest(self) -> None:
         """Nobody watches any more: hold nothing."""
         self._running = None
         self._given, self._code = (), None
 
-    # The next three are on the way of every operation, and are written to take no time that can be spared.
+    # What is on the way of every operation is written to take no time that can be spared: the timeline itself notes
+    # when it starts and ends.
 
     def enqueued(self, entry: Operation) -> None:
         """An entry is put behind all others."""
@@ -282,23 +292,19 @@ class ContextWatch:
     def started(self, entry: Operation) -> None:
         """The device is about to begin it."""
         self._running = entry
-        entry._started_ns = perf_counter_ns()
-        if self._instruments.of_started:
-            self._instruments.tell("started", entry)
+        self._instruments.tell("started", entry)
 
     def finished(self, entry: Operation, error: Exception | None) -> None:
         """The device has ended it."""
-        entry._ended_ns = perf_counter_ns()
-        kind = entry.kind
-        if kind == "dispatch":
-            entry.work = _nothing  # what it is given, it keeps, for that is light
+        if entry.kind == "dispatch":
+            entry.work = nothing
         else:
             self._forget(entry)
-        if error is not None or self._device.has_failed:
+        if error is not None or self.device.has_failed:
             entry._why = self._failure(entry, error)
-        if self._instruments.of_finished:
+        if self.tells_ends:
             self._instruments.tell("finished", entry, entry.why)
-        if kind == "release":
+        if entry.kind == "release":
             self._instruments.tell("released", entry)
 
     def kernels(self) -> Callable[[Sequence[Any]], None]:
@@ -309,7 +315,7 @@ class ContextWatch:
     def _forget(self, entry: Operation) -> None:
         """It has ended, and somebody may keep it: let it hold nothing any more but what it touches."""
         entry._touched = self.touched_by(entry)
-        entry.work = _nothing
+        entry.work = nothing
 
     def _failure(self, entry: Operation, error: Exception | None) -> str | None:
         """Why an entry has failed, or left a buffer without the data that it should have."""
@@ -360,7 +366,3 @@ class ScriptWatch:
         finally:
             instruments.answering = None
             instruments.tell("task_finished", task.kind, operation)
-
-
-def _nothing() -> None:
-    """The work of an operation that has ended."""
