@@ -47,9 +47,10 @@ class TrioRun:
             if current_trio_token() is not self._token:
                 self._refuse(call)
             self._seen = task  # a task stays in its run, so one that was looked at needs no second look
-        if self.watch is not None:
-            self.watch.call = call
-            self.watch.began_ns = perf_counter_ns()
+        watch = self.watch
+        if watch is not None:
+            watch.call = call
+            watch.began_ns = perf_counter_ns()
 
     def _refuse(self, call: str) -> NoReturn:
         if in_trio_task():

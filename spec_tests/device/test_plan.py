@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.plan import ALIGNMENT, Interval, lay_out, lifetimes, split_constant
+from webnn_py.device import plan
+from webnn_py.device.plan import ALIGNMENT, Interval, are_few_together, lay_out, lifetimes, split_constant
 from webnn_py.graph import Constant, Graph, Input, Node, Value
 from webnn_py.operators import arithmetic, movement
 
@@ -81,6 +82,69 @@ def test_the_arena_takes_what_lives_together_at_least_and_all_together_at_most(l
 def test_intermediates_that_follow_one_another_share_the_memory_of_the_largest(sizes):
     laid = {Value(SHAPE): Interval(step, step, size) for step, size in enumerate(sizes)}
     assert lay_out(laid).byte_length == aligned(max(sizes))
+
+
+def places(laid, alignment=ALIGNMENT):
+    """Where intermediates lie, each compared with all that were placed before."""
+    offsets = {}
+    for value, interval in sorted(laid.items(), key=lambda item: -item[1].byte_length):
+        size = -(-interval.byte_length // alignment) * alignment
+        offset = 0
+        for other in sorted(offsets, key=offsets.get):
+            taken = laid[other]
+            if taken.first <= interval.last and interval.first <= taken.last:
+                if offsets[other] - offset >= size:
+                    break
+                offset = max(offset, offsets[other] + -(-taken.byte_length // alignment) * alignment)
+        offsets[value] = offset
+    return offsets
+
+
+spread = st.lists(
+    st.builds(
+        lambda first, length, size: Interval(first, first + length, size),
+        st.integers(0, 100),
+        st.integers(0, 3) | st.integers(0, 100),
+        st.integers(0, 300) | st.integers(0, 3).map(lambda count: count * ALIGNMENT),
+    ),
+    max_size=60,
+).map(lambda given: dict(enumerate(given)))
+
+
+@pytest.mark.parametrize("few", [True, False], ids=["found by their time", "compared with all"])
+@settings(deadline=None)
+@given(laid=spread)
+def test_the_largest_comes_first_and_each_into_the_lowest_gap(few, laid):
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(plan, "are_few_together", lambda _: few)
+        arena = lay_out(laid)
+    assert arena.offsets == places(laid)
+
+
+def test_where_many_are_needed_together_each_is_compared_with_all():
+    assert are_few_together([Interval(step, step + 2, 1) for step in range(300)])
+    assert not are_few_together([Interval(0, step, 1) for step in range(300)])
+
+
+class Counted:
+    """An interval that counts how often somebody asks when it begins."""
+
+    asked = 0
+
+    def __init__(self, step):
+        self._first, self.last, self.byte_length = step, step + step % 3, 100 + step % 7
+
+    @property
+    def first(self):
+        Counted.asked += 1
+        return self._first
+
+
+def test_each_is_compared_with_few_others_however_many_there_are(monkeypatch):
+    monkeypatch.setattr(Counted, "asked", 0)
+    count = 3000
+    lay_out({step: Counted(step) for step in range(count)})
+    assert count < Counted.asked < 20 * count
 
 
 def test_a_gap_between_two_that_live_on_is_used_again():

@@ -46,15 +46,24 @@ FAULTS = [
     ),
     Fault(
         "timeline-bytes",
-        "_queued_bytes += self._byte_length(entry)",
-        "_queued_bytes = self._byte_length(entry)",
+        "_queued_bytes += entry.held_bytes",
+        "_queued_bytes = entry.held_bytes",
         TIMELINES,
     ),
     Fault("trace-without-cause", "if instruments.answering is entry else instruments.call", "", TRACING, "points_to"),
     Fault(
         "trace-out-of-turn", "turn = min(max(since, self._lane_end.get(process, 0)), until)", "turn = since", TRACING
     ),
-    Fault("trace-holds-work", "        entry.settled = entry.aborted = None\n", "", TRACING, "holds_neither"),
+    Fault("trace-holds-work", "        self.settled = self.aborted = None\n", "", TRACING, "holds_neither"),
+    Fault("trace-line-of-another", "given if is_users else ()", "given", TRACING, "library_makes"),
+    Fault("trace-keeps-each", "work.args == self._given", "work.args is self._given", TRACING, "garbage"),
+    Fault(
+        "interrupted-profile",
+        '    if device.is_lost:\n        raise UnknownError("the',
+        '    if False:\n        raise UnknownError("the',
+        TRACING,
+        "soon",
+    ),
     Fault("instrument-stays", "        self.remove(instrument)\n        _LOGGER", "        _LOGGER", TRACING, "raises"),
     Fault("timeline-permits", "self._permits -= 1", "self._permits -= 2", TIMELINES),
     Fault(
@@ -112,8 +121,9 @@ FAULTS = [
         "adapter-ambiguous", "if len(fitting) > 1:", "if len(fitting) > 9:", ("spec_tests/on_wgpu/test_adapters.py",)
     ),
     Fault("copy-kernel-shift", "<< (32u - region.shift)", "<< region.shift", COPIES),
-    Fault("copy-clears-mark", 'copy, "copy_buffer()", line, is_whole=is_whole)', 'copy, "copy_buffer()")', COPIES),
+    Fault("copy-clears-mark", "region, is_whole=is_whole)", "region)", COPIES),
     Fault("copy-overlap", "begin < target + number and target < begin + number", "begin == target", COPIES),
+    Fault("arena-stretch", "range((first >> scale) - 1,", "range(first >> scale,", ("spec_tests/device/test_plan.py",)),
     Fault("copy-own-buffer", "if source.buffer is target.buffer:", "if False:", COPIES),
     Fault("constant-options", "node.operator.name, operands, options,", "node.operator.name, operands,", CONSTANTS),
     Fault("constant-held-by-nobody", "held += compiled.shared", "held += ()", CONSTANTS),

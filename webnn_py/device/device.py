@@ -11,6 +11,7 @@ from inspect import isawaitable
 from typing import Any
 
 import attrs
+import numpy as np
 import trio
 
 from webnn_py.device.backend import (
@@ -167,8 +168,7 @@ class Device:
         if storage.lent is not None:
             return _when_back([storage], lambda: self.write(storage, data, line))
         self.host_copies += 1
-        write = partial(self.backend.write, storage, data)
-        return self._write([storage], write, "write_buffer()", line)
+        return self._write([storage], "write_buffer()", line, self.backend.write, storage, data)
 
     def read(self, storage: Storage, readback: Readback) -> Awaitable[None] | None:
         """Copy the contents of ``storage`` into ``readback``.
@@ -187,10 +187,10 @@ class Device:
         except Exception:
             _tell_failure(storage)  # of a step that was submitted just now, together with the read
             raise
-        if isawaitable(data):
-            return _like(data, self._finish_read(data, readback))
-        readback.put(data)
-        return None
+        if isinstance(data, np.ndarray):
+            readback.put(data)
+            return None
+        return _like(data, self._finish_read(data, readback))
 
     async def _finish_read(self, data: Awaitable[HostArray], readback: Readback) -> None:
         readback.put(await data)
@@ -210,14 +210,14 @@ class Device:
             _mark([destination], source.failure.follow(why))
             return None
         is_whole = region.count == destination.descriptor.element_count
-        copy = partial(self._copies.copy, source, destination, region)
-        return self._write([destination], copy, "copy_buffer()", line, is_whole=is_whole)
+        step = self._copies.copy
+        return self._write([destination], "copy_buffer()", line, step, source, destination, region, is_whole=is_whole)
 
     def clear(self, storage: Storage, line: Line | None = None) -> Awaitable[None] | None:
         """Set all bytes to zero; a failure marks ``storage``."""
         if storage.lent is not None:
             return _when_back([storage], lambda: self.clear(storage, line))
-        return self._write([storage], partial(self._copies.clear, storage), "clear_buffer()", line)
+        return self._write([storage], "clear_buffer()", line, self._copies.clear, storage)
 
     def release(self, storage: Storage) -> Awaitable[None] | None:
         """Let go of the memory of ``storage``, if it has any."""
@@ -321,18 +321,19 @@ class Device:
         line: Line | None = None,
     ) -> Awaitable[None] | None:
         """Run a graph; a failure, or an input that is marked, marks all ``outputs``, as :meth:`write` does."""
-        lent = [storage for storage in (*inputs.values(), *outputs.values()) if storage.lent is not None]
-        if lent:
-            return _when_back(lent, lambda: self.dispatch(handle, inputs, outputs, line))
+        if self._lent:
+            lent = [storage for storage in (*inputs.values(), *outputs.values()) if storage.lent is not None]
+            if lent:
+                return _when_back(lent, lambda: self.dispatch(handle, inputs, outputs, line))
         for name, storage in inputs.items():
             if storage.failure is not None:
                 why = f"the input {shown(name)} of a dispatch() holds no data, because {storage.failure}"
                 _mark(outputs.values(), storage.failure.follow(why))
                 return None
-        run = partial(self.backend.dispatch, handle.compiled, inputs, outputs)
+        run: Callable[..., Awaitable[None] | None] = self.backend.dispatch
         if self.watch_kernels is not None:
-            run = partial(dispatch_timed, self.backend, self.watch_kernels(), handle.compiled, inputs, outputs)
-        return self._write(outputs.values(), run, "dispatch()", line)
+            run = partial(dispatch_timed, self.backend, self.watch_kernels())
+        return self._write(outputs.values(), "dispatch()", line, run, handle.compiled, inputs, outputs)
 
     def release_graph(self, handle: GraphHandle) -> Awaitable[None] | None:
         """Let go of a graph's memory, if it was compiled."""
@@ -356,11 +357,17 @@ class Device:
     # --- failures --------------------------------------------------------------------------------------------
 
     def _write(
-        self, storages: Iterable[Storage], step: Step, method: str, line: Line | None = None, *, is_whole: bool = True
+        self,
+        storages: Iterable[Storage],
+        method: str,
+        line: Line | None,
+        step: Callable[..., Awaitable[None] | None],
+        *given: Any,
+        is_whole: bool = True,
     ) -> Awaitable[None] | None:
         """Take a step that writes ``storages``: failing marks them; success clears their marks if it ``is_whole``."""
         try:
-            pending = step()
+            pending = step(*given)
         except Exception as error:  # noqa: BLE001 - whatever it is, a later read tells it
             self._fail(storages, f"{method} failed: {_text(error)}", line)
             return None

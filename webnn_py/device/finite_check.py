@@ -12,7 +12,7 @@ import trio
 
 from webnn_py.device.backend import HostArray, Storage
 from webnn_py.device.device import Device
-from webnn_py.device.measuring import compiled, done, storages
+from webnn_py.device.measuring import check_goes_on, compiled, done, storages
 from webnn_py.graph import Constant, Graph, Input, Node, Value
 
 MOST_NODES: Final = 64
@@ -112,6 +112,7 @@ async def first_non_finite(device: Device, graph: Graph, given: Mapping[str, Hos
     for part in _parts(graph.nodes):
         if found is not None:
             break
+        check_goes_on(device)
         known |= await _computed(device, part, known)
         look = partial(_in_nodes, part, begin, known)
         found = await trio.to_thread.run_sync(look, limiter=device.limiter)

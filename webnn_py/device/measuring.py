@@ -14,6 +14,7 @@ import numpy as np
 from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
 from webnn_py.device.backend import HostArray, KernelTiming, Storage, TimesKernels
 from webnn_py.device.device import Device, GraphHandle
+from webnn_py.errors import UnknownError
 from webnn_py.graph import Graph, Input, Node, Value
 from webnn_py.operators import matrix, unary
 
@@ -94,12 +95,14 @@ async def measure(
     runs, plain = [], []
     async with storages(device, given, made) as (inputs, outputs):
         for _ in range(repeat + 1):
+            check_goes_on(device)
             await done(device.backend.finish())
             since = perf_counter()
             await done(device.backend.dispatch(handle.compiled, inputs, outputs))
             await done(device.backend.finish())
             plain.append(perf_counter() - since)
         for _ in range(repeat + 1):
+            check_goes_on(device)
             since = perf_counter()
             timings = await done(backend.dispatch_timed(handle.compiled, inputs, outputs))
             runs.append(MeasuredRun(perf_counter() - since, timings))
@@ -151,6 +154,7 @@ async def _time_kernels(device: Device, outputs: Mapping[str, Value], given: Map
             times: list[int] = []
             until = perf_counter() + BEST_OF_SECONDS
             while len(times) <= BEST_OF or perf_counter() < until:
+                check_goes_on(device)
                 timings = await done(backend.dispatch_timed(handle.compiled, inputs, targets))
                 times.append(sum(timing.duration_ns for timing in timings))
     return max(min(times[1:]), 1) / 1e9
@@ -167,6 +171,12 @@ def _descriptor(array: HostArray) -> MLOperandDescriptor:
 
 
 # --- what is made for a while ------------------------------------------------------------------------------------
+
+
+def check_goes_on(device: Device) -> None:
+    """Measure no more once the context is lost: whoever loses it, by Ctrl-C for one, waits for the end of the step."""
+    if device.is_lost:
+        raise UnknownError("the context was lost meanwhile")
 
 
 async def done(step: Awaitable[T] | T) -> T:

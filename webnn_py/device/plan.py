@@ -3,7 +3,7 @@
 Shared by the backends; what memory it is that they share, it does not know.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Generic, TypeVar
 
 import attrs
@@ -14,6 +14,10 @@ from webnn_py.graph import Constant, Graph, Node, Output, Value
 
 ALIGNMENT = 64
 """Intermediates start at multiples of this many bytes: a cache line, and more than any SIMD load asks for."""
+
+FEW = 50
+COMPARED_AT_ONCE = 100
+"""What numpy takes for one of many intervals is what Python takes for ``FEW`` others, and one for so many of them."""
 
 Key = TypeVar("Key", bound=Hashable)
 """What a backend takes for an intermediate."""
@@ -100,19 +104,76 @@ def lifetimes(
 def lay_out(intervals: Mapping[Key, Interval], alignment: int = ALIGNMENT) -> Arena[Key]:
     """Place intermediates so that those needed at the same time never overlap: largest first, lowest gap first."""
     offsets: dict[Key, int] = {}
-    # What is placed already, by ascending start. Each has to be compared with all of them, so numpy does it.
-    first, last, starts, ends = columns = np.empty((4, len(intervals)), np.int64)
+    taken = TakenByTime() if are_few_together(intervals.values()) else TakenByPlace(len(intervals))
     total = 0
-    for count, (value, interval) in enumerate(sorted(intervals.items(), key=lambda item: -item[1].byte_length)):
+    for value, interval in sorted(intervals.items(), key=lambda item: -item[1].byte_length):
         size = -(-interval.byte_length // alignment) * alignment
-        together = (first[:count] <= interval.last) & (last[:count] >= interval.first)
-        offset = lowest_gap(starts[:count][together], ends[:count][together], size)
-        place = starts[:count].searchsorted(offset)
-        columns[:, place + 1 : count + 1] = columns[:, place:count]
-        columns[:, place] = interval.first, interval.last, offset, offset + size
-        offsets[value] = offset
+        offset = offsets[value] = taken.take(interval, size)
         total = max(total, offset + size)
     return Arena(offsets, total)
+
+
+def are_few_together(intervals: Collection[Interval]) -> bool:
+    """Whether to find those that are needed together is faster than to compare each with all; places are the same."""
+    first = np.sort([interval.first for interval in intervals])
+    last = np.sort([interval.last for interval in intervals])
+    pairs = int(first.searchsorted(last, "right").sum()) - int(last.searchsorted(first, "left").sum())
+    return pairs < len(intervals) * (FEW + len(intervals) // COMPARED_AT_ONCE)
+
+
+class TakenByTime:
+    """What memory is taken, and when: for intermediates of which few are needed together.
+
+    Times are cut into stretches, and an interval is entered for the stretch in which it begins, one at least as long as
+    it is: so those that begin before a time and last until then began in the stretch of that time, or the one before.
+    """
+
+    def __init__(self) -> None:
+        self._stretches: dict[int, dict[int, list[tuple[int, int, Interval]]]] = {}
+
+    def take(self, interval: Interval, size: int) -> int:
+        """Take the lowest bytes that are free for so long; returns where they begin."""
+        offset = 0
+        for start, end in sorted(self._during(interval)):
+            if start - offset >= size:
+                break
+            offset = max(offset, end)
+        scale = (interval.last - interval.first).bit_length()
+        stretches = self._stretches.setdefault(scale, {})
+        stretches.setdefault(interval.first >> scale, []).append((offset, offset + size, interval))
+        return offset
+
+    def _during(self, interval: Interval) -> Iterator[tuple[int, int]]:
+        first, last = interval.first, interval.last
+        for scale, stretches in self._stretches.items():
+            wanted: Collection[int] = range((first >> scale) - 1, (last >> scale) + 1)
+            for stretch in wanted if len(wanted) < len(stretches) else stretches:
+                for start, end, taken in stretches.get(stretch, ()):
+                    if taken.first <= last and first <= taken.last:
+                        yield start, end
+
+
+class TakenByPlace:
+    """What memory is taken, and when, by ascending start: for intermediates of which many are needed together.
+
+    Each is compared with all others, and numpy does it.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._columns = np.empty((4, most), np.int64)
+        self._count = 0
+
+    def take(self, interval: Interval, size: int) -> int:
+        """Take the lowest bytes that are free for so long; returns where they begin."""
+        count, columns = self._count, self._columns
+        first, last, starts, ends = columns[:, :count]
+        together = (first <= interval.last) & (last >= interval.first)
+        offset = lowest_gap(starts[together], ends[together], size)
+        place = starts.searchsorted(offset)
+        columns[:, place + 1 : count + 1] = columns[:, place:count]
+        columns[:, place] = interval.first, interval.last, offset, offset + size
+        self._count += 1
+        return offset
 
 
 def lowest_gap(starts: Places, ends: Places, size: int) -> int:

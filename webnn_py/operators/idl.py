@@ -90,6 +90,8 @@ def boolean(value: object) -> bool:
 
 def usv_string(value: object) -> str:
     """``USVString``: lone surrogates become U+FFFD."""
+    if type(value) is str and value.isascii():
+        return value
     if not isinstance(value, str):
         raise TypeError(f"is {shown(value)}; it must be a string")
     text = plain(value)

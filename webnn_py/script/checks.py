@@ -70,7 +70,7 @@ def named(name: str, kind_of_item: type[T], noun: str, given: object) -> dict[st
     """Web IDL's ``record<USVString, …>``: a snapshot of names and handles."""
 
     def convert(mapping: object) -> dict[str, T]:
-        if not isinstance(mapping, Mapping):
+        if type(mapping) is not dict and not isinstance(mapping, Mapping):  # the second test takes long
             raise TypeError(f"is {shown(mapping)}; it must be a mapping of names to {noun}{forgotten_await(mapping)}")
         snapshot = {}
         for key, item in mapping.items():

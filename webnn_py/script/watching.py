@@ -116,4 +116,5 @@ class IsWatched:
             for entry in timeline.entries():
                 watch.adopt(entry)
         is_timed = self._instruments.wants_kernels and isinstance(device.backend, TimesKernels)
+        watch.arrange(is_timed=is_timed)
         device.watch_kernels = watch.kernels if is_timed else None

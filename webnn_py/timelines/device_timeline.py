@@ -3,16 +3,17 @@
 from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
+from time import perf_counter_ns
 
 import attrs
 import trio
 from trio.lowlevel import enable_ki_protection
 
 from webnn_py.in_flight import InFlight
-from webnn_py.timelines.script_timeline import ScriptTimeline, Settlement
+from webnn_py.timelines.script_timeline import ScriptTimeline
 from webnn_py.timelines.timeline import Timeline, never_cancelled
 from webnn_py.tracing.instruments import ContextWatch
-from webnn_py.tracing.operation import Operation
+from webnn_py.tracing.operation import Operation, nothing
 
 Work = Callable[[], Awaitable[None] | None]
 """A device step: done when it returns None, else when what it returns has been awaited.
@@ -23,16 +24,17 @@ The next one begins when it is done; with ``InFlight``, it begins at once, and o
 
 @attrs.define(eq=False, repr=False)
 class DeviceOperation(Operation):
-    """An entry of the device timeline.
+    """An entry of the device timeline; afterwards one of the script timeline, if there is somebody to tell.
 
     Attributes:
         kind: the method that asked for it, for eyes.
         work: the device step.
-        settled: queued to the script timeline afterwards, with the exception that ended ``work``, or None.
+        settled: called by the script timeline afterwards, with the exception that ended ``work``, or None.
         abortable: whether it is dropped once the context is lost (the spec's "abort when lost"); releases are not.
-        aborted: queued to the script timeline instead of ``settled`` when the operation was dropped: a function and
+        aborted: called by the script timeline instead of ``settled`` when the operation was dropped: a function and
             the promise that it is given first.
         held_bytes: bytes of user data that it holds.
+        error: what ``settled`` is called with.
     """
 
     kind: str
@@ -41,6 +43,17 @@ class DeviceOperation(Operation):
     abortable: bool = True
     aborted: partial[None] | None = None
     held_bytes: int = 0
+    error: Exception | None = attrs.field(init=False)
+
+    def __call__(self) -> None:
+        """Tell what became of it: what the script timeline does, once."""
+        settled, aborted = self.settled, self.aborted
+        self.settled = self.aborted = None
+        if settled is not None:
+            error, self.error = self.error, None
+            settled(error)
+        elif aborted is not None:
+            aborted()
 
 
 class DeviceTimeline(Timeline[DeviceOperation]):
@@ -118,16 +131,17 @@ class DeviceTimeline(Timeline[DeviceOperation]):
         """Those that have not finished, in order."""
         return [*(entry for entry, _ in self._answers), *super().entries()]
 
-    def _byte_length(self, entry: DeviceOperation) -> int:
-        return entry.held_bytes
-
     def _run_entry(self, entry: DeviceOperation) -> Awaitable[None] | None:
         if self._lost and entry.abortable:
             return self._answer(entry, None)
-        if self.watch is not None:
-            self.watch.started(entry)
+        watch = self.watch
+        if watch is not None:
+            entry._started_ns = perf_counter_ns()  # type: ignore[misc]  # a slot of Operation
+            if watch.tells_starts:
+                watch.started(entry)
+        work = entry.work  # on a line of its own, which Python 3.11 is faster with
         try:
-            pending = entry.work()
+            pending = work()
         except Exception as error:  # noqa: BLE001 - whatever a device raises goes to the promise
             return self._answer(entry, _from_device(error))
         if pending is None:
@@ -161,15 +175,22 @@ class DeviceTimeline(Timeline[DeviceOperation]):
             self._say_aborted(entry)
             return
         if entry.settled is not None:
-            self._script.enqueue(Settlement(_tell, entry, entry.settled, error))
+            entry.error = error
+            self._script.enqueue(entry)
         elif error is not None:
             raise error  # nobody to tell: a defect of the library, and never silent
-        if self.watch is not None:
-            self.watch.finished(entry, error)
+        watch = self.watch
+        if watch is not None:
+            entry._ended_ns = perf_counter_ns()  # type: ignore[misc]  # a slot of Operation
+            if entry.kind == "dispatch" and not (watch.tells_ends or watch.device.has_failed):
+                entry.work = nothing  # not by a call: most are dispatches; what it is given it keeps, for that is light
+            else:
+                watch.finished(entry, error)
 
     def _say_aborted(self, entry: DeviceOperation) -> None:
+        entry.settled = None
         if entry.aborted is not None:
-            self._script.enqueue(Settlement(_tell, entry, entry.aborted))
+            self._script.enqueue(entry)
         if self.watch is not None:
             self.watch.dropped(entry)
 
@@ -195,10 +216,6 @@ class DeviceTimeline(Timeline[DeviceOperation]):
         """
         await super().drain()
         await self._script.drain()
-
-
-def _tell(_entry: DeviceOperation, tell: Callable[..., None], *error: Exception | None) -> None:
-    tell(*error)
 
 
 def _from_device(error: Exception) -> Exception:

@@ -134,9 +134,10 @@ class MLPromise(Promised, Generic[T]):
             check_in_trio(self._answers)
         else:
             self._trio_run.check(self._answers)
-        self._hear()
+        if self._unheard is not None:
+            self._hear()
         if self._state == "pending":
-            yield from self._wait().__await__()
+            yield from self._wait()
         else:
             yield from trio.lowlevel.checkpoint().__await__()  # noqa: ASYNC105 - awaited, by hand
         if self._state == "fulfilled":
@@ -150,7 +151,7 @@ class MLPromise(Promised, Generic[T]):
         if self._unheard is not None:
             self._unheard.tell()
 
-    async def _wait(self) -> None:
+    def _wait(self) -> Generator[Any, Any, None]:
         task = trio.lowlevel.current_task()
         if self._waiters is None:
             self._waiters = {}
@@ -161,7 +162,7 @@ class MLPromise(Promised, Generic[T]):
                 self._waiters.pop(task, None)
             return trio.lowlevel.Abort.SUCCEEDED
 
-        await trio.lowlevel.wait_task_rescheduled(forget)
+        yield from trio.lowlevel.wait_task_rescheduled(forget).__await__()  # noqa: ASYNC105 - awaited, by hand
 
     def __bool__(self) -> NoReturn:
         raise TypeError("an MLPromise is neither true nor false; await it, or look at its state")

@@ -12,7 +12,7 @@ from trio.lowlevel import enable_ki_protection
 from webnn_py.trio_run import TrioRun
 from webnn_py.wording import shown
 
-EntryT = TypeVar("EntryT")
+EntryT = TypeVar("EntryT", bound="Entry")
 EntryT_contra = TypeVar("EntryT_contra", contravariant=True)
 
 INLINE_SECONDS = 0.002
@@ -32,6 +32,14 @@ class TimelineStatistics:
     queued_operations: int
     queued_bytes: int
     done: int
+
+
+class Entry(Protocol):
+    """An entry of a timeline."""
+
+    @property
+    def held_bytes(self) -> int:
+        """The bytes of user data that it holds."""
 
 
 class Watch(Protocol[EntryT_contra]):
@@ -63,6 +71,7 @@ class Timeline(Generic[EntryT]):
         self._permits: int | None = None
         self._stepping = False
         self._closing = False
+        self._ended = False
         self._end = trio.Event()
         self._parked: trio.lowlevel.Task | None = None
         self._waiters: dict[Callable[[], bool], trio.Event] = {}
@@ -81,10 +90,6 @@ class Timeline(Generic[EntryT]):
         """Run one entry, or begin to; what is returned is awaited."""
         raise NotImplementedError
 
-    def _byte_length(self, entry: EntryT) -> int:
-        """The bytes of user data that the entry holds."""
-        raise NotImplementedError
-
     def _rest(self) -> None:
         """Nothing is to be run for now."""
 
@@ -97,7 +102,7 @@ class Timeline(Generic[EntryT]):
     @enable_ki_protection
     def enqueue(self, entry: EntryT) -> None:
         """Put an entry behind all others. Never blocks."""
-        if self._end.is_set():
+        if self._ended:
             raise RuntimeError(f"the {self._name} has ended")
         if self.watch is not None:
             self.watch.enqueued(entry)
@@ -105,7 +110,7 @@ class Timeline(Generic[EntryT]):
             trio.lowlevel.reschedule(self._parked)
             self._parked = None
         self._queue.append(entry)
-        self._queued_bytes += self._byte_length(entry)
+        self._queued_bytes += entry.held_bytes
 
     def entries(self) -> list[EntryT]:
         """Those that have not finished, in order."""
@@ -136,6 +141,7 @@ class Timeline(Generic[EntryT]):
             with trio.CancelScope(shield=True):
                 await self._drain_queue()
         finally:
+            self._ended = True
             self._end.set()
 
     async def _drain_queue(self) -> None:
@@ -167,7 +173,7 @@ class Timeline(Generic[EntryT]):
             del entry, pending  # while the task is parked it must not keep what an entry refers to
 
     def _finished(self, entry: EntryT) -> None:
-        self._queued_bytes -= self._byte_length(entry)
+        self._queued_bytes -= entry.held_bytes
         self._done += 1
         if self._waiters:
             self._wake_waiters()
@@ -181,7 +187,7 @@ class Timeline(Generic[EntryT]):
     @property
     def ended(self) -> bool:
         """Whether the task that drains it has ended."""
-        return self._end.is_set()
+        return self._ended
 
     async def wait_ended(self) -> None:
         """Wait until the task that drains it has ended."""

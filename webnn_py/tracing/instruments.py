@@ -9,11 +9,11 @@ from functools import partial
 from itertools import count
 from sys import _getframe
 from time import perf_counter_ns
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any, Final, Protocol
 
-from webnn_py.tracing.operation import Numbered, Operation, Touched, TracedContext
-from webnn_py.tracing.source import is_users, user_line
+from webnn_py.tracing.operation import Numbered, Operation, Touched, TracedContext, nothing
+from webnn_py.tracing.source import user_line
 
 _LOGGER: Final = logging.getLogger("webnn_py.instruments")
 
@@ -43,15 +43,11 @@ class TracedDevice(Protocol):
 
 
 class Task(Protocol):
-    """What is looked at of a script timeline's entry."""
+    """What is looked at of a script timeline's entry; it may be an operation, to tell what became of it."""
 
     @property
     def kind(self) -> str:
         """What asked for it."""
-
-    @property
-    def answers(self) -> Operation | None:
-        """The entry of a device timeline whose outcome it tells."""
 
     def __call__(self) -> None:
         """Run it."""
@@ -118,8 +114,6 @@ class Instruments:
         self._instruments: dict[int, object] = {}
         self.told: dict[str, _Methods] = dict.fromkeys(HOOKS, ())
         self.of_enqueued: _Methods = ()
-        self.of_started: _Methods = ()
-        self.of_finished: _Methods = ()
         self._owners: list[tuple[Callable[..., None], object]] = []
         self._things = count(1)
         self._contexts = count(1)
@@ -164,8 +158,6 @@ class Instruments:
                     owners.append((method, instrument))
         self.told = {hook: tuple(methods) for hook, methods in told.items()}
         self.of_enqueued = self.told["enqueued"]
-        self.of_started = self.told["started"]
-        self.of_finished = self.told["finished"]
         self._owners = owners
         changed = self._changed()
         if changed is not None:
@@ -206,7 +198,14 @@ class Instruments:
 
 
 class ContextWatch:
-    """Watches one device timeline."""
+    """Watches one device timeline.
+
+    Attributes:
+        context: whose timeline it is.
+        device: whose operations are on it.
+        tells_starts: whether somebody is to be told of each operation that is started, or of its kernels.
+        tells_ends: whether somebody is to be told of each that is finished.
+    """
 
     def __init__(
         self, instruments: Instruments, context: TracedContext, device: TracedDevice, touched: Callable[[Any], Touched]
@@ -215,70 +214,95 @@ class ContextWatch:
         self.touched_by = touched
         self.number_of = instruments.number_of
         self._instruments = instruments
-        self._device = device
+        self.device = device
+        self.tells_starts = self.tells_ends = False
         self._running: Operation | None = None
-        self._next_number = instruments.operations.__next__
+        self._given: tuple[Any, ...] = ()
+        self._code: CodeType | None = None
+        self._instruction = 0
+        self._numbers = instruments.operations
         self._why_lost = ""
 
     def adopt(self, entry: Operation) -> None:
         """Take note of an entry, unless it is known: it was enqueued before anybody watched."""
         if not hasattr(entry, "_number"):
             entry._watch = self
-            entry._number = self._next_number()
+            entry._number = next(self._numbers)
             entry._code = None
             entry._began_ns = entry._enqueued_ns = 0
+            if entry.kind == "dispatch" and type(entry.work) is partial:
+                entry._given = entry.work.args
             if entry.aborted is not None and entry.aborted.args[0].state == "pending":
                 entry.aborted.args[0]._traced = entry
+
+    def arrange(self, *, is_timed: bool) -> None:
+        """The instruments have changed; ``is_timed`` says whether the device tells of kernels."""
+        told = self._instruments.told
+        self.tells_starts, self.tells_ends = bool(told["started"]) or is_timed, bool(told["finished"])
 
     def rest(self) -> None:
         """Nobody watches any more: hold nothing."""
         self._running = None
+        self._given, self._code = (), None
 
-    # The next three are on the way of every operation, and are written to take no time that can be spared.
+    # What is on the way of every operation is written to take no time that can be spared: the timeline itself notes
+    # when it starts and ends.
 
     def enqueued(self, entry: Operation) -> None:
         """An entry is put behind all others."""
         instruments = self._instruments
-        code: CodeType | None = None
+        work = entry.work
         entry._watch = self
-        entry._number = self._next_number()
-        if entry.kind == "release" and entry.was_collected:  # whatever call it happens in has not asked for it
-            entry._instruction = 0
-            entry._enqueued_ns = entry._began_ns = perf_counter_ns()
+        entry._number = next(self._numbers)
+        entry._began_ns = instruments.began_ns
+        if entry.kind != "dispatch" or type(work) is not partial:
+            self._take_down(entry, _getframe(3))  # the caller of the method that calls enqueue()
+        elif work.args == self._given:  # the line of the call is among it
+            entry._given, entry._code, entry._instruction = self._given, self._code, self._instruction
         else:
-            frame = _getframe(3)  # the caller of the method that calls enqueue()
-            code, entry._instruction = frame.f_code, frame.f_lasti
-            if not is_users.get(code.co_filename):
-                code, entry._instruction = user_line(frame)
-            entry._enqueued_ns = perf_counter_ns()
-            entry._began_ns = instruments.began_ns
-        entry._code = code
-        if entry.aborted is not None:
-            entry.aborted.args[0]._traced = entry
+            self._take_down_dispatch(entry, work.args, _getframe(3))
+        entry._enqueued_ns = perf_counter_ns()
         for method in instruments.of_enqueued:
             try:
                 method(entry)
             except BaseException as error:  # noqa: BLE001 - see failed()
                 instruments.failed("enqueued", method, error)
 
+    def _take_down(self, entry: Operation, frame: FrameType) -> None:
+        """Note which line has asked for an entry, and whose promise it settles."""
+        if entry.kind == "release" and entry.was_collected:  # whatever call it happens in has not asked for it
+            entry._code, entry._instruction = None, 0
+            entry._began_ns = perf_counter_ns()
+        else:
+            entry._code, entry._instruction = user_line(frame)
+        if entry.aborted is not None:
+            entry.aborted.args[0]._traced = entry
+
+    def _take_down_dispatch(self, entry: Operation, given: tuple[Any, ...], frame: FrameType) -> None:
+        """Note which line has asked for a dispatch, and what it is given.
+
+        Most operations are dispatches, and often one is given what the last one was. That is kept once: less to find
+        out, and one thing for the garbage collector to look at, not five for each dispatch.
+        """
+        entry._given = given
+        entry._code, entry._instruction = user_line(frame)
+        is_users = entry._code is frame.f_code  # else the same call may be made for another line
+        self._given, self._code, self._instruction = given if is_users else (), entry._code, entry._instruction
+
     def started(self, entry: Operation) -> None:
         """The device is about to begin it."""
-        entry._started_ns = perf_counter_ns()
         self._running = entry
-        if self._instruments.of_started:
-            self._instruments.tell("started", entry)
+        self._instruments.tell("started", entry)
 
     def finished(self, entry: Operation, error: Exception | None) -> None:
         """The device has ended it."""
-        entry._ended_ns = perf_counter_ns()
-        if entry.kind == "dispatch" and type(entry.work) is partial:
-            entry._given = entry.work.args  # most are dispatches, and what these are given is light
-            entry.work = _nothing
+        if entry.kind == "dispatch":
+            entry.work = nothing
         else:
             self._forget(entry)
-        if error is not None or self._device.has_failed:
+        if error is not None or self.device.has_failed:
             entry._why = self._failure(entry, error)
-        if self._instruments.of_finished:
+        if self.tells_ends:
             self._instruments.tell("finished", entry, entry.why)
         if entry.kind == "release":
             self._instruments.tell("released", entry)
@@ -291,8 +315,7 @@ class ContextWatch:
     def _forget(self, entry: Operation) -> None:
         """It has ended, and somebody may keep it: let it hold nothing any more but what it touches."""
         entry._touched = self.touched_by(entry)
-        entry.work = _nothing
-        entry.settled = entry.aborted = None
+        entry.work = nothing
 
     def _failure(self, entry: Operation, error: Exception | None) -> str | None:
         """Why an entry has failed, or left a buffer without the data that it should have."""
@@ -335,7 +358,7 @@ class ScriptWatch:
     def run(self, task: Task) -> None:
         """Run a task."""
         instruments = self._instruments
-        operation = task.answers if hasattr(task.answers, "_number") else None
+        operation = task if isinstance(task, Operation) and hasattr(task, "_number") else None
         instruments.answering = operation
         instruments.tell("task_started", task.kind, operation)
         try:
@@ -343,7 +366,3 @@ class ScriptWatch:
         finally:
             instruments.answering = None
             instruments.tell("task_finished", task.kind, operation)
-
-
-def _nothing() -> None:
-    """The work of an operation that has ended."""

@@ -44,6 +44,10 @@ Touched = tuple[Collection[Any], Collection[Any], Numbered | None]
 """The device's buffers that an operation reads, those that it writes, makes or releases, and its graph."""
 
 
+def nothing() -> None:
+    """The work of an operation that has ended."""
+
+
 class Operation:
     """An entry of a device timeline: what a call has asked of a device.
 

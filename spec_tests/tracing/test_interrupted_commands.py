@@ -1,0 +1,103 @@
+"""Ctrl-C ends ``webnn-py run`` at once, and what was traced until then is saved."""
+
+import json
+import signal
+
+import attrs
+import onnx
+import pytest
+
+from spec_tests.support.onnx_programs import program
+from spec_tests.support.trace_format import check_document, of_phase
+from webnn_py import cli
+from webnn_py.device.on_numpy import backend
+from webnn_py.tracing import Trace
+
+INTERRUPTED = 130
+
+
+@pytest.fixture
+def model(tmp_path):
+    kind = ("float32", [2])
+    proto = onnx.load_model_from_string(program([("Add", ["x", "x"], ["y"], {})], {"x": kind}, {"y": kind}))
+    proto.ir_version = 8
+    path = tmp_path / "model.onnx"
+    path.write_bytes(proto.SerializeToString())
+    return path
+
+
+def interrupt_at_call(monkeypatch, of, name, number):
+    """Have Ctrl-C pressed within the call of a method, the so-and-so-many-th; returns a list of its calls."""
+    method, calls = getattr(of, name), []
+
+    def call(*given, **named):
+        calls.append(None)
+        if len(calls) == number:
+            signal.raise_signal(signal.SIGINT)
+        return method(*given, **named)
+
+    monkeypatch.setattr(of, name, call)
+    return calls
+
+
+def operations(path):
+    events = check_document(json.loads(path.read_text(encoding="utf-8")))
+    return [event["name"] for event in of_phase(events, "X", "operation")]
+
+
+@attrs.frozen
+class Case:
+    """Ctrl-C within the so-and-so-many-th call of a step of the device, without a trace or with one."""
+
+    step: str
+    number: int
+    traced_step: str
+    traced_number: int
+    options: list[str]
+    recorded: dict[str, int]
+
+
+CASES = {
+    "building": Case("compile", 1, "compile", 1, [], {"build": 1}),
+    "running": Case("dispatch", 4, "dispatch_timed", 4, ["--repeat", "99"], {"write_buffer": 4, "dispatch": 4}),
+    "profiling": Case("dispatch_timed", 3, "dispatch_timed", 5, ["--profile"], {"dispatch": 2, "profile": 1}),
+}
+
+
+@pytest.fixture(params=CASES.values(), ids=CASES.keys())
+def case(request):
+    return request.param
+
+
+@pytest.fixture
+def run(model, monkeypatch, capsys):
+    """Run the model until Ctrl-C is pressed, and return how often the step was called."""
+    monkeypatch.setattr(backend, "THREAD_SECONDS", 0)  # as with a larger model: steps wait
+
+    def call(step, number, *options):
+        calls = interrupt_at_call(monkeypatch, backend.NumpyBackend, step, number)
+        assert cli.main(["run", str(model), "--backend", "numpy", *options]) == INTERRUPTED
+        assert capsys.readouterr() == ("", "")
+        return len(calls)
+
+    return call
+
+
+def test_it_ends_soon_and_with_no_words(run, case):
+    assert case.number <= run(case.step, case.number, *case.options) <= case.number + 1
+
+
+def test_what_was_traced_until_then_is_saved(run, case, tmp_path):
+    path = tmp_path / "run.json"
+    times = run(case.traced_step, case.traced_number, *case.options, "--trace", str(path))
+    assert case.traced_number <= times <= case.traced_number + 1
+    found = operations(path)
+    assert all(count <= found.count(name) <= count + 1 for name, count in case.recorded.items()), found
+
+
+def test_a_second_interrupt_does_not_wait_for_the_trace(run, monkeypatch, tmp_path):
+    """Saving a long one may take a while."""
+    interrupt_at_call(monkeypatch, Trace, "document", 1)
+    path = tmp_path / "run.json"
+    assert run("compile", 1, "--trace", str(path)) == 1
+    assert not path.exists()

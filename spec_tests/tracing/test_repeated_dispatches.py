@@ -1,0 +1,80 @@
+"""What a dispatch is given is kept once for those that follow with the same; each has its own line all the same."""
+
+import gc
+from inspect import currentframe
+
+import pytest
+
+from spec_tests.support.buffers import filled, zeroed
+from spec_tests.support.drawing import build_add_one
+from webnn_py.tracing.source import is_users
+
+
+@pytest.fixture
+async def program(numpy_context):
+    """A graph, its input, its output and a second output."""
+    graph = await build_add_one(numpy_context, [1])
+    return graph, await filled(numpy_context, [1]), await zeroed(numpy_context, [1]), await zeroed(numpy_context, [1])
+
+
+def dispatches(trace):
+    return [event.operation for event in trace.events if event.what == "enqueued" and event.kind == "dispatch"]
+
+
+async def test_each_has_the_line_and_the_buffers_of_its_own_call(ml, numpy_context, program):
+    graph, x, y, other = program
+    with ml.trace() as trace:
+        begin = currentframe().f_lineno
+        numpy_context.dispatch(graph, {"x": x}, {"y": y})
+        for output in (y, y, other, y):
+            numpy_context.dispatch(graph, {"x": x}, {"y": output})
+        numpy_context.dispatch(graph, {"x": x}, {"y": y})
+        await numpy_context.drain()
+    found = dispatches(trace)
+    assert [operation.source.line - begin for operation in found] == [1, 3, 3, 3, 3, 4]
+    numbers = [operation.writes for operation in found]
+    assert numbers[0] == numbers[1] == numbers[2] == numbers[4] == numbers[5] != numbers[3]
+    assert {operation.reads for operation in found} == {found[0].reads}
+    assert {operation.graph for operation in found} == {found[0].graph}
+
+
+async def test_calls_that_the_library_makes_have_the_lines_that_asked_it_to(ml, numpy_context, program, monkeypatch):
+    """The library dispatches at one line of its own for many of the users'."""
+    graph, x, y, _ = program
+    made = compile("def through(dispatch, *given):\n    dispatch(*given)\n", gc.__name__, "exec")
+    names = {}
+    exec(made, names)  # noqa: S102 - a function whose file counts as the library's
+    monkeypatch.setitem(is_users, gc.__name__, False)
+    with ml.trace() as trace:
+        begin = currentframe().f_lineno
+        names["through"](numpy_context.dispatch, graph, {"x": x}, {"y": y})
+        names["through"](numpy_context.dispatch, graph, {"x": x}, {"y": y})
+        await numpy_context.drain()
+    assert [operation.source.line - begin for operation in dispatches(trace)] == [1, 2]
+
+
+async def test_they_leave_one_thing_each_to_the_garbage_collector(ml, numpy_context, program):
+    graph, x, y, _ = program
+    many = 200
+    with ml.trace():
+        counts = []
+        for count in (1, many, many):
+            for _ in range(count):
+                numpy_context.dispatch(graph, {"x": x}, {"y": y})
+            await numpy_context.drain()
+            gc.collect()
+            counts.append(len(gc.get_objects()))
+    assert counts[2] - counts[1] < 1.2 * many
+
+
+async def test_one_that_was_enqueued_before_anybody_watched_says_what_it_touches(ml, numpy_context, program):
+    graph, x, y, _ = program
+    numpy_context.device_timeline.pause()
+    numpy_context.dispatch(graph, {"x": x}, {"y": y})
+    numpy_context.write_buffer(x, bytes(4))
+    with ml.trace() as trace:
+        numpy_context.device_timeline.resume()
+        await numpy_context.drain()
+    dispatch, write = [event.operation for event in trace.events if event.what == "started"]
+    assert (dispatch.kind, dispatch.source, len(dispatch.reads), len(dispatch.writes)) == ("dispatch", None, 1, 1)
+    assert (dispatch.reads, write.writes) == (write.writes, dispatch.reads)
