@@ -3,6 +3,7 @@
 import gc
 import os
 import signal
+import sys
 
 # Software Vulkan compiles a kernel a third faster without the driver's own optimizations; the kernels are the same.
 # The driver reads it when it is loaded, so before the imports below.
@@ -11,6 +12,9 @@ os.environ.setdefault("GALLIVM_PERF", "nopt")
 # Workers side by side take all cores: threads of OpenBLAS would wait for each other. And tests compare to the bit what
 # OpenBLAS may round otherwise on another number of threads. Numpy reads it when it is loaded.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# A hundred tests start interpreters, and each would compile the package again, for a third of a second.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 import numpy as np
 import pytest
@@ -49,6 +53,7 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     depth.configure(config)
+    sys.dont_write_bytecode = False  # or each worker would compile all tests again in each run
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job; some tests interrupt themselves
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
