@@ -80,6 +80,14 @@ def _checked_kernels(request):
         yield
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _garbage():
+    """Collected after each file of tests; what then is left is not looked at again, however often tests collect."""
+    yield
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def _numpy_raises():
     """Outside the kernels, which say themselves what they ignore, no test computes nonsense unnoticed."""
