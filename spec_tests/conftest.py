@@ -22,9 +22,10 @@ from hypothesis import settings
 
 import webnn_py
 from spec_tests.operators import choosing
-from spec_tests.support import checked_indices, depth, sampled_engine
+from spec_tests.support import checked_indices, covered, depth, sampled_engine
 from spec_tests.support.backends import BACKENDS
 from spec_tests.support.binding_rules import check_bindings
+from spec_tests.support.covered import pytest_sessionstart  # noqa: F401 - a hook
 from spec_tests.support.depth import pytest_report_header  # noqa: F401 - a hook
 from spec_tests.support.watched_device import WatchedDevice
 from spec_tests.support.workers import (  # noqa: F401 - hooks
@@ -47,6 +48,7 @@ settings.register_profile("thorough", max_examples=5000, print_blob=True)
 def pytest_addoption(parser):
     add_wpt_option(parser)
     depth.pytest_addoption(parser)
+    covered.pytest_addoption(parser)
     choosing.pytest_addoption(parser)
     parser.addoption(checked_indices.OPTION, action="store_true", help="check the GPU kernels' indices in the shaders")
 
