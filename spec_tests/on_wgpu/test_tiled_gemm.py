@@ -12,7 +12,8 @@ from spec_tests.support.both_devices import check_both, integers
 from spec_tests.support.depth import is_full
 from webnn_py.device.on_wgpu.backend import features_of
 from webnn_py.device.on_wgpu.codegen.gemm import selection, tiled
-from webnn_py.device.on_wgpu.codegen.gemm.tile_sizes import TILES, GemmTile
+from webnn_py.device.on_wgpu.codegen.gemm.tile_sizes import TILES, GemmTile, choose_tile
+from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.device.on_wgpu.records.recently_used import RecentlyUsed, Room
 
 pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
@@ -63,6 +64,11 @@ def test_only_so_many_texts_are_kept(shared_gpu, monkeypatch):
     Computed.of("wgpu", attrs.evolve(FILES["gemm"], cases=FILES["gemm"].cases[:6]), gpu_device=shared_gpu)
     assert 1 <= len(texts) <= 3
     assert texts.dropped > 0
+
+
+def test_a_large_product_takes_larger_tiles_than_a_small_one():
+    large, small = (choose_tile(size, size, 1, Features()) for size in (4096, 32))
+    assert large.rows * large.columns > small.rows * small.columns
 
 
 PRODUCTS = {
