@@ -78,5 +78,5 @@ async def lines_of_each(programs, engine="quickjs", *, module=False, compatibili
         for name, source in programs.items():
             world.lines = lines[name] = []
             await session.run(partial(evaluate, source, "program.js"))
-            assert not world.uncaught, name
+    assert not world.uncaught
     return lines
