@@ -1,4 +1,4 @@
-"""Which tests are measured where coverage is: ``--cover-in=FOLDER``, more than once for more of them.
+"""Which tests are measured where coverage is: ``--cover-in=PATH``, more than once for more folders and files.
 
 Tracing takes Python as long again as the tests do. Where folders are named, tests of others are not traced, nor are
 those on another device than numpy: what does not depend on devices is tested on each.
@@ -11,7 +11,11 @@ OPTION = "--cover-in"
 
 def pytest_addoption(parser):
     parser.addoption(
-        OPTION, action="append", default=[], metavar="FOLDER", help="measure coverage in this folder's tests alone"
+        OPTION,
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="measure coverage in the tests of this folder or file alone",
     )
 
 
