@@ -3,6 +3,7 @@
 import gc
 import os
 import signal
+import sys
 
 # Software Vulkan compiles a kernel a third faster without the driver's own optimizations; the kernels are the same.
 # The driver reads it when it is loaded, so before the imports below.
@@ -12,15 +13,19 @@ os.environ.setdefault("GALLIVM_PERF", "nopt")
 # OpenBLAS may round otherwise on another number of threads. Numpy reads it when it is loaded.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+# A hundred tests start interpreters, and each would compile the package again, for a third of a second.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 import numpy as np
 import pytest
 from hypothesis import settings
 
 import webnn_py
 from spec_tests.operators import choosing
-from spec_tests.support import checked_indices, depth, sampled_engine
+from spec_tests.support import checked_indices, covered, depth, sampled_engine
 from spec_tests.support.backends import BACKENDS
 from spec_tests.support.binding_rules import check_bindings
+from spec_tests.support.covered import pytest_sessionstart  # noqa: F401 - a hook
 from spec_tests.support.depth import pytest_report_header  # noqa: F401 - a hook
 from spec_tests.support.watched_device import WatchedDevice
 from spec_tests.support.workers import (  # noqa: F401 - hooks
@@ -43,12 +48,14 @@ settings.register_profile("thorough", max_examples=5000, print_blob=True)
 def pytest_addoption(parser):
     add_wpt_option(parser)
     depth.pytest_addoption(parser)
+    covered.pytest_addoption(parser)
     choosing.pytest_addoption(parser)
     parser.addoption(checked_indices.OPTION, action="store_true", help="check the GPU kernels' indices in the shaders")
 
 
 def pytest_configure(config):
     depth.configure(config)
+    sys.dont_write_bytecode = False  # or each worker would compile all tests again in each run
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job; some tests interrupt themselves
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -73,6 +80,14 @@ def _checked_kernels(request):
         if request.config.getoption(checked_indices.OPTION):
             checked_indices.check_indices(patch)
         yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _garbage():
+    """Collected after each file of tests; what then is left is not looked at again, however often tests collect."""
+    yield
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

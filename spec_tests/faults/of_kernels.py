@@ -132,8 +132,8 @@ FAULTS = [
         "fours-anywhere",
         "if any(number % 4 for number in (*merged.strides[:-1], merged.offset)):",
         "if any(number % 4 for number in merged.strides[:-1]):",
-        CASES,
-        "wgpu and (add or relu)",
+        GPU,
+        "between_vec4s",
     ),
     Fault(
         "arena-forgets-reads",

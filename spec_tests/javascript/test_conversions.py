@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from spec_tests.support.scripts import both_engines, lines_of
+from spec_tests.support.scripts import both_engines, lines_of_each
 
 SCENE = """
 const f32 = (shape) => ({dataType: 'float32', shape});
@@ -23,9 +23,16 @@ async function run(body) {
 """
 
 
+async def outcomes(bodies, engine):
+    """What each body comes to, by its name, in one realm."""
+    programs = {
+        name: f"{{ {SCENE}\nrun(async (builder, context, x) => {{ {body} }}); }}" for name, body in bodies.items()
+    }
+    return {name: json.loads(line) for name, (line,) in (await lines_of_each(programs, engine)).items()}
+
+
 async def outcome(body, engine):
-    (line,) = await lines_of(f"{SCENE}\nrun(async (builder, context, x) => {{ {body} }});", engine)
-    return json.loads(line)
+    return (await outcomes({"": body}, engine))[""]
 
 
 ACCEPTED = {
@@ -122,15 +129,14 @@ REFUSED = {
 
 
 @both_engines
-@pytest.mark.parametrize(("body", "expected"), ACCEPTED.values(), ids=ACCEPTED)
-async def test_accepted(body, expected, engine):
-    assert await outcome(body, engine) == expected
+async def test_accepted(engine):
+    given = await outcomes({name: body for name, (body, _) in ACCEPTED.items()}, engine)
+    assert given == {name: expected for name, (_, expected) in ACCEPTED.items()}
 
 
 @both_engines
-@pytest.mark.parametrize("body", REFUSED.values(), ids=REFUSED)
-async def test_refused_with_a_type_error(body, engine):
-    assert await outcome(body, engine) == "TypeError"
+async def test_refused_with_a_type_error(engine):
+    assert await outcomes(REFUSED, engine) == dict.fromkeys(REFUSED, "TypeError")
 
 
 @both_engines
@@ -257,19 +263,20 @@ STACKS = {
 
 
 @both_engines
-@pytest.mark.parametrize("call", STACKS.values(), ids=STACKS)
-async def test_a_stack_has_the_callers_frames_and_no_others(call, engine):
-    body = f"""
-      async function caller() {{ {call}; }}
+async def test_a_stack_has_the_callers_frames_and_no_others(engine):
+    body = """
+      async function caller() { CALL; }
       let stack;
-      await new Promise((done) => setTimeout(function task() {{
-        caller().catch((error) => {{ stack = error.stack; done(); }});
-      }}));
+      await new Promise((done) => setTimeout(function task() {
+        caller().catch((error) => { stack = error.stack; done(); });
+      }));
       return stack.split('\\n').filter((line) => line.startsWith('    at '));
     """
-    frames = [frame for frame in await outcome(body, engine) if "(native)" not in frame]  # such as call()
-    assert "caller" in frames[0]
-    assert [frame for frame in frames if "program.js" not in frame] == []
+    stacks = await outcomes({name: body.replace("CALL", call) for name, call in STACKS.items()}, engine)
+    for name, stack in stacks.items():
+        frames = [frame for frame in stack if "(native)" not in frame]  # such as call()
+        assert "caller" in frames[0], name
+        assert [frame for frame in frames if "program.js" not in frame] == [], name
 
 
 @both_engines

@@ -79,9 +79,9 @@ def test_an_interrupt_ends_a_program_and_leaves_no_process(program, endless, eng
 @both_engines
 @pytest.mark.parametrize("endless", ENDLESS.values(), ids=ENDLESS)
 def test_a_time_limit_ends_a_program(run, program, endless, engine):
-    ended = run(program(endless), engine, "--time-limit", "0.4")
+    ended = run(program(endless), engine, "--time-limit", "0.2")
     assert (ended.returncode, ended.stdout) == (1, "")
-    assert "program.js was ended: it ran for 0.4 s, its time limit\n" in ended.stderr
+    assert "program.js was ended: it ran for 0.2 s, its time limit\n" in ended.stderr
     assert ended.stderr.count("\n") == 1
 
 

@@ -2,9 +2,7 @@
 
 import json
 
-import pytest
-
-from spec_tests.support.scripts import both_engines, lines_of
+from spec_tests.support.scripts import both_engines, lines_of, lines_of_each
 
 HREFS = {
     "new URL('../b/./c d?x=1&y=é#h', 'https://User:pw@EXAMPLE.com:443/a/x/z')": (
@@ -69,28 +67,30 @@ CLONES = {
 UNCLONABLE = ["() => 1", "Symbol('x')", "Promise.resolve()", "new WeakMap()", "navigator.ml", "[{deep: () => 1}]"]
 
 
-async def value_of(expression, engine):
-    (line,) = await lines_of(f"{THROWN} console.log(JSON.stringify({expression}));", engine)
-    return json.loads(line)
+async def values_of(expressions, engine):
+    """The value of each expression, in one realm."""
+    programs = {text: f"{{ {THROWN} console.log(JSON.stringify({text})); }}" for text in expressions}
+    return [json.loads(line) for (line,) in (await lines_of_each(programs, engine)).values()]
 
 
 @both_engines
-@pytest.mark.parametrize("expression", HREFS)
-async def test_urls_are_parsed_and_resolved(expression, engine):
-    assert await value_of(f"({expression}).href", engine) == HREFS[expression]
+async def test_urls_are_parsed_and_resolved(engine):
+    values = await values_of([f"({expression}).href" for expression in HREFS], engine)
+    assert dict(zip(HREFS, values, strict=True)) == HREFS
 
 
 @both_engines
-@pytest.mark.parametrize("expression", VALUES)
-async def test_gives(expression, engine):
-    assert await value_of(expression, engine) == VALUES[expression]
+async def test_gives(engine):
+    assert dict(zip(VALUES, await values_of(VALUES, engine), strict=True)) == VALUES
 
 
 @both_engines
-@pytest.mark.parametrize("given", CLONES)
-async def test_a_structured_clone_is_equal_and_another(given, engine):
-    source = f"const given = {given}; const c = structuredClone(given); console.log({CLONES[given]});"
-    assert await lines_of(source, engine) == ["true"]
+async def test_a_structured_clone_is_equal_and_another(engine):
+    programs = {
+        given: f"{{ const given = {given}; const c = structuredClone(given); console.log({equal}); }}"
+        for given, equal in CLONES.items()
+    }
+    assert await lines_of_each(programs, engine) == {given: ["true"] for given in CLONES}
 
 
 @both_engines
@@ -169,10 +169,13 @@ async def test_animation_frames_are_tasks_with_the_time(engine, autojump_clock):
 
 
 @both_engines
-@pytest.mark.parametrize("name", ["document", "Worker", "WebSocket", "XMLHttpRequest", "localStorage", "Blob"])
-async def test_what_is_missing_is_told_by_its_name(name, engine):
-    source = f"""
-      console.log(typeof {name});
-      try {{ {name}(); }} catch (error) {{ console.log(error.name, /{name}/.test(error.message)); }}
-    """
-    assert await lines_of(source, engine) == ["undefined", "ReferenceError true"]
+async def test_what_is_missing_is_told_by_its_name(engine):
+    names = ["document", "Worker", "WebSocket", "XMLHttpRequest", "localStorage", "Blob"]
+    programs = {
+        name: f"""
+          console.log(typeof {name});
+          try {{ {name}(); }} catch (error) {{ console.log(error.name, /{name}/.test(error.message)); }}
+        """
+        for name in names
+    }
+    assert await lines_of_each(programs, engine) == {name: ["undefined", "ReferenceError true"] for name in names}

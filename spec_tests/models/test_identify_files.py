@@ -15,6 +15,7 @@ from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
 from spec_tests.models.kinds_of_file import make_folder
+from spec_tests.support.depth import amount
 from webnn_py import MLGraphBuilder
 
 TRAINED = Path(magika.__file__).parent / "models" / "standard_v3_3"
@@ -106,9 +107,11 @@ def assert_as_magika_says(identified, oracle, trained, exact):
         assert_close_or_closer(item.score, theirs.score, lambda tokens=tokens: exact(tokens).max())
 
 
-def test_this_repository_gets_the_labels_that_magika_gives(trained, oracle, exact):
+def test_this_repository_gets_the_labels_that_magika_gives(trained, oracle, exact, pytestconfig):
     paths = [path for name in ("webnn_py", "spec_tests") for path in example.walk(EXAMPLE.parents[1] / name)]
-    assert_as_magika_says(run_example(paths[::10], trained), oracle, trained, exact)
+    sources = [path for path in paths if path.suffix != ".pyc"]
+    parts = amount(pytestconfig, quick=40, full=10, thorough=1)
+    assert_as_magika_says(run_example(sources[::parts], trained), oracle, trained, exact)
 
 
 @pytest.mark.parametrize("size", [1, 7, 8, 9, 1023, 1024, 1025, 2048, 4095, 4096, 4097, 8192, 9000])
@@ -177,9 +180,9 @@ def test_folders_are_walked_but_hidden_ones_are_not(tmp_path):
     assert found == [".file", "a/c/file", "b/file", "file"]
 
 
-def run_command(*arguments, program=str(EXAMPLE)):
+def run_command(*arguments):
     return subprocess.run(
-        [sys.executable, program, *map(str, arguments)],
+        [sys.executable, str(EXAMPLE), *map(str, arguments)],
         capture_output=True,
         text=True,
         encoding="utf-8",
@@ -200,20 +203,21 @@ def test_the_command_prints_a_table_and_what_ran_it(tmp_path):
     assert last.startswith("2 files, identified on numpy (")
 
 
-def test_a_missing_file_is_told_and_the_others_are_done(tmp_path):
+def test_a_missing_file_is_told_and_the_others_are_done(tmp_path, capsys):
     (tmp_path / "empty").touch()
-    run = run_command(tmp_path / "missing", tmp_path / "empty")
-    assert run.returncode == 1
-    assert f"{tmp_path / 'missing'}: file not found error" in run.stderr
-    assert "empty" in run.stdout
-    assert "2 files" in run.stdout
+    assert example.main([str(tmp_path / "missing"), str(tmp_path / "empty")]) == 1
+    told = capsys.readouterr()
+    assert f"{tmp_path / 'missing'}: file not found error" in told.err
+    assert "empty" in told.out
+    assert "2 files" in told.out
 
 
 @pytest.mark.parametrize("arguments", [[], ["--unknown", "file"]])
-def test_wrong_usage_is_told(arguments):
-    run = run_command(*arguments)
-    assert run.returncode == 2
-    assert "usage: identify_files.py" in run.stderr
+def test_wrong_usage_is_told(arguments, capsys):
+    with pytest.raises(SystemExit) as ended:
+        example.main(arguments)
+    assert ended.value.code == 2
+    assert "usage: identify_files.py" in capsys.readouterr().err
 
 
 def test_without_the_extra_the_command_says_what_to_install(monkeypatch, capsys):

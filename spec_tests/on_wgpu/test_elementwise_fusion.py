@@ -253,6 +253,10 @@ async def test_a_graph_takes_so_many_kernels(check_kernels, draw, kernels):
     await check_kernels(draw, kernels)
 
 
+async def test_a_window_whose_rows_begin_between_vec4s(check_kernels):
+    await check_kernels(lambda b, x: b.mul(b.slice(x, [0, 1], [8, 4]), half(b)), 1)
+
+
 def growing(b, x):
     """Softmaxes of 1, 2, 4, 8 and 16 times as many rows."""
     for _ in range(5):

@@ -3,6 +3,8 @@
 Data are small multiples of 1/8, so that what is summed up is exact in any order.
 """
 
+from functools import partial
+
 import attrs
 import numpy as np
 import pytest
@@ -227,6 +229,12 @@ async def test_more_operands_than_a_kernel_binds_take_another_kernel(check, befo
         return sums(b, b.softmax(sums(b, x, before, 10), 1), behind, 20)
 
     assert await check(draw, eighths((8, 12), "float32")) == kernels
+
+
+@pytest.mark.usefixtures("few_buffers")
+async def test_more_operands_than_a_fused_kernel_binds_take_another_kernel(check):
+    for count, kernels in ((6, 1), (7, 2)):
+        assert await check(partial(sums, count=count, seed=10), eighths((8, 12), "float32")) == kernels
 
 
 @pytest.mark.usefixtures("few_buffers")

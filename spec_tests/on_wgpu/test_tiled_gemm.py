@@ -9,10 +9,10 @@ from spec_tests.operators.exceptions import EXCEPTIONS
 from spec_tests.operators.running import Computed
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.both_devices import check_both, integers
-from spec_tests.support.depth import is_full
 from webnn_py.device.on_wgpu.backend import features_of
 from webnn_py.device.on_wgpu.codegen.gemm import selection, tiled
-from webnn_py.device.on_wgpu.codegen.gemm.tile_sizes import TILES, GemmTile
+from webnn_py.device.on_wgpu.codegen.gemm.tile_sizes import TILES, GemmTile, choose_tile
+from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.device.on_wgpu.records.recently_used import RecentlyUsed, Room
 
 pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
@@ -44,10 +44,8 @@ def _all_in_tiles(monkeypatch):
 def test_products_with_the_same_key_have_the_same_text(pytestconfig, shared_gpu, monkeypatch, operator):
     texts = Rewritten()
     monkeypatch.setattr(tiled, "_MAINS", texts)
-    file = FILES[operator]
-    if not is_full(pytestconfig):  # which has enough that are alike
-        cases = Choice(pytestconfig).cases("wgpu", file, "as_written")
-        file = attrs.evolve(file, cases=(*cases, cases[0]))
+    cases = Choice(pytestconfig).cases("wgpu", FILES[operator], "as_written")
+    file = attrs.evolve(FILES[operator], cases=(*cases, cases[0]))  # at least two are alike
     computed = Computed.of("wgpu", file, gpu_device=shared_gpu)
     checked = [case for case in file.cases if ("wgpu", operator, case.name) not in EXCEPTIONS]
     wrong = {case.name: computed.what_is_wrong(case) for case in checked}
@@ -63,6 +61,11 @@ def test_only_so_many_texts_are_kept(shared_gpu, monkeypatch):
     Computed.of("wgpu", attrs.evolve(FILES["gemm"], cases=FILES["gemm"].cases[:6]), gpu_device=shared_gpu)
     assert 1 <= len(texts) <= 3
     assert texts.dropped > 0
+
+
+def test_a_large_product_takes_larger_tiles_than_a_small_one():
+    large, small = (choose_tile(size, size, 1, Features()) for size in (4096, 32))
+    assert large.rows * large.columns > small.rows * small.columns
 
 
 PRODUCTS = {

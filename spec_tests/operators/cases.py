@@ -17,7 +17,7 @@ infinities must stand where they are expected whatever the tolerance.
 
 import json
 import math
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -179,6 +179,7 @@ class CaseFile:
     cases: tuple[Case, ...]
 
 
+@cache  # seven files of tests ask for all of them
 def load(path: Path) -> CaseFile:
     """Read one file."""
     content = json.loads(path.read_text(encoding="utf-8"))

@@ -165,16 +165,28 @@ def groups(files):
 
 
 def chosen_of(files, reached, costs):
-    """The chosen cases by operator and drawer: always the one that adds most for its cost."""
+    """The chosen cases by operator and drawer: always the one that adds most for its cost, without what is needless."""
     chosen = {file.operator: {} for file in files}
     for members in groups(files).values():
-        missing = set().union(*(reached[member] for member in members))
+        missing, kept = set().union(*(reached[member] for member in members)), []
         while missing:
             best = max(members, key=lambda member: len(reached[member] & missing) / (costs[member] + 1))
             missing -= reached[best]
-            operator, drawer, case = best
+            kept.append(best)
+        for operator, drawer, case in _needed(kept, reached, costs):
             chosen[operator].setdefault(drawer, []).append(case)
     return chosen
+
+
+def _needed(kept, reached, costs):
+    """Those without which less is reached; the costliest are dropped first."""
+    times = Counter(thing for member in kept for thing in reached[member])
+    needed = set(kept)
+    for member in sorted(kept, key=lambda member: costs[member], reverse=True):
+        if all(times[thing] > 1 for thing in reached[member]):
+            times.subtract(reached[member])
+            needed.remove(member)
+    return [member for member in kept if member in needed]
 
 
 def what_is_missing(files, reached, chosen):

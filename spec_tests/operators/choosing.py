@@ -10,8 +10,14 @@ CHOSEN = Path(__file__).with_name("chosen.json")
 PARTS = 61
 """Of the cases that are not chosen, one in so many is computed each day; a prime, so that every kind has its turn."""
 
-PARTS_AT_FULL_DEPTH = 11
+PARTS_AT_FULL_DEPTH = 17
 """Likewise at full depth, of those that are not drawn as written."""
+
+COSTLY = ("conv2d", "conv_transpose2d", "gru", "lstm", "lstm_cell")
+"""Half of all that would be compiled of cases drawn as written are kernels of these."""
+
+PARTS_OF_COSTLY = 3
+"""Of theirs, one in so many of those that are not chosen is computed at full depth."""
 
 WAYS = ("as_constant", "as_view", "as_part")
 """How else cases are drawn than as written; a quick run draws those of an operator in one of these ways, or in none."""
@@ -35,7 +41,8 @@ class Choice:
         """The cases of a file that are computed on a backend, drawn in one way."""
         if self._config.option.case is not None:
             return tuple(case for case in file.cases if self._config.option.case in case.name)
-        at_full_depth = 1 if drawer == "as_written" else PARTS_AT_FULL_DEPTH
+        as_written = PARTS_OF_COSTLY if file.operator in COSTLY else 1
+        at_full_depth = as_written if drawer == "as_written" else PARTS_AT_FULL_DEPTH
         parts = amount(self._config, quick=PARTS, full=at_full_depth, thorough=1)
         start = sum(map(ord, file.operator))  # or all operators would have their turns on the same days
         ways = amount(self._config, quick=EVERY * len(WAYS), full=1, thorough=1)

@@ -6,7 +6,15 @@ import sys
 import pytest
 
 from spec_tests.operators.cases import load_all
-from spec_tests.operators.choosing import EVERY, PARTS, PARTS_AT_FULL_DEPTH, WAYS, Choice
+from spec_tests.operators.choosing import (
+    COSTLY,
+    EVERY,
+    PARTS,
+    PARTS_AT_FULL_DEPTH,
+    PARTS_OF_COSTLY,
+    WAYS,
+    Choice,
+)
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.depth import has_turn, is_full
 
@@ -48,6 +56,14 @@ def test_the_days_together_compute_every_case():
             Choice(Config("full", 738_000 + day)).cases("wgpu", file, "as_part") for day in range(PARTS_AT_FULL_DEPTH)
         ]
         assert {case.name for day in days for case in day} == {case.name for case in file.cases}
+
+
+def test_of_costly_operators_the_days_together_compute_every_case_as_written():
+    for file in load_all():
+        if file.operator in COSTLY:
+            days = [Choice(Config("full", day)).cases("wgpu", file, "as_written") for day in range(PARTS_OF_COSTLY)]
+            assert {case.name for day in days for case in day} == {case.name for case in file.cases}
+            assert max(len(day) for day in days) < len(file.cases)
 
 
 def test_numpy_computes_every_case():

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spec_tests.operators.minimal import draw_operands, minimal
+from spec_tests.support.depth import amount
 from spec_tests.support.hostile import VALUES
 from spec_tests.support.scene import ONES, PROMISES, assert_works, set_scene
 from webnn_py import (
@@ -204,10 +205,13 @@ def calls(draw):
     return method, {name: draw(plans) for name in names}
 
 
-@settings(derandomize=True, deadline=None, max_examples=200)
-@given(drawn=st.lists(calls(), min_size=1, max_size=20))
-def test_no_series_of_hostile_calls_does_harm(options, drawn):
-    async def play():
+def test_no_series_of_hostile_calls_does_harm(options, pytestconfig):
+    @settings(derandomize=True, deadline=None, max_examples=amount(pytestconfig, quick=60, full=200, thorough=2000))
+    @given(drawn=st.lists(calls(), min_size=1, max_size=20))
+    def does_no_harm(drawn):
+        trio.run(play, drawn)
+
+    async def play(drawn):
         async with open_ml() as ml:
             scene = await set_scene(ml, options)
             scene.context.device_timeline.pause()
@@ -222,4 +226,4 @@ def test_no_series_of_hostile_calls_does_harm(options, drawn):
             scene.dispatch()
             np.testing.assert_array_equal(await context.read_buffer(scene.y), [6, 6])
 
-    trio.run(play)
+    does_no_harm()

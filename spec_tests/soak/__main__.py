@@ -66,7 +66,7 @@ class Sample:
         resident = pages * os.sysconf("SC_PAGE_SIZE") / 2**20
         counts = wgpu.diagnostics.wgpu_native_counts.get_dict()
         native = sum(kind["count"] for name, kind in counts.items() if name != "total")
-        return cls(resident, len(gc.get_objects()), native, threading.active_count())
+        return cls(resident, len(gc.get_objects()) + gc.get_freeze_count(), native, threading.active_count())
 
 
 async def use(context: MLContext, seed: list[int], counts: Counts, *, may_end: bool) -> None:

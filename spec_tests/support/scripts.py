@@ -1,5 +1,6 @@
 """Scripts in tests: the engines, files of web-platform-tests' kind, and what a program prints."""
 
+from functools import partial
 from pathlib import Path
 
 import attrs
@@ -63,12 +64,19 @@ class Notes:
         raise ValueError(message)
 
 
-async def lines_of(source, engine="quickjs", *, module=False, compatibility=NONE, files=None):
+async def lines_of(source, engine="quickjs", **options):
     """Run a program to its end and return what it logged; nothing may be left uncaught."""
-    notes = Notes(files)
-    description = compatibility.adapted(descriptions.of_specification())
-    async with open_session(engine, notes, description, compatibility=compatibility, backend="numpy") as session:
+    return (await lines_of_each({"": source}, engine, **options))[""]
+
+
+async def lines_of_each(programs, engine="quickjs", *, module=False, compatibility=NONE, files=None):
+    """Run programs one after the other in one realm, and return what each logged by its name."""
+    lines, description = {}, compatibility.adapted(descriptions.of_specification())
+    world = Notes(files)
+    async with open_session(engine, world, description, compatibility=compatibility, backend="numpy") as session:
         evaluate = session.evaluate_module if module else session.evaluate
-        await session.run(lambda: evaluate(source, "program.js"))
-    assert not notes.uncaught
-    return notes.lines
+        for name, source in programs.items():
+            world.lines = lines[name] = []
+            await session.run(partial(evaluate, source, "program.js"))
+    assert not world.uncaught
+    return lines
