@@ -88,6 +88,7 @@ class Body:
         is_plain: whether all of it are twins: ONNX operators that are read back as the WebNN operator.
         truths: the operands of which the boolean is used, by the name that stands for it.
         made_truths: the booleans that results of uint8 were made of.
+        guards: numbers that are NaN where what was written may not mean the operator.
     """
 
     def __init__(self, known: Known, write: Write) -> None:
@@ -101,6 +102,7 @@ class Body:
         self.is_plain = True
         self.truths: dict[str, str] = {}
         self.made_truths: dict[str, str] = {}
+        self.guards: list[OnnxTensor] = []
 
     def node(self, operator: str, *inputs: Given, data_type: str | None = None, **attributes: Any) -> OnnxTensor:
         """Write a node of one output, whose data type is that of the first input unless said."""
@@ -153,6 +155,10 @@ class Body:
     def known(self, tensor: OnnxTensor) -> Array | None:
         """The values of a constant operand."""
         return self._known.arrays.get(tensor.name, self.constants.get(tensor.name))
+
+    def guard(self, x: OnnxTensor) -> None:
+        """Note that what was written means the operator only if the sum of ``x`` is not NaN."""
+        self.guards.append(self.node("ReduceSum", x, keepdims=0))
 
     # --- types ---------------------------------------------------------------------------------------------------
 

@@ -109,6 +109,7 @@ class ModelExport:
     Attributes:
         beside: once the model is made, the constants of ``LEAST_BESIDE`` bytes and more, by name, if it is inlined; the
             model has no more of them than data type and shape, as those that lie in a file.
+        guard: once the model is made, the name of its output more that the sum of the guards is, if there are any.
     """
 
     def __init__(
@@ -119,6 +120,8 @@ class ModelExport:
         self._write = write
         self._is_inlined = is_inlined
         self.beside: dict[str, Array] = {}
+        self.guard: str | None = None
+        self._guards: list[str] = []
         self._names = Names([*graph.inputs, *graph.outputs])
         self._function_names = Names()
         self._of_value: dict[Value, str] = {value: name for name, value in graph.inputs.items()}
@@ -141,7 +144,12 @@ class ModelExport:
         return self._assembled()
 
     def _assembled(self) -> ModelProto:
-        nodes, used = _needed(self._nodes, self._graph.outputs)
+        outputs = [_value_info(name, value.descriptor) for name, value in self._graph.outputs.items()]
+        if self._guards:
+            self.guard = self._names.new("guard")
+            self._nodes.append(helper.make_node("Sum", self._guards, [self.guard], name=self.guard))
+            outputs.append(helper.make_tensor_value_info(self.guard, TensorProto.FLOAT, []))
+        nodes, used = _needed(self._nodes, [item.name for item in outputs])
         node_names = Names()
         for node in nodes:
             node.name = node_names.new(node.name)
@@ -149,7 +157,7 @@ class ModelExport:
             nodes,
             "graph",
             [_value_info(name, value.descriptor) for name, value in self._graph.inputs.items()],
-            [_value_info(name, value.descriptor) for name, value in self._graph.outputs.items()],
+            outputs,
             [self._tensor_of(name, array) for name, array in self._initializers.items() if name in used],
         )
         has_blocks = any(attribute.name == "block_size" for node in nodes for attribute in node.attribute)
@@ -223,6 +231,7 @@ class ModelExport:
                     names[local] = self._names.new(f"{label}/{written.op_type}")
             node_name = f"{label}/{written.op_type}" if index else label
             self._nodes.append(_renamed(written, names, node_name))
+        self._guards += [names[guard.name] for guard in body.guards]
         for local, result in zip(placed.outputs, node.results, strict=True):
             if local in body.made_truths:
                 self._of_truth[result] = names[body.made_truths[local]]

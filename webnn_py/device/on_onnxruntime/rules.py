@@ -84,6 +84,17 @@ def max_pool2d(body: Body, node: Node, input: OnnxTensor) -> Written:
     return body.cast(laid_out(body, greatest, node.options["layout"]), input.data_type)
 
 
+def resample2d(body: Body, node: Node, input: OnnxTensor) -> Written:
+    """Resize; by whole factors with scales and in the words for which onnxruntime has kernels of its own layout."""
+    old, new = input.shape, node.outputs[0].shape
+    are_whole = all(after % before == 0 for before, after in zip(old, new, strict=True))
+    if node.options["mode"] != "nearest-neighbor" or input.data_type != "float32" or old == new or not are_whole:
+        return writing.write(body, node, {"input": input})
+    scales = np.array([after // before for before, after in zip(old, new, strict=True)], np.float32)
+    how = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor", "mode": "nearest"}
+    return body.node("Resize", input, None, scales, **how)
+
+
 def scatter_nd(body: Body, node: Node, input: OnnxTensor, indices: OnnxTensor, updates: OnnxTensor) -> OnnxTensor:
     """ScatterND of updates of which those to one place are all the last one, since its threads overtake each other."""
     depth = indices.shape[-1]
@@ -149,6 +160,7 @@ RULES: Final[Mapping[str, Rule]] = {
         reduce_l2,
         reduce_mean,
         reduce_sum_square,
+        resample2d,
         scatter_nd,
         sigmoid,
     )

@@ -1,0 +1,104 @@
+"""Rules that hold for usual numbers only, each with a guard: a number that is NaN if they may not hold.
+
+A graph is run as these rules write it. If its guards' sum is NaN after a run, the graph is written once more by
+``rules`` alone, which hold always, and run again.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from webnn_py.device.on_onnxruntime import rules
+from webnn_py.device.on_onnxruntime.noticing import noticed
+from webnn_py.graph import Graph, Node
+from webnn_py.onnx_export.body import Body, OnnxTensor, Operands
+from webnn_py.onnx_export.images import channels_first, laid_out
+from webnn_py.onnx_export.rules.pooling import pooling_attributes
+from webnn_py.onnx_export.table import Rule, Written
+from webnn_py.onnx_export.types import shape
+
+
+def max_pool2d(body: Body, node: Node, input: OnnxTensor) -> Written:
+    """MaxPool, which passes over NaN; with one, the sum of the means of the channels is NaN."""
+    how = pooling_attributes(node)
+    if how is None or input.data_type != "float32":
+        return rules.max_pool2d(body, node, input)
+    images = channels_first(body, input, node.options["layout"])
+    body.guard(body.node("GlobalAveragePool", images))
+    return laid_out(body, body.node("MaxPool", images, **how), node.options["layout"])
+
+
+def reduce_mean(body: Body, node: Node, input: OnnxTensor) -> Written:
+    """In float32, where a sum may be too large: then the mean is not finite, and less itself it is NaN."""
+    axes = node.options["axes"]
+    places = tuple(range(input.rank)) if axes is None else tuple(sorted(axes))
+    if input.data_type != "float32" or not places:
+        return rules.reduce_mean(body, node, input)
+    if places == (2, 3) and input.rank == 4 and node.options["keep_dimensions"]:
+        mean = body.node("GlobalAveragePool", input)
+    else:
+        mean = body.node("ReduceMean", input, shape(*places), keepdims=int(node.options["keep_dimensions"]))
+    body.guard(body.node("Sub", mean, mean))
+    return mean
+
+
+def reduce_max(body: Body, node: Node, input: OnnxTensor) -> Written:
+    """ReduceMax, which passes over NaN; with one, the sum is NaN."""
+    return _extreme(body, "ReduceMax", node, input)
+
+
+def reduce_min(body: Body, node: Node, input: OnnxTensor) -> Written:
+    """ReduceMin, likewise."""
+    return _extreme(body, "ReduceMin", node, input)
+
+
+def _extreme(body: Body, operator: str, node: Node, input: OnnxTensor) -> Written:
+    axes = node.options["axes"]
+    places = range(input.rank) if axes is None else axes
+    if input.data_type != "float32" or not places:
+        return rules.write(body, node, {"input": input})
+    body.guard(input)
+    return body.node(operator, input, shape(*places), keepdims=int(node.options["keep_dimensions"]))
+
+
+RULES: Final[Mapping[str, Rule]] = {rule.__name__: rule for rule in (max_pool2d, reduce_max, reduce_mean, reduce_min)}
+"""The guarded rules by the operator's Python name."""
+
+TWINS: Final[Mapping[str, str]] = {"gelu": "Gelu", "hard_swish": "HardSwish"}
+"""Operators of which onnxruntime makes NaN of -Infinity, by Python name, with its own: NaN is noticed further on."""
+
+
+class Guarded:
+    """Writes the operators of one graph.
+
+    Args:
+        graph: the graph.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        seen = noticed(graph, frozenset(RULES)) if any(node.operator.name in TWINS for node in graph.nodes) else ()
+        results = [node.results[0] for node in graph.nodes if node.operator.name in TWINS]
+        self._plain = {value for value in results if value in seen}
+        self._watched = {value for value in graph.outputs.values() if value in seen} if self._plain else set()
+
+    def __call__(self, body: Body, node: Node, operands: Operands) -> list[OnnxTensor]:
+        """Write an operator into a body, guarded if it has such a rule.
+
+        Returns:
+            The outputs, which have the data types that the node says.
+        """
+        outputs = self._written(body, node, operands)
+        for value, tensor in zip(node.results, outputs, strict=True):
+            if value in self._watched:
+                body.guard(tensor)
+        return outputs
+
+    def _written(self, body: Body, node: Node, operands: Operands) -> list[OnnxTensor]:
+        name = node.operator.name
+        if name in TWINS and node.results[0] in self._plain:
+            (operand,) = operands.values()
+            assert isinstance(operand, OnnxTensor)  # noqa: S101 - for type checkers
+            return [body.node(TWINS[name], operand)]
+        if name not in RULES:
+            return rules.write(body, node, operands)
+        written = RULES[name](body, node, **operands)
+        return written if isinstance(written, list) else [written]
