@@ -139,16 +139,19 @@ CHAIN = {
     "hard swish, behind it a mean": lambda b, x: b.cast(b.reduce_mean(b.hard_swish(x), axes=[2, 3]), "int32"),
     "gelu": lambda b, x: conv(b, b.gelu(x)),
     "max pool": lambda b, x: conv(b, b.max_pool2d(x, window_dimensions=[2, 2])),
+    "max pool of single elements": lambda b, x: b.max_pool2d(x, window_dimensions=[1, 1]),
     "mean": lambda b, x: b.reduce_mean(x, axes=[2, 3], keep_dimensions=True),
     "mean of rows": lambda b, x: b.reduce_mean(x, axes=[3]),
     "max": lambda b, x: b.reduce_max(x, axes=[1]),
+    "max of rows": lambda b, x: b.reduce_max(x, axes=[3], keep_dimensions=True),
     "min of all": lambda b, x: b.reduce_min(x),
 }
 
 
 @pytest.mark.parametrize("case", CHAIN)
 async def test_usual_and_other_numbers_mean_the_same_as_on_numpy(contexts, exact_runs, case):
-    for feed, is_usual in ((IMAGES, True), (spiked(NAN), False), (spiked(-INF, INF), False), (spiked(3e38), False)):
+    others = (spiked(NAN), spiked(-INF, INF), spiked(3e38), np.full_like(IMAGES, -INF))
+    for feed, is_usual in ((IMAGES, True), *((feed, False) for feed in others)):
         got, expected = await on_both(contexts, CHAIN[case], feed)
         np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
         assert not (is_usual and exact_runs)
@@ -157,7 +160,8 @@ async def test_usual_and_other_numbers_mean_the_same_as_on_numpy(contexts, exact
 async def test_what_is_noticed_is_run_again_and_what_is_not_is_not(contexts, exact_runs):
     for case, feed, count in (
         ("max pool", spiked(NAN), 1),
-        ("max pool", spiked(INF, -3), 0),
+        ("max of rows", spiked(INF, -3), 1),
+        ("max", spiked(INF, -3), 0),
         ("mean", np.full_like(IMAGES, 3e38), 1),
         ("hard swish", spiked(-INF), 1),
         ("hard swish, behind it what passes over NaN", spiked(-INF), 0),

@@ -4,8 +4,11 @@ A graph is run as these rules write it. If its guards' sum is NaN after a run, t
 ``rules`` alone, which hold always, and run again.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Final
+
+import numpy as np
 
 from webnn_py.device.on_onnxruntime import rules
 from webnn_py.device.on_onnxruntime.noticing import noticed
@@ -16,21 +19,23 @@ from webnn_py.onnx_export.rules.pooling import pooling_attributes
 from webnn_py.onnx_export.table import Rule, Written
 from webnn_py.onnx_export.types import shape
 
+LOWEST: Final = np.array(np.finfo(np.float32).min)
+
 
 def max_pool2d(body: Body, node: Node, input: OnnxTensor) -> Written:
-    """MaxPool, which passes over NaN; with one, the sum of the means of the channels is NaN."""
+    """MaxPool, of numbers; with others, the mean of the channel is not finite, and less itself it is NaN."""
     how = pooling_attributes(node)
     if how is None or input.data_type != "float32":
         return rules.max_pool2d(body, node, input)
     images = channels_first(body, input, node.options["layout"])
-    body.guard(body.node("GlobalAveragePool", images))
+    mean = body.node("GlobalAveragePool", images)
+    body.guard(body.node("Sub", mean, mean))
     return laid_out(body, body.node("MaxPool", images, **how), node.options["layout"])
 
 
 def reduce_mean(body: Body, node: Node, input: OnnxTensor) -> Written:
     """In float32, where a sum may be too large: then the mean is not finite, and less itself it is NaN."""
-    axes = node.options["axes"]
-    places = tuple(range(input.rank)) if axes is None else tuple(sorted(axes))
+    places = _places(node, input.rank)
     if input.data_type != "float32" or not places:
         return rules.reduce_mean(body, node, input)
     if places == (2, 3) and input.rank == 4 and node.options["keep_dimensions"]:
@@ -42,22 +47,41 @@ def reduce_mean(body: Body, node: Node, input: OnnxTensor) -> Written:
 
 
 def reduce_max(body: Body, node: Node, input: OnnxTensor) -> Written:
-    """ReduceMax, which passes over NaN; with one, the sum is NaN."""
-    return _extreme(body, "ReduceMax", node, input)
+    """ReduceMax, which passes over NaN; with one, the sum is NaN.
+
+    Of the last axes it is GlobalMaxPool, many times as fast, which makes the lowest number of -Infinity alone: less
+    that, and divided by itself, it is NaN.
+    """
+    places = _places(node, input.rank)
+    first = input.rank - len(places)
+    if input.data_type != "float32" or not places or places != tuple(range(first, input.rank)):
+        return _extreme(body, "ReduceMax", node, input)
+    body.guard(input)
+    count = math.prod(input.shape[:first])
+    rows = body.node("Reshape", input, shape(1, count, math.prod(input.shape[first:])))
+    greatest = body.node("GlobalMaxPool", rows)
+    distance = body.node("Sub", greatest, LOWEST)
+    body.guard(body.node("Div", distance, distance))
+    return body.node("Reshape", greatest, shape(*node.outputs[0].shape))
 
 
 def reduce_min(body: Body, node: Node, input: OnnxTensor) -> Written:
-    """ReduceMin, likewise."""
+    """ReduceMin, which passes over NaN; with one, the sum is NaN."""
     return _extreme(body, "ReduceMin", node, input)
 
 
 def _extreme(body: Body, operator: str, node: Node, input: OnnxTensor) -> Written:
-    axes = node.options["axes"]
-    places = range(input.rank) if axes is None else axes
+    places = _places(node, input.rank)
     if input.data_type != "float32" or not places:
         return rules.write(body, node, {"input": input})
     body.guard(input)
     return body.node(operator, input, shape(*places), keepdims=int(node.options["keep_dimensions"]))
+
+
+def _places(node: Node, rank: int) -> tuple[int, ...]:
+    """The axes that are reduced, in their order."""
+    axes = node.options["axes"]
+    return tuple(range(rank)) if axes is None else tuple(sorted(axes))
 
 
 RULES: Final[Mapping[str, Rule]] = {rule.__name__: rule for rule in (max_pool2d, reduce_max, reduce_mean, reduce_min)}

@@ -74,13 +74,20 @@ def hard_swish(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
 
 
 def max_pool2d(body: Body, node: Node, input: OnnxTensor) -> Written:
-    """MaxPool, less the mean of what is NaN where the image is, else 0: onnxruntime passes over NaN."""
+    """MaxPool, less the mean of what is NaN where the image is, else 0: onnxruntime passes over NaN.
+
+    Of -Infinity alone it makes the lowest number; so -Infinity is put where nothing is greater.
+    """
     how = pooling_attributes(node)
     if how is None or input.data_type not in FLOATS:
         return writing.write(body, node, {"input": input})
     images = body.cast(channels_first(body, input, node.options["layout"]), "float32")
     zero_or_nan = body.node("AveragePool", body.node("Clip", images, _float(0), _float(0)), **how)
-    greatest = body.node("Sub", body.node("MaxPool", images, **how), zero_or_nan)
+    low = _float(-math.inf)
+    is_greater = body.cast(body.node("Greater", images, low, data_type=BOOL), "float32")
+    has_greater = body.cast(body.node("MaxPool", is_greater, **how), BOOL)
+    greatest = body.node("Where", has_greater, body.node("MaxPool", images, **how), low, data_type="float32")
+    greatest = body.node("Sub", greatest, zero_or_nan)
     return body.cast(laid_out(body, greatest, node.options["layout"]), input.data_type)
 
 
