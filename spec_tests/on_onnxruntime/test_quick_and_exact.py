@@ -144,6 +144,12 @@ CHAIN = {
     "mean of rows": lambda b, x: b.reduce_mean(x, axes=[3]),
     "max": lambda b, x: b.reduce_max(x, axes=[1]),
     "max of rows": lambda b, x: b.reduce_max(x, axes=[3], keep_dimensions=True),
+    "quantized": lambda b, x: b.quantize_linear(
+        x, b.constant(np.full([1] * 4, 0.1, "f4")), b.constant(np.full([1] * 4, 5, np.int8))
+    ),
+    "quantized by what is computed": lambda b, x: b.quantize_linear(
+        x, b.relu(b.slice(x, [0] * 4, [1] * 4)), b.constant(np.full([1] * 4, 5, np.uint8))
+    ),
     "min of all": lambda b, x: b.reduce_min(x),
 }
 

@@ -13,6 +13,7 @@ import numpy as np
 from webnn_py.device.on_onnxruntime import rules
 from webnn_py.device.on_onnxruntime.noticing import noticed
 from webnn_py.graph import Graph, Node
+from webnn_py.onnx_export import writing
 from webnn_py.onnx_export.body import Body, OnnxTensor, Operands
 from webnn_py.onnx_export.images import channels_first, laid_out
 from webnn_py.onnx_export.rules.pooling import pooling_attributes
@@ -31,6 +32,16 @@ def max_pool2d(body: Body, node: Node, input: OnnxTensor) -> Written:
     mean = body.node("GlobalAveragePool", images)
     body.guard(body.node("Sub", mean, mean))
     return laid_out(body, body.node("MaxPool", images, **how), node.options["layout"])
+
+
+def quantize_linear(body: Body, node: Node, input: OnnxTensor, scale: OnnxTensor, zero_point: OnnxTensor) -> Written:
+    """QuantizeLinear, which makes the lowest integer of NaN: of the input's, or of 0 / 0."""
+    operands = {"input": input, "scale": scale, "zero_point": zero_point}
+    if input.data_type != "float32" or not zero_point.data_type.endswith("8"):
+        return rules.quantize_linear(body, node, **operands)
+    body.guard(input)
+    body.guard(body.node("Div", scale, scale))
+    return writing.write(body, node, operands)
 
 
 def reduce_mean(body: Body, node: Node, input: OnnxTensor) -> Written:
@@ -84,7 +95,9 @@ def _places(node: Node, rank: int) -> tuple[int, ...]:
     return tuple(range(rank)) if axes is None else tuple(sorted(axes))
 
 
-RULES: Final[Mapping[str, Rule]] = {rule.__name__: rule for rule in (max_pool2d, reduce_max, reduce_mean, reduce_min)}
+RULES: Final[Mapping[str, Rule]] = {
+    rule.__name__: rule for rule in (max_pool2d, quantize_linear, reduce_max, reduce_mean, reduce_min)
+}
 """The guarded rules by the operator's Python name."""
 
 TWINS: Final[Mapping[str, str]] = {"gelu": "Gelu", "hard_swish": "HardSwish"}

@@ -91,6 +91,11 @@ def max_pool2d(body: Body, node: Node, input: OnnxTensor) -> Written:
     return body.cast(laid_out(body, greatest, node.options["layout"]), input.data_type)
 
 
+def quantize_linear(body: Body, node: Node, **operands: OnnxTensor) -> Written:
+    """The decomposition: of NaN QuantizeLinear makes the lowest integer."""
+    return body.decomposed(node, operands)
+
+
 def resample2d(body: Body, node: Node, input: OnnxTensor) -> Written:
     """Resize; by whole factors with scales and in the words for which onnxruntime has kernels of its own layout."""
     old, new = input.shape, node.outputs[0].shape
@@ -164,6 +169,7 @@ RULES: Final[Mapping[str, Rule]] = {
         gemm,
         hard_swish,
         max_pool2d,
+        quantize_linear,
         reduce_l2,
         reduce_mean,
         reduce_sum_square,
