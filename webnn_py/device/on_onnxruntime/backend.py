@@ -18,7 +18,7 @@ from webnn_py.graph import Graph
 T = TypeVar("T")
 
 THREAD_SECONDS: Final = 0.001
-"""Steps expected to take longer run in a worker thread: the hand-over costs a tenth, on a busy machine a fifth of it."""
+"""Steps expected to take longer run in a worker thread: the hand-over costs a tenth, on a busy machine a fifth."""
 
 COPY_BYTES_PER_SECOND: Final = 4e9
 """How fast a copy into fresh memory is, cautiously."""
