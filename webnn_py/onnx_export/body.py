@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any, Final, final
 
 import attrs
@@ -20,6 +21,13 @@ Array = NDArray[Any]
 BOOL: Final = "bool"
 
 
+@cache
+def name_of(dtype: np.dtype[Any]) -> str:
+    """The name of a data type, which numpy puts together each time."""
+    return dtype.name
+
+
+@cache
 def element_type(data_type: str) -> int:
     """The number of an element type in ONNX, by the name that numpy has for it."""
     return helper.np_dtype_to_tensor_dtype(np.dtype(data_type))
@@ -145,9 +153,9 @@ class Body:
 
     def constant(self, array: Array) -> OnnxTensor:
         """A constant; equal ones are one."""
-        key = (array.dtype.name, array.shape, array.tobytes())
+        key = (name_of(array.dtype), array.shape, array.tobytes())
         if key not in self._constants:
-            tensor = OnnxTensor(f"c{len(self._constants) + 1}", array.dtype.name)
+            tensor = OnnxTensor(f"c{len(self._constants) + 1}", key[0])
             self._constants[key] = tensor
             self.constants[tensor.name] = array
         return self._constants[key]
@@ -209,7 +217,7 @@ class Body:
 def _type_of(given: Given) -> str:
     if given is None:
         raise ValueError("the first input is absent; say the data type")
-    return given.data_type if isinstance(given, OnnxTensor) else given.dtype.name
+    return given.data_type if isinstance(given, OnnxTensor) else name_of(given.dtype)
 
 
 @final

@@ -11,7 +11,7 @@ from onnx import FunctionProto, ModelProto, NodeProto, TensorProto, ValueInfoPro
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.graph import Constant, Graph, Node, Value
-from webnn_py.onnx_export.body import Array, Body, Known, OnnxTensor, Operands, Write, element_type
+from webnn_py.onnx_export.body import Array, Body, Known, OnnxTensor, Operands, Write, element_type, name_of
 from webnn_py.onnx_export.sealing import DOMAIN, OPTIONS, options_text, seal
 from webnn_py.onnx_export.writing import write
 from webnn_py.version import __version__
@@ -274,14 +274,18 @@ class ModelExport:
             assert isinstance(value, Constant)  # noqa: S101 - all others are written before they are used
             array = self._array(value)
             assert array is not None  # noqa: S101 - for type checkers
-            key = None if value.key is None else (value.key, array.dtype.name, array.shape)
+            key = None if value.key is None else (value.key, name_of(array.dtype), array.shape)
             self._of_value[value] = self._initializer(array, key)
         return self._of_value[value]
 
     def _initializer(self, array: Array, key: object = None) -> str:
         """The name of an initializer; equal arrays are one, large ones only if they have the same key, or are one."""
         if key is None:
-            key = (array.dtype.name, array.shape, array.tobytes() if array.nbytes <= LARGEST_COMPARED else id(array))
+            key = (
+                name_of(array.dtype),
+                array.shape,
+                array.tobytes() if array.nbytes <= LARGEST_COMPARED else id(array),
+            )
         if key not in self._of_array:
             self._of_array[key] = self._names.new("constant")
             self._initializers[self._of_array[key]] = array
@@ -319,13 +323,11 @@ def _function(placed: Placed, node: Node) -> FunctionProto:
 
 
 def _renamed(node: NodeProto, names: Mapping[str, str], label: str) -> NodeProto:
-    """A node with other names; those that are not said stay."""
-    renamed = NodeProto()
-    renamed.CopyFrom(node)
-    renamed.name = label
-    renamed.input[:] = [names.get(name, name) for name in node.input]
-    renamed.output[:] = [names.get(name, name) for name in node.output]
-    return renamed
+    """The node, whose body needs it no more, with other names; those that are not said stay."""
+    node.name = label
+    node.input[:] = [names.get(name, name) for name in node.input]
+    node.output[:] = [names.get(name, name) for name in node.output]
+    return node
 
 
 def _needed(nodes: Sequence[NodeProto], outputs: Iterable[str]) -> tuple[list[NodeProto], set[str]]:

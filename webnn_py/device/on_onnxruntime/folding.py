@@ -32,6 +32,8 @@ def folded(graph: Graph, contents: ReadConstant) -> Graph:
         graph: what to rewrite.
         contents: gives the values of constants.
     """
+    if not any(node.operator.name == "batch_normalization" for node in graph.nodes):
+        return graph
     uses = Counter(value for node in graph.nodes for value in node.inputs)
     uses.update(graph.outputs.values())
 
@@ -73,16 +75,18 @@ def _as_one(convolution: Node, normalization: Node, contents: ReadConstant) -> N
     mean, variance, scale, bias = (
         doubles(normalization, name, otherwise) for name, otherwise in zip(STATISTICS, (0, 1, 1, 0), strict=True)
     )
-    filters = doubles(convolution, "filter", 0)
+    filters = contents(convolution.operands["filter"]).reshape(convolution.operand("filter").shape)  # type: ignore[arg-type]
     epsilon = float(cast_number(normalization.options["epsilon"], "float32"))
     sizes = [size if axis == "o" else 1 for axis, size in zip(_filter_axes(convolution), filters.shape, strict=True)]
     with np.errstate(all="ignore"):  # what is not finite is not taken
         factor = scale / np.sqrt(variance + epsilon)
-        multiplied = filters * factor.reshape(sizes)
-        exact = (multiplied == 0) & ((filters == 0) | (factor.reshape(sizes) == 0)) | (np.abs(multiplied) >= LEAST)
-        new_filter = multiplied.astype(np.float32)
+        factors = factor.astype(np.float32).reshape(sizes)
+        new_filter = filters * factors
         new_bias = (bias + (doubles(convolution, "bias", 0) - mean) * factor).astype(np.float32)
-    if not (exact.all() and np.isfinite(new_filter).all() and np.isfinite(new_bias).all()):
+    if not (np.isfinite(new_filter).all() and np.isfinite(new_bias).all()):
+        return None
+    has_lost_digits = np.abs(new_filter) < LEAST
+    if has_lost_digits.any() and (has_lost_digits & (filters != 0) & (factors != 0)).any():
         return None
     operands = {
         "input": convolution.operands["input"],
