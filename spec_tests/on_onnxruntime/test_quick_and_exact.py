@@ -1,6 +1,7 @@
 """Graphs run by rules for usual numbers, and again by those for all where a number is not usual."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -129,6 +130,10 @@ def spiked(*values):
     return array
 
 
+def as_integers(data_type, b, x):
+    return b.cast(b.mul(x, b.constant(np.float32(100))), data_type)
+
+
 CHAIN = {
     "hard swish": lambda b, x: b.softmax(b.reshape(conv(b, b.hard_swish(x)), [1, 576]), 1),
     "hard swish, behind it what passes over NaN": lambda b, x: b.is_nan(b.hard_swish(x)),
@@ -137,6 +142,7 @@ CHAIN = {
         b.cast(b.is_nan(b.slice(y, [0, 0, 3, 3], [1, 16, 1, 1])), "float32"),
     ),
     "hard swish, behind it a mean": lambda b, x: b.cast(b.reduce_mean(b.hard_swish(x), axes=[2, 3]), "int32"),
+    "hard swish, behind it a maximum along no axis": lambda b, x: b.is_nan(b.reduce_max(b.hard_swish(x), axes=[])),
     "gelu": lambda b, x: conv(b, b.gelu(x)),
     "max pool": lambda b, x: conv(b, b.max_pool2d(x, window_dimensions=[2, 2])),
     "max pool of single elements": lambda b, x: b.max_pool2d(x, window_dimensions=[1, 1]),
@@ -144,6 +150,7 @@ CHAIN = {
     "mean of rows": lambda b, x: b.reduce_mean(x, axes=[3]),
     "max": lambda b, x: b.reduce_max(x, axes=[1]),
     "max of rows": lambda b, x: b.reduce_max(x, axes=[3], keep_dimensions=True),
+    **{f"cast to {data_type}": partial(as_integers, data_type) for data_type in ("int8", "uint8", "int32", "int64")},
     "quantized": lambda b, x: b.quantize_linear(
         x, b.constant(np.full([1] * 4, 0.1, "f4")), b.constant(np.full([1] * 4, 5, np.int8))
     ),
@@ -156,7 +163,7 @@ CHAIN = {
 
 @pytest.mark.parametrize("case", CHAIN)
 async def test_usual_and_other_numbers_mean_the_same_as_on_numpy(contexts, exact_runs, case):
-    others = (spiked(NAN), spiked(-INF, INF), spiked(3e38), np.full_like(IMAGES, -INF))
+    others = (spiked(NAN), spiked(-INF, INF), spiked(1e8, -1e8), spiked(3e38), np.full_like(IMAGES, -INF))
     for feed, is_usual in ((IMAGES, True), *((feed, False) for feed in others)):
         got, expected = await on_both(contexts, CHAIN[case], feed)
         np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)

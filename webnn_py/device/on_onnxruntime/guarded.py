@@ -14,13 +14,41 @@ from webnn_py.device.on_onnxruntime import rules
 from webnn_py.device.on_onnxruntime.noticing import noticed
 from webnn_py.graph import Graph, Node
 from webnn_py.onnx_export import writing
-from webnn_py.onnx_export.body import Body, OnnxTensor, Operands
+from webnn_py.onnx_export.body import Array, Body, OnnxTensor, Operands
 from webnn_py.onnx_export.images import channels_first, laid_out
 from webnn_py.onnx_export.rules.pooling import pooling_attributes
 from webnn_py.onnx_export.table import Rule, Written
 from webnn_py.onnx_export.types import shape
+from webnn_py.operators.casting import INTEGER_RANGES
 
 LOWEST: Final = np.array(np.finfo(np.float32).min)
+
+SQUARES: Final[Mapping[str, Array | None]] = {
+    "int8": None,
+    "uint8": None,
+    "int32": np.array(2.0**61, np.float32),
+    "int64": np.array(2.0**125, np.float32),
+}
+"""A sum of squares below which no number is out of the range of a data type; None where numbers are cut to it."""
+
+
+def cast(body: Body, node: Node, input: OnnxTensor) -> Written:
+    """Cast to integers, which makes anything of NaN and of what is out of range.
+
+    Of bytes the range is cut to before; of others, where the sum of squares is above that of the highest number, the
+    root of what it lacks is NaN.
+    """
+    target = node.outputs[0].data_type
+    if input.data_type != "float32" or target not in SQUARES:
+        return rules.write(body, node, {"input": input})
+    squares = SQUARES[target]
+    if squares is not None:
+        left = body.node("Sub", squares, body.node("ReduceSumSquare", input, keepdims=0))
+        body.guard(body.node("Sqrt", left))
+        return body.cast(input, target)
+    body.guard(input)
+    bounds = (np.array(bound, np.float32) for bound in INTEGER_RANGES[target])
+    return body.cast(body.node("Clip", input, *bounds), target)
 
 
 def max_pool2d(body: Body, node: Node, input: OnnxTensor) -> Written:
@@ -96,12 +124,20 @@ def _places(node: Node, rank: int) -> tuple[int, ...]:
 
 
 RULES: Final[Mapping[str, Rule]] = {
-    rule.__name__: rule for rule in (max_pool2d, quantize_linear, reduce_max, reduce_mean, reduce_min)
+    rule.__name__: rule for rule in (cast, max_pool2d, quantize_linear, reduce_max, reduce_mean, reduce_min)
 }
 """The guarded rules by the operator's Python name."""
 
 TWINS: Final[Mapping[str, str]] = {"gelu": "Gelu", "hard_swish": "HardSwish"}
 """Operators of which onnxruntime makes NaN of -Infinity, by Python name, with its own: NaN is noticed further on."""
+
+
+def _is_guarded(node: Node) -> bool:
+    """Whether NaN in the input of a node, which is of float32 like its output, is noticed there."""
+    if node.operator.name == "max_pool2d":
+        return pooling_attributes(node) is not None
+    is_reduction = node.operator.name in {"reduce_max", "reduce_mean", "reduce_min"}
+    return is_reduction and bool(_places(node, node.operand("input").rank))
 
 
 class Guarded:
@@ -112,7 +148,7 @@ class Guarded:
     """
 
     def __init__(self, graph: Graph) -> None:
-        seen = noticed(graph, frozenset(RULES)) if any(node.operator.name in TWINS for node in graph.nodes) else ()
+        seen = noticed(graph, _is_guarded) if any(node.operator.name in TWINS for node in graph.nodes) else ()
         results = [node.results[0] for node in graph.nodes if node.operator.name in TWINS]
         self._plain = {value for value in results if value in seen}
         self._watched = {value for value in graph.outputs.values() if value in seen} if self._plain else set()

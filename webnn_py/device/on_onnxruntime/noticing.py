@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from webnn_py.graph import Graph, Node, Value
@@ -59,12 +59,12 @@ KEPT_BY: Final[Mapping[str, Sequence[str]]] = {
 """The operators of which some element is NaN if one of an operand is; of which operand, "" for any."""
 
 
-def noticed(graph: Graph, guarded: frozenset[str]) -> frozenset[Value]:
+def noticed(graph: Graph, is_guarded: Callable[[Node], bool]) -> frozenset[Value]:
     """The values of float32 that may only be NaN if an output of the graph is, or what a guarded operator is given.
 
     Args:
         graph: the graph.
-        guarded: the operators whose operands are guarded.
+        is_guarded: whether NaN in the operands of a node is noticed there.
     """
     uses: dict[Value, list[tuple[Node, str]]] = defaultdict(list)
     for node in graph.nodes:
@@ -74,17 +74,17 @@ def noticed(graph: Graph, guarded: frozenset[str]) -> frozenset[Value]:
     found = set(graph.outputs.values())
     for node in reversed(graph.nodes):
         for value in node.results:
-            if any(_tells(user, name, found, guarded) for user, name in uses[value]):
+            if any(_tells(user, name, found, is_guarded) for user, name in uses[value]):
                 found.add(value)
     return frozenset(value for value in found if value.descriptor.data_type == "float32")
 
 
-def _tells(user: Node, operand: str, found: set[Value], guarded: frozenset[str]) -> bool:
+def _tells(user: Node, operand: str, found: set[Value], is_guarded: Callable[[Node], bool]) -> bool:
     """Whether NaN in an operand is noticed at a node."""
     name = user.operator.name
     if any(value.descriptor.data_type != "float32" for value in user.results):
         return False
-    if name in guarded:
+    if is_guarded(user):
         return True
     if user.results[0] not in found:
         return False
