@@ -23,6 +23,9 @@ from webnn_py.operators.casting import INTEGER_RANGES
 
 LOWEST: Final = np.array(np.finfo(np.float32).min)
 
+MOST_ADDED: Final = 2**14
+"""Of how many elements GlobalAveragePool, which adds one after the other, is off by a few millionths only."""
+
 SQUARES: Final[Mapping[str, Array | None]] = {
     "int8": None,
     "uint8": None,
@@ -77,7 +80,8 @@ def reduce_mean(body: Body, node: Node, input: OnnxTensor) -> Written:
     places = _places(node, input.rank)
     if input.data_type != "float32" or not places:
         return rules.reduce_mean(body, node, input)
-    if places == (2, 3) and input.rank == 4 and node.options["keep_dimensions"]:
+    is_small = math.prod(input.shape[2:]) <= MOST_ADDED
+    if places == (2, 3) and input.rank == 4 and node.options["keep_dimensions"] and is_small:
         mean = body.node("GlobalAveragePool", input)
     else:
         mean = body.node("ReduceMean", input, shape(*places), keepdims=int(node.options["keep_dimensions"]))
