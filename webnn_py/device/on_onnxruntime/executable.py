@@ -19,7 +19,7 @@ from webnn_py.device.on_onnxruntime.session import BoundSession
 from webnn_py.device.shared_constants import Identities, Identity, SharedConstants
 from webnn_py.graph import Constant, Graph
 from webnn_py.onnx_export.body import Write
-from webnn_py.onnx_export.model_export import ModelExport
+from webnn_py.onnx_export.model_export import ModelExport, ReadConstant
 
 NOT_MEASURED: Final = 1.0
 """Seconds that a dispatch is expected to take until one has been measured: the first is always slow."""
@@ -44,11 +44,11 @@ class OnnxruntimeGraph:
         self._outputs = {name: f"o{number}" for number, name in enumerate(graph.outputs)}
         constants = _Constants(graph, shared)
         self._options = options
-        quick = folded(graph, constants.peek)
-        self._quick = self._session(quick, constants, Guarded(quick))
+        graph = folded(graph, constants.peek)
+        self._quick = self._session(graph, constants.contents, Guarded(graph))
         self._exactly: Callable[[], BoundSession] | None = None
         if self._quick.guard is not None:
-            self._exactly = partial(self._session, graph, constants, rules.write)
+            self._exactly = partial(self._session, graph, constants.used.__getitem__, rules.write)
         self._exact: BoundSession | None = None
         self.byte_length = constants.byte_length
         self.shared = tuple(constants.shared.values())
@@ -59,14 +59,14 @@ class OnnxruntimeGraph:
         self._run_options.add_run_config_entry("gpu_graph_id", "-1")
         self.expected_seconds = NOT_MEASURED
 
-    def _session(self, graph: Graph, constants: _Constants, write: Write) -> BoundSession:
+    def _session(self, graph: Graph, contents: ReadConstant, write: Write) -> BoundSession:
         # The script's names may be one for an input and an output, which ONNX does not have.
         named = Graph(
             {self._inputs[name]: graph.inputs[name] for name in self._inputs},
             {self._outputs[name]: graph.outputs[name] for name in self._outputs},
             graph.nodes,
         )
-        export = ModelExport(named, constants.contents, write, is_inlined=True)
+        export = ModelExport(named, contents, write, is_inlined=True)
         model = export.model()
         session = self._options.session(model, export.beside, _largest(graph))
         return BoundSession(session, export.beside, export.guard)
@@ -124,36 +124,39 @@ class _Constants:
     Attributes:
         byte_length: of those that are the graph's own.
         shared: the others.
+        used: the arrays of all whose contents were asked for.
     """
 
     def __init__(self, graph: Graph, there: SharedConstants) -> None:
         self._identities = Identities(graph, ())
         self._there = there
-        self._own: set[Constant] = set()
-        self._held: dict[Constant, HostArray] = {}
+        self.used: dict[Constant, HostArray] = {}
         self.byte_length = 0
         self.shared: dict[Identity, Memory] = {}
 
-    def peek(self, constant: Constant) -> HostArray:
+    @staticmethod
+    def peek(constant: Constant) -> HostArray:
         """The array of a constant."""
         data = constant.data
         if isinstance(data, Storage):
-            if constant not in self._held:
-                self._held[constant] = data.data.array  # counted where it is held
-            return self._held[constant]
+            held: HostArray = data.data.array
+            return held
         if not isinstance(data, np.ndarray):
             raise TypeError(f"a constant of {type(data).__name__}")
         return data
 
     def contents(self, constant: Constant) -> HostArray:
         """The array of a constant, which is noted as used."""
-        data = self.peek(constant)
-        if constant in self._held:
-            return self._held[constant]
+        if constant not in self.used:
+            self.used[constant] = self._noted(constant, self.peek(constant))
+        return self.used[constant]
+
+    def _noted(self, constant: Constant, data: HostArray) -> HostArray:
+        if isinstance(constant.data, Storage):
+            return data  # counted where it is held
         identity = self._identities.of(constant)
         if identity is None:
-            self.byte_length += data.nbytes if constant not in self._own else 0
-            self._own.add(constant)
+            self.byte_length += data.nbytes
             return data
         if identity not in self.shared:
             self.shared[identity] = self._there.find(identity) or Memory(data, data.nbytes)
