@@ -202,6 +202,9 @@ FAULTS = [
     Fault(
         "engine-negative-infinity", 'body.node("Max", body.cast(input, "float32"), LEAST_GELU)', "input", ENGINE, "gelu"
     ),
+    Fault("engine-folding", "bias + (doubles(convolution", "bias - (doubles(convolution", ENGINE, "folded"),
+    Fault("engine-doubts", "if self.run():", "if not self.run():", ENGINE, "quickly_again"),
+    Fault("engine-noticing", "slide.stride <= slide.window and", "", ENGINE, "same_as_on_numpy"),
     Fault("engine-stale-binding", "if before is buffer:", "if before is not None:", ENGINE, "written_between"),
     Fault("engine-holds-buffers", "            data.unbind()\n", "            pass\n", ENGINE, "destroyed_buffer"),
     Fault("epilogue-untold", "            self._fused.append(node)\n", "", TIMINGS, "told_once"),

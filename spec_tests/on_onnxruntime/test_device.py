@@ -205,7 +205,7 @@ async def test_a_released_graph_holds_neither_session_nor_buffers(context):
     x, y = await filled(context, [1, 2]), await zeroed(context, [2])
     context.dispatch(graph, {"x": x}, {"y": y})
     await context.drain()
-    session = weakref.ref(graph._handle.compiled._session)
+    session = weakref.ref(graph._handle.compiled._quick)
     graph.destroy()
     await context.drain()
     gc.collect()

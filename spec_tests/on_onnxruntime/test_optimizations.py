@@ -6,6 +6,7 @@ import pytest
 from spec_tests.on_onnxruntime.meaning import DRAWINGS
 from spec_tests.operators.cases import difference
 
+onnxruntime = pytest.importorskip("onnxruntime")
 engine = pytest.importorskip("webnn_py.device.on_onnxruntime.engine", exc_type=ImportError)
 
 SHOWN_BY = {
@@ -15,6 +16,9 @@ SHOWN_BY = {
     "Pad_Fusion": "pad and integer max pool",
 }
 """The drawing that an optimizer would change."""
+MENDED = {"Pad_Fusion": (1, 32)}
+"""The first version of onnxruntime in which an optimizer that is left out for older ones computes the same."""
+VERSION = tuple(map(int, onnxruntime.__version__.split(".")[:2]))
 BY_NAME = {drawing.name: drawing for drawing in DRAWINGS}
 
 
@@ -36,7 +40,8 @@ async def test_an_optimizer_that_is_left_out_would_change_a_drawing(contexts, op
     monkeypatch.setattr(engine, "DISABLED", others)
     drawing = BY_NAME[SHOWN_BY[optimizer]]
     got, expected = [await drawing.compute(context) for context in contexts]
-    assert difference(got, expected, drawing.tolerance), "it computes the same now: let it in"
+    is_mended = MENDED.get(optimizer, (99,)) <= VERSION
+    assert bool(difference(got, expected, drawing.tolerance)) != is_mended, "whether it computes the same has changed"
 
 
 async def test_quantization_that_is_done_in_integers_would_change_a_drawing(contexts, monkeypatch):

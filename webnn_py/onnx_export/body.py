@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any, Final, final
 
 import attrs
@@ -20,6 +21,13 @@ Array = NDArray[Any]
 BOOL: Final = "bool"
 
 
+@cache
+def name_of(dtype: np.dtype[Any]) -> str:
+    """The name of a data type, which numpy puts together each time."""
+    return dtype.name
+
+
+@cache
 def element_type(data_type: str) -> int:
     """The number of an element type in ONNX, by the name that numpy has for it."""
     return helper.np_dtype_to_tensor_dtype(np.dtype(data_type))
@@ -88,6 +96,7 @@ class Body:
         is_plain: whether all of it are twins: ONNX operators that are read back as the WebNN operator.
         truths: the operands of which the boolean is used, by the name that stands for it.
         made_truths: the booleans that results of uint8 were made of.
+        guards: numbers that are NaN where what was written may not mean the operator.
     """
 
     def __init__(self, known: Known, write: Write) -> None:
@@ -101,6 +110,7 @@ class Body:
         self.is_plain = True
         self.truths: dict[str, str] = {}
         self.made_truths: dict[str, str] = {}
+        self.guards: list[OnnxTensor] = []
 
     def node(self, operator: str, *inputs: Given, data_type: str | None = None, **attributes: Any) -> OnnxTensor:
         """Write a node of one output, whose data type is that of the first input unless said."""
@@ -143,9 +153,9 @@ class Body:
 
     def constant(self, array: Array) -> OnnxTensor:
         """A constant; equal ones are one."""
-        key = (array.dtype.name, array.shape, array.tobytes())
+        key = (name_of(array.dtype), array.shape, array.tobytes())
         if key not in self._constants:
-            tensor = OnnxTensor(f"c{len(self._constants) + 1}", array.dtype.name)
+            tensor = OnnxTensor(f"c{len(self._constants) + 1}", key[0])
             self._constants[key] = tensor
             self.constants[tensor.name] = array
         return self._constants[key]
@@ -153,6 +163,10 @@ class Body:
     def known(self, tensor: OnnxTensor) -> Array | None:
         """The values of a constant operand."""
         return self._known.arrays.get(tensor.name, self.constants.get(tensor.name))
+
+    def guard(self, x: OnnxTensor) -> None:
+        """Note that what was written means the operator only if the sum of ``x`` is not NaN."""
+        self.guards.append(self.node("ReduceSum", x, keepdims=0))
 
     # --- types ---------------------------------------------------------------------------------------------------
 
@@ -203,7 +217,7 @@ class Body:
 def _type_of(given: Given) -> str:
     if given is None:
         raise ValueError("the first input is absent; say the data type")
-    return given.data_type if isinstance(given, OnnxTensor) else given.dtype.name
+    return given.data_type if isinstance(given, OnnxTensor) else name_of(given.dtype)
 
 
 @final

@@ -11,7 +11,7 @@ from onnx import FunctionProto, ModelProto, NodeProto, TensorProto, ValueInfoPro
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.graph import Constant, Graph, Node, Value
-from webnn_py.onnx_export.body import Array, Body, Known, OnnxTensor, Operands, Write, element_type
+from webnn_py.onnx_export.body import Array, Body, Known, OnnxTensor, Operands, Write, element_type, name_of
 from webnn_py.onnx_export.sealing import DOMAIN, OPTIONS, options_text, seal
 from webnn_py.onnx_export.writing import write
 from webnn_py.version import __version__
@@ -109,6 +109,7 @@ class ModelExport:
     Attributes:
         beside: once the model is made, the constants of ``LEAST_BESIDE`` bytes and more, by name, if it is inlined; the
             model has no more of them than data type and shape, as those that lie in a file.
+        guard: once the model is made, the name of its output more that the sum of the guards is, if there are any.
     """
 
     def __init__(
@@ -119,6 +120,8 @@ class ModelExport:
         self._write = write
         self._is_inlined = is_inlined
         self.beside: dict[str, Array] = {}
+        self.guard: str | None = None
+        self._guards: list[str] = []
         self._names = Names([*graph.inputs, *graph.outputs])
         self._function_names = Names()
         self._of_value: dict[Value, str] = {value: name for name, value in graph.inputs.items()}
@@ -141,7 +144,12 @@ class ModelExport:
         return self._assembled()
 
     def _assembled(self) -> ModelProto:
-        nodes, used = _needed(self._nodes, self._graph.outputs)
+        outputs = [_value_info(name, value.descriptor) for name, value in self._graph.outputs.items()]
+        if self._guards:
+            self.guard = self._names.new("guard")
+            self._nodes.append(helper.make_node("Sum", self._guards, [self.guard], name=self.guard))
+            outputs.append(helper.make_tensor_value_info(self.guard, TensorProto.FLOAT, []))
+        nodes, used = _needed(self._nodes, [item.name for item in outputs])
         node_names = Names()
         for node in nodes:
             node.name = node_names.new(node.name)
@@ -149,7 +157,7 @@ class ModelExport:
             nodes,
             "graph",
             [_value_info(name, value.descriptor) for name, value in self._graph.inputs.items()],
-            [_value_info(name, value.descriptor) for name, value in self._graph.outputs.items()],
+            outputs,
             [self._tensor_of(name, array) for name, array in self._initializers.items() if name in used],
         )
         has_blocks = any(attribute.name == "block_size" for node in nodes for attribute in node.attribute)
@@ -223,6 +231,7 @@ class ModelExport:
                     names[local] = self._names.new(f"{label}/{written.op_type}")
             node_name = f"{label}/{written.op_type}" if index else label
             self._nodes.append(_renamed(written, names, node_name))
+        self._guards += [names[guard.name] for guard in body.guards]
         for local, result in zip(placed.outputs, node.results, strict=True):
             if local in body.made_truths:
                 self._of_truth[result] = names[body.made_truths[local]]
@@ -265,14 +274,18 @@ class ModelExport:
             assert isinstance(value, Constant)  # noqa: S101 - all others are written before they are used
             array = self._array(value)
             assert array is not None  # noqa: S101 - for type checkers
-            key = None if value.key is None else (value.key, array.dtype.name, array.shape)
+            key = None if value.key is None else (value.key, name_of(array.dtype), array.shape)
             self._of_value[value] = self._initializer(array, key)
         return self._of_value[value]
 
     def _initializer(self, array: Array, key: object = None) -> str:
         """The name of an initializer; equal arrays are one, large ones only if they have the same key, or are one."""
         if key is None:
-            key = (array.dtype.name, array.shape, array.tobytes() if array.nbytes <= LARGEST_COMPARED else id(array))
+            key = (
+                name_of(array.dtype),
+                array.shape,
+                array.tobytes() if array.nbytes <= LARGEST_COMPARED else id(array),
+            )
         if key not in self._of_array:
             self._of_array[key] = self._names.new("constant")
             self._initializers[self._of_array[key]] = array
@@ -310,13 +323,11 @@ def _function(placed: Placed, node: Node) -> FunctionProto:
 
 
 def _renamed(node: NodeProto, names: Mapping[str, str], label: str) -> NodeProto:
-    """A node with other names; those that are not said stay."""
-    renamed = NodeProto()
-    renamed.CopyFrom(node)
-    renamed.name = label
-    renamed.input[:] = [names.get(name, name) for name in node.input]
-    renamed.output[:] = [names.get(name, name) for name in node.output]
-    return renamed
+    """The node, whose body needs it no more, with other names; those that are not said stay."""
+    node.name = label
+    node.input[:] = [names.get(name, name) for name in node.input]
+    node.output[:] = [names.get(name, name) for name in node.output]
+    return node
 
 
 def _needed(nodes: Sequence[NodeProto], outputs: Iterable[str]) -> tuple[list[NodeProto], set[str]]:

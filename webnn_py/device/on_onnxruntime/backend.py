@@ -10,14 +10,15 @@ from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.backend import CopyRegion, HostArray, Storage
 from webnn_py.device.on_onnxruntime.claims import CAPABILITIES
 from webnn_py.device.on_onnxruntime.engine import EngineOptions, describe
-from webnn_py.device.on_onnxruntime.executable import HostBuffer, OnnxruntimeGraph
+from webnn_py.device.on_onnxruntime.executable import OnnxruntimeGraph
+from webnn_py.device.on_onnxruntime.session import HostBuffer
 from webnn_py.device.shared_constants import SharedConstants
 from webnn_py.graph import Graph
 
 T = TypeVar("T")
 
-THREAD_SECONDS: Final = 0.0005
-"""Steps expected to take longer run in a worker thread: the hand-over costs about a fifth of this."""
+THREAD_SECONDS: Final = 0.001
+"""Steps expected to take longer run in a worker thread: the hand-over costs a tenth, on a busy machine a fifth."""
 
 COPY_BYTES_PER_SECOND: Final = 4e9
 """How fast a copy into fresh memory is, cautiously."""
@@ -94,14 +95,13 @@ class OnnxruntimeBackend:
         """Bind the buffers and run the session."""
         compiled.bind(inputs, outputs)
         if compiled.expected_seconds > THREAD_SECONDS:
-            return self._dispatch_in_thread(compiled)
-        compiled.run()
-        return None
+            return self._dispatch_in_thread(compiled, compiled.run_wholly)
+        return self._dispatch_in_thread(compiled, compiled.run_exactly) if compiled.run() else None
 
-    async def _dispatch_in_thread(self, compiled: OnnxruntimeGraph) -> None:
+    async def _dispatch_in_thread(self, compiled: OnnxruntimeGraph, run: Callable[[], None]) -> None:
         self._running = compiled
         try:
-            await self._in_thread(compiled.run)
+            await self._in_thread(run)
         finally:
             self._running = None
 

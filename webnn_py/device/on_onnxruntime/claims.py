@@ -10,7 +10,6 @@ from webnn_py.operators.declaration import Operator
 NOT_CLAIMED: Final[Mapping[str, str]] = {
     "elu": "It computes exp(x) - 1, which cancels near zero.",
     "instance_normalization": "It adds what is left of mean and bias to the product, which cancels.",
-    "quantize_linear": "Of NaN it makes the lowest integer.",
     "softsign": "Of an infinity it computes Infinity / Infinity.",
 }
 """The operators that are expanded, by Python name, each with what onnxruntime would do."""

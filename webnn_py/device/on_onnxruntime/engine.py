@@ -20,7 +20,7 @@ DISABLED: Final[Mapping[str, str]] = {
     "ConvMulFusion": "It multiplies the filter instead of the result, and the product may overflow or vanish.",
     "DivMulFusion": "It makes y / x of 1 / x · y, and 1 / x may overflow.",
     "MatMulScaleFusion": "It multiplies the product instead of a factor, which may have overflowed.",
-    "Pad_Fusion": "It lets the greatest element of a window of integers pass over the padding.",
+    "Pad_Fusion": "Up to 1.31 it lets the greatest element of a window of integers pass over the padding.",
 }
 """The optimizers of onnxruntime that are left out, by the names that it has for them, each with what it changes."""
 

@@ -74,14 +74,37 @@ def hard_swish(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
 
 
 def max_pool2d(body: Body, node: Node, input: OnnxTensor) -> Written:
-    """MaxPool, less the mean of what is NaN where the image is, else 0: onnxruntime passes over NaN."""
+    """MaxPool, less the mean of what is NaN where the image is, else 0: onnxruntime passes over NaN.
+
+    Of -Infinity alone it makes the lowest number; so -Infinity is put where nothing is greater.
+    """
     how = pooling_attributes(node)
     if how is None or input.data_type not in FLOATS:
         return writing.write(body, node, {"input": input})
     images = body.cast(channels_first(body, input, node.options["layout"]), "float32")
     zero_or_nan = body.node("AveragePool", body.node("Clip", images, _float(0), _float(0)), **how)
-    greatest = body.node("Sub", body.node("MaxPool", images, **how), zero_or_nan)
+    low = _float(-math.inf)
+    is_greater = body.cast(body.node("Greater", images, low, data_type=BOOL), "float32")
+    has_greater = body.cast(body.node("MaxPool", is_greater, **how), BOOL)
+    greatest = body.node("Where", has_greater, body.node("MaxPool", images, **how), low, data_type="float32")
+    greatest = body.node("Sub", greatest, zero_or_nan)
     return body.cast(laid_out(body, greatest, node.options["layout"]), input.data_type)
+
+
+def quantize_linear(body: Body, node: Node, **operands: OnnxTensor) -> Written:
+    """The decomposition: of NaN QuantizeLinear makes the lowest integer."""
+    return body.decomposed(node, operands)
+
+
+def resample2d(body: Body, node: Node, input: OnnxTensor) -> Written:
+    """Resize; by whole factors with scales and in the words for which onnxruntime has kernels of its own layout."""
+    old, new = input.shape, node.outputs[0].shape
+    are_whole = all(after % before == 0 for before, after in zip(old, new, strict=True))
+    if node.options["mode"] != "nearest-neighbor" or input.data_type != "float32" or old == new or not are_whole:
+        return writing.write(body, node, {"input": input})
+    scales = np.array([after // before for before, after in zip(old, new, strict=True)], np.float32)
+    how = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor", "mode": "nearest"}
+    return body.node("Resize", input, None, scales, **how)
 
 
 def scatter_nd(body: Body, node: Node, input: OnnxTensor, indices: OnnxTensor, updates: OnnxTensor) -> OnnxTensor:
@@ -146,9 +169,11 @@ RULES: Final[Mapping[str, Rule]] = {
         gemm,
         hard_swish,
         max_pool2d,
+        quantize_linear,
         reduce_l2,
         reduce_mean,
         reduce_sum_square,
+        resample2d,
         scatter_nd,
         sigmoid,
     )

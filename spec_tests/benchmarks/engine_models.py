@@ -1,0 +1,120 @@
+"""Real models on the onnxruntime device beside onnxruntime itself, on one thread, from host to host, and their builds.
+
+``PYTHONPATH=examples python -m spec_tests.benchmarks.engine_models``, with further models as ``PATH=1x3x224x224``, the
+shape of each input. Both are timed in turn, by processor time, so that other programs count as little as they can.
+onnxruntime itself is a session of the model as it is shipped, with its optimizations as they are by default, and with
+bound inputs and outputs; its build is the session's.
+"""
+
+import argparse
+import gc
+import statistics
+from pathlib import Path
+from time import process_time
+
+import numpy as np
+import real_models
+import trio
+
+from spec_tests.benchmarks.engine import MAGIKA, contender, itself
+from spec_tests.benchmarks.measure import as_text
+from webnn_py import MLGraphBuilder, open_ml
+from webnn_py.onnx_models import OnnxModel
+from webnn_py.script.builder import drawing_of
+
+SECONDS = 2
+LEAST, BUILDS = 10, 3
+
+MODELS = {
+    "voice_activity": {"input": [1, 576], "state": [2, 1, 128]},
+    "text_direction": [1, 3, 48, 192],
+    "face_detection": [1, 3, 640, 640],
+    "text_recognition": [1, 3, 48, 320],
+    "text_detection": [1, 3, 320, 640],
+    "speech_encoder": [1, 80000],
+}
+"""Those of the examples, with the shapes of their inputs."""
+
+
+async def drawn(context, path, shapes):
+    """A builder and the outputs of a model."""
+    model, builder = OnnxModel.load(path), MLGraphBuilder(context)
+    given = shapes if isinstance(shapes, dict) else dict.fromkeys(model.inputs, shapes)
+    return builder, model.convert(builder, input_shapes=given)
+
+
+def feeds_of(outputs):
+    rng = np.random.default_rng(3)
+    inputs = [(item.name, item.descriptor) for item in drawing_of("engine", outputs).inputs.values()]
+    return {
+        name: (
+            rng.normal(size=descriptor.shape)
+            if descriptor.data_type.startswith("float")
+            else rng.integers(0, 100, descriptor.shape)
+        ).astype(descriptor.data_type)
+        for name, descriptor in inputs
+    }
+
+
+async def taken(call):
+    """Seconds of the processor."""
+    began = process_time()
+    result = call()
+    if result is not None:
+        await result
+    return process_time() - began
+
+
+async def times(context, path, shapes):
+    """Of ours and of onnxruntime: the medians of the runs, and the least of the builds."""
+    builds = [[], []]
+    for _ in range(BUILDS):
+        builder, outputs = await drawn(context, path, shapes)
+        feeds = feeds_of(outputs)
+        gc.collect()
+        began = process_time()
+        ours, _ = await contender(context, builder, outputs, feeds)
+        builds[0].append(process_time() - began)
+        began = process_time()
+        theirs, _ = itself(str(path), feeds, 1)
+        builds[1].append(process_time() - began)
+    runs, began = [[], []], process_time()
+    while process_time() - began < SECONDS or len(runs[0]) < LEAST:
+        for samples, call in zip(runs, (ours, theirs), strict=True):
+            samples.append(await taken(call))
+    return [statistics.median(samples) for samples in runs], [min(samples) for samples in builds]
+
+
+async def measure(models):
+    print("| | webnn_py | onnxruntime | | build | session | |\n|---|---|---|---|---|---|---|")
+    ratios = []
+    async with open_ml() as ml:
+        for name, path, shapes in models:
+            context = await ml.create_context(backend="onnxruntime", threads=1)
+            (ours, theirs), (build, session) = await times(context, path, shapes)
+            context.destroy()
+            ratios.append((ours / theirs, build / session))
+            run, made = ratios[-1]
+            cells = [name, as_text(ours), as_text(theirs), f"{run:.2f} ×"]
+            print(
+                "| " + " | ".join([*cells, as_text(build), as_text(session), f"{made:.2f} ×"]) + " |",
+                flush=True,
+            )
+    run, made = np.exp(np.log(ratios).mean(0))
+    print(f"| geometric mean | | | {run:.2f} × | | | {made:.2f} × |")
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m spec_tests.benchmarks.engine_models", description=__doc__)
+    parser.add_argument("models", nargs="*", metavar="PATH=SHAPE")
+    further = [argument.rpartition("=") for argument in parser.parse_args().models]
+    models = [
+        ("magika", MAGIKA, [1, 2048]),
+        *((name, real_models.get(name), shapes) for name, shapes in MODELS.items()),
+        *((Path(path).stem, path, [int(size) for size in shape.split("x")]) for path, _, shape in further),
+    ]
+    trio.run(measure, models)
+
+
+if __name__ == "__main__":
+    main()

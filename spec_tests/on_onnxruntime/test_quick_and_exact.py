@@ -1,0 +1,220 @@
+"""Graphs run by rules for usual numbers, and again by those for all where a number is not usual."""
+
+import math
+from functools import partial
+
+import numpy as np
+import pytest
+
+from spec_tests.support.buffers import filled, zeroed
+from spec_tests.support.computing import compute
+from webnn_py import MLGraphBuilder
+
+pytest.importorskip("onnxruntime")
+
+from webnn_py.device.on_onnxruntime import executable
+
+RNG = np.random.default_rng(11)
+NAN, INF = math.nan, math.inf
+
+
+def numbers(*shape):
+    return RNG.normal(size=shape).astype(np.float32)
+
+
+IMAGES = numbers(1, 16, 6, 6)
+FILTER = numbers(16, 16, 3, 3) / 8
+PARAMETERS = {"mean": numbers(16), "variance": RNG.random(16, np.float32) + 0.5, "scale": numbers(16)}
+BIAS = numbers(16)
+
+
+@pytest.fixture
+async def contexts(ml):
+    return await ml.create_context(backend="onnxruntime", threads=1), await ml.create_context(backend="numpy")
+
+
+@pytest.fixture
+def exact_runs(monkeypatch):
+    """One item for each run by the rules for all numbers."""
+    runs, run = [], executable.OnnxruntimeGraph.run_exactly
+
+    def observed(graph):
+        runs.append(graph)
+        run(graph)
+
+    monkeypatch.setattr(executable.OnnxruntimeGraph, "run_exactly", observed)
+    return runs
+
+
+async def on_both(contexts, draw, *feeds):
+    """What a drawing of one output computes on onnxruntime and on numpy."""
+    results = []
+    for context in contexts:
+        builder = MLGraphBuilder(context)
+        inputs = {f"x{number}": array for number, array in enumerate(feeds)}
+        operands = [
+            builder.input(name, data_type=array.dtype.name, shape=array.shape) for name, array in inputs.items()
+        ]
+        results.append((await compute(context, builder, inputs, {"y": draw(builder, *operands)}))["y"])
+    return results
+
+
+def conv(b, x, filter=FILTER, **options):
+    return b.conv2d(x, b.constant(filter), padding=[1, 1, 1, 1], **options)
+
+
+def normalized(b, x, *, axis=1, **changed):
+    constants = {name: b.constant(array) for name, array in {**PARAMETERS, **changed}.items()}
+    return b.batch_normalization(x, constants.pop("mean"), constants.pop("variance"), axis=axis, **constants)
+
+
+# --- folding -------------------------------------------------------------------------------------------------------
+
+LAST = {"input_layout": "nhwc", "filter_layout": "ohwi"}
+FOLDED = {
+    "by itself": lambda b, x: normalized(b, conv(b, x)),
+    "with biases": lambda b, x: normalized(b, conv(b, x, bias=b.constant(BIAS)), bias=BIAS[::-1].copy()),
+    "by the channel of its own": lambda b, x: normalized(b, conv(b, x, FILTER[:, :1], groups=16)),
+    "whose channels are last": lambda b, x: normalized(
+        b, conv(b, b.transpose(x, permutation=[0, 2, 3, 1]), FILTER.transpose(0, 2, 3, 1).copy(), **LAST), axis=3
+    ),
+    "with a factor of 0": lambda b, x: normalized(b, conv(b, x), scale=np.zeros(16, np.float32)),
+}
+APART = {
+    "read twice": lambda b, x: b.add(normalized(b, y := conv(b, x)), y),
+    "normalized along another axis": lambda b, x: normalized(b, conv(b, b.pad(x, [0] * 4, [0, 0, 0, 10])), axis=3),
+    "with elements too small for it": lambda b, x: normalized(
+        b, conv(b, b.mul(x, b.constant(np.float32(1e20))), FILTER * np.float32(1e-30)), scale=np.full(16, 1e-9, "f4")
+    ),
+    "with elements too large for it": lambda b, x: normalized(
+        b, conv(b, b.mul(x, b.constant(np.float32(1e-20))), FILTER * np.float32(1e34)), scale=np.full(16, 1e6, "f4")
+    ),
+}
+
+
+@pytest.fixture
+def node_counts(monkeypatch):
+    """How many nodes the graphs that are run quickly have."""
+    counts, folded = [], executable.folded
+
+    def observed(graph, contents):
+        made = folded(graph, contents)
+        counts.append((len(graph.nodes), len(made.nodes)))
+        return made
+
+    monkeypatch.setattr(executable, "folded", observed)
+    return counts
+
+
+@pytest.mark.parametrize("case", FOLDED)
+async def test_a_batch_normalization_is_folded_into_a_convolution(contexts, node_counts, case):
+    got, expected = await on_both(contexts, FOLDED[case], IMAGES)
+    np.testing.assert_allclose(got, expected, rtol=0, atol=1e-5)
+    ((before, after),) = node_counts
+    assert before - after == 1
+
+
+@pytest.mark.parametrize("case", APART)
+async def test_a_convolution_stays_apart_from_its_normalization(contexts, node_counts, case):
+    got, expected = await on_both(contexts, APART[case], IMAGES)
+    np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
+    assert node_counts[0][0] == node_counts[0][1]
+
+
+# --- guards --------------------------------------------------------------------------------------------------------
+
+
+def spiked(*values):
+    array = IMAGES.copy()
+    array[0, range(len(values)), 3, 3] = values
+    return array
+
+
+def as_integers(data_type, b, x):
+    return b.cast(b.mul(x, b.constant(np.float32(100))), data_type)
+
+
+CHAIN = {
+    "hard swish": lambda b, x: b.softmax(b.reshape(conv(b, b.hard_swish(x)), [1, 576]), 1),
+    "hard swish, behind it what passes over NaN": lambda b, x: b.is_nan(b.hard_swish(x)),
+    "hard swish, behind it windows that pass over elements": lambda b, x: b.add(
+        b.conv2d(y := b.hard_swish(x), b.constant(FILTER[:, :, :1, :1].copy()), strides=[5, 5]),
+        b.cast(b.is_nan(b.slice(y, [0, 0, 3, 3], [1, 16, 1, 1])), "float32"),
+    ),
+    "hard swish, behind it a mean": lambda b, x: b.cast(b.reduce_mean(b.hard_swish(x), axes=[2, 3]), "int32"),
+    "hard swish, behind it a maximum along no axis": lambda b, x: b.is_nan(b.reduce_max(b.hard_swish(x), axes=[])),
+    "gelu": lambda b, x: conv(b, b.gelu(x)),
+    "max pool": lambda b, x: conv(b, b.max_pool2d(x, window_dimensions=[2, 2])),
+    "max pool of single elements": lambda b, x: b.max_pool2d(x, window_dimensions=[1, 1]),
+    "mean": lambda b, x: b.reduce_mean(x, axes=[2, 3], keep_dimensions=True),
+    "mean of rows": lambda b, x: b.reduce_mean(x, axes=[3]),
+    "max": lambda b, x: b.reduce_max(x, axes=[1]),
+    "max of rows": lambda b, x: b.reduce_max(x, axes=[3], keep_dimensions=True),
+    **{f"cast to {data_type}": partial(as_integers, data_type) for data_type in ("int8", "uint8", "int32", "int64")},
+    "quantized": lambda b, x: b.quantize_linear(
+        x, b.constant(np.full([1] * 4, 0.1, "f4")), b.constant(np.full([1] * 4, 5, np.int8))
+    ),
+    "quantized by what is computed": lambda b, x: b.quantize_linear(
+        x, b.relu(b.slice(x, [0] * 4, [1] * 4)), b.constant(np.full([1] * 4, 5, np.uint8))
+    ),
+    "min of all": lambda b, x: b.reduce_min(x),
+}
+
+
+@pytest.mark.parametrize("case", CHAIN)
+async def test_usual_and_other_numbers_mean_the_same_as_on_numpy(contexts, exact_runs, case):
+    others = (spiked(NAN), spiked(-INF, INF), spiked(1e8, -1e8), spiked(3e38), np.full_like(IMAGES, -INF))
+    for feed, is_usual in ((IMAGES, True), *((feed, False) for feed in others)):
+        got, expected = await on_both(contexts, CHAIN[case], feed)
+        np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
+        assert not (is_usual and exact_runs)
+
+
+async def test_what_is_noticed_is_run_again_and_what_is_not_is_not(contexts, exact_runs):
+    for case, feed, count in (
+        ("max pool", spiked(NAN), 1),
+        ("max of rows", spiked(INF, -3), 1),
+        ("max", spiked(INF, -3), 0),
+        ("mean", np.full_like(IMAGES, 3e38), 1),
+        ("hard swish", spiked(-INF), 1),
+        ("hard swish, behind it what passes over NaN", spiked(-INF), 0),
+    ):
+        exact_runs.clear()
+        await on_both(contexts, CHAIN[case], feed)
+        assert len(exact_runs) == count, case
+
+
+async def test_a_graph_is_run_quickly_again_and_again(contexts, exact_runs):
+    """Also once it has been run otherwise, with buffers that come and go, inline and in a thread."""
+    context = contexts[0]
+    builder = MLGraphBuilder(context)
+    x = builder.input("x", data_type="float32", shape=[1, 1, 1, 2])
+    graph = await builder.build({"y": builder.max_pool2d(x)})
+    for thread in (True, False):
+        graph._handle.compiled.expected_seconds = float(thread)
+        for value, count in ((5, 0), (NAN, 1), (7, 0), (NAN, 1)):
+            exact_runs.clear()
+            given, target = await filled(context, [[[[value, 2]]]]), await zeroed(context, [1, 1, 1, 1])
+            context.dispatch(graph, {"x": given}, {"y": target})
+            np.testing.assert_array_equal(await context.read_buffer(target), [[[[value]]]])
+            assert len(exact_runs) == count
+            for buffer in (given, target):
+                buffer.destroy()
+    graph.destroy()
+    await context.drain()
+    assert context.statistics().live_bytes == 0
+
+
+async def test_what_is_run_again_reads_constants_of_buffers_that_are_gone(contexts, exact_runs):
+    context = contexts[0]
+    buffer = await context.create_constant_buffer(FILTER, data_type="float32", shape=FILTER.shape)
+    builder = MLGraphBuilder(context)
+    x = builder.input("x", data_type="float32", shape=IMAGES.shape)
+    y = normalized(builder, builder.conv2d(x, builder.constant(buffer)))
+    graph = await builder.build({"y": builder.reduce_max(y)})
+    buffer.destroy()
+    del buffer, builder, x, y
+    given, target = await filled(context, spiked(NAN)), await zeroed(context, [])
+    context.dispatch(graph, {"x": given}, {"y": target})
+    assert math.isnan(await context.read_buffer(target))
+    assert len(exact_runs) == 1

@@ -1,0 +1,106 @@
+"""Batch normalizations of convolutions, folded into the filters: one multiplication of each, once and for all."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.graph import Constant, Graph, Node, Output, Value
+from webnn_py.onnx_export.model_export import ReadConstant
+from webnn_py.operators.casting import cast_number
+from webnn_py.rewriting import rewrite
+
+Doubles = NDArray[np.float64]
+
+LEAST: Final = float(np.finfo(np.float32).smallest_normal)
+STATISTICS: Final = ("mean", "variance", "scale", "bias")
+
+
+def folded(graph: Graph, contents: ReadConstant) -> Graph:
+    """The graph with each batch normalization in the filter and bias of the convolution that is its alone.
+
+    Done where all of them are constants of float32 and no element of the filter becomes too large, or so small that it
+    loses digits. Only an element of the convolution that is out of float32's range may be within it afterwards.
+
+    Args:
+        graph: what to rewrite.
+        contents: gives the values of constants.
+    """
+    if not any(node.operator.name == "batch_normalization" for node in graph.nodes):
+        return graph
+    uses = Counter(value for node in graph.nodes for value in node.inputs)
+    uses.update(graph.outputs.values())
+
+    def replace(node: Node, current: Node) -> Mapping[Value, Value] | None:
+        if node.operator.name != "batch_normalization" or uses[node.operands["input"]] != 1:  # type: ignore[index]
+            return None
+        convolution = _convolution_before(current)
+        if convolution is None:
+            return None
+        one = _as_one(convolution, current, contents)
+        return None if one is None else {node.results[0]: one.results[0]}
+
+    return rewrite(graph, replace)
+
+
+def _convolution_before(node: Node) -> Node | None:
+    """The convolution whose result is normalized by the channel, if all but its input are constants of float32."""
+    value = node.operands["input"]
+    if not isinstance(value, Output) or value.node.operator.name != "conv2d":
+        return None
+    convolution = value.node
+    channels = 1 if convolution.options["input_layout"] == "nchw" else 3
+    others = [node.operands.get(name) for name in STATISTICS]
+    others += [convolution.operands.get(name) for name in ("filter", "bias")]
+    are_constants = all(item is None or isinstance(item, Constant) for item in others)
+    is_wide = value.descriptor.data_type == "float32"
+    return convolution if are_constants and is_wide and node.options["axis"] == channels else None
+
+
+def _as_one(convolution: Node, normalization: Node, contents: ReadConstant) -> Node | None:
+    """The convolution with the normalization in its filter and bias; None where an element of those cannot be so."""
+
+    def doubles(node: Node, name: str, otherwise: float) -> Doubles:
+        constant = node.operands.get(name)
+        if not isinstance(constant, Constant):
+            return np.array(otherwise)
+        return contents(constant).reshape(constant.descriptor.shape).astype(np.float64)
+
+    mean, variance, scale, bias = (
+        doubles(normalization, name, otherwise) for name, otherwise in zip(STATISTICS, (0, 1, 1, 0), strict=True)
+    )
+    filters = contents(convolution.operands["filter"]).reshape(convolution.operand("filter").shape)  # type: ignore[arg-type]
+    epsilon = float(cast_number(normalization.options["epsilon"], "float32"))
+    sizes = [size if axis == "o" else 1 for axis, size in zip(_filter_axes(convolution), filters.shape, strict=True)]
+    with np.errstate(all="ignore"):  # what is not finite is not taken
+        factor = scale / np.sqrt(variance + epsilon)
+        factors = factor.astype(np.float32).reshape(sizes)
+        new_filter = filters * factors
+        new_bias = (bias + (doubles(convolution, "bias", 0) - mean) * factor).astype(np.float32)
+    if not (np.isfinite(new_filter).all() and np.isfinite(new_bias).all()):
+        return None
+    has_lost_digits = np.abs(new_filter) < LEAST
+    if has_lost_digits.any() and (has_lost_digits & (filters != 0) & (factors != 0)).any():
+        return None
+    operands = {
+        "input": convolution.operands["input"],
+        "filter": _constant(new_filter),
+        "bias": _constant(new_bias),
+    }
+    label = normalization.label or convolution.label
+    return attrs.evolve(convolution, operands=operands, label=label, drawn=(*convolution.drawn, *normalization.drawn))
+
+
+def _filter_axes(convolution: Node) -> str:
+    axes: str = convolution.options["filter_layout"]
+    return axes
+
+
+def _constant(array: NDArray[np.float32]) -> Constant:
+    return Constant(MLOperandDescriptor("float32", array.shape), array)

@@ -1,0 +1,181 @@
+"""Rules that hold for usual numbers only, each with a guard: a number that is NaN if they may not hold.
+
+A graph is run as these rules write it. If its guards' sum is NaN after a run, the graph is written once more by
+``rules`` alone, which hold always, and run again.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+
+from webnn_py.device.on_onnxruntime import rules
+from webnn_py.device.on_onnxruntime.noticing import noticed
+from webnn_py.graph import Graph, Node
+from webnn_py.onnx_export import writing
+from webnn_py.onnx_export.body import Array, Body, OnnxTensor, Operands
+from webnn_py.onnx_export.images import channels_first, laid_out
+from webnn_py.onnx_export.rules.pooling import pooling_attributes
+from webnn_py.onnx_export.table import Rule, Written
+from webnn_py.onnx_export.types import shape
+from webnn_py.operators.casting import INTEGER_RANGES
+
+LOWEST: Final = np.array(np.finfo(np.float32).min)
+
+MOST_ADDED: Final = 2**14
+"""Of how many elements GlobalAveragePool, which adds one after the other, is off by a few millionths only."""
+
+SQUARES: Final[Mapping[str, Array | None]] = {
+    "int8": None,
+    "uint8": None,
+    "int32": np.array(2.0**61, np.float32),
+    "int64": np.array(2.0**125, np.float32),
+}
+"""A sum of squares below which no number is out of the range of a data type; None where numbers are cut to it."""
+
+
+def cast(body: Body, node: Node, input: OnnxTensor) -> Written:
+    """Cast to integers, which makes anything of NaN and of what is out of range.
+
+    Of bytes the range is cut to before; of others, where the sum of squares is above that of the highest number, the
+    root of what it lacks is NaN.
+    """
+    target = node.outputs[0].data_type
+    if input.data_type != "float32" or target not in SQUARES:
+        return rules.write(body, node, {"input": input})
+    squares = SQUARES[target]
+    if squares is not None:
+        left = body.node("Sub", squares, body.node("ReduceSumSquare", input, keepdims=0))
+        body.guard(body.node("Sqrt", left))
+        return body.cast(input, target)
+    body.guard(input)
+    bounds = (np.array(bound, np.float32) for bound in INTEGER_RANGES[target])
+    return body.cast(body.node("Clip", input, *bounds), target)
+
+
+def max_pool2d(body: Body, node: Node, input: OnnxTensor) -> Written:
+    """MaxPool, of numbers; with others, the mean of the channel is not finite, and less itself it is NaN."""
+    how = pooling_attributes(node)
+    if how is None or input.data_type != "float32":
+        return rules.max_pool2d(body, node, input)
+    images = channels_first(body, input, node.options["layout"])
+    mean = body.node("GlobalAveragePool", images)
+    body.guard(body.node("Sub", mean, mean))
+    return laid_out(body, body.node("MaxPool", images, **how), node.options["layout"])
+
+
+def quantize_linear(body: Body, node: Node, input: OnnxTensor, scale: OnnxTensor, zero_point: OnnxTensor) -> Written:
+    """QuantizeLinear, which makes the lowest integer of NaN: of the input's, or of 0 / 0."""
+    operands = {"input": input, "scale": scale, "zero_point": zero_point}
+    if input.data_type != "float32" or not zero_point.data_type.endswith("8"):
+        return rules.quantize_linear(body, node, **operands)
+    body.guard(input)
+    body.guard(body.node("Div", scale, scale))
+    return writing.write(body, node, operands)
+
+
+def reduce_mean(body: Body, node: Node, input: OnnxTensor) -> Written:
+    """In float32, where a sum may be too large: then the mean is not finite, and less itself it is NaN."""
+    places = _places(node, input.rank)
+    if input.data_type != "float32" or not places:
+        return rules.reduce_mean(body, node, input)
+    is_small = math.prod(input.shape[2:]) <= MOST_ADDED
+    if places == (2, 3) and input.rank == 4 and node.options["keep_dimensions"] and is_small:
+        mean = body.node("GlobalAveragePool", input)
+    else:
+        mean = body.node("ReduceMean", input, shape(*places), keepdims=int(node.options["keep_dimensions"]))
+    body.guard(body.node("Sub", mean, mean))
+    return mean
+
+
+def reduce_max(body: Body, node: Node, input: OnnxTensor) -> Written:
+    """ReduceMax, which passes over NaN; with one, the sum is NaN.
+
+    Of the last axes it is GlobalMaxPool, many times as fast, which makes the lowest number of -Infinity alone: less
+    that, and divided by itself, it is NaN.
+    """
+    places = _places(node, input.rank)
+    first = input.rank - len(places)
+    if input.data_type != "float32" or not places or places != tuple(range(first, input.rank)):
+        return _extreme(body, "ReduceMax", node, input)
+    body.guard(input)
+    count = math.prod(input.shape[:first])
+    rows = body.node("Reshape", input, shape(1, count, math.prod(input.shape[first:])))
+    greatest = body.node("GlobalMaxPool", rows)
+    distance = body.node("Sub", greatest, LOWEST)
+    body.guard(body.node("Div", distance, distance))
+    return body.node("Reshape", greatest, shape(*node.outputs[0].shape))
+
+
+def reduce_min(body: Body, node: Node, input: OnnxTensor) -> Written:
+    """ReduceMin, which passes over NaN; with one, the sum is NaN."""
+    return _extreme(body, "ReduceMin", node, input)
+
+
+def _extreme(body: Body, operator: str, node: Node, input: OnnxTensor) -> Written:
+    places = _places(node, input.rank)
+    if input.data_type != "float32" or not places:
+        return rules.write(body, node, {"input": input})
+    body.guard(input)
+    return body.node(operator, input, shape(*places), keepdims=int(node.options["keep_dimensions"]))
+
+
+def _places(node: Node, rank: int) -> tuple[int, ...]:
+    """The axes that are reduced, in their order."""
+    axes = node.options["axes"]
+    return tuple(range(rank)) if axes is None else tuple(sorted(axes))
+
+
+RULES: Final[Mapping[str, Rule]] = {
+    rule.__name__: rule for rule in (cast, max_pool2d, quantize_linear, reduce_max, reduce_mean, reduce_min)
+}
+"""The guarded rules by the operator's Python name."""
+
+TWINS: Final[Mapping[str, str]] = {"gelu": "Gelu", "hard_swish": "HardSwish"}
+"""Operators of which onnxruntime makes NaN of -Infinity, by Python name, with its own: NaN is noticed further on."""
+
+
+def _is_guarded(node: Node) -> bool:
+    """Whether NaN in the input of a node, which is of float32 like its output, is noticed there."""
+    if node.operator.name == "max_pool2d":
+        return pooling_attributes(node) is not None
+    is_reduction = node.operator.name in {"reduce_max", "reduce_mean", "reduce_min"}
+    return is_reduction and bool(_places(node, node.operand("input").rank))
+
+
+class Guarded:
+    """Writes the operators of one graph.
+
+    Args:
+        graph: the graph.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        seen = noticed(graph, _is_guarded) if any(node.operator.name in TWINS for node in graph.nodes) else ()
+        results = [node.results[0] for node in graph.nodes if node.operator.name in TWINS]
+        self._plain = {value for value in results if value in seen}
+        self._watched = {value for value in graph.outputs.values() if value in seen} if self._plain else set()
+
+    def __call__(self, body: Body, node: Node, operands: Operands) -> list[OnnxTensor]:
+        """Write an operator into a body, guarded if it has such a rule.
+
+        Returns:
+            The outputs, which have the data types that the node says.
+        """
+        outputs = self._written(body, node, operands)
+        for value, tensor in zip(node.results, outputs, strict=True):
+            if value in self._watched:
+                body.guard(tensor)
+        return outputs
+
+    def _written(self, body: Body, node: Node, operands: Operands) -> list[OnnxTensor]:
+        name = node.operator.name
+        if name in TWINS and node.results[0] in self._plain:
+            (operand,) = operands.values()
+            assert isinstance(operand, OnnxTensor)  # noqa: S101 - for type checkers
+            return [body.node(TWINS[name], operand)]
+        if name not in RULES:
+            return rules.write(body, node, operands)
+        written = RULES[name](body, node, **operands)
+        return written if isinstance(written, list) else [written]
