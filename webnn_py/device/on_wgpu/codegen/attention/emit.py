@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from webnn_py.device.on_wgpu.codegen.attention.kernel import POWER, AttentionWriter, dead_or_alive, inverse
+from webnn_py.device.on_wgpu.codegen.attention.lane_kernel import LaneWriter
+from webnn_py.device.on_wgpu.codegen.attention.lanes import choose_lanes
 from webnn_py.device.on_wgpu.codegen.attention.operands import AttentionOperands, shape_of
 from webnn_py.device.on_wgpu.codegen.attention.tile import AttentionPlan, choose_plan
 from webnn_py.device.on_wgpu.codegen.entry_point import vec4_entry_point
@@ -32,6 +34,11 @@ def emit_attention(lowering: Lowering, attention: Attention) -> None:
     front = "" if operands.fused is None else f"{operands.fused.label} "
     label = f"matmul {front}softmax {epilogue.label}"
     is_float16 = attention.softmax.outputs[0].data_type == "float16"
+    lanes = choose_lanes(operands.shape, lowering.features) if not plan.tile.is_direct else None
+    if lanes is not None and plan.splits == 1:
+        finish = epilogue.write(vec4s=True)
+        lowering.emit(LaneWriter(lanes, operands, finish, is_float16=is_float16).kernel(label))
+        return
     if plan.splits == 1:
         finish = epilogue.write(vec4s=True)
         lowering.emit(AttentionWriter(plan, operands, finish, is_float16=is_float16).kernel(label))

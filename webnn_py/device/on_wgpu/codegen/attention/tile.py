@@ -12,11 +12,18 @@ from webnn_py.device.on_wgpu.records.features import Features
 UNITS: Final = 128
 """The processors that a large GPU has: with fewer workgroups, some of them stand idle."""
 
+LEAST_PRODUCTS: Final = 2**16
+"""With fewer products, three kernels cost little more than one, whose text takes a driver longer to compile."""
+
 MOST_VECTORS: Final = 8
 """With at most so many rows, each element of keys and values is used by one invocation, and not brought in first."""
 
 MOST_SUMS: Final = 24
 """Vec4s of sums of values that an invocation has at most."""
+
+
+SHARED_SUMS: Final = 512
+"""Vec4s of sums that a workgroup's slices lay in its memory at once."""
 
 
 @attrs.frozen
@@ -36,6 +43,11 @@ class AttentionShape:
     keys: int
     size: int
     columns: int
+
+    @property
+    def products(self) -> int:
+        """Products of elements that are summed up."""
+        return self.batch * self.rows * self.keys * (self.size + self.columns)
 
 
 @attrs.frozen
@@ -142,7 +154,10 @@ class AttentionPlan:
         """Vec4s of the memory for a tile's keys, then its values, and then sums of slices."""
         tile = self.tile
         keys = 0 if tile.is_direct else tile.keys * max(self.row, self.columns)
-        return max(keys, tile.threads if self.slices > 1 else 0, 1)
+        if self.slices == 1:
+            return max(keys, 1)
+        sums = tile.each * self.each_columns
+        return max(keys, tile.threads * max(1, min(sums, SHARED_SUMS // tile.threads)))
 
     @property
     def storage(self) -> int:
@@ -178,8 +193,8 @@ LEAST_KEYS: Final = 256
 
 
 def choose_plan(shape: AttentionShape, features: Features) -> AttentionPlan | None:
-    """The plan that computes it fastest; None where no tile fits, or elements of a row do not make vec4s."""
-    if shape.size % WIDTH or shape.columns % WIDTH:
+    """The plan that computes it fastest; None where none fits, rows are no vec4s, or work is little."""
+    if shape.size % WIDTH or shape.columns % WIDTH or shape.products < LEAST_PRODUCTS:
         return None
     if shape.rows <= MOST_VECTORS:
         return _for_vectors(shape, features)

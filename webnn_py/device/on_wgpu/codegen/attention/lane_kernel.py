@@ -1,0 +1,327 @@
+"""The kernel of attention whose rows are shared by lanes.
+
+Names: ``lane`` is the lane's number among those that share rows, of which ``first_lane`` is the first; ``q{r}_{j}`` and
+``c{r}_{j}`` are the j-th vec4s that the lane has of row r's queries and sums. Of its own rows it has the scores ``x``,
+the highest score ``m``, the sum of the powers ``l``; ``worst`` are the bits of the score that is farthest from finite.
+"""
+
+from __future__ import annotations
+
+from webnn_py.device.on_wgpu.codegen.attention.kernel import (
+    LOWEST,
+    NAN_MARK,
+    POWER,
+    ROUNDED,
+    dead_or_alive,
+    inverse,
+)
+from webnn_py.device.on_wgpu.codegen.attention.lanes import LanePlan
+from webnn_py.device.on_wgpu.codegen.attention.operands import AttentionOperands
+from webnn_py.device.on_wgpu.codegen.entry_point import grid
+from webnn_py.device.on_wgpu.codegen.epilogue import EpilogueCode
+from webnn_py.device.on_wgpu.codegen.module import Binding, declare, module
+from webnn_py.device.on_wgpu.records.buffer import Buffer
+from webnn_py.device.on_wgpu.records.element import COMPONENTS, WIDTH
+from webnn_py.device.on_wgpu.records.kernel import Kernel
+
+
+class LaneWriter:
+    """Writes the kernel; arguments as for :class:`.AttentionWriter`."""
+
+    def __init__(
+        self,
+        plan: LanePlan,
+        operands: AttentionOperands,
+        end: EpilogueCode | tuple[Buffer, Buffer],
+        *,
+        is_float16: bool,
+    ) -> None:
+        self._plan = plan
+        self._operands = operands
+        self._end = end
+        self._is_float16 = is_float16
+        self._arrays: dict[tuple[Buffer, str], str] = {}
+        self._is_whole = plan.shape.keys % plan.keys == 0
+
+    def kernel(self, label: str) -> Kernel:
+        """The kernel."""
+        plan, operands = self._plan, self._operands
+        sides = {"q": operands.queries, "k": operands.keys, "v": operands.values}
+        readers = []
+        for name, side in sides.items():
+            array = self._array(side.buffer, side.element.vec4)
+            readers.append(f"fn {name}_at(i: u32) -> {side.element.vec4} {{ return {array}[i]; }}")
+            values = ", ".join(side.element.unpack("x"))
+            readers.append(f"fn {name}_wide(x: {side.element.vec4}) -> vec4<f32> {{ return vec4<f32>({values}); }}")
+        groups = plan.groups * plan.splits
+        workgroups = grid(groups)
+        body = "\n".join(f"  {line}" for line in self._body(groups, workgroups[0]))
+        parts = [
+            *readers,
+            *([] if operands.fused is None else [operands.fused.function("chain")]),
+            *([ROUNDED] if self._is_float16 and operands.fused is not None else []),
+            POWER,
+            f"var<workgroup> keys: array<vec4<f32>, {plan.keys * plan.depth}>;",
+            f"var<workgroup> values: array<vec4<f32>, {plan.keys * plan.columns}>;",
+        ]
+        main = f"""
+@compute @workgroup_size({plan.threads})
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32,
+  @builtin(subgroup_id) subgroup: u32, @builtin(subgroup_size) size: u32,
+  @builtin(subgroup_invocation_id) invocation: u32) {{
+{body}
+}}
+"""
+        reads: list[Binding] = [(buffer, name, kind) for (buffer, kind), name in self._arrays.items()]
+        if isinstance(self._end, EpilogueCode):
+            return self._end.kernel(label, reads, parts, main, workgroups)
+        sums, totals = self._end
+        declared = declare(reads, [(sums, "sums", "vec4<f32>"), (totals, "totals_of", "vec2<f32>")])
+        source = module(declared, *parts, main=main)
+        return Kernel(label, source, tuple(buffer for buffer, _, _ in reads), self._end, workgroups)
+
+    def _array(self, buffer: Buffer, kind: str) -> str:
+        """The binding by which a buffer is read as elements of a type."""
+        return self._arrays.setdefault((buffer, kind), f"r{len(self._arrays)}")
+
+    # --- the whole -------------------------------------------------------------------------------------------
+
+    def _body(self, groups: int, pitch: int) -> list[str]:
+        plan, shape = self._plan, self._plan.shape
+        row_tiles = -(-shape.rows // plan.rows)
+        each = -(-plan.steps // plan.splits)
+        return [
+            f"let number = group.x + group.y * {pitch}u;",
+            f"if (number >= {groups}u) {{ return; }}",
+            f"let batch = number / {row_tiles}u % {shape.batch}u;",
+            f"let part = number / {row_tiles * shape.batch}u;",
+            f"let lane = invocation % {plan.lanes}u;",
+            "let first_lane = invocation - lane;",
+            f"let place = subgroup * (size / {plan.lanes}u) + invocation / {plan.lanes}u;",
+            f"let first_row = number % {row_tiles}u * {plan.rows}u + place * {plan.each}u;",
+            f"let own_row = {self._own_row()};",
+            *(f"let row{index} = {self._bounded(f'own_row + {index}u')};" for index in range(plan.own)),
+            self._operands.queries.begin("q"),
+            self._operands.keys.begin("k"),
+            self._operands.values.begin("v"),
+            *self._queries(),
+            f"let end = min((part + 1u) * {each}u, {plan.steps}u);",
+            *(f"var m{index} = {LOWEST};" for index in range(plan.own)),
+            *(f"var l{index} = 0.0;" for index in range(plan.own)),
+            *(f"var {name} = vec4<f32>();" for name in self._sums()),
+            *(f"var worst{index} = 0u;" for index in range(plan.own)),
+            f"for (var step = part * {each}u; step < end; step++) {{",
+            f"  let first = step * {plan.keys}u;",
+            *(f"  {line}" for line in self._bring()),
+            f"  for (var at = 0u; at < {plan.keys}u; at += {WIDTH}u) {{",
+            "    let key = first + at;",
+            *(f"    {line}" for line in [*self._scores(), *self._masked(), *self._powers(), *self._add_values()]),
+            "  }",
+            "}",
+            *self._store(),
+        ]
+
+    def _bounded(self, row: str) -> str:
+        shape = self._plan.shape
+        return row if shape.rows % self._plan.rows == 0 else f"min({row}, {shape.rows - 1}u)"
+
+    def _halvings(self) -> list[tuple[int, int]]:
+        """For each exchange the distance of lanes, and how many rows a lane keeps of those that it has."""
+        steps, count, distance = [], self._plan.each, self._plan.lanes // 2
+        while distance:
+            count = count // 2 if count > 1 else 0
+            steps.append((distance, count))
+            count = max(count, 1)
+            distance //= 2
+        return steps
+
+    def _own_row(self) -> str:
+        """The first row of which a lane gets the scores."""
+        terms = [f"(lane / {distance}u % 2u) * {kept}u" for distance, kept in self._halvings() if kept]
+        return " + ".join(["first_row", *terms])
+
+    def _owner(self, row: int) -> tuple[str, int]:
+        """The lane that has the scores of a row, and which of its own rows it is."""
+        lane = 0
+        for distance, kept in self._halvings():
+            if kept and row >= kept:
+                lane, row = lane + distance, row - kept
+        return f"first_lane + {lane}u", row
+
+    def _of_owner(self, name: str, row: int) -> str:
+        owner, index = self._owner(row)
+        return f"subgroupShuffle({name}{index}, {owner})"
+
+    def _sums(self) -> list[str]:
+        return [f"c{row}_{part}" for row in range(self._plan.each) for part in range(self._plan.each_columns)]
+
+    def _queries(self) -> list[str]:
+        plan, lines = self._plan, []
+        for row in range(plan.each):
+            place = self._operands.queries.row(self._bounded(f"first_row + {row}u"))
+            lines.append(f"let q_place{row} = q_base + {place} + lane;")
+            for part in range(plan.each_depth):
+                lines.append(f"let q{row}_{part} = q_wide(q_at(q_place{row} + {part * plan.lanes}u));")
+        return lines
+
+    def _bring(self) -> list[str]:
+        """Bring a tile of keys and values into the workgroup's memory."""
+        plan = self._plan
+        fetched, stored = [], []
+        sides = (("k", "keys", self._operands.keys, plan.depth), ("v", "values", self._operands.values, plan.columns))
+        for name, array, side, size in sides:
+            count = plan.keys * size
+            for turn in range(-(-count // plan.threads)):
+                item = f"{name}_item{turn}"
+                row = f"first + {item} / {size}u"
+                bounded = row if self._is_whole else f"min({row}, {plan.shape.keys - 1}u)"
+                place = f"{name}_base + {side.row(bounded)} + {item} % {size}u"
+                fetched += [
+                    f"let {item} = min(t + {turn * plan.threads}u, {count - 1}u);",
+                    f"let {name}_next{turn} = {name}_at({place});",
+                ]
+                value = f"{name}_wide({name}_next{turn})"
+                if name == "v" and not self._is_whole:
+                    value = f"select(vec4<f32>(), {value}, {row} < {plan.shape.keys}u)"
+                stored.append(f"{array}[{item}] = {value};")
+        return [*fetched, "workgroupBarrier();", *stored, "workgroupBarrier();"]
+
+    # --- scores ----------------------------------------------------------------------------------------------
+
+    def _scores(self) -> list[str]:
+        """The scores of four keys: ``x{row}_{key}`` of the lane's own rows."""
+        plan, lines = self._plan, []
+        lines += [f"var x{index}_{key} = 0.0;" for index in range(plan.own) for key in range(WIDTH)]
+        for key in range(WIDTH):
+            lines.append("{")
+            lines += [
+                f"let k{part} = keys[(at + {key}u) * {plan.depth}u + lane + {part * plan.lanes}u];"
+                for part in range(plan.each_depth)
+            ]
+            for row in range(plan.each):
+                total = ""
+                for part in range(plan.each_depth):
+                    for component in COMPONENTS:
+                        factors = f"q{row}_{part}.{component}", f"k{part}.{component}"
+                        total = f"fma({', '.join(factors)}, {total})" if total else " * ".join(factors)
+                lines.append(f"let s{row} = {total};")
+            lines += self._exchange(key)
+            lines.append("}")
+        return lines
+
+    def _exchange(self, key: int) -> list[str]:
+        """Add up what lanes have of the scores of a key: each hands on the rows that it does not keep."""
+        names, lines = [f"s{row}" for row in range(self._plan.each)], []
+        for level, (distance, kept) in enumerate(self._halvings()):
+            if not kept:
+                lines.append(f"let e{level}_0 = {names[0]} + subgroupShuffleXor({names[0]}, {distance}u);")
+                names = [f"e{level}_0"]
+                continue
+            lines.append(f"let upper{level} = (lane & {distance}u) != 0u;")
+            for index in range(kept):
+                low, high = names[index], names[index + kept]
+                lines += [
+                    f"let given{level}_{index} = select({high}, {low}, upper{level});",
+                    f"let e{level}_{index} = select({low}, {high}, upper{level}) + "
+                    f"subgroupShuffleXor(given{level}_{index}, {distance}u);",
+                ]
+            names = [f"e{level}_{index}" for index in range(kept)]
+        return [*lines, *(f"x{index}_{key} = {name};" for index, name in enumerate(names))]
+
+    def _masked(self) -> list[str]:
+        """What the element-wise nodes make of the scores; beyond the last key they are lowest."""
+        lines: list[str] = []
+        for index in range(self._plan.own):
+            terms = []
+            for number, term in enumerate(self._operands.terms):
+                if isinstance(term, str):
+                    terms.append([term] * WIDTH)
+                    continue
+                array = self._array(term.buffer, term.kind)
+                loads, values = term.loads(array, f"t{number}_{index}", f"row{index}")
+                lines += loads
+                terms.append(values)
+            for key in range(WIDTH):
+                lines += self._masked_one(index, key, [values[key] for values in terms])
+        return lines
+
+    def _masked_one(self, index: int, key: int, terms: list[str]) -> list[str]:
+        name, lines = f"x{index}_{key}", []
+        if self._operands.fused is not None:
+            value = f"chain({', '.join([name, *terms])})"
+            lines.append(f"{name} = {f'rounded({value})' if self._is_float16 else value};")
+        if not self._is_whole:
+            lines.append(f"{name} = select({LOWEST}, {name}, key + {key}u < {self._plan.shape.keys}u);")
+        return [*lines, f"worst{index} = max(worst{index}, bitcast<u32>({name}) & 0x7fffffffu);"]
+
+    def _powers(self) -> list[str]:
+        """Powers of the scores less the highest; where that has grown, what has been summed up is scaled to it."""
+        plan, lines = self._plan, []
+        for index in range(plan.own):
+            x = [f"x{index}_{key}" for key in range(WIDTH)]
+            lines.append(f"let n{index} = max(m{index}, max(max({x[0]}, {x[1]}), max({x[2]}, {x[3]})));")
+        grown = " || ".join(f"n{index} > m{index}" for index in range(plan.own))
+        lines.append(f"if (subgroupAny({grown})) {{")
+        for index in range(plan.own):
+            lines += [
+                f"  let scale{index} = power(m{index} - finite_or_zero(n{index}));",
+                f"  l{index} *= scale{index};",
+                f"  m{index} = n{index};",
+            ]
+        for row in range(plan.each):
+            lines.append(f"  let scale_of{row} = {self._of_owner('scale', row)};")
+            lines += [f"  c{row}_{part} *= scale_of{row};" for part in range(plan.each_columns)]
+        lines.append("}")
+        for index in range(plan.own):
+            lines.append(f"let top{index} = finite_or_zero(m{index});")
+            for key in range(WIDTH):
+                lines.append(f"let p{key}_{index} = power(x{index}_{key} - top{index});")
+            lines.append(f"l{index} += {' + '.join(f'p{key}_{index}' for key in range(WIDTH))};")
+        return lines
+
+    def _add_values(self) -> list[str]:
+        plan, lines = self._plan, []
+        for key in range(WIDTH):
+            lines.append("{")
+            lines += [
+                f"let v{part} = values[(at + {key}u) * {plan.columns}u + lane + {part * plan.lanes}u];"
+                for part in range(plan.each_columns)
+            ]
+            for row in range(plan.each):
+                lines.append(f"let w{row} = vec4<f32>({self._of_owner(f'p{key}_', row)});")
+                for part in range(plan.each_columns):
+                    lines.append(f"c{row}_{part} = fma(w{row}, v{part}, c{row}_{part});")
+            lines.append("}")
+        return lines
+
+    # --- the end ---------------------------------------------------------------------------------------------
+
+    def _store(self) -> list[str]:
+        plan, shape, lines = self._plan, self._plan.shape, []
+        is_last = isinstance(self._end, EpilogueCode)
+        for index in range(plan.own):
+            total = f"total{index}"
+            lines.append(f"let {total} = select(l{index}, {NAN_MARK}, worst{index} > 0x7f800000u);")
+            if is_last:
+                factor = dead_or_alive(self._operands.dead, self._array, f"row{index}")
+                lines += [f"var factor{index} = 0.0;", "{", f"let inverse = {inverse(f'm{index}', total)};", *factor]
+                lines += [f"factor{index} = factor;", "}"]
+                continue
+            number = f"part * {shape.batch * shape.rows}u + batch * {shape.rows}u + own_row + {index}u"
+            stored = f"totals_of[{number}] = vec2<f32>(m{index}, {total});"
+            lines.append(f"if (own_row + {index}u < {shape.rows}u) {{ {stored} }}")
+        for row in range(plan.each):
+            number = f"batch * {shape.rows}u + first_row + {row}u"
+            if is_last:
+                lines.append(f"let factor_of{row} = {self._of_owner('factor', row)};")
+            else:
+                number = f"part * {shape.batch * shape.rows}u + {number}"
+            lines.append(f"if (first_row + {row}u < {shape.rows}u) {{")
+            for part in range(plan.each_columns):
+                place = f"({number}) * {plan.columns}u + lane + {part * plan.lanes}u"
+                total = f"c{row}_{part}"
+                lines.append(
+                    f"  finish({place}, {total} * factor_of{row});" if is_last else f"  sums[{place}] = {total};"
+                )
+            lines.append("}")
+        return lines
