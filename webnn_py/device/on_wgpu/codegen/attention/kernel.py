@@ -5,7 +5,7 @@ product reads them. Where a later tile has a higher score, the sums so far are s
 
 Names: ``a`` and ``b`` are the invocation's places across and down; ``s{r}_{k}`` the scores of row r and key k,
 ``m{r}`` the highest score, ``l{r}`` the sum of the powers of the invocation's keys, ``c{r}_{g}`` the sums of row r and
-the group g of four columns; ``worst`` the bits of the score that is farthest from a finite number.
+the group g of four columns; ``worst{r}`` the bits of the score that is farthest from a finite number.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             *(f"var m{row} = {LOWEST};" for row in range(tile.each)),
             *(f"var l{row} = 0.0;" for row in range(tile.each)),
             *(f"var {name} = vec4<f32>();" for name in self._sums()),
-            "var worst = 0u;",
+            *(f"var worst{row} = 0u;" for row in range(tile.each)),
             f"for (var step = part * {each}u; step < end; step++) {{",
             *(f"  {line}" for line in self._step()),
             "}",
@@ -262,17 +262,17 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
                 else:
                     terms.append(of_all[index])
             for key in range(WIDTH):
-                lines += self._masked_one(f"s{row}_{key}", [values[key] for values in terms], key)
+                lines += self._masked_one(row, key, [values[key] for values in terms])
         return lines
 
-    def _masked_one(self, name: str, terms: list[str], key: int) -> list[str]:
-        lines = []
+    def _masked_one(self, row: int, key: int, terms: list[str]) -> list[str]:
+        name, lines = f"s{row}_{key}", []
         if self._operands.fused is not None:
             value = f"chain({', '.join([name, *terms])})"
             lines.append(f"{name} = {f'rounded({value})' if self._is_float16 else value};")
         if not self._is_whole:
             lines.append(f"{name} = select({LOWEST}, {name}, key + {key}u < {self._plan.shape.keys}u);")
-        return [*lines, f"worst = max(worst, bitcast<u32>({name}) & 0x7fffffffu);"]
+        return [*lines, f"worst{row} = max(worst{row}, bitcast<u32>({name}) & 0x7fffffffu);"]
 
     def _highest(self) -> list[str]:
         """The highest scores of whole rows, those before included: ``n{r}``."""
@@ -353,7 +353,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         tile = self._tile
         lines = ["workgroupBarrier();"]
         for row in range(tile.each):
-            own = f"select(l{row}, {NAN_MARK}, worst > 0x7f800000u)"
+            own = f"select(l{row}, {NAN_MARK}, worst{row} > 0x7f800000u)"
             lines.append(f"shared_of[(b + {row * tile.down}u) * {tile.across}u + a] = {own};")
         lines.append("workgroupBarrier();")
         lines += [f"var total{row} = 0.0;" for row in range(tile.each)]

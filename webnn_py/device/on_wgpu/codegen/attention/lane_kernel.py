@@ -160,8 +160,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         for row in range(plan.each):
             place = self._operands.queries.row(self._bounded(f"first_row + {row}u"))
             lines.append(f"let q_place{row} = q_base + {place} + lane;")
-            for part in range(plan.each_depth):
-                lines.append(f"let q{row}_{part} = q_wide(q_at(q_place{row} + {part * plan.lanes}u));")
+            lines += [
+                f"let q{row}_{part} = q_wide(q_at(q_place{row} + {part * plan.lanes}u));"
+                for part in range(plan.each_depth)
+            ]
         return lines
 
     def _bring(self) -> list[str]:
@@ -220,11 +222,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             lines.append(f"let upper{level} = (lane & {distance}u) != 0u;")
             for index in range(kept):
                 low, high = names[index], names[index + kept]
-                lines += [
-                    f"let given{level}_{index} = select({high}, {low}, upper{level});",
-                    f"let e{level}_{index} = select({low}, {high}, upper{level}) + "
-                    f"subgroupShuffleXor(given{level}_{index}, {distance}u);",
-                ]
+                other = f"subgroupShuffleXor(given{level}_{index}, {distance}u)"
+                lines.append(f"let given{level}_{index} = select({high}, {low}, upper{level});")
+                lines.append(f"let e{level}_{index} = select({low}, {high}, upper{level}) + {other};")
             names = [f"e{level}_{index}" for index in range(kept)]
         return [*lines, *(f"x{index}_{key} = {name};" for index, name in enumerate(names))]
 
