@@ -14,7 +14,7 @@ from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.graph import Graph, Input
 from webnn_py.rewriting import RewriteBuilder
 
-pytestmark = [pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER), pytest.mark.sampled(5, full=2)]
+pytestmark = [pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER), pytest.mark.sampled(7, full=3)]
 
 LOWEST = np.finfo(np.float16).min
 

@@ -1,8 +1,9 @@
 """The kernel of attention whose rows are shared by lanes.
 
-Names: ``lane`` is the lane's number among those that share rows, of which ``first_lane`` is the first; ``q{r}_{j}`` and
-``c{r}_{j}`` are the j-th vec4s that the lane has of row r's queries and sums. Of its own rows it has the scores ``x``,
-the highest score ``m``, the sum of the powers ``l``; ``worst`` are the bits of the score that is farthest from finite.
+Names: ``lane`` is the lane's number among those that share rows; ``q{r}_{j}`` and ``c{r}_{j}`` are the j-th vec4s that
+the lane has of a row's queries and sums. The rows' numbers ``r`` are exchanged by ``own``, so that the first ones are
+those of which the lane gets the scores, and what it gives away are the last ones. Of its own rows it has the scores
+``x``, the highest score ``m``, the sum of the powers ``l``; ``worst`` are the bits of the score farthest from finite.
 """
 
 from __future__ import annotations
@@ -61,8 +62,8 @@ class LaneWriter:
             *([] if operands.fused is None else [operands.fused.function("chain")]),
             *([ROUNDED] if self._is_float16 and operands.fused is not None else []),
             POWER,
-            f"var<workgroup> keys: array<vec4<f32>, {plan.keys * plan.depth}>;",
-            f"var<workgroup> values: array<vec4<f32>, {plan.keys * plan.columns}>;",
+            f"var<workgroup> brought: array<vec4<f32>, {plan.brought}>;",
+            f"var<workgroup> totals: array<vec2<f32>, {plan.slices * plan.rows}>;",
         ]
         main = f"""
 @compute @workgroup_size({plan.threads})
@@ -96,11 +97,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             f"let batch = number / {row_tiles}u % {shape.batch}u;",
             f"let part = number / {row_tiles * shape.batch}u;",
             f"let lane = invocation % {plan.lanes}u;",
-            "let first_lane = invocation - lane;",
             f"let place = subgroup * (size / {plan.lanes}u) + invocation / {plan.lanes}u;",
-            f"let first_row = number % {row_tiles}u * {plan.rows}u + place * {plan.each}u;",
-            f"let own_row = {self._own_row()};",
-            *(f"let row{index} = {self._bounded(f'own_row + {index}u')};" for index in range(plan.own)),
+            f"let slice = place / {plan.places}u;",
+            f"let tile_row = place % {plan.places}u * {plan.each}u;",
+            f"let first_row = number % {row_tiles}u * {plan.rows}u + tile_row;",
+            f"let own = {self._own()};",
+            *(f"let row_of{row} = first_row + ({row}u ^ own);" for row in range(plan.each)),
+            *(f"let row{index} = {self._bounded(f'row_of{index}')};" for index in range(plan.own)),
             self._operands.queries.begin("q"),
             self._operands.keys.begin("k"),
             self._operands.values.begin("v"),
@@ -112,14 +115,20 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             *(f"var worst{index} = 0u;" for index in range(plan.own)),
             f"for (var step = part * {each}u; step < end; step++) {{",
             f"  let first = step * {plan.keys}u;",
-            *(f"  {line}" for line in self._bring()),
-            f"  for (var at = 0u; at < {plan.keys}u; at += {WIDTH}u) {{",
+            *(f"  {line}" for line in ([] if plan.is_direct else self._bring())),
+            f"  let last = (slice + 1u) * {plan.keys // plan.slices}u;",
+            f"  for (var at = slice * {plan.keys // plan.slices}u; at < last; at += {WIDTH}u) {{",
             "    let key = first + at;",
             *(f"    {line}" for line in [*self._scores(), *self._masked(), *self._powers(), *self._add_values()]),
             "  }",
             "}",
-            *self._store(),
+            *(f"let total{index} = {self._total(index)};" for index in range(plan.own)),
+            *(self._store() if plan.slices == 1 else [*self._merge(), *self._store_merged()]),
         ]
+
+    def _total(self, index: int) -> str:
+        """The sum of a row's powers; negative where one of its scores is NaN."""
+        return f"select(l{index}, {NAN_MARK}, worst{index} > 0x7f800000u)"
 
     def _bounded(self, row: str) -> str:
         shape = self._plan.shape
@@ -135,22 +144,18 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             distance //= 2
         return steps
 
-    def _own_row(self) -> str:
-        """The first row of which a lane gets the scores."""
+    def _own(self) -> str:
+        """By what a lane's rows are exchanged: the first of which it gets the scores."""
         terms = [f"(lane / {distance}u % 2u) * {kept}u" for distance, kept in self._halvings() if kept]
-        return " + ".join(["first_row", *terms])
-
-    def _owner(self, row: int) -> tuple[str, int]:
-        """The lane that has the scores of a row, and which of its own rows it is."""
-        lane = 0
-        for distance, kept in self._halvings():
-            if kept and row >= kept:
-                lane, row = lane + distance, row - kept
-        return f"first_lane + {lane}u", row
+        return " + ".join(terms) or "0u"
 
     def _of_owner(self, name: str, row: int) -> str:
-        owner, index = self._owner(row)
-        return f"subgroupShuffle({name}{index}, {owner})"
+        """A variable of the lane that has the scores of a row."""
+        distance = 0
+        for step, kept in self._halvings():
+            if kept and row >= kept:
+                distance, row = distance + step, row - kept
+        return f"subgroupShuffleXor({name}{row}, {distance}u)" if distance else f"{name}{row}"
 
     def _sums(self) -> list[str]:
         return [f"c{row}_{part}" for row in range(self._plan.each) for part in range(self._plan.each_columns)]
@@ -158,7 +163,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     def _queries(self) -> list[str]:
         plan, lines = self._plan, []
         for row in range(plan.each):
-            place = self._operands.queries.row(self._bounded(f"first_row + {row}u"))
+            place = self._operands.queries.row(self._bounded(f"row_of{row}"))
             lines.append(f"let q_place{row} = q_base + {place} + lane;")
             lines += [
                 f"let q{row}_{part} = q_wide(q_at(q_place{row} + {part * plan.lanes}u));"
@@ -170,8 +175,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         """Bring a tile of keys and values into the workgroup's memory."""
         plan = self._plan
         fetched, stored = [], []
-        sides = (("k", "keys", self._operands.keys, plan.depth), ("v", "values", self._operands.values, plan.columns))
-        for name, array, side, size in sides:
+        values = plan.keys * plan.depth
+        sides = (("k", 0, self._operands.keys, plan.depth), ("v", values, self._operands.values, plan.columns))
+        for name, base, side, size in sides:
             count = plan.keys * size
             for turn in range(-(-count // plan.threads)):
                 item = f"{name}_item{turn}"
@@ -185,7 +191,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
                 value = f"{name}_wide({name}_next{turn})"
                 if name == "v" and not self._is_whole:
                     value = f"select(vec4<f32>(), {value}, {row} < {plan.shape.keys}u)"
-                stored.append(f"{array}[{item}] = {value};")
+                stored.append(f"brought[{base}u + {item}] = {value};")
         return [*fetched, "workgroupBarrier();", *stored, "workgroupBarrier();"]
 
     # --- scores ----------------------------------------------------------------------------------------------
@@ -196,10 +202,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         lines += [f"var x{index}_{key} = 0.0;" for index in range(plan.own) for key in range(WIDTH)]
         for key in range(WIDTH):
             lines.append("{")
-            lines += [
-                f"let k{part} = keys[(at + {key}u) * {plan.depth}u + lane + {part * plan.lanes}u];"
-                for part in range(plan.each_depth)
-            ]
+            lines += self._read("k", key)
             for row in range(plan.each):
                 total = ""
                 for part in range(plan.each_depth):
@@ -211,21 +214,34 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             lines.append("}")
         return lines
 
+    def _read(self, name: str, key: int) -> list[str]:
+        """The lane's vec4s of a key, or value."""
+        plan, lines = self._plan, []
+        is_key = name == "k"
+        size, count = (plan.depth, plan.each_depth) if is_key else (plan.columns, plan.each_columns)
+        if not plan.is_direct:
+            base = 0 if is_key else plan.keys * plan.depth
+            place = f"{base}u + (at + {key}u) * {size}u + lane"
+            return [f"let {name}{part} = brought[{place} + {part * plan.lanes}u];" for part in range(count)]
+        side = self._operands.keys if is_key else self._operands.values
+        row = f"key + {key}u" if self._is_whole else f"min(key + {key}u, {plan.shape.keys - 1}u)"
+        lines.append(f"let {name}_place = {name}_base + {side.row(row)} + lane;")
+        for part in range(count):
+            value = f"{name}_wide({name}_at({name}_place + {part * plan.lanes}u))"
+            if not is_key and not self._is_whole:
+                value = f"select(vec4<f32>(), {value}, key + {key}u < {plan.shape.keys}u)"
+            lines.append(f"let {name}{part} = {value};")
+        return lines
+
     def _exchange(self, key: int) -> list[str]:
-        """Add up what lanes have of the scores of a key: each hands on the rows that it does not keep."""
+        """Add up what lanes have of the scores of a key: each gives away the rows that it does not keep."""
         names, lines = [f"s{row}" for row in range(self._plan.each)], []
         for level, (distance, kept) in enumerate(self._halvings()):
-            if not kept:
-                lines.append(f"let e{level}_0 = {names[0]} + subgroupShuffleXor({names[0]}, {distance}u);")
-                names = [f"e{level}_0"]
-                continue
-            lines.append(f"let upper{level} = (lane & {distance}u) != 0u;")
-            for index in range(kept):
-                low, high = names[index], names[index + kept]
-                other = f"subgroupShuffleXor(given{level}_{index}, {distance}u)"
-                lines.append(f"let given{level}_{index} = select({high}, {low}, upper{level});")
-                lines.append(f"let e{level}_{index} = select({low}, {high}, upper{level}) + {other};")
-            names = [f"e{level}_{index}" for index in range(kept)]
+            given = names[kept:]
+            names = names[: kept or 1]
+            for index, (name, other) in enumerate(zip(names, given, strict=True)):
+                lines.append(f"let e{level}_{index} = {name} + subgroupShuffleXor({other}, {distance}u);")
+            names = [f"e{level}_{index}" for index in range(len(names))]
         return [*lines, *(f"x{index}_{key} = {name};" for index, name in enumerate(names))]
 
     def _masked(self) -> list[str]:
@@ -283,10 +299,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         plan, lines = self._plan, []
         for key in range(WIDTH):
             lines.append("{")
-            lines += [
-                f"let v{part} = values[(at + {key}u) * {plan.columns}u + lane + {part * plan.lanes}u];"
-                for part in range(plan.each_columns)
-            ]
+            lines += self._read("v", key)
             for row in range(plan.each):
                 lines.append(f"let w{row} = vec4<f32>({self._of_owner(f'p{key}_', row)});")
                 for part in range(plan.each_columns):
@@ -297,31 +310,90 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     # --- the end ---------------------------------------------------------------------------------------------
 
     def _store(self) -> list[str]:
-        plan, shape, lines = self._plan, self._plan.shape, []
+        plan, lines = self._plan, []
         is_last = isinstance(self._end, EpilogueCode)
         for index in range(plan.own):
-            total = f"total{index}"
-            lines.append(f"let {total} = select(l{index}, {NAN_MARK}, worst{index} > 0x7f800000u);")
             if is_last:
-                factor = dead_or_alive(self._operands.dead, self._array, f"row{index}")
-                lines += [f"var factor{index} = 0.0;", "{", f"let inverse = {inverse(f'm{index}', total)};", *factor]
-                lines += [f"factor{index} = factor;", "}"]
-                continue
-            number = f"part * {shape.batch * shape.rows}u + batch * {shape.rows}u + own_row + {index}u"
-            stored = f"totals_of[{number}] = vec2<f32>(m{index}, {total});"
-            lines.append(f"if (own_row + {index}u < {shape.rows}u) {{ {stored} }}")
+                lines += self._factor(f"m{index}", f"total{index}", f"row{index}", f"factor{index}")
+            else:
+                lines.append(self._store_totals(f"row_of{index}", f"m{index}", f"total{index}"))
         for row in range(plan.each):
-            number = f"batch * {shape.rows}u + first_row + {row}u"
+            factor = ""
             if is_last:
                 lines.append(f"let factor_of{row} = {self._of_owner('factor', row)};")
-            else:
-                number = f"part * {shape.batch * shape.rows}u + {number}"
-            lines.append(f"if (first_row + {row}u < {shape.rows}u) {{")
+                factor = f" * factor_of{row}"
             for part in range(plan.each_columns):
-                place = f"({number}) * {plan.columns}u + lane + {part * plan.lanes}u"
-                total = f"c{row}_{part}"
-                lines.append(
-                    f"  finish({place}, {total} * factor_of{row});" if is_last else f"  sums[{place}] = {total};"
-                )
-            lines.append("}")
+                column = f"lane + {part * plan.lanes}u"
+                lines.append(self._store_vec4(f"row_of{row}", column, f"c{row}_{part}{factor}"))
         return lines
+
+    def _factor(self, highest: str, total: str, row: str, name: str) -> list[str]:
+        """Name by what to multiply the sums of a row."""
+        factor = dead_or_alive(self._operands.dead, self._array, row)
+        return [
+            f"var {name} = 0.0;",
+            "{",
+            f"let inverse = {inverse(highest, total)};",
+            *factor,
+            f"{name} = factor;",
+            "}",
+        ]
+
+    def _store_totals(self, row: str, highest: str, total: str) -> str:
+        shape = self._plan.shape
+        place = f"part * {shape.batch * shape.rows}u + batch * {shape.rows}u + {row}"
+        return f"if ({row} < {shape.rows}u) {{ totals_of[{place}] = vec2<f32>({highest}, {total}); }}"
+
+    def _store_vec4(self, row: str, column: str, value: str) -> str:
+        plan, shape = self._plan, self._plan.shape
+        place = f"(batch * {shape.rows}u + {row}) * {plan.columns}u + {column}"
+        if isinstance(self._end, EpilogueCode):
+            return f"if ({row} < {shape.rows}u) {{ finish({place}, {value}); }}"
+        place = f"part * {shape.batch * shape.rows * plan.columns}u + {place}"
+        return f"if ({row} < {shape.rows}u) {{ sums[{place}] = {value}; }}"
+
+    # --- slices ----------------------------------------------------------------------------------------------
+
+    def _merge(self) -> list[str]:
+        """Lay the slices' sums in the workgroup's memory."""
+        plan = self._plan
+        lines = ["workgroupBarrier();"]
+        for index in range(plan.own):
+            place = f"slice * {plan.rows}u + tile_row + ({index}u ^ own)"
+            lines.append(f"totals[{place}] = vec2<f32>(m{index}, total{index});")
+        for row in range(plan.each):
+            place = f"(slice * {plan.rows}u + tile_row + ({row}u ^ own)) * {plan.columns}u + lane"
+            lines += [f"brought[{place} + {part * plan.lanes}u] = c{row}_{part};" for part in range(plan.each_columns)]
+        return [*lines, "workgroupBarrier();"]
+
+    def _store_merged(self) -> list[str]:
+        """Put the slices together, each scaled to the highest score of all, and store them."""
+        plan = self._plan
+        row_tiles = -(-plan.shape.rows // plan.rows)
+        is_last = isinstance(self._end, EpilogueCode)
+        lines = [
+            f"for (var item = t; item < {plan.rows * plan.columns}u; item += {plan.threads}u) {{",
+            f"let tile_place = item / {plan.columns}u;",
+            f"let column = item % {plan.columns}u;",
+            f"let row = number % {row_tiles}u * {plan.rows}u + tile_place;",
+            "var highest = totals[tile_place].x;",
+            f"for (var other = 1u; other < {plan.slices}u; other++) {{",
+            f"  highest = max(highest, totals[other * {plan.rows}u + tile_place].x);",
+            "}",
+            "let top = finite_or_zero(highest);",
+            "var total = 0.0;",
+            "var sum = vec4<f32>();",
+            f"for (var other = 0u; other < {plan.slices}u; other++) {{",
+            f"  let of_slice = totals[other * {plan.rows}u + tile_place];",
+            "  let scale = power(of_slice.x - top);",
+            "  total += select(of_slice.y * scale, of_slice.y, of_slice.y < 0.0);",
+            f"  sum += brought[other * {plan.rows * plan.columns}u + item] * scale;",
+            "}",
+        ]
+        if is_last:
+            lines += self._factor("highest", "total", self._bounded("row"), "factor_of_row")
+            lines.append(self._store_vec4("row", "column", "sum * factor_of_row"))
+        else:
+            lines += ["if (column == 0u) {", self._store_totals("row", "highest", "total"), "}"]
+            lines.append(self._store_vec4("row", "column", "sum"))
+        return [*lines, "}"]

@@ -11,19 +11,24 @@ from typing import Final
 
 import attrs
 
-from webnn_py.device.on_wgpu.codegen.attention.tile import UNITS, AttentionShape
+from webnn_py.device.on_wgpu.codegen.attention.tile import LEAST_KEYS, MOST_VECTORS, UNITS, AttentionShape
 from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.features import Features
 
 WARPS: Final = 4 * UNITS
 """So many subgroups of 32 compute at a time on a large GPU."""
 
-TILE_KEYS: Final = 32
+BESIDES: Final = 40
+"""What a lane does for a key besides its products, as so many of these."""
 
-THREADS: Final = 64
+TO_MERGE: Final = 16
+"""How many keys could be computed with while slices are put together."""
 
 MOST_KEPT: Final = 20
 """Vec4s of queries, and of sums, that an invocation has at most."""
+
+KEYS: Final = 32
+"""Keys of a tile in the workgroup's memory."""
 
 
 @attrs.frozen
@@ -34,27 +39,42 @@ class LanePlan:
         shape: what is computed.
         lanes: those that share rows, a power of two.
         each: rows of a lane, a power of two.
-        splits: into how many parts the keys are cut, each for other workgroups.
+        slices: into how many parts a workgroup cuts the keys, a power of two.
         threads: invocations of a workgroup.
-        keys: of a tile.
+        splits: into how many parts the keys are cut before, each for other workgroups.
     """
 
     shape: AttentionShape
     lanes: int
     each: int
+    slices: int = 1
+    threads: int = 128
     splits: int = 1
-    threads: int = THREADS
-    keys: int = TILE_KEYS
+
+    @property
+    def places(self) -> int:
+        """Places along the rows of a workgroup, each for some lanes of every slice."""
+        return self.threads // self.lanes // self.slices
 
     @property
     def rows(self) -> int:
         """Rows of a workgroup."""
-        return self.threads // self.lanes * self.each
+        return self.places * self.each
 
     @property
     def groups(self) -> int:
         """Workgroups, but for the parts."""
         return self.shape.batch * -(-self.shape.rows // self.rows)
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether keys and values are read from where they lie, since each is used once."""
+        return self.places == 1
+
+    @property
+    def keys(self) -> int:
+        """Keys of a tile."""
+        return WIDTH * self.slices if self.is_direct else max(KEYS, WIDTH * self.slices)
 
     @property
     def steps(self) -> int:
@@ -87,27 +107,46 @@ class LanePlan:
         return max(1, self.each // self.lanes)
 
     @property
+    def brought(self) -> int:
+        """Vec4s of workgroup memory: for a tile of keys and values, and then for the sums of slices."""
+        tile = 0 if self.is_direct else self.keys * (self.depth + self.columns)
+        return max(1, tile, self.slices * self.rows * self.columns if self.slices > 1 else 0)
+
+    @property
     def storage(self) -> int:
         """Bytes of workgroup memory."""
-        return 16 * self.keys * (self.depth + self.columns)
+        return 16 * self.brought + 8 * self.slices * self.rows
 
     @property
     def cost(self) -> float:
-        """How long it takes, in no unit: rounds of all subgroups, times what one has to do for a key."""
+        """How long it takes, in no unit: rounds of all subgroups, times what one has to do."""
         warps = self.groups * self.threads / 32
-        return max(1, warps / WARPS) * (self.each * (self.each_depth + self.each_columns) * WIDTH + 40)
+        keys = self.shape.keys / self.slices + (TO_MERGE if self.slices > 1 else 0)
+        return max(1, warps / WARPS) * keys * (self.each * (self.each_depth + self.each_columns) * WIDTH + BESIDES)
 
     def fits(self, features: Features) -> bool:
         """Whether an adapter can run it, with queries and sums in registers."""
-        is_whole = self.depth % self.lanes == 0 and self.columns % self.lanes == 0
+        is_whole = self.depth % self.lanes == 0 and self.columns % self.lanes == 0 and self.places > 0
         is_small = self.storage <= features.max_workgroup_storage and self.lanes <= features.least_subgroup
-        return is_whole and is_small and self.each * max(self.each_depth, self.each_columns) <= MOST_KEPT
+        is_needed = self.each < 2 * self.shape.rows or self.each == 1
+        return is_whole and is_small and is_needed and self.each * max(self.each_depth, self.each_columns) <= MOST_KEPT
 
 
 def choose_lanes(shape: AttentionShape, features: Features) -> LanePlan | None:
     """The plan that computes it fastest; None where there are no subgroups, or rows cannot be shared so."""
     if not features.subgroups:
         return None
-    plans = [LanePlan(shape, lanes, each) for lanes in (2, 4, 8, 16, 32) for each in (8, 4, 2, 1)]
-    fitting = [plan for plan in plans if plan.fits(features)]
-    return min(fitting, key=lambda plan: plan.cost, default=None)
+    is_few = shape.rows <= MOST_VECTORS
+    plans = [
+        LanePlan(shape, lanes, each, threads // lanes if is_few else slices, threads)
+        for lanes in (2, 4, 8, 16, 32)
+        for each in (8, 4, 2, 1)
+        for threads in (128, 64)
+        for slices in ((1,) if is_few else (1, 2, 4, 8))
+    ]
+    fitting = [plan for plan in plans if plan.fits(features) and (not is_few or plan.each >= shape.rows)]
+    plan = min(fitting, key=lambda plan: plan.cost, default=None)
+    if plan is None:
+        return None
+    splits = min(2 * UNITS // plan.groups, plan.steps * plan.keys // LEAST_KEYS)
+    return attrs.evolve(plan, splits=max(1, splits))

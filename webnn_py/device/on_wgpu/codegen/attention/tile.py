@@ -193,9 +193,7 @@ LEAST_KEYS: Final = 256
 
 
 def choose_plan(shape: AttentionShape, features: Features) -> AttentionPlan | None:
-    """The plan that computes it fastest; None where none fits, rows are no vec4s, or work is little."""
-    if shape.size % WIDTH or shape.columns % WIDTH or shape.products < LEAST_PRODUCTS:
-        return None
+    """The plan that computes it fastest without subgroups; None where none fits."""
     if shape.rows <= MOST_VECTORS:
         return _for_vectors(shape, features)
     plans = [AttentionPlan(shape, tile) for tile in TILES]
