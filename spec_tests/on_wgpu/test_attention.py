@@ -1,5 +1,6 @@
 """Attention is one kernel, whatever it is drawn of, and computes what the products and the softmax would."""
 
+import attrs
 import numpy as np
 import pytest
 
@@ -7,7 +8,10 @@ from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.on_wgpu.codegen.attention import tile
+from webnn_py.device.on_wgpu import backend as wgpu_backend
+from webnn_py.device.on_wgpu.backend import features_of
+from webnn_py.device.on_wgpu.codegen.attention import emit, tile
+from webnn_py.device.on_wgpu.codegen.attention.lanes import LanePlan
 from webnn_py.device.on_wgpu.lowering import GraphLowering
 from webnn_py.device.on_wgpu.passes.arena import place_blocks
 from webnn_py.device.on_wgpu.records.features import Features
@@ -224,6 +228,7 @@ async def test_a_long_row_is_shared_by_workgroups(check):
 SPECIAL = {"rows": {"rows": 20}, "few rows": {"rows": 4}, "parts": {"rows": 4, "keys": 600}}
 
 
+@pytest.mark.usefixtures("adapter_features")
 @pytest.mark.parametrize("sizes", SPECIAL.values(), ids=SPECIAL)
 async def test_nan_infinities_and_rows_that_are_masked_as_a_whole(check, sizes):
     given = arrays(**sizes, batch=(6,), m=(6, 1, sizes.get("keys", 24)))
@@ -239,8 +244,9 @@ async def test_nan_infinities_and_rows_that_are_masked_as_a_whole(check, sizes):
     await check(masked, given)
 
 
+@pytest.mark.usefixtures("adapter_features")
 @pytest.mark.parametrize("sizes", SPECIAL.values(), ids=SPECIAL)
-async def test_float16(check, sizes, adapter_features):
+async def test_float16(check, sizes):
     keys = sizes.get("keys", 24)
     given = arrays(**sizes, data_type="float16", m=(sizes["rows"], keys))
     given["m"][0] = LOWEST  # then scores are rounded to that, and all are the same
@@ -252,11 +258,40 @@ async def test_float16_with_a_softmax_in_float32(check):
     assert await check(in_float32_between, arrays(data_type="float16"), 3e-3) == 1
 
 
+@pytest.fixture
+def _no_subgroups(monkeypatch):
+    """As on an adapter that has none."""
+    monkeypatch.setattr(wgpu_backend, "features_of", lambda device: attrs.evolve(features_of(device), subgroups=False))
+
+
+@pytest.mark.usefixtures("_no_subgroups")
 @pytest.mark.parametrize("cut", tile.TILES, ids=lambda cut: f"{cut.down}×{cut.across}×{cut.each}")
 async def test_every_tile_computes_the_same(check, monkeypatch, cut):
     monkeypatch.setattr(tile, "TILES", (cut,))
     given = arrays(rows=cut.rows + 1, keys=cut.keys + 9, size=12, batch=(1,), m=(1, cut.keys + 9))
     assert await check(masked, given) == 1
+
+
+LANES = {
+    "a row": (4, 1, 1, 64, 1),
+    "more rows than lanes": (2, 8, 1, 64, 1),
+    "as many": (4, 4, 1, 32, 1),
+    "slices": (4, 2, 4, 64, 1),
+    "slices and parts": (4, 4, 2, 32, 3),
+    "parts": (2, 4, 1, 32, 2),
+    "nothing but slices": (4, 2, 16, 64, 1),
+}
+"""Lanes, rows of each, slices, threads and parts."""
+
+
+@pytest.mark.parametrize("way", LANES.values(), ids=LANES)
+async def test_lanes_share_rows_in_every_way(check, monkeypatch, way):
+    monkeypatch.setattr(emit, "choose_lanes", lambda shape, _: LanePlan(shape, *way))
+    rows = LanePlan(None, *way).rows
+    given = arrays(rows=rows + (way[2] < 16), keys=75, size=16, columns=32, m=(rows + (way[2] < 16), 75))
+    given["m"][0] = -np.inf
+    given["q"][1, -1] = np.nan
+    assert await check(masked, given) == (1 if way[4] == 1 else 2)
 
 
 class Memory:
@@ -282,11 +317,12 @@ def test_memory_grows_with_the_length_and_not_with_its_square(data_type):
 
 
 @pytest.mark.sampled(1)
+@pytest.mark.parametrize("features", [{"subgroups": True, "least_subgroup": 32}, {}], ids=["subgroups", "none"])
 @pytest.mark.parametrize("storage", [16384, 32768, 49152])
-@pytest.mark.parametrize("size", [16, 64, 128, 256])
-@pytest.mark.parametrize("rows", [1, 8, 16, 512])
-def test_a_plan_fits_the_memory_of_a_workgroup(storage, size, rows):
-    features = Features(max_workgroup_storage=storage)
-    plan = tile.choose_plan(tile.AttentionShape(1, rows, 2048, size, size), features)
-    assert plan is None or plan.storage <= storage
-    assert plan is not None or size > 64
+def test_a_plan_fits_the_memory_of_a_workgroup(storage, features):
+    adapter = Features(max_workgroup_storage=storage, **features)
+    for size in (16, 64, 80, 128, 256):
+        for rows in (1, 8, 16, 512):
+            plan = emit.find_plan(tile.AttentionShape(1, rows, 2048, size, size), adapter)
+            assert plan is None or plan.storage <= storage
+            assert plan is not None or size > 64
