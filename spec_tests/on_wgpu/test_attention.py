@@ -214,6 +214,14 @@ async def test_where_it_cannot_be_one_kernel_it_is_several(check, draw, given, k
     assert await check(draw, given) == kernels
 
 
+async def test_scores_that_are_read_before_their_mask_are_written(check):
+    def draw(b, q, k, v, m):
+        scores = b.matmul(q, turned(b, k))
+        return b.matmul(b.softmax(b.add(scores, m), 2), v), b.reduce_max(scores)
+
+    assert await check(draw, arrays(m=(24,))) == 4
+
+
 async def test_little_work_is_left_to_three_kernels(check, monkeypatch):
     monkeypatch.setattr(tile, "LEAST_PRODUCTS", 2**16)
     assert await check(plain, arrays()) == 3
