@@ -119,12 +119,16 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             f"  let last = (slice + 1u) * {plan.keys // plan.slices}u;",
             f"  for (var at = slice * {plan.keys // plan.slices}u; at < last; at += {WIDTH}u) {{",
             "    let key = first + at;",
-            *(f"    {line}" for line in [*self._scores(), *self._masked(), *self._powers(), *self._add_values()]),
+            *(f"    {line}" for line in self._four_keys()),
             "  }",
             "}",
             *(f"let total{index} = {self._total(index)};" for index in range(plan.own)),
             *(self._store() if plan.slices == 1 else [*self._merge(), *self._store_merged()]),
         ]
+
+    def _four_keys(self) -> list[str]:
+        loads, terms = self._terms()
+        return [*loads, *self._scores(), *self._masked(terms), *self._powers(), *self._add_values()]
 
     def _total(self, index: int) -> str:
         """The sum of a row's powers; negative where one of its scores is NaN."""
@@ -197,69 +201,93 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     # --- scores ----------------------------------------------------------------------------------------------
 
     def _scores(self) -> list[str]:
-        """The scores of four keys: ``x{row}_{key}`` of the lane's own rows."""
+        """The scores of four keys: ``x{row}_{key}`` of the lane's own rows.
+
+        What lies in buffers is read before anything is exchanged: drivers read nothing sooner than it stands there.
+        """
         plan, lines = self._plan, []
-        lines += [f"var x{index}_{key} = 0.0;" for index in range(plan.own) for key in range(WIDTH)]
+        if plan.is_direct:
+            lines = [line for name in "kv" for key in range(WIDTH) for line in self._fetch(name, key)]
         for key in range(WIDTH):
-            lines.append("{")
             lines += self._read("k", key)
             for row in range(plan.each):
                 total = ""
                 for part in range(plan.each_depth):
                     for component in COMPONENTS:
-                        factors = f"q{row}_{part}.{component}", f"k{part}.{component}"
+                        factors = f"q{row}_{part}.{component}", f"k{key}_{part}.{component}"
                         total = f"fma({', '.join(factors)}, {total})" if total else " * ".join(factors)
-                lines.append(f"let s{row} = {total};")
-            lines += self._exchange(key)
-            lines.append("}")
+                lines.append(f"let s{row}_{key} = {total};")
+        return [*lines, *self._exchange()]
+
+    def _sizes(self, name: str) -> tuple[int, int]:
+        """Vec4s of a key, or value, and how many of them a lane has."""
+        plan = self._plan
+        return (plan.depth, plan.each_depth) if name == "k" else (plan.columns, plan.each_columns)
+
+    def _fetch(self, name: str, key: int) -> list[str]:
+        """Read the lane's vec4s of a key, or value, from where it lies."""
+        plan, side = self._plan, self._operands.keys if name == "k" else self._operands.values
+        row = f"key + {key}u" if self._is_whole else f"min(key + {key}u, {plan.shape.keys - 1}u)"
+        lines = [f"let {name}_place{key} = {name}_base + {side.row(row)} + lane;"]
+        lines += [
+            f"let {name}_next{key}_{part} = {name}_at({name}_place{key} + {part * plan.lanes}u);"
+            for part in range(self._sizes(name)[1])
+        ]
         return lines
 
     def _read(self, name: str, key: int) -> list[str]:
-        """The lane's vec4s of a key, or value."""
+        """Name the lane's vec4s of a key, or value."""
         plan, lines = self._plan, []
-        is_key = name == "k"
-        size, count = (plan.depth, plan.each_depth) if is_key else (plan.columns, plan.each_columns)
-        if not plan.is_direct:
-            base = 0 if is_key else plan.keys * plan.depth
-            place = f"{base}u + (at + {key}u) * {size}u + lane"
-            return [f"let {name}{part} = brought[{place} + {part * plan.lanes}u];" for part in range(count)]
-        side = self._operands.keys if is_key else self._operands.values
-        row = f"key + {key}u" if self._is_whole else f"min(key + {key}u, {plan.shape.keys - 1}u)"
-        lines.append(f"let {name}_place = {name}_base + {side.row(row)} + lane;")
+        size, count = self._sizes(name)
+        base = 0 if name == "k" else plan.keys * plan.depth
         for part in range(count):
-            value = f"{name}_wide({name}_at({name}_place + {part * plan.lanes}u))"
-            if not is_key and not self._is_whole:
-                value = f"select(vec4<f32>(), {value}, key + {key}u < {plan.shape.keys}u)"
-            lines.append(f"let {name}{part} = {value};")
+            value = f"brought[{base}u + (at + {key}u) * {size}u + lane + {part * plan.lanes}u]"
+            if plan.is_direct:
+                value = f"{name}_wide({name}_next{key}_{part})"
+                if name == "v" and not self._is_whole:
+                    value = f"select(vec4<f32>(), {value}, key + {key}u < {plan.shape.keys}u)"
+            lines.append(f"let {name}{key}_{part} = {value};")
         return lines
 
-    def _exchange(self, key: int) -> list[str]:
-        """Add up what lanes have of the scores of a key: each gives away the rows that it does not keep."""
-        names, lines = [f"s{row}" for row in range(self._plan.each)], []
+    def _exchange(self) -> list[str]:
+        """Add up what lanes have of the scores of keys: each gives away the rows that it does not keep."""
+        lines = []
+        names = [[f"s{row}_{key}" for row in range(self._plan.each)] for key in range(WIDTH)]
         for level, (distance, kept) in enumerate(self._halvings()):
-            given = names[kept:]
-            names = names[: kept or 1]
-            for index, (name, other) in enumerate(zip(names, given, strict=True)):
-                lines.append(f"let e{level}_{index} = {name} + subgroupShuffleXor({other}, {distance}u);")
-            names = [f"e{level}_{index}" for index in range(len(names))]
-        return [*lines, *(f"x{index}_{key} = {name};" for index, name in enumerate(names))]
+            for key, of_key in enumerate(names):
+                sums = []
+                for index, (name, other) in enumerate(zip(of_key[: kept or 1], of_key[kept:], strict=True)):
+                    sums.append(f"e{level}_{index}_{key}")
+                    lines.append(f"let {sums[-1]} = {name} + subgroupShuffleXor({other}, {distance}u);")
+                names[key] = sums
+        for key, of_key in enumerate(names):
+            lines += [f"var x{index}_{key} = {name};" for index, name in enumerate(of_key)]
+        return lines
 
-    def _masked(self) -> list[str]:
-        """What the element-wise nodes make of the scores; beyond the last key they are lowest."""
+    def _terms(self) -> tuple[list[str], list[list[list[str]]]]:
+        """Statements that read what the element-wise nodes read; of each own row, of each of it, that of four keys."""
         lines: list[str] = []
+        rows: list[list[list[str]]] = []
         for index in range(self._plan.own):
-            terms = []
+            rows.append([])
             for number, term in enumerate(self._operands.terms):
                 if isinstance(term, str):
-                    terms.append([term] * WIDTH)
+                    rows[-1].append([term] * WIDTH)
                     continue
                 array = self._array(term.buffer, term.kind)
                 loads, values = term.loads(array, f"t{number}_{index}", f"row{index}")
                 lines += loads
-                terms.append(values)
-            for key in range(WIDTH):
-                lines += self._masked_one(index, key, [values[key] for values in terms])
-        return lines
+                rows[-1].append(values)
+        return lines, rows
+
+    def _masked(self, terms: list[list[list[str]]]) -> list[str]:
+        """What the element-wise nodes make of the scores; beyond the last key they are lowest."""
+        return [
+            line
+            for index, of_row in enumerate(terms)
+            for key in range(WIDTH)
+            for line in self._masked_one(index, key, [values[key] for values in of_row])
+        ]
 
     def _masked_one(self, index: int, key: int, terms: list[str]) -> list[str]:
         name, lines = f"x{index}_{key}", []
@@ -298,13 +326,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     def _add_values(self) -> list[str]:
         plan, lines = self._plan, []
         for key in range(WIDTH):
-            lines.append("{")
+            lines += [f"let w{row}_{key} = {self._of_owner(f'p{key}_', row)};" for row in range(plan.each)]
+        for key in range(WIDTH):
             lines += self._read("v", key)
             for row in range(plan.each):
-                lines.append(f"let w{row} = vec4<f32>({self._of_owner(f'p{key}_', row)});")
                 for part in range(plan.each_columns):
-                    lines.append(f"c{row}_{part} = fma(w{row}, v{part}, c{row}_{part});")
-            lines.append("}")
+                    total = f"c{row}_{part}"
+                    lines.append(f"{total} = fma(vec4<f32>(w{row}_{key}), v{key}_{part}, {total});")
         return lines
 
     # --- the end ---------------------------------------------------------------------------------------------

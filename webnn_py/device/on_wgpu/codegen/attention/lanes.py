@@ -27,6 +27,9 @@ TO_MERGE: Final = 16
 MOST_KEPT: Final = 20
 """Vec4s of queries, and of sums, that an invocation has at most."""
 
+MOST_READ: Final = 8
+"""Vec4s of a key and a value that an invocation reads at most, where it reads four at once."""
+
 KEYS: Final = 32
 """Keys of a tile in the workgroup's memory."""
 
@@ -129,7 +132,9 @@ class LanePlan:
         is_whole = self.depth % self.lanes == 0 and self.columns % self.lanes == 0 and self.places > 0
         is_small = self.storage <= features.max_workgroup_storage and self.lanes <= features.least_subgroup
         is_needed = self.each < 2 * self.shape.rows or self.each == 1
-        return is_whole and is_small and is_needed and self.each * max(self.each_depth, self.each_columns) <= MOST_KEPT
+        is_read = not self.is_direct or self.each_depth + self.each_columns <= MOST_READ
+        is_kept = self.each * max(self.each_depth, self.each_columns) <= MOST_KEPT
+        return is_whole and is_small and is_needed and is_read and is_kept
 
 
 def choose_lanes(shape: AttentionShape, features: Features) -> LanePlan | None:
@@ -148,5 +153,5 @@ def choose_lanes(shape: AttentionShape, features: Features) -> LanePlan | None:
     plan = min(fitting, key=lambda plan: plan.cost, default=None)
     if plan is None:
         return None
-    splits = min(2 * UNITS // plan.groups, plan.steps * plan.keys // LEAST_KEYS)
-    return attrs.evolve(plan, splits=max(1, splits))
+    wanted = (4 if is_few else 1) * UNITS // plan.groups
+    return attrs.evolve(plan, splits=max(1, min(wanted, shape.keys // (LEAST_KEYS // 2 if is_few else LEAST_KEYS))))
