@@ -18,7 +18,7 @@ from webnn_py.device.on_wgpu.records.features import Features
 WARPS: Final = 4 * UNITS
 """So many subgroups of 32 compute at a time on a large GPU."""
 
-BESIDES: Final = 40
+BESIDES: Final = 80
 """What a lane does for a key besides its products, as so many of these."""
 
 TO_MERGE: Final = 16
