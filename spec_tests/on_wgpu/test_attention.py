@@ -87,6 +87,15 @@ def chosen(b, q, k, v, m):
     return b.matmul(b.softmax(hidden, q.rank - 1), v)
 
 
+def seen(b, q, k, v, m):
+    scores = b.matmul(q, turned(b, k))
+    return b.matmul(b.softmax(b.where(m, scores, number(b, -100, q)), q.rank - 1), v)
+
+
+def truths(given):
+    return {**given, "m": (given["m"] > 0).astype(np.uint8)}
+
+
 def capped(b, q, k, v):
     scores = b.mul(b.tanh(b.div(b.matmul(q, turned(b, k)), number(b, 5, q))), number(b, 5, q))
     return b.matmul(b.softmax(scores, q.rank - 1), v)
@@ -157,6 +166,8 @@ DRAWINGS = {
     "a mask of single elements": (masked, arrays(keys=23, m=(2, 20, 23))),
     "a column": (masked, arrays(rows=3, m=(2, 3, 1))),
     "chosen": (chosen, arrays(m=(2, 20, 24))),
+    "truths": (seen, truths(arrays(m=(20, 24)))),
+    "truths of rows": (seen, truths(arrays(rows=3, keys=23, m=(2, 3, 23)))),
     "capped": (capped, arrays()),
     "a layer": (of_a_layer, arrays(size=48)),
     "reshaped between": (reshaped_between, arrays(batch=(4,), m=(2, 1, 1, 24))),
