@@ -148,6 +148,16 @@ def with_zeros_for_dead_rows(b, q, k, v, m):
     return b.matmul(b.where(dead, number(b, 0, q), probabilities), v)
 
 
+def with_zeros_for_nan(b, q, k, v, m):
+    probabilities = b.softmax(b.add(b.matmul(q, turned(b, k)), m), 2)
+    return b.matmul(b.where(b.is_nan(probabilities), number(b, 0, q), probabilities), v)
+
+
+def dead(given):
+    given["m"][1] = -np.inf
+    return given
+
+
 def keys_turned_before(b, q, k, v):
     return b.matmul(b.softmax(b.matmul(q, k), 2), v)
 
@@ -168,6 +178,8 @@ DRAWINGS = {
     "chosen": (chosen, arrays(m=(2, 20, 24))),
     "truths": (seen, truths(arrays(m=(20, 24)))),
     "truths of rows": (seen, truths(arrays(rows=3, keys=23, m=(2, 3, 23)))),
+    "zeros for NaN": (with_zeros_for_nan, dead(arrays(m=(20, 24)))),
+    "zeros for NaN, few rows": (with_zeros_for_nan, dead(arrays(rows=3, keys=23, m=(3, 23)))),
     "capped": (capped, arrays()),
     "a layer": (of_a_layer, arrays(size=48)),
     "reshaped between": (reshaped_between, arrays(batch=(4,), m=(2, 1, 1, 24))),

@@ -3,7 +3,7 @@
 Nothing of what lies between may be read elsewhere. Found are:
 
 * in front of the softmax any element-wise nodes (scale, mask, cap, casts), and reshapes of batches;
-* behind it casts, reshapes of batches, and zeros for rows that are masked as a whole;
+* behind it casts, reshapes of batches, and zeros for rows that are masked as a whole, or NaN;
 * of keys and values transpositions, and heads that are repeated for groups of queries' heads.
 """
 
@@ -35,6 +35,7 @@ class _Probabilities:
 
     softmax: Node
     dead: Value | None
+    is_never_nan: bool
     nodes: tuple[Node, ...]
 
 
@@ -91,6 +92,7 @@ class AttentionFusion:
             self._terms(front),
             behind.softmax,
             behind.dead,
+            behind.is_never_nan,
             product,
             nodes,
         )
@@ -110,24 +112,34 @@ class AttentionFusion:
     def _probabilities(self, value: Value) -> _Probabilities | None:
         nodes: list[Node] = []
         dead: Value | None = None
-        while isinstance(value, Output) and self._is_own(value):
-            node = value.node
+        is_never_nan = False
+        readers: set[Node] | None = None
+        while isinstance(value, Output) and (self._is_own(value) if readers is None else self._is_of(value, readers)):
+            node, readers = value.node, None
             if node.operator is activation.softmax:
                 is_last = node.options["axis"] == len(node.outputs[0].shape) - 1
-                return _Probabilities(node, dead, tuple(nodes)) if is_last else None
-            if node.operator is logical.where and dead is None:
+                return _Probabilities(node, dead, is_never_nan, tuple(nodes)) if is_last else None
+            if node.operator is logical.where and dead is None and not is_never_nan:
                 condition, zero, value = node.inputs
-                if constant_scalar(zero) != 0 or not self._is_of_rows(condition, node):
+                if constant_scalar(zero) != 0 or value.descriptor.shape != node.outputs[0].shape:
                     return None
-                if value.descriptor.shape != node.outputs[0].shape:
+                if self._is_of_rows(condition, node):
+                    dead = condition
+                elif isinstance(condition, Output) and self._is_own(condition) and tells_nan(condition.node, value):
+                    is_never_nan, readers = True, {node, condition.node}
+                    nodes.append(condition.node)
+                else:
                     return None
-                dead = condition
             elif keeps_matrices(node) or (node.operator is conversion.cast and is_float(node)):
                 (value,) = node.inputs
             else:
                 return None
             nodes.append(node)
         return None
+
+    def _is_of(self, value: Value, readers: set[Node]) -> bool:
+        """Whether these nodes alone read a value."""
+        return value not in self._written and set(self._fusion.readers[value]) <= readers
 
     def _is_of_rows(self, condition: Value, node: Node) -> bool:
         """Whether a condition says the same of all elements of a row, and lies ready."""
@@ -212,6 +224,11 @@ class AttentionFusion:
 def is_float(node: Node) -> bool:
     """Whether a node makes floats of floats."""
     return {node.outputs[0].data_type, *(value.descriptor.data_type for value in node.inputs)} <= FLOATS
+
+
+def tells_nan(node: Node, value: Value) -> bool:
+    """Whether a node says where a value is NaN."""
+    return node.operator is logical.is_nan and next(iter(node.inputs)) is value
 
 
 def keeps_matrices(node: Node) -> bool:

@@ -43,6 +43,7 @@ class Attention:
         terms: how many buffers these nodes read.
         softmax: the softmax.
         dead: truths that say in which rows there are zeros in place of probabilities; None if in no row.
+        is_never_nan: whether there are zeros in place of NaN.
         product: the second product.
         nodes: all that are computed, but for those fused into ``last``, and for ``product``.
     """
@@ -55,6 +56,7 @@ class Attention:
     terms: int
     softmax: Node
     dead: Value | None
+    is_never_nan: bool
     product: Node
     nodes: tuple[Node, ...]
 

@@ -77,7 +77,7 @@ def _emit_sum(
     def array(buffer: Buffer, kind: str) -> str:
         return arrays.setdefault((buffer, kind), f"r{len(arrays)}")
 
-    factor = dead_or_alive(operands.dead, array, f"place % {shape.rows}u")
+    factor = dead_or_alive(operands, array, f"place % {shape.rows}u")
     lines = [
         f"let place = four / {plan.columns}u;",
         f"let batch = place / {shape.rows}u;",

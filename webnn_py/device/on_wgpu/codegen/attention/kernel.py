@@ -411,7 +411,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     def _factor(self, row: int) -> list[str]:
         """By what to multiply sums: ``factor``."""
         lines = [f"let inverse = {inverse(f'm{row}', f'total{row}')};"]
-        return [*lines, *dead_or_alive(self._operands.dead, self._array, f"row{row}")]
+        return [*lines, *dead_or_alive(self._operands, self._array, f"row{row}")]
 
 
 def inverse(highest: str, total: str) -> str:
@@ -420,14 +420,17 @@ def inverse(highest: str, total: str) -> str:
     return f"bitcast<f32>(select(bitcast<u32>(1.0 / {total}), 0x7fc00000u, {is_nan}))"
 
 
-def dead_or_alive(dead: ScoreTerm | None, array: Callable[[Buffer, str], str], row: str) -> list[str]:
+def dead_or_alive(operands: AttentionOperands, array: Callable[[Buffer, str], str], row: str) -> list[str]:
     """Statements that name ``factor``: the ``inverse``, or zero in rows that are said to be dead.
 
     Args:
-        dead: what says so.
+        operands: what says so.
         array: (a buffer, the type of its elements) → the name of a binding.
         row: the row's number.
     """
+    if operands.is_never_nan:
+        return ["let factor = select(inverse, 0.0, (bitcast<u32>(inverse) & 0x7fffffffu) > 0x7f800000u);"]
+    dead = operands.dead
     if dead is None:
         return ["let factor = inverse;"]
     loads, values = dead.loads(array(dead.buffer, dead.kind), "is_dead", row)

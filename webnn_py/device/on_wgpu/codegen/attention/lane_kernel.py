@@ -357,7 +357,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 
     def _factor(self, highest: str, total: str, row: str, name: str) -> list[str]:
         """Name by what to multiply the sums of a row."""
-        factor = dead_or_alive(self._operands.dead, self._array, row)
+        factor = dead_or_alive(self._operands, self._array, row)
         return [
             f"var {name} = 0.0;",
             "{",

@@ -148,6 +148,7 @@ class AttentionOperands:
         fused: the element-wise nodes in front of the softmax; None if there are none.
         terms: what they read beside the scores: where it lies, or a number.
         dead: what says in which rows there are zeros.
+        is_never_nan: whether there are zeros in place of NaN.
     """
 
     shape: AttentionShape
@@ -157,6 +158,7 @@ class AttentionOperands:
     fused: ElementwiseFunction | None
     terms: tuple[ScoreTerm | str, ...]
     dead: ScoreTerm | None
+    is_never_nan: bool
 
     @classmethod
     def of(cls, lowering: Lowering, attention: Attention) -> AttentionOperands:
@@ -170,7 +172,8 @@ class AttentionOperands:
             fused = ElementwiseFunction.of(Unrounded(lowering), attention.last, attention.scores)
             terms = tuple(_term(lowering, leaf, attention.shape) for leaf in fused.leaves[1:])
         dead = None if attention.dead is None else ScoreTerm.of(lowering, attention.dead, attention.shape)
-        return cls(shape_of(attention), queries, keys, values, fused, terms, dead).grouped()
+        own = shape_of(attention), queries, keys, values, fused, terms, dead, attention.is_never_nan
+        return cls(*own).grouped()
 
     def grouped(self) -> AttentionOperands:
         """The same, where few queries of several heads have the same keys and values: with the heads as rows."""
@@ -191,7 +194,7 @@ class AttentionOperands:
         ):
             return self
         fewer = attrs.evolve(self.shape, batch=self.shape.batch // batch[-1], rows=self.shape.rows * batch[-1])
-        return AttentionOperands(fewer, queries, keys, values, self.fused, whole, dead)
+        return AttentionOperands(fewer, queries, keys, values, self.fused, whole, dead, self.is_never_nan)
 
 
 def _with_group_as_rows(item: T, batch: tuple[int, ...]) -> T | None:
