@@ -96,7 +96,8 @@ async def model_rows(ml: webnn_py.ML, words: Sequence[str]) -> list[Row]:
     for name, make in gpu_models.MODELS.items():
         if is_wanted(name, words):
             model, shape = make()
-            data = np.random.default_rng(3).standard_normal(shape, np.float32)
+            data_type = "float16" if "float16" in name else "float32"
+            data = np.random.default_rng(3).standard_normal(shape, np.float32).astype(data_type)
             ours, result = await gpu_models.time_ours(ml, model, data)
             theirs = attempt(name, gpu_models.time_onnxruntime, model, data)
             if theirs is not None:

@@ -1,11 +1,13 @@
 """The single operators that are timed on a GPU, as the builder, ONNX and torch have them, and what is to be reached."""
 
 from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
+from typing import Any
 
 import attrs
 
 from spec_tests.benchmarks.measure import OURS
-from webnn_py import MLOperand
+from webnn_py import MLGraphBuilder, MLOperand
 
 ONNXRUNTIME = "onnxruntime-webgpu"
 TORCH = "torch"
@@ -106,6 +108,42 @@ def memory_case(name: str, goal: Goal, draw: Callable, node: tuple[str, dict], t
     return Case(name, [[4096, 4096]], draw, node, torch, 2 * 4 * 4096**2 / 1e9, "GB/s", goal)
 
 
+def attend(builder: MLGraphBuilder, query: MLOperand, key: MLOperand, value: MLOperand) -> MLOperand:
+    """Attention of twelve heads."""
+    batch, tokens, width = query.shape
+    size = width // 12
+
+    def heads(x: MLOperand, permutation: list[int]) -> MLOperand:
+        return builder.transpose(builder.reshape(x, [batch, tokens, 12, size]), permutation=permutation)
+
+    scores = builder.matmul(heads(query, [0, 2, 1, 3]), heads(key, [0, 2, 3, 1]))
+    scaled = builder.mul(scores, builder.constant(size**-0.5, data_type=query.data_type))
+    mixed = builder.matmul(builder.softmax(scaled, 3), heads(value, [0, 2, 1, 3]))
+    return builder.reshape(builder.transpose(mixed, permutation=[0, 2, 1, 3]), [batch, tokens, width])
+
+
+def attend_in_torch(torch: ModuleType, *operands: Any) -> Any:
+    """The same."""
+    heads = [x.view(*x.shape[:2], 12, x.shape[2] // 12).transpose(1, 2) for x in operands]
+    mixed = torch.nn.functional.scaled_dot_product_attention(*heads)
+    return mixed.transpose(1, 2).reshape(operands[0].shape)
+
+
+def attention_case(batch: int, tokens: int, data_type: str) -> Case:
+    """Twelve heads of 64, as in BERT-base."""
+    return Case(
+        f"attention {batch}×12×{tokens}×64 {data_type}",
+        [[batch, tokens, 768]] * 3,
+        attend,
+        ("MultiHeadAttention", {"num_heads": 12, "domain": "com.microsoft"}),
+        attend_in_torch,
+        4 * batch * tokens**2 * 768 / 1e12,
+        "TFLOP/s",
+        Goal(ratio=2),
+        data_type,
+    )
+
+
 CASES = [
     matmul_case(4096, Goal(rate=36)),
     matmul_case(1024, Goal(ratio=1.3)),
@@ -115,6 +153,8 @@ CASES = [
     conv_case("conv2d 3×3, 256 at 14²", 256, 14, 3),
     conv_case("conv2d 1×1, 256 at 56²", 256, 56, 1),
     conv_case("depthwise 3×3, 256 at 56²", 256, 56, 3, groups=256),
+    attention_case(8, 512, "float32"),
+    attention_case(8, 512, "float16"),
     memory_case(
         "sigmoid, 16 M", Goal(rate=3000), lambda b, x: b.sigmoid(x), ("Sigmoid", {}), lambda t, x: t.sigmoid(x)
     ),

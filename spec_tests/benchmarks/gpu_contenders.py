@@ -135,7 +135,9 @@ def _chain(case: Case, feeds: dict[str, np.ndarray], length: int) -> bytes:
         [helper.make_tensor_value_info(name, kind, array.shape) for name, array in feeds.items()],
         [helper.make_tensor_value_info("y", kind, [])],
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    model = helper.make_model(
+        graph, opset_imports=[*map(helper.make_opsetid, ("", "com.microsoft"), (17, 1))], ir_version=9
+    )
     return model.SerializeToString()
 
 

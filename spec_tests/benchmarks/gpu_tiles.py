@@ -63,7 +63,7 @@ async def compare(ml: webnn_py.ML, case: Case, best: int) -> None:
 async def main_async(words: Sequence[str], best: int) -> None:
     async with webnn_py.open_ml() as ml:
         for case in CASES:
-            is_product = not case.is_bound_by_memory and "depthwise" not in case.name
+            is_product = not case.is_bound_by_memory and not {"depthwise", "attention"} & set(case.name.split())
             if is_product and (not words or any(word in case.name for word in words)):
                 await compare(ml, case, best)
 

@@ -1,6 +1,6 @@
 """Faults of kernels, and of what makes and runs them."""
 
-from spec_tests.faults.records import CASES, ENGINE, FLOAT16, GPU, TIMINGS, Fault, of_kernel
+from spec_tests.faults.records import ATTENTION, CASES, ENGINE, FLOAT16, GPU, TIMINGS, Fault, of_kernel
 
 FAULTS = [
     of_kernel("sub", 'return f"{a} - {b}"', 'return f"{b} - {a}"'),
@@ -195,6 +195,17 @@ FAULTS = [
         "too_low = (remainder != 0)",
         CASES,
         "numpy and div",
+    ),
+    Fault(
+        "attention-lanes", "{name} + subgroupShuffleXor({other}", "{name} + subgroupShuffle({other}", ATTENTION, "lanes"
+    ),
+    Fault("attention-first-maximum", "* scale{row} + (p{row}.x", "+ (p{row}.x", ATTENTION, "tile"),
+    Fault(
+        "attention-read-scores",
+        "within.issuperset(self._fusion.readers[leaf])",
+        "within.intersection(self._fusion.readers[leaf])",
+        ATTENTION,
+        "before_their_mask",
     ),
     Fault("asks-for-a-display", 'if has_orders or server.startswith("/"):', "if True:", GPU),
     Fault("always-loads-drivers", "if not _may_have_gpu():", "if False:", GPU),

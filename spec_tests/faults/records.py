@@ -4,6 +4,7 @@ import attrs
 
 CASES = ("spec_tests/operators/test_cases.py",)
 GPU = ("spec_tests/on_wgpu", "spec_tests/gpu")
+ATTENTION = ("spec_tests/on_wgpu/test_attention.py",)
 SCRIPT = ("spec_tests/script_timeline",)
 TIMELINES = ("spec_tests/device_timeline", "spec_tests/script_timeline")
 TIMINGS = ("spec_tests/device/test_kernel_timings.py", "spec_tests/device/test_flops.py")

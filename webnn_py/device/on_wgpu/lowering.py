@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TypeGuard
 
 import attrs
 
 from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.device.on_wgpu.codegen.attention.emit import can_emit, emit_attention
 from webnn_py.device.on_wgpu.codegen.copies import copy_kernel, is_exchanged
 from webnn_py.device.on_wgpu.codegen.elementwise import emit_elementwise
+from webnn_py.device.on_wgpu.passes.attention_fusion import AttentionFusion
 from webnn_py.device.on_wgpu.passes.elementwise_fusion import ElementwiseFusion
 from webnn_py.device.on_wgpu.passes.epilogue_fusion import EpilogueFusion
 from webnn_py.device.on_wgpu.passes.kernel_nodes import nodes_computed, with_nodes
@@ -59,6 +62,9 @@ class GraphLowering(Lowering):
                 self._output_buffers.setdefault(reshaped, buffer)
         self._fusion = ElementwiseFusion(graph, self._output_buffers, features.max_storage_buffers)
         self._epilogues = EpilogueFusion(self._fusion)
+        search = AttentionFusion(self._fusion, self._output_buffers, partial(can_emit, features=features))
+        self._attentions = search.find(graph)
+        self._done |= {node for attention in self._attentions.values() for node in attention.nodes}
 
     # --- what kernel writers use, as the protocol says -------------------------------------------------------
 
@@ -198,7 +204,10 @@ class GraphLowering(Lowering):
             if not self._fusion.has_own_kernel(node) or node in self._done or self._lower_view(node, entry):
                 continue
             with self._kernels_of(node):
-                if entry.expression is not None:
+                if node in self._attentions:
+                    self._fused[:0] = self._attentions[node].nodes
+                    emit_attention(self, self._attentions[node])
+                elif entry.expression is not None:
                     emit_elementwise(self, node)
                 elif entry.kernels is not None:
                     entry.kernels(node, self)

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Protocol, TypeGuard
+
 import attrs
 
 from webnn_py.device.on_wgpu.codegen.bound_operands import BoundOperands
 from webnn_py.device.on_wgpu.codegen.entry_point import vec4_entry_point, vec4_indices
 from webnn_py.device.on_wgpu.codegen.module import declare, module
-from webnn_py.device.on_wgpu.records.element import WIDTH
+from webnn_py.device.on_wgpu.records.element import WIDTH, Element
 from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.table import entry_of
 from webnn_py.graph import Node, Output, Value
+
+
+class ElementwiseWalk(Protocol):
+    """What an element-wise function asks of the walk over a graph."""
+
+    def element(self, value: Value) -> Element:
+        """How a value's data type is stored, and rounded."""
+        ...
+
+    def is_inlined(self, value: Value) -> TypeGuard[Output]:
+        """Whether an element-wise node returns a value that is computed by the element-wise kernel that reads it."""
+        ...
 
 
 @attrs.frozen(eq=False)
@@ -31,7 +45,7 @@ class ElementwiseFunction:
 
     @classmethod
     def of(
-        cls, lowering: Lowering, last: Node, first: Value | None = None, *, is_stored: bool = True
+        cls, lowering: ElementwiseWalk, last: Node, first: Value | None = None, *, is_stored: bool = True
     ) -> ElementwiseFunction:
         """Write the function.
 
@@ -69,7 +83,7 @@ class ElementwiseFunction:
         return f"fn {name}{self._text}"
 
 
-def _nodes(lowering: Lowering, last: Node) -> list[Node]:
+def _nodes(lowering: ElementwiseWalk, last: Node) -> list[Node]:
     """All that a node's kernel computes, each node behind those that it reads, once."""
     nodes: dict[Node, None] = {}
     stack = [(last, False)]
@@ -83,7 +97,7 @@ def _nodes(lowering: Lowering, last: Node) -> list[Node]:
     return list(nodes)
 
 
-def _label(lowering: Lowering, nodes: list[Node]) -> str:
+def _label(lowering: ElementwiseWalk, nodes: list[Node]) -> str:
     words = []
     for node in nodes:
         is_first = not any(lowering.is_inlined(value) for value in node.inputs)

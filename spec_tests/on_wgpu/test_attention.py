@@ -1,0 +1,359 @@
+"""Attention is one kernel, whatever it is drawn of, and computes what the products and the softmax would."""
+
+import attrs
+import numpy as np
+import pytest
+
+from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
+from spec_tests.support.computing import compute
+from webnn_py import MLGraphBuilder
+from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.device.on_wgpu import backend as wgpu_backend
+from webnn_py.device.on_wgpu.backend import features_of
+from webnn_py.device.on_wgpu.codegen.attention import emit, tile
+from webnn_py.device.on_wgpu.codegen.attention.lanes import LanePlan
+from webnn_py.device.on_wgpu.lowering import GraphLowering
+from webnn_py.device.on_wgpu.passes.arena import place_blocks
+from webnn_py.device.on_wgpu.records.features import Features
+from webnn_py.graph import Graph, Input
+from webnn_py.rewriting import RewriteBuilder
+
+pytestmark = [pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER), pytest.mark.sampled(7, full=3)]
+
+LOWEST = np.finfo(np.float16).min
+
+
+@pytest.fixture(autouse=True)
+def _also_small(monkeypatch):
+    """Small attention is computed so, too."""
+    monkeypatch.setattr(tile, "LEAST_PRODUCTS", 0)
+
+
+@pytest.fixture
+def check(ml, compiled):
+    """Checks that a drawing computes what numpy does, and returns how many kernels it takes."""
+
+    async def check(draw, arrays, tolerance=2e-6):
+        results = []
+        for backend in ("numpy", "wgpu"):
+            context = await ml.create_context(backend=backend)
+            builder = MLGraphBuilder(context)
+            operands = {
+                name: builder.input(name, data_type=array.dtype.name, shape=array.shape)
+                for name, array in arrays.items()
+            }
+            drawn = draw(builder, **operands)
+            outputs = {str(index): y for index, y in enumerate(drawn if isinstance(drawn, tuple) else [drawn])}
+            results.append(await compute(context, builder, arrays, outputs))
+            context.destroy()
+        for name, expected in results[0].items():
+            got = results[1][name].astype(float)
+            np.testing.assert_allclose(got, expected.astype(float), rtol=tolerance, atol=tolerance)
+        return compiled[-1][0]
+
+    return check
+
+
+def arrays(rows=20, keys=24, size=16, *, batch=(2,), key_batch=None, columns=None, data_type="float32", **others):
+    """Queries, keys and values, and arrays of further shapes."""
+    rng = np.random.default_rng([rows, keys, size])
+    shapes = {"q": (*batch, rows, size), "k": (*(key_batch or batch), keys, size)}
+    shapes["v"] = (*(key_batch or batch), keys, columns or size)
+    shapes |= others
+    return {name: (rng.integers(-64, 65, shape) / 32).astype(data_type) for name, shape in shapes.items()}
+
+
+def turned(b, k):
+    rank = k.rank
+    return b.transpose(k, permutation=[*range(rank - 2), rank - 1, rank - 2])
+
+
+def number(b, value, like):
+    return b.constant(value, data_type=like.data_type)
+
+
+def plain(b, q, k, v):
+    return b.matmul(b.softmax(b.matmul(q, turned(b, k)), q.rank - 1), v)
+
+
+def masked(b, q, k, v, m):
+    scores = b.mul(b.matmul(q, turned(b, k)), number(b, 0.25, q))
+    return b.matmul(b.softmax(b.add(scores, m), q.rank - 1), v)
+
+
+def chosen(b, q, k, v, m):
+    scores = b.div(b.matmul(q, turned(b, k)), number(b, 4, q))
+    hidden = b.where(b.greater(m, number(b, 0, m)), scores, number(b, -np.inf, q))
+    return b.matmul(b.softmax(hidden, q.rank - 1), v)
+
+
+def seen(b, q, k, v, m):
+    scores = b.matmul(q, turned(b, k))
+    return b.matmul(b.softmax(b.where(m, scores, number(b, -100, q)), q.rank - 1), v)
+
+
+def truths(given):
+    return {**given, "m": (given["m"] > 0).astype(np.uint8)}
+
+
+def capped(b, q, k, v):
+    scores = b.mul(b.tanh(b.div(b.matmul(q, turned(b, k)), number(b, 5, q))), number(b, 5, q))
+    return b.matmul(b.softmax(scores, q.rank - 1), v)
+
+
+def of_a_layer(b, q, k, v):
+    """Heads side by side in a row, as linear layers return them; and so they are joined again."""
+    batch, rows, width = q.shape
+
+    def heads(x, axes):
+        return b.transpose(b.reshape(x, [batch, x.shape[1], width // 16, 16]), permutation=axes)
+
+    scores = b.matmul(heads(q, [0, 2, 1, 3]), heads(k, [0, 2, 3, 1]))
+    mixed = b.matmul(b.softmax(scores, 3), heads(v, [0, 2, 1, 3]))
+    return b.reshape(b.transpose(mixed, permutation=[0, 2, 1, 3]), [batch, rows, width])
+
+
+def reshaped_between(b, q, k, v, m):
+    """The mask is added in other axes than the products are computed in."""
+    batch, rows, _ = q.shape
+    keys = k.shape[1]
+    scores = b.reshape(b.matmul(q, turned(b, k)), [batch // 2, 2, rows, keys])
+    probabilities = b.softmax(b.add(scores, m), 3)
+    return b.matmul(b.reshape(probabilities, [batch, rows, keys]), v)
+
+
+def in_float32_between(b, q, k, v):
+    probabilities = b.softmax(b.cast(b.matmul(q, turned(b, k)), "float32"), q.rank - 1)
+    return b.matmul(b.cast(probabilities, "float16"), v)
+
+
+def of_groups(b, q, k, v, m=None):
+    """Each head of keys and values serves for a group of heads of queries."""
+    groups = q.shape[1] // k.shape[1]
+
+    def repeated(x):
+        batch, heads, length, size = x.shape
+        by_group = b.expand(b.reshape(x, [batch, heads, 1, length, size]), [batch, heads, groups, length, size])
+        return b.reshape(by_group, [batch, heads * groups, length, size])
+
+    scores = b.matmul(q, turned(b, repeated(k)))
+    scores = scores if m is None else b.add(scores, m)
+    return b.matmul(b.softmax(scores, 3), repeated(v))
+
+
+def with_zeros_for_dead_rows(b, q, k, v, m):
+    hidden = b.where(b.greater(m, number(b, 0, m)), number(b, -np.inf, q), number(b, 0, q))
+    dead = b.equal(b.reduce_max(hidden, axes=[1], keep_dimensions=True), number(b, -np.inf, q))
+    probabilities = b.softmax(b.add(b.matmul(q, turned(b, k)), hidden), 2)
+    return b.matmul(b.where(dead, number(b, 0, q), probabilities), v)
+
+
+def with_zeros_for_nan(b, q, k, v, m):
+    probabilities = b.softmax(b.add(b.matmul(q, turned(b, k)), m), 2)
+    return b.matmul(b.where(b.is_nan(probabilities), number(b, 0, q), probabilities), v)
+
+
+def dead(given):
+    given["m"][1] = -np.inf
+    return given
+
+
+def keys_turned_before(b, q, k, v):
+    return b.matmul(b.softmax(b.matmul(q, k), 2), v)
+
+
+def turned_keys(given):
+    return {**given, "k": np.ascontiguousarray(given["k"].swapaxes(1, 2))}
+
+
+DRAWINGS = {
+    "plain": (plain, arrays()),
+    "without a batch": (plain, arrays(batch=())),
+    "few rows": (plain, arrays(rows=2)),
+    "other columns": (plain, arrays(columns=40)),
+    "masked keys": (masked, arrays(m=(24,))),
+    "a mask": (masked, arrays(m=(20, 24))),
+    "a mask of single elements": (masked, arrays(keys=23, m=(2, 20, 23))),
+    "a column": (masked, arrays(rows=3, m=(2, 3, 1))),
+    "chosen": (chosen, arrays(m=(2, 20, 24))),
+    "truths": (seen, truths(arrays(m=(20, 24)))),
+    "truths of rows": (seen, truths(arrays(rows=3, keys=23, m=(2, 3, 23)))),
+    "zeros for NaN": (with_zeros_for_nan, dead(arrays(m=(20, 24)))),
+    "zeros for NaN, few rows": (with_zeros_for_nan, dead(arrays(rows=3, keys=23, m=(3, 23)))),
+    "capped": (capped, arrays()),
+    "a layer": (of_a_layer, arrays(size=48)),
+    "reshaped between": (reshaped_between, arrays(batch=(4,), m=(2, 1, 1, 24))),
+    "groups": (of_groups, arrays(batch=(1, 4), key_batch=(1, 2))),
+    "groups, a row": (of_groups, arrays(rows=1, batch=(2, 4), key_batch=(2, 2), m=(2, 1, 1, 24))),
+    "one head of keys": (plain, arrays(rows=1, batch=(2, 3), key_batch=(2, 1))),
+    "more keys than a tile": (masked, arrays(rows=10, keys=300, m=(10, 300))),
+}
+"""What one kernel computes."""
+
+
+@pytest.mark.parametrize(("draw", "given"), DRAWINGS.values(), ids=DRAWINGS)
+async def test_attention_is_one_kernel(check, draw, given):
+    assert await check(draw, given) == 1
+
+
+PLUS_COPIES = {
+    "zeros for dead rows": (with_zeros_for_dead_rows, arrays(m=(20, 24)), 3),
+    "keys the other way round": (keys_turned_before, turned_keys(arrays()), 2),
+    "an output before its mask": (lambda b, q, k, v, m: (plain(b, q, k, v), b.neg(m)), arrays(m=(3,)), 2),
+}
+"""What takes further kernels for other things."""
+
+
+@pytest.mark.parametrize(("draw", "given", "kernels"), PLUS_COPIES.values(), ids=PLUS_COPIES)
+async def test_what_is_around_takes_kernels_of_its_own(check, draw, given, kernels):
+    assert await check(draw, given) == kernels
+
+
+def scores_are_read(b, q, k, v):
+    scores = b.matmul(q, turned(b, k))
+    return b.matmul(b.softmax(scores, 2), v), b.relu(scores)
+
+
+def probabilities_are_an_output(b, q, k, v):
+    probabilities = b.softmax(b.matmul(q, turned(b, k)), 2)
+    return b.matmul(probabilities, v), probabilities
+
+
+def along_the_queries(b, q, k, v):
+    return b.matmul(b.softmax(b.matmul(q, turned(b, k)), 1), v)
+
+
+APART = {
+    "scores are read": (scores_are_read, arrays(), 4),
+    "probabilities are an output": (probabilities_are_an_output, arrays(), 3),
+    "a softmax along the queries": (along_the_queries, arrays(), 3),
+    "no vec4s": (plain, arrays(size=15), 3),
+    "keys the other way round for a row": (keys_turned_before, turned_keys(arrays(rows=1)), 3),
+}
+
+
+@pytest.mark.parametrize(("draw", "given", "kernels"), APART.values(), ids=APART)
+async def test_where_it_cannot_be_one_kernel_it_is_several(check, draw, given, kernels):
+    assert await check(draw, given) == kernels
+
+
+async def test_scores_that_are_read_before_their_mask_are_written(check):
+    def draw(b, q, k, v, m):
+        scores = b.matmul(q, turned(b, k))
+        return b.matmul(b.softmax(b.add(scores, m), 2), v), b.reduce_max(scores)
+
+    assert await check(draw, arrays(m=(24,))) == 4
+
+
+async def test_little_work_is_left_to_three_kernels(check, monkeypatch):
+    monkeypatch.setattr(tile, "LEAST_PRODUCTS", 2**16)
+    assert await check(plain, arrays()) == 3
+
+
+async def test_a_long_row_is_shared_by_workgroups(check):
+    given = arrays(rows=2, keys=1030, m=(2, 1030))
+    given["m"][0, :600] = given["m"][1] = -np.inf
+    assert await check(masked, given) == 2
+
+
+SPECIAL = {"rows": {"rows": 20}, "few rows": {"rows": 4}, "parts": {"rows": 4, "keys": 600}}
+
+
+@pytest.mark.usefixtures("adapter_features")
+@pytest.mark.parametrize("sizes", SPECIAL.values(), ids=SPECIAL)
+async def test_nan_infinities_and_rows_that_are_masked_as_a_whole(check, sizes):
+    given = arrays(**sizes, batch=(6,), m=(6, 1, sizes.get("keys", 24)))
+    queries, keys, values, mask = given.values()
+    queries[0, 1, 3], queries[1, 2, 3] = np.nan, np.inf
+    keys[2, 5, 3], keys[3, 5, 3] = np.nan, -np.inf
+    values[4, 3, 2], values[4, 4, 3] = np.nan, np.inf
+    mask[...] = 0
+    mask[5, 0, 7:] = -np.inf
+    mask[4, 0, 4] = np.inf if sizes["rows"] == 4 else 0
+    await check(masked, given)
+    mask[5] = -np.inf
+    await check(masked, given)
+
+
+@pytest.mark.usefixtures("adapter_features")
+@pytest.mark.parametrize("sizes", SPECIAL.values(), ids=SPECIAL)
+async def test_float16(check, sizes):
+    keys = sizes.get("keys", 24)
+    given = arrays(**sizes, data_type="float16", m=(sizes["rows"], keys))
+    given["m"][0] = LOWEST  # then scores are rounded to that, and all are the same
+    given["m"][1, ::2] = -np.inf
+    await check(masked, given, 3e-3)
+
+
+async def test_float16_with_a_softmax_in_float32(check):
+    assert await check(in_float32_between, arrays(data_type="float16"), 3e-3) == 1
+
+
+@pytest.fixture
+def _no_subgroups(monkeypatch):
+    """As on an adapter that has none."""
+    monkeypatch.setattr(wgpu_backend, "features_of", lambda device: attrs.evolve(features_of(device), subgroups=False))
+
+
+@pytest.mark.usefixtures("_no_subgroups")
+@pytest.mark.parametrize("cut", tile.TILES, ids=lambda cut: f"{cut.down}×{cut.across}×{cut.each}")
+async def test_every_tile_computes_the_same(check, monkeypatch, cut):
+    monkeypatch.setattr(tile, "TILES", (cut,))
+    given = arrays(rows=cut.rows + 1, keys=cut.keys + 9, size=12, batch=(1,), m=(1, cut.keys + 9))
+    assert await check(masked, given) == 1
+
+
+LANES = {
+    "a row": (4, 1, 1, 64, 1),
+    "more rows than lanes": (2, 8, 1, 64, 1),
+    "as many": (4, 4, 1, 32, 1),
+    "slices": (4, 2, 4, 64, 1),
+    "slices and parts": (4, 4, 2, 32, 3),
+    "parts": (2, 4, 1, 32, 2),
+    "nothing but slices": (4, 2, 16, 64, 1),
+}
+"""Lanes, rows of each, slices, threads and parts."""
+
+
+@pytest.mark.parametrize("way", LANES.values(), ids=LANES)
+async def test_lanes_share_rows_in_every_way(check, monkeypatch, way):
+    monkeypatch.setattr(emit, "choose_lanes", lambda shape, _: LanePlan(shape, *way))
+    rows = LanePlan(None, *way).rows
+    given = arrays(rows=rows + (way[2] < 16), keys=75, size=16, columns=32, m=(rows + (way[2] < 16), 75))
+    given["m"][0] = -np.inf
+    given["q"][1, -1] = np.nan
+    assert await check(masked, given) == (1 if way[4] == 1 else 2)
+
+
+class Memory:
+    """So many bytes, which nobody has."""
+
+    def __init__(self, size):
+        self.size = size
+
+
+@pytest.mark.parametrize("data_type", ["float32", "float16"])
+def test_memory_grows_with_the_length_and_not_with_its_square(data_type):
+    shape = [1, 8, 16384, 64]
+    builder = RewriteBuilder()
+    descriptor = MLOperandDescriptor(data_type, tuple(shape))
+    inputs = {name: Input(descriptor, name) for name in "qkv"}
+    drawn = plain(builder, *(builder.gelu(builder.operand(value)) for value in inputs.values()))
+    graph = Graph.reaching({"y": builder.value(drawn)})
+    for features in (Features(), Features(subgroups=True, least_subgroup=32, max_workgroup_storage=49152)):
+        lowering = GraphLowering(graph, features, {}, lambda _value: None)
+        lowering.run()
+        arenas = {item.buffer for item in place_blocks(lowering.kernels, 2**31, lambda size, _: Memory(size)).values()}
+        assert sum(arena.size for arena in arenas) <= 3 * descriptor.byte_length
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("features", [{"subgroups": True, "least_subgroup": 32}, {}], ids=["subgroups", "none"])
+@pytest.mark.parametrize("storage", [16384, 32768, 49152])
+def test_a_plan_fits_the_memory_of_a_workgroup(storage, features):
+    adapter = Features(max_workgroup_storage=storage, **features)
+    for size in (16, 64, 80, 128, 256):
+        for rows in (1, 8, 16, 512):
+            plan = emit.find_plan(tile.AttentionShape(1, rows, 2048, size, size), adapter)
+            assert plan is None or plan.storage <= storage
+            assert plan is not None or size > 64

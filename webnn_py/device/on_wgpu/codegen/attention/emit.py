@@ -1,0 +1,103 @@
+"""The kernels of attention: one, or one for parts of the keys and one that puts them together."""
+
+from __future__ import annotations
+
+from webnn_py.device.on_wgpu.codegen.attention import tile
+from webnn_py.device.on_wgpu.codegen.attention.kernel import POWER, AttentionWriter, dead_or_alive, inverse
+from webnn_py.device.on_wgpu.codegen.attention.lane_kernel import LaneWriter
+from webnn_py.device.on_wgpu.codegen.attention.lanes import LanePlan, choose_lanes
+from webnn_py.device.on_wgpu.codegen.attention.operands import AttentionOperands, shape_of
+from webnn_py.device.on_wgpu.codegen.attention.tile import AttentionPlan, AttentionShape, choose_plan
+from webnn_py.device.on_wgpu.codegen.entry_point import vec4_entry_point
+from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue, EpilogueCode
+from webnn_py.device.on_wgpu.records.attention import Attention
+from webnn_py.device.on_wgpu.records.buffer import Buffer
+from webnn_py.device.on_wgpu.records.element import WIDTH
+from webnn_py.device.on_wgpu.records.features import Features
+from webnn_py.device.on_wgpu.records.kernel import Kernel
+from webnn_py.device.on_wgpu.records.lowering import Lowering
+
+OWN_BUFFERS = 5
+"""What the kernel binds at most, but for what element-wise nodes read: queries, keys, values, sums and their totals."""
+
+
+def can_emit(attention: Attention, features: Features) -> bool:
+    """Whether there are kernels for it."""
+    is_bound = OWN_BUFFERS + attention.terms + (attention.dead is not None) <= features.max_storage_buffers
+    return is_bound and find_plan(shape_of(attention), features) is not None
+
+
+def emit_attention(lowering: Lowering, attention: Attention) -> None:
+    """The kernels of attention for which :func:`can_emit` is true."""
+    operands = AttentionOperands.of(lowering, attention)
+    plan = find_plan(operands.shape, lowering.features) or find_plan(shape_of(attention), lowering.features)
+    assert plan is not None  # noqa: S101 - can_emit says so
+    bound = sum(not isinstance(term, str) for term in operands.terms) + (operands.dead is not None)
+    epilogue = Epilogue(lowering, attention.product, own_buffers=OWN_BUFFERS + bound)
+    front = "" if operands.fused is None else f"{operands.fused.label} "
+    label = f"matmul {front}softmax {epilogue.label}"
+    is_float16 = attention.softmax.outputs[0].data_type == "float16"
+
+    def kernel(end: EpilogueCode | tuple[Buffer, Buffer], label: str) -> Kernel:
+        if isinstance(plan, LanePlan):
+            return LaneWriter(plan, operands, end, is_float16=is_float16).kernel(label)
+        return AttentionWriter(plan, operands, end, is_float16=is_float16).kernel(label)
+
+    if plan.splits == 1:
+        lowering.emit(kernel(epilogue.write(vec4s=True), label))
+        return
+    shape = plan.shape
+    rows = plan.splits * shape.batch * shape.rows
+    parts = Buffer("block", rows * shape.columns * 4), Buffer("block", rows * 8)
+    lowering.emit(kernel(parts, f"{label} (parts)"))
+    _emit_sum(lowering, epilogue, plan, operands, parts, label)
+
+
+def find_plan(shape: AttentionShape, features: Features) -> AttentionPlan | LanePlan | None:
+    """How to share it out, among lanes of subgroups if there are any; None if it is left to several kernels."""
+    if shape.size % WIDTH or shape.columns % WIDTH or shape.products < tile.LEAST_PRODUCTS:
+        return None
+    return choose_lanes(shape, features) or choose_plan(shape, features)
+
+
+def _emit_sum(
+    lowering: Lowering,
+    epilogue: Epilogue,
+    plan: AttentionPlan | LanePlan,
+    operands: AttentionOperands,
+    parts: tuple[Buffer, Buffer],
+    label: str,
+) -> None:
+    """The kernel that puts together what the parts have summed up, each less its own highest score."""
+    shape = plan.shape
+    rows = shape.batch * shape.rows
+    finish = epilogue.write(vec4s=True)
+    arrays: dict[tuple[Buffer, str], str] = {}
+
+    def array(buffer: Buffer, kind: str) -> str:
+        return arrays.setdefault((buffer, kind), f"r{len(arrays)}")
+
+    factor = dead_or_alive(operands, array, f"place % {shape.rows}u")
+    lines = [
+        f"let place = four / {plan.columns}u;",
+        f"let batch = place / {shape.rows}u;",
+        *(f"let of{part} = totals_of[place + {part * rows}u];" for part in range(plan.splits)),
+        "var highest = of0.x;",
+        *(f"highest = max(highest, of{part}.x);" for part in range(1, plan.splits)),
+        "let top = finite_or_zero(highest);",
+        "var total = 0.0;",
+        "var sum = vec4<f32>();",
+    ]
+    for part in range(plan.splits):
+        lines += [
+            "{",
+            f"  let scale = power(of{part}.x - top);",
+            f"  total += select(of{part}.y * scale, of{part}.y, of{part}.y < 0.0);",
+            f"  sum += sums[four + {part * rows * plan.columns}u] * scale;",
+            "}",
+        ]
+    lines += [f"let inverse = {inverse('highest', 'total')};", *factor, "finish(four, sum * factor);"]
+    main, workgroups = vec4_entry_point(rows * shape.columns, "\n".join(f"  {line}" for line in lines))
+    reads = [(parts[0], "sums", "vec4<f32>"), (parts[1], "totals_of", "vec2<f32>")]
+    reads += [(buffer, name, kind) for (buffer, kind), name in arrays.items()]
+    lowering.emit(finish.kernel(f"{label} (sum)", reads, [POWER], main, workgroups))

@@ -1,0 +1,437 @@
+"""The kernel of attention: it takes the keys tile by tile, and keeps the highest score and the sums so far.
+
+Of a tile, the first product's scores are in registers, their powers in the workgroup's memory, from which the second
+product reads them. Where a later tile has a higher score, the sums so far are scaled down. All sums are float32.
+
+Names: ``a`` and ``b`` are the invocation's places across and down; ``s{r}_{k}`` the scores of row r and key k,
+``m{r}`` the highest score, ``l{r}`` the sum of the powers of the invocation's keys, ``c{r}_{g}`` the sums of row r and
+the group g of four columns; ``worst{r}`` the bits of the score that is farthest from a finite number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from webnn_py.device.on_wgpu.codegen.attention.operands import AttentionOperands, ScoreTerm
+from webnn_py.device.on_wgpu.codegen.attention.tile import AttentionPlan
+from webnn_py.device.on_wgpu.codegen.entry_point import grid
+from webnn_py.device.on_wgpu.codegen.epilogue import EpilogueCode
+from webnn_py.device.on_wgpu.codegen.module import Binding, declare, module
+from webnn_py.device.on_wgpu.records.buffer import Buffer
+from webnn_py.device.on_wgpu.records.element import COMPONENTS, WIDTH, literal
+from webnn_py.device.on_wgpu.records.kernel import Kernel
+
+LOWEST = literal(-float("inf"), "f32")
+
+NAN_MARK = "-1e30"
+"""What stands for the sum of powers of which one is NaN: they have no negative sum otherwise."""
+
+POWER = """fn power(x: f32) -> f32 { return select(0.0, exp2(x * 1.442695), x > -87.0); }
+fn finite_or_zero(x: f32) -> f32 { return select(x, 0.0, bitcast<u32>(x) == 0xff800000u); }"""
+
+ROUNDED = """fn rounded(x: f32) -> f32 {
+  if (abs(x) < 2048.0) { return x; }
+  return unpack2x16float(half_bits(x)).x;
+}"""
+"""Masks of float16 are its lowest number: in a row of these alone all scores are the same, as they are rounded."""
+
+
+class AttentionWriter:
+    """Writes the kernel.
+
+    Args:
+        plan: how it is shared out.
+        operands: what is read.
+        end: the operator's last step; or the buffers for each part's sums, and for its highest scores and sums of
+            powers.
+        is_float16: whether the scores would be float16.
+    """
+
+    def __init__(
+        self,
+        plan: AttentionPlan,
+        operands: AttentionOperands,
+        end: EpilogueCode | tuple[Buffer, Buffer],
+        *,
+        is_float16: bool,
+    ) -> None:
+        self._plan = plan
+        self._tile = plan.tile
+        self._operands = operands
+        self._end = end
+        self._is_float16 = is_float16
+        self._arrays: dict[tuple[Buffer, str], str] = {}
+        tile = plan.tile
+        self._is_whole = plan.shape.keys % tile.keys == 0
+
+    def kernel(self, label: str) -> Kernel:
+        """The kernel."""
+        plan, tile, operands = self._plan, self._tile, self._operands
+        sides = {"q": operands.queries, "k": operands.keys, "v": operands.values}
+        readers = []
+        for name, side in sides.items():
+            array = self._array(side.buffer, side.element.vec4)
+            readers.append(f"fn {name}_at(i: u32) -> {side.element.vec4} {{ return {array}[i]; }}")
+            values = ", ".join(side.element.unpack("x"))
+            readers.append(f"fn {name}_wide(x: {side.element.vec4}) -> vec4<f32> {{ return vec4<f32>({values}); }}")
+        groups = plan.groups * plan.splits
+        workgroups = grid(groups)
+        body = "\n".join(f"  {line}" for line in self._body(groups, workgroups[0]))
+        parts = [
+            *readers,
+            *([] if operands.fused is None else [operands.fused.function("chain")]),
+            *([ROUNDED] if self._is_float16 and operands.fused is not None else []),
+            POWER,
+            f"var<workgroup> queries: array<vec4<f32>, {tile.rows * plan.row}>;",
+            f"var<workgroup> brought: array<vec4<f32>, {plan.brought}>;",
+            f"var<workgroup> powers: array<vec4<f32>, {tile.rows * plan.power_row}>;",
+            f"var<workgroup> shared_of: array<f32, {tile.rows * tile.across}>;",
+        ]
+        main = f"""
+@compute @workgroup_size({tile.threads})
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {{
+{body}
+}}
+"""
+        reads: list[Binding] = [(buffer, name, kind) for (buffer, kind), name in self._arrays.items()]
+        if isinstance(self._end, EpilogueCode):
+            return self._end.kernel(label, reads, parts, main, workgroups)
+        sums, totals = self._end
+        declared = declare(reads, [(sums, "sums", "vec4<f32>"), (totals, "totals_of", "vec2<f32>")])
+        source = module(declared, *parts, main=main)
+        return Kernel(label, source, tuple(buffer for buffer, _, _ in reads), self._end, workgroups)
+
+    def _array(self, buffer: Buffer, kind: str) -> str:
+        """The binding by which a buffer is read as elements of a type."""
+        return self._arrays.setdefault((buffer, kind), f"r{len(self._arrays)}")
+
+    # --- the whole -------------------------------------------------------------------------------------------
+
+    def _body(self, groups: int, pitch: int) -> list[str]:
+        plan, tile, shape = self._plan, self._tile, self._plan.shape
+        row_tiles = -(-shape.rows // tile.rows)
+        each = -(-plan.steps // plan.splits)
+        lines = [
+            f"let number = group.x + group.y * {pitch}u;",
+            f"if (number >= {groups}u) {{ return; }}",
+            f"let first_row = number % {row_tiles}u * {tile.rows}u;",
+            f"let batch = number / {row_tiles}u % {shape.batch}u;",
+            f"let part = number / {row_tiles * shape.batch}u;",
+            f"let a = t % {tile.across}u;",
+            f"let b = t / {tile.across}u;",
+            f"let column0 = a % {plan.column_threads}u;",
+            f"let slice = a / {plan.column_threads}u;",
+            *(f"let row{row} = {self._row(row)};" for row in range(tile.each)),
+            self._operands.queries.begin("q"),
+            self._operands.keys.begin("k"),
+            self._operands.values.begin("v"),
+            *self._bring_queries(),
+            f"let end = min((part + 1u) * {each}u, {plan.steps}u);",
+            *(f"var m{row} = {LOWEST};" for row in range(tile.each)),
+            *(f"var l{row} = 0.0;" for row in range(tile.each)),
+            *(f"var {name} = vec4<f32>();" for name in self._sums()),
+            *(f"var worst{row} = 0u;" for row in range(tile.each)),
+            f"for (var step = part * {each}u; step < end; step++) {{",
+            *(f"  {line}" for line in self._step()),
+            "}",
+        ]
+        return [*lines, *self._add_up(), *self._add_slices(), *self._store()]
+
+    def _row(self, row: int) -> str:
+        """The number of an invocation's row; beyond the last one, the last one."""
+        number = f"first_row + b + {row * self._tile.down}u"
+        shape = self._plan.shape
+        return number if shape.rows % self._tile.rows == 0 else f"min({number}, {shape.rows - 1}u)"
+
+    def _sums(self) -> list[str]:
+        return [f"c{row}_{group}" for row in range(self._tile.each) for group in range(self._plan.each_columns)]
+
+    def _bring_queries(self) -> list[str]:
+        plan, tile = self._plan, self._tile
+        count = tile.rows * plan.depth
+        row = f"min(first_row + item / {plan.depth}u, {plan.shape.rows - 1}u)"
+        place = f"q_base + {self._operands.queries.row(row)} + item % {plan.depth}u"
+        return [
+            f"for (var item = t; item < {count}u; item += {tile.threads}u) {{",
+            f"  queries[item / {plan.depth}u * {plan.row}u + item % {plan.depth}u] = q_wide(q_at({place}));",
+            "}",
+        ]
+
+    def _step(self) -> list[str]:
+        """A tile of keys."""
+        if self._tile.is_direct:
+            return [
+                f"let first = step * {self._tile.keys}u;",
+                "let key = first + a * 4u;",
+                "workgroupBarrier();",
+                *self._products(),
+                *self._masked(),
+                *self._highest(),
+                *self._powers(),
+                "workgroupBarrier();",
+                *self._add_values(),
+            ]
+        return [
+            f"let first = step * {self._tile.keys}u;",
+            "let key = first + a * 4u;",
+            *self._fetch("k", self._plan.depth),
+            "workgroupBarrier();",
+            *self._put("k", self._plan.depth),
+            "workgroupBarrier();",
+            *self._fetch("v", self._plan.columns),
+            *self._products(),
+            *self._masked(),
+            *self._highest(),
+            *self._powers(),
+            *self._put("v", self._plan.columns),
+            "workgroupBarrier();",
+            *self._add_values(),
+        ]
+
+    # --- keys and values, brought into the workgroup's memory ------------------------------------------------
+
+    def _fetch(self, name: str, size: int) -> list[str]:
+        """Read a tile's rows of ``size`` vec4s, each invocation some."""
+        tile, lines = self._tile, []
+        side = self._operands.keys if name == "k" else self._operands.values
+        for turn in range(-(-tile.keys * size // tile.threads)):
+            item = f"{name}_item{turn}"
+            lines.append(f"let {item} = t + {turn * tile.threads}u;")
+            row = f"first + {item} / {size}u"
+            row = row if self._is_whole else f"min({row}, {self._plan.shape.keys - 1}u)"
+            lines.append(f"let {name}_next{turn} = {name}_at({name}_base + {side.row(row)} + {item} % {size}u);")
+        return lines
+
+    def _put(self, name: str, size: int) -> list[str]:
+        """Store them; of keys, the first ones of all invocations come first, so that banks differ."""
+        tile, lines = self._tile, []
+        count = tile.keys * size
+        for turn in range(-(-count // tile.threads)):
+            item, value = f"{name}_item{turn}", f"{name}_wide({name}_next{turn})"
+            row = f"{item} / {size}u"
+            if name == "k":
+                place = f"({row} % 4u * {tile.across}u + {row} / 4u) * {self._plan.row}u + {item} % {size}u"
+            else:
+                place = item
+                if not self._is_whole:
+                    value = f"select(vec4<f32>(), {value}, first + {row} < {self._plan.shape.keys}u)"
+            line = f"brought[{place}] = {value};"
+            lines.append(line if (turn + 1) * tile.threads <= count else f"if ({item} < {count}u) {{ {line} }}")
+        return lines
+
+    # --- scores ----------------------------------------------------------------------------------------------
+
+    def _products(self) -> list[str]:
+        plan, tile = self._plan, self._tile
+        lines = [f"var s{row}_{key} = 0.0;" for row in range(tile.each) for key in range(WIDTH)]
+        if tile.is_direct:
+            keys = self._operands.keys
+            for key in range(WIDTH):
+                place = f"key + {key}u" if self._is_whole else f"min(key + {key}u, {plan.shape.keys - 1}u)"
+                lines.append(f"let k_row{key} = k_base + {keys.row(place)};")
+        lines.append(f"for (var d = 0u; d < {plan.depth}u; d++) {{")
+        for key in range(WIDTH):
+            place = f"brought[(a + {key * tile.across}u) * {plan.row}u + d]"
+            lines.append(f"  let k{key} = {f'k_wide(k_at(k_row{key} + d))' if tile.is_direct else place};")
+        for number in range(tile.each):
+            lines.append(f"  let q{number} = queries[(b + {number * tile.down}u) * {plan.row}u + d];")
+            for key in range(WIDTH):
+                total = f"s{number}_{key}"
+                for component in COMPONENTS:
+                    total = f"fma(q{number}.{component}, k{key}.{component}, {total})"
+                lines.append(f"  s{number}_{key} = {total};")
+        return [*lines, "}"]
+
+    def _masked(self) -> list[str]:
+        """What the element-wise nodes make of the scores; beyond the last key they are lowest."""
+        lines: list[str] = []
+        of_all: dict[int, list[str]] = {}
+        for index, term in enumerate(self._operands.terms):
+            if isinstance(term, str):
+                of_all[index] = [term] * WIDTH
+            elif term.is_same_for_rows:
+                loads, of_all[index] = term.loads(self._array(term.buffer, term.kind), f"x{index}", "0u")
+                lines += loads
+        for row in range(self._tile.each):
+            terms = []
+            for index, term in enumerate(self._operands.terms):
+                if index not in of_all and isinstance(term, ScoreTerm):
+                    loads, values = term.loads(self._array(term.buffer, term.kind), f"x{index}_{row}", f"row{row}")
+                    lines += loads
+                    terms.append(values)
+                else:
+                    terms.append(of_all[index])
+            for key in range(WIDTH):
+                lines += self._masked_one(row, key, [values[key] for values in terms])
+        return lines
+
+    def _masked_one(self, row: int, key: int, terms: list[str]) -> list[str]:
+        name, lines = f"s{row}_{key}", []
+        if self._operands.fused is not None:
+            value = f"chain({', '.join([name, *terms])})"
+            lines.append(f"{name} = {f'rounded({value})' if self._is_float16 else value};")
+        if not self._is_whole:
+            lines.append(f"{name} = select({LOWEST}, {name}, key + {key}u < {self._plan.shape.keys}u);")
+        return [*lines, f"worst{row} = max(worst{row}, bitcast<u32>({name}) & 0x7fffffffu);"]
+
+    def _highest(self) -> list[str]:
+        """The highest scores of whole rows, those before included: ``n{r}``."""
+        tile = self._tile
+        lines = []
+        for row in range(tile.each):
+            s = [f"s{row}_{key}" for key in range(WIDTH)]
+            place = f"(b + {row * tile.down}u) * {tile.across}u"
+            lines.append(f"shared_of[{place} + a] = max(max({s[0]}, {s[1]}), max({s[2]}, {s[3]}));")
+        lines.append("workgroupBarrier();")
+        lines += [f"var n{row} = m{row};" for row in range(tile.each)]
+        if tile.across <= 16:
+            for row in range(tile.each):
+                place = f"(b + {row * tile.down}u) * {tile.across}u"
+                lines += [f"n{row} = max(n{row}, shared_of[{place} + {lane}u]);" for lane in range(tile.across)]
+            return lines
+        lines.append(f"for (var lane = 0u; lane < {tile.across}u; lane++) {{")
+        for row in range(tile.each):
+            lines.append(f"  n{row} = max(n{row}, shared_of[(b + {row * tile.down}u) * {tile.across}u + lane]);")
+        return [*lines, "}"]
+
+    def _powers(self) -> list[str]:
+        """Powers of the scores less the highest; what has been summed up is scaled to it."""
+        plan, tile = self._plan, self._tile
+        lines = []
+        for row in range(tile.each):
+            powers = ", ".join(f"power(s{row}_{key} - top{row})" for key in range(WIDTH))
+            lines += [
+                f"let top{row} = finite_or_zero(n{row});",
+                f"let scale{row} = power(m{row} - top{row});",
+                f"let p{row} = vec4<f32>({powers});",
+                f"m{row} = n{row};",
+                f"l{row} = l{row} * scale{row} + (p{row}.x + p{row}.y + p{row}.z + p{row}.w);",
+                f"powers[(b + {row * tile.down}u) * {plan.power_row}u + a] = p{row};",
+                *(f"c{row}_{group} *= scale{row};" for group in range(plan.each_columns)),
+            ]
+        return lines
+
+    # --- values ----------------------------------------------------------------------------------------------
+
+    def _column(self, group: int) -> str:
+        """An invocation's vec4 of columns; beyond the last one, the last one."""
+        plan = self._plan
+        column = f"column0 + {group * plan.column_threads}u"
+        is_whole = plan.column_threads * plan.each_columns == plan.columns
+        return column if is_whole else f"min({column}, {plan.columns - 1}u)"
+
+    def _add_values(self) -> list[str]:
+        plan, tile = self._plan, self._tile
+        each = tile.across // plan.slices
+        lines = [f"for (var j = slice * {each}u; j < slice * {each}u + {each}u; j++) {{"]
+        for key in range(WIDTH):
+            number = f"j * 4u + {key}u"
+            if tile.is_direct:
+                place = f"first + {number}"
+                place = place if self._is_whole else f"min({place}, {plan.shape.keys - 1}u)"
+                lines.append(f"  let v_row{key} = v_base + {self._operands.values.row(place)};")
+            for group in range(plan.each_columns):
+                value = f"brought[({number}) * {plan.columns}u + {self._column(group)}]"
+                if tile.is_direct:
+                    value = f"v_wide(v_at(v_row{key} + {self._column(group)}))"
+                    if not self._is_whole:
+                        value = f"select(vec4<f32>(), {value}, first + {number} < {plan.shape.keys}u)"
+                lines.append(f"  let v{key}_{group} = {value};")
+        for row in range(tile.each):
+            lines.append(f"  let w{row} = powers[(b + {row * tile.down}u) * {plan.power_row}u + j];")
+            for group in range(plan.each_columns):
+                total = f"c{row}_{group}"
+                for key, component in enumerate(COMPONENTS):
+                    total = f"fma(vec4<f32>(w{row}.{component}), v{key}_{group}, {total})"
+                lines.append(f"  c{row}_{group} = {total};")
+        return [*lines, "}"]
+
+    # --- the end ---------------------------------------------------------------------------------------------
+
+    def _add_up(self) -> list[str]:
+        """Add up the powers of a row: ``total{r}``; negative where one of its scores is NaN."""
+        tile = self._tile
+        lines = ["workgroupBarrier();"]
+        for row in range(tile.each):
+            own = f"select(l{row}, {NAN_MARK}, worst{row} > 0x7f800000u)"
+            lines.append(f"shared_of[(b + {row * tile.down}u) * {tile.across}u + a] = {own};")
+        lines.append("workgroupBarrier();")
+        lines += [f"var total{row} = 0.0;" for row in range(tile.each)]
+        lines.append(f"for (var lane = 0u; lane < {tile.across}u; lane++) {{")
+        for row in range(tile.each):
+            lines.append(f"  total{row} += shared_of[(b + {row * tile.down}u) * {tile.across}u + lane];")
+        return [*lines, "}"]
+
+    def _add_slices(self) -> list[str]:
+        """Add up what the slices of a workgroup have summed up, in the first one."""
+        plan, tile = self._plan, self._tile
+        if plan.slices == 1:
+            return []
+        lines = []
+        sums = self._sums()
+        at_once = max(1, plan.brought // tile.threads)
+        for first in range(0, len(sums), at_once):
+            some = sums[first : first + at_once]
+            lines.append("workgroupBarrier();")
+            lines += [f"brought[{index * tile.threads}u + t] = {name};" for index, name in enumerate(some)]
+            lines += ["workgroupBarrier();", "if (slice == 0u) {"]
+            lines.append(f"  for (var other = 1u; other < {plan.slices}u; other++) {{")
+            for index, name in enumerate(some):
+                place = f"{index * tile.threads}u + t + other * {plan.column_threads}u"
+                lines.append(f"    {name} += brought[{place}];")
+            lines += ["  }", "}"]
+        return lines
+
+    def _store(self) -> list[str]:
+        plan, tile, shape = self._plan, self._tile, self._plan.shape
+        lines = []
+        for row in range(tile.each):
+            checks = [] if shape.rows % tile.rows == 0 else [f"first_row + b + {row * tile.down}u < {shape.rows}u"]
+            checks += ["slice == 0u"] if plan.slices > 1 else []
+            lines.append(f"if ({' && '.join(checks) or 'true'}) {{")
+            number = f"(batch * {shape.rows}u + row{row})"
+            if isinstance(self._end, EpilogueCode):
+                lines += self._factor(row)
+            else:
+                number = f"(part * {shape.batch * shape.rows}u + {number[1:]}"
+                lines.append(f"  if (a == 0u) {{ totals_of[{number}] = vec2<f32>(m{row}, total{row}); }}")
+            for group in range(plan.each_columns):
+                column = f"column0 + {group * plan.column_threads}u"
+                place, total = f"{number} * {plan.columns}u + {column}", f"c{row}_{group}"
+                line = (
+                    f"finish({place}, {total} * factor);"
+                    if isinstance(self._end, EpilogueCode)
+                    else f"sums[{place}] = {total};"
+                )
+                is_sure = (group + 1) * plan.column_threads <= plan.columns
+                lines.append(f"  {line}" if is_sure else f"  if ({column} < {plan.columns}u) {{ {line} }}")
+            lines.append("}")
+        return lines
+
+    def _factor(self, row: int) -> list[str]:
+        """By what to multiply sums: ``factor``."""
+        lines = [f"let inverse = {inverse(f'm{row}', f'total{row}')};"]
+        return [*lines, *dead_or_alive(self._operands, self._array, f"row{row}")]
+
+
+def inverse(highest: str, total: str) -> str:
+    """One by the sum of powers; NaN where a score is NaN, the highest one is infinite, or all are the lowest."""
+    is_nan = f"(bitcast<u32>({highest}) & 0x7fffffffu) >= 0x7f800000u || {total} < 0.0"
+    return f"bitcast<f32>(select(bitcast<u32>(1.0 / {total}), 0x7fc00000u, {is_nan}))"
+
+
+def dead_or_alive(operands: AttentionOperands, array: Callable[[Buffer, str], str], row: str) -> list[str]:
+    """Statements that name ``factor``: the ``inverse``, or zero in rows that are said to be dead.
+
+    Args:
+        operands: what says so.
+        array: (a buffer, the type of its elements) → the name of a binding.
+        row: the row's number.
+    """
+    if operands.is_never_nan:
+        return ["let factor = select(inverse, 0.0, (bitcast<u32>(inverse) & 0x7fffffffu) > 0x7f800000u);"]
+    dead = operands.dead
+    if dead is None:
+        return ["let factor = inverse;"]
+    loads, values = dead.loads(array(dead.buffer, dead.kind), "is_dead", row)
+    return [*loads, f"let factor = select(inverse, 0.0, {values[0]} != {literal(0, dead.element.compute)});"]

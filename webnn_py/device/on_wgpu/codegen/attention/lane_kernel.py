@@ -1,0 +1,427 @@
+"""The kernel of attention whose rows are shared by lanes.
+
+Names: ``lane`` is the lane's number among those that share rows; ``q{r}_{j}`` and ``c{r}_{j}`` are the j-th vec4s that
+the lane has of a row's queries and sums. The rows' numbers ``r`` are exchanged by ``own``, so that the first ones are
+those of which the lane gets the scores, and what it gives away are the last ones. Of its own rows it has the scores
+``x``, the highest score ``m``, the sum of the powers ``l``; ``worst`` are the bits of the score farthest from finite.
+"""
+
+from __future__ import annotations
+
+from webnn_py.device.on_wgpu.codegen.attention.kernel import (
+    LOWEST,
+    NAN_MARK,
+    POWER,
+    ROUNDED,
+    dead_or_alive,
+    inverse,
+)
+from webnn_py.device.on_wgpu.codegen.attention.lanes import LanePlan
+from webnn_py.device.on_wgpu.codegen.attention.operands import AttentionOperands
+from webnn_py.device.on_wgpu.codegen.entry_point import grid
+from webnn_py.device.on_wgpu.codegen.epilogue import EpilogueCode
+from webnn_py.device.on_wgpu.codegen.module import Binding, declare, module
+from webnn_py.device.on_wgpu.records.buffer import Buffer
+from webnn_py.device.on_wgpu.records.element import COMPONENTS, WIDTH
+from webnn_py.device.on_wgpu.records.kernel import Kernel
+
+
+class LaneWriter:
+    """Writes the kernel; arguments as for :class:`.AttentionWriter`."""
+
+    def __init__(
+        self,
+        plan: LanePlan,
+        operands: AttentionOperands,
+        end: EpilogueCode | tuple[Buffer, Buffer],
+        *,
+        is_float16: bool,
+    ) -> None:
+        self._plan = plan
+        self._operands = operands
+        self._end = end
+        self._is_float16 = is_float16
+        self._arrays: dict[tuple[Buffer, str], str] = {}
+        self._is_whole = plan.shape.keys % plan.keys == 0
+
+    def kernel(self, label: str) -> Kernel:
+        """The kernel."""
+        plan, operands = self._plan, self._operands
+        sides = {"q": operands.queries, "k": operands.keys, "v": operands.values}
+        readers = []
+        for name, side in sides.items():
+            array = self._array(side.buffer, side.element.vec4)
+            readers.append(f"fn {name}_at(i: u32) -> {side.element.vec4} {{ return {array}[i]; }}")
+            values = ", ".join(side.element.unpack("x"))
+            readers.append(f"fn {name}_wide(x: {side.element.vec4}) -> vec4<f32> {{ return vec4<f32>({values}); }}")
+        groups = plan.groups * plan.splits
+        workgroups = grid(groups)
+        body = "\n".join(f"  {line}" for line in self._body(groups, workgroups[0]))
+        parts = [
+            *readers,
+            *([] if operands.fused is None else [operands.fused.function("chain")]),
+            *([ROUNDED] if self._is_float16 and operands.fused is not None else []),
+            POWER,
+            f"var<workgroup> brought: array<vec4<f32>, {plan.brought}>;",
+            f"var<workgroup> totals: array<vec2<f32>, {plan.slices * plan.rows}>;",
+        ]
+        main = f"""
+@compute @workgroup_size({plan.threads})
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32,
+  @builtin(subgroup_id) subgroup: u32, @builtin(subgroup_size) size: u32,
+  @builtin(subgroup_invocation_id) invocation: u32) {{
+{body}
+}}
+"""
+        reads: list[Binding] = [(buffer, name, kind) for (buffer, kind), name in self._arrays.items()]
+        if isinstance(self._end, EpilogueCode):
+            return self._end.kernel(label, reads, parts, main, workgroups)
+        sums, totals = self._end
+        declared = declare(reads, [(sums, "sums", "vec4<f32>"), (totals, "totals_of", "vec2<f32>")])
+        source = module(declared, *parts, main=main)
+        return Kernel(label, source, tuple(buffer for buffer, _, _ in reads), self._end, workgroups)
+
+    def _array(self, buffer: Buffer, kind: str) -> str:
+        """The binding by which a buffer is read as elements of a type."""
+        return self._arrays.setdefault((buffer, kind), f"r{len(self._arrays)}")
+
+    # --- the whole -------------------------------------------------------------------------------------------
+
+    def _body(self, groups: int, pitch: int) -> list[str]:
+        plan, shape = self._plan, self._plan.shape
+        row_tiles = -(-shape.rows // plan.rows)
+        each = -(-plan.steps // plan.splits)
+        return [
+            f"let number = group.x + group.y * {pitch}u;",
+            f"if (number >= {groups}u) {{ return; }}",
+            f"let batch = number / {row_tiles}u % {shape.batch}u;",
+            f"let part = number / {row_tiles * shape.batch}u;",
+            f"let lane = invocation % {plan.lanes}u;",
+            f"let place = subgroup * (size / {plan.lanes}u) + invocation / {plan.lanes}u;",
+            f"let slice = place / {plan.places}u;",
+            f"let tile_row = place % {plan.places}u * {plan.each}u;",
+            f"let first_row = number % {row_tiles}u * {plan.rows}u + tile_row;",
+            f"let own = {self._own()};",
+            *(f"let row_of{row} = first_row + ({row}u ^ own);" for row in range(plan.each)),
+            *(f"let row{index} = {self._bounded(f'row_of{index}')};" for index in range(plan.own)),
+            self._operands.queries.begin("q"),
+            self._operands.keys.begin("k"),
+            self._operands.values.begin("v"),
+            *self._queries(),
+            f"let end = min((part + 1u) * {each}u, {plan.steps}u);",
+            *(f"var m{index} = {LOWEST};" for index in range(plan.own)),
+            *(f"var l{index} = 0.0;" for index in range(plan.own)),
+            *(f"var {name} = vec4<f32>();" for name in self._sums()),
+            *(f"var worst{index} = 0u;" for index in range(plan.own)),
+            f"for (var step = part * {each}u; step < end; step++) {{",
+            f"  let first = step * {plan.keys}u;",
+            *(f"  {line}" for line in ([] if plan.is_direct else self._bring())),
+            f"  let last = (slice + 1u) * {plan.keys // plan.slices}u;",
+            f"  for (var at = slice * {plan.keys // plan.slices}u; at < last; at += {WIDTH}u) {{",
+            "    let key = first + at;",
+            *(f"    {line}" for line in self._four_keys()),
+            "  }",
+            "}",
+            *(f"let total{index} = {self._total(index)};" for index in range(plan.own)),
+            *(self._store() if plan.slices == 1 else [*self._merge(), *self._store_merged()]),
+        ]
+
+    def _four_keys(self) -> list[str]:
+        loads, terms = self._terms()
+        return [*loads, *self._scores(), *self._masked(terms), *self._powers(), *self._add_values()]
+
+    def _total(self, index: int) -> str:
+        """The sum of a row's powers; negative where one of its scores is NaN."""
+        return f"select(l{index}, {NAN_MARK}, worst{index} > 0x7f800000u)"
+
+    def _bounded(self, row: str) -> str:
+        shape = self._plan.shape
+        return row if shape.rows % self._plan.rows == 0 else f"min({row}, {shape.rows - 1}u)"
+
+    def _halvings(self) -> list[tuple[int, int]]:
+        """For each exchange the distance of lanes, and how many rows a lane keeps of those that it has."""
+        steps, count, distance = [], self._plan.each, self._plan.lanes // 2
+        while distance:
+            count = count // 2 if count > 1 else 0
+            steps.append((distance, count))
+            count = max(count, 1)
+            distance //= 2
+        return steps
+
+    def _own(self) -> str:
+        """By what a lane's rows are exchanged: the first of which it gets the scores."""
+        terms = [f"(lane / {distance}u % 2u) * {kept}u" for distance, kept in self._halvings() if kept]
+        return " + ".join(terms) or "0u"
+
+    def _of_owner(self, name: str, row: int) -> str:
+        """A variable of the lane that has the scores of a row."""
+        distance = 0
+        for step, kept in self._halvings():
+            if kept and row >= kept:
+                distance, row = distance + step, row - kept
+        return f"subgroupShuffleXor({name}{row}, {distance}u)" if distance else f"{name}{row}"
+
+    def _sums(self) -> list[str]:
+        return [f"c{row}_{part}" for row in range(self._plan.each) for part in range(self._plan.each_columns)]
+
+    def _queries(self) -> list[str]:
+        plan, lines = self._plan, []
+        for row in range(plan.each):
+            place = self._operands.queries.row(self._bounded(f"row_of{row}"))
+            lines.append(f"let q_place{row} = q_base + {place} + lane;")
+            lines += [
+                f"let q{row}_{part} = q_wide(q_at(q_place{row} + {part * plan.lanes}u));"
+                for part in range(plan.each_depth)
+            ]
+        return lines
+
+    def _bring(self) -> list[str]:
+        """Bring a tile of keys and values into the workgroup's memory."""
+        plan = self._plan
+        fetched, stored = [], []
+        values = plan.keys * plan.depth
+        sides = (("k", 0, self._operands.keys, plan.depth), ("v", values, self._operands.values, plan.columns))
+        for name, base, side, size in sides:
+            count = plan.keys * size
+            for turn in range(-(-count // plan.threads)):
+                item = f"{name}_item{turn}"
+                row = f"first + {item} / {size}u"
+                bounded = row if self._is_whole else f"min({row}, {plan.shape.keys - 1}u)"
+                place = f"{name}_base + {side.row(bounded)} + {item} % {size}u"
+                fetched += [
+                    f"let {item} = min(t + {turn * plan.threads}u, {count - 1}u);",
+                    f"let {name}_next{turn} = {name}_at({place});",
+                ]
+                value = f"{name}_wide({name}_next{turn})"
+                if name == "v" and not self._is_whole:
+                    value = f"select(vec4<f32>(), {value}, {row} < {plan.shape.keys}u)"
+                stored.append(f"brought[{base}u + {item}] = {value};")
+        return [*fetched, "workgroupBarrier();", *stored, "workgroupBarrier();"]
+
+    # --- scores ----------------------------------------------------------------------------------------------
+
+    def _scores(self) -> list[str]:
+        """The scores of four keys: ``x{row}_{key}`` of the lane's own rows.
+
+        What lies in buffers is read before anything is exchanged: drivers read nothing sooner than it stands there.
+        """
+        plan, lines = self._plan, []
+        if plan.is_direct:
+            lines = [line for name in "kv" for key in range(WIDTH) for line in self._fetch(name, key)]
+        for key in range(WIDTH):
+            lines += self._read("k", key)
+            for row in range(plan.each):
+                total = ""
+                for part in range(plan.each_depth):
+                    for component in COMPONENTS:
+                        factors = f"q{row}_{part}.{component}", f"k{key}_{part}.{component}"
+                        total = f"fma({', '.join(factors)}, {total})" if total else " * ".join(factors)
+                lines.append(f"let s{row}_{key} = {total};")
+        return [*lines, *self._exchange()]
+
+    def _sizes(self, name: str) -> tuple[int, int]:
+        """Vec4s of a key, or value, and how many of them a lane has."""
+        plan = self._plan
+        return (plan.depth, plan.each_depth) if name == "k" else (plan.columns, plan.each_columns)
+
+    def _fetch(self, name: str, key: int) -> list[str]:
+        """Read the lane's vec4s of a key, or value, from where it lies."""
+        plan, side = self._plan, self._operands.keys if name == "k" else self._operands.values
+        row = f"key + {key}u" if self._is_whole else f"min(key + {key}u, {plan.shape.keys - 1}u)"
+        lines = [f"let {name}_place{key} = {name}_base + {side.row(row)} + lane;"]
+        lines += [
+            f"let {name}_next{key}_{part} = {name}_at({name}_place{key} + {part * plan.lanes}u);"
+            for part in range(self._sizes(name)[1])
+        ]
+        return lines
+
+    def _read(self, name: str, key: int) -> list[str]:
+        """Name the lane's vec4s of a key, or value."""
+        plan, lines = self._plan, []
+        size, count = self._sizes(name)
+        base = 0 if name == "k" else plan.keys * plan.depth
+        for part in range(count):
+            value = f"brought[{base}u + (at + {key}u) * {size}u + lane + {part * plan.lanes}u]"
+            if plan.is_direct:
+                value = f"{name}_wide({name}_next{key}_{part})"
+                if name == "v" and not self._is_whole:
+                    value = f"select(vec4<f32>(), {value}, key + {key}u < {plan.shape.keys}u)"
+            lines.append(f"let {name}{key}_{part} = {value};")
+        return lines
+
+    def _exchange(self) -> list[str]:
+        """Add up what lanes have of the scores of keys: each gives away the rows that it does not keep."""
+        lines = []
+        names = [[f"s{row}_{key}" for row in range(self._plan.each)] for key in range(WIDTH)]
+        for level, (distance, kept) in enumerate(self._halvings()):
+            for key, of_key in enumerate(names):
+                sums = []
+                for index, (name, other) in enumerate(zip(of_key[: kept or 1], of_key[kept:], strict=True)):
+                    sums.append(f"e{level}_{index}_{key}")
+                    lines.append(f"let {sums[-1]} = {name} + subgroupShuffleXor({other}, {distance}u);")
+                names[key] = sums
+        for key, of_key in enumerate(names):
+            lines += [f"var x{index}_{key} = {name};" for index, name in enumerate(of_key)]
+        return lines
+
+    def _terms(self) -> tuple[list[str], list[list[list[str]]]]:
+        """Statements that read what the element-wise nodes read; of each own row, of each of it, that of four keys."""
+        lines: list[str] = []
+        rows: list[list[list[str]]] = []
+        for index in range(self._plan.own):
+            rows.append([])
+            for number, term in enumerate(self._operands.terms):
+                if isinstance(term, str):
+                    rows[-1].append([term] * WIDTH)
+                    continue
+                array = self._array(term.buffer, term.kind)
+                loads, values = term.loads(array, f"t{number}_{index}", f"row{index}")
+                lines += loads
+                rows[-1].append(values)
+        return lines, rows
+
+    def _masked(self, terms: list[list[list[str]]]) -> list[str]:
+        """What the element-wise nodes make of the scores; beyond the last key they are lowest."""
+        return [
+            line
+            for index, of_row in enumerate(terms)
+            for key in range(WIDTH)
+            for line in self._masked_one(index, key, [values[key] for values in of_row])
+        ]
+
+    def _masked_one(self, index: int, key: int, terms: list[str]) -> list[str]:
+        name, lines = f"x{index}_{key}", []
+        if self._operands.fused is not None:
+            value = f"chain({', '.join([name, *terms])})"
+            lines.append(f"{name} = {f'rounded({value})' if self._is_float16 else value};")
+        if not self._is_whole:
+            lines.append(f"{name} = select({LOWEST}, {name}, key + {key}u < {self._plan.shape.keys}u);")
+        return [*lines, f"worst{index} = max(worst{index}, bitcast<u32>({name}) & 0x7fffffffu);"]
+
+    def _powers(self) -> list[str]:
+        """Powers of the scores less the highest; where that has grown, what has been summed up is scaled to it."""
+        plan, lines = self._plan, []
+        for index in range(plan.own):
+            x = [f"x{index}_{key}" for key in range(WIDTH)]
+            lines.append(f"let n{index} = max(m{index}, max(max({x[0]}, {x[1]}), max({x[2]}, {x[3]})));")
+        grown = " || ".join(f"n{index} > m{index}" for index in range(plan.own))
+        lines.append(f"if (subgroupAny({grown})) {{")
+        for index in range(plan.own):
+            lines += [
+                f"  let scale{index} = power(m{index} - finite_or_zero(n{index}));",
+                f"  l{index} *= scale{index};",
+                f"  m{index} = n{index};",
+            ]
+        for row in range(plan.each):
+            lines.append(f"  let scale_of{row} = {self._of_owner('scale', row)};")
+            lines += [f"  c{row}_{part} *= scale_of{row};" for part in range(plan.each_columns)]
+        lines.append("}")
+        for index in range(plan.own):
+            lines.append(f"let top{index} = finite_or_zero(m{index});")
+            for key in range(WIDTH):
+                lines.append(f"let p{key}_{index} = power(x{index}_{key} - top{index});")
+            lines.append(f"l{index} += {' + '.join(f'p{key}_{index}' for key in range(WIDTH))};")
+        return lines
+
+    def _add_values(self) -> list[str]:
+        plan, lines = self._plan, []
+        for key in range(WIDTH):
+            lines += [f"let w{row}_{key} = {self._of_owner(f'p{key}_', row)};" for row in range(plan.each)]
+        for key in range(WIDTH):
+            lines += self._read("v", key)
+            for row in range(plan.each):
+                for part in range(plan.each_columns):
+                    total = f"c{row}_{part}"
+                    lines.append(f"{total} = fma(vec4<f32>(w{row}_{key}), v{key}_{part}, {total});")
+        return lines
+
+    # --- the end ---------------------------------------------------------------------------------------------
+
+    def _store(self) -> list[str]:
+        plan, lines = self._plan, []
+        is_last = isinstance(self._end, EpilogueCode)
+        for index in range(plan.own):
+            if is_last:
+                lines += self._factor(f"m{index}", f"total{index}", f"row{index}", f"factor{index}")
+            else:
+                lines.append(self._store_totals(f"row_of{index}", f"m{index}", f"total{index}"))
+        for row in range(plan.each):
+            factor = ""
+            if is_last:
+                lines.append(f"let factor_of{row} = {self._of_owner('factor', row)};")
+                factor = f" * factor_of{row}"
+            for part in range(plan.each_columns):
+                column = f"lane + {part * plan.lanes}u"
+                lines.append(self._store_vec4(f"row_of{row}", column, f"c{row}_{part}{factor}"))
+        return lines
+
+    def _factor(self, highest: str, total: str, row: str, name: str) -> list[str]:
+        """Name by what to multiply the sums of a row."""
+        factor = dead_or_alive(self._operands, self._array, row)
+        return [
+            f"var {name} = 0.0;",
+            "{",
+            f"let inverse = {inverse(highest, total)};",
+            *factor,
+            f"{name} = factor;",
+            "}",
+        ]
+
+    def _store_totals(self, row: str, highest: str, total: str) -> str:
+        shape = self._plan.shape
+        place = f"part * {shape.batch * shape.rows}u + batch * {shape.rows}u + {row}"
+        return f"if ({row} < {shape.rows}u) {{ totals_of[{place}] = vec2<f32>({highest}, {total}); }}"
+
+    def _store_vec4(self, row: str, column: str, value: str) -> str:
+        plan, shape = self._plan, self._plan.shape
+        place = f"(batch * {shape.rows}u + {row}) * {plan.columns}u + {column}"
+        if isinstance(self._end, EpilogueCode):
+            return f"if ({row} < {shape.rows}u) {{ finish({place}, {value}); }}"
+        place = f"part * {shape.batch * shape.rows * plan.columns}u + {place}"
+        return f"if ({row} < {shape.rows}u) {{ sums[{place}] = {value}; }}"
+
+    # --- slices ----------------------------------------------------------------------------------------------
+
+    def _merge(self) -> list[str]:
+        """Lay the slices' sums in the workgroup's memory."""
+        plan = self._plan
+        lines = ["workgroupBarrier();"]
+        for index in range(plan.own):
+            place = f"slice * {plan.rows}u + tile_row + ({index}u ^ own)"
+            lines.append(f"totals[{place}] = vec2<f32>(m{index}, total{index});")
+        for row in range(plan.each):
+            place = f"(slice * {plan.rows}u + tile_row + ({row}u ^ own)) * {plan.columns}u + lane"
+            lines += [f"brought[{place} + {part * plan.lanes}u] = c{row}_{part};" for part in range(plan.each_columns)]
+        return [*lines, "workgroupBarrier();"]
+
+    def _store_merged(self) -> list[str]:
+        """Put the slices together, each scaled to the highest score of all, and store them."""
+        plan = self._plan
+        row_tiles = -(-plan.shape.rows // plan.rows)
+        is_last = isinstance(self._end, EpilogueCode)
+        lines = [
+            f"for (var item = t; item < {plan.rows * plan.columns}u; item += {plan.threads}u) {{",
+            f"let tile_place = item / {plan.columns}u;",
+            f"let column = item % {plan.columns}u;",
+            f"let row = number % {row_tiles}u * {plan.rows}u + tile_place;",
+            "var highest = totals[tile_place].x;",
+            f"for (var other = 1u; other < {plan.slices}u; other++) {{",
+            f"  highest = max(highest, totals[other * {plan.rows}u + tile_place].x);",
+            "}",
+            "let top = finite_or_zero(highest);",
+            "var total = 0.0;",
+            "var sum = vec4<f32>();",
+            f"for (var other = 0u; other < {plan.slices}u; other++) {{",
+            f"  let of_slice = totals[other * {plan.rows}u + tile_place];",
+            "  let scale = power(of_slice.x - top);",
+            "  total += select(of_slice.y * scale, of_slice.y, of_slice.y < 0.0);",
+            f"  sum += brought[other * {plan.rows * plan.columns}u + item] * scale;",
+            "}",
+        ]
+        if is_last:
+            lines += self._factor("highest", "total", self._bounded("row"), "factor_of_row")
+            lines.append(self._store_vec4("row", "column", "sum * factor_of_row"))
+        else:
+            lines += ["if (column == 0u) {", self._store_totals("row", "highest", "total"), "}"]
+            lines.append(self._store_vec4("row", "column", "sum"))
+        return [*lines, "}"]
