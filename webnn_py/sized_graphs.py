@@ -14,7 +14,8 @@ from webnn_py.operators.limits import MAX_RANK
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import Refused
 from webnn_py.size_tracing import Sizes, Tracing
-from webnn_py.sizes import SymbolicSize, coverage, has_size, largest, values_of
+from webnn_py.size_values import coverage, has_size, largest, values_of
+from webnn_py.sizes import SymbolicSize
 from webnn_py.wording import in_brackets
 
 
@@ -49,7 +50,7 @@ class NamePlace:
 
 
 @attrs.frozen
-class Names:
+class DimensionPlaces:
     """The names of a graph's dimensions.
 
     Attributes:
@@ -113,7 +114,7 @@ class DynamicGraph:
     """
 
     graph: Graph
-    names: Names
+    names: DimensionPlaces
     drawing: Tracing
     covers: Callable[[Sizes], bool]
 
@@ -121,7 +122,7 @@ class DynamicGraph:
     def of(cls, graph: Graph, drawing: Tracing) -> Self:
         """A graph that was drawn while ``drawing`` was in force."""
         inputs = {name: value.descriptor for name, value in graph.inputs.items()}
-        names = Names.of(inputs)
+        names = DimensionPlaces.of(inputs)
         known = {key: answer for key, answer in drawing.answers.items() if answer.expression.names <= set(names.bounds)}
         kept = Tracing(names.largest, answers=known)
         return cls(graph, names, kept, coverage(kept))

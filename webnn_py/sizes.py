@@ -10,13 +10,13 @@ the same answers.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import product
 from typing import Any, Literal, Self, final
 
 import attrs
 
-from webnn_py.size_tracing import DECIDED, Relation, Sizes, Tracing, UnknownSizeError, tracing_in_force
+from webnn_py.size_tracing import DECIDED, Relation, Sizes, UnknownSizeError, tracing_in_force
 
 
 @attrs.frozen
@@ -239,7 +239,7 @@ class ScaledSize:
     def __floor__(self) -> Any:
         low, high = (int(end * self.factor // 1) for end in (self.size.low, self.size.high))
         text = "floor(" + str(self.size) + f" * {self.factor})"
-        code = f"int(({_code(self.size)}) * {self.factor!r} // 1)"
+        code = f"int(({code_of(self.size)}) * {self.factor!r} // 1)"
         return _of_atom(Atom(code, text, "scaled", (self.size, self.factor), low, high))
 
 
@@ -276,49 +276,9 @@ def named_size(name: str, low: int, high: int) -> SymbolicSize:
     return SymbolicSize((((Atom(f"s[{name!r}]", name, "name", (), low, high),), 1),))
 
 
-def values_function(expressions: Iterable[Any]) -> Callable[[Sizes], tuple[int, ...]]:
-    """A function of the names' sizes that gives the values of expressions, as fast as Python can compute them."""
-    text = "".join(f"{_code(expression)}, " for expression in expressions)
-    # Names are in it as literals, and nothing else is anybody's but this module's.
-    function: Callable[[Sizes], tuple[int, ...]] = eval(f"lambda s: ({text})", {"__builtins__": {}, "int": int})  # noqa: S307
-    return function
-
-
-def coverage(tracing: Tracing) -> Callable[[Sizes], bool]:
-    """What tells whether all answers of a tracing, which is over, are the same for other sizes."""
-    answers = list(tracing.answers.values())
-    values = values_function(answer.expression for answer in answers)
-    wanted = [(DECIDED[answer.relation], answer.holds) for answer in answers]
-    return lambda sizes: all(
-        decide(value) == holds for (decide, holds), value in zip(wanted, values(sizes), strict=True)
-    )
-
-
 def value_of(number: Any, sizes: Sizes) -> Any:
     """A number as it is; a size, when the names have these sizes."""
     return number.value(sizes) if type(number) is SymbolicSize else number
-
-
-def largest(number: Any) -> int:
-    """A number as it is; of a size, the greatest that it may be."""
-    return number.high if type(number) is SymbolicSize else number
-
-
-def rough(number: Any) -> int:
-    """A number as it is; for a size, the power of two that is no less, which many sizes have in common."""
-    return 1 << (number - 1).bit_length() if type(number) is SymbolicSize else int(number)
-
-
-def values_of(item: Any, sizes: Sizes) -> Any:
-    """Likewise of all sizes in tuples and lists."""
-    if isinstance(item, (tuple, list)):
-        return type(item)(values_of(part, sizes) for part in item)
-    return value_of(item, sizes)
-
-
-def has_size(item: object) -> bool:
-    """Whether there is a size among the items of tuples and lists."""
-    return any(map(has_size, item)) if isinstance(item, (tuple, list)) else type(item) is SymbolicSize
 
 
 def _names(size: SymbolicSize) -> Iterator[str]:
@@ -387,11 +347,11 @@ def _quotient(left: Any, right: Any) -> tuple[Any, Any]:
         return whole + rest // right, rest % right
     low, high = _quotient_bounds(rest, right)
     text = f"{_operand_text(rest)} // {_operand_text(right)}"
-    code = f"({_code(rest)}) // ({_code(right)})"
+    code = f"({code_of(rest)}) // ({code_of(right)})"
     rounded = _of_atom(Atom(code, text, "//", (rest, right), low, high))
     if type(rounded) is int:
         return whole + rounded, rest - rounded * right
-    text, code = text.replace("//", "%"), f"({_code(rest)}) % ({_code(right)})"
+    text, code = text.replace("//", "%"), f"({code_of(rest)}) % ({code_of(right)})"
     remainder = _of_atom(Atom(code, text, "%", (rest, right), *_remainder_bounds(right)))
     return whole + rounded, remainder
 
@@ -458,7 +418,7 @@ def _operand_text(value: Any) -> str:
     return str(value) if type(value) is not SymbolicSize or value.is_name else "(" + str(value) + ")"
 
 
-def _code(value: Any) -> str:
+def code_of(value: Any) -> str:
     """What tells a number or a size apart from others."""
     if type(value) is not SymbolicSize:
         return str(value)

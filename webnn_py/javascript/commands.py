@@ -63,6 +63,7 @@ def js(options: argparse.Namespace) -> int:
         portability=report,
         quiet=options.json,
         limits=Limits(options.time_limit, memory),
+        experimental=tuple(options.experimental),
     )
     status = 1
     try:

@@ -16,7 +16,7 @@ from webnn_py.handle import forgotten_await
 from webnn_py.operators.idl import boolean, usv_string
 from webnn_py.script.browser_rules import BrowserRules
 from webnn_py.script.buffer import MLBuffer
-from webnn_py.sizes import has_size
+from webnn_py.size_values import has_size
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.wording import listed, shown
 

@@ -220,16 +220,14 @@ class DispatchShapes:
 class DynamicShapes:
     """What a graph with named dimensions is asked at each dispatch; what it has answered it remembers."""
 
-    def __init__(self, graph: Graph, drawing: Tracing) -> None:
-        self._inputs = {name: value.descriptor for name, value in graph.inputs.items()}
-        self._graph = DynamicGraph.of(without_data(graph), drawing)
+    def __init__(self, dynamic: DynamicGraph) -> None:
+        self._inputs = {name: value.descriptor for name, value in dynamic.graph.inputs.items()}
+        self._graph = attrs.evolve(dynamic, graph=without_data(dynamic.graph))
         self._known: dict[tuple[object, ...], DispatchShapes] = {}
 
-    def compute_shapes(self, input_shapes: object) -> dict[str, tuple[int, ...]]:
-        """The shapes of all outputs, of those of all inputs."""
-        given = converted("compute_shapes(): input_shapes", _named_shapes, input_shapes)
-        shapes = self._of("compute_shapes", "input_shapes", given)
-        return {name: descriptor.shape for name, descriptor in shapes.output_descriptors.items()}
+    def of_shapes(self, given: Mapping[str, tuple[int, ...]]) -> DispatchShapes:
+        """What a dispatch with inputs of these shapes has to be given."""
+        return self._of("compute_shapes", "input_shapes", given)
 
     def at(self, inputs: Mapping[str, MLBuffer]) -> DispatchShapes:
         """What a dispatch with these inputs has to be given."""
@@ -286,6 +284,17 @@ def _named_shapes(value: object) -> dict[str, tuple[int, ...]]:
     return {str(name): converted(f"[{shown(name)}]", dimensions, shape) for name, shape in value.items()}
 
 
+def compute_shapes(graph: MLGraph, input_shapes: object) -> dict[str, tuple[int, ...]]:
+    """What :meth:`MLGraph.compute_shapes` asks for."""
+    given = converted("compute_shapes(): input_shapes", _named_shapes, input_shapes)
+    outputs = graph.output_descriptors
+    if graph._dynamic is not None:
+        outputs = graph._dynamic.of_shapes(given).output_descriptors
+    elif given != {name: descriptor.shape for name, descriptor in graph.input_descriptors.items()}:
+        raise TypeError(f"compute_shapes(): input_shapes are {shown(given)}; they must be those of {graph!r}")
+    return {name: descriptor.shape for name, descriptor in outputs.items()}
+
+
 def begin_dynamic_build(
     ml_graph: MLGraph,
     graph: Graph,
@@ -304,6 +313,6 @@ def begin_dynamic_build(
                 "any device a graph of fixed sizes"
             ),
         )
-    ml_graph._dynamic = DynamicShapes(graph, drawing)
     dynamic = DynamicGraph.of(graph, drawing)
+    ml_graph._dynamic = DynamicShapes(dynamic)
     return enqueue(ml_graph, partial(compile_dynamic, context._device, dynamic, ml_graph._handle))

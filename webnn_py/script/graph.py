@@ -17,7 +17,7 @@ from webnn_py.graph import Graph
 from webnn_py.graph_pictures.description import GraphDescription
 from webnn_py.graph_pictures.plan import CompiledPlan
 from webnn_py.handle import Handle
-from webnn_py.script.dynamic_shapes import DynamicShapes
+from webnn_py.script.dynamic_shapes import DynamicShapes, compute_shapes
 from webnn_py.script.measuring import profile_graph
 from webnn_py.script.picturing import Pictured
 from webnn_py.script.profile import GraphProfile
@@ -119,14 +119,17 @@ class MLGraph(Pictured, Handle):
         Raises:
             TypeError: the names are not those of the inputs, or the graph takes no inputs of these shapes; the text
                 says which dimension is wrong, or which operator refuses.
-            NotSupportedError: the graph has no named dimensions: ``output_descriptors`` tell its shapes.
+            NotSupportedError: the proposal was not asked for.
             InvalidStateError: the graph is destroyed.
         """
         if self._destroyed:
             raise InvalidStateError("compute_shapes(): the graph is destroyed: destroy() was called on it")
-        if self._dynamic is None:
-            raise NotSupportedError("compute_shapes(): the graph has no named dimensions; see output_descriptors")
-        return self._dynamic.compute_shapes(input_shapes)
+        if "dynamic-shapes" not in self._context._ml._experimental:
+            raise NotSupportedError(
+                'compute_shapes(): this is of a proposal that open_ml(experimental={"dynamic-shapes"}) switches on; '
+                "output_descriptors tell the shapes of outputs"
+            )
+        return compute_shapes(self, input_shapes)
 
     @enable_ki_protection
     def profile(self, feeds: Mapping[str, object], *, repeat: int = 10) -> MLPromise[GraphProfile]:

@@ -262,9 +262,7 @@ class WgpuBackend:
         """Likewise, of a graph with named dimensions: one set of kernels for all sizes that are computed alike."""
         shared = self.device, self._queue, self._pipelines, self._features, self._constants
         try:
-            return await trio.to_thread.run_sync(
-                lambda: DynamicWgpuGraph(dynamic, self.flush, *shared), limiter=self._compiling
-            )
+            return await trio.to_thread.run_sync(lambda: DynamicWgpuGraph(dynamic, *shared), limiter=self._compiling)
         except Exception:
             self._watch.look()
             raise
@@ -272,7 +270,9 @@ class WgpuBackend:
     async def _dispatch_when_prepared(
         self, compiled: DynamicWgpuGraph, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]
     ) -> None:
-        await trio.to_thread.run_sync(compiled.prepare, inputs, limiter=self._compiling)
+        outdated = await trio.to_thread.run_sync(compiled.prepare, inputs, limiter=self._compiling)
+        if outdated is not None:
+            await self._release_graph(outdated, self._work_done())
         self.dispatch(compiled, inputs, outputs)
 
     def dispatch(
