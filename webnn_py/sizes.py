@@ -316,8 +316,13 @@ def _sum(terms: Iterable[tuple[tuple[Atom, ...], int]]) -> Any:
     kept = [(atoms, coefficient) for atoms, coefficient in coefficients.items() if coefficient]
     if not kept or kept == [((), coefficients.get(()))]:
         return coefficients.get((), 0)
-    size = SymbolicSize(tuple(sorted(kept, key=lambda term: (not term[0], [atom.code for atom in term[0]]))))
+    size = SymbolicSize(tuple(sorted(kept, key=_place_in_text)))
     return size.low if size.low == size.high else size
+
+
+def _place_in_text(term: tuple[tuple[Atom, ...], int]) -> Any:
+    """Names first, the number last."""
+    return not term[0], [(atom.kind != "name", atom.code) for atom in term[0]]
 
 
 def _bounds(terms: Terms) -> tuple[int, int]:
