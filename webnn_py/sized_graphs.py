@@ -211,7 +211,7 @@ def with_constants(graph: Graph, replace: Callable[[Constant], Constant]) -> Gra
             name: tuple(map(operand, value)) if isinstance(value, tuple) else operand(value)
             for name, value in node.operands.items()
         }
-        other = Node(node.operator, operands, node.options, node.outputs, node.label, node.drawn)
+        other = attrs.evolve(node, operands=operands)
         values.update(zip(node.results, other.results, strict=True))
         nodes.append(other)
     return Graph(graph.inputs, {name: operand(value) for name, value in graph.outputs.items()}, tuple(nodes))

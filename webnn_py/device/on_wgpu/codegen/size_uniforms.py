@@ -51,7 +51,7 @@ class SizeMarks:
             return _TYPES[match[2]].format(f"sizes[{place // 4}].{'xyzw'[place % 4]}")
 
         source = _MARK.sub(element, kernel.source)
-        if _ANY_MARK.search(source):
+        if _ANY_MARK.search(source) or any(number >= len(self._sizes) for number in sizes):
             raise UnwritableSizeError(f"the kernel {kernel.label!r} has a size where its text needs a number")
         if not sizes:
             return kernel
