@@ -109,7 +109,7 @@ class MLGraph(Pictured, Handle):
             self._context._releases.release(self._handle)
 
     def compute_shapes(self, input_shapes: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ...]]:
-        """The shapes of the outputs, for those of the inputs; of the proposal "dynamic shapes", ``computeShapes()``.
+        """The shapes of outputs, for those of inputs: ``computeShapes()``. Not in the specification: a proposal.
 
         The same as ``dispatch()`` finds out, and refuses, without running the graph.
 
