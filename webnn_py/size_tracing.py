@@ -34,6 +34,10 @@ class Expression(Protocol):
     def names(self) -> frozenset[str]:
         """The names that it is computed from."""
 
+    @property
+    def tells(self) -> str | None:
+        """The name whose size its value tells."""
+
     def value(self, sizes: Sizes) -> int:
         """What it is when the names have these sizes."""
 
@@ -56,18 +60,24 @@ class Tracing:
         may_specialize: whether code that needs a number gets it; what it makes is right for this number only.
         mark: how sizes are written into texts, where that is not for eyes.
         answers: by what was asked.
+        told: the names of which there is only one size with these answers.
     """
 
     sizes: Sizes
     may_specialize: bool = False
     mark: Callable[[Any], str] | None = None
     answers: dict[tuple[object, Relation], Answer] = attrs.field(factory=dict)
+    told: set[str] = attrs.field(factory=set)
 
     def ask(self, expression: Expression, relation: Relation) -> bool:
         """Answer for the sizes here, and note it."""
         key = (expression.terms, relation)
         if key not in self.answers:
-            self.answers[key] = Answer(expression, relation, DECIDED[relation](expression.value(self.sizes)))
+            holds = DECIDED[relation](expression.value(self.sizes))
+            self.answers[key] = Answer(expression, relation, holds)
+            name = expression.tells if relation == "==" and holds else None
+            if name is not None:
+                self.told.add(name)
         return self.answers[key].holds
 
     @contextmanager

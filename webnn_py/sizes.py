@@ -96,7 +96,10 @@ class SymbolicSize:
     __rmul__ = __mul__
 
     def __truediv__(self, other: object) -> Any:
-        return SizeFraction(self, other) if _is_whole(other) else NotImplemented
+        if not _is_whole(other):
+            return NotImplemented
+        exact = _exact_quotient(self, other)
+        return SizeFraction(self, other) if exact is None else exact
 
     def __rtruediv__(self, other: object) -> Any:
         return SizeFraction(other, self) if _is_whole(other) else NotImplemented
@@ -180,6 +183,12 @@ class SymbolicSize:
         return frozenset(_names(self))
 
     @property
+    def tells(self) -> str | None:
+        """The name whose size its value tells; None where that tells none."""
+        (first, *others) = [atoms for atoms, _ in self.terms if atoms]
+        return first[0].text if not others and len(first) == 1 and first[0].kind == "name" else None
+
+    @property
     def is_name(self) -> bool:
         """Whether it is a named dimension itself."""
         return len(self.terms) == 1 and self.terms[0][1] == 1 and [a.kind for a in self.terms[0][0]] == ["name"]
@@ -194,6 +203,8 @@ class SymbolicSize:
         tracing = tracing_in_force()
         if tracing is None or tracing.mark is None:
             return format(repr(self), how)
+        if self.names <= tracing.told:
+            return format(self.value(tracing.sizes), how)
         return format(self.__index__(), how) if how else tracing.mark(self)
 
 

@@ -35,7 +35,7 @@ from webnn_py.script.browser_rules import refused_build
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.script.checks import named, refuse_names
 from webnn_py.script.context import MLContext
-from webnn_py.script.dynamic_shapes import DimensionNames, begin_dynamic_build
+from webnn_py.script.dynamic_shapes import begin_dynamic_build, names_for
 from webnn_py.script.graph import MLGraph
 from webnn_py.script.limits import check_operands, check_outputs
 from webnn_py.script.measuring import check_graph
@@ -81,7 +81,7 @@ class MLGraphBuilder(OperatorMethods):
         self._input_names: set[str] = set()
         self._drawn = 0
         self._constant_buffers: dict[Value, MLBuffer] = {}
-        self._names = DimensionNames() if "dynamic-shapes" in context._ml._experimental else None
+        self._names = names_for(context)
         self._reference = ref(self)
 
     # --- inputs and constants --------------------------------------------------------------------------------

@@ -319,9 +319,9 @@ class DynamicWgpuGraph:
         """The kernels that are right for these inputs, told their sizes."""
         key = self._sizes(inputs)
         if self._current is None or self._current[0] != key:
-            variant = self._found(key)
-            assert variant is not None  # noqa: S101 - it was made ready
-            variant.resize(dict(zip(self._names, key, strict=True)))
+            sizes = dict(zip(self._names, key, strict=True))
+            variant = self._found(key) or self._compiled(sizes)
+            variant.resize(sizes)
             self._current = key, variant.graph
         return self._current[1]
 
