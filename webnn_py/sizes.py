@@ -304,7 +304,7 @@ def _names(size: SymbolicSize) -> Iterator[str]:
 
 
 def _is_whole(value: object) -> bool:
-    return type(value) is SymbolicSize or (isinstance(value, int) and not isinstance(value, bool))
+    return type(value) is SymbolicSize or isinstance(value, int)
 
 
 def _negated(value: Any) -> Any:
@@ -353,7 +353,7 @@ def _of_atom(atom: Atom) -> Any:
 
 def _quotient(left: Any, right: Any) -> tuple[Any, Any]:
     """The quotient, rounded down, and the remainder."""
-    if type(right) is int and right == 0:
+    if isinstance(right, int) and right == 0:
         raise ZeroDivisionError("division of a size by zero")
     exact = _exact_quotient(left, right)
     if exact is not None:

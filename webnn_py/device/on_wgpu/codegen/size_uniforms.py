@@ -8,6 +8,7 @@ from typing import Final
 import attrs
 
 from webnn_py.device.on_wgpu.records.kernel import Kernel
+from webnn_py.size_tracing import Tracing
 from webnn_py.sizes import SymbolicSize
 
 _MARK: Final = re.compile(r"\b99900(\d{5})(u|i|\.0)?(?![\w.])")
@@ -36,8 +37,12 @@ class SizeMarks:
             self._sizes.append(size)
         return f"99900{number:05d}"
 
-    def taken(self, kernel: Kernel) -> Kernel:
-        """The kernel with its sizes in a uniform buffer; the same one where it has none.
+    def taken(self, kernel: Kernel, tracing: Tracing) -> Kernel:
+        """The kernel with its sizes in a uniform buffer, if it has any.
+
+        Args:
+            kernel: with marks in its text.
+            tracing: which is over; a size that can have one value only is a number.
 
         Raises:
             UnwritableSizeError: a mark is in a place of which a number is a part.
@@ -47,14 +52,17 @@ class SizeMarks:
         sizes: dict[int, int] = {}
 
         def element(match: re.Match[str]) -> str:
-            place = sizes.setdefault(int(match[1]), len(sizes))
+            number = int(match[1])
+            if number < len(self._sizes) and self._sizes[number].names <= tracing.told:
+                return f"{self._sizes[number].value(tracing.sizes)}{match[2] or ''}"
+            place = sizes.setdefault(number, len(sizes))
             return _TYPES[match[2]].format(f"sizes[{place // 4}].{'xyzw'[place % 4]}")
 
         source = _MARK.sub(element, kernel.source)
         if _ANY_MARK.search(source) or any(number >= len(self._sizes) for number in sizes):
             raise UnwritableSizeError(f"the kernel {kernel.label!r} has a size where its text needs a number")
         if not sizes:
-            return kernel
+            return attrs.evolve(kernel, source=source)
         binding = len(kernel.reads) + len(kernel.writes)
         declared = f"@group(0) @binding({binding}) var<uniform> sizes: array<vec4<u32>, {-(-len(sizes) // 4)}>;\n"
         enable, found, rest = source.rpartition("enable f16;\n")

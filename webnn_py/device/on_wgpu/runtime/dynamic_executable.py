@@ -130,9 +130,9 @@ class Variant(SizedWgpuGraph):
 
     def _take_sizes(self, lowering: GraphLowering) -> None:
         """Put the sizes of all kernels into one uniform buffer, equal ones once."""
-        if any(self._marks.taken(kernel).sizes for kernel in lowering.prologue):
+        if any(self._marks.taken(kernel, self.tracing).sizes for kernel in lowering.prologue):
             raise UnwritableSizeError("a constant is laid out by a size that is known at dispatch only")
-        lowering.kernels[:] = [self._marks.taken(kernel) for kernel in lowering.kernels]
+        lowering.kernels[:] = [self._marks.taken(kernel, self.tracing) for kernel in lowering.kernels]
         distinct = dict.fromkeys(kernel.sizes for kernel in lowering.kernels if kernel.sizes)
         offset = 0
         places = {}
