@@ -105,13 +105,13 @@ def compute_type(data_type: MLOperandDataType) -> str:
     return element(data_type, shader_f16=False).compute
 
 
-EXACT: Final = 2**24
-"""Whole numbers below this are floats without being rounded."""
+LEAST_ROUNDED: Final = 2**24
+"""Whole numbers up to this are floats without being rounded."""
 
 
 def literal(value: float | SymbolicSize, kind: str) -> str:
     """A number as a WGSL expression; infinities and NaN, which have no literals, by their bits."""
-    if type(value) is SymbolicSize and kind == "f32" and value.high < EXACT:
+    if type(value) is SymbolicSize and kind == "f32" and value.high < LEAST_ROUNDED:
         return f"f32({value}u)"
     if kind == "f32":
         number = np.float32(value)
