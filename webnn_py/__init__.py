@@ -41,6 +41,7 @@ from webnn_py.operators.operand import MLOperand
 from webnn_py.script.buffer import MLBuffer, MLTensor
 from webnn_py.script.builder import MLGraphBuilder
 from webnn_py.script.context import MLContext
+from webnn_py.script.dynamic_shapes import MLDynamicDimension
 from webnn_py.script.graph import MLGraph
 from webnn_py.script.ml import ML, open_ml
 from webnn_py.script.profile import GraphProfile, KernelProfile, OperatorProfile
@@ -65,6 +66,7 @@ __all__ = [
     "MLBufferDescriptor",
     "MLContext",
     "MLContextLostInfo",
+    "MLDynamicDimension",
     "MLGraph",
     "MLGraphBuilder",
     "MLNumber",

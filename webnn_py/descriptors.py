@@ -10,6 +10,7 @@ import attrs
 import numpy as np
 
 from webnn_py.handle import forgotten_await
+from webnn_py.sizes import SymbolicSize
 from webnn_py.wording import listed, plain, shown, words_of
 
 T = TypeVar("T")
@@ -57,7 +58,7 @@ _NAMED_BY_NUMPY: Final[Mapping[object, MLOperandDataType]] = {
 
 
 def _shape(values: Iterable[int]) -> tuple[int, ...]:
-    return tuple(operator.index(value) for value in values)
+    return tuple(value if type(value) in (int, SymbolicSize) else operator.index(value) for value in values)
 
 
 @attrs.frozen
@@ -148,6 +149,8 @@ def unsigned_long(value: object, lowest: int = 0, highest: int = MAX_UNSIGNED_LO
     """
     if isinstance(value, bool):
         raise TypeError(f"is {value!r}; it must be an integer, not a bool")
+    if type(value) is SymbolicSize:
+        return cast("int", value)
     try:
         number = operator.index(cast("int", value))
     except TypeError:

@@ -41,7 +41,9 @@ def test_what_python_prints_is_what_the_page_says(page):
 def test_what_javascript_prints_is_what_the_page_says(block, folder, capsys):
     program = folder / "program.mjs"
     program.write_text(block.code, encoding="utf-8")
-    status = cli.main(["js", str(program), "--engine", "quickjs", "--backend", "numpy"])
+    proposal = re.match(r"docs/proposals/(\w+)\.md", block.place)
+    options = ["--experimental", proposal[1].replace("_", "-")] if proposal else []
+    status = cli.main(["js", str(program), "--engine", "quickjs", "--backend", "numpy", *options])
     printed, errors = capsys.readouterr()
     assert (status, errors) == (0, ""), block.place
     expected = block.printed("//")

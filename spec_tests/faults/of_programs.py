@@ -5,6 +5,7 @@ from spec_tests.faults.records import (
     CONSTANTS,
     COPIES,
     DOCUMENTS,
+    DYNAMIC,
     INTERLEAVINGS,
     JAVASCRIPT,
     NEWER,
@@ -50,6 +51,11 @@ FAULTS = [
         "_queued_bytes = entry.held_bytes",
         TIMELINES,
     ),
+    Fault("sizes-never-asked-again", "decide(value) == holds for", "True for", DYNAMIC),
+    Fault("size-quotient", "else -quotient", "else -quotient - 1", DYNAMIC),
+    Fault("unequal-sizes-of-a-name", "if sizes.setdefault(text, size) != size:", "if False:", DYNAMIC),
+    Fault("views-of-the-largest", "self._look_again(node, sizes, template, late)", "pass", DYNAMIC),
+    Fault("sizes-of-another-dispatch", "self._places] = np.array(", "self._places] = 1 + np.array(", DYNAMIC),
     Fault("trace-without-cause", "if instruments.answering is entry else instruments.call", "", TRACING, "points_to"),
     Fault(
         "trace-out-of-turn", "turn = min(max(since, self._lane_end.get(process, 0)), until)", "turn = since", TRACING

@@ -28,7 +28,7 @@ import webnn_py
 from spec_tests.support import onnx_programs
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/proposals/*.md")])
 FENCE = re.compile(r"^(`{3,})([^\n`]*)\n(.*?)^\1[ ]*$", re.MULTILINE | re.DOTALL)
 NOT_RUN = re.compile(r"\*Not run by the tests: (.+)\.\*")
 RUNS_TRIO = re.compile(r"\b(interleavings|replay)\(")

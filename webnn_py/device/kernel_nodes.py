@@ -8,6 +8,7 @@ import attrs
 
 from webnn_py.device.flops import flops
 from webnn_py.graph import Node
+from webnn_py.size_values import largest
 
 
 @attrs.frozen
@@ -28,7 +29,7 @@ class KernelNode:
     @classmethod
     def of(cls, node: Node) -> KernelNode:
         """What is remembered of a node."""
-        return cls(node.operator.spec_name, node.label, flops(node))
+        return cls(node.operator.spec_name, node.label, largest(flops(node)))
 
 
 def remembered(nodes: Iterable[Node]) -> tuple[KernelNode, ...]:

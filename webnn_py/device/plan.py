@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from webnn_py.graph import Constant, Graph, Node, Output, Value
+from webnn_py.sized_graphs import is_dynamic_node
 
 ALIGNMENT = 64
 """Intermediates start at multiples of this many bytes: a cache line, and more than any SIMD load asks for."""
@@ -36,7 +37,7 @@ def split_constant(graph: Graph) -> tuple[list[Node], list[Node]]:
         return isinstance(value, Constant) or (isinstance(value, Output) and value.node in known)
 
     for node in graph.nodes:
-        if all(constant(value) for value in node.inputs):
+        if all(constant(value) for value in node.inputs) and not is_dynamic_node(node):
             known.add(node)
             folded.append(node)
         else:

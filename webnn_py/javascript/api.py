@@ -12,6 +12,7 @@ import numpy as np
 
 from webnn_py.descriptors import MLOperandDataType
 from webnn_py.javascript.compatibility import OPTION_NAMES, Compatibility
+from webnn_py.javascript.dynamic_shapes import dimension
 from webnn_py.javascript.values import BigInt, BufferSource
 from webnn_py.operators.declaration import SPEC_NAMES, Operator, Parameter
 from webnn_py.operators.operand import MLOperand
@@ -61,6 +62,7 @@ class API:
             ("MLContext", "deleteGraph"): _delete_graph,
             ("MLContext", "destroy"): MLContext.destroy,
             ("MLGraph", "destroy"): MLGraph.destroy,
+            ("MLGraph", "computeShapes"): self._compute_shapes,
             ("MLTensor", "destroy"): MLBuffer.destroy,
             ("MLGraphBuilder", "constructor"): MLGraphBuilder,
             ("MLGraphBuilder", "input"): self._input,
@@ -125,6 +127,10 @@ class API:
         names = self._graph_names.get(graph, {})
         context.dispatch(graph, {names.get(name, name): buffer for name, buffer in inputs.items()}, outputs)
 
+    def _compute_shapes(self, graph: MLGraph, shapes: Mapping[str, list[int]]) -> list[tuple[str, tuple[int, ...]]]:
+        names = self._graph_names.get(graph, {})
+        return list(graph.compute_shapes({names.get(name, name): shape for name, shape in shapes.items()}).items())
+
     def _op_support_limits(self, context: MLContext) -> dict[str, Any]:
         limits = {}
         for name, value in context.op_support_limits().items():
@@ -144,7 +150,8 @@ class API:
         known = self._names.setdefault(builder, {})
         repeated = self._mode.repeated_input_names and name in known
         own = f"{name}\0{len(known)}" if repeated else name
-        operand = builder.input(own, data_type=descriptor["dataType"], shape=descriptor["shape"])
+        shape = [dimension(item) for item in descriptor["shape"]]
+        operand = builder.input(own, data_type=descriptor["dataType"], shape=shape)
         known[own] = name
         return operand
 

@@ -8,9 +8,12 @@ from typing import Final
 
 from webnn_py.browser_profiles import NAMES as BROWSERS
 from webnn_py.device import registry
+from webnn_py.script.dynamic_shapes import EXPERIMENTS
 from webnn_py.tracing.to_file import check_trace_file
 
 BROWSER_HELP: Final = f"run it as this browser would accept it: {', '.join(BROWSERS)}"
+
+EXPERIMENTAL_HELP: Final = f"let the program try a proposal: {', '.join(EXPERIMENTS)}"
 
 TRACE_HELP: Final = (
     "write what happened on the timelines, and when; for Perfetto (ui.perfetto.dev) and chrome://tracing"
@@ -57,6 +60,9 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         type=Path,
         metavar="FOLDER",
         help="let the program save graphs there and load them; without it MLContext has no such methods",
+    )
+    js.add_argument(
+        "--experimental", choices=EXPERIMENTS, action="append", default=[], metavar="NAME", help=EXPERIMENTAL_HELP
     )
     js.add_argument("--trace", type=trace_file, metavar="FILE", help=TRACE_HELP)
     browsers = js.add_mutually_exclusive_group()  # what one refuses would hide the rest from the other

@@ -64,6 +64,7 @@ def js(options: argparse.Namespace) -> int:
         compatibility=MODES[options.compatibility],
         quiet=options.json,
         limits=Limits(options.time_limit, memory),
+        experimental=tuple(options.experimental),
     )
     status = 1
     try:

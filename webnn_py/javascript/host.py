@@ -10,6 +10,7 @@ from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.errors import DestroyedBufferError, DOMException
 from webnn_py.javascript.api import API, Filled
 from webnn_py.javascript.compatibility import Compatibility
+from webnn_py.javascript.dynamic_shapes import shape_for_scripts
 from webnn_py.javascript.values import data_of, decode
 from webnn_py.javascript.words import OutputClosedError
 from webnn_py.operators.operand import MLOperand
@@ -107,7 +108,7 @@ class Host:
         attributes: dict[str, Any] = {}
         match value:
             case MLOperand() | MLBuffer():
-                attributes = {"dataType": value.data_type, "shape": value.shape}
+                attributes = {"dataType": value.data_type, "shape": shape_for_scripts(value.shape)}
                 if isinstance(value, MLBuffer):
                     attributes |= {name: getattr(value, name) for name in ("readable", "writable", "constant")}
             case MLContext():
@@ -175,5 +176,6 @@ def _devices(graph: MLGraph) -> tuple[str, ...] | None:
 
 def _descriptors(by_name: Mapping[str, MLOperandDescriptor]) -> list[tuple[str, dict[str, Any]]]:
     return [
-        (name, {"dataType": descriptor.data_type, "shape": descriptor.shape}) for name, descriptor in by_name.items()
+        (name, {"dataType": descriptor.data_type, "shape": shape_for_scripts(descriptor.shape)})
+        for name, descriptor in by_name.items()
     ]

@@ -18,6 +18,7 @@ from webnn_py.browser_profiles import PortabilityReport, find
 from webnn_py.javascript import descriptions
 from webnn_py.javascript.browser_members import compatibility_of, with_members
 from webnn_py.javascript.compatibility import WPT_2026, Compatibility
+from webnn_py.javascript.dynamic_shapes import with_dynamic_shapes
 from webnn_py.javascript.engine import EngineName, LimitError, NotedInterrupt
 from webnn_py.javascript.engine_commands import UNLIMITED, Limits
 from webnn_py.javascript.graph_cache import with_graph_cache
@@ -47,6 +48,7 @@ class Program:
         compatibility: what the bindings do otherwise than the text, where it is no browser's.
         quiet: whether what it says goes to the standard error.
         limits: what it may use up.
+        experimental: the proposals that it may try.
     """
 
     path: Path
@@ -61,6 +63,7 @@ class Program:
     compatibility: Compatibility = WPT_2026
     quiet: bool = False
     limits: Limits = UNLIMITED
+    experimental: tuple[str, ...] = ()
 
     def source(self) -> str:
         """Its text.
@@ -147,6 +150,8 @@ async def _run(program: Program, source: str, world: CommandLineWorld) -> None:
     folder = program.graph_cache
     if folder is not None:
         description = with_graph_cache(description)
+    if "dynamic-shapes" in program.experimental:
+        description = with_dynamic_shapes(description)
     compatibility = program.compatibility
     if program.browser is not None:
         profile = find(program.browser)
@@ -162,6 +167,7 @@ async def _run(program: Program, source: str, world: CommandLineWorld) -> None:
         trace=program.trace,
         browser=program.browser,
         portability=program.portability,
+        experimental=program.experimental,
     )
     name = program.path.name
     module = program.module or program.path.suffix == ".mjs"

@@ -4,7 +4,7 @@ import heapq
 import json
 import os
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -271,13 +271,14 @@ async def open_session(  # noqa: PLR0913 - each but three has a default
     trace: Path | None = None,
     browser: str | None = None,
     portability: PortabilityReport | None = None,
+    experimental: Collection[str] = (),
 ) -> AsyncIterator[Session]:
     """Open the API and a realm that has it as ``navigator.ml``.
 
     ``trace`` is a file for a trace of it, ``browser`` the browser profile of its contexts; ``portability`` gathers what
-    other browsers would refuse.
+    other browsers would refuse, and ``experimental`` are the proposals that it may try.
     """
-    async with open_ml(graph_cache=graph_cache) as ml, traced_to(ml, trace):
+    async with open_ml(graph_cache=graph_cache, experimental=experimental) as ml, traced_to(ml, trace):
         start_engine = partial(start, engine_name, limits=limits)
         if portability is not None:
             ml._watching = WatchedProfiles(portability)

@@ -67,18 +67,32 @@ def broadcast(a: Sequence[int], b: Sequence[int], names: tuple[str, str] = ("a",
     rank = max(len(a), len(b))
     left = (1,) * (rank - len(a)) + tuple(a)
     right = (1,) * (rank - len(b)) + tuple(b)
-    if any(x != y and x != 1 and y != 1 for x, y in zip(left, right, strict=True)):
+    if not all(map(_broadcasts, left, right)):
         raise Refused(
             f"the shapes of {names[0]} and {names[1]} are {listed(a)} and {listed(b)}; "
             "they must broadcast: each pair of dimensions equal, or one of them 1"
         )
-    return tuple(y if x == 1 else x for x, y in zip(left, right, strict=True))
+    return tuple(x if _is_one(y) or x == y else y if x == 1 else x for x, y in zip(left, right, strict=True))
+
+
+def _is_one(size: int) -> bool:
+    """Whether a dimension is the number 1; one that is known at dispatch only is not asked."""
+    return type(size) is int and size == 1
+
+
+def _broadcasts(x: int, y: int) -> bool:
+    """Whether two dimensions are equal or one of them is 1, asking as little as can be."""
+    return _is_one(x) or _is_one(y) or x == y or x == 1 or y == 1
+
+
+def _broadcasts_to(size: int, wanted: int) -> bool:
+    return _is_one(size) or size in (wanted, 1)
 
 
 def check_broadcast_to(name: str, shape: Sequence[int], target: Sequence[int]) -> None:
     """Refuse a shape that does not broadcast, unidirectionally, to ``target``."""
     padded = (1,) * (len(target) - len(shape)) + tuple(shape)
-    if len(shape) > len(target) or any(size not in (1, wanted) for size, wanted in zip(padded, target, strict=True)):
+    if len(shape) > len(target) or not all(map(_broadcasts_to, padded, target)):
         refuse(f"the shape of {name}", tuple(shape), f"broadcastable to {listed(target)}")
 
 

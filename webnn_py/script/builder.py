@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, final, overload
 from weakref import ref
@@ -11,7 +11,6 @@ import numpy as np
 from trio.lowlevel import enable_ki_protection
 
 from webnn_py.descriptors import (
-    DATA_TYPES,
     MLOperandDataType,
     MLOperandDataTypeLike,
     MLOperandDescriptor,
@@ -34,13 +33,15 @@ from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import Refused
 from webnn_py.script.browser_rules import refused_build
 from webnn_py.script.buffer import MLBuffer
-from webnn_py.script.checks import named
+from webnn_py.script.checks import named, refuse_names
 from webnn_py.script.context import MLContext
+from webnn_py.script.dynamic_shapes import begin_dynamic_build, names_for
 from webnn_py.script.graph import MLGraph
 from webnn_py.script.limits import check_operands, check_outputs
 from webnn_py.script.measuring import check_graph
 from webnn_py.script.operator_methods import OperatorMethods
-from webnn_py.script.sources import ExportsArray, exported_array, host_copy
+from webnn_py.script.sources import ExportsArray, data_type_of, exported_array, host_copy
+from webnn_py.sized_graphs import at_largest, is_dynamic
 from webnn_py.timelines.device_timeline import DeviceOperation
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.unheard import calling_line
@@ -80,6 +81,7 @@ class MLGraphBuilder(OperatorMethods):
         self._input_names: set[str] = set()
         self._drawn = 0
         self._constant_buffers: dict[Value, MLBuffer] = {}
+        self._names = names_for(context)
         self._reference = ref(self)
 
     # --- inputs and constants --------------------------------------------------------------------------------
@@ -150,7 +152,7 @@ class MLGraphBuilder(OperatorMethods):
             array = _exported(value)
             if array is not None:
                 value = array
-                data_type = _data_type_of(array) if data_type is None else data_type
+                data_type = data_type_of(array) if data_type is None else data_type
                 shape = array.shape if shape is None else shape
         if data_type is None:
             raise TypeError("constant(): data_type is missing; only arrays and constant buffers know their own")
@@ -213,6 +215,8 @@ class MLGraphBuilder(OperatorMethods):
         """Draw one operator: convert, check in the spec's order, infer, and return the new operands."""
         name = f"{operator.name}()"
         try:
+            if self._names is not None:
+                args, kwargs = self._names.resolved(operator, args, kwargs)
             arguments = operator.bind(args, kwargs)
         except TypeError as error:
             raise TypeError(f"{name}{in_brackets(kwargs.get('label'))}: {error}") from error.__cause__
@@ -222,7 +226,7 @@ class MLGraphBuilder(OperatorMethods):
                 raise TypeError(f"{name}{in_brackets(arguments.label)}: {name_of_operand} belongs to another builder")
         try:
             check_operands(operator, arguments, self._capabilities)
-            descriptors = operator.infer(arguments)
+            descriptors = operator.infer(arguments) if self._names is None else self._names.infer(operator, arguments)
             check_outputs(operator, descriptors, self._capabilities)
             for descriptor in descriptors:
                 self._check_size(descriptor)
@@ -267,7 +271,10 @@ class MLGraphBuilder(OperatorMethods):
         refusal = refused_build(self._context, graph)
         if refusal is not None:
             return MLPromise._rejected(refusal, "build()")
-        return self._enqueue_build(MLGraph._create(self._context, graph), graph)
+        ml_graph = MLGraph._create(self._context, graph)
+        if self._names is not None and is_dynamic(graph):
+            return begin_dynamic_build(ml_graph, graph, self._names.drawing, self._enqueue_build)
+        return self._enqueue_build(ml_graph, partial(self._context._device.compile, graph, ml_graph._handle))
 
     def picture(self, outputs: Mapping[str, MLOperand]) -> GraphPicture:
         """What :meth:`build` would build, to be looked at; not in the specification. The builder stays as it is.
@@ -304,7 +311,7 @@ class MLGraphBuilder(OperatorMethods):
             if buffer is not None:
                 buffer._check_alive(method, repr(buffer))
 
-    def _enqueue_build(self, ml_graph: MLGraph, graph: Graph) -> MLPromise[MLGraph]:
+    def _enqueue_build(self, ml_graph: MLGraph, work: Callable[[], Any]) -> MLPromise[MLGraph]:
         promise: MLPromise[MLGraph] = MLPromise._create("build()", self._context._trio_run, calling_line(2))
         context = self._context
         context._graphs.add(ml_graph)
@@ -318,7 +325,6 @@ class MLGraphBuilder(OperatorMethods):
             refusal.__cause__ = error
             promise._reject(refusal)
 
-        work = partial(context._device.compile, graph, ml_graph._handle)
         aborted = partial(context._abort, promise, "build")
         context._timeline.enqueue(DeviceOperation("build", work, settled, aborted=aborted))
         return promise
@@ -369,6 +375,8 @@ class MLGraphBuilder(OperatorMethods):
             raise refusal
         operand = MLOperand._create(value.descriptor, origin, name)
         operand._builder = self._reference
+        if self._names is not None:
+            self._names.enter(value.descriptor)
         self._values[operand] = value
         return operand
 
@@ -382,6 +390,8 @@ class MLGraphBuilder(OperatorMethods):
 
     def _descriptor(self, method: str, data_type: object, shape: object) -> MLOperandDescriptor:
         try:
+            if self._names is not None and method == "input":
+                return self._names.input_descriptor(data_type, shape)
             return operand_descriptor(data_type, shape)
         except TypeError as error:
             raise TypeError(f"{method}(): {error}") from None
@@ -400,7 +410,9 @@ class MLGraphBuilder(OperatorMethods):
 
     def _check_size(self, descriptor: MLOperandDescriptor) -> None:
         problem = check_dimensions(
-            descriptor, max_rank=self._capabilities.max_rank, max_byte_length=self._capabilities.max_byte_length
+            descriptor if self._names is None else at_largest(descriptor),
+            max_rank=self._capabilities.max_rank,
+            max_byte_length=self._capabilities.max_byte_length,
         )
         if problem is not None:
             raise Refused(problem)
@@ -417,6 +429,7 @@ def drawing_of(method: str, outputs: object) -> Graph:
     Raises:
         TypeError: the outputs are refused, as by ``build()``, or their builder is gone.
         InvalidStateError: the builder has built, or the context is lost.
+        NotSupportedError: the drawing has named dimensions.
     """
     operands = named(f"{method}(): outputs", MLOperand, "operands", outputs)
     for name, operand in operands.items():
@@ -424,7 +437,9 @@ def drawing_of(method: str, outputs: object) -> Graph:
         if not isinstance(builder, MLGraphBuilder):
             raise TypeError(f"{method}(): the builder of outputs[{shown(name)}] is gone; keep it")
         checked = builder._check_outputs(method, operands)
-        return Graph.reaching({name: builder._values[operand] for name, operand in checked.items()})
+        graph = Graph.reaching({name: builder._values[operand] for name, operand in checked.items()})
+        refuse_names(method, [value.descriptor for value in graph.inputs.values()])
+        return graph
     raise TypeError(f"{method}(): outputs is empty; a graph needs at least one")
 
 
@@ -433,10 +448,3 @@ def _exported(value: object) -> np.ndarray[Any, Any] | None:
         return exported_array(value)
     except TypeError as error:
         raise TypeError(f"constant(): {error}") from error.__cause__
-
-
-def _data_type_of(array: np.ndarray[Any, Any]) -> str:
-    name: str = array.dtype.newbyteorder("=").name
-    if name not in DATA_TYPES:
-        raise TypeError(f"constant(): the array's data type is {name}; it must be one of {', '.join(DATA_TYPES)}")
-    return name

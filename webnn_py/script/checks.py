@@ -1,6 +1,6 @@
 """Checks and conversions that a context's methods share."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from webnn_py.descriptors import (
@@ -11,11 +11,12 @@ from webnn_py.descriptors import (
     operand_descriptor,
 )
 from webnn_py.device.backend import Capabilities, Storage
-from webnn_py.errors import UnknownError
+from webnn_py.errors import NotSupportedError, UnknownError
 from webnn_py.handle import forgotten_await
 from webnn_py.operators.idl import boolean, usv_string
 from webnn_py.script.browser_rules import BrowserRules
 from webnn_py.script.buffer import MLBuffer
+from webnn_py.size_values import has_size
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.wording import listed, shown
 
@@ -37,6 +38,15 @@ def unknown(method: str, error: Exception) -> UnknownError:
     unknown = UnknownError(f"{method}() failed on the device: {str(error) or type(error).__name__}")
     unknown.__cause__ = error
     return unknown
+
+
+def refuse_names(method: str, descriptors: Iterable[MLOperandDescriptor]) -> None:
+    """Refuse inputs with named dimensions (the proposal "dynamic shapes"), of which a method knows no size."""
+    for descriptor in descriptors:
+        if has_size(descriptor.shape):
+            raise NotSupportedError(
+                f"{method}(): an input is {descriptor}, with a named dimension; this takes graphs of fixed sizes only"
+            )
 
 
 def flag(name: str, value: object) -> bool:

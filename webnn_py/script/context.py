@@ -371,8 +371,9 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers):
             raise TypeError("dispatch(): a buffer is given twice; each name needs a buffer of its own")
         for buffer in (*named_inputs.values(), *named_outputs.values()):
             self._check_buffer("dispatch", buffer)
-        read = storages("inputs", named_inputs, graph.input_descriptors)
-        written = storages("outputs", named_outputs, graph.output_descriptors)
+        wanted = graph if graph._dynamic is None else graph._dynamic.at(named_inputs)
+        read = storages("inputs", named_inputs, wanted.input_descriptors)
+        written = storages("outputs", named_outputs, wanted.output_descriptors)
         work = partial(self._device.dispatch, graph._handle, read, written, calling_line())
         self._timeline.enqueue(DeviceOperation("dispatch", work))
 

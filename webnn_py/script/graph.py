@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Self, final
@@ -12,10 +12,12 @@ from trio.lowlevel import enable_ki_protection
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.device import GraphHandle
+from webnn_py.errors import InvalidStateError, NotSupportedError
 from webnn_py.graph import Graph
 from webnn_py.graph_pictures.description import GraphDescription
 from webnn_py.graph_pictures.plan import CompiledPlan
 from webnn_py.handle import Handle
+from webnn_py.script.dynamic_shapes import DynamicShapes, compute_shapes
 from webnn_py.script.measuring import profile_graph
 from webnn_py.script.picturing import Pictured
 from webnn_py.script.profile import GraphProfile
@@ -44,6 +46,7 @@ class MLGraph(Pictured, Handle):
         "_context",
         "_description",
         "_destroyed",
+        "_dynamic",
         "_handle",
         "_operator_count",
         "_saved_plan",
@@ -53,6 +56,7 @@ class MLGraph(Pictured, Handle):
     _context: MLContext
     _description: GraphDescription
     _destroyed: bool
+    _dynamic: DynamicShapes | None
     _handle: GraphHandle
     _operator_count: int
     _saved_plan: CompiledPlan | None
@@ -73,6 +77,7 @@ class MLGraph(Pictured, Handle):
         self = cls.__new__(cls)
         self._context = context
         self._destroyed = False
+        self._dynamic = None
         self._handle = GraphHandle()
         return self
 
@@ -102,6 +107,29 @@ class MLGraph(Pictured, Handle):
             self._destroyed = True
             self._context._graphs.discard(self)
             self._context._releases.release(self._handle)
+
+    def compute_shapes(self, input_shapes: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ...]]:
+        """The shapes of outputs, for those of inputs: ``computeShapes()``. Not in the specification: a proposal.
+
+        The same as ``dispatch()`` finds out, and refuses, without running the graph.
+
+        Args:
+            input_shapes: the shape of every input, by name.
+
+        Raises:
+            TypeError: the names are not those of the inputs, or the graph takes no inputs of these shapes; the text
+                says which dimension is wrong, or which operator refuses.
+            NotSupportedError: the proposal was not asked for.
+            InvalidStateError: the graph is destroyed.
+        """
+        if self._destroyed:
+            raise InvalidStateError("compute_shapes(): the graph is destroyed: destroy() was called on it")
+        if "dynamic-shapes" not in self._context._ml._experimental:
+            raise NotSupportedError(
+                'compute_shapes(): this is of a proposal that open_ml(experimental={"dynamic-shapes"}) switches on; '
+                "output_descriptors tell the shapes of outputs"
+            )
+        return compute_shapes(self, input_shapes)
 
     @enable_ki_protection
     def profile(self, feeds: Mapping[str, object], *, repeat: int = 10) -> MLPromise[GraphProfile]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -23,6 +23,7 @@ from webnn_py.saved_graphs.folder import MOST_BYTES, GraphFolder
 from webnn_py.script.browser_rules import BrowserRules, browser_profile
 from webnn_py.script.checks import rejected
 from webnn_py.script.context import MLContext
+from webnn_py.script.dynamic_shapes import experiments
 from webnn_py.script.records import MLPowerPreference
 from webnn_py.script.watching import IsWatched
 from webnn_py.timelines.promise import MLPromise
@@ -44,6 +45,7 @@ class ML(Handle, IsWatched):
     _nursery: trio.Nursery
     _policy: Policy
     _graph_folder: GraphFolder | None
+    _experimental: frozenset[str]
     _contexts: dict[MLContext, None]
     _closed: bool
     _opening: int
@@ -53,11 +55,18 @@ class ML(Handle, IsWatched):
     """The queue of tasks that settle promises; tests and teaching pause and step it."""
 
     @classmethod
-    def _create(cls, nursery: trio.Nursery, policy: Policy, graph_folder: GraphFolder | None = None) -> Self:
+    def _create(
+        cls,
+        nursery: trio.Nursery,
+        policy: Policy,
+        graph_folder: GraphFolder | None = None,
+        experimental: frozenset[str] = frozenset(),
+    ) -> Self:
         self = cls.__new__(cls)
         self._nursery = nursery
         self._policy = policy
         self._graph_folder = graph_folder
+        self._experimental = experimental
         self._contexts = {}
         self._closed = False
         self._watching = None
@@ -259,6 +268,8 @@ class open_ml:  # noqa: N801 - used like a function
         graph_cache: a folder for :meth:`MLContext.save_graph`, made by the first save; without it there are no saved
             graphs. Whoever can write into it as this user decides what runs. Not in the specification.
         graph_cache_bytes: how many bytes the folder may have: graphs that were used the longest ago go first.
+        experimental: proposals to be tried, by name: ``{"dynamic-shapes"}``. Not in the specification; see the page on
+            proposals.
 
     Raises:
         TypeError: ``policy`` cannot be called, or another argument has the wrong type.
@@ -270,6 +281,7 @@ class open_ml:  # noqa: N801 - used like a function
         policy: Policy = lambda: True,
         graph_cache: str | os.PathLike[str] | None = None,
         graph_cache_bytes: int = MOST_BYTES,
+        experimental: Collection[str] = (),
     ) -> None:
         if not callable(policy):
             raise TypeError(f"open_ml(): policy is {shown(policy)}; it must be a function of no arguments")
@@ -279,6 +291,7 @@ class open_ml:  # noqa: N801 - used like a function
         if graph_cache is not None:
             path = converted("open_ml(): graph_cache", _absolute_path, graph_cache)
             self._graph_folder = GraphFolder(path, most_bytes)
+        self._experimental = converted("open_ml(): experimental", experiments, experimental)
         self._entered = False
 
     @enable_ki_protection
@@ -289,7 +302,7 @@ class open_ml:  # noqa: N801 - used like a function
         self._entered = True
         self._manager = trio.open_nursery()
         nursery = await self._manager.__aenter__()
-        self._ml = ML._create(nursery, self._policy, self._graph_folder)
+        self._ml = ML._create(nursery, self._policy, self._graph_folder, self._experimental)
         return self._ml
 
     @enable_ki_protection

@@ -152,3 +152,11 @@ def _check(array: np.ndarray[Any, Any], descriptor: MLOperandDescriptor) -> None
         )
     if array.ndim != 1 and array.shape != descriptor.shape:
         raise TypeError(f"data have the shape {listed(array.shape)}; it must be {listed(descriptor.shape)}, or flat")
+
+
+def data_type_of(array: np.ndarray[Any, Any]) -> str:
+    """The name of an array's data type, whose byte order does not matter; ``TypeError`` where there is none."""
+    name: str = array.dtype.newbyteorder("=").name
+    if name not in DATA_TYPES:
+        raise TypeError(f"constant(): the array's data type is {name}; it must be one of {', '.join(DATA_TYPES)}")
+    return name

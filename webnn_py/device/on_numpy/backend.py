@@ -10,12 +10,14 @@ import trio
 from webnn_py.descriptors import BYTES_PER_ELEMENT, MLOperandDataType, MLOperandDescriptor
 from webnn_py.device.backend import BackendInfo, Capabilities, CopyRegion, HostArray, KernelTiming, Storage
 from webnn_py.device.on_numpy import kernels  # noqa: F401 - enters every kernel into the table
+from webnn_py.device.on_numpy.dynamic_executable import DynamicNumpyGraph
 from webnn_py.device.on_numpy.executable import NumpyGraph
 from webnn_py.device.on_numpy.table import find
 from webnn_py.device.processor import processor
 from webnn_py.device.shared_constants import SharedConstants
 from webnn_py.graph import Graph
 from webnn_py.operators.declaration import Operator
+from webnn_py.sized_graphs import DynamicGraph
 
 T = TypeVar("T")
 
@@ -85,6 +87,10 @@ class NumpyBackend:
         if NumpyGraph.compile_seconds(graph) > THREAD_SECONDS:
             return self._in_thread(lambda: NumpyGraph(graph, self._constants))
         return NumpyGraph(graph, self._constants)
+
+    def compile_dynamic(self, dynamic: DynamicGraph) -> Coroutine[Any, Any, NumpyGraph]:
+        """Likewise, for the largest sizes; for others follows at a dispatch what depends on them."""
+        return self._in_thread(lambda: DynamicNumpyGraph(dynamic, self._constants))
 
     def dispatch(
         self, compiled: NumpyGraph, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]

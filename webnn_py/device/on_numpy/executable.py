@@ -213,7 +213,7 @@ class NumpyGraph:
     def _make_kernels(self, steps: list[Step], work: Mapping[Node, float]) -> dict[Step, Kernel]:
         """Make the kernels, which share their scratch; where there is most work, most is needed, as a rule."""
         total = {step: sum(work[node] for node in nodes_of(step)) for step in steps}
-        pool = ScratchPool()
+        pool = self._pool = ScratchPool()
         makers: dict[Step, Callable[[], Kernel]] = {
             step: partial(fused_kernel, step)
             if isinstance(step, FusionGroup)

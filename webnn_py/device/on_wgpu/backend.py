@@ -26,6 +26,7 @@ from webnn_py.device.on_wgpu.records.table import find
 from webnn_py.device.on_wgpu.runtime.buffer_copies import BufferCopies, Span
 from webnn_py.device.on_wgpu.runtime.buffer_sharing import LentBuffer, check_foreign, check_usable
 from webnn_py.device.on_wgpu.runtime.device_loss import DeviceLossWatch, to_nobody
+from webnn_py.device.on_wgpu.runtime.dynamic_executable import DynamicWgpuGraph
 from webnn_py.device.on_wgpu.runtime.executable import WgpuGraph, upload
 from webnn_py.device.on_wgpu.runtime.memory import STORAGE, ReadbackPool
 from webnn_py.device.on_wgpu.runtime.native import BufferClear, NativeQueue, Ticket, is_lost
@@ -38,6 +39,7 @@ from webnn_py.graph import Graph
 from webnn_py.in_flight import InFlight
 from webnn_py.operators.declaration import Operator
 from webnn_py.saved_graphs.record import Bytes, SavedCode
+from webnn_py.sized_graphs import DynamicGraph
 
 BLOCK_SECONDS: Final = 0.0001
 """How long the event loop may be kept waiting for an answer that is about to come."""
@@ -256,13 +258,35 @@ class WgpuBackend:
             self._watch.look()
             raise
 
-    def dispatch(self, compiled: WgpuGraph, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]) -> None:
+    async def compile_dynamic(self, dynamic: DynamicGraph) -> DynamicWgpuGraph:
+        """Likewise, of a graph with named dimensions: one set of kernels for all sizes that are computed alike."""
+        shared = self.device, self._queue, self._pipelines, self._features, self._constants
+        try:
+            return await trio.to_thread.run_sync(lambda: DynamicWgpuGraph(dynamic, *shared), limiter=self._compiling)
+        except Exception:
+            self._watch.look()
+            raise
+
+    async def _dispatch_when_prepared(
+        self, compiled: DynamicWgpuGraph, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]
+    ) -> None:
+        outdated = await trio.to_thread.run_sync(compiled.prepare, inputs, limiter=self._compiling)
+        if outdated is not None:
+            await self._release_graph(outdated, self._work_done())
+        self.dispatch(compiled, inputs, outputs)
+
+    def dispatch(
+        self, compiled: WgpuGraph | DynamicWgpuGraph, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]
+    ) -> Coroutine[Any, Any, None] | None:
         """Launch all kernels of a graph; they are submitted together with what comes next, or when nothing does.
 
         Those that use a user's buffer are submitted by themselves and at once, before the user can destroy it.
         """
+        if type(compiled) is DynamicWgpuGraph and not compiled.is_ready(inputs):
+            return self._dispatch_when_prepared(compiled, inputs, outputs)
         storages = (*inputs.values(), *outputs.values())
         self._launch("dispatch()", storages, outputs.values(), partial(compiled.run, inputs, outputs))
+        return None
 
     def _launch(
         self, method: str, storages: Iterable[Storage], written: Iterable[Storage], launch: Callable[[], None]
@@ -309,11 +333,11 @@ class WgpuBackend:
         self.flush()
         return self._queue.work_done()
 
-    def release_graph(self, compiled: WgpuGraph) -> InFlight[None]:
+    def release_graph(self, compiled: WgpuGraph | DynamicWgpuGraph) -> InFlight[None]:
         """Destroy the graph's buffers once the GPU has finished with everything submitted so far."""
         return InFlight(self._release_graph(compiled, self._work_done()))
 
-    async def _release_graph(self, compiled: WgpuGraph, ticket: Ticket) -> None:
+    async def _release_graph(self, compiled: WgpuGraph | DynamicWgpuGraph, ticket: Ticket) -> None:
         await self._wait(ticket)
         compiled.release()
 

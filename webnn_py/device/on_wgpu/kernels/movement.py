@@ -10,6 +10,7 @@ from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.on_wgpu.codegen.copies import copy_kernel
 from webnn_py.device.on_wgpu.codegen.data_movement import MovementKernel
 from webnn_py.device.on_wgpu.records.buffer import Buffer, Place
+from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.layout import Layout, dense_strides
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.table import kernels, layout
@@ -101,7 +102,7 @@ def join_aside(lowering: Lowering, like: Value, joined: Sequence[tuple[Place, in
 def join(lowering: Lowering, like: Value, joined: Sequence[tuple[Place, int]], outer: int, target: Buffer) -> None:
     """One kernel that writes rows, each made of a row of each of the joined tensors, given with their lengths."""
     lengths = [length for _, length in joined]
-    moving = MovementKernel(lowering, like, [place for place, _ in joined], math.gcd(*lengths))
+    moving = MovementKernel(lowering, like, [place for place, _ in joined], run_of(lengths))
     total = sum(lengths) // moving.width
     lines = [f"  let row = i / {total}u;", f"  let at = i % {total}u;"]
     start = 0
@@ -111,6 +112,13 @@ def join(lowering: Lowering, like: Value, joined: Sequence[tuple[Place, int]], o
         start += units
         lines.append(f"  if (at < {start}u) {{ return {load}; }}" if start < total else f"  return {load};")
     moving.emit("concat", outer * sum(lengths), target, "\n".join(lines))
+
+
+def run_of(lengths: Sequence[int]) -> int:
+    """So many elements stay together where rows of these lengths are joined; of sizes, whether vec4s do."""
+    if any(type(length) is not int for length in lengths):
+        return 1 if any(length % WIDTH for length in lengths) else WIDTH
+    return math.gcd(*lengths)
 
 
 @kernels(movement.triangular)

@@ -8,6 +8,7 @@ import attrs
 
 from webnn_py.device.kernel_nodes import KernelNode
 from webnn_py.device.on_wgpu.records.buffer import Buffer
+from webnn_py.sizes import SymbolicSize
 
 
 @attrs.frozen(eq=False)
@@ -23,6 +24,7 @@ class Kernel:
         workgroups: in x, y and z.
         nodes: those that it computes, alone or with other kernels; none when it only copies.
         drawn: the places in the drawing of the operators that it has a part in.
+        sizes: what is known at dispatch only, and is read from a uniform buffer, the last binding.
     """
 
     label: str
@@ -32,6 +34,7 @@ class Kernel:
     workgroups: tuple[int, int, int]
     nodes: tuple[KernelNode, ...] = ()
     drawn: tuple[int, ...] = ()
+    sizes: tuple[SymbolicSize, ...] = ()
 
     @property
     def bytes_moved(self) -> int:
@@ -39,9 +42,9 @@ class Kernel:
         return sum(buffer.byte_length for buffer in {*self.reads, *self.writes})
 
     @property
-    def writable(self) -> tuple[bool, ...]:
-        """For each binding, whether it is declared for writing."""
-        return writable(self.reads, self.writes)
+    def writable(self) -> tuple[bool | None, ...]:
+        """For each binding, whether it is declared for writing; None of the one with sizes."""
+        return (*writable(self.reads, self.writes), *(() if not self.sizes else (None,)))
 
     @property
     def writes_apart(self) -> bool:

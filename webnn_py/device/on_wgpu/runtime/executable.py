@@ -65,6 +65,7 @@ class WgpuGraph:
         known = self._fold(folded, live, graph, identities)
         lowering = GraphLowering(Graph(graph.inputs, graph.outputs, tuple(live)), features, known, identities.of)
         lowering.run()
+        self._take_sizes(lowering)
         self._memory |= place_blocks(lowering.kernels, device.limits["max-buffer-size"], self.allocate)
         intermediates = {item.buffer for buffer, item in self._memory.items() if buffer.kind == "block"}
         prologue = self._missing_forms(lowering)
@@ -80,6 +81,13 @@ class WgpuGraph:
         self.plan = CompiledPlan.of(drawn, folded, live, (between, constant))
         if fold:
             constants.enter(self._shared)
+
+    def _take_sizes(self, lowering: GraphLowering) -> None:
+        """Nothing here: all sizes are known."""
+
+    def size_ranges(self, _kernel: Kernel) -> tuple[BufferRange, ...]:
+        """Where a kernel finds sizes that are known at dispatch only: nowhere, here."""
+        return ()
 
     def _begin(
         self,
@@ -310,17 +318,18 @@ class KernelLaunch:
         self._buffers = (*kernel.reads, *kernel.writes)
         self._external = [buffer for buffer in self._buffers if buffer.kind in ("input", "output")]
         self._groups: dict[tuple[wgpu.GPUBuffer, ...], wgpu.GPUBindGroup] = {}
+        self.workgroups = kernel.workgroups
         self._fixed: Launch | None = None
         # Now, since constant buffers may be destroyed after the build.
         own = [graph.memory(buffer) for buffer in self._buffers if buffer not in self._external]
         if not self._external:
-            group = graph.bind(kernel, own)
+            group = graph.bind(kernel, [*own, *graph.size_ranges(kernel)])
             self._groups[()] = group
             self._fixed = (pipeline._internal, group._internal, *kernel.workgroups, group)
 
     def launch(self, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]) -> Launch:
         """Raw handles for :meth:`.NativeQueue.launch`."""
-        if self._fixed is not None:
+        if self._fixed is not None and self.workgroups is self.kernel.workgroups:
             return self._fixed
         given = {buffer: (inputs if buffer.kind == "input" else outputs)[buffer.name].data for buffer in self._external}
         key = tuple(given.values())
@@ -332,8 +341,9 @@ class KernelLaunch:
                 BufferRange.whole(given[buffer]) if buffer in given else self._graph.memory(buffer)
                 for buffer in self._buffers
             ]
+            ranges += self._graph.size_ranges(self.kernel)
             group = self._groups[key] = self._graph.bind(self.kernel, ranges)
-        return (self._pipeline._internal, group._internal, *self.kernel.workgroups, group)
+        return (self._pipeline._internal, group._internal, *self.workgroups, group)
 
 
 def upload(

@@ -6,7 +6,7 @@ As many are kept as there is room for, beside those of living graphs, which keep
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
 from typing import Any, ClassVar, Final
@@ -23,6 +23,9 @@ MOST_THREADS: Final = min(16, os.cpu_count() or 1)
 
 PIPELINE_BYTES: Final = 2**17
 """About what a driver takes for a pipeline, besides its text, as 0.13 MB each were seen; WebGPU does not tell."""
+
+
+_BINDINGS: Final[Mapping[bool | None, str]] = {True: "storage", False: "read-only-storage", None: "uniform"}
 
 
 class CompilationError(RuntimeError):
@@ -57,7 +60,7 @@ class Pipelines:
         self._kept: RecentlyUsed[str, Future[wgpu.GPUComputePipeline]] = RecentlyUsed(room)
         self._of_graphs: WeakValueDictionary[str, wgpu.GPUComputePipeline] = WeakValueDictionary()
         self._made = 0
-        self._layouts: dict[tuple[bool, ...], tuple[wgpu.GPUBindGroupLayout, wgpu.GPUPipelineLayout]] = {}
+        self._layouts: dict[tuple[bool | None, ...], tuple[wgpu.GPUBindGroupLayout, wgpu.GPUPipelineLayout]] = {}
 
     @property
     def are_shared(self) -> bool:
@@ -118,18 +121,18 @@ class Pipelines:
         counts, byte_lengths = zip(*((room.count, room.byte_length) for room in self._rooms), strict=True)
         self._kept.resize(Room(max(counts), max(byte_lengths)))
 
-    def layout(self, writable: tuple[bool, ...]) -> tuple[wgpu.GPUBindGroupLayout, wgpu.GPUPipelineLayout]:
-        """The layouts of modules with so many bindings, each of which is declared for writing or not."""
+    def layout(self, writable: tuple[bool | None, ...]) -> tuple[wgpu.GPUBindGroupLayout, wgpu.GPUPipelineLayout]:
+        """The layouts of modules with so many bindings, each of which is declared for writing or not, or has sizes."""
         with self._lock:
             return self._layout(writable)
 
-    def _layout(self, writable: tuple[bool, ...]) -> tuple[wgpu.GPUBindGroupLayout, wgpu.GPUPipelineLayout]:
+    def _layout(self, writable: tuple[bool | None, ...]) -> tuple[wgpu.GPUBindGroupLayout, wgpu.GPUPipelineLayout]:
         if writable not in self._layouts:
             entries: list[dict[str, Any]] = [
                 {
                     "binding": index,
                     "visibility": wgpu.ShaderStage.COMPUTE,
-                    "buffer": {"type": "storage" if written else "read-only-storage"},
+                    "buffer": {"type": _BINDINGS[written]},
                 }
                 for index, written in enumerate(writable)
             ]

@@ -8,6 +8,7 @@ import attrs
 
 from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.features import Features
+from webnn_py.size_values import rough
 
 UNITS: Final = 128
 """The processors that a large GPU has: with fewer workgroups, some of them stand idle."""
@@ -121,7 +122,8 @@ TILES: Final = (
 def choose_tile(rows: int, columns: int, batch: int, features: Features) -> GemmTile:
     """The tile that computes a product fastest."""
     fitting = [tile for tile in TILES if tile.fits(features)]
-    return min(fitting, key=lambda tile: tile.cost(rows, columns, batch))
+    sizes = rough(rows), rough(columns), rough(batch)
+    return min(fitting, key=lambda tile: tile.cost(*sizes))
 
 
 def choose_split_k(tile: GemmTile, groups: int, inner: int) -> int:

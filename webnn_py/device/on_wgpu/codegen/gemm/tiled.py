@@ -22,6 +22,7 @@ from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.recently_used import RecentlyUsed, Room
+from webnn_py.size_tracing import tracing_in_force
 
 _MAINS: Final[RecentlyUsed[Hashable, str]] = RecentlyUsed(Room(count=256, byte_length=2**23))
 """Texts to be used again: layers of a model are alike, and writing a tile's takes longer than all else of a build."""
@@ -71,11 +72,12 @@ class TiledGemmWriter:
         workgroups = grid(groups)
         reads, functions = bound({"left": product.left, "right": product.right}, plan.fetched)
         parts = [f"var<workgroup> tile: array<{plan.left.vector}, {tile.vec4s}>;", *functions]
-        key = self._key()
-        main = _MAINS.get(key)
+        key = self._key() if tracing_in_force() is None else None  # what is asked of sizes is to be asked each time
+        main = None if key is None else _MAINS.get(key)
         if main is None:
             main = self._main(groups, workgroups[0])
-            _MAINS.put(key, main, len(main))
+            if key is not None:
+                _MAINS.put(key, main, len(main))
         if isinstance(self._end, EpilogueCode):
             return self._end.kernel(label, reads, parts, main, workgroups)
         declared = declare(reads, [(self._end, "sums", "vec4<f32>" if product.vec4s else "f32")])

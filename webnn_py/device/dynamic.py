@@ -1,0 +1,39 @@
+"""Graphs with named dimensions on a device: what a backend offers for them, and the step that compiles one."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from inspect import isawaitable
+from typing import Protocol, runtime_checkable
+
+from webnn_py.device.backend import CompiledGraph
+from webnn_py.device.device import Device, GraphHandle
+from webnn_py.sized_graphs import DynamicGraph
+
+
+@runtime_checkable
+class CompilesDynamic(Protocol):
+    """A backend that compiles a graph once for all sizes that its dimensions may have.
+
+    What it compiles is dispatched like any other graph: the sizes are those of the inputs that a dispatch is given.
+    """
+
+    def compile_dynamic(self, dynamic: DynamicGraph) -> CompiledGraph | Awaitable[CompiledGraph]:
+        """Make a graph of supported operators ready."""
+
+
+def compile_dynamic(device: Device, dynamic: DynamicGraph, handle: GraphHandle) -> Awaitable[None] | None:
+    """Compile a graph with named dimensions and put it into ``handle``."""
+    backend = device.backend
+    assert isinstance(backend, CompilesDynamic)  # noqa: S101 - the script asks only those that do
+    compiled = backend.compile_dynamic(dynamic)
+    if isawaitable(compiled):
+        return _finish(device, dynamic, compiled, handle)
+    device.keep(dynamic.graph, compiled, handle)
+    return None
+
+
+async def _finish(
+    device: Device, dynamic: DynamicGraph, compiling: Awaitable[CompiledGraph], handle: GraphHandle
+) -> None:
+    device.keep(dynamic.graph, await compiling, handle)

@@ -1,0 +1,203 @@
+"""A graph with named dimensions, compiled for numpy once: what depends on no size is made at build and stays.
+
+Everything is laid out for the largest sizes. For other sizes the intermediates are the beginnings of the largest ones,
+and only the nodes that depend on a size get other kernels and views. What is so decided for the largest sizes and does
+not hold for others (a view that needs a copy, element-wise nodes whose shapes are then different) is rare, and such
+sizes get a list of calls of their own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import Final
+
+import attrs
+
+from webnn_py.device.backend import HostArray, KernelTiming, Storage
+from webnn_py.device.on_numpy.executable import Call, LateView, NumpyGraph
+from webnn_py.device.on_numpy.passes.fusion import FusionGroup, Step, fused_kernel
+from webnn_py.device.on_numpy.passes.views import Views
+from webnn_py.device.on_numpy.table import Array, Kernel, entry_of
+from webnn_py.device.plan import split_constant
+from webnn_py.device.shared_constants import SharedConstants
+from webnn_py.graph import Constant, Node, Value
+from webnn_py.size_tracing import Sizes
+from webnn_py.size_values import values_of
+from webnn_py.sized_graphs import DynamicGraph, at_sizes, is_dynamic_node, sized_node, with_constants
+
+MOST_KEPT: Final = 16
+"""Of so many sets of sizes the calls are kept."""
+
+SizesKey = tuple[int, ...]
+
+
+class OtherwiseError(Exception):
+    """What was decided for the largest sizes does not hold for these."""
+
+
+@attrs.frozen(eq=False)
+class SizedCalls:
+    """What a dispatch of certain sizes needs."""
+
+    template: list[Array | None]
+    late_views: list[LateView]
+    calls: list[Call]
+
+
+class DynamicNumpyGraph(NumpyGraph):
+    """The graph at its largest sizes, from which the others follow; run by one thread at a time.
+
+    Args:
+        dynamic: what to compile.
+        constants: those that graphs of the context have in common.
+    """
+
+    def __init__(self, dynamic: DynamicGraph, constants: SharedConstants) -> None:
+        dynamic = attrs.evolve(dynamic, graph=with_constants(dynamic.graph, _held))
+        self._dynamic = dynamic
+        self._constants = constants
+        self._kept: dict[SizesKey, SizedCalls | NumpyGraph] = {}
+        self._groups: dict[tuple[Node, ...], FusionGroup] = {}
+        self._views: Mapping[Node, object] = {}
+        largest = dynamic.at(dynamic.names.largest)
+        super().__init__(largest.graph, constants)
+        self._largest = SizedCalls(self._template, self._late_views, self._calls)
+        self._drawn_nodes = {sized: node for node, sized in largest.nodes.items()}
+        self._drawn_values = {
+            result: drawn
+            for node, sized in largest.nodes.items()
+            for drawn, result in zip((*node.inputs, *node.results), (*sized.inputs, *sized.results), strict=True)
+        }
+        live = set(split_constant(dynamic.graph)[1])
+        folded = split_constant(largest.graph)[0]
+        self._folds_sizes = any(self._drawn_nodes[node] in live for node in folded)  # constants of the largest sizes
+        self._dynamic_nodes = {sized for node, sized in largest.nodes.items() if is_dynamic_node(node)}
+        self._descriptors = {
+            self._slots[result]: self._drawn_values[result].descriptor
+            for node in self._dynamic_nodes.difference(self._views)
+            for result in node.results
+            if result in self._slots and self._template[self._slots[result]] is not None
+        }
+
+    # --- building --------------------------------------------------------------------------------------------
+
+    def _place_intermediates(
+        self,
+        steps: list[Step],
+        kernels: Mapping[Step, Kernel],
+        outputs: Iterable[Value],
+        written: set[Value],
+        views: Views,
+    ) -> None:
+        self._groups = {step.nodes: step for step in steps if isinstance(step, FusionGroup)}
+        self._views = views.views
+        super()._place_intermediates(steps, kernels, outputs, written, views)
+
+    def _resized(self, sizes: Sizes) -> SizedCalls:
+        """The calls for these sizes, in the memory of the largest."""
+        largest = self._largest
+        template = largest.template.copy()
+        for slot, descriptor in self._descriptors.items():
+            array, shape = largest.template[slot], values_of(descriptor.shape, sizes)
+            assert array is not None  # noqa: S101 - those that a dispatch brings are not among them
+            template[slot] = array.reshape(-1)[: math.prod(shape)].reshape(shape)
+        late = {view.slot: view for view in largest.late_views}
+        for node in self._views:
+            if node in self._dynamic_nodes:
+                self._look_again(node, sizes, template, late)
+        calls = largest.calls.copy()
+        kernels = self._pool.make(dict(self._makers(sizes)))
+        for index, kernel in kernels.items():
+            calls[index] = attrs.evolve(calls[index], kernel=kernel)
+        return SizedCalls(template, list(late.values()), calls)
+
+    def _look_again(self, node: Node, sizes: Sizes, template: list[Array | None], late: dict[int, LateView]) -> None:
+        make = entry_of(node).view
+        assert make is not None  # noqa: S101 - it is a view at the largest sizes
+        view = make(sized_node(self._drawn_nodes[node], sizes, {}))
+        slot, base = self._slots[node.results[0]], self._slots[next(iter(node.inputs))]
+        array = template[base]
+        if array is None:
+            late[slot] = LateView(slot, base, view)
+        else:
+            template[slot] = view(array)
+
+    def _makers(self, sizes: Sizes) -> Iterator[tuple[int, Callable[[], Kernel]]]:
+        """What makes the kernels of the calls that depend on sizes."""
+        for index, call in enumerate(self._largest.calls):
+            if self._dynamic_nodes.isdisjoint(call.nodes):
+                continue
+            if call.nodes in self._groups:
+                yield index, partial(fused_kernel, self._resized_group(self._groups[call.nodes], sizes))
+            else:
+                node = sized_node(self._drawn_nodes[call.nodes[0]], sizes, {})
+                yield index, partial(entry_of(node).make, node)
+
+    def _resized_group(self, group: FusionGroup, sizes: Sizes) -> FusionGroup:
+        values: dict[Value, Value] = {}
+        for value in group.operands:
+            drawn = self._drawn_values[value]
+            values[drawn] = Value(at_sizes(drawn.descriptor, sizes))
+        nodes = []
+        for node in group.nodes:
+            drawn_node = self._drawn_nodes[node]
+            sized = sized_node(drawn_node, sizes, values)
+            values.update(zip(drawn_node.results, sized.results, strict=True))
+            nodes.append(sized)
+        shape = nodes[0].outputs[0].shape
+        operands = tuple(values[self._drawn_values[value]] for value in group.operands)
+        alike = all(value.descriptor.shape == shape or value.descriptor.element_count == 1 for value in operands)
+        if not alike or any(node.outputs[0].shape != shape for node in nodes):
+            raise OtherwiseError
+        return FusionGroup(tuple(nodes), operands, tuple(values[self._drawn_values[item]] for item in group.results))
+
+    # --- running ---------------------------------------------------------------------------------------------
+
+    def run(
+        self,
+        inputs: Mapping[str, HostArray],
+        outputs: Mapping[str, HostArray],
+        timings: list[KernelTiming] | None = None,
+    ) -> None:
+        """Compute ``outputs`` from ``inputs``, whose sizes are those that the names have now."""
+        sizes = self._dynamic.names.sizes({name: array.shape for name, array in inputs.items()})
+        made = self._made(sizes)
+        if isinstance(made, NumpyGraph):
+            made.run(inputs, outputs, timings)
+            self.expected_seconds = made.expected_seconds
+            return
+        if made.calls is not self._calls:
+            self._template, self._late_views, self._calls, self._timed = made.template, made.late_views, made.calls, []
+        super().run(inputs, outputs, timings)
+
+    def _made(self, sizes: Sizes) -> SizedCalls | NumpyGraph:
+        key = tuple(sizes.values())
+        found = self._kept.pop(key, None)
+        if found is None:
+            found = self._newly_made(sizes)
+            if len(self._kept) >= MOST_KEPT:
+                del self._kept[next(iter(self._kept))]
+        self._kept[key] = found
+        return found
+
+    def _newly_made(self, sizes: Sizes) -> SizedCalls | NumpyGraph:
+        if self._dynamic.covers(sizes) and not (self._folds_sizes and sizes != self._dynamic.names.largest):
+            try:
+                return self._resized(sizes)
+            except (OtherwiseError, ValueError):  # numpy's, of a view that cannot be
+                pass
+        return NumpyGraph(self._dynamic.at(sizes).graph, self._constants)
+
+    def release(self) -> None:
+        """Drop every array."""
+        super().release()
+        self._largest = SizedCalls([], [], [])
+        self._kept = {}
+
+
+def _held(constant: Constant) -> Constant:
+    """A constant by its array, also when it is a constant buffer, which may be destroyed after the build."""
+    data = constant.data.data if isinstance(constant.data, Storage) else constant.data
+    return Constant(constant.descriptor, data, constant.key)

@@ -1,0 +1,222 @@
+"""Graphs whose shapes have sizes that are known at dispatch only, and the same graphs when these are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Self
+
+import attrs
+
+from webnn_py.descriptors import MAX_DIMENSION, MLOperandDescriptor, check_dimensions
+from webnn_py.graph import Constant, Graph, Input, Node, Value
+from webnn_py.operators.declaration import Arguments
+from webnn_py.operators.limits import MAX_RANK
+from webnn_py.operators.operand import MLOperand
+from webnn_py.operators.rules import Refused
+from webnn_py.size_tracing import Sizes, Tracing
+from webnn_py.size_values import coverage, has_size, largest, values_of
+from webnn_py.sizes import SymbolicSize
+from webnn_py.wording import in_brackets
+
+
+def is_dynamic(graph: Graph) -> bool:
+    """Whether a shape has a size that is known at dispatch only: then one of an input has."""
+    return any(has_size(value.descriptor.shape) for value in graph.inputs.values())
+
+
+def is_dynamic_node(node: Node) -> bool:
+    """Whether what a node does depends on such a size."""
+    descriptors = (*(value.descriptor for value in node.inputs), *node.outputs)
+    return any(has_size(d.shape) for d in descriptors) or any(map(has_size, node.options.values()))
+
+
+def at_sizes(descriptor: MLOperandDescriptor, sizes: Sizes) -> MLOperandDescriptor:
+    """A descriptor when the names have these sizes."""
+    return MLOperandDescriptor(descriptor.data_type, values_of(descriptor.shape, sizes))
+
+
+def at_largest(descriptor: MLOperandDescriptor) -> MLOperandDescriptor:
+    """A descriptor of the largest tensor that it may be."""
+    return MLOperandDescriptor(descriptor.data_type, tuple(map(largest, descriptor.shape)))
+
+
+@attrs.frozen
+class NamePlace:
+    """Where a dispatch tells the size of a name: an input and its axis."""
+
+    name: str
+    input: str
+    axis: int
+
+
+@attrs.frozen
+class DimensionPlaces:
+    """The names of a graph's dimensions.
+
+    Attributes:
+        places: one for each name.
+        bounds: the least and the greatest size of each.
+    """
+
+    places: tuple[NamePlace, ...]
+    bounds: Mapping[str, tuple[int, int]]
+
+    @classmethod
+    def of(cls, inputs: Mapping[str, MLOperandDescriptor]) -> Self:
+        """The names of inputs' dimensions."""
+        places: dict[str, NamePlace] = {}
+        bounds: dict[str, tuple[int, int]] = {}
+        for name, axis, size in _dynamic_axes(inputs):
+            places.setdefault(str(size), NamePlace(str(size), name, axis))
+            bounds[str(size)] = (size.low, size.high)
+        return cls(tuple(places.values()), bounds)
+
+    @property
+    def largest(self) -> dict[str, int]:
+        """Every name at its largest size."""
+        return {name: high for name, (_, high) in self.bounds.items()}
+
+    def sizes(self, shapes: Mapping[str, Any]) -> dict[str, int]:
+        """The size of each name, from the shapes of inputs, which fit."""
+        return {place.name: shapes[place.input][place.axis] for place in self.places}
+
+
+def _dynamic_axes(inputs: Mapping[str, MLOperandDescriptor]) -> Iterator[tuple[str, int, SymbolicSize]]:
+    for name, descriptor in inputs.items():
+        dimensions: tuple[object, ...] = descriptor.shape
+        for axis, size in enumerate(dimensions):
+            if type(size) is SymbolicSize:
+                yield name, axis, size
+
+
+@attrs.frozen(eq=False)
+class SizedGraph:
+    """A graph when all sizes are known.
+
+    Attributes:
+        graph: it.
+        nodes: what stands in it for each node of the graph that it was made of.
+    """
+
+    graph: Graph
+    nodes: Mapping[Node, Node]
+
+
+@attrs.frozen(eq=False)
+class DynamicGraph:
+    """A graph with named dimensions.
+
+    Attributes:
+        graph: it, with sizes in its shapes.
+        names: of its dimensions.
+        drawing: what had to be decided when it was drawn.
+        covers: whether its shapes are right for some sizes: all that decide it alike.
+    """
+
+    graph: Graph
+    names: DimensionPlaces
+    drawing: Tracing
+    covers: Callable[[Sizes], bool]
+
+    @classmethod
+    def of(cls, graph: Graph, drawing: Tracing) -> Self:
+        """A graph that was drawn while ``drawing`` was in force."""
+        inputs = {name: value.descriptor for name, value in graph.inputs.items()}
+        names = DimensionPlaces.of(inputs)
+        known = {key: answer for key, answer in drawing.answers.items() if answer.expression.names <= set(names.bounds)}
+        kept = Tracing(names.largest, answers=known)
+        return cls(graph, names, kept, coverage(kept))
+
+    def at(self, sizes: Sizes) -> SizedGraph:
+        """The graph when the names have these sizes.
+
+        Raises:
+            Refused: it is none with these; the text names operator and label.
+        """
+        has_rules = not self.covers(sizes)
+        inputs = {name: Input(at_sizes(value.descriptor, sizes), name) for name, value in self.graph.inputs.items()}
+        values: dict[Value, Value] = {self.graph.inputs[name]: value for name, value in inputs.items()}
+        nodes: dict[Node, Node] = {}
+        for node in self.graph.nodes:
+            sized = sized_node(node, sizes, values)
+            if has_rules and is_dynamic_node(node):
+                sized = attrs.evolve(sized, outputs=inferred(sized))
+            values.update(zip(node.results, sized.results, strict=True))
+            nodes[node] = sized
+        outputs = {name: values.get(value, value) for name, value in self.graph.outputs.items()}
+        return SizedGraph(Graph(inputs, outputs, tuple(nodes.values())), nodes)
+
+    def output_descriptors(self, sizes: Sizes) -> dict[str, MLOperandDescriptor]:
+        """Of each output; raises ``Refused`` as :meth:`at`."""
+        outputs = self.graph.outputs if self.covers(sizes) else self.at(sizes).graph.outputs
+        return {name: at_sizes(value.descriptor, sizes) for name, value in outputs.items()}
+
+
+def sized_node(node: Node, sizes: Sizes, values: Mapping[Value, Value]) -> Node:
+    """A node when the names have these sizes.
+
+    Args:
+        node: the node.
+        sizes: of the names.
+        values: what stands for its operands; where there is nothing, a value of the right shape does.
+    """
+
+    def operand(value: Value) -> Value:
+        found = values.get(value, value)
+        return Value(at_sizes(found.descriptor, sizes)) if has_size(found.descriptor.shape) else found
+
+    operands = {
+        name: tuple(map(operand, value)) if isinstance(value, tuple) else operand(value)
+        for name, value in node.operands.items()
+    }
+    options = {name: values_of(value, sizes) for name, value in node.options.items()}
+    outputs = tuple(at_sizes(descriptor, sizes) for descriptor in node.outputs)
+    return Node(node.operator, operands, options, outputs, node.label, node.drawn)
+
+
+def inferred(node: Node) -> tuple[MLOperandDescriptor, ...]:
+    """What the operator's rule says of a node's outputs, all of whose sizes are known."""
+
+    def handle(value: Value) -> MLOperand:
+        return MLOperand._create(value.descriptor)
+
+    handles = {
+        name: tuple(map(handle, value)) if isinstance(value, tuple) else handle(value)
+        for name, value in node.operands.items()
+    }
+    values = {name: handles.get(name, node.options.get(name)) for name in node.operator.parameters if name != "label"}
+    try:
+        outputs = tuple(node.operator.infer(Arguments(values, dict(handles), node.label)))
+    except Refused as refused:
+        raise Refused(f"{node.operator.name}(){in_brackets(node.label)}: {refused}") from None
+    for descriptor in outputs:
+        problem = check_dimensions(descriptor, max_rank=MAX_RANK, max_byte_length=MAX_DIMENSION)
+        if problem is not None:
+            raise Refused(f"{node.operator.name}(){in_brackets(node.label)}: {problem}")
+    return outputs
+
+
+def with_constants(graph: Graph, replace: Callable[[Constant], Constant]) -> Graph:
+    """The same graph with other constants of the same shapes."""
+    values: dict[Value, Value] = dict(zip(graph.inputs.values(), graph.inputs.values(), strict=True))
+    nodes = []
+
+    def operand(value: Value) -> Value:
+        if isinstance(value, Constant) and value not in values:
+            values[value] = replace(value)
+        return values[value]
+
+    for node in graph.nodes:
+        operands = {
+            name: tuple(map(operand, value)) if isinstance(value, tuple) else operand(value)
+            for name, value in node.operands.items()
+        }
+        other = attrs.evolve(node, operands=operands)
+        values.update(zip(node.results, other.results, strict=True))
+        nodes.append(other)
+    return Graph(graph.inputs, {name: operand(value) for name, value in graph.outputs.items()}, tuple(nodes))
+
+
+def without_data(graph: Graph) -> Graph:
+    """The same graph with constants that have no bytes: what shapes are told from."""
+    return with_constants(graph, lambda constant: Constant(constant.descriptor, None))
