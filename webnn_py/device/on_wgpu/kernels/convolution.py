@@ -9,6 +9,7 @@ import attrs
 from webnn_py.device.on_wgpu.codegen.convolution.direct import emit_direct, emit_gather, is_direct
 from webnn_py.device.on_wgpu.codegen.convolution.filter_packing import pack_filter
 from webnn_py.device.on_wgpu.codegen.convolution.shape import ConvolutionShape, forward_axis, transposed_axis
+from webnn_py.device.on_wgpu.codegen.convolution.winograd import emit_winograd, is_winograd
 from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue, EpilogueOperand
 from webnn_py.device.on_wgpu.codegen.gemm.gemv import MOST_VECTORS
 from webnn_py.device.on_wgpu.codegen.gemm.im2col_loader import Im2colLoader, WindowAxis
@@ -35,6 +36,9 @@ def conv2d(node: Node, lowering: Lowering) -> None:
     epilogue = conv_epilogue(node, lowering, conv)
     if is_direct(conv):
         emit_direct(lowering, conv, epilogue)
+        return
+    if is_winograd(lowering, conv, epilogue):
+        emit_winograd(lowering, conv, epilogue)
         return
     if conv.pixels == 1:  # then both layouts are the same, and a product may have the images for its rows
         conv = attrs.evolve(conv, nchw=False)
