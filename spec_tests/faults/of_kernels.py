@@ -222,4 +222,20 @@ FAULTS = [
         "steps_of(i, ",
         ("spec_tests/on_numpy/test_pooling.py",),
     ),
+    Fault("winograd-results", "fma({m[3]} - {m[4]}, 8.0, ", "fma({m[3]} - {m[4]}, 4.0, ", GPU, "winograd"),
+    Fault(
+        "pooled-columns",
+        "place * vertical.stride + v * vertical.dilation",
+        "place + v * vertical.dilation",
+        CASES,
+        "wgpu and pool2d",
+    ),
+    Fault(
+        "pixels-of-one-image",
+        'image = f"({outer}) / {self.pixels}u * {self.image_stride // unit}u"',
+        'image = "0u"',
+        GPU,
+        "test_convolutions",
+    ),
+    Fault("gemv-same-step", "step + {turn * plan.sharers}u", "step", GPU, "several_steps_at_once"),
 ]

@@ -28,7 +28,7 @@ from webnn_py.device.on_wgpu.records.lowering import Lowering
 
 MOST_VECTORS: Final = 8
 THREADS: Final = 256
-MOST_THREADS: Final = 512
+MOST_THREADS: Final = 1024
 ENOUGH: Final = 2 * THREADS * UNITS
 """Invocations that keep a large GPU busy."""
 
@@ -124,7 +124,7 @@ class GemvPlan:
             and each >= 4 * plan.sharers
         ):
             plan = attrs.evolve(plan, threads=2 * plan.threads, sharers=2 * plan.sharers)
-        most = 4 if self.vectors.outer <= 2 else 2
+        most = 4 if self.vectors.outer <= 2 else 1
         while plan.unrolled < most and each >= 4 * plan.unrolled * plan.sharers:
             plan = attrs.evolve(plan, unrolled=2 * plan.unrolled)
         return plan
