@@ -100,7 +100,7 @@ FAULTS = [
         'f"({image} * {conv.output_channels}u + {channel}) * {conv.pixels}u + {pixel}"',
         'f"({image} * {conv.group_outputs}u + {channel}) * {conv.pixels}u + {pixel}"',
         GPU,
-        "test_convolutions",
+        "uneven_images",
     ),
     Fault(
         "wgsl-conv_transpose2d",
@@ -235,7 +235,7 @@ FAULTS = [
         'image = f"({outer}) / {self.pixels}u * {self.image_stride // unit}u"',
         'image = "0u"',
         GPU,
-        "test_convolutions",
+        "uneven_images",
     ),
     Fault("gemv-same-step", "step + {turn * plan.sharers}u", "step", GPU, "several_steps_at_once"),
 ]

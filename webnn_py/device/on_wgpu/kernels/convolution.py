@@ -8,6 +8,7 @@ import attrs
 
 from webnn_py.device.on_wgpu.codegen.convolution.direct import emit_direct, emit_gather, is_direct
 from webnn_py.device.on_wgpu.codegen.convolution.filter_packing import pack_filter
+from webnn_py.device.on_wgpu.codegen.convolution.interleaving import emit_interleaved, is_interleaved
 from webnn_py.device.on_wgpu.codegen.convolution.shape import ConvolutionShape, forward_axis, transposed_axis
 from webnn_py.device.on_wgpu.codegen.convolution.winograd import emit_winograd, is_winograd
 from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue, EpilogueOperand
@@ -230,4 +231,7 @@ def conv_transpose2d(node: Node, lowering: Lowering) -> None:
     else:
         vec4s = conv.group_outputs % WIDTH == 0
         product = GemmProblem(batch, images, filter_, address, vec4s, is_there=None if whole else is_there)
-    emit_tiled_gemm(lowering, product, epilogue)
+    if is_interleaved(conv, product, epilogue):
+        emit_interleaved(lowering, conv, epilogue, product, axes)
+    else:
+        emit_tiled_gemm(lowering, product, epilogue)
