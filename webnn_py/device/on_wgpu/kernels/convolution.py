@@ -6,6 +6,7 @@ from typing import Final
 
 import attrs
 
+from webnn_py.device.on_wgpu.codegen.convolution.depthwise import emit_columns, reads_columns
 from webnn_py.device.on_wgpu.codegen.convolution.direct import emit_direct, emit_gather, is_direct
 from webnn_py.device.on_wgpu.codegen.convolution.filter_packing import pack_filter
 from webnn_py.device.on_wgpu.codegen.convolution.interleaving import emit_interleaved, is_interleaved
@@ -36,7 +37,7 @@ def conv2d(node: Node, lowering: Lowering) -> None:
     conv = ConvolutionShape.of(node, lowering)
     epilogue = conv_epilogue(node, lowering, conv)
     if is_direct(conv):
-        emit_direct(lowering, conv, epilogue)
+        (emit_columns if reads_columns(lowering, conv, epilogue) else emit_direct)(lowering, conv, epilogue)
         return
     if is_winograd(lowering, conv, epilogue):
         emit_winograd(lowering, conv, epilogue)
