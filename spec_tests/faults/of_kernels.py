@@ -225,8 +225,8 @@ FAULTS = [
     Fault("winograd-results", "fma({m[3]} - {m[4]}, 8.0, ", "fma({m[3]} - {m[4]}, 4.0, ", GPU, "winograd"),
     Fault(
         "pooled-columns",
-        "place * vertical.stride + v * vertical.dilation",
-        "place + v * vertical.dilation",
+        "[place * vertical.stride + v * vertical.dilation for",
+        "[place + v * vertical.dilation for",
         CASES,
         "wgpu and pool2d",
     ),
@@ -238,4 +238,12 @@ FAULTS = [
         "uneven_images",
     ),
     Fault("gemv-same-step", "step + {turn * plan.sharers}u", "step", GPU, "several_steps_at_once"),
+    Fault(
+        "phases-of-one-row",
+        "phase = row % {vertical.phases}u * {horizontal.phases}u",
+        "phase = row % {vertical.phases}u",
+        GPU,
+        "interleave_phases",
+    ),
+    Fault("spread-columns", "step = self.row if self.spread else 1", "step = 1", GPU, "interleave_phases"),
 ]
