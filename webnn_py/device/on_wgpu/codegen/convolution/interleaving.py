@@ -16,7 +16,7 @@ from webnn_py.device.on_wgpu.codegen.gemm.im2col_loader import WindowAxis
 from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
 from webnn_py.device.on_wgpu.codegen.gemm.tile_plan import TilePlan
 from webnn_py.device.on_wgpu.codegen.gemm.tile_sizes import choose_tile
-from webnn_py.device.on_wgpu.codegen.gemm.tiled import TiledGemmWriter, spreads
+from webnn_py.device.on_wgpu.codegen.gemm.tiled import TiledGemmWriter
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.lowering import Lowering
@@ -49,9 +49,8 @@ def emit_interleaved(
     dense = attrs.evolve(
         product,
         address=lambda batch, row, column: f"({batch} * {rows}u + {row}) * {columns}u + {column}",
-        vec4s=not spreads(product),
+        vec4s=True,
         is_there=None,
-        spread=spreads(product),
     )
     tile = choose_tile(rows, columns, product.batch, lowering.features)
     writer = TiledGemmWriter(TilePlan(dense, tile, 1, "f32"), count, sums)

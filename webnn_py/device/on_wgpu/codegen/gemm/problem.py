@@ -21,8 +21,6 @@ class GemmProblem:
         vec4s: whether each four columns from a multiple of four are four aligned neighbours in the output.
         row_vec4s: whether rows are so, if there is only one column.
         is_there: (batch, row, column) → whether the element is in the output; None where all are.
-        spread: whether the four columns of a vec4 lie a quarter of a tile apart, so that neighbouring invocations read
-            neighbouring elements one by one. They are then stored one by one, too.
     """
 
     batch: int
@@ -32,7 +30,6 @@ class GemmProblem:
     vec4s: bool
     row_vec4s: bool = False
     is_there: Callable[[str, str, str], str] | None = None
-    spread: bool = False
 
     @property
     def is_native_float16(self) -> bool:

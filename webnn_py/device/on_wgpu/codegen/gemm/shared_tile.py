@@ -33,7 +33,6 @@ class SharedMemoryTile:
         base: where the side begins in the workgroup's memory, in vec4s.
         vector: the type of a vec4 there.
         fetched: the type of a vec4 as it is read; its numbers are float16 or those of ``vector``.
-        spread: whether the four places of a vec4 lie a quarter of the tile apart.
     """
 
     name: str
@@ -45,7 +44,6 @@ class SharedMemoryTile:
     base: int
     vector: str
     fetched: str
-    spread: bool = False
 
     @property
     def row(self) -> int:
@@ -121,11 +119,10 @@ class SharedMemoryTile:
 
     def _outers(self, turn: int) -> list[str]:
         """Four places on the outer axis; beyond its end, the last one."""
-        first = f"({self.origin} + {self.name}_outer{turn} * {1 if self.spread else WIDTH}u)"
+        first = f"({self.origin} + {self.name}_outer{turn} * {WIDTH}u)"
         if self.loader.pattern == "direct":
             return [first if self.loader.outer % self.size == 0 else f"min({first}, {self.loader.outer - WIDTH}u)"]
-        step = self.row if self.spread else 1
-        places = [first, *(f"({first} + {component * step}u)" for component in range(1, WIDTH))]
+        places = [first, *(f"({first} + {component}u)" for component in range(1, WIDTH))]
         if self.loader.outer % self.size == 0:
             return places
         return [f"min({place}, {self.loader.outer - 1}u)" for place in places]

@@ -38,12 +38,11 @@ class TilePlan:
         self.column_tiles = -(-self.columns // tile.columns)
         # float16 is widened when it is stored: sooner, an invocation would wait for memory before it computes.
         self.fetched = "f16" if problem.is_native_float16 else accumulate
-        types = f"vec4<{accumulate}>", f"vec4<{self.fetched}>"
+        types = {"fetched": f"vec4<{self.fetched}>", "vector": f"vec4<{accumulate}>"}
         left, right = self._threads_by_side()
         right_base = tile.depth * tile.rows // WIDTH
-        self.left = SharedMemoryTile("left", problem.left, tile, tile.rows, "row0", left, 0, *types)
-        columns = tile.columns, "column0", right, right_base, *types, problem.spread
-        self.right = SharedMemoryTile("right", problem.right, tile, *columns)
+        self.left = SharedMemoryTile("left", problem.left, tile, tile.rows, "row0", left, 0, **types)
+        self.right = SharedMemoryTile("right", problem.right, tile, tile.columns, "column0", right, right_base, **types)
         self.is_shared_out = left != tile.threads
 
     def _threads_by_side(self) -> tuple[int, int]:

@@ -72,20 +72,18 @@ class TileStore:
         lines = [
             "{",
             f"let row = row0 + ({row} / {WIDTH}u * {tile.down}u + down) * {WIDTH}u + {row} % {WIDTH}u;",
-            f"let column = column0 + ({group} * {tile.across}u + across) * {1 if product.spread else WIDTH}u;",
+            f"let column = column0 + ({group} * {tile.across}u + across) * {WIDTH}u;",
         ]
         if product.vec4s:
             number = f"({product.address('batch', 'row', 'column')}) / {WIDTH}u"
             stored = self._store_if_there("column", self._store_call("finish", number, total))
         else:
             stored = []
-            step = tile.columns // WIDTH if product.spread else 1
-            is_whole = plan.columns % (tile.columns if product.spread else WIDTH) == 0
             for component in range(WIDTH):
-                column = f"(column + {component * step}u)"
+                column = f"(column + {component}u)"
                 number = product.address("batch", "row", column)
                 call = self._store_call("finish_one", number, f"{total}.{COMPONENTS[component]}")
-                call = call if is_whole else f"if {column} < {plan.columns}u {{ {call} }}"
+                call = call if plan.columns % WIDTH == 0 else f"if {column} < {plan.columns}u {{ {call} }}"
                 stored += self._store_if_there(column, call)
         if checks:
             stored = [f"if ({' && '.join(checks)}) {{", *stored, "}"]

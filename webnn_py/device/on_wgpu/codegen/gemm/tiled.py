@@ -8,13 +8,9 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Final
 
-import attrs
-
 from webnn_py.device.on_wgpu.codegen.entry_point import grid
 from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue, EpilogueCode, emit_split_k_sum
-from webnn_py.device.on_wgpu.codegen.gemm.im2col_loader import Im2colLoader
 from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import bound, described
-from webnn_py.device.on_wgpu.codegen.gemm.pixel_loader import PixelLoader
 from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
 from webnn_py.device.on_wgpu.codegen.gemm.tile_loop import TileLoop
 from webnn_py.device.on_wgpu.codegen.gemm.tile_plan import TilePlan
@@ -34,8 +30,6 @@ _MAINS: Final[RecentlyUsed[Hashable, str]] = RecentlyUsed(Room(count=256, byte_l
 def emit_tiled_gemm(lowering: Lowering, product: GemmProblem, epilogue: Epilogue, tile: GemmTile | None = None) -> None:
     """The kernels of a product: one, or one for parts of the inner axis and one that adds them up."""
     rows, columns, inner = product.left.outer, product.right.outer, product.left.inner
-    if spreads(product) and epilogue.stores_single_elements:
-        product = attrs.evolve(product, vec4s=False, spread=True)
     tile = tile or choose_tile(rows, columns, product.batch, lowering.features)
     accumulate = "f16" if lowering.features.float16_accumulation and product.is_native_float16 else "f32"
     groups = tile.groups(rows, columns) * product.batch
@@ -49,12 +43,6 @@ def emit_tiled_gemm(lowering: Lowering, product: GemmProblem, epilogue: Epilogue
     writer = TiledGemmWriter(TilePlan(product, tile, splits, accumulate), epilogue.count, sums)
     lowering.emit(writer.kernel(f"{epilogue.label} (parts)"))
     emit_split_k_sum(lowering, epilogue, sums, splits)
-
-
-def spreads(product: GemmProblem) -> bool:
-    """Whether the columns of a product are places of images that are read one by one, neighbours side by side."""
-    images = product.right
-    return isinstance(images, Im2colLoader | PixelLoader) and images.pattern == "scalar" and not images.follows_inner
 
 
 def padded_count(epilogue: Epilogue) -> int:
@@ -99,7 +87,7 @@ class TiledGemmWriter:
         plan = self._plan
         product = plan.problem
         expressions = [product.address("b", "r", "c"), product.is_there and product.is_there("b", "r", "c")]
-        sides = [product.batch, product.vec4s, product.spread, described(product.left), described(product.right)]
+        sides = [product.batch, product.vec4s, described(product.left), described(product.right)]
         ways = [
             plan.tile,
             plan.split_k,
