@@ -245,5 +245,4 @@ FAULTS = [
         GPU,
         "interleave_phases",
     ),
-    Fault("spread-columns", "step = self.row if self.spread else 1", "step = 1", GPU, "interleave_phases"),
 ]

@@ -35,6 +35,9 @@ ENOUGH: Final = 2 * THREADS * UNITS
 ADDED_AT_ONCE: Final = 4
 """Vectors whose vec4s of sums have room in a workgroup's memory."""
 
+SHORT: Final = 512
+"""Vec4s of an inner axis that larger workgroups read as soon as two kernels read halves and add them."""
+
 MOST_ADDED: Final = 16
 """Sums that one invocation adds up, where a workgroup has more than :data:`THREADS` invocations."""
 
@@ -111,7 +114,10 @@ class GemvPlan:
             places = WIDTH
         plan = cls(product, matrix, vectors, vectors_are_rows, sharers, places, splits=1)
         groups = -(-matrix.outer // plan.per_group) * product.batch
-        plan = attrs.evolve(plan, splits=max(1, min(UNITS // groups, plan.steps // (sharers * WIDTH))))
+        splits = max(1, min(UNITS // groups, plan.steps // (sharers * WIDTH)))
+        if splits == 2 and plan.steps <= SHORT and not plan.is_along:
+            splits = 1
+        plan = attrs.evolve(plan, splits=splits)
         return plan if plan.is_along else plan.hurried(groups, features)
 
     def hurried(self, groups: int, features: Features) -> GemvPlan:
