@@ -1,6 +1,6 @@
 """Single operators on a GPU beside its roof: ``python -m spec_tests.benchmarks.gpu_roofs [WORD…]``.
 
-The roof is what the device copies and multiplies itself, by the same contender: an operator is as far as the larger of
+The roof is what the device copies and multiplies at that moment, by webnn_py: an operator takes at least the larger of
 its bytes by the one rate and its operations by the other. Each is timed in a graph of several of its kind, which have
 inputs and weights of their own, so that a cache does not keep them: the time of many runs less that of few.
 """
@@ -9,6 +9,7 @@ import argparse
 import statistics
 from collections.abc import Callable, Sequence
 from time import perf_counter
+from typing import Self
 
 import attrs
 import numpy as np
@@ -19,7 +20,7 @@ from spec_tests.benchmarks.gpu_cases import ONNXRUNTIME, TORCH
 from spec_tests.benchmarks.gpu_contenders import onnxruntime_session
 from spec_tests.benchmarks.measure import OURS, as_text
 from spec_tests.benchmarks.roof_cases import ROOF_CASES, RoofCase, product
-from webnn_py import MLGraphBuilder
+from webnn_py import MLBuffer, MLContext, MLGraph, MLGraphBuilder
 
 REPEATS = 5
 FEW, MANY = 1, 6
@@ -60,33 +61,55 @@ def slope(run: Callable[[int], float], effort: Effort) -> float:
     return (many - few) / (MANY - FEW) / effort.copies
 
 
-async def time_ours(ml: webnn_py.ML, case: RoofCase, effort: Effort) -> float:
-    """Seconds of one operator."""
-    context = await ml.create_context(backend="wgpu")
-    builder = MLGraphBuilder(context)
-    inputs, outputs, drawn = {}, {}, {}
-    for index in range(effort.copies):
-        x = builder.input(f"x{index}", data_type=case.data_type, shape=case.shape)
-        constants = [builder.constant(random_array(case.weights, case.data_type))] if case.weights else []
-        drawn[f"y{index}"] = case.draw(builder, x, *constants)
-        inputs[f"x{index}"] = await context.create_buffer(data_type=case.data_type, shape=case.shape, writable=True)
-        context.write_buffer(inputs[f"x{index}"], random_array(case.shape, case.data_type))
-    graph = await builder.build(drawn)
-    for name, y in drawn.items():
-        outputs[name] = await context.create_buffer(data_type=y.data_type, shape=y.shape)
+@attrs.frozen
+class Prepared:
+    """A graph of several of one operator, with buffers for all that it reads and returns."""
 
-    async def run(count: int) -> float:
+    context: MLContext
+    graph: MLGraph
+    inputs: dict[str, MLBuffer]
+    outputs: dict[str, MLBuffer]
+
+    @classmethod
+    async def of(cls, ml: webnn_py.ML, case: RoofCase, copies: int) -> Self:
+        """Build it."""
+        context = await ml.create_context(backend="wgpu")
+        builder = MLGraphBuilder(context)
+        inputs, outputs, drawn = {}, {}, {}
+        for index in range(copies):
+            x = builder.input(f"x{index}", data_type=case.data_type, shape=case.shape)
+            constants = [builder.constant(random_array(case.weights, case.data_type))] if case.weights else []
+            drawn[f"y{index}"] = case.draw(builder, x, *constants)
+            buffer = await context.create_buffer(data_type=case.data_type, shape=case.shape, writable=True)
+            context.write_buffer(buffer, random_array(case.shape, case.data_type))
+            inputs[f"x{index}"] = buffer
+        graph = await builder.build(drawn)
+        for name, y in drawn.items():
+            outputs[name] = await context.create_buffer(data_type=y.data_type, shape=y.shape)
+        return cls(context, graph, inputs, outputs)
+
+    async def run(self, count: int) -> float:
+        """Seconds of so many dispatches."""
         started = perf_counter()
         for _ in range(count):
-            context.dispatch(graph, inputs, outputs)
-        await context.drain()
+            self.context.dispatch(self.graph, self.inputs, self.outputs)
+        await self.context.drain()
         return perf_counter() - started
 
-    await run(1)
-    samples = [(await run(FEW), await run(MANY)) for _ in range(effort.repeats)]
-    context.destroy()
-    few, many = (statistics.median(column) for column in zip(*samples, strict=True))
-    return (many - few) / (MANY - FEW) / effort.copies
+    async def time(self, repeats: int) -> float:
+        """Seconds of one operator."""
+        await self.run(1)
+        samples = [(await self.run(FEW), await self.run(MANY)) for _ in range(repeats)]
+        few, many = (statistics.median(column) for column in zip(*samples, strict=True))
+        return (many - few) / (MANY - FEW) / len(self.outputs)
+
+
+async def time_ours(ml: webnn_py.ML, case: RoofCase, effort: Effort) -> float:
+    """Seconds of one operator."""
+    prepared = await Prepared.of(ml, case, effort.copies)
+    seconds = await prepared.time(effort.repeats)
+    prepared.context.destroy()
+    return seconds
 
 
 def time_torch(case: RoofCase, effort: Effort) -> float:
@@ -178,15 +201,17 @@ class Roof:
 
 
 async def measure(cases: Sequence[RoofCase], peers: Sequence[str], effort: Effort) -> None:
-    """Time all cases, and print a table as it comes."""
+    """Time all cases, each behind the roof, since a GPU's clock changes; and print a table as it comes."""
     async with webnn_py.open_ml() as ml:
-        copy, multiply = [await time_ours(ml, case, effort) for case in (COPY, MULTIPLY)]
-        roof = Roof(COPY.byte_length / copy, MULTIPLY.flops / multiply)
-        print(f"roof: {roof.byte_rate / 1e12:.2f} TB/s, {roof.flop_rate / 1e12:.1f} TFLOP/s")
+        copying, multiplying = [await Prepared.of(ml, case, 2) for case in (COPY, MULTIPLY)]
         print(f"| | {OURS} | | | of the roof | {' | '.join(peers)} |")
         print(f"|{'---|' * (5 + len(peers))}")
         for case in cases:
-            cells = roof.cells(case, await time_ours(ml, case, effort))
+            prepared = await Prepared.of(ml, case, effort.copies)
+            copy, multiply = await copying.time(1), await multiplying.time(1)
+            seconds = await prepared.time(effort.repeats)
+            prepared.context.destroy()
+            cells = Roof(COPY.byte_length / copy, MULTIPLY.flops / multiply).cells(case, seconds)
             for peer in peers:
                 cells.append(as_text(_attempt(PEERS[peer], case, effort)))
             print(f"| {' | '.join([case.name, *cells])} |", flush=True)
