@@ -60,6 +60,18 @@ async def test_winograd_is_as_exact_as_it_says(ml, compiled, small_ones_too, cas
     assert off.max() < BOUND
 
 
+@pytest.mark.sampled(1)
+async def test_images_that_have_no_room_together_are_computed_one_after_the_other(
+    ml, compiled, monkeypatch, small_ones_too
+):
+    monkeypatch.setattr(winograd, "MOST_BYTES", 36 * 64 * 4 * 64)
+    case = random_case((3, 64, 12, 32), 64, [1, 1, 1, 1])
+    result = await convolved(ml, *case)
+    assert compiled[-1][0] == 2 * 3
+    expected, scale = exactly(*case)
+    assert (np.abs(result - expected) / scale.max()).max() < BOUND
+
+
 async def test_small_convolutions_are_computed_plainly(ml, compiled):
     await convolved(ml, *random_case((1, 64, 6, 6), 64, [1, 1, 1, 1]))
     assert compiled[-1][0] < 3

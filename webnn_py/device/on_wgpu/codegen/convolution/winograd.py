@@ -11,11 +11,13 @@ or NaN makes NaN of all 16 results of a tile that reads it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, Self
+
+import attrs
 
 from webnn_py.device.on_wgpu.codegen.convolution.shape import ConvolutionShape
 from webnn_py.device.on_wgpu.codegen.entry_point import vec4_entry_point
-from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue
+from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue, EpilogueCode
 from webnn_py.device.on_wgpu.codegen.expressions import wrapping_literal
 from webnn_py.device.on_wgpu.codegen.gemm.matrix_loader import MatrixLoader
 from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
@@ -42,7 +44,7 @@ LEAST_PRODUCTS: Final = 2**29
 """Multiplications and additions of the plain way: with fewer, three kernels take longer than one."""
 
 MOST_BYTES: Final = 2**27
-"""Of the numbers between the kernels, which every adapter binds."""
+"""Of the numbers between two kernels, which every adapter binds; of several images, some at a time."""
 
 
 def is_winograd(lowering: Lowering, conv: ConvolutionShape, epilogue: Epilogue) -> bool:
@@ -55,41 +57,59 @@ def is_winograd(lowering: Lowering, conv: ConvolutionShape, epilogue: Epilogue) 
         return False
     products = conv.batch * conv.pixels * channels[0] * channels[1] * WINDOW**2
     stores = epilogue.stores_single_elements or conv.output_sizes[1] % WIDTH == 0
-    fits = INPUTS**2 * max(channels) * max(_tiles(conv), channels[0]) * 4 <= MOST_BYTES
+    fits = INPUTS**2 * channels[0] * channels[1] * 4 <= MOST_BYTES and images_at_once(conv) > 0
     return products >= LEAST_PRODUCTS and stores and fits
 
 
 def emit_winograd(lowering: Lowering, conv: ConvolutionShape, epilogue: Epilogue) -> None:
     """The kernels of a convolution of which :func:`is_winograd` is true."""
-    inputs, outputs, columns = conv.group_inputs, conv.output_channels, -(-_tiles(conv) // WIDTH) * WIDTH
-    element = lowering.features.element("float32")
     filter_ = _emit_filter(lowering, conv, epilogue.label)
-    images = _emit_images(lowering, conv, columns, epilogue.label)
-    products = Buffer("block", INPUTS**2 * outputs * columns * 4)
-    batches = [Layout((INPUTS**2,), (inputs * outer,)) for outer in (outputs, columns)]
-    problem = GemmProblem(
-        INPUTS**2,
-        MatrixLoader(filter_, element, batches[0], Layout((inputs,), (outputs,)), outputs, 1),
-        MatrixLoader(images, element, batches[1], Layout((inputs,), (columns,)), columns, 1),
-        lambda batch, row, column: f"({batch} * {outputs}u + {row}) * {columns}u + {column}",
-        vec4s=True,
-    )
-    tile = choose_tile(outputs, columns, problem.batch, lowering.features)
-    writer = TiledGemmWriter(TilePlan(problem, tile, 1, "f32"), INPUTS**2 * outputs * columns, products)
-    lowering.emit(writer.kernel(f"{epilogue.label} (products)"))
-    _emit_results(lowering, conv, epilogue, products, columns)
+    code = epilogue.write(vec4s=conv.output_sizes[1] % WIDTH == 0)
+    at_once = images_at_once(conv)
+    for first in range(0, conv.batch, at_once):
+        part = ImagePart.of(conv, first, min(at_once, conv.batch - first))
+        images = _emit_images(lowering, conv, part, epilogue.label)
+        products = _emit_products(lowering, conv, part.columns, filter_, images, epilogue.label)
+        _emit_results(lowering, conv, part, products, code, epilogue.label)
 
 
-def _down_and_across(conv: ConvolutionShape) -> tuple[int, int]:
-    """Tiles of an image."""
-    height, width = conv.output_sizes
-    return -(-height // OUTPUTS), -(-width // OUTPUTS)
+def images_at_once(conv: ConvolutionShape) -> int:
+    """So many images have their numbers between the kernels in one buffer; 0 if one image has too many."""
+    down, across = (-(-size // OUTPUTS) for size in conv.output_sizes)
+    each = INPUTS**2 * max(conv.group_inputs, conv.output_channels) * 4
+    return min(conv.batch, (MOST_BYTES // each - WIDTH) // (down * across))
 
 
-def _tiles(conv: ConvolutionShape) -> int:
-    """Tiles of all images."""
-    down, across = _down_and_across(conv)
-    return conv.batch * down * across
+@attrs.frozen
+class ImagePart:
+    """Images that are computed together.
+
+    Attributes:
+        first: the number of the first one.
+        down: tiles of an image, along its height.
+        across: tiles of an image, along its width.
+        tiles: tiles of all.
+    """
+
+    first: int
+    down: int
+    across: int
+    tiles: int
+
+    @classmethod
+    def of(cls, conv: ConvolutionShape, first: int, count: int) -> Self:
+        """So many images of a convolution from one on."""
+        down, across = (-(-size // OUTPUTS) for size in conv.output_sizes)
+        return cls(first, down, across, count * down * across)
+
+    @property
+    def columns(self) -> int:
+        """Tiles in whole vec4s."""
+        return -(-self.tiles // WIDTH) * WIDTH
+
+    def image(self) -> str:
+        """The statement that names the ``image`` of the tile ``number``."""
+        return f"let image = number / {self.down * self.across}u{f' + {self.first}u' if self.first else ''};"
 
 
 # --- transformations ---------------------------------------------------------------------------------------------
@@ -162,20 +182,21 @@ def _emit_filter(lowering: Lowering, conv: ConvolutionShape, label: str) -> Buff
     return target
 
 
-def _emit_images(lowering: Lowering, conv: ConvolutionShape, columns: int, label: str) -> Buffer:
+def _emit_images(lowering: Lowering, conv: ConvolutionShape, part: ImagePart, label: str) -> Buffer:
     """The images transformed: 36 matrices of input channels and tiles."""
     place, element, layout = lowering.place(conv.images), lowering.element(conv.images), conv.image_layout
+    columns = part.columns
     target = Buffer("block", INPUTS**2 * conv.group_inputs * columns * 4)
-    (vertical, horizontal), (down, across) = conv.slides, _down_and_across(conv)
+    vertical, horizontal = conv.slides
     image_stride, channel_stride, row_stride, column_stride = layout.strides
     first_row, first_column = wrapping_literal(-vertical.begin), wrapping_literal(-horizontal.begin)
     lines = [
         f"let place = four % {columns}u;",
         f"let channel = four / {columns}u;",
-        f"let number = min(place, {_tiles(conv) - 1}u);",
-        *_decoded(conv),
-        f"let top = number / {across}u % {down}u * {OUTPUTS}u + {first_row};",
-        f"let begin = number % {across}u * {OUTPUTS}u + {first_column};",
+        f"let number = min(place, {part.tiles - 1}u);",
+        part.image(),
+        f"let top = number / {part.across}u % {part.down}u * {OUTPUTS}u + {first_row};",
+        f"let begin = number % {part.across}u * {OUTPUTS}u + {first_column};",
         f"let first = {layout.offset}u + image * {image_stride}u + channel * {channel_stride}u;",
     ]
     for row in range(INPUTS):
@@ -192,9 +213,58 @@ def _emit_images(lowering: Lowering, conv: ConvolutionShape, columns: int, label
     return target
 
 
-def _decoded(conv: ConvolutionShape) -> list[str]:
-    down, across = _down_and_across(conv)
-    return [f"let image = number / {down * across}u;"]
+def _emit_products(
+    lowering: Lowering, conv: ConvolutionShape, columns: int, filter_: Buffer, images: Buffer, label: str
+) -> Buffer:
+    """Sums over the channels: 36 matrices of output channels and tiles."""
+    inputs, outputs = conv.group_inputs, conv.output_channels
+    element = lowering.features.element("float32")
+    products = Buffer("block", INPUTS**2 * outputs * columns * 4)
+    batches = [Layout((INPUTS**2,), (inputs * outer,)) for outer in (outputs, columns)]
+    problem = GemmProblem(
+        INPUTS**2,
+        MatrixLoader(filter_, element, batches[0], Layout((inputs,), (outputs,)), outputs, 1),
+        MatrixLoader(images, element, batches[1], Layout((inputs,), (columns,)), columns, 1),
+        lambda batch, row, column: f"({batch} * {outputs}u + {row}) * {columns}u + {column}",
+        vec4s=True,
+    )
+    tile = choose_tile(outputs, columns, problem.batch, lowering.features)
+    writer = TiledGemmWriter(TilePlan(problem, tile, 1, "f32"), INPUTS**2 * outputs * columns, products)
+    lowering.emit(writer.kernel(f"{label} (products)"))
+    return products
+
+
+def _emit_results(
+    lowering: Lowering, conv: ConvolutionShape, part: ImagePart, products: Buffer, code: EpilogueCode, label: str
+) -> None:
+    """The results, of products that lie as 36 matrices of output channels and tiles."""
+    height, width = conv.output_sizes
+    lines = [
+        f"let number = four % {part.tiles}u;",
+        f"let channel = four / {part.tiles}u;",
+        part.image(),
+        f"let row = number / {part.across}u % {part.down}u * {OUTPUTS}u;",
+        f"let column = number % {part.across}u * {OUTPUTS}u;",
+        f"let at = channel * {part.columns}u + number;",
+    ]
+    for index in range(INPUTS**2):
+        row, column = divmod(index, INPUTS)
+        lines.append(f"let x{row}_{column} = products[at + {index * conv.output_channels * part.columns}u];")
+    lines += _both_ways(of_products, INPUTS, OUTPUTS)
+    for row in range(OUTPUTS):
+        number = conv.address("image", "channel", f"(row + {row}u)", "column")
+        results = [f"z{row}_{column}" for column in range(OUTPUTS)]
+        if width % WIDTH == 0:
+            stored = [f"finish(({number}) / {WIDTH}u, vec4<f32>({', '.join(results)}));"]
+        else:
+            stored = [
+                f"if (column + {column}u < {width}u) {{ finish_one({number} + {column}u, {value}); }}"
+                for column, value in enumerate(results)
+            ]
+        lines += stored if height % OUTPUTS == 0 else [f"if (row + {row}u < {height}u) {{", *stored, "}"]
+    count = part.tiles * conv.output_channels * WIDTH
+    main, workgroups = vec4_entry_point(count, "\n".join(f"  {line}" for line in lines))
+    lowering.emit(code.kernel(label, [(products, "products", "f32")], [], main, workgroups))
 
 
 def _stored(place: str, matrix: int) -> list[str]:
@@ -217,38 +287,3 @@ def _emit(
     main, workgroups = vec4_entry_point(count * WIDTH, "\n".join(f"  {line}" for line in lines))
     source = module(declare([read], [(target, "o", "f32")]), main=main)
     lowering.emit(Kernel(label, source, (read[0],), (target,), workgroups))
-
-
-def _emit_results(
-    lowering: Lowering, conv: ConvolutionShape, epilogue: Epilogue, products: Buffer, columns: int
-) -> None:
-    """The results, of products that lie as 36 matrices of output channels and tiles."""
-    tiles, (down, across), (height, width) = _tiles(conv), _down_and_across(conv), conv.output_sizes
-    vec4s = width % WIDTH == 0
-    lines = [
-        f"let number = four % {tiles}u;",
-        f"let channel = four / {tiles}u;",
-        *_decoded(conv),
-        f"let row = number / {across}u % {down}u * {OUTPUTS}u;",
-        f"let column = number % {across}u * {OUTPUTS}u;",
-        f"let at = channel * {columns}u + number;",
-    ]
-    matrix = conv.output_channels * columns
-    for index in range(INPUTS**2):
-        row, column = divmod(index, INPUTS)
-        lines.append(f"let x{row}_{column} = products[at + {index * matrix}u];")
-    lines += _both_ways(of_products, INPUTS, OUTPUTS)
-    for row in range(OUTPUTS):
-        number = conv.address("image", "channel", f"(row + {row}u)", "column")
-        results = [f"z{row}_{column}" for column in range(OUTPUTS)]
-        if vec4s:
-            stored = [f"finish(({number}) / {WIDTH}u, vec4<f32>({', '.join(results)}));"]
-        else:
-            stored = [
-                f"if (column + {column}u < {width}u) {{ finish_one({number} + {column}u, {value}); }}"
-                for column, value in enumerate(results)
-            ]
-        lines += stored if height % OUTPUTS == 0 else [f"if (row + {row}u < {height}u) {{", *stored, "}"]
-    main, workgroups = vec4_entry_point(tiles * conv.output_channels * WIDTH, "\n".join(f"  {line}" for line in lines))
-    code = epilogue.write(vec4s=vec4s)
-    lowering.emit(code.kernel(epilogue.label, [(products, "products", "f32")], [], main, workgroups))

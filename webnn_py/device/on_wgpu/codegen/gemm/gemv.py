@@ -115,7 +115,7 @@ class GemvPlan:
         plan = cls(product, matrix, vectors, vectors_are_rows, sharers, places, splits=1)
         groups = -(-matrix.outer // plan.per_group) * product.batch
         splits = max(1, min(UNITS // groups, plan.steps // (sharers * WIDTH)))
-        if splits == 2 and plan.steps <= SHORT and not plan.is_along:
+        if 3 * groups > UNITS and plan.steps <= SHORT and not plan.is_along:
             splits = 1
         plan = attrs.evolve(plan, splits=splits)
         return plan if plan.is_along else plan.hurried(groups, features)
