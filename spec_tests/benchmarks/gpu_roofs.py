@@ -113,9 +113,10 @@ async def time_ours(ml: webnn_py.ML, case: RoofCase, effort: Effort) -> float:
 
 
 def time_torch(case: RoofCase, effort: Effort) -> float:
-    """Seconds of one operator in a CUDA graph."""
+    """Seconds of one operator in a CUDA graph, without TF32."""
     import torch  # noqa: PLC0415 - optional
 
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     kind = {"float32": torch.float32, "float16": torch.float16}[case.data_type]
     shapes = [shape for shape in (case.shape, case.weights) if shape]
     tensors = [[torch.randn(*shape, device="cuda", dtype=kind) for shape in shapes] for _ in range(effort.copies)]
