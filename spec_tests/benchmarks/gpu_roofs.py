@@ -204,12 +204,12 @@ class Roof:
 async def measure(cases: Sequence[RoofCase], peers: Sequence[str], effort: Effort) -> None:
     """Time all cases, each behind the roof, since a GPU's clock changes; and print a table as it comes."""
     async with webnn_py.open_ml() as ml:
-        copying, multiplying = [await Prepared.of(ml, case, 2) for case in (COPY, MULTIPLY)]
+        copying, multiplying = await Prepared.of(ml, COPY, 8), await Prepared.of(ml, MULTIPLY, 2)
         print(f"| | {OURS} | | | of the roof | {' | '.join(peers)} |")
         print(f"|{'---|' * (5 + len(peers))}")
         for case in cases:
             prepared = await Prepared.of(ml, case, effort.copies)
-            copy, multiply = await copying.time(1), await multiplying.time(1)
+            copy, multiply = await copying.time(3), await multiplying.time(1)
             seconds = await prepared.time(effort.repeats)
             prepared.context.destroy()
             cells = Roof(COPY.byte_length / copy, MULTIPLY.flops / multiply).cells(case, seconds)
