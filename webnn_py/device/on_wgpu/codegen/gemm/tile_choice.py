@@ -22,7 +22,10 @@ MOST_RESIDENT: Final = 6
 """Workgroups of so few invocations and so many registers that a processor runs at once, a little more than that."""
 
 LEAST_RESIDENT: Final = 2
-"""Fewer of them are no gain."""
+"""So many workgroups keep a processor busy; fewer small ones are no gain."""
+
+LEAST_SMALL: Final = 3
+"""Likewise of the tile for many rows, below which nothing was measured."""
 
 MOST_PARTS: Final = 8
 
@@ -50,7 +53,8 @@ def rebalanced(
     groups = other.groups(rows, columns) * batch
     most = int(UNITS * (MOST_RESIDENT + 0.5)) // groups
     more = max(1, min(most, inner // LEAST_SPLIT, MOST_PARTS))
-    if not other.fits(features) or groups * more < UNITS * LEAST_RESIDENT:
+    least = LEAST_SMALL if other == SMALL else LEAST_RESIDENT
+    if not other.fits(features) or groups * more < UNITS * least:
         return usual
     return other, more
 
