@@ -100,7 +100,7 @@ FAULTS = [
         'f"({image} * {conv.output_channels}u + {channel}) * {conv.pixels}u + {pixel}"',
         'f"({image} * {conv.group_outputs}u + {channel}) * {conv.pixels}u + {pixel}"',
         GPU,
-        "test_convolutions",
+        "uneven_images",
     ),
     Fault(
         "wgsl-conv_transpose2d",
@@ -235,5 +235,28 @@ FAULTS = [
         "steps_of(row * height + i, ",
         "steps_of(i, ",
         ("spec_tests/on_numpy/test_pooling.py",),
+    ),
+    Fault("winograd-results", "fma({m[3]} - {m[4]}, 8.0, ", "fma({m[3]} - {m[4]}, 4.0, ", GPU, "winograd"),
+    Fault(
+        "pooled-columns",
+        "[place * vertical.stride + v * vertical.dilation for",
+        "[place + v * vertical.dilation for",
+        CASES,
+        "wgpu and pool2d",
+    ),
+    Fault(
+        "pixels-of-one-image",
+        'image = f"({outer}) / {self.pixels}u * {self.image_stride // unit}u"',
+        'image = "0u"',
+        GPU,
+        "uneven_images",
+    ),
+    Fault("gemv-same-step", "step + {turn * plan.sharers}u", "step", GPU, "several_steps_at_once"),
+    Fault(
+        "phases-of-one-row",
+        "phase = row % {vertical.phases}u * {horizontal.phases}u",
+        "phase = row % {vertical.phases}u",
+        GPU,
+        "interleave_phases",
     ),
 ]

@@ -4,6 +4,7 @@ import pytest
 
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.both_devices import check_both, integers
+from webnn_py.device.on_wgpu.codegen.convolution import interleaving
 
 pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
@@ -54,3 +55,33 @@ async def test_transposed_convolutions(ml, layout, image, filter_, options):
         [integers(image)],
         lambda b, x: b.conv_transpose2d(x, b.constant(weights), input_layout=layout, **options),
     )
+
+
+LARGE_TRANSPOSED = {
+    "whole phases": [(2, 12, 4, 6), (12, 10, 2, 2), {"strides": [2, 2]}],
+    "groups, cut phases": [(1, 32, 8, 5), (32, 12, 4, 3), {"groups": 2, "strides": [2, 3], "padding": [1, 1, 0, 1]}],
+}
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("case", LARGE_TRANSPOSED.values(), ids=LARGE_TRANSPOSED)
+async def test_large_transposed_convolutions_interleave_phases(ml, compiled, monkeypatch, case):
+    monkeypatch.setattr(interleaving, "LEAST_RESULTS", 1)
+    image, filter_, options = case
+    weights = integers(filter_, low=-2, high=3)
+    await check_both(ml, [integers(image)], lambda b, x: b.conv_transpose2d(x, b.constant(weights), **options))
+    assert compiled[-1][0] == 2
+
+
+UNEVEN = {
+    "vec4s": [(2, 20, 6, 10), (12, 20, 1, 1), {}],
+    "groups, single elements": [(3, 36, 7, 7), (24, 18, 1, 1), {"groups": 2}],
+}
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("case", UNEVEN.values(), ids=UNEVEN)
+async def test_pointwise_convolutions_of_uneven_images(ml, case):
+    image, filter_, options = case
+    weights = integers(filter_, low=-2, high=3)
+    await check_both(ml, [integers(image)], lambda b, x: b.conv2d(x, b.constant(weights), **options))

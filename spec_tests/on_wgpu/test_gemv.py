@@ -4,6 +4,7 @@ import pytest
 
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.both_devices import check_both, integers
+from webnn_py.device.on_wgpu.codegen.gemm import gemv
 
 pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
@@ -13,3 +14,11 @@ pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 async def test_a_few_vectors_times_a_matrix_of_very_many_rows(ml, vectors):
     arrays = [integers((vectors, 68)), integers((20_003, 68))]
     await check_both(ml, arrays, lambda b, x, y: b.gemm(x, y, b_transpose=True))
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("threads", [256, 1024])
+async def test_a_vector_times_a_matrix_that_is_read_several_steps_at_once(ml, monkeypatch, threads):
+    monkeypatch.setattr(gemv, "MOST_THREADS", threads)
+    arrays = [integers((1, 1030)), integers((1030, 4096))]
+    await check_both(ml, arrays, lambda b, x, y: b.matmul(x, y))

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import attrs
 
+from webnn_py.device.on_wgpu.codegen.convolution.depthwise import emit_columns, reads_columns
 from webnn_py.device.on_wgpu.codegen.convolution.direct import emit_direct, emit_gather, is_direct
 from webnn_py.device.on_wgpu.codegen.convolution.filter_packing import pack_filter
+from webnn_py.device.on_wgpu.codegen.convolution.interleaving import emit_interleaved, is_interleaved
 from webnn_py.device.on_wgpu.codegen.convolution.shape import ConvolutionShape, forward_axis, transposed_axis
+from webnn_py.device.on_wgpu.codegen.convolution.winograd import emit_winograd, is_winograd
 from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue, EpilogueOperand
+from webnn_py.device.on_wgpu.codegen.gemm.gemv import MOST_VECTORS
 from webnn_py.device.on_wgpu.codegen.gemm.im2col_loader import Im2colLoader, WindowAxis
 from webnn_py.device.on_wgpu.codegen.gemm.matrix_loader import MatrixLoader
 from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import OperandLoader
+from webnn_py.device.on_wgpu.codegen.gemm.pixel_loader import PixelLoader
 from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
 from webnn_py.device.on_wgpu.codegen.gemm.selection import emit_gemm
 from webnn_py.device.on_wgpu.codegen.gemm.tiled import emit_tiled_gemm
@@ -21,22 +28,28 @@ from webnn_py.device.on_wgpu.records.table import kernels
 from webnn_py.graph import Node, Value
 from webnn_py.operators import convolution
 
+WHOLE_TILE: Final = 128
+"""Pixels of an image of which the largest tiles have nothing to spare."""
+
 
 @kernels(convolution.conv2d)
 def conv2d(node: Node, lowering: Lowering) -> None:
     conv = ConvolutionShape.of(node, lowering)
     epilogue = conv_epilogue(node, lowering, conv)
     if is_direct(conv):
-        emit_direct(lowering, conv, epilogue)
+        (emit_columns if reads_columns(lowering, conv, epilogue) else emit_direct)(lowering, conv, epilogue)
+        return
+    if is_winograd(lowering, conv, epilogue):
+        emit_winograd(lowering, conv, epilogue)
         return
     if conv.pixels == 1:  # then both layouts are the same, and a product may have the images for its rows
         conv = attrs.evolve(conv, nchw=False)
     filter_ = filter_matrix(lowering, conv)
-    images = pointwise_matrix(lowering, conv)
+    images = pixels_of_images(lowering, conv) or pointwise_matrix(lowering, conv)
     if images is None:
         axes = [forward_axis(slide, size) for slide, size in zip(conv.slides, conv.output_sizes, strict=True)]
         emit_sides(lowering, conv, epilogue, filter_, windows(lowering, conv, (axes[0], axes[1])))
-    elif conv.nchw:  # a product for every image
+    elif conv.nchw and isinstance(images, MatrixLoader):  # a product for every image
         filter_ = attrs.evolve(filter_, batches=_of_images(filter_.batches, conv.batch))
         emit_sides(lowering, conv, epilogue, filter_, images)
     else:
@@ -107,6 +120,29 @@ def pointwise_matrix(lowering: Lowering, conv: ConvolutionShape) -> MatrixLoader
         if pixels is None:
             return None
     return MatrixLoader(buffer, element, batches, inner, pixels.shape[0], pixels.strides[0])
+
+
+def pixels_of_images(lowering: Lowering, conv: ConvolutionShape) -> PixelLoader | None:
+    """The images of a pointwise convolution side by side, where tiles of each by itself would be half empty."""
+    is_uneven = conv.batch > 1 and conv.pixels > MOST_VECTORS and conv.pixels % WHOLE_TILE
+    if not (conv.nchw and conv.is_pointwise and is_uneven and conv.group_outputs > MOST_VECTORS):
+        return None
+    layout = conv.image_layout
+    batch_stride, channel_stride, *strides = layout.strides
+    pixels = Layout(layout.shape[2:], tuple(strides)).reshape((conv.pixels,))
+    if pixels is None:
+        return None
+    return PixelLoader(
+        lowering.place(conv.images).buffer,
+        lowering.element(conv.images),
+        Layout((conv.groups,), (conv.group_inputs * channel_stride,), layout.offset),
+        conv.batch,
+        batch_stride,
+        conv.pixels,
+        pixels.strides[0],
+        conv.group_inputs,
+        channel_stride,
+    )
 
 
 def windows(lowering: Lowering, conv: ConvolutionShape, axes: tuple[WindowAxis, WindowAxis]) -> Im2colLoader:
@@ -196,4 +232,7 @@ def conv_transpose2d(node: Node, lowering: Lowering) -> None:
     else:
         vec4s = conv.group_outputs % WIDTH == 0
         product = GemmProblem(batch, images, filter_, address, vec4s, is_there=None if whole else is_there)
-    emit_tiled_gemm(lowering, product, epilogue)
+    if is_interleaved(conv, product, epilogue):
+        emit_interleaved(lowering, conv, epilogue, product, axes)
+    else:
+        emit_tiled_gemm(lowering, product, epilogue)

@@ -2,114 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from math import inf
-from typing import Any, Final
+from typing import Any
 
-import attrs
 import numpy as np
 
 from webnn_py.device.on_wgpu.codegen.entry_point import vec4_entry_point
 from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue
 from webnn_py.device.on_wgpu.codegen.expressions import extreme, wrapping_literal
 from webnn_py.device.on_wgpu.codegen.map_kernel import MapKernel
+from webnn_py.device.on_wgpu.codegen.pooling.columns import emit_columns, reads_columns
+from webnn_py.device.on_wgpu.codegen.pooling.shape import PoolingShape, slides_of
 from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.layout import Layout
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.table import composite, kernels
 from webnn_py.graph import Node, Value
 from webnn_py.operators import pooling
-from webnn_py.operators.windows import Slide, image_axes, image_shape, slides
+from webnn_py.operators.windows import image_axes, image_shape
 from webnn_py.rewriting import RewriteBuilder
-
-MOST_UNROLLED: Final = 49
-"""Elements of a window that are written out; larger windows are loops."""
-
-
-@attrs.frozen
-class PoolingShape:
-    """What a node pools, and how.
-
-    Attributes:
-        begin: the value to begin with, as WGSL.
-        combine: (the total, an element) → both, combined.
-        finish: (the total, the number of elements) → the result.
-        slides: how windows slide along height and width.
-        sizes: channels, height and width of the output.
-        nchw: whether channels come before height and width.
-    """
-
-    begin: str
-    combine: Callable[[str, str], str]
-    finish: Callable[[str, str], str]
-    slides: tuple[Slide, Slide]
-    sizes: tuple[int, int, int]
-    nchw: bool
-
-    @classmethod
-    def of(
-        cls, node: Node, begin: str, combine: Callable[[str, str], str], finish: Callable[[str, str], str]
-    ) -> PoolingShape:
-        """Read a node."""
-        layout = node.options["layout"]
-        _, channels, height, width = image_shape(node.outputs[0].shape, layout)
-        return cls(begin, combine, finish, slides_of(node), (channels, height, width), layout == "nchw")
-
-    @property
-    def taps(self) -> int:
-        """The elements of a window."""
-        return self.slides[0].window * self.slides[1].window
-
-    @property
-    def is_inside(self) -> bool:
-        """Whether all windows lie inside the images."""
-        return all(
-            not slide.begin and (size - 1) * slide.stride + slide.reach <= slide.size
-            for slide, size in zip(self.slides, self.sizes[1:], strict=True)
-        )
-
-    def through(self, add: str) -> list[str]:
-        """Statements that do ``add`` for every element of the window at ``row`` and ``column``, and count them.
-
-        The element is at ``h`` and ``w``; the number of elements, at least 1, is ``count``.
-        """
-        vertical, horizontal = self.slides
-        lines = [
-            f"let h0 = row * {vertical.stride}u + {wrapping_literal(-vertical.begin)};",
-            f"let w0 = column * {horizontal.stride}u + {wrapping_literal(-horizontal.begin)};",
-            "var elements = 0u;",
-        ]
-        if self.taps <= MOST_UNROLLED:
-            for tap in range(self.taps):
-                v, u = divmod(tap, horizontal.window)
-                lines += ["{", *self._look(f"{v}u", f"{u}u", add), "}"]
-        else:
-            lines += [
-                f"for (var v = 0u; v < {vertical.window}u; v++) {{",
-                f"for (var u = 0u; u < {horizontal.window}u; u++) {{",
-                *self._look("v", "u", add),
-                "}",
-                "}",
-            ]
-        return [*lines, f"let count = {f'{self.taps}.0' if self.is_inside else 'f32(max(elements, 1u))'};"]
-
-    def _look(self, v: str, u: str, add: str) -> list[str]:
-        vertical, horizontal = self.slides
-        inside = f"h < {vertical.size}u && w < {horizontal.size}u"
-        return [
-            f"let h = h0 + {v} * {vertical.dilation}u;",
-            f"let w = w0 + {u} * {horizontal.dilation}u;",
-            add if self.is_inside else f"if ({inside}) {{ elements += 1u; {add} }}",
-        ]
-
-
-def slides_of(node: Node) -> tuple[Slide, Slide]:
-    """How windows slide along height and width."""
-    options: Any = node.options
-    _, _, *sizes = image_shape(node.operand("input").shape, options["layout"])
-    window = options["window_dimensions"] or sizes
-    return slides(sizes, window, options["padding"], options["strides"], options["dilations"])
 
 
 @kernels(pooling.max_pool2d)
@@ -132,7 +44,11 @@ def average_pool2d(node: Node, lowering: Lowering) -> None:
 @kernels(pooling.l2_pool2d)
 def l2_pool2d(node: Node, lowering: Lowering) -> None:
     pool = PoolingShape.of(
-        node, "0.0", lambda total, x: f"fma({x}, {x}, {total})", lambda total, _count: f"root({total})"
+        node,
+        "0.0",
+        lambda total, x: f"fma({x}, {x}, {total})",
+        lambda total, _count: f"root({total})",
+        lambda total, other: f"{total} + {other}",
     )
     emit_pooling(node, lowering, pool)
 
@@ -177,6 +93,8 @@ def emit_pooling(node: Node, lowering: Lowering, pool: PoolingShape) -> None:
     (value,) = node.inputs
     if not pool.nchw and pool.sizes[0] % WIDTH == 0 and lowering.place(value).layout.vec4s() is not None:
         emit_channels(node, lowering, pool)
+    elif reads_columns(lowering, value, node.results[0], pool):
+        emit_columns(lowering, node, pool)
     else:
         kernel = MapKernel(lowering, node)
         kernel.finish(element_of(value, kernel, pool))

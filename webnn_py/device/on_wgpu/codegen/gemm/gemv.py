@@ -22,21 +22,29 @@ from webnn_py.device.on_wgpu.codegen.gemm.tiled import padded_count
 from webnn_py.device.on_wgpu.codegen.module import declare, module
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import COMPONENTS, WIDTH
+from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 
 MOST_VECTORS: Final = 8
 THREADS: Final = 256
+MOST_THREADS: Final = 1024
 ENOUGH: Final = 2 * THREADS * UNITS
 """Invocations that keep a large GPU busy."""
 
 ADDED_AT_ONCE: Final = 4
 """Vectors whose vec4s of sums have room in a workgroup's memory."""
 
+SHORT: Final = 512
+"""Vec4s of an inner axis that larger workgroups read as soon as two kernels read halves and add them."""
+
+MOST_ADDED: Final = 16
+"""Sums that one invocation adds up, where a workgroup has more than :data:`THREADS` invocations."""
+
 
 def emit_gemv(lowering: Lowering, product: GemmProblem, epilogue: Epilogue) -> None:
     """The kernels of a product of which :func:`.is_gemv` is true."""
-    plan = GemvPlan.of(product)
+    plan = GemvPlan.of(product, lowering.features)
     stores = plan.stores_vec4s or epilogue.stores_single_elements
     if plan.splits == 1 and stores:
         end = epilogue.write(vec4s=plan.stores_vec4s)
@@ -76,6 +84,8 @@ class GemvPlan:
         sharers: invocations that share a place on the outer axis.
         places: places on the outer axis of an invocation, where vec4s do not lie along it.
         splits: into how many parts the inner axis is cut, each for other workgroups.
+        threads: invocations of a workgroup.
+        unrolled: steps along the inner axis whose elements an invocation reads before it multiplies.
     """
 
     product: GemmProblem
@@ -85,9 +95,11 @@ class GemvPlan:
     sharers: int
     places: int
     splits: int
+    threads: int = THREADS
+    unrolled: int = 1
 
     @classmethod
-    def of(cls, product: GemmProblem) -> GemvPlan:
+    def of(cls, product: GemmProblem, features: Features) -> GemvPlan:
         """Share out a product."""
         left, right = product.left, product.right
         assert isinstance(left, MatrixLoader)  # noqa: S101 - is_skinny says so
@@ -102,7 +114,26 @@ class GemvPlan:
             places = WIDTH
         plan = cls(product, matrix, vectors, vectors_are_rows, sharers, places, splits=1)
         groups = -(-matrix.outer // plan.per_group) * product.batch
-        return attrs.evolve(plan, splits=max(1, min(UNITS // groups, plan.steps // (sharers * WIDTH))))
+        splits = max(1, min(UNITS // groups, plan.steps // (sharers * WIDTH)))
+        if 3 * groups > UNITS and plan.steps <= SHORT and not plan.is_along:
+            splits = 1
+        plan = attrs.evolve(plan, splits=splits)
+        return plan if plan.is_along else plan.hurried(groups, features)
+
+    def hurried(self, groups: int, features: Features) -> GemvPlan:
+        """The same with more to read at once, where a processor has but a workgroup or two."""
+        plan = self
+        each = self.steps // self.splits
+        while (
+            plan.threads < min(MOST_THREADS, features.max_invocations)
+            and groups * self.splits * plan.threads < ENOUGH * 2
+            and each >= 4 * plan.sharers
+        ):
+            plan = attrs.evolve(plan, threads=2 * plan.threads, sharers=2 * plan.sharers)
+        most = 4 if self.vectors.outer <= 2 else 1
+        while plan.unrolled < most and each >= 4 * plan.unrolled * plan.sharers:
+            plan = attrs.evolve(plan, unrolled=2 * plan.unrolled)
+        return plan
 
     @property
     def is_along(self) -> bool:
@@ -117,7 +148,12 @@ class GemvPlan:
     @property
     def side(self) -> int:
         """Invocations of a workgroup at different places on the outer axis."""
-        return THREADS // self.sharers
+        return self.threads // self.sharers
+
+    @property
+    def added_at_once(self) -> int:
+        """Vectors whose sums have room in a workgroup's memory."""
+        return max(1, ADDED_AT_ONCE * THREADS // self.threads)
 
     @property
     def per_group(self) -> int:
@@ -165,11 +201,11 @@ class GemvWriter:
         ]
         body = "\n".join(f"  {line}" for line in lines)
         vector = "f32" if plan.is_along or plan.unit == 1 else "vec4<f32>"
-        room = plan.vectors.outer * plan.places if plan.is_along else min(plan.vectors.outer, ADDED_AT_ONCE)
+        room = plan.vectors.outer * plan.places if plan.is_along else min(plan.vectors.outer, plan.added_at_once)
         reads, functions = bound({"matrix": plan.matrix, "vectors": plan.vectors}, "f32")
-        parts = [f"var<workgroup> sums_of: array<{vector}, {room * THREADS}>;", *functions]
+        parts = [f"var<workgroup> sums_of: array<{vector}, {room * plan.threads}>;", *functions]
         main = f"""
-@compute @workgroup_size({THREADS})
+@compute @workgroup_size({plan.threads})
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {{
 {body}
 }}
@@ -180,7 +216,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         source = module(declared, *parts, main=main)
         return Kernel(label, source, tuple(buffer for buffer, _, _ in reads), (self._end,), workgroups)
 
-    def _vectors(self, step: str) -> list[str]:
+    def _vectors(self, step: str, tag: str = "") -> list[str]:
         """Read the step-th vec4 of every vector: ``v``; beyond the end zeros."""
         vectors = self._plan.vectors
         lines = []
@@ -189,12 +225,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
                 f"vectors_base + {index * vectors.outer_stride // (WIDTH if vectors.pattern == 'transposed' else 1)}u"
             )
             if vectors.pattern == "transposed":
-                lines.append(f"let v{index} = vectors_at({base} + {vectors.along(f'{step} * {WIDTH}u')});")
+                lines.append(f"let v{tag}{index} = vectors_at({base} + {vectors.along(f'{step} * {WIDTH}u')});")
                 continue
             values = [
                 self._checked(f"vectors_at({base} + {{}})", vectors, step, component) for component in range(WIDTH)
             ]
-            lines.append(f"let v{index} = vec4<f32>({', '.join(values)});")
+            lines.append(f"let v{tag}{index} = vec4<f32>({', '.join(values)});")
         return lines
 
     def _checked(self, read: str, source: MatrixLoader, step: str, component: int) -> str:
@@ -216,40 +252,75 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             f"let o = min(outer0 + mine * {plan.unit}u, {last}u);",
             f"let place = {place};",
             *(f"var c{index} = {kind}();" for index in range(plan.vectors.outer)),
-            f"for (var step = begin + t / {plan.side}u; step < end; step += {plan.sharers}u) {{",
-            *(f"  {line}" for line in self._vectors("step")),
         ]
+        first = f"begin + t / {plan.side}u"
+        if plan.unrolled == 1:
+            lines.append(f"for (var step = {first}; step < end; step += {plan.sharers}u) {{")
+        else:
+            lines += [f"var step = {first};", *self._across_unrolled(kind)]
+            lines.append(f"for (; step < end; step += {plan.sharers}u) {{")
+        return [*lines, *self._read_across(kind, "step"), *self._multiply_across(kind), "}", *self._add_across()]
+
+    def _across_unrolled(self, kind: str) -> list[str]:
+        """The loop over several steps at once: all of them are read before any is multiplied."""
+        plan = self._plan
+        tags = [f"{'abcd'[turn]}_" for turn in range(plan.unrolled)]
+        reach = (plan.unrolled - 1) * plan.sharers
+        lines = [f"for (; step + {reach}u < end; step += {plan.unrolled * plan.sharers}u) {{"]
+        for turn, tag in enumerate(tags):
+            lines += [
+                f"  let step_{tag} = step + {turn * plan.sharers}u;",
+                *self._read_across(kind, f"step_{tag}", tag),
+            ]
+        for tag in tags:
+            lines += self._multiply_across(kind, tag)
+        return [*lines, "}"]
+
+    def _read_across(self, kind: str, step: str, tag: str = "") -> list[str]:
+        """Read a step of the matrix and of the vectors."""
+        plan = self._plan
+        lines = [f"  {line}" for line in self._vectors(step, tag)]
         for component in range(WIDTH):
-            inner = f"min(step * {WIDTH}u + {component}u, {plan.matrix.inner - 1}u)"
-            inner = f"step * {WIDTH}u + {component}u" if plan.matrix.inner % WIDTH == 0 else inner
+            inner = f"min({step} * {WIDTH}u + {component}u, {plan.matrix.inner - 1}u)"
+            inner = f"{step} * {WIDTH}u + {component}u" if plan.matrix.inner % WIDTH == 0 else inner
             if plan.unit == WIDTH:
                 (value,) = plan.matrix.fetch("matrix", "place", inner, 0)
             else:
                 value = f"matrix_at(place + {plan.matrix.along(inner)})"
             if plan.matrix.inner % WIDTH:
-                value = f"select({kind}(), {value}, step * {WIDTH}u + {component}u < {plan.matrix.inner}u)"
-            lines.append(f"  let m{component} = {value};")
-        lines += [
-            f"  c{index} = fma(m{component}, {kind}(v{index}.{COMPONENTS[component]}), c{index});"
-            for index in range(plan.vectors.outer)
+                value = f"select({kind}(), {value}, {step} * {WIDTH}u + {component}u < {plan.matrix.inner}u)"
+            lines.append(f"  let m{tag}{component} = {value};")
+        return lines
+
+    def _multiply_across(self, kind: str, tag: str = "") -> list[str]:
+        return [
+            f"  c{index} = fma(m{tag}{component}, {kind}(v{tag}{index}.{COMPONENTS[component]}), c{index});"
+            for index in range(self._plan.vectors.outer)
             for component in range(WIDTH)
         ]
-        return [*lines, "}", *self._add_across()]
 
     def _add_across(self) -> list[str]:
         plan = self._plan
         lines = []
-        for first in range(0, plan.vectors.outer, ADDED_AT_ONCE):
-            some = range(first, min(first + ADDED_AT_ONCE, plan.vectors.outer))
+        for first in range(0, plan.vectors.outer, plan.added_at_once):
+            some = range(first, min(first + plan.added_at_once, plan.vectors.outer))
             if first:
                 lines.append("workgroupBarrier();")
-            lines += [f"sums_of[{(index - first) * THREADS}u + t] = c{index};" for index in some]
+            lines += [f"sums_of[{(index - first) * plan.threads}u + t] = c{index};" for index in some]
+            lanes = plan.sharers
+            while plan.threads > THREADS and lanes > MOST_ADDED:
+                lanes //= 2
+                lines += ["workgroupBarrier();", f"if (t < {lanes * plan.side}u) {{"]
+                for number in range(len(some)):
+                    at = f"{number * plan.threads}u + t"
+                    lines.append(f"  sums_of[{at}] += sums_of[{at} + {lanes * plan.side}u];")
+                lines.append("}")
             lines += [
                 "workgroupBarrier();",
-                f"for (var item = t; item < {len(some) * plan.side}u; item += {THREADS}u) {{",
-                f"  let first = item / {plan.side}u * {THREADS}u + item % {plan.side}u;",
+                f"for (var item = t; item < {len(some) * plan.side}u; item += {plan.threads}u) {{",
+                f"  let first = item / {plan.side}u * {plan.threads}u + item % {plan.side}u;",
                 "  var total = sums_of[first];",
-                f"  for (var lane = 1u; lane < {plan.sharers}u; lane++) {{",
+                f"  for (var lane = 1u; lane < {lanes}u; lane++) {{",
                 f"    total += sums_of[first + lane * {plan.side}u];",
                 "  }",
                 f"  let v = {first}u + item / {plan.side}u;",

@@ -12,6 +12,7 @@ from webnn_py.device.on_wgpu.codegen.entry_point import grid
 from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue, EpilogueCode, emit_split_k_sum
 from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import bound, described
 from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
+from webnn_py.device.on_wgpu.codegen.gemm.tile_choice import rebalanced
 from webnn_py.device.on_wgpu.codegen.gemm.tile_loop import TileLoop
 from webnn_py.device.on_wgpu.codegen.gemm.tile_plan import TilePlan
 from webnn_py.device.on_wgpu.codegen.gemm.tile_sizes import GemmTile, choose_split_k, choose_tile
@@ -31,10 +32,13 @@ _MAINS: Final[RecentlyUsed[Hashable, str]] = RecentlyUsed(Room(count=256, byte_l
 def emit_tiled_gemm(lowering: Lowering, product: GemmProblem, epilogue: Epilogue, tile: GemmTile | None = None) -> None:
     """The kernels of a product: one, or one for parts of the inner axis and one that adds them up."""
     rows, columns, inner = product.left.outer, product.right.outer, product.left.inner
+    is_given = tile is not None
     tile = tile or choose_tile(rows, columns, product.batch, lowering.features)
     accumulate = "f16" if lowering.features.float16_accumulation and product.is_native_float16 else "f32"
     groups = tile.groups(rows, columns) * product.batch
     splits = choose_split_k(tile, groups, inner)
+    if not is_given:
+        tile, splits = rebalanced((tile, splits), (product.batch, rows, columns, inner), lowering.features)
     if splits == 1 and (product.vec4s or epilogue.stores_single_elements):
         finish = epilogue.write(vec4s=product.vec4s)
         writer = TiledGemmWriter(TilePlan(product, tile, 1, accumulate), epilogue.count, finish)

@@ -1,0 +1,1 @@
+"""What poolings read, and those that read it down columns."""

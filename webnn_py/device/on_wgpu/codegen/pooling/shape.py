@@ -1,0 +1,109 @@
+"""How windows of pooling slide, and what they combine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import attrs
+
+from webnn_py.device.on_wgpu.codegen.expressions import wrapping_literal
+from webnn_py.graph import Node
+from webnn_py.operators.windows import Slide, image_shape, slides
+
+MOST_UNROLLED: Final = 49
+"""Elements of a window that are written out; larger windows are loops."""
+
+
+@attrs.frozen
+class PoolingShape:
+    """What a node pools, and how.
+
+    Attributes:
+        begin: the value to begin with, as WGSL.
+        combine: (the total, an element) → both, combined; an element like ``begin`` changes nothing.
+        merge: (a total, another) → both, combined.
+        finish: (the total, the number of elements) → the result.
+        slides: how windows slide along height and width.
+        sizes: channels, height and width of the output.
+        nchw: whether channels come before height and width.
+    """
+
+    begin: str
+    combine: Callable[[str, str], str]
+    merge: Callable[[str, str], str]
+    finish: Callable[[str, str], str]
+    slides: tuple[Slide, Slide]
+    sizes: tuple[int, int, int]
+    nchw: bool
+
+    @classmethod
+    def of(
+        cls,
+        node: Node,
+        begin: str,
+        combine: Callable[[str, str], str],
+        finish: Callable[[str, str], str],
+        merge: Callable[[str, str], str] | None = None,
+    ) -> PoolingShape:
+        """Read a node."""
+        layout = node.options["layout"]
+        _, channels, height, width = image_shape(node.outputs[0].shape, layout)
+        return cls(
+            begin, combine, merge or combine, finish, slides_of(node), (channels, height, width), layout == "nchw"
+        )
+
+    @property
+    def taps(self) -> int:
+        """The elements of a window."""
+        return self.slides[0].window * self.slides[1].window
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether all windows lie inside the images."""
+        return all(
+            not slide.begin and (size - 1) * slide.stride + slide.reach <= slide.size
+            for slide, size in zip(self.slides, self.sizes[1:], strict=True)
+        )
+
+    def through(self, add: str) -> list[str]:
+        """Statements that do ``add`` for every element of the window at ``row`` and ``column``, and count them.
+
+        The element is at ``h`` and ``w``; the number of elements, at least 1, is ``count``.
+        """
+        vertical, horizontal = self.slides
+        lines = [
+            f"let h0 = row * {vertical.stride}u + {wrapping_literal(-vertical.begin)};",
+            f"let w0 = column * {horizontal.stride}u + {wrapping_literal(-horizontal.begin)};",
+            "var elements = 0u;",
+        ]
+        if self.taps <= MOST_UNROLLED:
+            for tap in range(self.taps):
+                v, u = divmod(tap, horizontal.window)
+                lines += ["{", *self._look(f"{v}u", f"{u}u", add), "}"]
+        else:
+            lines += [
+                f"for (var v = 0u; v < {vertical.window}u; v++) {{",
+                f"for (var u = 0u; u < {horizontal.window}u; u++) {{",
+                *self._look("v", "u", add),
+                "}",
+                "}",
+            ]
+        return [*lines, f"let count = {f'{self.taps}.0' if self.is_inside else 'f32(max(elements, 1u))'};"]
+
+    def _look(self, v: str, u: str, add: str) -> list[str]:
+        vertical, horizontal = self.slides
+        inside = f"h < {vertical.size}u && w < {horizontal.size}u"
+        return [
+            f"let h = h0 + {v} * {vertical.dilation}u;",
+            f"let w = w0 + {u} * {horizontal.dilation}u;",
+            add if self.is_inside else f"if ({inside}) {{ elements += 1u; {add} }}",
+        ]
+
+
+def slides_of(node: Node) -> tuple[Slide, Slide]:
+    """How windows slide along height and width."""
+    options: Any = node.options
+    _, _, *sizes = image_shape(node.operand("input").shape, options["layout"])
+    window = options["window_dimensions"] or sizes
+    return slides(sizes, window, options["padding"], options["strides"], options["dilations"])
