@@ -100,6 +100,7 @@ class WgpuGraph:
         self._owned: list[wgpu.GPUBuffer] = []
         self._shared: dict[Identity, Memory] = {}
         self._memory: dict[Buffer, BufferRange] = {}
+        self._own_groups: dict[object, wgpu.GPUBindGroup] = {}
 
     @classmethod
     def of_saved(
@@ -175,6 +176,7 @@ class WgpuGraph:
         self._shared = {}
         self._steps = []
         self._memory = {}
+        self._own_groups = {}
 
     # --- building --------------------------------------------------------------------------------------------
 
@@ -288,6 +290,13 @@ class WgpuGraph:
             raise TypeError(f"a constant of {type(buffer.data).__name__}")
         return buffer.data
 
+    def bind_own(self, kernel: Kernel, ranges: Sequence[BufferRange]) -> wgpu.GPUBindGroup:
+        """Likewise of the graph's own memory; kernels that are run again and again have theirs in common."""
+        key = (kernel.writable, *ranges)
+        if key not in self._own_groups:
+            self._own_groups[key] = self.bind(kernel, ranges)
+        return self._own_groups[key]
+
     def bind(self, kernel: Kernel, ranges: Sequence[BufferRange]) -> wgpu.GPUBindGroup:
         """A bind group of ``ranges``, in the order of the kernel's bindings."""
         return self._device.create_bind_group(
@@ -314,7 +323,7 @@ class KernelLaunch:
         # Now, since constant buffers may be destroyed after the build.
         own = [graph.memory(buffer) for buffer in self._buffers if buffer not in self._external]
         if not self._external:
-            group = graph.bind(kernel, own)
+            group = graph.bind_own(kernel, own)
             self._groups[()] = group
             self._fixed = (pipeline._internal, group._internal, *kernel.workgroups, group)
 
