@@ -10,7 +10,7 @@ from webnn_py.device.on_wgpu.codegen.recurrence import in_one_launch
 
 pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
-WAYS = {"kept": (2**17, 2**15), "read": (2**17, 0), "step by step": (0, 0)}
+WAYS = {"kept": (2**16, 2**16), "read": (2**16, 0), "step by step": (0, 0)}
 """The most elements of a weight that a workgroup reads, and that it keeps."""
 
 STEPS, BATCH, FEATURES = 4, 9, 3

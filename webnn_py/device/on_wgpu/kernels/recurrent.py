@@ -69,9 +69,20 @@ def has_steps(node: Node) -> bool:
     if node.options.get("steps", 1) == 1:
         return False
     hidden, batch = node.options["hidden_size"], node.operand("input").shape[1]
-    if node.options.get("reset_after", True):
-        return can_run_step_by_step(hidden, batch)
-    return can_run_in_one_launch(hidden, batch, 3)
+    cell = cell_of(node)
+    return can_run_in_one_launch(hidden, batch, cell) or (len(cell.phases) == 1 and can_run_step_by_step(hidden, batch))
+
+
+def cell_of(node: Node) -> Cell:
+    """The cell of a network, or of its steps."""
+    options = node.options
+    is_gru = node.operator in (recurrent.gru, GRU_STEPS)
+    return Cell(
+        options["layout"],
+        options["activations"] or (GRU_ACTIVATIONS if is_gru else LSTM_ACTIVATIONS),
+        has_extra="extra" in node.operands,
+        reset_after=options.get("reset_after", True),
+    )
 
 
 def _in_steps(node: Node, builder: RewriteBuilder, operands: Mapping[str, MLOperand]) -> list[MLOperand]:
@@ -126,17 +137,10 @@ LSTM_STEPS: Final = Operator(lstm_steps, "lstm", {})
 @kernels(LSTM_STEPS)
 def emit_steps(node: Node, lowering: Lowering) -> None:
     options = node.options
-    is_gru = node.operator is GRU_STEPS
-    names = STATES[:1] if is_gru else STATES
-    cell = Cell(
-        options["layout"],
-        options["activations"] or (GRU_ACTIVATIONS if is_gru else LSTM_ACTIVATIONS),
-        has_extra="extra" in node.operands,
-        reset_after=options.get("reset_after", True),
-    )
+    names = STATES[:1] if node.operator is GRU_STEPS else STATES
     network = Recurrence(
         f"{node.operator.spec_name} float32",
-        cell,
+        cell_of(node),
         options["steps"],
         node.outputs[0].shape[1],
         options["hidden_size"],

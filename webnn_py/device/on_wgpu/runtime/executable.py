@@ -101,6 +101,7 @@ class WgpuGraph:
         self._shared: dict[Identity, Memory] = {}
         self._memory: dict[Buffer, BufferRange] = {}
         self._own_groups: dict[object, wgpu.GPUBindGroup] = {}
+        self.seconds: float | None = None  # what a run is known to take, for waiting
 
     @classmethod
     def of_saved(

@@ -11,6 +11,7 @@ from typing import Final
 import attrs
 
 from webnn_py.device.on_wgpu.codegen.entry_point import MAX_WORKGROUPS
+from webnn_py.device.on_wgpu.codegen.recurrence.cells import Cell
 from webnn_py.device.on_wgpu.codegen.recurrence.problem import (
     BYTES,
     Recurrence,
@@ -25,18 +26,22 @@ from webnn_py.device.on_wgpu.records.lowering import Lowering
 REGISTERS: Final = 16
 """The most vec4s of the weight that an invocation keeps."""
 
-KEPT: Final = 3 * 2**14
-"""The most elements of the weight that a workgroup keeps: three quarters of what a processor's registers hold."""
+KEPT: Final = 2**16
+"""The most elements of the weight that a workgroup keeps: as many as a processor of a large GPU has registers for."""
 
-READ: Final = 2**17
+READ: Final = 2**16
 """The most elements of a direction's weight that a workgroup reads in every step, rather than many workgroups do."""
+
+READ_IN_PHASES: Final = 2**17
+"""Likewise of a gru that resets first: more of it is expanded into other operators."""
 
 MOST_INVOCATIONS: Final = 1024
 
 
-def can_run_in_one_launch(hidden: int, batch: int, gates: int) -> bool:
+def can_run_in_one_launch(hidden: int, batch: int, cell: Cell) -> bool:
     """Whether any adapter's workgroup can take all steps, and does not read too much in each."""
-    return gates * hidden * hidden <= READ and batch <= MAX_WORKGROUPS
+    most = READ if len(cell.phases) == 1 else READ_IN_PHASES
+    return len(cell.layout) * hidden * hidden <= most and batch <= MAX_WORKGROUPS
 
 
 @attrs.frozen
@@ -66,7 +71,7 @@ class WorkgroupPlan:
         invocations = -(-rows * parts // turns)
         storage = BYTES * (2 * WIDTH * vec4s + parts * rows)
         fits = storage <= features.max_workgroup_storage and network.hidden <= invocations
-        if not fits or not can_run_in_one_launch(network.hidden, network.batch, len(network.cell.layout)):
+        if not fits or not can_run_in_one_launch(network.hidden, network.batch, network.cell):
             return None
         is_kept = turns * vec4s // parts <= REGISTERS and rows * vec4s * WIDTH <= KEPT
         return cls(parts, turns, invocations, is_kept)

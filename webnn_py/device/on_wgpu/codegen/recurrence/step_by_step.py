@@ -12,12 +12,18 @@ from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.on_wgpu.codegen.entry_point import MAX_WORKGROUPS, vec4_entry_point
 from webnn_py.device.on_wgpu.codegen.recurrence.problem import Recurrence, RecurrenceBuffers, indented, kernel_of
 from webnn_py.device.on_wgpu.records.buffer import Buffer
-from webnn_py.device.on_wgpu.records.element import WIDTH
+from webnn_py.device.on_wgpu.records.element import COMPONENTS, WIDTH
 from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 
 LANES: Final = 32
 """Invocations that go along a row of the weight."""
+
+APART: Final = LANES + 1
+"""How far apart their sums lie for two rows, so that those who add them up find them in different banks."""
+
+ADDED: Final = 8
+"""How many of these an invocation adds up; what comes out, those who compute the states add up."""
 
 UNITS: Final = 2
 """Elements of the state that a workgroup computes."""
@@ -109,8 +115,7 @@ def _step(
 def _finishing(network: Recurrence, buffers: RecurrenceBuffers) -> list[str]:
     """What follows the sums, of one element of the state."""
     cell, hidden = network.cell, network.hidden
-    lines = [f"let x_{gate} = shares[share + {place * hidden}u];" for place, gate in enumerate(cell.layout)]
-    lines += [f"let s_{gate} = total({place * UNITS}u + inner, b);" for place, gate in enumerate(cell.layout)]
+    lines = [f"let s_{gate} = total({place * UNITS}u + inner, b);" for place, gate in enumerate(cell.layout)]
     lines += [
         f"let e_{gate} = extra[group.y * {network.extra_size}u + {place * hidden}u + unit];"
         for gate, place in cell.extras.items()
@@ -136,17 +141,21 @@ def _text(network: Recurrence, buffers: RecurrenceBuffers) -> str:
         for b in range(batch)
     ]
     sums = [
-        f"sums[lane + {b * invocations}u] = products{b}.x + products{b}.y + products{b}.z + products{b}.w;"
+        f"sums[(place + {b * rows}u) * {APART}u + lane % {LANES}u] = {products};"
         for b in range(batch)
+        for products in [" + ".join(f"products{b}.{component}" for component in COMPONENTS)]
     ]
+    pieces = LANES // ADDED
+    total = " + ".join(f"pieces[item + {piece}u]" for piece in range(pieces))
+    shares = [f"x_{gate} = shares[share + {place * hidden}u];" for place, gate in enumerate(network.cell.layout)]
     return f"""
-var<workgroup> sums: array<f32, {invocations * batch}>;
+var<workgroup> sums: array<f32, {rows * batch * APART}>;
+var<workgroup> pieces: array<f32, {rows * batch * pieces}>;
 
 // Of a row of the workgroup and a row of the batch.
 fn total(row: u32, b: u32) -> f32 {{
-  var result = 0.0;
-  for (var lane = 0u; lane < {LANES}u; lane++) {{ result += sums[(b * {rows}u + row) * {LANES}u + lane]; }}
-  return result;
+  let item = (b * {rows}u + row) * {pieces}u;
+  return {total};
 }}
 
 @compute @workgroup_size({invocations})
@@ -157,6 +166,17 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let row_unit = min(first_unit + place % {UNITS}u, {hidden - 1}u);
   let weight_row = (group.y * {network.rows}u + place / {UNITS}u * {hidden}u + row_unit) * {network.vec4s}u;
   let first_row = group.z * {batch}u;
+  let inner = lane % {UNITS}u;
+  let b = lane / {UNITS}u;
+  let unit = first_unit + inner;
+  let row = first_row + b;
+  let is_unit = b < {batch}u && unit < {hidden}u && row < {network.batch}u;
+  let time = {network.time("step", "group.y")};
+  let share = {network.share("time", "row", "group.y")} + unit;
+{indented((f"var x_{gate} = 0.0;" for gate in network.cell.layout), 2)}
+  if (is_unit) {{
+{indented(shares, 4)}
+  }}
 {indented(starts, 2)}
 {indented((f"var products{b} = vec4<f32>();" for b in range(batch)), 2)}
   for (var k = lane % {LANES}u; k < {network.vec4s}u; k += {LANES}u) {{
@@ -165,13 +185,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   }}
 {indented(sums, 2)}
   workgroupBarrier();
-  let inner = lane % {UNITS}u;
-  let b = lane / {UNITS}u;
-  let unit = first_unit + inner;
-  let row = first_row + b;
-  if (b < {batch}u && unit < {hidden}u && row < {network.batch}u) {{
-    let time = {network.time("step", "group.y")};
-    let share = {network.share("time", "row", "group.y")} + unit;
+  if (lane < {rows * batch * pieces}u) {{
+    let first = lane / {pieces}u * {APART}u + lane % {pieces}u * {ADDED}u;
+    var piece = 0.0;
+    for (var index = first; index < first + {ADDED}u; index++) {{ piece += sums[index]; }}
+    pieces[lane] = piece;
+  }}
+  workgroupBarrier();
+  if (is_unit) {{
     let at = (group.y * {network.batch}u + row) * {_width(network)}u + unit;
 {indented(_finishing(network, buffers), 4)}
   }}
