@@ -45,6 +45,9 @@ ExportsArray = SupportsDlpack | SupportsArray | SupportsArrayInterface
 
 _DTYPES = {data_type: np.dtype(data_type) for data_type in DATA_TYPES}
 
+LARGE: Final = 2**20
+"""From so many bytes on, it matters by whom they are copied."""
+
 _CPU: Final = 1
 """DLPack's device type of memory that the CPU can read."""
 
@@ -62,7 +65,7 @@ def host_copy(source: object, descriptor: MLOperandDescriptor, copy: Callable[[H
     Args:
         source: the user's.
         descriptor: what they are to be.
-        copy: copies a C-contiguous array, and returns what is returned here.
+        copy: copies a C-contiguous array, and returns what is returned here; not asked for all small ones.
 
     Raises:
         TypeError: the source is no buffer, or its data type, shape or byte length do not fit.
@@ -77,7 +80,7 @@ def host_copy(source: object, descriptor: MLOperandDescriptor, copy: Callable[[H
             array = _of_buffer(source, "data are", "they must be")
         _check(array, descriptor)
         native = array.dtype.newbyteorder("=")
-        if array.dtype == native and array.flags.c_contiguous:
+        if array.nbytes >= LARGE and array.dtype == native and array.flags.c_contiguous:
             return copy(array.reshape(-1).view(data_type).reshape(shape))
         contiguous = np.array(array, dtype=native, order="C", copy=True)
         return contiguous.reshape(-1).view(data_type).reshape(shape)
