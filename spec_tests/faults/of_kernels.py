@@ -53,6 +53,8 @@ FAULTS = [
         'return f"f32(i32({x}) - i32({zero_point})) * {scale}"',
         'return f"f32(i32({x})) * {scale}"',
     ),
+    Fault("upload-offset", "length, target_offset=index * SLICE", "length", GPU, "test_transfers"),
+    Fault("wait-overslept", "self.graph.seconds = known / 2", "self.graph.seconds = known", GPU, "test_waiting"),
     Fault(
         "recurrence-turn",
         'condition = f"row{turn} < {edge}u" if phase == 0 else f"row{turn} >= {edge}u"',
