@@ -98,10 +98,19 @@ def emit_in_one_launch(
 
 def _text(network: Recurrence, buffers: RecurrenceBuffers, plan: WorkgroupPlan) -> str:
     hidden, rows = network.hidden, network.rows
-    gated = "" if len(network.cell.phases) == 1 else f"var<workgroup> gated_state: array<vec4<f32>, {network.vec4s}>;\n"
+    # Single elements, since a store of a vector's component may store the whole vector.
+    names = ["hidden", "gated"][: len(network.cell.phases)]
+    states = [f"var<workgroup> {name}_state: array<f32, {network.vec4s * WIDTH}>;" for name in names]
+    takes = [
+        f"fn {name}_at(k: u32) -> vec4<f32> {{ return vec4<f32>({', '.join(places)}); }}"
+        for name in names
+        for places in [[f"{name}_state[{WIDTH}u * k + {place}u]" for place in range(WIDTH)]]
+    ]
     return f"""
-var<workgroup> hidden_state: array<vec4<f32>, {network.vec4s}>;  // beyond its end zeros, as at the beginning
-{gated}var<workgroup> sums: array<f32, {plan.parts * rows}>;
+// Beyond the ends of states there are zeros, as in the beginning.
+{indented(states, 0)}
+{indented(takes, 0)}
+var<workgroup> sums: array<f32, {plan.parts * rows}>;
 
 @compute @workgroup_size({plan.invocations})
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {{
@@ -131,7 +140,7 @@ def _before(network: Recurrence, buffers: RecurrenceBuffers, plan: WorkgroupPlan
     ]
     if len(network.cell.phases) > 1:
         lines.append("var update = 0.0;")
-    lines.append(f"if (is_unit) {{ {_component('hidden_state')} = hidden; }}")
+    lines.append("if (is_unit) { hidden_state[unit] = hidden; }")
     lines += [
         f"let e_{gate} = extra[direction * {network.extra_size}u + {place * network.hidden}u + unit];"
         for gate, place in network.cell.extras.items()
@@ -169,9 +178,7 @@ def _step(network: Recurrence, buffers: RecurrenceBuffers, plan: WorkgroupPlan) 
             terms = [f"sums[unit + {first + part * network.rows}u]" for part in range(plan.parts)]
             lines.append(f"  let s_{gate} = {' + '.join(terms)};")
         lines += [f"  {line}" for line in cell.statements(phase)]
-        lines.append(
-            f"  {_component('hidden_state')} = hidden;" if is_last else f"  {_component('gated_state')} = gated;"
-        )
+        lines.append("  hidden_state[unit] = hidden;" if is_last else "  gated_state[unit] = gated;")
         if is_last and buffers.sequence is not None:
             place = f"(time * {network.directions}u + direction) * {network.batch}u + row"
             lines.append(f"  sequence[({place}) * {network.hidden}u + unit] = hidden;")
@@ -179,25 +186,21 @@ def _step(network: Recurrence, buffers: RecurrenceBuffers, plan: WorkgroupPlan) 
     return lines
 
 
-def _component(state: str) -> str:
-    return f"{state}[unit >> 2u][unit & 3u]"
-
-
 def _sums(network: Recurrence, plan: WorkgroupPlan, phase: int, gates: str) -> list[str]:
     """The products of the invocations' pieces of rows, of the gates of a phase."""
-    state = "gated_state" if phase else "hidden_state"
+    state = "gated_at" if phase else "hidden_at"
     each = network.vec4s // plan.parts
     lines: list[str] = []
     for turn in range(plan.turns):
         if plan.is_kept:
-            terms = [f"w{turn}_{place} * {state}[first{turn} + {place}u]" for place in range(each)]
+            terms = [f"w{turn}_{place} * {state}(first{turn} + {place}u)" for place in range(each)]
             products = [f"var products = {terms[0]};", *(f"products += {term};" for term in terms[1:])]
         else:
             at = f"(direction * {network.vec4s}u + k) * {network.rows}u + row{turn}"
             products = [
                 "var products = vec4<f32>();",
                 f"for (var k = first{turn}; k < first{turn} + {each}u; k++) {{",
-                f"  products += weight[{at}] * {state}[k];",
+                f"  products += weight[{at}] * {state}(k);",
                 "}",
             ]
         products.append(f"sums[piece{turn}] = products.x + products.y + products.z + products.w;")
