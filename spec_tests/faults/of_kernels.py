@@ -53,6 +53,13 @@ FAULTS = [
         'return f"f32(i32({x}) - i32({zero_point})) * {scale}"',
         'return f"f32(i32({x})) * {scale}"',
     ),
+    Fault(
+        "long-epilogue",
+        'number = "share" if tile.slices == 1 else f"(share * {tile.slices}u + slice)"',
+        'number = "share"',
+        GPU,
+        "test_long_epilogues",
+    ),
     Fault("upload-offset", "length, target_offset=index * SLICE", "length", GPU, "test_transfers"),
     Fault("wait-overslept", "self.graph.seconds = known / 2", "self.graph.seconds = known", GPU, "test_waiting"),
     Fault(

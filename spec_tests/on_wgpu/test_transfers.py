@@ -15,7 +15,14 @@ SLICE = 1024
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
-    limits = {"SLICE": SLICE, "LARGE": 512, "LONG_READ": 4 * SLICE, "SLICES_READ": 2, "MOST_STAGED": 8 * SLICE}
+    limits = {
+        "SLICE": SLICE,
+        "LARGE": 512,
+        "LONG_READ": 4 * SLICE,
+        "SLICE_READ": SLICE,
+        "SLICES_READ": 2,
+        "MOST_STAGED": 8 * SLICE,
+    }
     for name, value in {**limits, "KEPT": 6 * SLICE}.items():
         monkeypatch.setattr(transfers, name, value)
         if hasattr(wgpu_backend, name):

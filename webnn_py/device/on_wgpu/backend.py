@@ -36,7 +36,7 @@ from webnn_py.device.on_wgpu.runtime.transfers import (
     COPYING_THREADS,
     LARGE,
     LONG_READ,
-    SLICE,
+    SLICE_READ,
     SLICES_READ,
     StagedBytes,
     UploadRing,
@@ -163,10 +163,10 @@ class WgpuBackend:
         """The GPU copies some slices while the host copies one."""
         data: HostArray = np.empty(storage.descriptor.shape, storage.descriptor.data_type)
         waiting: deque[tuple[HostArray, wgpu.GPUBuffer, Ticket]] = deque()
-        for start in range(0, data.nbytes, SLICE):
+        for start in range(0, data.nbytes, SLICE_READ):
             if len(waiting) == SLICES_READ:
                 await self._finish_slice(*waiting.popleft())
-            part = as_bytes(data)[start : start + SLICE]
+            part = as_bytes(data)[start : start + SLICE_READ]
             waiting.append((part, *self._begin_slice(storage, start, part.nbytes)))
         while waiting:
             await self._finish_slice(*waiting.popleft())

@@ -33,11 +33,12 @@ MOST_STAGED: Final = 2**29
 KEPT: Final = 2**28
 """So many bytes of mapped memory are kept for the next writes."""
 
-LONG_READ: Final = 2**26
+LONG_READ: Final = 2**27
 """A read of more bytes than this goes in slices."""
 
+SLICE_READ: Final = 2**25
 SLICES_READ: Final = 4
-"""The slices of mapped memory that such a read has."""
+"""The bytes of a slice of such a read, and how many of them have mapped memory at a time."""
 
 COPYING_THREADS: Final = min(8, os.cpu_count() or 1)
 
