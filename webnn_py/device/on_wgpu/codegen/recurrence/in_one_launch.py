@@ -32,6 +32,10 @@ KEPT: Final = 2**16
 READ: Final = 2**16
 """The most elements of a direction's weight that a workgroup reads in every step, rather than many workgroups do."""
 
+ROWS: Final = 16
+MOST_TIMES: Final = 4
+"""With twice so many rows of a batch it may read twice as much, and so on up to so many times as much."""
+
 READ_IN_PHASES: Final = 2**17
 """Likewise of a gru that resets first: more of it is expanded into other operators."""
 
@@ -40,7 +44,8 @@ MOST_INVOCATIONS: Final = 1024
 
 def can_run_in_one_launch(hidden: int, batch: int, cell: Cell) -> bool:
     """Whether any adapter's workgroup can take all steps, and does not read too much in each."""
-    most = READ if len(cell.phases) == 1 else READ_IN_PHASES
+    many = min(max(1, batch // ROWS), MOST_TIMES)
+    most = READ * many if len(cell.phases) == 1 else READ_IN_PHASES
     return len(cell.layout) * hidden * hidden <= most and batch <= MAX_WORKGROUPS
 
 
