@@ -117,3 +117,10 @@ async def test_a_wait_that_slept_looks_with_other_tasks_in_between(monkeypatch):
         await gpu.run()
         nursery.cancel_scope.cancel()
     assert turns > 10
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("policy", POLICIES)
+async def test_a_context_waits_as_its_power_preference_says(ml, policy):
+    context = await ml.create_context(backend="wgpu", power_preference=policy)
+    assert context._device.backend._waiting._policy is POLICIES[policy]
