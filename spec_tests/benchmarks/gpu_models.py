@@ -135,6 +135,19 @@ def encoder(
     return net.model([batch, tokens, width], x), [batch, tokens, width]
 
 
+def recurrent(steps: int = 900, features: int = 128, hidden: int = 32) -> tuple[bytes, list[int]]:
+    """Two layers of bidirectional GRUs over a long sequence, as models of speech have them."""
+    net = Network(3)
+    x, inner = "x", features
+    for _ in range(2):
+        weights = net.weight(2, 3 * hidden, inner, inner=inner), net.weight(2, 3 * hidden, hidden, inner=hidden)
+        bias = net.weight(2, 6 * hidden, inner=100)
+        options = {"hidden_size": hidden, "direction": "bidirectional", "linear_before_reset": 1}
+        states = net.node("Transpose", net.node("GRU", x, *weights, bias, **options), perm=[0, 2, 1, 3])
+        x, inner = net.node("Reshape", states, net.constant(np.array([steps, 1, 2 * hidden]))), 2 * hidden
+    return net.model([steps, 1, features], net.linear(x, inner, 8)), [steps, 1, features]
+
+
 MODELS: dict[str, Callable[[], tuple[bytes, list[int]]]] = {
     "ResNet-18, 224²": resnet_18,
     "MobileNet v1, 224²": mobilenet_v1,
@@ -142,6 +155,7 @@ MODELS: dict[str, Callable[[], tuple[bytes, list[int]]]] = {
     "BERT-base, 128 tokens": partial(encoder, 12, 768),
     "BERT-base, 8 × 128 tokens": partial(encoder, 12, 768, batch=8),
     "BERT-base, 8 × 128 tokens, float16": partial(encoder, 12, 768, batch=8, data_type="float16"),
+    "2 bidirectional GRUs of 32, 900 steps": recurrent,
 }
 
 

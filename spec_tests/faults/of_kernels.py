@@ -53,6 +53,32 @@ FAULTS = [
         'return f"f32(i32({x}) - i32({zero_point})) * {scale}"',
         'return f"f32(i32({x})) * {scale}"',
     ),
+    Fault(
+        "long-epilogue",
+        'number = "share" if tile.slices == 1 else f"(share * {tile.slices}u + slice)"',
+        'number = "share"',
+        GPU,
+        "test_long_epilogues",
+    ),
+    Fault("upload-offset", "length, target_offset=index * SLICE", "length", GPU, "test_transfers"),
+    Fault("wait-overslept", "self.graph.seconds = known / 2", "self.graph.seconds = known", GPU, "test_waiting"),
+    Fault(
+        "recurrence-turn",
+        'condition = f"row{turn} < {edge}u" if phase == 0 else f"row{turn} >= {edge}u"',
+        'condition = f"row{turn} < {edge}u"',
+        GPU,
+        "test_recurrence and read",
+    ),
+    Fault(
+        "recurrence-peephole",
+        'f"hidden = o * {',
+        "f\"hidden = {gates['o']} * {",
+        GPU,
+        "test_recurrence",
+    ),
+    Fault(
+        "recurrence-number", "next_number[0] = step + 1u;", "next_number[0] = step;", GPU, "test_recurrence and step"
+    ),
     of_kernel("gather", "i / {count * inner}u * {shape[axis]}u + found", "i / {count * inner}u * {count}u + found"),
     of_kernel(
         "scatter_elements",

@@ -14,8 +14,7 @@ from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.drawing import build_add_number, build_add_one
 from spec_tests.support.watched_device import quiet
 from webnn_py import UnknownError
-from webnn_py.device.on_wgpu import backend as wgpu_backend
-from webnn_py.device.on_wgpu.runtime import native
+from webnn_py.device.on_wgpu.runtime import native, waiting
 from webnn_py.device.on_wgpu.runtime.memory import STAGING
 from webnn_py.device.on_wgpu.runtime.native import Ticket
 
@@ -108,7 +107,7 @@ async def test_a_wait_looks_then_lets_other_tasks_run_between_looks_then_sleeps(
             await trio.lowlevel.checkpoint()
             turns += 1
 
-    monkeypatch.setattr(wgpu_backend, "perf_counter", clock)
+    monkeypatch.setattr(waiting, "perf_counter", clock)
     monkeypatch.setattr(backend._queue, "poll", poll)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(other_task)
@@ -206,7 +205,7 @@ async def test_what_a_build_submits_leaves_alone_what_is_collected(gpu, monkeypa
 
 
 async def test_an_answer_that_was_lost_on_the_way_ends_the_wait_for_it(gpu, monkeypatch):
-    monkeypatch.setattr(wgpu_backend, "WAIT_SECONDS", 0)
+    monkeypatch.setattr(waiting, "WAIT_SECONDS", 0)
     x = await filled(gpu, [1, 2])
     await gpu.drain()
     with monkeypatch.context() as patch:

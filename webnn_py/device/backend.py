@@ -298,6 +298,14 @@ class KernelTiming:
 
 
 @runtime_checkable
+class StagesWrites(Protocol):
+    """A backend that keeps the copy that a write makes of its data where it can be written from at once."""
+
+    def stage(self, array: HostArray) -> Any:
+        """A copy of a contiguous array, for :meth:`Backend.write`; it has ``nbytes``."""
+
+
+@runtime_checkable
 class TimesKernels(Protocol):
     """A backend that can tell how long each kernel of a dispatch takes."""
 

@@ -8,6 +8,7 @@ successful full overwrite clears the mark.
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from inspect import isawaitable
+from operator import methodcaller
 from typing import Any
 
 import attrs
@@ -26,6 +27,7 @@ from webnn_py.device.backend import (
     Lends,
     Memory,
     SavesCode,
+    StagesWrites,
     Storage,
 )
 from webnn_py.device.copying import CopiesThroughHost
@@ -114,6 +116,9 @@ class Device:
         self.live_bytes = 0
         self.host_copies = 0
         self._copies: Copies = backend if isinstance(backend, Copies) else CopiesThroughHost(backend, self._count_copy)
+        self.host_copy: Callable[[HostArray], Any] = (
+            backend.stage if isinstance(backend, StagesWrites) else methodcaller("copy")
+        )
         self.is_lost = False
         self.rates: dict[str, Any] = {}  # what measuring has found out, by data type
         self.has_failed = False  # whether any buffer has been left without its data, so far
@@ -163,7 +168,7 @@ class Device:
         if writing is not None:
             await writing
 
-    def write(self, storage: Storage, data: HostArray, line: Line | None = None) -> Awaitable[None] | None:
+    def write(self, storage: Storage, data: Any, line: Line | None = None) -> Awaitable[None] | None:
         """Store ``data``; a failure marks ``storage``, and tells the ``line`` of the call that asked for it."""
         if storage.lent is not None:
             return _when_back([storage], lambda: self.write(storage, data, line))

@@ -12,6 +12,7 @@ from math import prod
 from typing import Final
 
 from webnn_py.graph import Node
+from webnn_py.operators.recurrent import PEEPHOLE_GATES
 
 Count = Callable[[Node], int]
 
@@ -28,7 +29,7 @@ LERP: Final = 3
 def flops(node: Node) -> int:
     """How many operations a node takes."""
     operator = node.operator
-    count = COUNTS.get(operator.name)
+    count = COUNTS.get(operator.name) or COUNTS_OF_PARTS.get(operator.name)
     if count is not None:
         return count(node)
     is_counted = operator.is_elementwise and operator.category in ELEMENTWISE and operator.name not in FREE
@@ -105,6 +106,18 @@ def _recurrent(gates: int, others: int, *, per_gate: int) -> Count:
     return count
 
 
+def _recurrent_steps(gates: int, others: int) -> Count:
+    """Of all steps of a network whose product of input and weight is counted by itself; see :func:`_recurrent`."""
+
+    def count(node: Node) -> int:
+        hidden: int = node.options["hidden_size"]
+        is_peephole = _has(node, "extra") and gates > len(PEEPHOLE_GATES)
+        of_gates = gates * (2 * hidden + 2 + (_has(node, "extra") and not is_peephole))
+        return int(node.options["steps"] * _results(node) * (of_gates + 6 * is_peephole + others))
+
+    return count
+
+
 def _normalized(*, with_statistics: bool) -> Count:
     """For each element: mean, difference, square, sum and product; only two of them where the statistics are given."""
     own = 5 if with_statistics else 2
@@ -151,3 +164,9 @@ COUNTS: Final[Mapping[str, Count]] = {
     "reduce_sum_square": _of_inputs(2),
 }
 """Operators that have a count of their own, by name."""
+
+COUNTS_OF_PARTS: Final[Mapping[str, Count]] = {
+    "lstm_steps": _recurrent_steps(4, 5),
+    "gru_steps": _recurrent_steps(3, 5),
+}
+"""Likewise of what devices make of operators and scripts do not draw."""

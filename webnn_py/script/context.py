@@ -255,7 +255,7 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers):
         if not buffer._descriptor.writable:
             raise TypeError(f"write_buffer(): {buffer!r} is not writable")
         try:
-            copied = host_copy(data, buffer._descriptor)
+            copied = host_copy(data, buffer._descriptor, self._device.host_copy)
         except (TypeError, UnknownError) as error:
             raise type(error)(f"write_buffer(): {error}") from error.__cause__
         self._timeline.enqueue(

@@ -7,6 +7,7 @@ their data type must be the descriptor's (``uint8`` always will do, ``uint16`` f
 the descriptor's shape or is one-dimensional. What is copied out of it is right whatever its strides and byte order.
 """
 
+from collections.abc import Callable
 from typing import Any, Final, Protocol, cast
 
 import numpy as np
@@ -44,6 +45,9 @@ ExportsArray = SupportsDlpack | SupportsArray | SupportsArrayInterface
 
 _DTYPES = {data_type: np.dtype(data_type) for data_type in DATA_TYPES}
 
+LARGE: Final = 2**20
+"""From so many bytes on, it matters by whom they are copied."""
+
 _CPU: Final = 1
 """DLPack's device type of memory that the CPU can read."""
 
@@ -51,8 +55,17 @@ _NO_BUFFERS: Final = (str, int, float, complex, list, tuple, dict, type, type(No
 """What is never taken for data, whatever a class derived from it offers."""
 
 
-def host_copy(source: object, descriptor: MLOperandDescriptor) -> HostArray:
+def _plain_copy(array: HostArray) -> HostArray:
+    return array.copy()
+
+
+def host_copy(source: object, descriptor: MLOperandDescriptor, copy: Callable[[HostArray], Any] = _plain_copy) -> Any:
     """Copy a user's bytes, now, into an array of the descriptor's data type and shape.
+
+    Args:
+        source: the user's.
+        descriptor: what they are to be.
+        copy: copies a C-contiguous array, and returns what is returned here; not asked for all small ones.
 
     Raises:
         TypeError: the source is no buffer, or its data type, shape or byte length do not fit.
@@ -61,12 +74,14 @@ def host_copy(source: object, descriptor: MLOperandDescriptor) -> HostArray:
     data_type, shape = descriptor.data_type, descriptor.shape
     try:
         if type(source) is np.ndarray and source.dtype == _DTYPES[data_type] and source.shape == shape:
-            return source.copy()
+            return copy(source) if source.flags.c_contiguous else source.copy()
         array = exported_array(source)
         if array is None:
             array = _of_buffer(source, "data are", "they must be")
         _check(array, descriptor)
         native = array.dtype.newbyteorder("=")
+        if array.nbytes >= LARGE and array.dtype == native and array.flags.c_contiguous:
+            return copy(array.reshape(-1).view(data_type).reshape(shape))
         contiguous = np.array(array, dtype=native, order="C", copy=True)
         return contiguous.reshape(-1).view(data_type).reshape(shape)
     except MemoryError as error:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
-from itertools import pairwise
-from time import perf_counter
 from typing import Any, Final, Self
 
 import attrs
@@ -34,25 +33,24 @@ from webnn_py.device.on_wgpu.runtime.pipelines import Pipelines
 from webnn_py.device.on_wgpu.runtime.saved_kernels import from_saved
 from webnn_py.device.on_wgpu.runtime.shared_devices import SharedDevices
 from webnn_py.device.on_wgpu.runtime.timestamps import FEATURE, TimedLaunches
+from webnn_py.device.on_wgpu.runtime.transfers import (
+    COPYING_THREADS,
+    LARGE,
+    LONG_READ,
+    SLICE_READ,
+    SLICES_READ,
+    StagedBytes,
+    UploadRing,
+    as_bytes,
+    copy_in_shares,
+)
+from webnn_py.device.on_wgpu.runtime.waiting import Waiting, WaitPolicy
 from webnn_py.device.shared_constants import SharedConstants
 from webnn_py.graph import Graph
 from webnn_py.in_flight import InFlight
 from webnn_py.operators.declaration import Operator
 from webnn_py.saved_graphs.record import Bytes, SavedCode
 from webnn_py.sized_graphs import DynamicGraph
-
-BLOCK_SECONDS: Final = 0.0001
-"""How long the event loop may be kept waiting for an answer that is about to come."""
-
-LOOK_SECONDS: Final = 0.0005
-"""How long to look for an answer, other tasks in between: a thread that waits is awake hundreds of µs later."""
-
-MOST_WAITS: Final = 100
-WAIT_SECONDS: Final = 0.01
-"""So often, and so far apart, an answer is asked for that everything submitted must have given."""
-
-LARGE_COPY: Final = 2**22
-COPYING_THREADS: Final = 4
 
 SHARED_DEVICES: Final = SharedDevices(request_device)
 """The devices of contexts that bring none, in this process."""
@@ -68,13 +66,20 @@ class WgpuBackend:
         give_back: called at the end, when nothing here uses a shared device any more; None for the user's.
         float16_accumulation: whether products may be summed in float16.
         cached: how much is kept of compiled pipelines.
+        waiting: how much processor time a wait may take.
     """
 
     overlapping = True
     lost: Callable[[str], None]
 
     def __init__(
-        self, device: wgpu.GPUDevice, *, give_back: Callable[[], None] | None, float16_accumulation: bool, cached: Room
+        self,
+        device: wgpu.GPUDevice,
+        *,
+        give_back: Callable[[], None] | None,
+        float16_accumulation: bool,
+        cached: Room,
+        waiting: WaitPolicy,
     ) -> None:
         self.info = describe(device)
         self.device = device
@@ -89,19 +94,21 @@ class WgpuBackend:
         self._copies = BufferCopies(device)
         self._constants = SharedConstants()
         self._compiling = trio.CapacityLimiter(1)
-        self._waiting = trio.CapacityLimiter(2)
+        self._waiting = Waiting(self._queue, waiting, self._pipelines)
+        self._copying = trio.CapacityLimiter(2)
         self._copiers = ThreadPoolExecutor(COPYING_THREADS, "webnn-downloads")
+        self._uploads = UploadRing(device, self._queue, self._copiers)
         self._unsubmitted: list[tuple[str, Iterable[Storage]]] = []
         self._watch = DeviceLossWatch(device, self._say_lost)
         if give_back is None:  # it may have been lost before; told soon, when somebody listens
             self._watch.look_soon("the device had been lost before the context was created")
 
     @classmethod
-    def on_shared_device(cls, device: wgpu.GPUDevice, *, float16_accumulation: bool, cached: Room) -> Self:
+    def on_shared_device(cls, device: wgpu.GPUDevice, **options: Any) -> Self:
         """A backend on one of ``SHARED_DEVICES``, which it gives back at its end, or now when it cannot be made."""
         give_back = partial(SHARED_DEVICES.give_back, device)
         try:
-            return cls(device, give_back=give_back, float16_accumulation=float16_accumulation, cached=cached)
+            return cls(device, give_back=give_back, **options)
         except BaseException:
             give_back()
             raise
@@ -120,32 +127,67 @@ class WgpuBackend:
             self._watch.look()
             raise
 
-    def write(self, storage: Storage, data: HostArray) -> None:
+    def stage(self, array: HostArray) -> HostArray | StagedBytes:
+        """A copy of an array that is to be written; a large one lies in mapped memory."""
+        return self._uploads.stage(array) or array.copy()
+
+    def write(self, storage: Storage, data: HostArray | StagedBytes) -> None:
         """Copy ``data`` behind everything submitted."""
         self.flush()
         try:
             self._check_usable(storage)
-            upload(self._queue.write, storage.data, data)
+            if isinstance(data, StagedBytes):
+                copies = self._uploads.commands(data, storage.data)
+                self._queue.submit_behind(copies)
+                self._uploads.submitted(copies)
+            else:
+                upload(self._queue.write, storage.data, data)
         except wgpu.GPUError:
             self._watch.look()
             raise
 
-    def read(self, storage: Storage) -> InFlight[HostArray]:
-        """Submit a copy into a staging buffer; the answer waits for it."""
-        byte_length = -(-storage.descriptor.byte_length // 4) * 4
+    def read(self, storage: Storage) -> InFlight[HostArray] | Coroutine[Any, Any, HostArray]:
+        """Submit a copy into a staging buffer; the answer waits for it.
+
+        A long one is copied in slices, and later operations wait until the last is submitted.
+        """
+        byte_length = storage.descriptor.byte_length
+        if byte_length > LONG_READ:
+            return self._read_in_slices(storage)
+        return InFlight(self._finish_read(storage.descriptor, *self._begin_slice(storage, 0, byte_length)))
+
+    async def _finish_read(self, descriptor: MLOperandDescriptor, staging: wgpu.GPUBuffer, ticket: Ticket) -> HostArray:
+        data: HostArray = np.empty(descriptor.shape, descriptor.data_type)
+        await self._finish_slice(as_bytes(data), staging, ticket)
+        return data
+
+    async def _read_in_slices(self, storage: Storage) -> HostArray:
+        """The GPU copies some slices while the host copies one."""
+        data: HostArray = np.empty(storage.descriptor.shape, storage.descriptor.data_type)
+        waiting: deque[tuple[HostArray, wgpu.GPUBuffer, Ticket]] = deque()
+        for start in range(0, data.nbytes, SLICE_READ):
+            if len(waiting) == SLICES_READ:
+                await self._finish_slice(*waiting.popleft())
+            part = as_bytes(data)[start : start + SLICE_READ]
+            waiting.append((part, *self._begin_slice(storage, start, part.nbytes)))
+        while waiting:
+            await self._finish_slice(*waiting.popleft())
+        return data
+
+    def _begin_slice(self, storage: Storage, start: int, byte_length: int) -> tuple[wgpu.GPUBuffer, Ticket]:
+        whole = -(-byte_length // 4) * 4
         try:
             self._check_usable(storage)
-            staging = self._staging.take(byte_length)
-            self._submit(partial(self._queue.submit_copy, storage.data, staging, byte_length))
-            ticket = self._queue.map_for_reading(staging, byte_length)
+            staging = self._staging.take(whole)
+            self._submit(partial(self._queue.submit_copy, storage.data, staging, whole, start))
+            ticket = self._queue.map_for_reading(staging, whole)
         except wgpu.GPUError:
             self._watch.look()
             raise
-        return InFlight(self._finish_read(storage.descriptor, staging, ticket, byte_length))
+        self._waiting.expect(ticket)
+        return staging, ticket
 
-    async def _finish_read(
-        self, descriptor: MLOperandDescriptor, staging: wgpu.GPUBuffer, ticket: Ticket, byte_length: int
-    ) -> HostArray:
+    async def _finish_slice(self, target: HostArray, staging: wgpu.GPUBuffer, ticket: Ticket) -> None:
         await self._wait(ticket)
         # The device is asked, which takes 7 µs: the library says that memory is mapped which has gone with the device,
         # and ends the process when it is asked for it.
@@ -153,15 +195,13 @@ class WgpuBackend:
             staging.destroy()
             self._watch.look()
             raise RuntimeError(ticket.done or "the device is lost")
-        mapped = self._queue.mapped_bytes(staging, byte_length)
-        mapped_data = np.ndarray(descriptor.shape, descriptor.data_type, mapped)
-        if mapped_data.nbytes < LARGE_COPY:
-            data = mapped_data.copy()
+        source = np.frombuffer(self._queue.mapped_bytes(staging, -(-target.nbytes // 4) * 4), np.uint8, target.nbytes)
+        if target.nbytes < LARGE:
+            np.copyto(target, source)
         else:
-            data = await trio.to_thread.run_sync(_copy_in_shares, mapped_data, self._copiers, limiter=self._waiting)
+            await trio.to_thread.run_sync(copy_in_shares, target, source, self._copiers, limiter=self._copying)
         self._queue.unmap(staging)
         self._staging.give_back(staging)
-        return data
 
     def copy(self, source: Storage, destination: Storage, region: CopyRegion) -> Coroutine[Any, Any, None] | None:
         """Launch a copy like a dispatch; the first that needs a kernel compiles it in a worker thread."""
@@ -286,6 +326,7 @@ class WgpuBackend:
             return self._dispatch_when_prepared(compiled, inputs, outputs)
         storages = (*inputs.values(), *outputs.values())
         self._launch("dispatch()", storages, outputs.values(), partial(compiled.run, inputs, outputs))
+        self._waiting.launched(compiled)
         return None
 
     def _launch(
@@ -355,6 +396,7 @@ class WgpuBackend:
         self._watch.stop()
         self.lost = to_nobody
         self._staging.close()
+        self._uploads.close()
         self._pipelines.close(self._cached)
         self._copiers.shutdown(wait=False)
         del self._copiers  # here, where interrupts are held off: its threads have weak references with callbacks
@@ -362,24 +404,7 @@ class WgpuBackend:
             self._give_back()
 
     async def _wait(self, ticket: Ticket) -> None:
-        """Wait until the GPU has said something: first by looking, then in a worker thread."""
-        began = perf_counter()
-        self._queue.poll(wait=False)
-        while ticket.done is None and (taken := perf_counter() - began) < LOOK_SECONDS:
-            if taken > BLOCK_SECONDS:
-                await trio.lowlevel.cancel_shielded_checkpoint()
-            self._queue.poll(wait=False)
-        look: Callable[[], object] = partial(self._queue.poll, wait=True)
-        if self._pipelines.are_shared:
-            look = partial(self._queue.look_for, ticket)
-        for wait in range(MOST_WAITS):
-            if ticket.done is not None:
-                return
-            if wait:  # another thread may have taken the answer, and be about to give it
-                await trio.sleep(WAIT_SECONDS)
-            await trio.to_thread.run_sync(look, limiter=self._waiting, abandon_on_cancel=True)
-        if ticket.done is None:
-            ticket.done = "the GPU has finished, but its answer was lost on the way"
+        await self._waiting.wait(ticket)
 
 
 class TimingWgpuBackend(WgpuBackend):
@@ -403,7 +428,7 @@ class TimingWgpuBackend(WgpuBackend):
             raise
         return InFlight(self._finish_timed(timed, reading))
 
-    async def _finish_timed(self, timed: TimedLaunches, reading: InFlight[HostArray]) -> list[KernelTiming]:
+    async def _finish_timed(self, timed: TimedLaunches, reading: Awaitable[HostArray]) -> list[KernelTiming]:
         try:
             return timed.timings(await reading)
         finally:
@@ -413,16 +438,6 @@ class TimingWgpuBackend(WgpuBackend):
 def backend_type(device: wgpu.GPUDevice) -> type[WgpuBackend]:
     """What suits a device, by its features."""
     return TimingWgpuBackend if FEATURE in device.features else WgpuBackend
-
-
-def _copy_in_shares(source: HostArray, copiers: ThreadPoolExecutor) -> HostArray:
-    """Copy a large array in shares side by side, since fresh pages are what takes the time."""
-    target = np.empty_like(source)
-    from_bytes, to_bytes = (array.reshape(-1).view(np.uint8) for array in (source, target))
-    edges = [target.nbytes * share // COPYING_THREADS for share in range(COPYING_THREADS + 1)]
-    spans = [slice(*edge) for edge in pairwise(edges)]
-    list(copiers.map(lambda span: np.copyto(to_bytes[span], from_bytes[span]), spans))
-    return target
 
 
 def _longest(device: wgpu.GPUDevice) -> int:

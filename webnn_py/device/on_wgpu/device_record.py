@@ -55,15 +55,22 @@ async def _open(request: OpenRequest) -> Backend:
     cached = Room(options["max_cached_pipelines"], options["max_cached_pipeline_bytes"])
     if given is not None and wanted is not None:
         raise TypeError(f"adapter is {shown(wanted)}, and gpu_device is given, which has its own; give one of the two")
+    kept = {"float16_accumulation": float16_accumulation, "cached": cached}
     if given is not None:
         device = await trio.to_thread.run_sync(_checked_device, given)
         from webnn_py.device.on_wgpu.backend import backend_type  # noqa: PLC0415 - loads wgpu
 
-        return backend_type(device)(device, give_back=None, float16_accumulation=float16_accumulation, cached=cached)
+        return backend_type(device)(device, give_back=None, waiting=_policy(request), **kept)
     device = await trio.to_thread.run_sync(_take_shared_device, wanted, request.power_preference)
     from webnn_py.device.on_wgpu.backend import backend_type  # noqa: PLC0415 - likewise
 
-    return backend_type(device).on_shared_device(device, float16_accumulation=float16_accumulation, cached=cached)
+    return backend_type(device).on_shared_device(device, waiting=_policy(request), **kept)
+
+
+def _policy(request: OpenRequest) -> Any:
+    from webnn_py.device.on_wgpu.runtime.waiting import POLICIES  # noqa: PLC0415 - loads wgpu
+
+    return POLICIES[request.power_preference]
 
 
 def _checked_device(given: object) -> Any:

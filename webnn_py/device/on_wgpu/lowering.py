@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TypeGuard
@@ -38,7 +38,17 @@ class GraphLowering(Lowering):
         features: Features,
         known: Mapping[Value, Buffer],
         identity_of: Callable[[Value], Identity | None],
+        begin: Callable[[Sequence[Kernel]], object],
     ) -> None:
+        """Look at the graph.
+
+        Args:
+            graph: what to lower.
+            features: what kernels may use.
+            known: where values lie that are computed elsewhere.
+            identity_of: the identity of a constant.
+            begin: is told of each kernel that runs with the graph, so that it may begin to compile it.
+        """
         self.features = features
         self.kernels: list[Kernel] = []
         self.prologue: list[Kernel] = []
@@ -48,6 +58,7 @@ class GraphLowering(Lowering):
         self._output_buffers: dict[Value, Buffer] = {}
         self._known = known
         self._identity_of = identity_of
+        self._begin = begin
         self._done: set[Node] = set()
         self._fused: list[Node] = []  # into the kernels that are being written
         self._written: list[int] = []  # which of all kernels these are
@@ -138,7 +149,11 @@ class GraphLowering(Lowering):
 
     def _emit(self, kernel: Kernel) -> None:
         makes_constants = all(buffer.kind == "constant" for buffer in kernel.writes)
-        (self.prologue if makes_constants else self.kernels).append(kernel)
+        if makes_constants:
+            self.prologue.append(kernel)  # not all of these are needed
+            return
+        self.kernels.append(kernel)
+        self._begin([kernel])
 
     def _copy(self, place: Place, target: Buffer, value: Value, descriptor: MLOperandDescriptor) -> None:
         """Copy a value; a picture shows it as a part of what makes the value or, of an input, of what reads it."""

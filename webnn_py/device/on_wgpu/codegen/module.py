@@ -40,6 +40,12 @@ def module(*parts: str, main: str = "") -> str:
     return "\n".join([enable, *(SNIPPETS[name] for name in helpers), body, main])
 
 
+def length_with_helpers(text: str) -> int:
+    """The characters of a text and of the helper functions that it calls, each as often as it is called there."""
+    calls = [name for name in _CALL.findall(text) if name in SNIPPETS]
+    return len(text) + sum(len(SNIPPETS[helper]) for name in calls for helper in _with_callees(name))
+
+
 def _called(text: str) -> list[str]:
     """The names of the helper functions that a text calls."""
     return [name for name in dict.fromkeys(_CALL.findall(text)) if name in SNIPPETS]

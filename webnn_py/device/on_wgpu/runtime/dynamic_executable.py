@@ -8,7 +8,7 @@ Sizes with other answers get another variant, of which there are few, since few 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -128,6 +128,9 @@ class Variant(SizedWgpuGraph):
         of_workgroups = [number for step in self._resized for number in step.kernel.workgroups]
         self._values = values_function([*self._uniform_sizes, *of_workgroups])
 
+    def _begin_compiling(self, kernels: Sequence[Kernel]) -> None:
+        """Not before sizes have their places in the texts."""
+
     def _take_sizes(self, lowering: GraphLowering) -> None:
         """Put the sizes of all kernels into one uniform buffer, equal ones once."""
         if any(self._marks.taken(kernel, self.tracing).sizes for kernel in lowering.prologue):
@@ -242,6 +245,7 @@ class DynamicWgpuGraph:
         self._names = [place.name for place in dynamic.names.places]
         self._axes = [(place.input, place.axis) for place in dynamic.names.places]
         self._current: tuple[SizesKey, WgpuGraph] | None = None
+        self.seconds: float | None = None  # what a run is known to take, for waiting
         self._intermediates = Intermediates(
             lambda byte_length, label: device.create_buffer(label=label, size=padded(byte_length), usage=STORAGE)
         )

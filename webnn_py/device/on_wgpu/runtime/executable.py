@@ -62,10 +62,12 @@ class WgpuGraph:
         graph = fuse_horizontally(expand_composites(graph))
         folded, live = split_constant(graph) if fold else ([], list(graph.nodes))
         identities = Identities(graph, folded)
-        known = self._fold(folded, live, graph, identities)
-        lowering = GraphLowering(Graph(graph.inputs, graph.outputs, tuple(live)), features, known, identities.of)
+        known, missing = self._fold(folded, live, graph, identities)
+        alive = Graph(graph.inputs, graph.outputs, tuple(live))
+        lowering = GraphLowering(alive, features, known, identities.of, self._begin_compiling)
         lowering.run()
         self._take_sizes(lowering)
+        self._compute(missing)  # while the drivers compile
         self._memory |= place_blocks(lowering.kernels, device.limits["max-buffer-size"], self.allocate)
         intermediates = {item.buffer for buffer, item in self._memory.items() if buffer.kind == "block"}
         prologue = self._missing_forms(lowering)
@@ -81,6 +83,10 @@ class WgpuGraph:
         self.plan = CompiledPlan.of(drawn, folded, live, (between, constant))
         if fold:
             constants.enter(self._shared)
+
+    def _begin_compiling(self, kernels: Sequence[Kernel]) -> None:
+        """Begin to compile kernels that have been written; others may follow."""
+        self._pipelines.begin(kernels)
 
     def _take_sizes(self, lowering: GraphLowering) -> None:
         """Nothing here: all sizes are known."""
@@ -108,6 +114,8 @@ class WgpuGraph:
         self._owned: list[wgpu.GPUBuffer] = []
         self._shared: dict[Identity, Memory] = {}
         self._memory: dict[Buffer, BufferRange] = {}
+        self._own_groups: dict[object, wgpu.GPUBindGroup] = {}
+        self.seconds: float | None = None  # what a run is known to take, for waiting
 
     @classmethod
     def of_saved(
@@ -183,34 +191,40 @@ class WgpuGraph:
         self._shared = {}
         self._steps = []
         self._memory = {}
+        self._own_groups = {}
 
     # --- building --------------------------------------------------------------------------------------------
 
     def _fold(
         self, folded: Sequence[Node], live: Sequence[Node], graph: Graph, identities: Identities
-    ) -> dict[Value, Buffer]:
-        """Compute on the GPU, now, what depends on no input and is not there yet; returns where it lies."""
+    ) -> tuple[dict[Value, Buffer], dict[Value, wgpu.GPUBuffer]]:
+        """Memory for what depends on no input: where it lies, and what is not there yet."""
         constant = set(folded)
         needed = {value: None for node in live for value in node.inputs} | dict.fromkeys(graph.outputs.values())
         known: dict[Value, Buffer] = {}
-        missing: dict[str, Value] = {}
-        outputs: dict[str, Storage] = {}
-        for index, value in enumerate(needed):
+        missing: dict[Value, wgpu.GPUBuffer] = {}
+        for value in needed:
             if not (isinstance(value, Output) and value.node in constant):
                 continue
             identity, byte_length = identities.of(value), value.descriptor.byte_length
             memory, is_new = self._constant_memory(identity, byte_length, "folded constant")
             known[value] = Buffer("constant", byte_length, data=memory, identity=identity)
             if is_new:
-                missing[str(index)] = value
-                outputs[str(index)] = Storage(value.descriptor)
-                outputs[str(index)].memory = Memory(memory, memory.size)
-        if missing:
-            shared = self._device, self._queue, self._pipelines, self._features, self._constants
-            computing = WgpuGraph(Graph.reaching(missing), *shared, fold=False)
-            computing.run_now(outputs)
-            computing.release()
-        return known
+                missing[value] = memory
+        return known, missing
+
+    def _compute(self, missing: Mapping[Value, wgpu.GPUBuffer]) -> None:
+        """Compute values that depend on no input on the GPU, now."""
+        if not missing:
+            return
+        names = {str(index): value for index, value in enumerate(missing)}
+        outputs = {name: Storage(value.descriptor) for name, value in names.items()}
+        for name, value in names.items():
+            outputs[name].memory = Memory(missing[value], missing[value].size)
+        shared = self._device, self._queue, self._pipelines, self._features, self._constants
+        computing = WgpuGraph(Graph.reaching(names), *shared, fold=False)
+        computing.run_now(outputs)
+        computing.release()
 
     def _missing_forms(self, lowering: GraphLowering) -> list[Kernel]:
         """Give other forms of constants their memory; returns the kernels that have to make what is not there yet."""
@@ -296,6 +310,13 @@ class WgpuGraph:
             raise TypeError(f"a constant of {type(buffer.data).__name__}")
         return buffer.data
 
+    def bind_own(self, kernel: Kernel, ranges: Sequence[BufferRange]) -> wgpu.GPUBindGroup:
+        """Likewise of the graph's own memory; kernels that are run again and again have theirs in common."""
+        key = (kernel.writable, *ranges)
+        if key not in self._own_groups:
+            self._own_groups[key] = self.bind(kernel, ranges)
+        return self._own_groups[key]
+
     def bind(self, kernel: Kernel, ranges: Sequence[BufferRange]) -> wgpu.GPUBindGroup:
         """A bind group of ``ranges``, in the order of the kernel's bindings."""
         return self._device.create_bind_group(
@@ -323,7 +344,7 @@ class KernelLaunch:
         # Now, since constant buffers may be destroyed after the build.
         own = [graph.memory(buffer) for buffer in self._buffers if buffer not in self._external]
         if not self._external:
-            group = graph.bind(kernel, [*own, *graph.size_ranges(kernel)])
+            group = graph.bind_own(kernel, [*own, *graph.size_ranges(kernel)])
             self._groups[()] = group
             self._fixed = (pipeline._internal, group._internal, *kernel.workgroups, group)
 

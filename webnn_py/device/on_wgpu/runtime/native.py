@@ -248,10 +248,17 @@ class NativeQueue:
         with checked("fill"):
             lib.wgpuQueueWriteBuffer(self._queue, buffer._internal, 0, ffi.from_buffer(data), byte_length)
 
-    def submit_copy(self, source: wgpu.GPUBuffer, target: wgpu.GPUBuffer, byte_length: int) -> None:
+    def submit_copy(
+        self, source: wgpu.GPUBuffer, target: wgpu.GPUBuffer, byte_length: int, source_offset: int = 0
+    ) -> None:
         """Submit what is collected, and a copy from one buffer to another behind it."""
         with self._lock:
-            self._submit("copy", self._take_launches(), BufferCopy(source, target, byte_length))
+            self._submit("copy", self._take_launches(), BufferCopy(source, target, byte_length, source_offset))
+
+    def submit_behind(self, commands: Sequence[Command]) -> None:
+        """Submit what is collected, and commands behind it, now."""
+        with self._lock:
+            self._submit("write", [*self._take_launches(), *commands])
 
     def _take_launches(self) -> list[Command]:
         launches, self._launches = self._launches, []
@@ -306,15 +313,29 @@ class NativeQueue:
 
     def map_for_reading(self, buffer: wgpu.GPUBuffer, byte_length: int) -> Ticket:
         """Ask for the buffer's memory on the host's side."""
+        return self._map(buffer, byte_length, lib.WGPUMapMode_Read)
+
+    def map_for_writing(self, buffer: wgpu.GPUBuffer, byte_length: int) -> Ticket:
+        """Likewise, to write there."""
+        return self._map(buffer, byte_length, lib.WGPUMapMode_Write)
+
+    def _map(self, buffer: wgpu.GPUBuffer, byte_length: int, mode: int) -> Ticket:
         ticket = Ticket()
         self._map_info.userdata1 = ticket.userdata
         with checked("map"):
-            lib.wgpuBufferMapAsync(buffer._internal, lib.WGPUMapMode_Read, 0, byte_length, self._map_info[0])
+            lib.wgpuBufferMapAsync(buffer._internal, mode, 0, byte_length, self._map_info[0])
         return ticket
 
     def mapped_bytes(self, buffer: wgpu.GPUBuffer, byte_length: int) -> memoryview:
         """The memory of a mapped buffer, until :meth:`unmap`."""
-        pointer = lib.wgpuBufferGetConstMappedRange(buffer._internal, 0, byte_length)
+        return self._mapped(lib.wgpuBufferGetConstMappedRange(buffer._internal, 0, byte_length), byte_length)
+
+    def mapped_for_writing(self, buffer: wgpu.GPUBuffer, byte_length: int) -> memoryview:
+        """Likewise of one that is mapped for writing."""
+        return self._mapped(lib.wgpuBufferGetMappedRange(buffer._internal, 0, byte_length), byte_length)
+
+    @staticmethod
+    def _mapped(pointer: Any, byte_length: int) -> memoryview:
         if pointer == ffi.NULL:
             raise MemoryError("the staging buffer has no memory on the host")
         return memoryview(ffi.buffer(pointer, byte_length))

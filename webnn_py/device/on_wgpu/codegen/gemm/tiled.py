@@ -16,7 +16,7 @@ from webnn_py.device.on_wgpu.codegen.gemm.tile_choice import rebalanced
 from webnn_py.device.on_wgpu.codegen.gemm.tile_loop import TileLoop
 from webnn_py.device.on_wgpu.codegen.gemm.tile_plan import TilePlan
 from webnn_py.device.on_wgpu.codegen.gemm.tile_sizes import GemmTile, choose_split_k, choose_tile
-from webnn_py.device.on_wgpu.codegen.gemm.tile_store import TileStore
+from webnn_py.device.on_wgpu.codegen.gemm.tile_store import TileStore, is_long
 from webnn_py.device.on_wgpu.codegen.module import declare, module
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import WIDTH
@@ -100,6 +100,7 @@ class TiledGemmWriter:
             self._count,
             plan.accumulate,
             isinstance(self._end, EpilogueCode),
+            is_long(self._end),
         ]
         return (*expressions, *sides, *ways)
 

@@ -1,0 +1,107 @@
+"""Large writes and reads, through mapped memory in slices; the slices are small here."""
+
+import numpy as np
+import pytest
+
+from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
+from webnn_py.device.on_wgpu import backend as wgpu_backend
+from webnn_py.device.on_wgpu.runtime import transfers
+from webnn_py.device.on_wgpu.runtime.transfers import StagedBytes
+
+pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
+
+SLICE = 1024
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch):
+    limits = {
+        "SLICE": SLICE,
+        "LARGE": 512,
+        "LONG_READ": 4 * SLICE,
+        "SLICE_READ": SLICE,
+        "SLICES_READ": 2,
+        "MOST_STAGED": 8 * SLICE,
+    }
+    for name, value in {**limits, "KEPT": 6 * SLICE}.items():
+        monkeypatch.setattr(transfers, name, value)
+        if hasattr(wgpu_backend, name):
+            monkeypatch.setattr(wgpu_backend, name, value)
+
+
+def numbers(count, first=0):
+    return np.arange(first, first + count, dtype=np.int32)
+
+
+async def made(gpu, count, data_type="int32"):
+    return await gpu.create_buffer(data_type=data_type, shape=[count], readable=True, writable=True)
+
+
+@pytest.mark.parametrize("count", [128, 255, 256, 257, 1023, 1024, 1025, 1900])
+async def test_what_is_written_is_read(gpu, count):
+    x = await made(gpu, count)
+    gpu.write_buffer(x, numbers(count))
+    np.testing.assert_array_equal(await gpu.read_buffer(x), numbers(count))
+
+
+@pytest.mark.parametrize("count", [513, 1027, 8003])
+async def test_bytes_that_are_no_whole_words(gpu, count):
+    x = await made(gpu, count, "uint8")
+    gpu.write_buffer(x, np.arange(count, dtype=np.uint8))
+    np.testing.assert_array_equal(await gpu.read_buffer(x), np.arange(count, dtype=np.uint8))
+
+
+async def test_what_happens_to_the_array_later_has_no_effect(gpu):
+    x, data = await made(gpu, 1000), numbers(1000)
+    gpu.device_timeline.pause()
+    gpu.write_buffer(x, data)
+    data[:] = 0
+    gpu.device_timeline.resume()
+    np.testing.assert_array_equal(await gpu.read_buffer(x), numbers(1000))
+
+
+async def test_writes_and_a_long_read_keep_their_order(gpu):
+    x = await made(gpu, 1900)
+    for turn in range(3):
+        gpu.write_buffer(x, numbers(1900, turn))
+        read = gpu.read_buffer(x)
+        gpu.write_buffer(x, numbers(1900, 99))
+        np.testing.assert_array_equal(await read, numbers(1900, turn))
+
+
+async def test_mapped_memory_is_used_again_and_bounded(gpu):
+    x, uploads = await made(gpu, 1024), gpu._device.backend._uploads
+    for turn in range(6):
+        gpu.write_buffer(x, numbers(1024, turn))
+        await gpu.read_buffer(x)
+    assert len(uploads._all) == 4
+    gpu.device_timeline.pause()
+    for turn in range(4):  # 16 slices, of which 8 may be there
+        gpu.write_buffer(x, numbers(1024, turn))
+    assert len(uploads._all) == 8
+    gpu.device_timeline.resume()
+    np.testing.assert_array_equal(await gpu.read_buffer(x), numbers(1024, 3))
+    gpu.write_buffer(x, numbers(1024))
+    assert len(uploads._all) <= 6
+
+
+async def test_what_is_never_written_leaves_its_memory(gpu):
+    uploads = gpu._device.backend._uploads
+    staged = uploads.stage(numbers(512))
+    assert isinstance(staged, StagedBytes)
+    assert len(uploads.idle) == 0
+    del staged
+    assert len(uploads.idle) == 2
+
+
+async def test_without_mapped_memory_a_write_takes_the_other_way(gpu, monkeypatch):
+    uploads = gpu._device.backend._uploads
+
+    def fail(_buffer):
+        raise MemoryError
+
+    monkeypatch.setattr(uploads, "_map", fail)
+    x = await made(gpu, 1000)
+    gpu.write_buffer(x, numbers(1000))
+    assert not uploads._all
+    np.testing.assert_array_equal(await gpu.read_buffer(x), numbers(1000))

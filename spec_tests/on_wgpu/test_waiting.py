@@ -1,0 +1,126 @@
+"""How a wait for the GPU spends its time, by policy and by what is known of the graph: on a clock of its own."""
+
+from types import SimpleNamespace
+
+import pytest
+import trio
+
+from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
+from webnn_py.device.on_wgpu.runtime import waiting
+from webnn_py.device.on_wgpu.runtime.native import Ticket
+from webnn_py.device.on_wgpu.runtime.waiting import POLICIES, Waiting
+
+pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
+
+LOOK = 0.00001
+
+
+class Gpu:
+    """A GPU that takes ``seconds`` for each graph, and a clock: looks and sleeps take the time that they take."""
+
+    def __init__(self, monkeypatch, policy, seconds):
+        self.now = 1.0
+        self.seconds = seconds
+        self.looked = self.slept = self.in_thread = 0.0
+        self.graph = SimpleNamespace(seconds=None)
+        self.waiting = Waiting(self, POLICIES[policy], SimpleNamespace(are_shared=False))
+        monkeypatch.setattr(waiting, "perf_counter", lambda: self.now)
+        monkeypatch.setattr(waiting.trio, "sleep", self.sleep)
+        monkeypatch.setattr(waiting.trio.to_thread, "run_sync", self.run_in_thread)
+
+    async def sleep(self, seconds):
+        self.now += seconds
+        self.slept += seconds
+
+    async def run_in_thread(self, look, **_):
+        look()
+
+    def poll(self, *, wait):
+        if wait:
+            self.in_thread += self.end - self.now
+            self.now = self.end + 0.0003  # such a thread is late
+        else:
+            self.now += LOOK
+            self.looked += LOOK
+        if self.now >= self.end:
+            self.ticket.done = ""
+
+    async def run(self, dispatches=1):
+        """Runs the graph; returns how late the answer is noticed."""
+        self.looked = self.slept = self.in_thread = 0.0
+        self.ticket = Ticket()
+        self.end = self.now + dispatches * self.seconds
+        for _ in range(dispatches):
+            self.waiting.launched(self.graph)
+        self.waiting.expect(self.ticket)
+        await self.waiting.wait(self.ticket)
+        return self.now - self.end
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("policy", ["default", "high-performance"])
+@pytest.mark.parametrize("seconds", [0.0002, 0.001, 0.003, 0.02])
+async def test_a_graph_that_is_known_is_noticed_at_once(monkeypatch, policy, seconds):
+    gpu = Gpu(monkeypatch, policy, seconds)
+    for _ in range(6):
+        await gpu.run()
+    for dispatches in (1, 3):
+        assert await gpu.run(dispatches) <= 2 * LOOK
+        assert gpu.in_thread == 0
+        assert gpu.looked <= POLICIES[policy].ahead + waiting.SLEEP_STEP + 2 * LOOK
+
+
+@pytest.mark.sampled(1)
+async def test_low_power_looks_once_and_never_again(monkeypatch):
+    gpu = Gpu(monkeypatch, "low-power", 0.002)
+    for _ in range(3):
+        await gpu.run()
+        assert gpu.looked <= LOOK
+        assert gpu.slept == 0
+
+
+@pytest.mark.sampled(1)
+async def test_a_graph_that_has_become_faster_is_not_slept_through_for_long(monkeypatch):
+    gpu = Gpu(monkeypatch, "default", 0.05)
+    for _ in range(4):
+        await gpu.run()
+    gpu.seconds = 0.001
+    late = [await gpu.run() for _ in range(8)]
+    assert late[-1] <= 2 * LOOK
+    assert sum(late) < 0.1
+
+
+@pytest.mark.sampled(1)
+async def test_the_first_run_tells_nothing(monkeypatch):
+    gpu = Gpu(monkeypatch, "default", 0.05)
+    await gpu.run()
+    gpu.seconds = 0.001
+    await gpu.run()
+    assert gpu.slept == 0
+
+
+@pytest.mark.sampled(1)
+async def test_a_wait_that_slept_looks_with_other_tasks_in_between(monkeypatch):
+    gpu = Gpu(monkeypatch, "default", 0.004)
+    for _ in range(4):
+        await gpu.run()
+    turns = 0
+
+    async def other_task():
+        nonlocal turns
+        while True:
+            await trio.lowlevel.checkpoint()
+            turns += 1
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(other_task)
+        await gpu.run()
+        nursery.cancel_scope.cancel()
+    assert turns > 10
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("policy", POLICIES)
+async def test_a_context_waits_as_its_power_preference_says(ml, policy):
+    context = await ml.create_context(backend="wgpu", power_preference=policy)
+    assert context._device.backend._waiting._policy is POLICIES[policy]
