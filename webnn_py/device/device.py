@@ -374,7 +374,7 @@ class Device:
         try:
             pending = step(*given)
         except Exception as error:  # noqa: BLE001 - whatever it is, a later read tells it
-            self._fail(storages, f"{method} failed: {_text(error)}", line)
+            self._fail(storages, method, error, line)
             return None
         if pending is not None:
             return self._finish(storages, pending, method, line, is_whole=is_whole)
@@ -388,14 +388,14 @@ class Device:
         try:
             await pending
         except Exception as error:  # noqa: BLE001 - whatever it is, a later read tells it
-            self._fail(storages, f"{method} failed: {_text(error)}", line)
+            self._fail(storages, method, error, line)
         else:
             if is_whole:
                 _mark(storages, None)
 
-    def _fail(self, storages: Iterable[Storage], text: str, line: Line | None) -> None:
+    def _fail(self, storages: Iterable[Storage], method: str, error: Exception, line: Line | None) -> None:
         self.has_failed = True
-        failure = Failure.of(text, line)
+        failure = Failure.of(f"{method} failed: {str(error) or type(error).__name__}", line)
         if self.is_lost:
             failure.tell()  # the loss tells it, and nobody reads any more
         _mark(storages, failure)
@@ -446,7 +446,3 @@ def _tell_failure(storage: Storage) -> None:
 def _mark(storages: Iterable[Storage], failure: Failure | None) -> None:
     for storage in storages:
         storage.failure = failure
-
-
-def _text(error: Exception) -> str:
-    return str(error) or type(error).__name__

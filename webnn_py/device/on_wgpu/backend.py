@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
+from functools import partial
 from typing import Any, Final, Self
 
 import attrs
@@ -13,15 +13,14 @@ import numpy as np
 import trio
 import wgpu
 
-from webnn_py.descriptors import BYTES_PER_ELEMENT, DATA_TYPES, MAX_DIMENSION, MLOperandDataType, MLOperandDescriptor
-from webnn_py.device.backend import CacheStatistics, Capabilities, CopyRegion, HostArray, KernelTiming, Memory, Storage
+from webnn_py.descriptors import BYTES_PER_ELEMENT, MLOperandDescriptor
+from webnn_py.device.backend import CacheStatistics, CopyRegion, HostArray, KernelTiming, Memory, Storage
 from webnn_py.device.failure import Failure
-from webnn_py.device.on_wgpu import kernels  # noqa: F401 - enters every kernel into the table
 from webnn_py.device.on_wgpu.adapters import describe, features_of, request_device
+from webnn_py.device.on_wgpu.capabilities import capabilities_of, longest_operand
 from webnn_py.device.on_wgpu.passes.arena import DeviceMemory
-from webnn_py.device.on_wgpu.records.buffer import GRAIN, padded
+from webnn_py.device.on_wgpu.records.buffer import padded
 from webnn_py.device.on_wgpu.records.recently_used import Room
-from webnn_py.device.on_wgpu.records.table import find
 from webnn_py.device.on_wgpu.runtime.buffer_copies import BufferCopies, Span
 from webnn_py.device.on_wgpu.runtime.buffer_sharing import LentBuffer, check_foreign, check_usable
 from webnn_py.device.on_wgpu.runtime.device_loss import DeviceLossWatch, to_nobody
@@ -48,7 +47,6 @@ from webnn_py.device.on_wgpu.runtime.waiting import Waiting, WaitPolicy
 from webnn_py.device.shared_constants import SharedConstants
 from webnn_py.graph import Graph
 from webnn_py.in_flight import InFlight
-from webnn_py.operators.declaration import Operator
 from webnn_py.saved_graphs.record import Bytes, SavedCode
 from webnn_py.sized_graphs import DynamicGraph
 
@@ -86,7 +84,7 @@ class WgpuBackend:
         self.lost = to_nobody
         self._give_back = give_back
         self._features = attrs.evolve(features_of(device), float16_accumulation=float16_accumulation)
-        self.capabilities = _capabilities(shader_int64=self._features.shader_int64, longest=_longest(device))
+        self.capabilities = capabilities_of(longest_operand(device), shader_int64=self._features.shader_int64)
         self._queue = NativeQueue(device)
         self._cached = cached
         self._pipelines = Pipelines.of(device, cached)
@@ -438,22 +436,3 @@ class TimingWgpuBackend(WgpuBackend):
 def backend_type(device: wgpu.GPUDevice) -> type[WgpuBackend]:
     """What suits a device, by its features."""
     return TimingWgpuBackend if FEATURE in device.features else WgpuBackend
-
-
-def _longest(device: wgpu.GPUDevice) -> int:
-    limits: Any = device.limits
-    longest: int = min(limits["max-storage-buffer-binding-size"], limits["max-buffer-size"])
-    # A byte less than what fits: web-platform-tests take a byte more for a whole number of elements that does not fit.
-    return min(longest // GRAIN * GRAIN - 1, MAX_DIMENSION)
-
-
-@cache
-def _capabilities(*, shader_int64: bool, longest: int) -> Capabilities:
-    """One object for all devices that can do the same: limits are kept for each."""
-    long_types = ("int64", "uint64")
-    data_types = tuple(item for item in DATA_TYPES if shader_int64 or item not in long_types)
-    return Capabilities(partial(_supports, data_types), data_types, max_byte_length=longest)
-
-
-def _supports(data_types: tuple[MLOperandDataType, ...], operator: Operator[..., Any]) -> tuple[MLOperandDataType, ...]:
-    return data_types if find(operator) is not None else ()

@@ -115,9 +115,9 @@ def _adapters() -> Sequence[BackendInfo]:
 
 
 def _capabilities() -> Capabilities:
-    from webnn_py.device.on_wgpu import backend  # noqa: PLC0415 - loads wgpu
+    from webnn_py.device.on_wgpu.capabilities import capabilities_of  # noqa: PLC0415 - loads wgpu
 
-    return backend._capabilities(shader_int64=True, longest=MAX_DIMENSION)
+    return capabilities_of(MAX_DIMENSION, shader_int64=True)
 
 
 RECORD: Final = DeviceRecord(
