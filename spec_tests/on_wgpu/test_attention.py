@@ -141,6 +141,12 @@ def of_groups(b, q, k, v, m=None):
     return b.matmul(b.softmax(scores, 3), repeated(v))
 
 
+def with_a_cache(b, q, k, v, past_k, past_v):  # noqa: PLR0917 - the operands
+    """Keys and values of before and of now, as a decoder joins them."""
+    keys, values = b.concat([past_k, k], 2), b.concat([past_v, v], 2)
+    return b.matmul(b.softmax(b.matmul(q, turned(b, keys)), 3), values)
+
+
 def with_zeros_for_dead_rows(b, q, k, v, m):
     hidden = b.where(b.greater(m, number(b, 0, m)), number(b, -np.inf, q), number(b, 0, q))
     dead = b.equal(b.reduce_max(hidden, axes=[1], keep_dimensions=True), number(b, -np.inf, q))
@@ -197,6 +203,11 @@ async def test_attention_is_one_kernel(check, draw, given):
 
 
 PLUS_COPIES = {
+    "keys of a cache": (
+        with_a_cache,
+        arrays(rows=1, keys=1, batch=(1, 2), past_k=(1, 2, 23, 16), past_v=(1, 2, 23, 16)),
+        3,
+    ),
     "zeros for dead rows": (with_zeros_for_dead_rows, arrays(m=(20, 24)), 3),
     "keys the other way round": (keys_turned_before, turned_keys(arrays()), 2),
     "an output before its mask": (lambda b, q, k, v, m: (plain(b, q, k, v), b.neg(m)), arrays(m=(3,)), 2),

@@ -207,8 +207,8 @@ class AttentionFusion:
         current, is_turned = value, is_transposed
         while isinstance(current, Output) and self._is_own(current):
             node = current.node
-            (operand,) = node.inputs if len(node.operands) == 1 else (None,)
-            if operand is None:
+            operand, *others = node.inputs
+            if others:
                 break
             nodes.append(node)
             if node.operator is movement.expand and operand.descriptor.shape[-2:] == node.outputs[0].shape[-2:]:
