@@ -352,7 +352,7 @@ def test_memory_grows_with_the_length_and_not_with_its_square(data_type):
     drawn = plain(builder, *(builder.gelu(builder.operand(value)) for value in inputs.values()))
     graph = Graph.reaching({"y": builder.value(drawn)})
     for features in (Features(), Features(subgroups=True, least_subgroup=32, max_workgroup_storage=49152)):
-        lowering = GraphLowering(graph, features, {}, lambda _value: None)
+        lowering = GraphLowering(graph, features, {}, lambda _value: None, lambda _kernels: None)
         lowering.run()
         arenas = {item.buffer for item in place_blocks(lowering.kernels, 2**31, lambda size, _: Memory(size)).values()}
         assert sum(arena.size for arena in arenas) <= 3 * descriptor.byte_length
