@@ -112,7 +112,7 @@ def _text(network: Recurrence, buffers: RecurrenceBuffers, plan: WorkgroupPlan) 
         for places in [[f"{name}_state[{WIDTH}u * k + {place}u]" for place in range(WIDTH)]]
     ]
     return f"""
-// Beyond the ends of states there are zeros, as in the beginning.
+// Beyond the ends of states there are zeros.
 {indented(states, 0)}
 {indented(takes, 0)}
 var<workgroup> sums: array<f32, {plan.parts * rows}>;
@@ -146,6 +146,11 @@ def _before(network: Recurrence, buffers: RecurrenceBuffers, plan: WorkgroupPlan
     if len(network.cell.phases) > 1:
         lines.append("var update = 0.0;")
     lines.append("if (is_unit) { hidden_state[unit] = hidden; }")
+    beyond = range(network.hidden, network.vec4s * WIDTH)
+    if beyond:  # a workgroup's memory begins with zeros, says WGSL, but not with Mesa's software Vulkan
+        names = ["hidden", "gated"][: len(network.cell.phases)]
+        zeros = [f"{name}_state[{place}] = 0.0;" for name in names for place in beyond]
+        lines.append(f"if (lane == 0u) {{ {' '.join(zeros)} }}")
     lines += [
         f"let e_{gate} = extra[direction * {network.extra_size}u + {place * network.hidden}u + unit];"
         for gate, place in network.cell.extras.items()
