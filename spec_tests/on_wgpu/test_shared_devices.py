@@ -18,6 +18,7 @@ from webnn_py.device.on_wgpu.adapters import choose, request_device
 from webnn_py.device.on_wgpu.runtime.memory import STORAGE
 from webnn_py.device.on_wgpu.runtime.native import is_lost
 from webnn_py.device.on_wgpu.runtime.shared_devices import SharedDevices
+from webnn_py.device.on_wgpu.runtime.waiting import POLICIES
 
 pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
@@ -192,7 +193,7 @@ async def test_a_context_that_waits_for_the_gpu_lets_the_others_submit(open_cont
             return poll(wait=wait)
         return False
 
-    monkeypatch.setattr(wgpu_backend, "LOOK_SECONDS", 0)
+    monkeypatch.setattr(waiting._device.backend._waiting, "_policy", POLICIES["low-power"])
     monkeypatch.setattr(queue, "poll", note)
     reading = waiting.read_buffer(x)
     if other is not None:

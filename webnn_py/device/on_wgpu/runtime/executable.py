@@ -7,6 +7,7 @@ made when these buffers come for the first time, and kept.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from typing import Any, Final, Self
 
 import numpy as np
@@ -64,14 +65,14 @@ class WgpuGraph:
         identities = Identities(graph, folded)
         known, missing = self._fold(folded, live, graph, identities)
         alive = Graph(graph.inputs, graph.outputs, tuple(live))
-        lowering = GraphLowering(alive, features, known, identities.of, self._begin_compiling)
+        lowering = GraphLowering(alive, features, known, identities.of, self._take_written)
         lowering.run()
         self._take_sizes(lowering)
         self._compute(missing)  # while the drivers compile
         self._memory |= place_blocks(lowering.kernels, device.limits["max-buffer-size"], self.allocate)
         intermediates = {item.buffer for buffer, item in self._memory.items() if buffer.kind == "block"}
         prologue = self._missing_forms(lowering)
-        compiled = pipelines.compile([*prologue, *lowering.kernels])
+        compiled = self._compiled([*prologue, *lowering.kernels])
         self._prepare(prologue, compiled, lowering.kernels)
         self._steps = [
             KernelLaunch(self, kernel, pipeline)
@@ -84,9 +85,20 @@ class WgpuGraph:
         if fold:
             constants.enter(self._shared)
 
+    def _take_written(self, kernels: Sequence[Kernel]) -> None:
+        """Begin to compile kernels as soon as they are written."""
+        self._begin_compiling(kernels)
+
     def _begin_compiling(self, kernels: Sequence[Kernel]) -> None:
-        """Begin to compile kernels that have been written; others may follow."""
-        self._pipelines.begin(kernels)
+        for kernel, compiling in zip(kernels, self._pipelines.begin(kernels), strict=True):
+            self._begun[kernel.source] = compiling
+
+    def _compiled(self, kernels: Sequence[Kernel]) -> list[wgpu.GPUComputePipeline]:
+        """The pipelines of all kernels; those that were begun are taken from there, since none may be kept."""
+        self._begin_compiling([kernel for kernel in kernels if kernel.source not in self._begun])
+        compiling = [self._begun[kernel.source] for kernel in kernels]
+        self._begun.clear()
+        return list(self._pipelines.finished(kernels, compiling))
 
     def _take_sizes(self, lowering: GraphLowering) -> None:
         """Nothing here: all sizes are known."""
@@ -115,6 +127,7 @@ class WgpuGraph:
         self._shared: dict[Identity, Memory] = {}
         self._memory: dict[Buffer, BufferRange] = {}
         self._own_groups: dict[object, wgpu.GPUBindGroup] = {}
+        self._begun: dict[str, Future[wgpu.GPUComputePipeline]] = {}
         self.seconds: float | None = None  # what a run is known to take, for waiting
 
     @classmethod
