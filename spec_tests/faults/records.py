@@ -13,6 +13,7 @@ COPIES = ("spec_tests/device/test_copies.py", "spec_tests/on_wgpu/test_buffer_co
 CONSTANTS = ("spec_tests/device/test_shared_constants.py",)
 VALIDATION = ("spec_tests/operators/test_bad_operands.py", "spec_tests/operators/test_limits.py", *SCRIPT)
 ONNX = ("spec_tests/onnx_models",)
+ORACLES = ("spec_tests/oracles", "spec_tests/on_onnxruntime/test_optimizations.py")
 RANKING = ("spec_tests/onnx_models/test_ranking.py",)
 SAMPLING = ("spec_tests/onnx_models/test_sampling.py",)
 VOLUMES = ("spec_tests/onnx_models/test_convolution.py",)

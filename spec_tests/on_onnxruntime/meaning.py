@@ -206,6 +206,11 @@ DRAWINGS = [
     Drawing("x - x", lambda b, x: b.sub(x, x), (EXTREME,)),
     Drawing("relu and clamp", lambda b, x: b.clamp(b.relu(x), min_value=1, max_value=6), (EXTREME,)),
     Drawing(
+        "integer relu and clamp",
+        lambda b, x: b.clamp(b.relu(x), min_value=1, max_value=6),
+        (np.array([-3, 2, 9], np.int32),),
+    ),
+    Drawing(
         "clamps", lambda b, x: b.clamp(b.clamp(x, min_value=-5, max_value=1), min_value=2, max_value=6), (EXTREME,)
     ),
     Drawing(
