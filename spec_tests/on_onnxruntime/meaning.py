@@ -197,6 +197,11 @@ DRAWINGS = [
         lambda b, x, y: b.mul(b.reciprocal(x), y),
         (f32(1e-39, 3e38, 0, 3, 7), f32(1e-30, 3e38, 0, 5, 3)),
     ),
+    Drawing(
+        "prelu of slopes that are not finite",
+        lambda b, x, slope: b.add(b.prelu(x, slope), b.prelu(x, const(b, [NAN, INF, 1, NAN, -INF, 0]))),
+        (f32(1, 2, 3, 0, -1, -2), f32(1, NAN, INF, 1, -INF, 0.5)),
+    ),
     Drawing("x + 0", lambda b, x: b.div(const(b, 1), b.add(x, const(b, 0))), (EXTREME,)),
     Drawing("x - 0", lambda b, x: b.div(const(b, 1), b.sub(x, const(b, 0))), (EXTREME,)),
     Drawing("0 - x", lambda b, x: b.div(const(b, 1), b.sub(const(b, 0), x)), (EXTREME,)),
