@@ -1,6 +1,6 @@
 """Faults of kernels, and of what makes and runs them."""
 
-from spec_tests.faults.records import ATTENTION, CASES, ENGINE, FLOAT16, GPU, TIMINGS, Fault, of_kernel
+from spec_tests.faults.records import ATTENTION, CASES, ENGINE, FLOAT16, GPU, POINTWISE, TIMINGS, Fault, of_kernel
 
 FAULTS = [
     of_kernel("sub", 'return f"{a} - {b}"', 'return f"{b} - {a}"'),
@@ -249,6 +249,8 @@ FAULTS = [
     Fault("flops-of-groups", 'filters.shape[node.options["filter_layout"].index("o")]', "filters.shape[0]", TIMINGS),
     Fault("narrow-without-sign", "is_signed = x.view(np.int32).min() < 0", "is_signed = x.min() < 0", FLOAT16),
     Fault("narrow-without-limit", "magnitude.clip(ZERO, OVERFLOW)", "magnitude.clip(ZERO, INFINITY)", FLOAT16),
+    Fault("widen-negative-infinity", "NEGATIVE_INFINITY_BITS = 0xFC00", "NEGATIVE_INFINITY_BITS = 0x10000", FLOAT16),
+    Fault("pointwise-rows", "else bias[rows, None], plane", "else bias[: len(block), None], plane", POINTWISE),
     Fault("narrow-lost", "        np.copyto(y, halves)\n", "        y.copy()[...] = halves\n", FLOAT16),
     Fault(
         "extremes-without-nan",

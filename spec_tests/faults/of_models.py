@@ -1,6 +1,17 @@
 """Faults of ONNX models: reading, writing, running them by a command or an example."""
 
-from spec_tests.faults.records import COMMAND, EXAMPLES, EXPORT, ONNX, RANKING, SAMPLING, SIMPLIFICATION, VOLUMES, Fault
+from spec_tests.faults.records import (
+    COMMAND,
+    EXAMPLES,
+    EXPORT,
+    ONNX,
+    ORACLES,
+    RANKING,
+    SAMPLING,
+    SIMPLIFICATION,
+    VOLUMES,
+    Fault,
+)
 
 FAULTS = [
     Fault("onnx-noop-reduction", "if not given and noop_with_empty_axes:", "if not given:", ONNX),
@@ -46,6 +57,14 @@ FAULTS = [
         EXPORT,
         "cast",
     ),
+    Fault(
+        "export-relu-of-integers",
+        'if input.data_type.startswith("float"):\n        return body.twin("Relu"',
+        'if input.data_type != "int64":\n        return body.twin("Relu"',
+        ORACLES,
+        "integer and relu",
+    ),
+    Fault("oracle-not", 'body.number(body.twin("Not", body.truth(a)))', "body.number(body.truth(a))", ORACLES, "few"),
     Fault("export-shared-function", "if key not in self._functions:", "if not self._functions:", EXPORT, "functions"),
     Fault("export-known-indices", "np.all(known <= highest) and", "", EXPORT, "indices"),
     Fault("export-boolean", "self.made_truths[made.name] = truth.name", "pass", EXPORT, "boolean"),

@@ -62,6 +62,15 @@ def test_widening_keeps_the_numbers(count):
     assert_same(result, ALL[:count].astype(np.float32))
 
 
+@pytest.mark.parametrize("number", [np.inf, -np.inf, np.nan, -np.nan])
+def test_widening_keeps_what_is_not_finite(number):
+    numbers = np.full(2**13, 1, np.float16)
+    numbers[-1] = number
+    result = np.empty(numbers.shape, np.float32)
+    widen(numbers, result)
+    assert_same(result, numbers.astype(np.float32))
+
+
 COMPARED = {
     "max": np.maximum,
     "min": np.minimum,

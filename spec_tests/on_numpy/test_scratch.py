@@ -151,6 +151,13 @@ OPERATORS = {
     "conv2d, float16": lambda b: b.conv2d(
         image(b, 1, 64, 96, 96, data_type="float16"), weights(b, 64, 64, 3, 3, data_type="float16")
     ),
+    "conv2d, float16, pointwise": lambda b: b.conv2d(
+        image(b, 1, 64, 96, 96, data_type="float16"), weights(b, 64, 64, 1, 1, data_type="float16")
+    ),
+    "conv2d, float16, pointwise, nhwc": lambda b: b.conv2d(
+        image(b, 1, 96, 96, 64, data_type="float16"), weights(b, 64, 1, 1, 64, data_type="float16"),
+        input_layout="nhwc", filter_layout="ohwi",
+    ),
     "conv2d, large filter": lambda b: b.conv2d(image(b, 1, 256, 7, 7), weights(b, 256, 256, 3, 3), padding=[1] * 4),
     "depthwise": lambda b: b.conv2d(image(b, 1, 64, 64, 64), weights(b, 64, 1, 3, 3), padding=[1] * 4, groups=64),
     "conv_transpose2d": lambda b: b.conv_transpose2d(image(b, 1, 64, 48, 48), weights(b, 64, 64, 2, 2), strides=[2, 2]),

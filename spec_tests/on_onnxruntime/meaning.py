@@ -197,6 +197,11 @@ DRAWINGS = [
         lambda b, x, y: b.mul(b.reciprocal(x), y),
         (f32(1e-39, 3e38, 0, 3, 7), f32(1e-30, 3e38, 0, 5, 3)),
     ),
+    Drawing(
+        "prelu of slopes that are not finite",
+        lambda b, x, slope: b.add(b.prelu(x, slope), b.prelu(x, const(b, [NAN, INF, 1, NAN, -INF, 0]))),
+        (f32(1, 2, 3, 0, -1, -2), f32(1, NAN, INF, 1, -INF, 0.5)),
+    ),
     Drawing("x + 0", lambda b, x: b.div(const(b, 1), b.add(x, const(b, 0))), (EXTREME,)),
     Drawing("x - 0", lambda b, x: b.div(const(b, 1), b.sub(x, const(b, 0))), (EXTREME,)),
     Drawing("0 - x", lambda b, x: b.div(const(b, 1), b.sub(const(b, 0), x)), (EXTREME,)),
@@ -205,6 +210,11 @@ DRAWINGS = [
     Drawing("x / x", lambda b, x: b.div(x, x), (EXTREME,)),
     Drawing("x - x", lambda b, x: b.sub(x, x), (EXTREME,)),
     Drawing("relu and clamp", lambda b, x: b.clamp(b.relu(x), min_value=1, max_value=6), (EXTREME,)),
+    Drawing(
+        "integer relu and clamp",
+        lambda b, x: b.clamp(b.relu(x), min_value=1, max_value=6),
+        (np.array([-3, 2, 9], np.int32),),
+    ),
     Drawing(
         "clamps", lambda b, x: b.clamp(b.clamp(x, min_value=-5, max_value=1), min_value=2, max_value=6), (EXTREME,)
     ),

@@ -145,7 +145,10 @@ def resampling(drawer):
     if not drawer.room(x.size // x.shape[axes[0]] // x.shape[axes[1]] * sizes[0] * sizes[1]):
         sizes = [x.shape[axis] for axis in axes]
     if mode == "linear" and is_float(x.data_type):
-        known = rounded(x.data_type, x.known.low, x.known.high, spread=x.known.error, ulps=8)
+        # Where an element is taken from may be rounded to float32, too.
+        place = max(x.shape[axis] for axis in axes) * 2.0**-23
+        spread = x.known.error + place * (x.known.high - x.known.low)
+        known = rounded(x.data_type, x.known.low, x.known.high, spread=spread, ulps=8)
     else:
         known = attrs.evolve(x.known)
     return drawer.call("resample2d", x, known=known, mode=mode, sizes=sizes, axes=axes)

@@ -98,9 +98,8 @@ class Program:
     def _repr_pretty_(self, printer, _cycle):
         printer.text(repr(self))  # hypothesis would list the attributes
 
-    def build(self, context):
-        """Make the calls."""
-        builder = MLGraphBuilder(context)
+    def draw(self, builder):
+        """Make the calls; the outputs."""
         operands = {}
         for source in self.sources:
             value = source.value
@@ -111,7 +110,12 @@ class Program:
             operands[value.name] = operand
         for call in self.calls:
             call.make(builder, operands)
-        return builder.build({f"y{number}": operands[value.name] for number, value in enumerate(self.outputs)})
+        return {f"y{number}": operands[value.name] for number, value in enumerate(self.outputs)}
+
+    def build(self, context):
+        """Draw, and begin to build."""
+        builder = MLGraphBuilder(context)
+        return builder.build(self.draw(builder))
 
     async def run(self, context):
         """The outputs of each round, and the inputs as they are after the last."""

@@ -128,6 +128,16 @@ def scatter_nd(body: Body, node: Node, input: OnnxTensor, indices: OnnxTensor, u
     return body.node("ScatterND", input, within, same)
 
 
+def prelu(body: Body, node: Node, input: OnnxTensor, slope: OnnxTensor) -> Written:
+    """PRelu, where slopes are known to be finite: it leaves them out above zero, where an infinite one makes NaN."""
+    slopes = body.known(slope)
+    if input.data_type not in FLOATS or (slopes is not None and np.isfinite(slopes).all()):
+        return writing.write(body, node, {"input": input, "slope": slope})
+    x = body.cast(input, "float32")
+    below = body.node("Mul", body.node("Min", x, _float(0)), body.cast(slope, "float32"))
+    return body.cast(body.node("Add", body.node("Max", x, _float(0)), below), input.data_type)
+
+
 def sigmoid(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
     """The quotient exp(min(x, 0)) / (1 + exp(-|x|)); Sigmoid is good to 2⁻²³ of 1 only, however small the result is."""
     x = body.cast(input, "float32")
@@ -169,6 +179,7 @@ RULES: Final[Mapping[str, Rule]] = {
         gemm,
         hard_swish,
         max_pool2d,
+        prelu,
         quantize_linear,
         reduce_l2,
         reduce_mean,

@@ -67,10 +67,10 @@ def prelu(body: Body, node: Node, input: OnnxTensor, slope: OnnxTensor) -> Writt
 
 @rule(activation.relu)
 def relu(body: Body, node: Node, input: OnnxTensor) -> Written:
-    """Relu."""
-    if input.data_type == "int64":
-        return body.decomposed(node, {"input": input})
-    return body.twin("Relu", input)
+    """Relu; of integers in others, since onnxruntime 1.31 refuses a Clip of integers behind it."""
+    if input.data_type.startswith("float"):
+        return body.twin("Relu", input)
+    return body.decomposed(node, {"input": input})
 
 
 @rule(activation.softmax)

@@ -4,20 +4,25 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
 from math import prod
+from typing import Final
 
 import numpy as np
 
 from webnn_py.device.on_numpy.routines.blas import float32, for_blas, matrix_product
 from webnn_py.device.on_numpy.routines.conv_sizes import Convolution
-from webnn_py.device.on_numpy.routines.float16 import copy_in_float32, narrow
-from webnn_py.device.on_numpy.routines.im2col import PRODUCT_TILE, im2col_pixels, im2col_planes, shifted_pixels
+from webnn_py.device.on_numpy.routines.float16 import NARROWING, copy_in_float32, narrow
+from webnn_py.device.on_numpy.routines.im2col import PRODUCT_TILE, emit, im2col_pixels, im2col_planes, shifted_pixels
 from webnn_py.device.on_numpy.routines.packed_filter import filter_matrices
 from webnn_py.device.on_numpy.routines.tiling import inside, steps_of, tile_size, tile_starts
+from webnn_py.device.on_numpy.routines.widened import Widened
 from webnn_py.device.on_numpy.scratch import scratch
 from webnn_py.device.on_numpy.table import Array, Kernel, kernel
 from webnn_py.graph import Node
 from webnn_py.operators import convolution
 from webnn_py.operators.windows import Slide
+
+ROUNDED_TILE: Final = 2**17
+"""The most elements of a float16 product that are rounded before the next ones are computed."""
 
 
 def multiply_adds(node: Node) -> float:
@@ -36,6 +41,8 @@ def conv2d(node: Node) -> Kernel:
     conv = Convolution.of(node)
     if conv.is_pointwise and conv.data_type == "float32":
         convolve = pointwise(conv)
+    elif conv.is_pointwise and conv.groups == 1:
+        convolve = pointwise_in_float16(conv)
     elif conv.layout == "nhwc" and conv.groups == 1:
         convolve = im2col_pixels(conv)
     elif conv.layout == "nhwc" and conv.is_depthwise:
@@ -64,6 +71,42 @@ def pointwise(conv: Convolution) -> Kernel:
             matrix_product(for_blas(rows), for_blas(matrices.swapaxes(1, 2)), pixels)
         if conv.has_bias:
             np.add(output, rest[0][:, None, None] if nchw else rest[0], out=output)
+
+    return run
+
+
+def pointwise_in_float16(conv: Convolution) -> Kernel:
+    """The same in float16, of one group: its product is rounded straight to where it belongs."""
+    nchw = conv.layout == "nchw"
+    steps = tuple(slice(None, None, slide.stride) for slide in conv.slides)
+    where = (slice(None), slice(None), *steps) if nchw else (slice(None), *steps)
+    pixels = prod(conv.output_sizes)
+    rows, columns = (conv.output_channels, pixels) if nchw else (conv.batch * pixels, conv.output_channels)
+    inner, most = conv.input_channels, conv.most_elements
+    each = 1 + NARROWING // 4
+    cut = tile_size(columns, most / 2 / inner)
+    step = tile_size(rows, min(ROUNDED_TILE / cut, (most - inner * cut) / (inner + each * cut))), inner, cut
+    multiply = Widened((rows, inner, columns), most, step)
+
+    def run(images: Array, filter_: Array, *rest: Array) -> None:
+        bias = float32(rest[0]) if conv.has_bias else None
+        matrix = filter_matrices(conv, filter_)[0]
+        images = images[where]
+        if not nchw:
+            output = rest[-1].reshape(-1, conv.output_channels, copy=False)
+
+            def finish_pixels(block: Array, rows: slice, columns: slice) -> None:
+                emit(block, None if bias is None else bias[columns], output[rows, columns])
+
+            multiply(images.reshape(-1, conv.input_channels), matrix.T, finish_pixels)
+            return
+        for image, target in zip(images, rest[-1], strict=True):
+            plane = target.reshape(conv.output_channels, -1, copy=False)
+
+            def finish(block: Array, rows: slice, columns: slice, plane: Array = plane) -> None:
+                emit(block, None if bias is None else bias[rows, None], plane[rows, columns])
+
+            multiply(matrix, image.reshape(conv.input_channels, -1), finish)
 
     return run
 

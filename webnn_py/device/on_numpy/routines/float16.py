@@ -9,6 +9,7 @@ import numpy as np
 from webnn_py.device.on_numpy.table import Array, scalar
 
 INFINITY_BITS = 0x7C00
+NEGATIVE_INFINITY_BITS = 0xFC00
 MAGNITUDE_BITS = scalar(0x7FFF, "int16")
 
 WITHOUT_SIGN_COPIES = scalar(-0x70000001, "int32")
@@ -50,12 +51,13 @@ def widen(x: Array, y: Array) -> None:
     if x.size <= SMALL:
         np.copyto(y, x)
         return
-    wide = y.view(np.int32)
-    np.copyto(wide, x.view(np.int16))
+    wide, halves = y.view(np.int32), x.view(np.int16)
+    np.copyto(wide, halves)
     np.left_shift(wide, MANTISSA_SHIFT, out=wide)
     np.bitwise_and(wide, WITHOUT_SIGN_COPIES, out=wide)
     np.multiply(y, BIAS, out=y)
-    if y.max() >= OVERFLOW or y.min() <= -OVERFLOW:
+    # Of the bits, which are half as many bytes: with the sign those of negative numbers are the highest.
+    if halves.max() >= INFINITY_BITS or halves.view(np.uint16).max() >= NEGATIVE_INFINITY_BITS:
         np.copyto(y, x)
 
 
@@ -92,7 +94,7 @@ def narrow(x: Array, y: Array) -> None:
     if x.size <= most and is_dense:
         _narrow(x, y)
     elif x.size <= most:
-        dense = x.copy(order="K")
+        dense = x if x.flags.forc else x.copy(order="K")
         halves = np.empty_like(dense, np.float16)
         _narrow(dense, halves)
         np.copyto(y, halves)

@@ -1,0 +1,82 @@
+"""Where a random graph or a case is computed: every device, and onnxruntime alone, of the exported model."""
+
+from contextlib import asynccontextmanager
+
+import attrs
+import numpy as np
+import onnxruntime
+
+from spec_tests.support.backends import BACKENDS
+from spec_tests.support.random_graphs.program import ROUNDS
+from webnn_py import MLContext, MLGraphBuilder, open_ml
+from webnn_py.onnx_models import to_model
+
+LEVELS = {
+    "exported": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL,
+    "unoptimized": onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL,
+}
+"""By place: how far onnxruntime optimizes a model; the first is its default."""
+PLACES = (*BACKENDS, *LEVELS)
+OPTIONS = {"onnxruntime": {"threads": 1}}
+
+
+def session_of(model, level):
+    """A session of a model on one thread, as a program without this package makes it."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    options.graph_optimization_level = level
+    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+
+@attrs.frozen
+class Refused:
+    """What a place says instead of results."""
+
+    text: str
+
+
+@attrs.frozen
+class Places:
+    """Open places.
+
+    Attributes:
+        contexts: by backend; numpy's is there always, since drawings need one.
+        names: the places.
+    """
+
+    contexts: dict[str, MLContext]
+    names: tuple[str, ...]
+
+    async def results(self, program, names=None):
+        """By place: the outputs of each round, or a :class:`Refused`."""
+        found = {}
+        for name in names or self.names:
+            try:
+                if name in LEVELS:
+                    found[name] = self._exported(program, LEVELS[name])
+                else:
+                    found[name] = await program.run(self.contexts[name])
+            except Exception as error:  # noqa: BLE001 - whatever a place cannot do is what is to be told
+                found[name] = Refused(f"{type(error).__name__}: {error}")
+        return found
+
+    def _exported(self, program, level):
+        builder = MLGraphBuilder(self.contexts["numpy"])
+        session = session_of(to_model(program.draw(builder)), level)
+        needed = {item.name for item in session.get_inputs()}
+        given = [source for source in program.sources if source.is_input and source.value.name in needed]
+        names = [f"y{number}" for number in range(len(program.outputs))]
+        return [
+            session.run(names, {source.value.name: np.asarray(source.data(number)) for source in given})
+            for number in range(ROUNDS)
+        ]
+
+
+@asynccontextmanager
+async def opened(names=PLACES):
+    """Places of these names, open as long as this is."""
+    async with open_ml() as ml:
+        backends = dict.fromkeys(["numpy", *(name for name in names if name not in LEVELS)])
+        contexts = {name: await ml.create_context(backend=name, **OPTIONS.get(name, {})) for name in backends}
+        yield Places(contexts, tuple(names))

@@ -1,0 +1,80 @@
+"""Products of float16 matrices by way of float32, block by block, as much as fits into the scratch."""
+
+import itertools
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from webnn_py.device.on_numpy.routines.blas import matrix_product
+from webnn_py.device.on_numpy.routines.float16 import NARROWING, widen
+from webnn_py.device.on_numpy.scratch import scratch
+from webnn_py.device.on_numpy.table import Array
+
+Sizes = tuple[int, int, int]
+"""The rows of a product, the elements that each of its elements sums over, and its columns."""
+
+Finish = Callable[[Array, slice, slice], object]
+"""Takes a block of a product, in float32 and to be overwritten, and its rows and columns."""
+
+
+class Widened:
+    """Multiplies float16 matrices, a block of the product after the other.
+
+    Attributes:
+        matrices: how many it can multiply at a time.
+    """
+
+    def __init__(self, sizes: Sizes, most: int, step: Sizes | None = None) -> None:
+        """Take the scratch: at most so many float32 elements, for matrices of these sizes; or for blocks of others."""
+        self._step = step = fitted(sizes, most) if step is None else step
+        self.matrices = max(1, most // elements(step)) if step == sizes else 1
+        rows, inner, columns = (self.matrices * step[0], step[1], step[2])
+        self._a, self._b = scratch(rows * inner), scratch(self.matrices * inner * columns)
+        self._product = scratch(rows * columns)
+        self._term = scratch(rows * columns if inner < sizes[1] else 0)
+
+    def __call__(self, a: Array, b: Array, finish: Finish) -> None:
+        """Multiply, and call ``finish`` with each block of the product."""
+        rows, depths, columns = (
+            [slice(start, min(start + step, size)) for start in range(0, size, step)]
+            for size, step in zip((*a.shape[-2:], b.shape[-1]), self._step, strict=True)
+        )
+        for column, row in itertools.product(columns, rows):
+            if len(depths) > 1 or row.start == 0:
+                factor = widened(b[..., depths[0], column], self._b)
+            block = self._multiply(a[..., row, depths[0]], factor, self._product)
+            for depth in depths[1:]:
+                factor = widened(b[..., depth, column], self._b)
+                np.add(block, self._multiply(a[..., row, depth], factor, self._term), out=block)
+            finish(block, row, column)
+
+    def _multiply(self, a: Array, b: Array, memory: Array) -> Array:
+        shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
+        block = memory[: math.prod(shape)].reshape(shape)
+        matrix_product(widened(a, self._a), b, block)
+        return block
+
+
+def fitted(sizes: Sizes, most: int) -> Sizes:
+    """The sizes of blocks that fit into the scratch: the largest is cut in halves until they do."""
+    step = list(sizes)
+    while elements((step[0], step[1], step[2])) > most and max(step) > 1:
+        largest = step.index(max(step))
+        step[largest] = -(-step[largest] // 2)
+    return step[0], step[1], step[2]
+
+
+def elements(sizes: Sizes) -> int:
+    """The elements of scratch that a block takes: its factors, itself and one more like it, and what rounding takes."""
+    rows, inner, columns = sizes
+    return rows * inner + inner * columns + (2 + NARROWING // 4) * rows * columns
+
+
+def widened(matrices: Array, memory: Array) -> Array:
+    """Float16 matrices in float32, in the beginning of a piece of scratch, in the order in which they lie."""
+    if matrices.strides[-1] > matrices.strides[-2]:
+        return widened(matrices.swapaxes(-1, -2), memory).swapaxes(-1, -2)
+    wide = memory[: matrices.size].reshape(matrices.shape)
+    widen(matrices, wide)
+    return wide
