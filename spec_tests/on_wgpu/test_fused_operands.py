@@ -280,6 +280,16 @@ async def test_pooling_computes_what_is_behind(check, method, layout):
         assert await check(draw, eighths(shape, "float32")) == 1
 
 
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("method", ["average_pool2d", "max_pool2d"])
+async def test_pooling_stores_bytes_a_word_at_a_time(check, method):
+    """Invocations that store single bytes would lose those of others in the same word."""
+    assert await check(
+        lambda b, x: b.cast(b.abs(getattr(b, method)(x, window_dimensions=[2, 2], padding=[1, 0, 0, 1])), "uint8"),
+        8 * eighths((2, 3, 5, 6), "float32"),
+    )
+
+
 async def test_instance_normalization_computes_what_is_before_and_behind(check):
     def draw(b, x):
         normalized = b.instance_normalization(b.mul(x, b.constant(0.5, data_type="float32")))

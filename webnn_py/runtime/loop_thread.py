@@ -65,7 +65,12 @@ class LoopThread:
         started = _Call(trio.lowlevel.checkpoint)
         # No daemon: the interpreter waits for it at its end, and lets threads be started until then.
         self._thread = threading.Thread(target=self._serve, args=[started], name="webnn_py loop", daemon=False)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError as error:  # "release unlocked lock": CPython's, when an interrupt comes as it takes a lock
+            if isinstance(error.__context__, KeyboardInterrupt):
+                raise error.__context__ from None
+            raise
         started.wait()
         if self._failure is not None:
             raise RuntimeError("the loop of webnn_py.runtime.blocking could not be started") from self._failure

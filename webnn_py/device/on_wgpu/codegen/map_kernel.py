@@ -39,10 +39,11 @@ class MapKernel:
             self._functions.append(f"fn {name}(i: u32) -> {element.compute} {{ return {load}; }}")
         return self._accessors[value]
 
-    def finish(self, statements: str) -> None:
-        """Emit the kernel whose statements return the element number ``i`` (u32)."""
+    def finish(self, statements: str, epilogue: Epilogue | None = None) -> None:
+        """Emit the kernel whose statements return the element number ``i`` (u32), with an epilogue if there is one."""
         reads = [(buffer, name, kind) for (buffer, kind), name in self._bindings.items()]
-        epilogue = Epilogue(self._lowering, self._node, own_buffers=len(reads) + 1)
+        if epilogue is None:
+            epilogue = Epilogue(self._lowering, self._node, own_buffers=len(reads) + 1)
         body = f"fn element_at(i: u32) -> {self.output.compute} {{\n{statements}\n}}"
         calls = ", ".join(f"element_at({index})" for index in vec4_indices(epilogue.count))
         main, workgroups = vec4_entry_point(epilogue.count, f"  finish(four, vec4<{self.output.compute}>({calls}));")

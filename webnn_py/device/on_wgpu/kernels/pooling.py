@@ -93,11 +93,13 @@ def emit_pooling(node: Node, lowering: Lowering, pool: PoolingShape) -> None:
     (value,) = node.inputs
     if not pool.nchw and pool.sizes[0] % WIDTH == 0 and lowering.place(value).layout.vec4s() is not None:
         emit_channels(node, lowering, pool)
-    elif reads_columns(lowering, value, node.results[0], pool):
-        emit_columns(lowering, node, pool)
+        return
+    epilogue = Epilogue(lowering, node, own_buffers=2)
+    if reads_columns(lowering, value, epilogue, pool):
+        emit_columns(lowering, node, epilogue, pool)
     else:
         kernel = MapKernel(lowering, node)
-        kernel.finish(element_of(value, kernel, pool))
+        kernel.finish(element_of(value, kernel, pool), epilogue)
 
 
 def element_of(value: Value, kernel: MapKernel, pool: PoolingShape) -> str:

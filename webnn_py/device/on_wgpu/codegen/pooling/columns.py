@@ -15,7 +15,7 @@ from webnn_py.device.on_wgpu.codegen.expressions import wrapping_literal
 from webnn_py.device.on_wgpu.codegen.pooling.shape import MOST_UNROLLED, PoolingShape
 from webnn_py.device.on_wgpu.records.element import WIDTH, Element
 from webnn_py.device.on_wgpu.records.lowering import Lowering
-from webnn_py.graph import Node, Output, Value
+from webnn_py.graph import Node, Value
 
 ROWS: Final = 4
 """Results of an invocation."""
@@ -24,15 +24,15 @@ MOST_READ: Final = 96
 """Elements that an invocation reads, all of which are written out."""
 
 
-def reads_columns(lowering: Lowering, value: Value, result: Output, pool: PoolingShape) -> bool:
+def reads_columns(lowering: Lowering, value: Value, epilogue: Epilogue, pool: PoolingShape) -> bool:
     """Whether a pooling can be read so."""
     if not pool.nchw or pool.taps > MOST_UNROLLED or not lowering.place(value).layout.is_dense:
         return False
-    is_single = all(lowering.element(one).per_one == 1 for one in (value, result))
+    is_single = lowering.element(value).per_one == 1 and epilogue.stores_single_elements
     return is_single and len(_offsets(pool)) * pool.slides[1].window <= MOST_READ
 
 
-def emit_columns(lowering: Lowering, node: Node, pool: PoolingShape) -> None:
+def emit_columns(lowering: Lowering, node: Node, epilogue: Epilogue, pool: PoolingShape) -> None:
     """The kernel of a pooling of which :func:`reads_columns` is true."""
     (value,) = node.inputs
     buffer, element = lowering.place(value).buffer, lowering.element(value)
@@ -56,7 +56,6 @@ def emit_columns(lowering: Lowering, node: Node, pool: PoolingShape) -> None:
         lines.append(f"let columns = {_counted(f'is_column{u}' for u in range(horizontal.window))};")
     for place in range(rows):
         lines += _result(pool, place)
-    epilogue = Epilogue(lowering, node, own_buffers=2)
     count = node.outputs[0].shape[0] * channels * strips * width
     main, workgroups = vec4_entry_point(count * WIDTH, "\n".join(f"  {line}" for line in lines))
     reads = [(buffer, "images", element.one)]
