@@ -203,11 +203,6 @@ async def test_attention_is_one_kernel(check, draw, given):
 
 
 PLUS_COPIES = {
-    "keys of a cache": (
-        with_a_cache,
-        arrays(rows=1, keys=1, batch=(1, 2), past_k=(1, 2, 23, 16), past_v=(1, 2, 23, 16)),
-        3,
-    ),
     "zeros for dead rows": (with_zeros_for_dead_rows, arrays(m=(20, 24)), 3),
     "keys the other way round": (keys_turned_before, turned_keys(arrays()), 2),
     "an output before its mask": (lambda b, q, k, v, m: (plain(b, q, k, v), b.neg(m)), arrays(m=(3,)), 2),
@@ -246,6 +241,12 @@ APART = {
 @pytest.mark.parametrize(("draw", "given", "kernels"), APART.values(), ids=APART)
 async def test_where_it_cannot_be_one_kernel_it_is_several(check, draw, given, kernels):
     assert await check(draw, given) == kernels
+
+
+@pytest.mark.sampled(1)
+async def test_keys_and_values_may_be_joined_from_a_cache(check):
+    cache = {"past_k": (1, 2, 23, 16), "past_v": (1, 2, 23, 16)}
+    assert await check(with_a_cache, arrays(rows=1, keys=1, batch=(1, 2), **cache)) == 3
 
 
 async def test_scores_that_are_read_before_their_mask_are_written(check):

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from webnn_py.device.on_wgpu.codegen.attention.assembly import BoundArrays, with_end
 from webnn_py.device.on_wgpu.codegen.attention.operands import AttentionOperands, ScoreTerm
 from webnn_py.device.on_wgpu.codegen.attention.tile import AttentionPlan
 from webnn_py.device.on_wgpu.codegen.entry_point import grid
 from webnn_py.device.on_wgpu.codegen.epilogue import EpilogueCode
-from webnn_py.device.on_wgpu.codegen.module import Binding, declare, module
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import COMPONENTS, WIDTH, literal
 from webnn_py.device.on_wgpu.records.kernel import Kernel
@@ -60,7 +60,7 @@ class AttentionWriter:
         self._operands = operands
         self._end = end
         self._is_float16 = is_float16
-        self._arrays: dict[tuple[Buffer, str], str] = {}
+        self._arrays = BoundArrays()
         tile = plan.tile
         self._is_whole = plan.shape.keys % tile.keys == 0
 
@@ -70,7 +70,7 @@ class AttentionWriter:
         sides = {"q": operands.queries, "k": operands.keys, "v": operands.values}
         readers = []
         for name, side in sides.items():
-            array = self._array(side.buffer, side.element.vec4)
+            array = self._arrays.name(side.buffer, side.element.vec4)
             readers.append(f"fn {name}_at(i: u32) -> {side.element.vec4} {{ return {array}[i]; }}")
             values = ", ".join(side.element.unpack("x"))
             readers.append(f"fn {name}_wide(x: {side.element.vec4}) -> vec4<f32> {{ return vec4<f32>({values}); }}")
@@ -93,17 +93,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 {body}
 }}
 """
-        reads: list[Binding] = [(buffer, name, kind) for (buffer, kind), name in self._arrays.items()]
-        if isinstance(self._end, EpilogueCode):
-            return self._end.kernel(label, reads, parts, main, workgroups)
-        sums, totals = self._end
-        declared = declare(reads, [(sums, "sums", "vec4<f32>"), (totals, "totals_of", "vec2<f32>")])
-        source = module(declared, *parts, main=main)
-        return Kernel(label, source, tuple(buffer for buffer, _, _ in reads), self._end, workgroups)
-
-    def _array(self, buffer: Buffer, kind: str) -> str:
-        """The binding by which a buffer is read as elements of a type."""
-        return self._arrays.setdefault((buffer, kind), f"r{len(self._arrays)}")
+        return with_end(self._end, label, self._arrays.reads, parts, main, workgroups)
 
     # --- the whole -------------------------------------------------------------------------------------------
 
@@ -250,13 +240,15 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             if isinstance(term, str):
                 of_all[index] = [term] * WIDTH
             elif term.is_same_for_rows:
-                loads, of_all[index] = term.loads(self._array(term.buffer, term.kind), f"x{index}", "0u")
+                loads, of_all[index] = term.loads(self._arrays.name(term.buffer, term.kind), f"x{index}", "0u")
                 lines += loads
         for row in range(self._tile.each):
             terms = []
             for index, term in enumerate(self._operands.terms):
                 if index not in of_all and isinstance(term, ScoreTerm):
-                    loads, values = term.loads(self._array(term.buffer, term.kind), f"x{index}_{row}", f"row{row}")
+                    loads, values = term.loads(
+                        self._arrays.name(term.buffer, term.kind), f"x{index}_{row}", f"row{row}"
+                    )
                     lines += loads
                     terms.append(values)
                 else:
@@ -411,7 +403,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     def _factor(self, row: int) -> list[str]:
         """By what to multiply sums: ``factor``."""
         lines = [f"let inverse = {inverse(f'm{row}', f'total{row}')};"]
-        return [*lines, *dead_or_alive(self._operands, self._array, f"row{row}")]
+        return [*lines, *dead_or_alive(self._operands, self._arrays.name, f"row{row}")]
 
 
 def inverse(highest: str, total: str) -> str:

@@ -8,6 +8,7 @@ those of which the lane gets the scores, and what it gives away are the last one
 
 from __future__ import annotations
 
+from webnn_py.device.on_wgpu.codegen.attention.assembly import BoundArrays, with_end
 from webnn_py.device.on_wgpu.codegen.attention.kernel import (
     LOWEST,
     NAN_MARK,
@@ -20,7 +21,6 @@ from webnn_py.device.on_wgpu.codegen.attention.lanes import LanePlan
 from webnn_py.device.on_wgpu.codegen.attention.operands import AttentionOperands
 from webnn_py.device.on_wgpu.codegen.entry_point import grid
 from webnn_py.device.on_wgpu.codegen.epilogue import EpilogueCode
-from webnn_py.device.on_wgpu.codegen.module import Binding, declare, module
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import COMPONENTS, WIDTH
 from webnn_py.device.on_wgpu.records.kernel import Kernel
@@ -41,7 +41,7 @@ class LaneWriter:
         self._operands = operands
         self._end = end
         self._is_float16 = is_float16
-        self._arrays: dict[tuple[Buffer, str], str] = {}
+        self._arrays = BoundArrays()
         self._is_whole = plan.shape.keys % plan.keys == 0
 
     def kernel(self, label: str) -> Kernel:
@@ -50,7 +50,7 @@ class LaneWriter:
         sides = {"q": operands.queries, "k": operands.keys, "v": operands.values}
         readers = []
         for name, side in sides.items():
-            array = self._array(side.buffer, side.element.vec4)
+            array = self._arrays.name(side.buffer, side.element.vec4)
             readers.append(f"fn {name}_at(i: u32) -> {side.element.vec4} {{ return {array}[i]; }}")
             values = ", ".join(side.element.unpack("x"))
             readers.append(f"fn {name}_wide(x: {side.element.vec4}) -> vec4<f32> {{ return vec4<f32>({values}); }}")
@@ -73,17 +73,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 {body}
 }}
 """
-        reads: list[Binding] = [(buffer, name, kind) for (buffer, kind), name in self._arrays.items()]
-        if isinstance(self._end, EpilogueCode):
-            return self._end.kernel(label, reads, parts, main, workgroups)
-        sums, totals = self._end
-        declared = declare(reads, [(sums, "sums", "vec4<f32>"), (totals, "totals_of", "vec2<f32>")])
-        source = module(declared, *parts, main=main)
-        return Kernel(label, source, tuple(buffer for buffer, _, _ in reads), self._end, workgroups)
-
-    def _array(self, buffer: Buffer, kind: str) -> str:
-        """The binding by which a buffer is read as elements of a type."""
-        return self._arrays.setdefault((buffer, kind), f"r{len(self._arrays)}")
+        return with_end(self._end, label, self._arrays.reads, parts, main, workgroups)
 
     # --- the whole -------------------------------------------------------------------------------------------
 
@@ -274,7 +264,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
                 if isinstance(term, str):
                     rows[-1].append([term] * WIDTH)
                     continue
-                array = self._array(term.buffer, term.kind)
+                array = self._arrays.name(term.buffer, term.kind)
                 loads, values = term.loads(array, f"t{number}_{index}", f"row{index}")
                 lines += loads
                 rows[-1].append(values)
@@ -357,7 +347,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 
     def _factor(self, highest: str, total: str, row: str, name: str) -> list[str]:
         """Name by what to multiply the sums of a row."""
-        factor = dead_or_alive(self._operands, self._array, row)
+        factor = dead_or_alive(self._operands, self._arrays.name, row)
         return [
             f"var {name} = 0.0;",
             "{",
