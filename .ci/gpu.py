@@ -64,7 +64,7 @@ def pack(folder: Path, python: str, without: list[str]) -> None:
     print(f"{len(list(folder.glob('*.whl')))} wheels, {size / 2**20:.0f} MiB")
 
 
-def run(wheels: Path, out: Path, only: str | None, tests: list[str]) -> bool:
+def run(wheels: Path, out: Path, only: str | None, depth: str, tests: list[str]) -> bool:
     """Run tests side by side, with arguments for pytest, then benchmarks; returns whether the tests passed."""
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as site:
@@ -74,7 +74,7 @@ def run(wheels: Path, out: Path, only: str | None, tests: list[str]) -> bool:
         lines = [f"# {_output([sys.executable, '-c', ADAPTER], environment)}"]
         passed = True
         if only != "benchmarks":
-            words, passed = _tests(out, tests, environment)
+            words, passed = _tests(out, depth, tests, environment)
             lines += ["", *words]
         if only != "tests":
             lines += ["", *_benchmarks(out, environment)]
@@ -84,7 +84,7 @@ def run(wheels: Path, out: Path, only: str | None, tests: list[str]) -> bool:
     return passed
 
 
-def _tests(out: Path, tests: list[str], environment: dict[str, str]) -> tuple[list[str], bool]:
+def _tests(out: Path, depth: str, tests: list[str], environment: dict[str, str]) -> tuple[list[str], bool]:
     report = out / "tests.xml"
     report.unlink(missing_ok=True)
     command = [
@@ -92,7 +92,7 @@ def _tests(out: Path, tests: list[str], environment: dict[str, str]) -> tuple[li
         "-m",
         "pytest",
         "-v",
-        "--depth=full",
+        f"--depth={depth}",
         f"--numprocesses={WORKERS}",
         "-p",
         "no:cacheprovider",
@@ -159,13 +159,15 @@ def main() -> None:
     running.add_argument("--out", type=Path, required=True, help="a folder for logs, reports and the summary")
     running.add_argument("--wpt-vectors", type=Path, help="web-platform-tests' cases as data")
     running.add_argument("--only", choices=["tests", "benchmarks"])
+    running.add_argument("--depth", choices=["quick", "full", "thorough"], default="full", help="of the tests")
     running.add_argument("--tests", nargs="+", default=TESTS, metavar="PATH", help="which (default: all of a GPU)")
     options = parser.parse_args()
     if options.command == "pack":
         pack(options.folder, options.python, options.without)
     else:
         vectors = [] if options.wpt_vectors is None else [f"--wpt-vectors={options.wpt_vectors.resolve()}"]
-        if not run(options.folder.resolve(), options.out.resolve(), options.only, [*options.tests, *vectors]):
+        tests = [*options.tests, *vectors]
+        if not run(options.folder.resolve(), options.out.resolve(), options.only, options.depth, tests):
             sys.exit(1)
 
 
