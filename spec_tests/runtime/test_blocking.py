@@ -7,14 +7,14 @@ import pickle
 import random
 import signal
 import threading
+from functools import partial
 
 import numpy as np
 import pytest
-import trio
-import trio.testing
 
 from spec_tests.support import depth
 from spec_tests.support.onnx_programs import add, chain, product, sum_and_difference
+from spec_tests.support.runtime import interrupt, interrupt_when_it_waits
 from webnn_py import InvalidStateError, runtime
 from webnn_py.runtime import blocking
 from webnn_py.runtime.loop_thread import LoopThread
@@ -213,21 +213,13 @@ def test_a_callback_that_blocks_is_refused(env, session, x):
 # --- interrupts ------------------------------------------------------------------------------------------------------
 
 
-def interrupt():
-    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
-
-
 @needs_signals
 def test_an_interrupt_ends_a_run_and_the_session_goes_on(env, session, x):
     loop, timeline = env._loop, env.device.context.device_timeline
     session.run({"x": x})
 
-    async def interrupt_when_it_waits():
-        await trio.testing.wait_all_tasks_blocked()
-        interrupt()
-
     loop.run_sync(timeline.pause)
-    loop.run_soon(interrupt_when_it_waits)
+    loop.run_soon(partial(interrupt_when_it_waits, timeline))
     with pytest.raises(KeyboardInterrupt):
         session.run({"x": x})
     loop.run_sync(timeline.resume)
@@ -275,6 +267,7 @@ def test_interrupts_at_any_moment_leave_nothing(request, options, x):
             try:
                 signal.setitimer(signal.ITIMER_REAL, chance.uniform(1e-5, 3e-2))
                 program()
+                signal.setitimer(signal.ITIMER_REAL, 0)
             except KeyboardInterrupt:
                 interrupted += 1
     finally:

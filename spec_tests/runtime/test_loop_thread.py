@@ -13,6 +13,7 @@ import pytest
 import trio
 import trio.testing
 
+from spec_tests.support.runtime import interrupt
 from webnn_py import InvalidStateError, OperationError
 from webnn_py.runtime import loop_thread
 from webnn_py.runtime.loop_thread import LoopThread
@@ -155,10 +156,6 @@ async def test_a_call_within_another_trio_loop_blocks_it(loop):
 
 
 # --- interrupts ------------------------------------------------------------------------------------------------------
-
-
-def interrupt():
-    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
 
 @needs_signals

@@ -7,8 +7,8 @@ import json
 import signal
 import subprocess
 import sys
-import threading
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +16,7 @@ import pytest
 import trio
 
 from spec_tests.support.onnx_programs import product
+from spec_tests.support.runtime import interrupt_when_it_waits
 from webnn_py import OperationError
 from webnn_py.runtime.loop_thread import LoopThread
 
@@ -129,15 +130,12 @@ def test_interrupting_the_kernel_ends_a_cell_and_the_next_one_runs():
     env, session = namespace["env"], namespace["session"]
     expected = execute(running, namespace)
 
-    async def interrupt_when_it_waits():
-        await trio.testing.wait_all_tasks_blocked()
-        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
-
-    env._loop.run_sync(env.device.context.device_timeline.pause)
-    env._loop.run_soon(interrupt_when_it_waits)
+    timeline = env.device.context.device_timeline
+    env._loop.run_sync(timeline.pause)
+    env._loop.run_soon(partial(interrupt_when_it_waits, timeline))
     with pytest.raises(KeyboardInterrupt):
         execute(running, namespace)
-    env._loop.run_sync(env.device.context.device_timeline.resume)
+    env._loop.run_sync(timeline.resume)
     np.testing.assert_array_equal(execute(running, namespace), expected)
     session.release()
     env.close()

@@ -1,6 +1,11 @@
-"""Environments whose contexts are counted, and ways to lose them."""
+"""Environments whose contexts are counted, and ways to lose them and to interrupt what blocks."""
+
+import signal
+import threading
 
 import numpy as np
+import trio
+import trio.testing
 import wgpu
 
 from webnn_py import MLGraphBuilder
@@ -34,6 +39,19 @@ class Opener:
 def lose(context, message="the driver crashed"):
     """Have the device say that it is gone; it comes in its turn on the script timeline."""
     context._device.backend.lost(message)
+
+
+def interrupt():
+    """A Ctrl-C in the main thread, from any thread."""
+    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+
+async def interrupt_when_it_waits(timeline):
+    """A Ctrl-C when the main thread waits for what it has asked of a device that pauses, however late it asks."""
+    while timeline.queued_operations == 0:
+        await trio.lowlevel.checkpoint()
+    await trio.testing.wait_all_tasks_blocked()
+    interrupt()
 
 
 async def built(context, shape=(2, 3), number=1.0):
