@@ -227,6 +227,20 @@ FAULTS = [
     ),
     Fault("attention-first-maximum", "* scale{row} + (p{row}.x", "+ (p{row}.x", ATTENTION, "tile"),
     Fault(
+        "attention-constants",
+        "isinstance(value, Output) and value.node in self._nodes",
+        "isinstance(value, Output)",
+        ATTENTION,
+        "constant",
+    ),
+    Fault(
+        "attention-repeated",
+        "repeats_matrices(node) and prod(node.outputs[0].shape[:-2]) == prod(batch)",
+        "repeats_matrices(node)",
+        ATTENTION,
+        "repeated",
+    ),
+    Fault(
         "attention-read-scores",
         "within.issuperset(self._fusion.readers[leaf])",
         "within.intersection(self._fusion.readers[leaf])",

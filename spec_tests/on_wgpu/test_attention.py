@@ -159,6 +159,35 @@ def with_zeros_for_nan(b, q, k, v, m):
     return b.matmul(b.where(b.is_nan(probabilities), number(b, 0, q), probabilities), v)
 
 
+def with_zeros_for_dead_rows_of_some_heads(b, q, k, v, m):
+    """Probabilities are reshaped before what says which rows are dead, which is the same for some matrices."""
+    probabilities = b.reshape(b.softmax(b.matmul(q, turned(b, k)), 2), [q.shape[0] // 2, 2, *q.shape[1:2], k.shape[1]])
+    return b.matmul(b.where(b.greater(m, number(b, 0, m)), number(b, 0, q), probabilities), v)
+
+
+def of_keys_repeated_for_some_axes(b, q, k, v):
+    """Keys and values are expanded to the last axes, and by the products to the first one."""
+    keys, values = (b.expand(x, [*q.shape[1:3], *x.shape[-2:]]) for x in (k, v))
+    return b.matmul(b.softmax(b.matmul(q, turned(b, keys)), 4), values)
+
+
+def and_more(b, q, k, v, m):
+    """Element-wise nodes in front of the softmax and behind the product."""
+    return b.mul(b.tanh(masked(b, q, k, v, m)), number(b, 3, q))
+
+
+def of_constant_scores(b, q, k, v, m):
+    """Queries and keys are constants, so that their product is one, too."""
+    queries, keys = (b.constant(x) for x in (CONSTANTS["q"], CONSTANTS["k"]))
+    return b.matmul(b.softmax(b.add(b.matmul(queries, turned(b, keys)), m), 2), v)
+
+
+def of_constant_values(b, q, k, v):
+    """Values are repeated of what is computed of constants."""
+    values = b.expand(b.add(b.constant(CONSTANTS["v"][:1]), number(b, 1, q)), v.shape)
+    return b.matmul(b.softmax(b.matmul(q, turned(b, k)), 2), values)
+
+
 def dead(given):
     given["m"][1] = -np.inf
     return given
@@ -171,6 +200,8 @@ def keys_turned_before(b, q, k, v):
 def turned_keys(given):
     return {**given, "k": np.ascontiguousarray(given["k"].swapaxes(1, 2))}
 
+
+CONSTANTS = arrays()
 
 DRAWINGS = {
     "plain": (plain, arrays()),
@@ -192,6 +223,10 @@ DRAWINGS = {
     "groups": (of_groups, arrays(batch=(1, 4), key_batch=(1, 2))),
     "groups, a row": (of_groups, arrays(rows=1, batch=(2, 4), key_batch=(2, 2), m=(2, 1, 1, 24))),
     "one head of keys": (plain, arrays(rows=1, batch=(2, 3), key_batch=(2, 1))),
+    "repeated for some axes": (of_keys_repeated_for_some_axes, arrays(batch=(2, 2, 3), key_batch=(2, 1))),
+    "constant values": (of_constant_values, arrays()),
+    "element-wise nodes behind": (and_more, arrays(m=(20, 24))),
+    "element-wise nodes behind, few rows": (and_more, arrays(rows=3, m=(3, 24))),
     "more keys than a tile": (masked, arrays(rows=10, keys=300, m=(10, 300))),
 }
 """What one kernel computes."""
@@ -204,6 +239,11 @@ async def test_attention_is_one_kernel(check, draw, given):
 
 PLUS_COPIES = {
     "zeros for dead rows": (with_zeros_for_dead_rows, arrays(m=(20, 24)), 3),
+    "zeros for dead rows of some heads": (
+        with_zeros_for_dead_rows_of_some_heads,
+        arrays(batch=(4,), m=(2, 1, 20, 1), v=(2, 2, 24, 16)),
+        2,
+    ),
     "keys the other way round": (keys_turned_before, turned_keys(arrays()), 2),
     "an output before its mask": (lambda b, q, k, v, m: (plain(b, q, k, v), b.neg(m)), arrays(m=(3,)), 2),
 }
@@ -233,6 +273,7 @@ APART = {
     "scores are read": (scores_are_read, arrays(), 4),
     "probabilities are an output": (probabilities_are_an_output, arrays(), 3),
     "a softmax along the queries": (along_the_queries, arrays(), 3),
+    "constant scores": (of_constant_scores, arrays(m=(20, 24)), 2),
     "no vec4s": (plain, arrays(size=15), 3),
     "keys the other way round for a row": (keys_turned_before, turned_keys(arrays(rows=1)), 3),
 }
@@ -295,6 +336,13 @@ async def test_float16(check, sizes):
     given["m"][0] = LOWEST  # then scores are rounded to that, and all are the same
     given["m"][1, ::2] = -np.inf
     await check(masked, given, 3e-3)
+
+
+async def test_heads_that_are_no_rows_of_one_kernel_are_computed_one_by_one(check, monkeypatch):
+    monkeypatch.setattr(tile, "MOST_SUMS", 4)
+    monkeypatch.setattr(emit, "choose_lanes", lambda *_: None)
+    given = arrays(rows=1, batch=(2, 8), key_batch=(2, 1), keys=12, columns=256)
+    assert await check(plain, given) == 1
 
 
 async def test_float16_with_a_softmax_in_float32(check):

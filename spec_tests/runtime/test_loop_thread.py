@@ -216,6 +216,49 @@ def test_a_second_interrupt_does_not_wait(loop):
     loop.run(finished.wait)
 
 
+def within_a_condition():
+    """What CPython makes of an interrupt as a wait takes its lock again: its block has nothing to release."""
+    lock = threading.Lock()
+    with lock:
+        lock.release()
+        raise KeyboardInterrupt
+
+
+def before_the_wait():
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("interrupted", [within_a_condition, before_the_wait])
+def test_an_interrupt_as_the_loop_is_started_is_one_and_leaves_no_loop(monkeypatch, interrupted):
+    start, loops = threading.Thread.start, []
+
+    def start_and_be_interrupted(thread):
+        start(thread)
+        loops.append(thread)
+        interrupted()
+
+    monkeypatch.setattr(loop_thread, "SECONDS_UNUSED", 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", start_and_be_interrupted)
+        with pytest.raises(KeyboardInterrupt) as caught:
+            LoopThread.shared()
+    assert caught.value.__cause__ is None
+    (thread,) = loops
+    thread.join()
+    assert not LoopThread.running
+    LoopThread.shared().join()
+
+
+def test_a_loop_whose_thread_cannot_be_started_says_why(monkeypatch):
+    def refuse(_thread):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        LoopThread.shared()
+    assert not LoopThread.running
+
+
 @needs_signals
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Python drops those in finalisers
 def test_interrupts_at_any_moment_end_the_call_alone():

@@ -165,14 +165,25 @@ async def test_too_many_requests_are_refused_at_once_and_the_others_answered(ses
     assert all("try again later" in answer["error"] for status, answer in answers if status == 503)
 
 
-async def test_a_request_that_takes_too_long_is_told_so(session, env):
+async def test_a_request_that_takes_too_long_is_told_so(session, env, mock_clock):
+    mock_clock.rate = 1  # as the wall's, and it jumps when told
     timeline = env.device.context.device_timeline
-    async with serving(session, seconds=0.05) as (_, connect):
+    rows = np.ones((1, 4), np.float32)
+    async with serving(session, seconds=600) as (_, connect), trio.open_nursery() as nursery:
         client = await connect()
         timeline.pause()
-        assert (await client.infer(np.ones((1, 4), np.float32)))[0] == 504
-        timeline.resume()
-        assert_right(*await client.infer(np.ones((1, 4), np.float32)), np.ones((1, 4), np.float32))
+        late = []
+
+        @nursery.start_soon
+        async def wait_for_it():
+            late.append(await client.infer(rows))
+            timeline.resume()
+            assert_right(*await client.infer(rows), rows)
+
+        while not timeline.statistics().queued_operations:
+            await trio.lowlevel.checkpoint()
+        mock_clock.jump(600)
+    assert [status for status, _ in late] == [504]
 
 
 REFUSED = {

@@ -202,6 +202,47 @@ def test_an_interrupt_while_a_promise_is_awaited_ends_that_wait_and_not_the_work
     trio.run(program)
 
 
+@pytest.mark.parametrize("wait", ["promise", "end"])
+def test_an_interrupt_as_a_wait_begins_leaves_nobody_to_be_woken(options, monkeypatch, wait):
+    """What was waited for comes while the task waits for something else, which it does not disturb."""
+    begin = trio.lowlevel.wait_task_rescheduled
+
+    def interrupted(abort):
+        if trio.lowlevel.current_task().name.endswith("program"):
+            signal.raise_signal(signal.SIGINT)
+        return begin(abort)
+
+    async def program():
+        async with open_ml() as ml:
+            context = await ml.create_context(**options)
+            buffer = await filled(context, [1, 2])
+            context.device_timeline.pause()
+            promise = context.read_buffer(buffer)
+            waiting = (lambda: promise) if wait == "promise" else context.device_timeline.wait_ended
+            with monkeypatch.context() as patch:
+                patch.setattr(trio.lowlevel, "wait_task_rescheduled", interrupted)
+                patch.setattr(trio._core, "wait_task_rescheduled", interrupted)  # which trio.Event calls
+                with pytest.raises(KeyboardInterrupt):
+                    await waiting()
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(settled, promise)
+                context.device_timeline.resume()
+                if wait == "end":
+                    context.destroy()
+                    nursery.start_soon(ended, context.device_timeline)
+            assert promise.state == ("fulfilled" if wait == "promise" else "rejected")
+
+    async def settled(promise):
+        while promise.state == "pending":
+            await trio.lowlevel.checkpoint()
+
+    async def ended(timeline):
+        while not timeline.ended:
+            await trio.lowlevel.checkpoint()
+
+    trio.run(program)
+
+
 @pytest.mark.parametrize("rounds", [pytest.param(None, id="rounds")])
 def test_interrupts_at_random_moments_of_a_busy_program(backend, rounds, pytestconfig):
     rounds = amount(pytestconfig, **ROUNDS)

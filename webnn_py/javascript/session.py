@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import trio
+from trio.lowlevel import enable_ki_protection
 
 from webnn_py.browser_profiles import PortabilityReport
 from webnn_py.javascript.api import API
@@ -211,6 +212,7 @@ class Session:
         """Put a task behind all others of the script timeline."""
         self._timeline.enqueue(ScriptTask("script", task))
 
+    @enable_ki_protection
     async def idle(self) -> None:
         """Wait until nothing waits.
 

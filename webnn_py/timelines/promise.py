@@ -151,6 +151,7 @@ class MLPromise(Promised, Generic[T]):
         if self._unheard is not None:
             self._unheard.tell()
 
+    @enable_ki_protection  # an interrupt in the midst would leave the task among those that are woken
     def _wait(self) -> Generator[Any, Any, None]:
         task = trio.lowlevel.current_task()
         if self._waiters is None:

@@ -189,6 +189,7 @@ class Timeline(Generic[EntryT]):
         """Whether the task that drains it has ended."""
         return self._ended
 
+    @enable_ki_protection  # trio.Event.wait() has none: an interrupted task would be woken as if it still waited
     async def wait_ended(self) -> None:
         """Wait until the task that drains it has ended."""
         await self._end.wait()

@@ -312,6 +312,8 @@ def prelu_cases() -> Cases:
         finite = np.array([-3, -2, -1], data_type)
         add("negative numbers with extreme slopes", finite.reshape(-1, 1), of_all)
     for data_type in FLOAT_TYPES:
+        signs, unbounded = (np.array(item, data_type) for item in ([-2, 0, 0.5, 3, np.inf], [-np.inf, np.inf, np.nan]))
+        add("slopes that are not finite", signs.reshape(-1, 1), unbounded)
         slopes = np.array([0.1, 0.01, -0.3], data_type)
         add("slopes that round", spread(generator("prelu rounds"), data_type, (4, 3)), slopes)
         add("slope 0", spread(generator("prelu", 0), data_type, (2, 3)), np.array([0, -0.0, 0], data_type))

@@ -206,8 +206,9 @@ def linear(builder: Builder, input: MLOperand, *, alpha: float = 1.0, beta: floa
 
 @widened
 def prelu(builder: Builder, input: MLOperand, slope: MLOperand) -> MLOperand:
+    """A slope that is not finite makes NaN above zero, too."""
     zero = number(builder, 0, input)
-    return builder.where(builder.lesser(input, zero), builder.mul(slope, input), input)
+    return builder.add(builder.max(zero, input), builder.mul(slope, builder.min(zero, input)))
 
 
 def relu(builder: Builder, input: MLOperand) -> MLOperand:

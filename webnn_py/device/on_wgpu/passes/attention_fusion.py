@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from math import prod
-from typing import Final
+from typing import Final, TypeGuard
 
 import attrs
 
@@ -34,7 +34,7 @@ class _Probabilities:
     """What the second product reads, back to the softmax."""
 
     softmax: Node
-    dead: Value | None
+    dead: Node | None
     is_never_nan: bool
     nodes: tuple[Node, ...]
 
@@ -64,9 +64,11 @@ class AttentionFusion:
         self._fusion = fusion
         self._written = written
         self._is_worth = is_worth
+        self._nodes: Collection[Node] = ()
 
     def find(self, graph: Graph) -> dict[Node, Attention]:
         """All there is, by its last product."""
+        self._nodes = set(graph.nodes)
         found = [self._attention(node) for node in graph.nodes if node.operator is matrix.matmul]
         return {attention.product: attention for attention in found if attention is not None}
 
@@ -103,6 +105,10 @@ class AttentionFusion:
         is_read_often = attention.queries.size[0] > FEW_ROWS
         return is_read_often or (lies_along_rows(attention.keys) and lies_along_rows(attention.values))
 
+    def _is_computed(self, value: Value) -> TypeGuard[Output]:
+        """Whether the graph computes a value; one that depends on constants only is there before."""
+        return isinstance(value, Output) and value.node in self._nodes
+
     def _is_own(self, value: Value) -> bool:
         """Whether one node alone reads a value."""
         return value not in self._written and len(self._fusion.readers.get(value, ())) == 1
@@ -111,10 +117,10 @@ class AttentionFusion:
 
     def _probabilities(self, value: Value) -> _Probabilities | None:
         nodes: list[Node] = []
-        dead: Value | None = None
+        dead: Node | None = None
         is_never_nan = False
         readers: set[Node] | None = None
-        while isinstance(value, Output) and (self._is_own(value) if readers is None else self._is_of(value, readers)):
+        while self._is_computed(value) and (self._is_own(value) if readers is None else self._is_of(value, readers)):
             node, readers = value.node, None
             if node.operator is activation.softmax:
                 is_last = node.options["axis"] == len(node.outputs[0].shape) - 1
@@ -124,7 +130,7 @@ class AttentionFusion:
                 if constant_scalar(zero) != 0 or value.descriptor.shape != node.outputs[0].shape:
                     return None
                 if self._is_of_rows(condition, node):
-                    dead = condition
+                    dead = node
                 elif isinstance(condition, Output) and self._is_own(condition) and tells_nan(condition.node, value):
                     is_never_nan, readers = True, {node, condition.node}
                     nodes.append(condition.node)
@@ -151,7 +157,7 @@ class AttentionFusion:
 
     def _scores(self, softmax: Node) -> _Scores | None:
         (value,) = softmax.inputs
-        if not isinstance(value, Output) or not self._is_own(value):
+        if not self._is_computed(value) or not self._is_own(value):
             return None
         if value.node not in self._fusion.deferred:
             return self._first_product(value, None, {softmax})
@@ -178,7 +184,7 @@ class AttentionFusion:
     def _first_product(self, value: Value, last: Node | None, readers: Collection[Node]) -> _Scores | None:
         nodes = () if last is None else (last,)
         scores = value
-        while isinstance(value, Output) and value not in self._written:
+        while self._is_computed(value) and value not in self._written:
             node = value.node
             if node.operator is matrix.matmul:
                 return _Scores(scores, node, last, nodes)
@@ -205,13 +211,13 @@ class AttentionFusion:
         """A side of a product; heads that are repeated for a group are read from where they lie once."""
         nodes: list[Node] = []
         current, is_turned = value, is_transposed
-        while isinstance(current, Output) and self._is_own(current):
+        while self._is_computed(current) and self._is_own(current):
             node = current.node
             operand, *others = node.inputs
             if others:
                 break
             nodes.append(node)
-            if node.operator is movement.expand and operand.descriptor.shape[-2:] == node.outputs[0].shape[-2:]:
+            if repeats_matrices(node) and prod(node.outputs[0].shape[:-2]) == prod(batch):
                 return AttentionOperand(operand, node.outputs[0].shape[:-2], is_turned), nodes
             if turns_matrices(node):
                 is_turned = not is_turned
@@ -235,6 +241,12 @@ def keeps_matrices(node: Node) -> bool:
     """Whether a node reshapes, and not the last two axes."""
     before = next(iter(node.inputs)).descriptor.shape if node.operator is movement.reshape else ()
     return len(before) > 1 and before[-2:] == node.outputs[0].shape[-2:]
+
+
+def repeats_matrices(node: Node) -> bool:
+    """Whether a node repeats matrices as a whole."""
+    before = next(iter(node.inputs)).descriptor.shape
+    return node.operator is movement.expand and before[-2:] == node.outputs[0].shape[-2:]
 
 
 def turns_matrices(node: Node) -> bool:

@@ -42,7 +42,7 @@ class Attention:
         last: the last of the element-wise nodes in front of the softmax; None if there are none.
         terms: how many buffers these nodes read.
         softmax: the softmax.
-        dead: truths that say in which rows there are zeros in place of probabilities; None if in no row.
+        dead: the choice of zeros in place of probabilities in some rows, whose condition says which; None if in no row.
         is_never_nan: whether there are zeros in place of NaN.
         product: the second product.
         nodes: all that are computed, but for those fused into ``last``, and for ``product``.
@@ -55,7 +55,7 @@ class Attention:
     last: Node | None
     terms: int
     softmax: Node
-    dead: Value | None
+    dead: Node | None
     is_never_nan: bool
     product: Node
     nodes: tuple[Node, ...]

@@ -59,7 +59,7 @@ class LaneWriter:
         body = "\n".join(f"  {line}" for line in self._body(groups, workgroups[0]))
         parts = [
             *readers,
-            *([] if operands.fused is None else [operands.fused.function("chain")]),
+            *([] if operands.fused is None else [operands.fused.function("masked")]),
             *([ROUNDED] if self._is_float16 and operands.fused is not None else []),
             POWER,
             f"var<workgroup> brought: array<vec4<f32>, {plan.brought}>;",
@@ -282,7 +282,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     def _masked_one(self, index: int, key: int, terms: list[str]) -> list[str]:
         name, lines = f"x{index}_{key}", []
         if self._operands.fused is not None:
-            value = f"chain({', '.join([name, *terms])})"
+            value = f"masked({', '.join([name, *terms])})"
             lines.append(f"{name} = {f'rounded({value})' if self._is_float16 else value};")
         if not self._is_whole:
             lines.append(f"{name} = select({LOWEST}, {name}, key + {key}u < {self._plan.shape.keys}u);")

@@ -171,9 +171,12 @@ class AttentionOperands:
         if attention.last is not None:
             fused = ElementwiseFunction.of(Unrounded(lowering), attention.last, attention.scores)
             terms = tuple(_term(lowering, leaf, attention.shape) for leaf in fused.leaves[1:])
-        dead = None if attention.dead is None else ScoreTerm.of(lowering, attention.dead, attention.shape)
+        dead = None
+        if attention.dead is not None:
+            condition = next(iter(attention.dead.inputs))
+            dead = ScoreTerm.of(lowering, condition, attention.dead.outputs[0].shape)
         own = shape_of(attention), queries, keys, values, fused, terms, dead, attention.is_never_nan
-        return cls(*own).grouped()
+        return cls(*own)
 
     def grouped(self) -> AttentionOperands:
         """The same, where few queries of several heads have the same keys and values: with the heads as rows."""
