@@ -62,6 +62,10 @@ FAULTS = [
     ),
     Fault("trace-holds-work", "        self.settled = self.aborted = None\n", "", TRACING, "holds_neither"),
     Fault("trace-line-of-another", "given if is_users else ()", "given", TRACING, "library_makes"),
+    Fault("trace-line-of-evaluated", "([^()<\\n][^()\\n]*?)", "([^()\\n]*?)", TRACING, "line_of_the_script"),
+    Fault(
+        "trace-without-line-of-script", "caller is None else (caller, 0)", "True else (caller, 0)", TRACING, "script"
+    ),
     Fault("trace-keeps-each", "work.args == self._given", "work.args is self._given", TRACING, "garbage"),
     Fault(
         "interrupted-profile",
