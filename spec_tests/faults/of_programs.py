@@ -197,6 +197,8 @@ FAULTS = [
         "for node in nodes[:1] for place in node.drawn}))",
         PICTURES,
     ),
+    Fault("picture-does-not-fit", "svg{{display:block;width:100%;", "svg{{display:block;", PICTURES, "fits"),
+    Fault("picture-jumps", "x*pane.scrollWidth-pane.clientWidth/2", "0", PICTURES, "fits"),
     Fault("boxes-overlap", "offset += vertex.size.width + (", "offset += (", PICTURES),
     Fault("entities-drawn", 'text.replace("&", "&amp;").replace', "text.replace", PICTURES),
     Fault("kernel-waits-counted", "began = max(begin, ended)", "began = begin - 1", TIMINGS, "one_clock"),
