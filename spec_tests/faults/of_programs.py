@@ -203,6 +203,14 @@ FAULTS = [
     Fault("entities-drawn", 'text.replace("&", "&amp;").replace', "text.replace", PICTURES),
     Fault("kernel-waits-counted", "began = max(begin, ended)", "began = begin - 1", TIMINGS, "one_clock"),
     Fault("profile-keeps-memory", "            await done(device.release(storage))", "            pass", PROFILE),
+    Fault("profile-of-a-cold-device", "if seconds * count < ROW_SECONDS:", "if False:", PROFILE, "warm"),
+    Fault(
+        "kernels-shorter-than-they-are",
+        "duration = ended - began",
+        "duration = (ended - began) // 2",
+        PROFILE,
+        "add_up",
+    ),
     Fault("finite-forgets", "if last_read.get(value, -1) >= begin", "if last_read.get(value, -1) > begin", PROFILE),
     Fault("javascript-timers", "if self._live.get(timer) == count:", "if True:", JAVASCRIPT),
     Fault(
