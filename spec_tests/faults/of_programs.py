@@ -62,6 +62,10 @@ FAULTS = [
     ),
     Fault("trace-holds-work", "        self.settled = self.aborted = None\n", "", TRACING, "holds_neither"),
     Fault("trace-line-of-another", "given if is_users else ()", "given", TRACING, "library_makes"),
+    Fault("trace-line-of-evaluated", "([^()<\\n][^()\\n]*?)", "([^()\\n]*?)", TRACING, "line_of_the_script"),
+    Fault(
+        "trace-without-line-of-script", "caller is None else (caller, 0)", "True else (caller, 0)", TRACING, "script"
+    ),
     Fault("trace-keeps-each", "work.args == self._given", "work.args is self._given", TRACING, "garbage"),
     Fault(
         "interrupted-profile",
@@ -207,10 +211,20 @@ FAULTS = [
         "for node in nodes[:1] for place in node.drawn}))",
         PICTURES,
     ),
+    Fault("picture-does-not-fit", "svg{{display:block;width:100%;", "svg{{display:block;", PICTURES, "fits"),
+    Fault("picture-jumps", "x*pane.scrollWidth-pane.clientWidth/2", "0", PICTURES, "fits"),
     Fault("boxes-overlap", "offset += vertex.size.width + (", "offset += (", PICTURES),
     Fault("entities-drawn", 'text.replace("&", "&amp;").replace', "text.replace", PICTURES),
     Fault("kernel-waits-counted", "began = max(begin, ended)", "began = begin - 1", TIMINGS, "one_clock"),
     Fault("profile-keeps-memory", "            await done(device.release(storage))", "            pass", PROFILE),
+    Fault("profile-of-a-cold-device", "if seconds * count < ROW_SECONDS:", "if False:", PROFILE, "warm"),
+    Fault(
+        "kernels-shorter-than-they-are",
+        "duration = ended - began",
+        "duration = (ended - began) // 2",
+        PROFILE,
+        "add_up",
+    ),
     Fault("finite-forgets", "if last_read.get(value, -1) >= begin", "if last_read.get(value, -1) > begin", PROFILE),
     Fault("javascript-timers", "if self._live.get(timer) == count:", "if True:", JAVASCRIPT),
     Fault(

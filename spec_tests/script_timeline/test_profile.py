@@ -25,8 +25,10 @@ def _tells_times(backend):
 
 
 @pytest.fixture
-def rated(context, _tells_times):
-    """A context whose device's rates are known, since measuring them takes a while."""
+def rated(context, _tells_times, monkeypatch):
+    """A context whose device is warm and has known rates, since measuring them takes a while."""
+    monkeypatch.setattr(measuring, "ROW_SECONDS", 0.0)
+    monkeypatch.setattr(measuring, "MOST_WARMING_SECONDS", 0.0)
     context._device.rates["float32"] = RATES
     return context
 
@@ -55,12 +57,46 @@ async def test_kernels_tell_their_nodes_and_counts(rated, backend):
 async def test_kernels_and_waiting_are_the_whole_dispatch(rated):
     profile = await (await perceptron(rated)).profile({"x": X})
     kernels = sum(kernel.seconds for kernel in profile.kernels)
-    assert kernels > 0
+    assert profile.kernel_seconds == pytest.approx(kernels)
+    assert 0 < profile.device_seconds <= profile.seconds
     assert profile.plain_seconds > 0
+    assert profile.row_seconds > 0
     # Medians of parts may be a little more than the median of the whole: then there is no waiting to tell of.
     assert kernels + profile.waiting_seconds == pytest.approx(max(profile.seconds, kernels))
     assert sum(kernel.share for kernel in profile.kernels) == pytest.approx(kernels / profile.seconds)
     assert sum(item.seconds for item in profile.operators) == pytest.approx(kernels)
+
+
+async def test_kernels_add_up_to_the_dispatch_by_the_clock_that_has_timed_them(rated):
+    """A busy machine makes kernels longer and the whole as much; only what lies between them could tell otherwise."""
+    builder = MLGraphBuilder(rated)
+    x = value = builder.input("x", data_type="float32", shape=(192, 192))
+    for _ in range(3):
+        value = builder.matmul(value, x)
+    graph = await builder.build({"y": value})
+    feeds = {"x": np.eye(192, dtype=np.float32)}
+    async with measuring.storages(rated._device, feeds, graph.output_descriptors) as (inputs, outputs):
+        dispatches = measuring.Dispatches(rated._device, graph._handle, inputs, outputs)
+        runs = [await dispatches.timed() for _ in range(5)]
+    shares = [sum(kernel.duration_ns for kernel in run.kernels) / 1e9 / run.device_seconds for run in runs]
+    assert 0.9 < max(shares) < 1.0001, shares
+    for run in runs:
+        assert run.device_seconds <= run.seconds, "what the host has waited for cannot take longer"
+
+
+async def test_a_device_is_warm_when_two_rows_take_the_same(rated, monkeypatch):
+    taken = iter([0.001, 0.012, 0.011, 0.008, 0.0079, 0.1])
+    counts = []
+
+    async def in_a_row(_dispatches, count):
+        counts.append(count)
+        return next(taken)
+
+    monkeypatch.setattr(measuring.Dispatches, "in_a_row", in_a_row)
+    monkeypatch.setattr(measuring, "ROW_SECONDS", 0.02)
+    monkeypatch.setattr(measuring, "MOST_WARMING_SECONDS", 60.0)
+    assert await measuring.Dispatches(rated._device, None, {}, {}).warm_up(0.0) == 4
+    assert counts == [1, 2, 2, 2, 4]
 
 
 async def test_nothing_is_left_behind(rated):
@@ -136,7 +172,8 @@ async def test_a_failing_device_rejects_and_everything_is_released(rated, device
 
 
 @pytest.mark.usefixtures("_tells_times")
-async def test_a_saved_graph_tells_the_same(tmp_path, options):
+async def test_a_saved_graph_tells_the_same(tmp_path, options, monkeypatch):
+    monkeypatch.setattr(measuring, "MOST_WARMING_SECONDS", 0.0)
     async with open_ml(graph_cache=tmp_path) as ml:
         context = await ml.create_context(**options)
         context._device.rates["float32"] = RATES
@@ -156,6 +193,7 @@ async def test_a_device_that_tells_no_times_says_so(ml):
 
 @pytest.mark.usefixtures("_tells_times")
 async def test_rates_are_measured_once(context, monkeypatch):
+    monkeypatch.setattr(measuring, "MOST_WARMING_SECONDS", 0.0)
     monkeypatch.setattr(measuring, "COPY_BYTES", (2**16,))
     monkeypatch.setattr(measuring, "PRODUCT_SIZES", (64,))
     graph = await perceptron(context)
@@ -168,7 +206,8 @@ async def test_rates_are_measured_once(context, monkeypatch):
 
 
 @pytest.mark.usefixtures("_tells_times")
-async def test_a_graph_of_float16_is_held_against_rates_in_float16(context):
+async def test_a_graph_of_float16_is_held_against_rates_in_float16(context, monkeypatch):
+    monkeypatch.setattr(measuring, "MOST_WARMING_SECONDS", 0.0)
     context._device.rates["float16"] = attrs.evolve(RATES, data_type="float16")
     builder = MLGraphBuilder(context)
     x = builder.input("x", data_type="float16", shape=X.shape)
@@ -183,18 +222,25 @@ async def test_a_graph_of_float16_is_held_against_rates_in_float16(context):
 MATMUL, RELU = KernelNode("matmul", "dense", 4_000_000), KernelNode("relu", "", 1000)
 
 
-def timing(milliseconds, nodes, byte_length):
+def timing(milliseconds, nodes, byte_length, begin=0.0):
     names = tuple(node.operator for node in nodes)
-    return KernelTiming(" ".join(names) or "copy float32", names, 0, int(milliseconds * 1e6), byte_length, "gpu", nodes)
+    name, (start, took) = " ".join(names) or "copy float32", (int(time * 1e6) for time in (begin, milliseconds))
+    return KernelTiming(name, names, start, took, byte_length, "gpu", nodes)
 
 
 def run(whole, first, second, third=1.0):
-    kernels = [timing(first, (RELU, MATMUL), 4_000_000), timing(second, (RELU,), 1000), timing(third, (), 2_000_000)]
+    """Three kernels, 0.1 ms apart."""
+    then = first + 0.1
+    kernels = [
+        timing(first, (RELU, MATMUL), 4_000_000),
+        timing(second, (RELU,), 1000, then),
+        timing(third, (), 2_000_000, then + second + 0.1),
+    ]
     return MeasuredRun(whole / 1000, kernels)
 
 
 FAST, DISTURBED = [run(10, 4, 2), run(11, 5, 2.5), run(9, 6, 30)], [run(90, 50, 3), run(95, 6, 60)]
-MEASURED = Measurement([*DISTURBED, *FAST], [0.5, 0.007, 0.009, 0.008, 0.6], RATES)
+MEASURED = Measurement([*DISTURBED, *FAST], [0.5, 0.007, 0.009, 0.008, 0.6], [0.007, 0.0068, 0.0072, 0.1, 0.2], RATES)
 
 
 def test_times_are_medians_of_runs_that_nothing_disturbed_and_rates_are_held_against_the_devices():
@@ -205,6 +251,8 @@ def test_times_are_medians_of_runs_that_nothing_disturbed_and_rates_are_held_aga
     assert (first.share, first.bytes_per_second, first.flops_per_second) == pytest.approx((0.5, 8e8, 8.002e8))
     assert (first.copy_share, first.multiply_share) == pytest.approx((0.4, 0.0008002))
     assert profile.waiting_seconds == pytest.approx(0.0015)
+    assert (profile.kernel_seconds, profile.device_seconds) == pytest.approx((0.0085, 0.0087))
+    assert profile.row_seconds == 0.007
     sums = [(item.operator, item.kernels, item.seconds, item.share) for item in profile.operators]
     assert sums == [("matmul", 1, 0.005, 0.5), ("relu", 1, 0.0025, 0.25), ("copy", 1, 0.001, 0.1)]
 
@@ -212,7 +260,8 @@ def test_times_are_medians_of_runs_that_nothing_disturbed_and_rates_are_held_aga
 def test_the_text_is_a_table_by_time_that_fits_a_hundred_columns():
     assert str(GraphProfile.of("a device", MEASURED)).splitlines() == [
         "a device",
-        "a dispatch takes 10.0 ms, 8.00 ms without timing; the faster half of 5 runs",
+        "a dispatch takes 10.0 ms, 8.00 ms without timing, 7.00 ms in a row; the faster half of 5 runs",
+        "kernels take 8.50 ms of 8.70 ms by the GPU's clock, 121.4% of a dispatch in a row",
         "the device copies 2.00 GB/s and multiplies 1.00 TF/s in float32",
         "",
         "   time  share    moved   GB/s   %copy     work   TF/s  %mult  kernel",
@@ -231,14 +280,14 @@ def test_the_text_is_a_table_by_time_that_fits_a_hundred_columns():
 def test_operations_are_told_in_a_unit_that_suits_the_device():
     slower = attrs.evolve(MEASURED, rates=attrs.evolve(RATES, multiplied_flops_per_second=5e10))
     lines = str(GraphProfile.of("a device", slower)).splitlines()
-    assert lines[2] == "the device copies 2.00 GB/s and multiplies 50.0 GF/s in float32"
-    assert lines[5] == "5.00 ms  50.0%  4.00 MB  0.800   40.0%  4.00 MF  0.800   1.6%  relu + matmul [dense]"
+    assert lines[3] == "the device copies 2.00 GB/s and multiplies 50.0 GF/s in float32"
+    assert lines[6] == "5.00 ms  50.0%  4.00 MB  0.800   40.0%  4.00 MF  0.800   1.6%  relu + matmul [dense]"
 
 
 def test_long_labels_are_cut_and_short_kernels_summed_up():
     nodes = tuple(KernelNode("sigmoid", f"label {index}" * 9, 1) for index in range(9))
     kernels = [timing(1, nodes, 10)] * 45
-    text = str(GraphProfile.of("a device", Measurement([MeasuredRun(0.1, kernels)], [0.1], RATES)))
+    text = str(GraphProfile.of("a device", Measurement([MeasuredRun(0.1, kernels)], [0.1], [0.1], RATES)))
     lines = text.splitlines()
     assert max(map(len, lines)) == 100
     assert sum("sigmoid [label" in line for line in lines) == 40
@@ -249,7 +298,7 @@ def test_long_labels_are_cut_and_short_kernels_summed_up():
 def test_what_a_device_has_drawn_in_another_operators_place_is_told_as_that():
     drawn = [KernelNode(name, "in batchNormalization [norm]", 1) for name in ("sub", "mul", "add")]
     kernels = [timing(1, (MATMUL, *drawn, RELU), 10)]
-    (kernel,) = GraphProfile.of("a device", Measurement([MeasuredRun(1, kernels)], [1], RATES)).kernels
+    (kernel,) = GraphProfile.of("a device", Measurement([MeasuredRun(1, kernels)], [1], [1], RATES)).kernels
     assert str(kernel) == "matmul [dense] + batchNormalization [norm] + relu"
 
 
@@ -258,5 +307,5 @@ def test_the_dictionary_is_json():
     assert document["kernels"][0]["nodes"][1] == {"operator": "matmul", "label": "dense", "flops": 4_000_000}
     assert document["kernels"][0]["operator"] == "matmul"
     assert document["operators"][2]["operator"] == "copy"
-    assert document["waiting_seconds"] == pytest.approx(0.0015)
+    assert (document["waiting_seconds"], document["kernel_seconds"]) == pytest.approx((0.0015, 0.0085))
     assert document["rates"]["copied_bytes_per_second"] == 2e9

@@ -13,6 +13,7 @@ from spec_tests.support.scripts import run
 from spec_tests.support.trace_format import check_document, of_phase
 from webnn_py import cli
 from webnn_py.javascript import arguments
+from webnn_py.javascript.engine import ENGINES
 from webnn_py.javascript.program import Program, run_program
 from webnn_py.tracing import Trace
 
@@ -102,6 +103,62 @@ def test_js_traces_a_program(tmp_path, capsys):
     assert {"script", "timer"} <= {event["name"] for event in of_phase(events, "X", "task")}
 
 
+PLACES = """
+import {make} from './lib/make.mjs';
+const context = await navigator.ml.createContext();
+const builder = new MLGraphBuilder(context);
+const x = builder.input('x', {dataType: 'float32', shape: [2]});
+const graph = await builder.build({y: builder.relu(x)});
+const given = await make(context);
+async function run() {
+  const made = await context.createTensor({dataType: 'float32', shape: [2], readable: true});
+  for (const input of [given, given]) context.dispatch(graph, {x: input}, {y: made});
+  context.dispatch(graph, {x: given}, {y: made});
+  [made].forEach((tensor) => tensor.destroy());
+}
+await run();
+eval('context.writeTensor(given, new Float32Array(2))');
+given.destroy();
+"""
+
+MAKE = """export const make = async (context) =>
+  await context.createTensor({dataType: 'float32', shape: [2], writable: true});
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_trace_tells_the_line_of_the_script_that_made_each_call(engine, tmp_path, capsys):
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "make.mjs").write_text(MAKE, encoding="utf-8")
+    (tmp_path / "program.mjs").write_text(PLACES, encoding="utf-8")
+    path = tmp_path / "js.json"
+    assert run_program(Program(tmp_path / "program.mjs", engine, "numpy", trace=path)), capsys.readouterr().err
+    calls = of_phase(events_of(path), "X", "call")
+    told = [(event["name"], event["args"]["source"].partition(" in ")[::2]) for event in calls]
+    assert told[:2] == [("build()", ("program.mjs:6", "")), ("create_buffer()", ("lib/make.mjs:2", "make"))]
+    assert told[2:6] == [
+        ("create_buffer()", ("program.mjs:9", "run")),
+        *[("dispatch()", ("program.mjs:10", "run"))] * 2,
+        ("dispatch()", ("program.mjs:11", "run")),
+    ]
+    assert told[6:] == [
+        ("destroy()", ("program.mjs:12", "")),
+        ("write_buffer()", ("program.mjs:15", "")),
+        ("destroy()", ("program.mjs:16", "")),
+    ]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_script_that_makes_stacks_of_its_own_is_traced_without_its_lines(engine, tmp_path, capsys):
+    hostile = "Error.prepareStackTrace = () => ({}); Error.stackTraceLimit = 0; Error.prototype.toString = null;\n"
+    (tmp_path / "program.mjs").write_text(hostile + SCRIPT, encoding="utf-8")
+    path = tmp_path / "js.json"
+    assert run_program(Program(tmp_path / "program.mjs", engine, "numpy", trace=path)), capsys.readouterr().err
+    calls = of_phase(events_of(path), "X", "call")
+    assert [event["name"] for event in calls] == ["create_buffer()", "write_buffer()", "read_buffer()", "destroy()"]
+    assert all("program.mjs:" in event["args"].get("source", "program.mjs:") for event in calls)
+
+
 def test_a_trace_that_can_no_longer_be_written_is_told_in_a_line(tmp_path, capsys, monkeypatch):
     (tmp_path / "program.js").write_text("1", encoding="utf-8")
     monkeypatch.setattr(arguments, "check_trace_file", lambda _path: None)  # the folder is removed after that
@@ -115,4 +172,7 @@ async def test_wpt_traces_each_test_file(tmp_path):
     result = await run("webnn/tensors.any.js", traces=tmp_path)
     (path,) = tmp_path.iterdir()
     assert path.name == re.sub("[/?]", "_", result.id) + ".json"
-    assert of_phase(events_of(path), "X", "operation")
+    events = events_of(path)
+    assert of_phase(events, "X", "operation")
+    calls = [event for event in of_phase(events, "X", "call") if event["name"] != "garbage collection"]
+    assert {event["args"]["source"].partition(":")[0] for event in calls} == {"/webnn/tensors.any.js"}

@@ -34,6 +34,16 @@ COPY_BYTES: Final = (2**23, 2**25, 2**27)
 PRODUCT_SIZES: Final = (256, 512, 1024, 2048, 4096)
 """Of such square matrices is the product that tells how fast a device multiplies."""
 
+ROW_SECONDS: Final = 0.02
+"""So long are dispatches that follow one another without a wait, to learn how long one of them takes."""
+
+STEADY_SHARE: Final = 0.03
+"""By so much at most two such rows differ when a device is steady."""
+
+WARMING_SECONDS: Final = 0.5
+MOST_WARMING_SECONDS: Final = 1.5
+"""So long a device works first, and so long it is given to become steady."""
+
 BEST_OF: Final = 5
 BEST_OF_SECONDS: Final = 0.02
 """So many times at least, and so long, a kernel runs: the shortest time is the one that nothing has disturbed."""
@@ -61,6 +71,13 @@ class MeasuredRun:
     seconds: float
     kernels: Sequence[KernelTiming]
 
+    @property
+    def device_seconds(self) -> float:
+        """From the begin of the first kernel to the end of the last, by the clock that has timed them."""
+        if not self.kernels:
+            return 0.0
+        return (self.kernels[-1].start_ns + self.kernels[-1].duration_ns - self.kernels[0].start_ns) / 1e9
+
 
 @attrs.frozen
 class Measurement:
@@ -69,18 +86,77 @@ class Measurement:
     Attributes:
         runs: dispatches with timings.
         plain_seconds: how long the same dispatches took without, each until the device had finished.
+        row_seconds: how long each took of some that followed one another without a wait.
         rates: what the device can do.
     """
 
     runs: Sequence[MeasuredRun]
     plain_seconds: Sequence[float]
+    row_seconds: Sequence[float]
     rates: DeviceRates
+
+
+@attrs.frozen
+class Dispatches:
+    """A graph that is dispatched again and again, with the same memory.
+
+    Attributes:
+        device: the device, whose backend times kernels.
+        handle: the graph.
+        inputs: what it reads.
+        outputs: what it writes.
+    """
+
+    device: Device
+    handle: GraphHandle
+    inputs: Mapping[str, Storage]
+    outputs: Mapping[str, Storage]
+
+    async def in_a_row(self, count: int) -> float:
+        """How long each of so many takes of which none waits for another."""
+        backend = self.device.backend
+        await done(backend.finish())
+        since = perf_counter()
+        for _ in range(count):
+            check_goes_on(self.device)
+            await done(backend.dispatch(self.handle.compiled, self.inputs, self.outputs))
+        await done(backend.finish())
+        return (perf_counter() - since) / count
+
+    async def timed(self) -> MeasuredRun:
+        """One with timings."""
+        backend = self.device.backend
+        assert isinstance(backend, TimesKernels)  # noqa: S101 - the script asks only those that do
+        check_goes_on(self.device)
+        since = perf_counter()
+        timings = await done(backend.dispatch_timed(self.handle.compiled, self.inputs, self.outputs))
+        return MeasuredRun(perf_counter() - since, timings)
+
+    async def warm_up(self, least_seconds: float) -> int:
+        """Dispatch until the device is steady, and so long at least.
+
+        A GPU that has rested is slow, five times slower than it can be, and stays so for a quarter of a second after it
+        has got work.
+
+        Returns:
+            How many dispatches in a row take long enough to be timed.
+        """
+        count, before, since = 1, 0.0, perf_counter()
+        while True:
+            seconds = await self.in_a_row(count)
+            spent = perf_counter() - since
+            is_steady = abs(seconds - before) <= STEADY_SHARE * before
+            if seconds * count < ROW_SECONDS:
+                count *= 2
+            elif spent >= MOST_WARMING_SECONDS or (is_steady and spent >= least_seconds):
+                return count
+            before = seconds
 
 
 async def measure(
     device: Device, handle: GraphHandle, given: Mapping[str, HostArray], made: Descriptors, repeat: int
 ) -> Measurement:
-    """Dispatch a graph so many times with timings and so many times without, after a first time each.
+    """Dispatch a graph so many times with timings and so many times without, on a device that is warm.
 
     Args:
         device: the device, whose backend times kernels.
@@ -89,24 +165,18 @@ async def measure(
         made: the descriptors of the outputs.
         repeat: how many times.
     """
-    backend = device.backend
-    assert isinstance(backend, TimesKernels)  # noqa: S101 - the script asks only those that do
-    rates = await measure_rates(device, _data_type([*(_descriptor(array) for array in given.values()), *made.values()]))
-    runs, plain = [], []
+    runs, plain, rows = [], [], []
     async with storages(device, given, made) as (inputs, outputs):
-        for _ in range(repeat + 1):
-            check_goes_on(device)
-            await done(device.backend.finish())
-            since = perf_counter()
-            await done(device.backend.dispatch(handle.compiled, inputs, outputs))
-            await done(device.backend.finish())
-            plain.append(perf_counter() - since)
-        for _ in range(repeat + 1):
-            check_goes_on(device)
-            since = perf_counter()
-            timings = await done(backend.dispatch_timed(handle.compiled, inputs, outputs))
-            runs.append(MeasuredRun(perf_counter() - since, timings))
-    return Measurement(runs[1:], plain[1:], rates)
+        dispatches = Dispatches(device, handle, inputs, outputs)
+        await dispatches.warm_up(WARMING_SECONDS)
+        data_type = _data_type([*(_descriptor(array) for array in given.values()), *made.values()])
+        rates = await measure_rates(device, data_type)
+        count = await dispatches.warm_up(0.0)
+        for _ in range(repeat + 1):  # in turn, so that all are taken while the device is as it is
+            plain.append(await dispatches.in_a_row(1))
+            rows.append(await dispatches.in_a_row(count) if count > 1 else plain[-1])
+            runs.append(await dispatches.timed())
+    return Measurement(runs[1:], plain[1:], rows[1:], rates)
 
 
 async def measure_rates(device: Device, data_type: MLOperandDataType) -> DeviceRates:

@@ -72,8 +72,7 @@ class GraphPicture:
         if len(self._graph.operators) > MOST_DRAWN:
             parts.append(f"<p>Not drawn, since it has more than {MOST_DRAWN} operators; to_svg() draws it.</p>")
         else:
-            svg = to_svg(self._scene, self._title, fits=True)
-            parts.append(f'<div style="max-width:100%;max-height:80vh;overflow:auto">{svg}</div>')
+            parts.append(to_svg(self._scene, self._title, fits=True))
         parts += self._sections()
         return "\n".join([*parts, "</div>\n"])
 

@@ -11,6 +11,7 @@ import attrs
 
 from webnn_py.graph_pictures.layers import Arrangement, Link, Piece, Size, arrange
 from webnn_py.graph_pictures.scene import Box, Frame, Scene, Wire
+from webnn_py.graph_pictures.view import to_view
 
 CHARACTER: Final = 7.25
 """The width of a character of a title; fonts of one width have nearly the same ones."""
@@ -168,7 +169,7 @@ def to_svg(scene: Scene, title: str, *, fits: bool = False) -> str:
     Args:
         scene: what is drawn.
         title: for those who cannot see it.
-        fits: whether it is as wide as the page around it, but no wider than it is and no narrower than half of that.
+        fits: whether it is HTML for a page: as wide as there is room, and by a click in its own size.
     """
     leaving: dict[str, list[Wire]] = {box.key: [] for box in scene.boxes}
     arriving: dict[str, list[Wire]] = {box.key: [] for box in scene.boxes}
@@ -194,12 +195,12 @@ def to_svg(scene: Scene, title: str, *, fits: bool = False) -> str:
         links[Link(source or wire.source, out, target or wire.target, into)] = None
     outer = arrange(sizes, list(links))
     width, height = (f"{length + 2 * MARGIN:.0f}" for length in (outer.size.width, outer.size.height))
-    style = f' style="width:clamp({int(width) // 2}px,100%,{width}px);height:auto"' if fits else ""
     head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="webnn-graph" role="img" aria-label="{escape(title)}"{style} '
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="webnn-graph" role="img" aria-label="{escape(title)}" '
         f'width="{width}" height="{height}" viewBox="0 0 {width} {height}">'
     )
-    return "\n".join([head, f"<style>{STYLE}</style>", *_drawn(outer, cards, clusters), "</svg>\n"])
+    svg = "\n".join([head, f"<style>{STYLE}</style>", *_drawn(outer, cards, clusters), "</svg>\n"])
+    return to_view(svg, int(width)) if fits else svg
 
 
 def _whole_frames(scene: Scene) -> tuple[list[Frame], list[str]]:

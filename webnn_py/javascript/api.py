@@ -23,6 +23,7 @@ from webnn_py.script.context import MLContext
 from webnn_py.script.graph import MLGraph
 from webnn_py.script.ml import ML
 from webnn_py.timelines.promise import MLPromise
+from webnn_py.tracing.source import Source
 
 BY_SPEC_NAME: Mapping[str, Operator[..., Any]] = {operator.spec_name: operator for operator in OPERATORS.values()}
 
@@ -76,6 +77,11 @@ class API:
         if function is None:
             return self._operator(this, member, arguments)
         return function(*arguments) if member == "constructor" else function(this, *arguments)
+
+    def call_from(self, place: Source, interface: str, member: str, this: object, arguments: list[Any]) -> Any:
+        """Likewise, with the place in the script from which it asked, for traces."""
+        with self._ml._instruments.called_from(place):
+            return self.call(interface, member, this, arguments)
 
     # --- ML and MLContext --------------------------------------------------------------------------------------
 

@@ -20,6 +20,9 @@ from webnn_py.script.context import MLContext
 from webnn_py.script.graph import MLGraph
 from webnn_py.script.records import MLContextLostInfo
 from webnn_py.timelines.promise import MLPromise
+from webnn_py.tracing.source import Source
+
+_NAMELESS = ("<anonymous>", "<eval>")
 
 Settle = Callable[[dict[str, Any], "memoryview | None"], None]
 
@@ -82,7 +85,9 @@ class Host:
     def _call(self, message: dict[str, Any], payload: memoryview | None) -> tuple[dict[str, Any], memoryview | None]:
         arguments = decode(message["args"], self._find, payload)
         this = self._objects[message.get("this", 0)]
-        result = self._api.call(message["interface"], message["call"], this, arguments)
+        called = message["interface"], message["call"], this, arguments
+        at = message.get("at")
+        result = self._api.call(*called) if at is None else self._api.call_from(_source(at), *called)
         if isinstance(result, Filled):
             return {"promise": self._promise(result.promise, result.out)}, None
         if isinstance(result, MLPromise):
@@ -166,6 +171,12 @@ class Host:
         # No other exception is part of the API: it is a defect, and must not pass for an answer.
         traceback.print_exception(error, file=sys.stderr)
         return {"name": "UnknownError", "message": f"{type(error).__name__}: {error}"}
+
+
+def _source(at: Mapping[str, str]) -> Source:
+    """A place in a script, as ``js/places.js`` tells it; functions without a name are left out."""
+    function = at.get("function", "")
+    return Source(at["file"], int(at["line"]), "" if function in _NAMELESS else function)
 
 
 def _devices(graph: MLGraph) -> tuple[str, ...] | None:

@@ -34,6 +34,9 @@ from webnn_py.script.ml import ML, open_ml
 from webnn_py.timelines.script_timeline import ScriptTask, ScriptTimeline
 from webnn_py.tracing.to_file import traced_to
 
+_PLACES = "places.js"
+"""The one that is for traces alone."""
+
 _FILES = (
     "builtins.js",
     "calls.js",
@@ -42,6 +45,7 @@ _FILES = (
     "console.js",
     "web.js",
     "url.js",
+    _PLACES,
     "bindings.js",
 )
 """The package's own, in the order in which they need each other; all before any script."""
@@ -293,7 +297,8 @@ async def open_session(  # noqa: PLR0913 - each but three has a default
                     f"(runtime) => {{ runtime.description = {json.dumps(description)}; }}", "description"
                 )
                 for name in _FILES:
-                    session.load(name)
+                    if name != _PLACES or trace is not None:
+                        session.load(name)
                 yield session
                 nursery.cancel_scope.cancel()
         finally:

@@ -139,8 +139,9 @@ class MLGraph(Pictured, Handle):
 
         Args:
             feeds: what each input is given, by name: exactly its bytes, see :meth:`MLContext.write_buffer`.
-            repeat: how many runs there are with timings, and how many without; one of each comes before and does
-                not count. Times are the median of the faster half.
+            repeat: how many runs there are with timings, and how many without, when the device is warm, which takes
+                half a second or more; one of each comes before and does not count. Times are the median of the faster
+                half.
 
         Returns:
             A promise of the profile, rejected with ``TypeError`` for feeds that are not the graph's inputs and for a

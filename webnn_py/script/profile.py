@@ -104,6 +104,9 @@ class GraphProfile:
         repeat: how many runs there were; medians are of the faster half.
         seconds: how long a dispatch with timings takes by the host's clock, from the beginning to the end.
         plain_seconds: how long one without timings takes.
+        row_seconds: how long each takes, without timings, of some that follow one another without a wait.
+        device_seconds: how long one with timings takes by the kernels' clock: from the begin of the first kernel to the
+            end of the last.
         kernels: the kernels, in the order in which they run.
         rates: how fast the device copies and multiplies.
     """
@@ -113,6 +116,8 @@ class GraphProfile:
     repeat: int
     seconds: float
     plain_seconds: float
+    row_seconds: float
+    device_seconds: float
     kernels: tuple[KernelProfile, ...]
     rates: DeviceRates
 
@@ -128,13 +133,21 @@ class GraphProfile:
             for timing, of_runs in zip(first, zip(*durations, strict=True), strict=True)
         ]
         clock = first[0].clock if first else "host"
-        plain = _median(_faster_half(measured.plain_seconds, lambda seconds: seconds))
-        return cls(device, clock, len(measured.runs), seconds, plain, tuple(kernels), rates)
+        plain, row = (
+            _median(_faster_half(times, lambda time: time)) for times in (measured.plain_seconds, measured.row_seconds)
+        )
+        on_device = _median([run.device_seconds for run in runs])
+        return cls(device, clock, len(measured.runs), seconds, plain, row, on_device, tuple(kernels), rates)
+
+    @property
+    def kernel_seconds(self) -> float:
+        """How long all kernels take together."""
+        return sum(kernel.seconds for kernel in self.kernels)
 
     @property
     def waiting_seconds(self) -> float:
         """What no kernel takes: launching, waiting for the device, and its answer's way back."""
-        return max(self.seconds - sum(kernel.seconds for kernel in self.kernels), 0.0)
+        return max(self.seconds - self.kernel_seconds, 0.0)
 
     @property
     def operators(self) -> tuple[OperatorProfile, ...]:
@@ -155,6 +168,7 @@ class GraphProfile:
                 "flops_per_second": kernel.flops_per_second,
             }
         return document | {
+            "kernel_seconds": self.kernel_seconds,
             "waiting_seconds": self.waiting_seconds,
             "operators": [attrs.asdict(item) for item in self.operators],
         }
@@ -163,14 +177,21 @@ class GraphProfile:
         copied = rate(self.rates.copied_bytes_per_second, GIGA)
         name, unit = self._unit
         multiplied = rate(self.rates.multiplied_flops_per_second, unit)
-        whole, plain = duration(self.seconds), duration(self.plain_seconds)
+        whole, plain, row = map(duration, (self.seconds, self.plain_seconds, self.row_seconds))
+        kernels, on_device = duration(self.kernel_seconds), duration(self.device_seconds)
+        agreement = share(self.kernel_seconds / self.row_seconds)
         head = [
             self.device,
-            f"a dispatch takes {whole}, {plain} without timing; the faster half of {self.repeat} runs",
+            f"a dispatch takes {whole}, {plain} without timing, {row} in a row; the faster half of {self.repeat} runs",
+            f"kernels take {kernels} of {on_device} by {self._clock}, {agreement} of a dispatch in a row",
             f"the device copies {copied} GB/s and multiplies {multiplied} {name} in {self.rates.data_type}",
             "",
         ]
         return "\n".join([*head, *columns(_headings(name), self._rows(unit)), "", *columns(_SUMS, self._sums())])
+
+    @property
+    def _clock(self) -> str:
+        return "the GPU's clock" if self.clock == "gpu" else "the host's clock"
 
     @property
     def _unit(self) -> tuple[str, float]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import count
 from sys import _getframe
@@ -13,7 +14,7 @@ from types import CodeType, FrameType
 from typing import Any, Final, Protocol
 
 from webnn_py.tracing.operation import Numbered, Operation, Touched, TracedContext, nothing
-from webnn_py.tracing.source import user_line
+from webnn_py.tracing.source import Source, user_line
 
 _LOGGER: Final = logging.getLogger("webnn_py.instruments")
 
@@ -123,6 +124,8 @@ class Instruments:
         self.began_ns = 0
         """When that was."""
         self.answering: Operation | None = None
+        self.caller: Source | None = None
+        """The place in a program of another language that makes the call which is under way."""
 
     def __bool__(self) -> bool:
         return bool(self._instruments)
@@ -177,6 +180,15 @@ class Instruments:
         self.remove(instrument)
         _LOGGER.warning("%s() of the instrument %r raised; it was removed", hook, instrument, exc_info=error)
 
+    @contextmanager
+    def called_from(self, place: Source) -> Iterator[None]:
+        """Within, calls are made for a program of another language, at this place in it."""
+        self.caller = place
+        try:
+            yield
+        finally:
+            self.caller = None
+
     # --- what those who watch ask of them ----------------------------------------------------------------------
 
     def number_of(self, thing: Numbered) -> int:
@@ -218,7 +230,7 @@ class ContextWatch:
         self.tells_starts = self.tells_ends = False
         self._running: Operation | None = None
         self._given: tuple[Any, ...] = ()
-        self._code: CodeType | None = None
+        self._code: CodeType | Source | None = None
         self._instruction = 0
         self._numbers = instruments.operations
         self._why_lost = ""
@@ -274,7 +286,7 @@ class ContextWatch:
             entry._code, entry._instruction = None, 0
             entry._began_ns = perf_counter_ns()
         else:
-            entry._code, entry._instruction = user_line(frame)
+            entry._code, entry._instruction = self._line(frame)
         if entry.aborted is not None:
             entry.aborted.args[0]._traced = entry
 
@@ -285,9 +297,13 @@ class ContextWatch:
         out, and one thing for the garbage collector to look at, not five for each dispatch.
         """
         entry._given = given
-        entry._code, entry._instruction = user_line(frame)
+        entry._code, entry._instruction = self._line(frame)
         is_users = entry._code is frame.f_code  # else the same call may be made for another line
         self._given, self._code, self._instruction = given if is_users else (), entry._code, entry._instruction
+
+    def _line(self, frame: FrameType) -> tuple[CodeType | Source | None, int]:
+        caller = self._instruments.caller
+        return user_line(frame) if caller is None else (caller, 0)
 
     def started(self, entry: Operation) -> None:
         """The device is about to begin it."""

@@ -82,7 +82,7 @@ class Operation:
     _was_collected: bool
     _was_dropped: bool
     _why: str | None
-    _code: CodeType | None
+    _code: CodeType | Source | None
     _instruction: int
     _number: int
     _touched: Touched
@@ -108,8 +108,9 @@ class Operation:
 
     @property
     def source(self) -> Source | None:
-        """The user's line that asked for it; None if no line of Python did, or if that was before anybody watched."""
-        return None if self._code is None else source_of(self._code, self._instruction)
+        """The user's line that asked for it; None if no user's line did, or if that was before anybody watched."""
+        code = self._code
+        return code if code is None or isinstance(code, Source) else source_of(code, self._instruction)
 
     @property
     def began_ns(self) -> int | None:

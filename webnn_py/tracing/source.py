@@ -32,7 +32,7 @@ class Source:
     Attributes:
         file: the file's path.
         line: the line's number.
-        function: the function's name, qualified.
+        function: the function's name, qualified; "" where a language has none.
     """
 
     file: str
@@ -41,7 +41,8 @@ class Source:
 
     def __str__(self) -> str:
         here = f"{Path.cwd()}{os.sep}"
-        return f"{self.file.removeprefix(here)}:{self.line} in {self.function}"
+        place = f"{self.file.removeprefix(here)}:{self.line}"
+        return f"{place} in {self.function}" if self.function else place
 
 
 @lru_cache(maxsize=10_000)
