@@ -15,6 +15,8 @@ from webnn_py.device.on_onnxruntime import rules
 from webnn_py.device.on_onnxruntime.engine import EngineOptions
 from webnn_py.device.on_onnxruntime.folding import folded
 from webnn_py.device.on_onnxruntime.guarded import Guarded
+from webnn_py.device.on_onnxruntime.integer_products import with_integer_products
+from webnn_py.device.on_onnxruntime.reshaping import reshaped
 from webnn_py.device.on_onnxruntime.session import BoundSession
 from webnn_py.device.shared_constants import Identity, SharedConstants
 from webnn_py.graph import Constant, Graph
@@ -44,7 +46,7 @@ class OnnxruntimeGraph:
         self._outputs = {name: f"o{number}" for number, name in enumerate(graph.outputs)}
         constants = _Constants(shared)
         self._options = options
-        graph = folded(graph, constants.peek)
+        graph = folded(with_integer_products(reshaped(graph), constants.peek), constants.peek)
         self._quick = self._session(graph, constants.contents, Guarded(graph))
         self._exactly: Callable[[], BoundSession] | None = None
         if self._quick.guard is not None:

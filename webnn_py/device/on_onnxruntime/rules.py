@@ -76,6 +76,22 @@ def hard_swish(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
     return body.cast(body.node("Mul", x, body.node("Div", gate, _float(6))), input.data_type)
 
 
+def integer_matmul(
+    body: Body,
+    node: Node,
+    a: OnnxTensor,
+    b: OnnxTensor,
+    a_zero_point: OnnxTensor | None = None,
+    b_zero_point: OnnxTensor | None = None,
+) -> OnnxTensor:
+    """MatMulInteger, with zero points in the shapes that it takes."""
+    zero_points = [
+        body.node("Reshape", zero_point, shape(-1)) if zero_point is not None and zero_point.rank > 1 else zero_point
+        for zero_point in (a_zero_point, b_zero_point)
+    ]
+    return body.node("MatMulInteger", a, b, *zero_points, data_type="int32")
+
+
 def max_pool2d(body: Body, node: Node, input: OnnxTensor) -> Written:
     """MaxPool, less the mean of what is NaN where the image is, else 0: onnxruntime passes over NaN.
 
@@ -179,6 +195,7 @@ RULES: Final[Mapping[str, Rule]] = {
         gelu,
         gemm,
         hard_swish,
+        integer_matmul,
         max_pool2d,
         prelu,
         quantize_linear,
