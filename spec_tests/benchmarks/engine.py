@@ -98,8 +98,8 @@ async def contender(context, builder, outputs, feeds):
         for name, buffer in given.items():
             context.write_buffer(buffer, feeds[name])
         context.dispatch(graph, given, targets)
-        for target in targets.values():
-            await context.read_buffer(target)
+        for reading in [context.read_buffer(target) for target in targets.values()]:
+            await reading
 
     return run, seconds
 

@@ -254,10 +254,28 @@ FAULTS = [
         "engine-negative-infinity", 'body.node("Max", body.cast(input, "float32"), LEAST_GELU)', "input", ENGINE, "gelu"
     ),
     Fault("engine-folding", "bias + (doubles(convolution", "bias - (doubles(convolution", ENGINE, "folded"),
+    Fault("engine-ends", '{"Transpose", "Cast", "MatMul"}', '{"Transpose", "Cast", "Gemm"}', ENGINE, "not_fused"),
     Fault("engine-doubts", "if self.run():", "if not self.run():", ENGINE, "quickly_again"),
     Fault("engine-noticing", "slide.stride <= slide.window and", "", ENGINE, "same_as_on_numpy"),
     Fault("engine-stale-binding", "if before is buffer:", "if before is not None:", ENGINE, "written_between"),
     Fault("engine-holds-buffers", "            data.unbind()\n", "            pass\n", ENGINE, "destroyed_buffer"),
+    Fault(
+        "engine-broadcast-reshapes",
+        "if origin is value or value.descriptor.shape != node.outputs[0].shape:",
+        "if origin is value:",
+        ENGINE,
+        "reshapes_are",
+    ),
+    Fault(
+        "engine-rounded-sums",
+        "if _largest_column(b, contents) * LARGEST > EXACT_UP_TO:",
+        "if False:",
+        ENGINE,
+        "not_known",
+    ),
+    Fault(
+        "engine-zero-points", "if integers.descriptor.shape == value.descriptor.shape", "if True", ENGINE, "not_known"
+    ),
     Fault("epilogue-untold", "            self._fused.append(node)\n", "", TIMINGS, "told_once"),
     Fault("flops-twice", "attrs.evolve(node, flops=0)", "node", TIMINGS, "several_kernels"),
     Fault("flops-of-groups", 'filters.shape[node.options["filter_layout"].index("o")]', "filters.shape[0]", TIMINGS),

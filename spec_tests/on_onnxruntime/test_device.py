@@ -63,6 +63,19 @@ async def test_graphs_of_small_values_start_no_threads(ml, sessions, monkeypatch
     assert [options.intra_op_num_threads for options, _ in sessions] == [1, 5, 2, 2]
 
 
+async def test_transposes_are_not_fused_where_that_may_end_the_process(context, sessions):
+    """To make such a session would end the tests, now and then."""
+    for data_type, draw in (
+        ("float32", lambda b, x: b.matmul(b.transpose(x), x)),
+        ("float16", lambda b, x: b.matmul(b.transpose(x), x)),
+        ("float16", lambda b, x: b.cast(b.transpose(x), "float32")),
+    ):
+        builder = MLGraphBuilder(context)
+        await builder.build({"y": draw(builder, builder.input("x", data_type=data_type, shape=[2, 2]))})
+    fused = [engine.FUSES_TRANSPOSES not in others["disabled_optimizers"] for _, others in sessions]
+    assert fused == [True, False, True]
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -6,8 +6,8 @@ from functools import partial
 import numpy as np
 import pytest
 
+from spec_tests.on_onnxruntime.both import on_both
 from spec_tests.support.buffers import filled, zeroed
-from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
 
 pytest.importorskip("onnxruntime")
@@ -44,19 +44,6 @@ def exact_runs(monkeypatch):
 
     monkeypatch.setattr(executable.OnnxruntimeGraph, "run_exactly", observed)
     return runs
-
-
-async def on_both(contexts, draw, *feeds):
-    """What a drawing of one output computes on onnxruntime and on numpy."""
-    results = []
-    for context in contexts:
-        builder = MLGraphBuilder(context)
-        inputs = {f"x{number}": array for number, array in enumerate(feeds)}
-        operands = [
-            builder.input(name, data_type=array.dtype.name, shape=array.shape) for name, array in inputs.items()
-        ]
-        results.append((await compute(context, builder, inputs, {"y": draw(builder, *operands)}))["y"])
-    return results
 
 
 def conv(b, x, filter=FILTER, **options):

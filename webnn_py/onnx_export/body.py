@@ -9,10 +9,11 @@ from typing import Any, Final, final
 import attrs
 import numpy as np
 from numpy.typing import NDArray
-from onnx import NodeProto, helper
+from onnx import helper
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.graph import Constant, Node, Value
+from webnn_py.onnx_export.drafts import Draft
 from webnn_py.operators.decompositions import DECOMPOSITIONS
 from webnn_py.rewriting import RewriteBuilder
 
@@ -105,7 +106,7 @@ class Body:
         self._constants: dict[tuple[str, tuple[int, ...], bytes], OnnxTensor] = {}
         self._values: dict[Value, OnnxTensor] = {}
         self._count = 0
-        self.nodes: list[NodeProto] = []
+        self.nodes: list[Draft] = []
         self.constants: dict[str, Array] = {}
         self.is_plain = True
         self.truths: dict[str, str] = {}
@@ -141,7 +142,7 @@ class Body:
             names.pop()
         outputs = [OnnxTensor(self._fresh() if data_type else "", data_type) for data_type in data_types]
         given = {name: value for name, value in attributes.items() if value is not None}
-        self.nodes.append(helper.make_node(operator, names, [item.name for item in outputs], **given))
+        self.nodes.append(Draft(operator, names, [item.name for item in outputs], given))
         return outputs
 
     def _fresh(self) -> str:

@@ -12,6 +12,7 @@ from onnx import FunctionProto, ModelProto, NodeProto, TensorProto, ValueInfoPro
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.graph import Constant, Graph, Node, Value
 from webnn_py.onnx_export.body import Array, Body, Known, OnnxTensor, Operands, Write, element_type, name_of
+from webnn_py.onnx_export.drafts import names_only, tensor_proto
 from webnn_py.onnx_export.sealing import DOMAIN, OPTIONS, options_text, seal
 from webnn_py.onnx_export.writing import write
 from webnn_py.version import __version__
@@ -176,14 +177,11 @@ class ModelExport:
         )
 
     def _tensor_of(self, name: str, array: Array) -> TensorProto:
+        number = element_type(name_of(array.dtype))
         if not self._is_inlined or array.nbytes < LEAST_BESIDE:
-            return numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name)
+            return tensor_proto(name, number, array)
         self.beside[name] = np.require(array, requirements=["C_CONTIGUOUS", "ALIGNED"])
-        tensor = TensorProto(name=name, data_type=element_type(array.dtype.name), dims=array.shape)
-        tensor.data_location = TensorProto.EXTERNAL
-        for key, value in {"location": name, "offset": "0", "length": str(array.nbytes)}.items():
-            tensor.external_data.add(key=key, value=value)
-        return tensor
+        return names_only(name, number, array)
 
     # --- nodes ---------------------------------------------------------------------------------------------------
 
@@ -226,11 +224,10 @@ class ModelExport:
         names |= {name: self._initializer(array) for name, array in body.constants.items()}
         names |= dict(zip(placed.outputs, self._result_names(node, label), strict=True))
         for index, written in enumerate(body.nodes):
-            for local in written.output:
+            for local in written.outputs:
                 if local and local not in names:
-                    names[local] = self._names.new(f"{label}/{written.op_type}")
-            node_name = f"{label}/{written.op_type}" if index else label
-            self._nodes.append(_renamed(written, names, node_name))
+                    names[local] = self._names.new(f"{label}/{written.operator}")
+            self._nodes.append(written.node(names, f"{label}/{written.operator}" if index else label))
         self._guards += [names[guard.name] for guard in body.guards]
         for local, result in zip(placed.outputs, node.results, strict=True):
             if local in body.made_truths:
@@ -315,19 +312,11 @@ def _function(placed: Placed, node: Node) -> FunctionProto:
     before += [
         helper.make_node("Cast", [name], [local], to=element_type("bool")) for name, local in body.truths.items()
     ]
-    nodes = [*before, *(_renamed(written, names, written.output[0]) for written in body.nodes)]
+    nodes = [*before, *(written.node(names, written.outputs[0]) for written in body.nodes)]
     needed, _ = _needed(nodes, results)
     return helper.make_function(
         DOMAIN, node.operator.spec_name, list(placed.inputs), results, needed, [], attributes=[OPTIONS]
     )
-
-
-def _renamed(node: NodeProto, names: Mapping[str, str], label: str) -> NodeProto:
-    """The node, whose body needs it no more, with other names; those that are not said stay."""
-    node.name = label
-    node.input[:] = [names.get(name, name) for name in node.input]
-    node.output[:] = [names.get(name, name) for name in node.output]
-    return node
 
 
 def _needed(nodes: Sequence[NodeProto], outputs: Iterable[str]) -> tuple[list[NodeProto], set[str]]:

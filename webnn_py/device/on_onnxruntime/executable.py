@@ -15,8 +15,10 @@ from webnn_py.device.on_onnxruntime import rules
 from webnn_py.device.on_onnxruntime.engine import EngineOptions
 from webnn_py.device.on_onnxruntime.folding import folded
 from webnn_py.device.on_onnxruntime.guarded import Guarded
+from webnn_py.device.on_onnxruntime.integer_products import with_integer_products
+from webnn_py.device.on_onnxruntime.reshaping import reshaped
 from webnn_py.device.on_onnxruntime.session import BoundSession
-from webnn_py.device.shared_constants import Identities, Identity, SharedConstants
+from webnn_py.device.shared_constants import Identity, SharedConstants
 from webnn_py.graph import Constant, Graph
 from webnn_py.onnx_export.body import Write
 from webnn_py.onnx_export.model_export import ModelExport, ReadConstant
@@ -42,9 +44,9 @@ class OnnxruntimeGraph:
     def __init__(self, graph: Graph, options: EngineOptions, shared: SharedConstants) -> None:
         self._inputs = {name: f"i{number}" for number, name in enumerate(graph.inputs)}
         self._outputs = {name: f"o{number}" for number, name in enumerate(graph.outputs)}
-        constants = _Constants(graph, shared)
+        constants = _Constants(shared)
         self._options = options
-        graph = folded(graph, constants.peek)
+        graph = folded(with_integer_products(reshaped(graph), constants.peek), constants.peek)
         self._quick = self._session(graph, constants.contents, Guarded(graph))
         self._exactly: Callable[[], BoundSession] | None = None
         if self._quick.guard is not None:
@@ -127,8 +129,7 @@ class _Constants:
         used: the arrays of all whose contents were asked for.
     """
 
-    def __init__(self, graph: Graph, there: SharedConstants) -> None:
-        self._identities = Identities(graph, ())
+    def __init__(self, there: SharedConstants) -> None:
         self._there = there
         self.used: dict[Constant, HostArray] = {}
         self.byte_length = 0
@@ -154,10 +155,10 @@ class _Constants:
     def _noted(self, constant: Constant, data: HostArray) -> HostArray:
         if isinstance(constant.data, Storage):
             return data  # counted where it is held
-        identity = self._identities.of(constant)
-        if identity is None:
+        if constant.key is None:
             self.byte_length += data.nbytes
             return data
+        identity = constant.key + str(constant.descriptor).encode()
         if identity not in self.shared:
             self.shared[identity] = self._there.find(identity) or Memory(data, data.nbytes)
         array: HostArray = self.shared[identity].data

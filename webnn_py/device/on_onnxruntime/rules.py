@@ -24,6 +24,9 @@ from webnn_py.operators.limits import FLOATS
 LEAST_GELU: Final = np.array(-1000, np.float32)
 """Below it gelu is 0, also of -Infinity, of which onnxruntime would compute -Infinity · 0."""
 
+SIGMOID_IS_ONE: Final = np.array(32, np.float32)
+"""From it on the sigmoid is 1 in float32, and exp is far from its end."""
+
 
 def _float(value: float) -> np.ndarray[tuple[()], np.dtype[np.float32]]:
     return np.array(value, np.float32)
@@ -71,6 +74,22 @@ def hard_swish(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
     x = body.node("Max", body.cast(input, "float32"), _float(-3))
     gate = body.node("Min", body.node("Add", x, _float(3)), _float(6))
     return body.cast(body.node("Mul", x, body.node("Div", gate, _float(6))), input.data_type)
+
+
+def integer_matmul(
+    body: Body,
+    node: Node,
+    a: OnnxTensor,
+    b: OnnxTensor,
+    a_zero_point: OnnxTensor | None = None,
+    b_zero_point: OnnxTensor | None = None,
+) -> OnnxTensor:
+    """MatMulInteger, with zero points in the shapes that it takes."""
+    zero_points = [
+        body.node("Reshape", zero_point, shape(-1)) if zero_point is not None and zero_point.rank > 1 else zero_point
+        for zero_point in (a_zero_point, b_zero_point)
+    ]
+    return body.node("MatMulInteger", a, b, *zero_points, data_type="int32")
 
 
 def max_pool2d(body: Body, node: Node, input: OnnxTensor) -> Written:
@@ -139,11 +158,9 @@ def prelu(body: Body, node: Node, input: OnnxTensor, slope: OnnxTensor) -> Writt
 
 
 def sigmoid(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
-    """The quotient exp(min(x, 0)) / (1 + exp(-|x|)); Sigmoid is good to 2⁻²³ of 1 only, however small the result is."""
-    x = body.cast(input, "float32")
-    above = body.node("Exp", body.node("Min", x, _float(0)))
-    below = body.node("Add", body.node("Exp", body.node("Neg", body.node("Abs", x))), _float(1))
-    return body.cast(body.node("Div", above, below), input.data_type)
+    """The quotient of exp(x) and exp(x) + 1; Sigmoid is good to 2⁻²³ of 1 only, however small the result is."""
+    power = body.node("Exp", body.node("Min", body.cast(input, "float32"), SIGMOID_IS_ONE))
+    return body.cast(body.node("Div", power, body.node("Add", power, _float(1))), input.data_type)
 
 
 def reduce_l2(body: Body, node: Node, input: OnnxTensor) -> Written:
@@ -178,6 +195,7 @@ RULES: Final[Mapping[str, Rule]] = {
         gelu,
         gemm,
         hard_swish,
+        integer_matmul,
         max_pool2d,
         prelu,
         quantize_linear,

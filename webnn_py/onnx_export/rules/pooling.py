@@ -24,7 +24,7 @@ def pooling_attributes(node: Node) -> How | None:
     ends = [_needed_end(slide, size) for slide, size in zip(along, new_sizes, strict=True)]
     begins = [slide.begin for slide in along]
     for slide, end, size in zip(along, ends, new_sizes, strict=True):
-        if max(slide.begin, end) >= slide.window or not all(_has_elements(slide, index) for index in range(size)):
+        if max(slide.begin, end) >= slide.window or not _have_elements(slide, size):
             return None
     return {
         "kernel_shape": list(window),
@@ -40,10 +40,16 @@ def _needed_end(slide: Slide, size: int) -> int:
     return max(slide.end, missing)
 
 
-def _has_elements(slide: Slide, index: int) -> bool:
-    """Whether any element of a window lies in the image."""
-    start = index * slide.stride - slide.begin
-    return any(0 <= start + element * slide.dilation < slide.size for element in range(slide.window))
+def _have_elements(slide: Slide, count: int) -> bool:
+    """Whether any element of each of so many windows lies in the image."""
+    if (count - 1) * slide.stride - slide.begin >= slide.size:
+        return False
+    before = range(-slide.begin, min(0, count * slide.stride - slide.begin), slide.stride)
+    return all(any(0 <= place < slide.size for place in _places(slide, start)) for start in before)
+
+
+def _places(slide: Slide, start: int) -> range:
+    return range(start, start + slide.window * slide.dilation, slide.dilation)
 
 
 @rule(pooling.average_pool2d)
