@@ -19,6 +19,10 @@ HostArray = npt.NDArray[Any]
 """Bytes on the host's side, C-contiguous, of a descriptor's data type and shape."""
 
 
+MLDeviceType = Literal["cpu", "gpu", "npu"]
+"""A kind of processor (webnn issue 836)."""
+
+
 @attrs.frozen
 class BackendInfo:
     """Where a context really runs.
@@ -29,6 +33,7 @@ class BackendInfo:
         driver: the library or driver that runs it, with its version.
         features: optional abilities of the adapter.
         limits: its limits, by WebGPU's names; bytes or counts.
+        device_types: the kinds of processors that it may use, the one that does most of the work first.
     """
 
     name: str
@@ -36,6 +41,7 @@ class BackendInfo:
     driver: str
     features: tuple[str, ...] = ()
     limits: Mapping[str, int] = attrs.field(factory=dict)
+    device_types: tuple[MLDeviceType, ...] = ("cpu",)
 
     def __str__(self) -> str:
         return f"{self.name} ({self.adapter}, {self.driver})"

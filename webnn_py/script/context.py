@@ -23,6 +23,7 @@ from webnn_py.script.browser_rules import BrowserRules
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.script.checks import buffer_descriptor, check_descriptor, named, rejected, storages, unknown
 from webnn_py.script.copying import CopiesBuffers
+from webnn_py.script.device_selection import TellsItsDevice
 from webnn_py.script.graph import MLGraph
 from webnn_py.script.interop import SharesBuffers
 from webnn_py.script.limits import op_support_limits
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
 
 @final
-class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers):
+class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers, TellsItsDevice):
     """A device and its timeline (section "MLContext interface"); made by :meth:`ML.create_context`.
 
     Methods that the IDL types ``Promise`` act when they are called: what they ask for is enqueued on the device
@@ -94,11 +95,6 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers):
         return self
 
     # --- what it is ------------------------------------------------------------------------------------------
-
-    @property
-    def accelerated(self) -> bool:
-        """The option that the context was created with; :attr:`backend` tells what really runs."""
-        return self._accelerated
 
     @property
     def backend(self) -> BackendInfo:

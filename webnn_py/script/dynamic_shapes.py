@@ -39,9 +39,6 @@ if TYPE_CHECKING:
     from webnn_py.script.context import MLContext
     from webnn_py.script.graph import MLGraph
 
-EXPERIMENTS: Final = ("dynamic-shapes",)
-"""The proposals that can be asked for."""
-
 SIZED_ARGUMENTS: Final = frozenset(
     {
         "beginning_padding",
@@ -59,18 +56,6 @@ SIZED_ARGUMENTS: Final = frozenset(
 
 MOST_SHAPES: Final = 256
 """So many sets of input shapes are remembered, for each graph."""
-
-
-def experiments(value: object) -> frozenset[str]:
-    """Convert ``open_ml(experimental=…)``."""
-    names = sequence_of(value, _experiment, f"names of proposals: {', '.join(EXPERIMENTS)}")
-    return frozenset(names)
-
-
-def _experiment(value: object) -> str:
-    if isinstance(value, str) and plain(value) in EXPERIMENTS:
-        return plain(value)
-    raise TypeError(f"is {shown(value)}; it must be one of {', '.join(EXPERIMENTS)}")
 
 
 def _name(value: object) -> str:
