@@ -72,6 +72,52 @@ def test_a_script_learns_of_devices_and_chooses(run, engine):
     assert run(engine, DEVICES, *options) == SAID.strip().splitlines()
 
 
+FOUR_BITS = """
+const context = await navigator.ml.createContext();
+const types = context.opSupportLimits();
+console.log(types.constant.dataTypes.slice(-2).join(), types.input.dataTypes.length, types.add.a.dataTypes.length);
+const builder = new MLGraphBuilder(context);
+const bytes = (dataType, shape, ...values) => builder.constant({dataType, shape}, new Uint8Array(values));
+const scale = builder.constant({dataType: 'float32', shape: [1]}, new Float32Array([0.5]));
+const zeroPoint = bytes('int4', [1], 0x0F);
+const y = builder.dequantizeLinear(bytes('int4', [3], 0xF7, 0x08), scale, zeroPoint);
+const graph = await builder.build({y, q: builder.quantizeLinear(y, scale, zeroPoint)});
+const tensors = {};
+for (const [name, dataType] of [['y', 'float32'], ['q', 'int4']])
+  tensors[name] = await context.createTensor({dataType, shape: [3], readable: true});
+console.log(tensors.q.dataType, tensors.q.shape.join());
+context.dispatch(graph, {}, tensors);
+console.log(new Float32Array(await context.readTensor(tensors.y)).join());
+const target = new Uint8Array(2);
+await context.readTensor(tensors.q, target);
+console.log(target.join(), new Uint8Array(await context.readTensor(tensors.q)).join());
+const other = new MLGraphBuilder(context);
+try { other.input('x', {dataType: 'int4', shape: [2]}); } catch ({name, message}) { console.log(name, message); }
+"""
+
+FOUR_BITS_SAID = """
+int4,uint4 8 8
+int4 3
+4,0,-3.5
+247,8 247,8
+TypeError input(): data_type is 'int4'; it must be one of float32, float16, int32, uint32, int64, uint64, int8, uint8,\
+ or numpy's native dtype of that name
+"""
+
+
+@both_engines
+def test_a_script_has_weights_of_four_bits(run, engine):
+    expected = FOUR_BITS_SAID.replace("\\\n", "").strip().splitlines()
+    assert run(engine, FOUR_BITS, "--experimental", "int4") == expected
+
+
+def test_a_script_has_no_four_bits_without_asking(run):
+    builder = "new MLGraphBuilder(await navigator.ml.createContext())"
+    program = f"{builder}.constant({{dataType: 'int4', shape: [2]}}, new Uint8Array(1));"
+    said = run("quickjs", f"try {{ {program} }} catch ({{name, message}}) {{ console.log(name, message); }}")
+    assert said[0].startswith('TypeError constant(): descriptor.dataType is "int4"; it must be one of float32')
+
+
 def test_a_browser_tells_its_own_devices(run):
     program = DEVICES.partition("const builder")[2].replace("plain", "context")
     program = f"const context = await navigator.ml.createContext();\nconst builder{program}"

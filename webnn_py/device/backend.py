@@ -7,7 +7,7 @@ import attrs
 import numpy.typing as npt
 import trio
 
-from webnn_py.descriptors import DATA_TYPES, MAX_DIMENSION, MLOperandDataType, MLOperandDescriptor
+from webnn_py.descriptors import DATA_TYPES, MAX_DIMENSION, MLOperandDataType, MLOperandDescriptor, stored
 from webnn_py.device.failure import Failure
 from webnn_py.device.kernel_nodes import KernelNode
 from webnn_py.graph import Graph
@@ -80,6 +80,8 @@ class Capabilities:
         max_rank: the highest rank.
         max_byte_length: the most bytes that one operand or buffer may take.
         preferred_input_layout: the layout of images that runs fastest.
+        reads_packed: whether ``dequantizeLinear`` reads constants of four bits as they lie, two in a byte.
+        packed: the data types of four bits that scripts may use in this context; none unless they were asked for.
     """
 
     supports: Callable[[Operator[..., Any]], Claim]
@@ -87,6 +89,8 @@ class Capabilities:
     max_rank: int = MAX_RANK
     max_byte_length: int = MAX_DIMENSION
     preferred_input_layout: Literal["nchw", "nhwc"] = "nchw"
+    reads_packed: bool = False
+    packed: tuple[MLOperandDataType, ...] = ()
 
 
 class Memory:
@@ -105,7 +109,7 @@ class Storage:
     """What stands behind an ``MLBuffer`` on the device.
 
     Attributes:
-        descriptor: data type and shape.
+        descriptor: data type and shape; of elements of four bits, those of the bytes that they lie in.
         memory: the memory, once allocated and until released.
         failure: why the last step that should have written it did not; None when its data are good.
         lent: while the memory is lent to somebody else, the event that is set when it comes back.
@@ -115,7 +119,7 @@ class Storage:
     __slots__ = ("descriptor", "failure", "lent", "memory", "number")
 
     def __init__(self, descriptor: MLOperandDescriptor) -> None:
-        self.descriptor = descriptor
+        self.descriptor = stored(descriptor)
         self.memory: Memory | None = None
         self.failure: Failure | None = None
         self.lent: trio.Event | None = None

@@ -11,7 +11,7 @@ from typing import Any, cast
 import attrs
 import numpy as np
 
-from webnn_py.descriptors import MLOperandDataType
+from webnn_py.descriptors import FOUR_BITS, MLOperandDataType
 from webnn_py.javascript.compatibility import OPTION_NAMES, Compatibility
 from webnn_py.javascript.dynamic_shapes import dimension
 from webnn_py.javascript.values import BigInt, BufferSource
@@ -286,7 +286,12 @@ def _align(builder: Any, values: dict[str, Any]) -> None:
     for name in ("scale", "zero_point"):
         operand = values[name]
         if operand.rank < rank:
-            values[name] = builder.reshape(operand, [1] * (rank - operand.rank) + list(operand.shape))
+            shape = [1] * (rank - operand.rank) + list(operand.shape)
+            constant = builder._values.get(operand)
+            if operand.data_type in FOUR_BITS:  # which only constants are, and nothing reshapes
+                values[name] = builder.constant(constant.data, data_type=operand.data_type, shape=shape)
+            else:
+                values[name] = builder.reshape(operand, shape)
 
 
 def _pad_symmetrically(

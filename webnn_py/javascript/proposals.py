@@ -4,6 +4,7 @@ import copy
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
+from webnn_py.descriptors import FOUR_BITS
 from webnn_py.javascript.dynamic_shapes import with_dynamic_shapes
 
 _DEVICES: Final = {"name": "devices", "type": {"kind": "frozenArray", "of": {"kind": "DOMString"}}}
@@ -66,6 +67,14 @@ def with_device_selection(description: dict[str, Any]) -> dict[str, Any]:
     return changed
 
 
+def with_int4(description: dict[str, Any]) -> dict[str, Any]:
+    """A description with the data types of four bits."""
+    changed = copy.deepcopy(description)
+    enums = changed["enums"]
+    enums["MLOperandDataType"] = list(dict.fromkeys((*enums["MLOperandDataType"], *FOUR_BITS)))
+    return changed
+
+
 def _promise_of(name: str, of: dict[str, Any], *arguments: dict[str, Any]) -> dict[str, Any]:
     return {"name": name, "overloads": [{"returns": {"kind": "promise", "of": of}, "arguments": [*arguments]}]}
 
@@ -74,6 +83,7 @@ _CHANGES: Final[Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]]] = {
     "device-selection": with_device_selection,
     "dynamic-shapes": with_dynamic_shapes,
     "graph-devices": with_devices,
+    "int4": with_int4,
 }
 
 

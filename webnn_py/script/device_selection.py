@@ -272,6 +272,7 @@ class TellsItsDevice:
     _ml: ML
     _device: Device
     _accelerated: bool
+    _capabilities: Capabilities
 
     @property
     def accelerated(self) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import attrs
 
 from webnn_py.descriptors import (
+    FOUR_BITS,
     MAX_DIMENSION,
     MLOperandDescriptor,
     converted,
@@ -296,6 +297,10 @@ def begin_dynamic_build(
     """Enqueue the build of a graph with named dimensions, where the device has them."""
     context = ml_graph._context
     backend = context._device.backend
+    if any(descriptor.data_type in FOUR_BITS for descriptor in graph.descriptors):
+        ml_graph._destroyed = True
+        words = "a graph with named dimensions has no data types of four bits; give it constants of int8 or uint8"
+        return rejected("build", NotSupportedError(words))
     if not isinstance(backend, CompilesDynamic):
         ml_graph._destroyed = True
         return rejected(
