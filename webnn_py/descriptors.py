@@ -4,7 +4,7 @@ import math
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
-from typing import Final, Literal, TypeVar, cast, get_args
+from typing import Final, Literal, TypeVar, cast
 
 import attrs
 import numpy as np
@@ -18,23 +18,36 @@ T = TypeVar("T")
 MLOperandDataType = Literal["float32", "float16", "int32", "uint32", "int64", "uint64", "int8", "uint8"]
 """The eight data types of the specification, by their names there."""
 
-DATA_TYPES: Final[tuple[MLOperandDataType, ...]] = get_args(MLOperandDataType)
+INT4: Final = cast("MLOperandDataType", "int4")
+UINT4: Final = cast("MLOperandDataType", "uint4")
+
+FOUR_BITS: Final[tuple[MLOperandDataType, ...]] = (INT4, UINT4)
+"""Those of the proposal "int4", besides the eight: of two elements in a byte the first has the lower bits."""
 
 NumpyNumber = np.float32 | np.float16 | np.int32 | np.uint32 | np.int64 | np.uint64 | np.int8 | np.uint8
 
 MLOperandDataTypeLike = MLOperandDataType | np.dtype[NumpyNumber] | type[NumpyNumber]
 """What may be given for a data type: its name, or numpy's dtype or scalar type of that name."""
 
-BYTES_PER_ELEMENT: Final[Mapping[MLOperandDataType, int]] = {
-    "float32": 4,
-    "float16": 2,
-    "int32": 4,
-    "uint32": 4,
-    "int64": 8,
-    "uint64": 8,
-    "int8": 1,
-    "uint8": 1,
+BITS_PER_ELEMENT: Final[Mapping[MLOperandDataType, int]] = {
+    "float32": 32,
+    "float16": 16,
+    "int32": 32,
+    "uint32": 32,
+    "int64": 64,
+    "uint64": 64,
+    "int8": 8,
+    "uint8": 8,
+    **dict.fromkeys(FOUR_BITS, 4),
 }
+"""All data types, those of the proposal "int4" among them."""
+
+BYTES_PER_ELEMENT: Final[Mapping[MLOperandDataType, int]] = {
+    name: bits // 8 for name, bits in BITS_PER_ELEMENT.items() if bits >= 8
+}
+
+DATA_TYPES: Final[tuple[MLOperandDataType, ...]] = tuple(BYTES_PER_ELEMENT)
+"""The eight of the specification, whose elements are whole bytes."""
 
 MAX_DIMENSION: Final = 2**31 - 1
 """A valid dimension, and a valid number of elements, is 1 to this (the range of ``long``)."""
@@ -81,7 +94,8 @@ class MLOperandDescriptor:
     @property
     def byte_length(self) -> int:
         """The number of bytes that the elements take, without padding."""
-        return math.prod(self.shape) * BYTES_PER_ELEMENT[self.data_type]
+        bytes_each = BYTES_PER_ELEMENT.get(self.data_type)
+        return -(-math.prod(self.shape) // 2) if bytes_each is None else math.prod(self.shape) * bytes_each
 
     def __str__(self) -> str:
         return f"{self.data_type} {list(self.shape)}"
@@ -97,6 +111,13 @@ class MLBufferDescriptor(MLOperandDescriptor):
     readable: bool = False
     writable: bool = False
     constant: bool = False
+
+
+def stored(descriptor: MLOperandDescriptor) -> MLOperandDescriptor:
+    """What lies in memory: the same, or for elements of four bits the bytes that they are in."""
+    if descriptor.data_type not in FOUR_BITS:
+        return descriptor
+    return MLOperandDescriptor("uint8", (descriptor.byte_length,))
 
 
 def operand_data_type(value: object) -> MLOperandDataType:
@@ -213,13 +234,23 @@ def dimensions(values: object) -> tuple[int, ...]:
     return sequence_of(values, dimension, "integers")
 
 
-def operand_descriptor(data_type: object, shape: object) -> MLOperandDescriptor:
+def operand_descriptor(
+    data_type: object, shape: object, packed: tuple[MLOperandDataType, ...] = ()
+) -> MLOperandDescriptor:
     """Convert the two members of a descriptor, as Web IDL does, without checking dimensions.
+
+    Args:
+        data_type: a data type.
+        shape: the dimensions.
+        packed: the data types of less than a byte that are allowed besides the eight.
 
     Raises:
         TypeError: a member has the wrong type.
     """
-    checked = converted("data_type", operand_data_type, data_type)
+    if isinstance(data_type, str) and plain(data_type) in packed:
+        checked = cast("MLOperandDataType", plain(data_type))
+    else:
+        checked = converted("data_type", operand_data_type, data_type)
     return MLOperandDescriptor(checked, converted("shape", dimensions, shape))
 
 

@@ -110,6 +110,13 @@ class Graph:
     outputs: Mapping[str, Value]
     nodes: tuple[Node, ...]
 
+    @property
+    def descriptors(self) -> Iterator[MLOperandDescriptor]:
+        """Those of all that nodes read and give."""
+        for node in self.nodes:
+            yield from (value.descriptor for value in node.inputs)
+            yield from node.outputs
+
     @classmethod
     def reaching(cls, outputs: Mapping[str, Value]) -> Graph:
         """Walk back from ``outputs`` and keep what they need."""

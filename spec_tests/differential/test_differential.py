@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from spec_tests.differential import comparison, kinds, players
+from spec_tests.differential import comparison, kinds, players, verdicts
 from spec_tests.differential.program import Program, Step, number_text
 from spec_tests.support.random_graphs.bounds import Known
 from webnn_py.browser_profiles import NAMES, find
@@ -157,3 +157,19 @@ def test_each_listed_difference_has_a_reason_and_says_who_is_right():
 def test_numbers_are_written_so_that_their_type_holds_the_same(value):
     text = number_text(value).replace("Infinity", "1e999")
     assert type(value)(int(text) if isinstance(value, np.int64) else json.loads(text)) == value
+
+
+def test_verdicts_agree_where_both_run_or_both_refuse():
+    pairs = [("runs", "runs"), ("runs", "build UnknownError"), ("draw TypeError", "build TypeError"), ("a b", "a b")]
+    assert verdicts.tally(pairs) == {"all": 4, "agree": 3, "same": 2, "run": 1}
+    assert [verdicts.verdict(one) for one in ({"outputs": {}}, {"stage": "draw", "error": "TypeError"})] == [
+        "runs",
+        "draw TypeError",
+    ]
+
+
+def test_every_other_graph_is_free_of_the_profile():
+    profile = find(NAMES[0])
+    drawn = [program.source for program in verdicts.drawn(4, SEED, profile)]
+    assert drawn[1::2] == [verdicts.graphs.generate(number, SEED, None).source for number in (1, 3)]
+    assert drawn[::2] == [verdicts.graphs.generate(number, SEED, profile).source for number in (0, 2)]

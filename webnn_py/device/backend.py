@@ -7,7 +7,7 @@ import attrs
 import numpy.typing as npt
 import trio
 
-from webnn_py.descriptors import DATA_TYPES, MAX_DIMENSION, MLOperandDataType, MLOperandDescriptor
+from webnn_py.descriptors import DATA_TYPES, MAX_DIMENSION, MLOperandDataType, MLOperandDescriptor, stored
 from webnn_py.device.failure import Failure
 from webnn_py.device.kernel_nodes import KernelNode
 from webnn_py.graph import Graph
@@ -17,6 +17,10 @@ from webnn_py.saved_graphs.record import SavedCode
 
 HostArray = npt.NDArray[Any]
 """Bytes on the host's side, C-contiguous, of a descriptor's data type and shape."""
+
+
+MLDeviceType = Literal["cpu", "gpu", "npu"]
+"""A kind of processor (webnn issue 836)."""
 
 
 @attrs.frozen
@@ -29,6 +33,7 @@ class BackendInfo:
         driver: the library or driver that runs it, with its version.
         features: optional abilities of the adapter.
         limits: its limits, by WebGPU's names; bytes or counts.
+        device_types: the kinds of processors that it may use, the one that does most of the work first.
     """
 
     name: str
@@ -36,6 +41,7 @@ class BackendInfo:
     driver: str
     features: tuple[str, ...] = ()
     limits: Mapping[str, int] = attrs.field(factory=dict)
+    device_types: tuple[MLDeviceType, ...] = ("cpu",)
 
     def __str__(self) -> str:
         return f"{self.name} ({self.adapter}, {self.driver})"
@@ -74,6 +80,8 @@ class Capabilities:
         max_rank: the highest rank.
         max_byte_length: the most bytes that one operand or buffer may take.
         preferred_input_layout: the layout of images that runs fastest.
+        reads_packed: whether ``dequantizeLinear`` reads constants of four bits as they lie, two in a byte.
+        packed: the data types of four bits that scripts may use in this context; none unless they were asked for.
     """
 
     supports: Callable[[Operator[..., Any]], Claim]
@@ -81,6 +89,8 @@ class Capabilities:
     max_rank: int = MAX_RANK
     max_byte_length: int = MAX_DIMENSION
     preferred_input_layout: Literal["nchw", "nhwc"] = "nchw"
+    reads_packed: bool = False
+    packed: tuple[MLOperandDataType, ...] = ()
 
 
 class Memory:
@@ -99,7 +109,7 @@ class Storage:
     """What stands behind an ``MLBuffer`` on the device.
 
     Attributes:
-        descriptor: data type and shape.
+        descriptor: data type and shape; of elements of four bits, those of the bytes that they lie in.
         memory: the memory, once allocated and until released.
         failure: why the last step that should have written it did not; None when its data are good.
         lent: while the memory is lent to somebody else, the event that is set when it comes back.
@@ -109,7 +119,7 @@ class Storage:
     __slots__ = ("descriptor", "failure", "lent", "memory", "number")
 
     def __init__(self, descriptor: MLOperandDescriptor) -> None:
-        self.descriptor = descriptor
+        self.descriptor = stored(descriptor)
         self.memory: Memory | None = None
         self.failure: Failure | None = None
         self.lent: trio.Event | None = None

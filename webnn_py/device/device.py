@@ -31,8 +31,9 @@ from webnn_py.device.backend import (
     Storage,
 )
 from webnn_py.device.copying import CopiesThroughHost
-from webnn_py.device.expansion import expand, needs_expansion
+from webnn_py.device.expansion import needs_expansion
 from webnn_py.device.failure import Failure
+from webnn_py.device.four_bits import needs_bytes, prepared
 from webnn_py.device.savable_nodes import SavableNodes, captured_storages
 from webnn_py.device.timed_dispatch import Told, dispatch_timed
 from webnn_py.errors import UnknownError
@@ -286,7 +287,7 @@ class Device:
 
     def compile(self, graph: Graph, handle: GraphHandle) -> Awaitable[None] | None:
         """Make ``graph`` ready and put it into ``handle``; what the backend does not support is expanded before."""
-        if needs_expansion(graph, self.backend.capabilities):
+        if needs_bytes(graph, self.backend.capabilities) or needs_expansion(graph, self.backend.capabilities):
             return self._expand_and_compile(graph, handle)
         compiled = self.backend.compile(graph)
         if isawaitable(compiled):
@@ -295,7 +296,7 @@ class Device:
         return None
 
     async def _expand_and_compile(self, graph: Graph, handle: GraphHandle) -> None:
-        expand_all = partial(expand, graph, self.backend.capabilities)
+        expand_all = partial(prepared, graph, self.backend.capabilities)
         expanded = await trio.to_thread.run_sync(expand_all, limiter=self.limiter)
         pending = self.compile(expanded, handle)
         if pending is not None:

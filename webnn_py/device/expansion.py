@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import attrs
 
-from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
+from webnn_py.descriptors import FOUR_BITS, MLOperandDataType, MLOperandDescriptor
 from webnn_py.device.backend import Capabilities
 from webnn_py.graph import Graph, Input, Node, Output, Value
 from webnn_py.operators.declaration import Operator
@@ -86,7 +86,8 @@ def is_claimed(node: Node, capabilities: Capabilities) -> bool:
 
 
 def _fits(descriptor: MLOperandDescriptor, data_types: DataTypes, capabilities: Capabilities) -> bool:
-    return descriptor.data_type in data_types and descriptor.rank <= capabilities.max_rank
+    is_read_packed = capabilities.reads_packed and descriptor.data_type in FOUR_BITS
+    return (descriptor.data_type in data_types or is_read_packed) and descriptor.rank <= capabilities.max_rank
 
 
 class ExpandingBuilder(RewriteBuilder):

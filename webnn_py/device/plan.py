@@ -10,6 +10,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
+from webnn_py.descriptors import FOUR_BITS
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.sized_graphs import is_dynamic_node
 
@@ -28,7 +29,10 @@ Places = npt.NDArray[np.int64]
 
 
 def split_constant(graph: Graph) -> tuple[list[Node], list[Node]]:
-    """The nodes that depend on no graph input, and the others; each in an order in which they can run."""
+    """The nodes that depend on no graph input, and the others; each in an order in which they can run.
+
+    What reads elements of four bits is among the others, and what depends on it: folded, they would be wider.
+    """
     folded: list[Node] = []
     live: list[Node] = []
     known: set[Node] = set()
@@ -37,12 +41,16 @@ def split_constant(graph: Graph) -> tuple[list[Node], list[Node]]:
         return isinstance(value, Constant) or (isinstance(value, Output) and value.node in known)
 
     for node in graph.nodes:
-        if all(constant(value) for value in node.inputs) and not is_dynamic_node(node):
+        if all(map(constant, node.inputs)) and not is_dynamic_node(node) and not _reads_four_bits(node):
             known.add(node)
             folded.append(node)
         else:
             live.append(node)
     return folded, live
+
+
+def _reads_four_bits(node: Node) -> bool:
+    return any(value.descriptor.data_type in FOUR_BITS for value in node.inputs)
 
 
 @attrs.frozen

@@ -8,9 +8,10 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
+import attrs
 import numpy as np
 
-from webnn_py.descriptors import MLOperandDataType
+from webnn_py.descriptors import FOUR_BITS, MLOperandDataType
 from webnn_py.javascript.compatibility import OPTION_NAMES, Compatibility
 from webnn_py.javascript.dynamic_shapes import dimension
 from webnn_py.javascript.values import BigInt, BufferSource
@@ -39,6 +40,14 @@ Names = dict[str, str]
 """A script's names of inputs by those that Python's builder knows them by, or the other way round."""
 
 
+@attrs.frozen
+class Told:
+    """A promise, and how scripts are told its value."""
+
+    promise: MLPromise[Any]
+    told: Callable[[Any], Any]
+
+
 class API:
     """The calls, for one ``ML`` and one compatibility mode."""
 
@@ -51,12 +60,14 @@ class API:
         self._graph_names: weakref.WeakKeyDictionary[MLGraph, Names] = weakref.WeakKeyDictionary()
         self._calls: dict[tuple[str, str], Callable[..., Any]] = {
             ("ML", "createContext"): self._create_context,
+            ("ML", "opSupportLimitsPerDevice"): self._limits_per_device,
             ("MLContext", "createTensor"): self._create_tensor,
             ("MLContext", "createConstantTensor"): self._create_constant_tensor,
             ("MLContext", "readTensor"): self._read_tensor,
             ("MLContext", "writeTensor"): self._write_tensor,
             ("MLContext", "dispatch"): self._dispatch,
             ("MLContext", "opSupportLimits"): self._op_support_limits,
+            ("MLContext", "querySupport"): _query_support,
             ("MLContext", "listGraphs"): MLContext.list_graphs,
             ("MLContext", "loadGraph"): MLContext.load_graph,
             ("MLContext", "saveGraph"): MLContext.save_graph,
@@ -87,11 +98,18 @@ class API:
 
     def _create_context(self, _ml: object, options: Mapping[str, Any]) -> MLPromise[MLContext]:
         names = {"powerPreference": "power_preference", "accelerated": "accelerated"}
-        return self._ml.create_context(
-            backend=self._backend,
-            browser=self._browser,
-            **{names[name]: value for name, value in options.items() if name in names},
-        )
+        given = {names[name]: value for name, value in options.items() if name in names}
+        wishes = {name: options[name] for name in ("fallback", "limits") if options.get(name) is not None}
+        if "limits" in wishes:
+            wishes["limits"] = limits_of_script(wishes["limits"])
+        backend = None if wishes else self._backend
+        return self._ml.create_context(backend=backend, browser=self._browser, **given, **wishes)
+
+    def _limits_per_device(self, ml: ML) -> Told:
+        def told(limits: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
+            return [(name, self._limits_for_script(of_device)) for name, of_device in limits.items()]
+
+        return Told(self._ml.op_support_limits_per_device(), told)
 
     def _create_tensor(self, context: MLContext, descriptor: Mapping[str, Any]) -> MLPromise[MLBuffer]:
         return context.create_buffer(
@@ -138,8 +156,11 @@ class API:
         return list(graph.compute_shapes({names.get(name, name): shape for name, shape in shapes.items()}).items())
 
     def _op_support_limits(self, context: MLContext) -> dict[str, Any]:
+        return self._limits_for_script(context.op_support_limits())
+
+    def _limits_for_script(self, of_python: Mapping[str, Any]) -> dict[str, Any]:
         limits = {}
-        for name, value in context.op_support_limits().items():
+        for name, value in of_python.items():
             if name in _TOP_LIMITS:
                 limits[_TOP_LIMITS[name]] = _limits(value) if isinstance(value, dict) else value
                 continue
@@ -221,6 +242,31 @@ class Filled:
         self.out = out
 
 
+def _query_support(context: MLContext, query: Mapping[str, Any]) -> MLPromise[Any]:
+    return context.query_support(
+        data_types=query["dataTypes"], maximum_rank=query["maximumRank"], operators=query["operators"]
+    )
+
+
+def limits_of_script(limits: Mapping[str, Any]) -> dict[str, Any]:
+    """What ``opSupportLimits()`` gives a script, as ``op_support_limits()`` gives it."""
+    tops = {spec_name: name for name, spec_name in _TOP_LIMITS.items()}
+    found: dict[str, Any] = {}
+    for spec_name, value in limits.items():
+        if spec_name in tops:
+            found[tops[spec_name]] = _row_of_script(value) if isinstance(value, Mapping) else value
+            continue
+        operator = BY_SPEC_NAME[spec_name]
+        names = {SPEC_NAMES.get(name, name): name for name in operator.limits}
+        found[operator.name] = {names[name]: _row_of_script(row) for name, row in value.items() if name in names}
+    return found
+
+
+def _row_of_script(row: Mapping[str, Any]) -> dict[str, Any]:
+    names = {"dataTypes": "data_types", "rankRange": "rank_range"}
+    return {names[name]: value for name, value in row.items() if name in names}
+
+
 def _delete_graph(context: MLContext, key: str) -> None:
     """The explainer's, which returns nothing: what is refused at once is thrown, what fails later is a warning."""
     promise = context.delete_graph(key)
@@ -246,7 +292,12 @@ def _align(builder: Any, values: dict[str, Any]) -> None:
     for name in ("scale", "zero_point"):
         operand = values[name]
         if operand.rank < rank:
-            values[name] = builder.reshape(operand, [1] * (rank - operand.rank) + list(operand.shape))
+            shape = [1] * (rank - operand.rank) + list(operand.shape)
+            constant = builder._values.get(operand)
+            if operand.data_type in FOUR_BITS:  # which only constants are, and nothing reshapes
+                values[name] = builder.constant(constant.data, data_type=operand.data_type, shape=shape)
+            else:
+                values[name] = builder.reshape(operand, shape)
 
 
 def _pad_symmetrically(

@@ -8,7 +8,7 @@ from typing import Final
 
 from webnn_py.browser_profiles import NAMES as BROWSERS
 from webnn_py.device import registry
-from webnn_py.script.dynamic_shapes import EXPERIMENTS
+from webnn_py.script.experiments import EXPERIMENTS
 from webnn_py.tracing.to_file import check_trace_file
 
 BROWSER_HELP: Final = f"run it as this browser would accept it: {', '.join(BROWSERS)}"
@@ -61,9 +61,6 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         metavar="FOLDER",
         help="let the program save graphs there and load them; without it MLContext has no such methods",
     )
-    js.add_argument(
-        "--experimental", choices=EXPERIMENTS, action="append", default=[], metavar="NAME", help=EXPERIMENTAL_HELP
-    )
     js.add_argument("--trace", type=trace_file, metavar="FILE", help=TRACE_HELP)
     browsers = js.add_mutually_exclusive_group()  # what one refuses would hide the rest from the other
     browsers.add_argument("--browser", choices=BROWSERS, metavar="NAME", help=BROWSER_HELP)
@@ -89,6 +86,9 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     wpt.add_argument("--engine", choices=["quickjs", "node"], default="quickjs", help="default: %(default)s")
     js.add_argument("--engine", choices=["quickjs", "node"], default="node", help="default: %(default)s")
     for parser in (wpt, js):
+        parser.add_argument(
+            "--experimental", choices=EXPERIMENTS, action="append", default=[], metavar="NAME", help=EXPERIMENTAL_HELP
+        )
         parser.add_argument("--backend", choices=registry.names(), default=registry.names()[0])
 
 

@@ -1,12 +1,11 @@
 """How the API looks to scripts in the browser of a profile: members that it has or lacks, what its bindings accept."""
 
 import copy
-from typing import Any, Final
+from typing import Any
 
 from webnn_py.browser_profiles import BrowserProfile
 from webnn_py.javascript.compatibility import Compatibility
-
-_DEVICES: Final = {"name": "devices", "type": {"kind": "frozenArray", "of": {"kind": "DOMString"}}}
+from webnn_py.javascript.proposals import with_devices
 
 
 def with_members(description: dict[str, Any], profile: BrowserProfile) -> dict[str, Any]:
@@ -18,7 +17,7 @@ def with_members(description: dict[str, Any], profile: BrowserProfile) -> dict[s
         for holder, key in ((interfaces["MLContext"], "attributes"), (options, "members")):
             holder[key] = [member for member in holder[key] if member["name"] != "accelerated"]
     if profile.graph_devices is not None:
-        interfaces["MLGraph"]["attributes"].append(_DEVICES)
+        changed = with_devices(changed)
     return changed
 
 

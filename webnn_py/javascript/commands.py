@@ -20,6 +20,7 @@ from webnn_py.javascript.engine import LimitError, require
 from webnn_py.javascript.engine_commands import Limits
 from webnn_py.javascript.program import Program, UnreadableProgramError, run_program
 from webnn_py.javascript.progress import Progress
+from webnn_py.javascript.proposals import with_proposals
 from webnn_py.javascript.results import FileResult
 from webnn_py.javascript.summary import Run, line
 from webnn_py.javascript.words import say
@@ -97,7 +98,10 @@ def wpt(options: argparse.Namespace) -> int:
             reports.check(path)
         settings = _settings(options, root)
         expected = expectations.load(
-            options.expected or expectations.SHIPPED, settings.compatibility.name, settings.backend
+            options.expected or expectations.SHIPPED,
+            settings.compatibility.name,
+            settings.backend,
+            settings.experimental,
         )
     except (OSError, ValueError, reports.UnknownReportError) as error:
         return _refuse("wpt", error)
@@ -138,13 +142,14 @@ def _settings(options: argparse.Namespace, root: Path) -> Settings:
     return Settings(
         root=root,
         newer=options.newer,
-        description=compatibility.adapted(description),
+        description=with_proposals(compatibility.adapted(description), options.experimental),
         idl=idl,
         engine=options.engine,
         backend=options.backend,
         compatibility=compatibility,
         timeout_multiplier=options.timeout_multiplier,
         traces=options.trace,
+        experimental=tuple(options.experimental),
     )
 
 

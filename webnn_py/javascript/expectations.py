@@ -1,7 +1,7 @@
 """Which sub-tests are known to fail and why, and what a run is worth in that light."""
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -46,8 +46,8 @@ class Judged:
 Expectations = Mapping[tuple[str, str], Expected]
 
 
-def load(path: Path, compatibility: str, backend: str) -> Expectations:
-    """Read expected failures, those for one compatibility mode and one backend.
+def load(path: Path, compatibility: str, backend: str, experimental: Collection[str] = ()) -> Expectations:
+    """Read expected failures, those for one compatibility mode and one backend, with some proposals switched on.
 
     Raises:
         ValueError: an entry lacks something, or says the same twice.
@@ -58,6 +58,8 @@ def load(path: Path, compatibility: str, backend: str) -> Expectations:
         if missing or not group["reason"] or not group["section"]:
             raise ValueError(f"{path}: an entry lacks {', '.join(sorted(missing)) or 'a reason or a section'}: {group}")
         if group["compatibility"] != compatibility or backend not in group.get("backends", [backend]):
+            continue
+        if group.get("without") in experimental:
             continue
         for name in group["subtests"]:
             key = (group["file"], name)

@@ -8,7 +8,7 @@ from typing import Any, Protocol, cast
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.errors import DestroyedBufferError, DOMException
-from webnn_py.javascript.api import API, Filled
+from webnn_py.javascript.api import API, Filled, Told
 from webnn_py.javascript.compatibility import Compatibility
 from webnn_py.javascript.dynamic_shapes import shape_for_scripts
 from webnn_py.javascript.values import data_of, decode
@@ -90,6 +90,8 @@ class Host:
         result = self._api.call(*called) if at is None else self._api.call_from(_source(at), *called)
         if isinstance(result, Filled):
             return {"promise": self._promise(result.promise, result.out)}, None
+        if isinstance(result, Told):
+            return {"promise": self._promise(result.promise, told=result.told)}, None
         if isinstance(result, MLPromise):
             return {"promise": self._promise(result)}, None
         value, data = self._encode(result)
@@ -119,6 +121,8 @@ class Host:
             case MLContext():
                 lost = self._promise(value.lost, counted=False)
                 attributes = {"accelerated": value.accelerated, "lost": lost}
+                if "device-selection" in value._ml._experimental:
+                    attributes["cpuFallbackActive"] = value.cpu_fallback_active
             case MLContextLostInfo():
                 return {"message": value.message}
             case MLGraph():
@@ -137,21 +141,31 @@ class Host:
 
     # --- promises ----------------------------------------------------------------------------------------------
 
-    def _promise(self, promise: MLPromise[Any], out: Any = None, *, counted: bool = True) -> int:
+    def _promise(
+        self,
+        promise: MLPromise[Any],
+        out: Any = None,
+        *,
+        counted: bool = True,
+        told: Callable[[Any], Any] | None = None,
+    ) -> int:
         self._last += 1
         number = self._last
         self._promises[number] = counted
-        promise._on_settled(lambda: self._settled(number, promise, out))
+        promise._on_settled(lambda: self._settled(number, promise, out, told))
         return number
 
-    def _settled(self, number: int, promise: MLPromise[Any], out: Any) -> None:
+    def _settled(
+        self, number: int, promise: MLPromise[Any], out: Any, told: Callable[[Any], Any] | None = None
+    ) -> None:
         del self._promises[number]
         settlement: dict[str, Any] = {"promise": number}
         data = None
         if promise.state == "rejected":
             settlement["error"] = self._error(cast("Exception", promise._outcome))
         else:
-            settlement["value"], data = self._encode(promise._outcome if out is None else out)
+            value = promise._outcome if out is None else out
+            settlement["value"], data = self._encode(value if told is None else told(value))
         if self._meanwhile is None:
             self._settle(settlement, data)
         elif data is None:
@@ -180,9 +194,11 @@ def _source(at: Mapping[str, str]) -> Source:
 
 
 def _devices(graph: MLGraph) -> tuple[str, ...] | None:
-    """What graphs tell in the browser that the context stands for."""
+    """What graphs tell: in the browser that the context stands for, else what computes them; None if nobody asked."""
     rules = graph._context._browser
-    return None if rules is None or rules.enforced is None else rules.enforced.graph_devices
+    if rules is not None and rules.enforced is not None and rules.enforced.graph_devices is not None:
+        return rules.enforced.graph_devices
+    return graph.devices if "graph-devices" in graph._context._ml._experimental else None
 
 
 def _descriptors(by_name: Mapping[str, MLOperandDescriptor]) -> list[tuple[str, dict[str, Any]]]:

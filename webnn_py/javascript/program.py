@@ -18,11 +18,11 @@ from webnn_py.browser_profiles import PortabilityReport, find
 from webnn_py.javascript import descriptions
 from webnn_py.javascript.browser_members import compatibility_of, with_members
 from webnn_py.javascript.compatibility import WPT_2026, Compatibility
-from webnn_py.javascript.dynamic_shapes import with_dynamic_shapes
 from webnn_py.javascript.engine import EngineName, LimitError, NotedInterrupt
 from webnn_py.javascript.engine_commands import UNLIMITED, Limits
 from webnn_py.javascript.graph_cache import with_graph_cache
 from webnn_py.javascript.local_files import Folder
+from webnn_py.javascript.proposals import with_proposals
 from webnn_py.javascript.session import open_session
 from webnn_py.javascript.words import say
 
@@ -150,8 +150,7 @@ async def _run(program: Program, source: str, world: CommandLineWorld) -> None:
     folder = program.graph_cache
     if folder is not None:
         description = with_graph_cache(description)
-    if "dynamic-shapes" in program.experimental:
-        description = with_dynamic_shapes(description)
+    description = with_proposals(description, program.experimental)
     compatibility = program.compatibility
     if program.browser is not None:
         profile = find(program.browser)

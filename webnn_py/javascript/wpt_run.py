@@ -36,6 +36,7 @@ class Settings:
         newer: a folder of files that replace those of the checkout, or join them; None for none.
         timeout_multiplier: stretches every time limit.
         traces: the folder for a trace of each file; None for none.
+        experimental: the proposals that are switched on.
     """
 
     root: Path
@@ -47,6 +48,7 @@ class Settings:
     newer: Path | None = None
     timeout_multiplier: float = 1.0
     traces: Path | None = None
+    experimental: tuple[str, ...] = ()
 
     def file(self, path: str) -> Path:
         """Where a file lies, given from the root of the checkout; the newer one where there are two."""
@@ -137,6 +139,7 @@ async def run_file(settings: Settings, test: TestFile) -> FileResult:
         compatibility=settings.compatibility,
         backend=settings.backend,
         trace=settings.trace(test),
+        experimental=settings.experimental,
     ) as session:
         session.load("wpt.js")
         session.call("openWindow", _window(test))

@@ -33,7 +33,7 @@ from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import Refused
 from webnn_py.script.browser_rules import refused_build
 from webnn_py.script.buffer import MLBuffer
-from webnn_py.script.checks import named, refuse_names
+from webnn_py.script.checks import named, refuse_proposals
 from webnn_py.script.context import MLContext
 from webnn_py.script.dynamic_shapes import begin_dynamic_build, names_for
 from webnn_py.script.graph import MLGraph
@@ -76,7 +76,7 @@ class MLGraphBuilder(OperatorMethods):
         if context._lost_message is not None:
             raise context._lost_error("MLGraphBuilder")
         self._context = context
-        self._capabilities = context._device.backend.capabilities
+        self._capabilities = context._capabilities
         self._browser = context._browser
         self._input_names: set[str] = set()
         self._drawn = 0
@@ -392,7 +392,7 @@ class MLGraphBuilder(OperatorMethods):
         try:
             if self._names is not None and method == "input":
                 return self._names.input_descriptor(data_type, shape)
-            return operand_descriptor(data_type, shape)
+            return operand_descriptor(data_type, shape, self._capabilities.packed if method == "constant" else ())
         except TypeError as error:
             raise TypeError(f"{method}(): {error}") from None
 
@@ -404,7 +404,7 @@ class MLGraphBuilder(OperatorMethods):
             raise TypeError(f"{method}(): {refused}") from None
 
     def _check_data_type(self, method: str, data_type: MLOperandDataType) -> None:
-        if data_type not in self._capabilities.data_types:
+        if data_type not in self._capabilities.data_types + self._capabilities.packed:
             allowed = ", ".join(self._capabilities.data_types)
             raise TypeError(f"{method}(): data type is {data_type}; this device has {allowed}")
 
@@ -429,7 +429,7 @@ def drawing_of(method: str, outputs: object) -> Graph:
     Raises:
         TypeError: the outputs are refused, as by ``build()``, or their builder is gone.
         InvalidStateError: the builder has built, or the context is lost.
-        NotSupportedError: the drawing has named dimensions.
+        NotSupportedError: the drawing has named dimensions, or data types of four bits.
     """
     operands = named(f"{method}(): outputs", MLOperand, "operands", outputs)
     for name, operand in operands.items():
@@ -438,7 +438,7 @@ def drawing_of(method: str, outputs: object) -> Graph:
             raise TypeError(f"{method}(): the builder of outputs[{shown(name)}] is gone; keep it")
         checked = builder._check_outputs(method, operands)
         graph = Graph.reaching({name: builder._values[operand] for name, operand in checked.items()})
-        refuse_names(method, [value.descriptor for value in graph.inputs.values()])
+        refuse_proposals(method, graph.descriptors)
         return graph
     raise TypeError(f"{method}(): outputs is empty; a graph needs at least one")
 

@@ -4,7 +4,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from webnn_py.descriptors import (
+    FOUR_BITS,
     MLBufferDescriptor,
+    MLOperandDataType,
     MLOperandDescriptor,
     check_dimensions,
     converted,
@@ -40,9 +42,13 @@ def unknown(method: str, error: Exception) -> UnknownError:
     return unknown
 
 
-def refuse_names(method: str, descriptors: Iterable[MLOperandDescriptor]) -> None:
-    """Refuse inputs with named dimensions (the proposal "dynamic shapes"), of which a method knows no size."""
+def refuse_proposals(method: str, descriptors: Iterable[MLOperandDescriptor]) -> None:
+    """Refuse what only proposals have and a method knows nothing of: named dimensions, and elements of four bits."""
     for descriptor in descriptors:
+        if descriptor.data_type in FOUR_BITS:
+            raise NotSupportedError(
+                f"{method}(): an operand is {descriptor}; this takes graphs of the specification's data types only"
+            )
         if has_size(descriptor.shape):
             raise NotSupportedError(
                 f"{method}(): an input is {descriptor}, with a named dimension; this takes graphs of fixed sizes only"
@@ -54,17 +60,28 @@ def flag(name: str, value: object) -> bool:
     return converted(name, boolean, value)
 
 
-def buffer_descriptor(data_type: object, shape: object, *, readable: object, writable: object) -> MLBufferDescriptor:
+def buffer_descriptor(
+    data_type: object,
+    shape: object,
+    packed: tuple[MLOperandDataType, ...] = (),
+    *,
+    readable: object,
+    writable: object,
+) -> MLBufferDescriptor:
     """Convert the four members of a buffer's descriptor, without checking dimensions."""
-    operand = operand_descriptor(data_type, shape)
+    operand = operand_descriptor(data_type, shape, packed)
     return MLBufferDescriptor(operand.data_type, operand.shape, flag("readable", readable), flag("writable", writable))
 
 
 def check_descriptor(
-    descriptor: MLOperandDescriptor, capabilities: Capabilities, browser: BrowserRules | None, *, constant: bool = False
+    descriptor: MLBufferDescriptor, capabilities: Capabilities, browser: BrowserRules | None, *, constant: bool = False
 ) -> None:
     """Refuse a data type that the device lacks, what "check dimensions" refuses, and what the browser does."""
-    if descriptor.data_type not in capabilities.data_types:
+    if descriptor.data_type in FOUR_BITS and descriptor.writable:
+        raise TypeError(
+            f"data type is {descriptor.data_type}, of which outputs of graphs are; such a buffer must not be writable"
+        )
+    if descriptor.data_type not in capabilities.data_types + capabilities.packed:
         allowed = ", ".join(capabilities.data_types)
         raise TypeError(f"data type is {descriptor.data_type}; this device has {allowed}")
     problem = check_dimensions(descriptor, max_rank=capabilities.max_rank, max_byte_length=capabilities.max_byte_length)

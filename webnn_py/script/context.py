@@ -12,7 +12,6 @@ from trio.lowlevel import enable_ki_protection
 from webnn_py.descriptors import (
     MLBufferDescriptor,
     MLOperandDataTypeLike,
-    MLOperandDescriptor,
     operand_descriptor,
 )
 from webnn_py.device.backend import Backend, BackendInfo, HostArray
@@ -23,9 +22,10 @@ from webnn_py.script.browser_rules import BrowserRules
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.script.checks import buffer_descriptor, check_descriptor, named, rejected, storages, unknown
 from webnn_py.script.copying import CopiesBuffers
+from webnn_py.script.device_selection import TellsItsDevice
 from webnn_py.script.graph import MLGraph
 from webnn_py.script.interop import SharesBuffers
-from webnn_py.script.limits import op_support_limits
+from webnn_py.script.limits import op_support_limits, with_four_bits
 from webnn_py.script.living import Living
 from webnn_py.script.records import ContextStatistics, MLContextLostInfo, MLPowerPreference
 from webnn_py.script.releases import Releases
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 @final
-class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers):
+class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers, TellsItsDevice):
     """A device and its timeline (section "MLContext interface"); made by :meth:`ML.create_context`.
 
     Methods that the IDL types ``Promise`` act when they are called: what they ask for is enqueued on the device
@@ -56,7 +56,6 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers):
     _device: Device
     _timeline: DeviceTimeline
     _trio_run: TrioRun
-    _accelerated: bool
     _browser: BrowserRules | None
     _power_preference: MLPowerPreference
     _max_queued_bytes: int | None
@@ -78,6 +77,9 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers):
     ) -> Self:
         self = cls.__new__(cls)
         self._ml = ml
+        self._capabilities = (
+            with_four_bits(backend.capabilities) if "int4" in ml._experimental else backend.capabilities
+        )
         self._device = Device(backend, keeps_nodes=ml._graph_folder is not None)
         self._graph_folder = ml._graph_folder
         self._files = trio.CapacityLimiter(1)
@@ -94,11 +96,6 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers):
         return self
 
     # --- what it is ------------------------------------------------------------------------------------------
-
-    @property
-    def accelerated(self) -> bool:
-        """The option that the context was created with; :attr:`backend` tells what really runs."""
-        return self._accelerated
 
     @property
     def backend(self) -> BackendInfo:
@@ -120,7 +117,7 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers):
 
         Returns a fresh plain structure: ``limits["conv2d"]["input"]["data_types"]``, ``…["rank_range"]["max"]``.
         """
-        return op_support_limits(self._device.backend.capabilities, self._browser)
+        return op_support_limits(self._capabilities, self._browser)
 
     def statistics(self) -> ContextStatistics:
         """A frozen look at what lives on the device and what waits for it. Not in the specification."""
@@ -176,7 +173,9 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers):
         """
         self._trio_run.check("create_buffer()")
         try:
-            descriptor = buffer_descriptor(data_type, shape, readable=readable, writable=writable)
+            descriptor = buffer_descriptor(
+                data_type, shape, self._capabilities.packed, readable=readable, writable=writable
+            )
             self._check_not_lost("create_buffer")
             self._check_descriptor(descriptor)
         except (TypeError, InvalidStateError) as error:
@@ -430,8 +429,8 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers):
         if self._lost_message is not None:
             raise self._lost_error(method)
 
-    def _check_descriptor(self, descriptor: MLOperandDescriptor, *, constant: bool = False) -> None:
-        check_descriptor(descriptor, self._device.backend.capabilities, self._browser, constant=constant)
+    def _check_descriptor(self, descriptor: MLBufferDescriptor, *, constant: bool = False) -> None:
+        check_descriptor(descriptor, self._capabilities, self._browser, constant=constant)
 
     def _check_buffer(self, method: str, buffer: MLBuffer) -> None:
         if type(buffer) is not MLBuffer:

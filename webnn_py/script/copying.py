@@ -9,7 +9,7 @@ from functools import partial
 
 from trio.lowlevel import enable_ki_protection
 
-from webnn_py.descriptors import unsigned_long
+from webnn_py.descriptors import FOUR_BITS, unsigned_long
 from webnn_py.device.backend import CopyRegion
 from webnn_py.device.device import Device
 from webnn_py.handle import forgotten_await
@@ -71,6 +71,8 @@ class CopiesBuffers:
                 f"copy_buffer(): source is {source.data_type} and destination {destination.data_type}; their data "
                 "types must be the same (cast() converts, in a graph)"
             )
+        if source.data_type in FOUR_BITS:
+            raise TypeError(f"copy_buffer(): source is {source.data_type}, of which two lie in a byte; read it instead")
         begin = _count("source_offset", source_offset)
         target = _count("destination_offset", destination_offset)
         source_count = source._descriptor.element_count

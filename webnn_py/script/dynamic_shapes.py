@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import attrs
 
 from webnn_py.descriptors import (
+    FOUR_BITS,
     MAX_DIMENSION,
     MLOperandDescriptor,
     converted,
@@ -39,9 +40,6 @@ if TYPE_CHECKING:
     from webnn_py.script.context import MLContext
     from webnn_py.script.graph import MLGraph
 
-EXPERIMENTS: Final = ("dynamic-shapes",)
-"""The proposals that can be asked for."""
-
 SIZED_ARGUMENTS: Final = frozenset(
     {
         "beginning_padding",
@@ -59,18 +57,6 @@ SIZED_ARGUMENTS: Final = frozenset(
 
 MOST_SHAPES: Final = 256
 """So many sets of input shapes are remembered, for each graph."""
-
-
-def experiments(value: object) -> frozenset[str]:
-    """Convert ``open_ml(experimental=…)``."""
-    names = sequence_of(value, _experiment, f"names of proposals: {', '.join(EXPERIMENTS)}")
-    return frozenset(names)
-
-
-def _experiment(value: object) -> str:
-    if isinstance(value, str) and plain(value) in EXPERIMENTS:
-        return plain(value)
-    raise TypeError(f"is {shown(value)}; it must be one of {', '.join(EXPERIMENTS)}")
 
 
 def _name(value: object) -> str:
@@ -311,6 +297,10 @@ def begin_dynamic_build(
     """Enqueue the build of a graph with named dimensions, where the device has them."""
     context = ml_graph._context
     backend = context._device.backend
+    if any(descriptor.data_type in FOUR_BITS for descriptor in graph.descriptors):
+        ml_graph._destroyed = True
+        words = "a graph with named dimensions has no data types of four bits; give it constants of int8 or uint8"
+        return rejected("build", NotSupportedError(words))
     if not isinstance(backend, CompilesDynamic):
         ml_graph._destroyed = True
         return rejected(

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Self, final
 from trio.lowlevel import enable_ki_protection
 
 from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.device.backend import MLDeviceType
 from webnn_py.device.device import GraphHandle
-from webnn_py.errors import InvalidStateError, NotSupportedError
+from webnn_py.errors import InvalidStateError
 from webnn_py.graph import Graph
 from webnn_py.graph_pictures.description import GraphDescription
 from webnn_py.graph_pictures.plan import CompiledPlan
 from webnn_py.handle import Handle
 from webnn_py.script.dynamic_shapes import DynamicShapes, compute_shapes
+from webnn_py.script.experiments import check_asked
 from webnn_py.script.measuring import profile_graph
 from webnn_py.script.picturing import Pictured
 from webnn_py.script.profile import GraphProfile
@@ -95,6 +97,17 @@ class MLGraph(Pictured, Handle):
         self.input_descriptors = MappingProxyType(dict(inputs))
         self.output_descriptors = MappingProxyType(dict(outputs))
 
+    @property
+    def devices(self) -> tuple[MLDeviceType, ...]:
+        """The kinds of processors that compute the graph: "cpu", "gpu" or "npu". Not in the specification: a proposal.
+
+        Raises:
+            NotSupportedError: the proposal was not asked for.
+        """
+        otherwise = "context.backend tells what computes its graphs"
+        check_asked("devices", self._context._ml._experimental, "graph-devices", otherwise)
+        return self._context.backend.device_types
+
     @enable_ki_protection
     def destroy(self) -> None:
         """Enqueue the release of the graph's memory (section "destroy()"); dispatches in flight finish first.
@@ -124,11 +137,8 @@ class MLGraph(Pictured, Handle):
         """
         if self._destroyed:
             raise InvalidStateError("compute_shapes(): the graph is destroyed: destroy() was called on it")
-        if "dynamic-shapes" not in self._context._ml._experimental:
-            raise NotSupportedError(
-                'compute_shapes(): this is of a proposal that open_ml(experimental={"dynamic-shapes"}) switches on; '
-                "output_descriptors tell the shapes of outputs"
-            )
+        otherwise = "output_descriptors tell the shapes of outputs"
+        check_asked("compute_shapes()", self._context._ml._experimental, "dynamic-shapes", otherwise)
         return compute_shapes(self, input_shapes)
 
     @enable_ki_protection

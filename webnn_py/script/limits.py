@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
-from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
+from webnn_py.descriptors import FOUR_BITS, MLOperandDataType, MLOperandDescriptor
 from webnn_py.device.backend import Capabilities
 from webnn_py.device.expansion import limits_in
 from webnn_py.operators.declaration import Arguments, Operator
@@ -15,6 +15,20 @@ from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.registry import OPERATORS
 from webnn_py.operators.rules import Refused, refuse
 from webnn_py.script.browser_rules import BrowserRules
+
+PACKED_ROWS: Final = {
+    ("dequantize_linear", "input"),
+    ("dequantize_linear", "zero_point"),
+    ("quantize_linear", "zero_point"),
+    ("quantize_linear", "output"),
+}
+"""What may be of four bits, by the proposal "int4"."""
+
+
+@cache
+def with_four_bits(capabilities: Capabilities) -> Capabilities:
+    """What a device can do, for scripts that have asked for the proposal "int4"."""
+    return attrs.evolve(capabilities, packed=FOUR_BITS)
 
 
 @attrs.frozen
@@ -38,7 +52,17 @@ class OperandLimits:
 def limits_of(operator: Operator[..., Any], capabilities: Capabilities) -> Mapping[str, OperandLimits]:
     """The operator's limits row, cut down to what the backend can run, by itself or expanded."""
     rows = limits_in(operator, capabilities)
-    return {name: OperandLimits(*rows[name], row.type_of, row.rank_of) for name, row in operator.limits.items()}
+    return {
+        name: OperandLimits(
+            rows[name][0] + _packed(operator, name, capabilities), rows[name][1], row.type_of, row.rank_of
+        )
+        for name, row in operator.limits.items()
+    }
+
+
+def _packed(operator: Operator[..., Any], row: str, capabilities: Capabilities) -> tuple[MLOperandDataType, ...]:
+    """The data types of four bits that a row of the limits has besides the declared ones."""
+    return capabilities.packed if (operator.name, row) in PACKED_ROWS else ()
 
 
 def check_operands(operator: Operator[..., Any], arguments: Arguments, capabilities: Capabilities) -> None:
@@ -88,12 +112,13 @@ def check_outputs(operator: Operator[..., Any], outputs: list[MLOperandDescripto
 def op_support_limits(capabilities: Capabilities, browser: BrowserRules | None = None) -> dict[str, Any]:
     """The spec's ``MLOpSupportLimits``, with Python's names: a fresh plain structure at every call."""
     everywhere = OperandLimits(capabilities.data_types, RankRange(0, capabilities.max_rank), None, None)
+    packed_too = attrs.evolve(everywhere, data_types=capabilities.data_types + capabilities.packed)
     limits: dict[str, Any] = {
         "preferred_input_layout": capabilities.preferred_input_layout,
         "max_tensor_byte_length": capabilities.max_byte_length,
         "input": everywhere.as_plain(),
-        "constant": everywhere.as_plain(),
-        "output": everywhere.as_plain(),
+        "constant": packed_too.as_plain(),
+        "output": packed_too.as_plain(),
     }
     for name, operator in OPERATORS.items():
         rows = limits_of(operator, capabilities)

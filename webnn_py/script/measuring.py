@@ -12,7 +12,7 @@ from webnn_py.device.finite_check import NonFinite, first_non_finite
 from webnn_py.device.measuring import Measurement, measure
 from webnn_py.errors import InvalidStateError, NotSupportedError, UnknownError
 from webnn_py.graph import Graph
-from webnn_py.script.checks import refuse_names, rejected, unknown
+from webnn_py.script.checks import refuse_proposals, rejected, unknown
 from webnn_py.script.profile import GraphProfile
 from webnn_py.script.sources import host_copy
 from webnn_py.timelines.device_timeline import DeviceOperation
@@ -38,7 +38,7 @@ def profile_graph(graph: MLGraph, feeds: object, repeat: object) -> MLPromise[Gr
         context._check_not_lost(method)
         if graph._destroyed:
             raise InvalidStateError("profile(): the graph is destroyed: destroy() was called on it")
-        refuse_names(method, graph.input_descriptors.values())
+        refuse_proposals(method, graph.input_descriptors.values())
         if not isinstance(backend, TimesKernels):
             raise NotSupportedError(
                 f"profile(): {context.backend} tells no kernel's time; the device numpy does, and wgpu where the "
@@ -56,7 +56,7 @@ def check_graph(context: MLContext, graph: Graph, feeds: object, names: Collecti
     """Enqueue what :meth:`MLGraphBuilder.check_finite` asks for; ``names`` are those of all inputs."""
     method = "check_finite"
     try:
-        refuse_names(method, [value.descriptor for value in graph.inputs.values()])
+        refuse_proposals(method, graph.descriptors)
         given = _arrays(method, feeds, {name: value.descriptor for name, value in graph.inputs.items()}, names)
     except (TypeError, NotSupportedError, UnknownError) as error:
         return rejected(method, error)

@@ -15,7 +15,7 @@ from trio.lowlevel import enable_ki_protection
 from webnn_py.descriptors import converted, unsigned_long
 from webnn_py.device import registry
 from webnn_py.device.backend import Backend
-from webnn_py.device.registry import DeviceOptions, OpenRequest
+from webnn_py.device.registry import OpenRequest
 from webnn_py.errors import InvalidStateError, NotSupportedError, SecurityError
 from webnn_py.handle import Handle
 from webnn_py.operators.idl import boolean, enumeration
@@ -23,7 +23,8 @@ from webnn_py.saved_graphs.folder import MOST_BYTES, GraphFolder
 from webnn_py.script.browser_rules import BrowserRules, browser_profile
 from webnn_py.script.checks import rejected
 from webnn_py.script.context import MLContext
-from webnn_py.script.dynamic_shapes import experiments
+from webnn_py.script.device_selection import ContextOptions, TellsDevices, Wishes
+from webnn_py.script.experiments import experiments
 from webnn_py.script.records import MLPowerPreference
 from webnn_py.script.watching import IsWatched
 from webnn_py.timelines.promise import MLPromise
@@ -37,7 +38,7 @@ Policy = Callable[[], bool]
 
 
 @final
-class ML(Handle, IsWatched):
+class ML(Handle, IsWatched, TellsDevices):
     """Makes contexts (section "ML interface"); made by :func:`open_ml`."""
 
     _made_by = "open_ml()"
@@ -87,7 +88,7 @@ class ML(Handle, IsWatched):
         backend: str | None = None,
         max_queued_bytes: int | None = None,
         browser: str | None = None,
-        **options: Unpack[DeviceOptions],
+        **options: Unpack[ContextOptions],
     ) -> MLPromise[MLContext]: ...
     @overload
     def create_context(
@@ -153,7 +154,8 @@ class ML(Handle, IsWatched):
                 max_queued_bytes = converted("max_queued_bytes", unsigned_long, max_queued_bytes)
             rules = None if browser is None else converted("browser", browser_profile, browser)
             given = {name: value for name, value in options.items() if value is not None}
-            opening = registry.choose(backend, request, given)
+            wishes = Wishes.taken(given | {"backend": backend}) if "device-selection" in self._experimental else None
+            opening = registry.choose(backend, request, given) if wishes is None else partial(wishes.open, request)
             self._check_allowed("create_context")
             if self._closed:
                 raise InvalidStateError("the open_ml() block has been left")
@@ -173,9 +175,23 @@ class ML(Handle, IsWatched):
     def _create_context_later(self, opening: Awaitable[Backend], options: dict[str, Any]) -> MLPromise[MLContext]:
         """Make a context on a device that takes its time to open: in parallel, as the specification says."""
         promise: MLPromise[MLContext] = MLPromise._create("create_context()", self.script_timeline.trio_run)
-        self._opening += 1
-        self._nursery.start_soon(self._open, opening, options, promise)
+        self._begin_opening(partial(self._open, opening, options, promise))
         return promise
+
+    def _begin_opening(self, open_device: Callable[[], Awaitable[None]]) -> None:
+        """Begin what has to have ended before the timelines may end."""
+        self._opening += 1
+        self._nursery.start_soon(self._finish_opening, open_device)
+
+    @enable_ki_protection
+    async def _finish_opening(self, open_device: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await open_device()
+        finally:
+            self._opening -= 1
+            if not self._opening:
+                self._opened.set()
+                self._opened = trio.Event()
 
     @enable_ki_protection
     async def _open(self, opening: Awaitable[Backend], options: dict[str, Any], promise: MLPromise[MLContext]) -> None:
@@ -187,11 +203,6 @@ class ML(Handle, IsWatched):
             refusal = type(refusal)(f"create_context(): {refusal}")
             self.script_timeline.enqueue(ScriptTask("create_context", partial(_reject, promise, refusal)))
             return
-        finally:
-            self._opening -= 1
-            if not self._opening:
-                self._opened.set()
-                self._opened = trio.Event()
         self._create_context(backend, promise, **options)
 
     def _create_context(
@@ -268,8 +279,8 @@ class open_ml:  # noqa: N801 - used like a function
         graph_cache: a folder for :meth:`MLContext.save_graph`, made by the first save; without it there are no saved
             graphs. Whoever can write into it as this user decides what runs. Not in the specification.
         graph_cache_bytes: how many bytes the folder may have: graphs that were used the longest ago go first.
-        experimental: proposals to be tried, by name: ``{"dynamic-shapes"}``. Not in the specification; see the page on
-            proposals.
+        experimental: proposals to be tried, by name: ``"device-selection"``, ``"dynamic-shapes"``,
+            ``"graph-devices"`` and ``"int4"``. Not in the specification; see the pages on proposals.
 
     Raises:
         TypeError: ``policy`` cannot be called, or another argument has the wrong type.

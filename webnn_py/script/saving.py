@@ -26,7 +26,7 @@ from webnn_py.graph_pictures.as_json import from_json, to_json
 from webnn_py.handle import forgotten_await
 from webnn_py.saved_graphs.folder import GraphFolder, TooLargeError
 from webnn_py.saved_graphs.record import SavedCode, SavedGraph, UnusableFileError
-from webnn_py.script.checks import refuse_names, rejected, unknown
+from webnn_py.script.checks import refuse_proposals, rejected, unknown
 from webnn_py.script.graph import MLGraph
 from webnn_py.script.living import Living
 from webnn_py.timelines.device_timeline import DeviceOperation, DeviceTimeline, Work
@@ -76,7 +76,7 @@ class SavesGraphs:
         try:
             name, folder = _checked_key(key), self._checked_folder()
             self._check_graph(graph)
-            refuse_names(method, graph.input_descriptors.values())
+            refuse_proposals(method, [*graph.input_descriptors.values(), *graph.output_descriptors.values()])
             self._check_not_lost(method)
         except (TypeError, NotSupportedError, InvalidStateError) as error:
             return rejected(method, error)

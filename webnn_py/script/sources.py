@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol, cast
 
 import numpy as np
 
-from webnn_py.descriptors import DATA_TYPES, MLOperandDescriptor
+from webnn_py.descriptors import DATA_TYPES, FOUR_BITS, MLOperandDescriptor, stored
 from webnn_py.device.backend import HostArray
 from webnn_py.errors import UnknownError
 from webnn_py.handle import forgotten_await
@@ -71,6 +71,8 @@ def host_copy(source: object, descriptor: MLOperandDescriptor, copy: Callable[[H
         TypeError: the source is no buffer, or its data type, shape or byte length do not fit.
         UnknownError: there is no memory for the copy.
     """
+    if descriptor.data_type in FOUR_BITS:
+        return _packed_copy(source, descriptor)
     data_type, shape = descriptor.data_type, descriptor.shape
     try:
         if type(source) is np.ndarray and source.dtype == _DTYPES[data_type] and source.shape == shape:
@@ -88,12 +90,22 @@ def host_copy(source: object, descriptor: MLOperandDescriptor, copy: Callable[[H
         raise UnknownError(f"there is no memory for a copy of {descriptor.byte_length} bytes") from error
 
 
+def _packed_copy(source: object, descriptor: MLOperandDescriptor) -> HostArray:
+    """Copy bytes with two elements in each."""
+    try:
+        copied: HostArray = host_copy(source, stored(descriptor))
+    except TypeError as error:
+        raise TypeError(f"{error}: {descriptor} has two elements in a byte") from error.__cause__
+    return copied
+
+
 def check_target(target: object, descriptor: MLOperandDescriptor) -> HostArray:
     """Look at a user's buffer as an array of the descriptor's shape, to be written in place.
 
     Raises:
         TypeError: it cannot be written, is not contiguous, or does not fit.
     """
+    descriptor = stored(descriptor)
     is_array = issubclass(type(target), np.ndarray | np.generic)
     array = np.asarray(target) if is_array else _of_buffer(target, "out is", "it must be")
     if issubclass(type(target), np.generic) or not array.flags.writeable:

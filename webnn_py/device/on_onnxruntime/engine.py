@@ -8,7 +8,7 @@ import attrs
 import onnxruntime
 from onnx import ModelProto
 
-from webnn_py.device.backend import BackendInfo, HostArray
+from webnn_py.device.backend import BackendInfo, HostArray, MLDeviceType
 from webnn_py.device.processor import processor
 from webnn_py.errors import NotSupportedError
 from webnn_py.wording import shown
@@ -38,6 +38,18 @@ LEAST_CUT: Final = 2**14
 """Elements of a value from which on several threads may be worth their while."""
 
 
+DEVICE_TYPES: Final[Mapping[str, MLDeviceType]] = {
+    "CUDAExecutionProvider": "gpu",
+    "DmlExecutionProvider": "gpu",
+    "MIGraphXExecutionProvider": "gpu",
+    "QNNExecutionProvider": "npu",
+    "ROCMExecutionProvider": "gpu",
+    "TensorrtExecutionProvider": "gpu",
+    "WebGpuExecutionProvider": "gpu",
+}
+"""What the execution providers that are none of the processor's compute on."""
+
+
 def usable_cores() -> int:
     """On how many cores the process may run."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -52,7 +64,10 @@ def providers() -> Sequence[str]:
 def describe(provider: str) -> BackendInfo:
     """Where a context on a provider runs."""
     untested = "" if provider == TESTED_PROVIDER else ", not tested"
-    return BackendInfo("onnxruntime", processor(), f"onnxruntime {onnxruntime.__version__}, {provider}{untested}")
+    driver = f"onnxruntime {onnxruntime.__version__}, {provider}{untested}"
+    # What a provider does not run, onnxruntime's own kernels do.
+    kinds = tuple(dict.fromkeys((DEVICE_TYPES.get(provider, "cpu"), "cpu")))
+    return BackendInfo("onnxruntime", processor(), driver, device_types=kinds)
 
 
 def left_out(model: ModelProto) -> set[str]:

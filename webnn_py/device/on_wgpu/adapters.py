@@ -11,7 +11,7 @@ from typing import Any, Final
 import wgpu
 from wgpu.backends.wgpu_native import extras
 
-from webnn_py.device.backend import BackendInfo
+from webnn_py.device.backend import BackendInfo, MLDeviceType
 from webnn_py.device.on_wgpu import c_types  # noqa: F401 - makes wgpu-py find C types quickly
 from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.errors import NotSupportedError
@@ -130,7 +130,8 @@ def describe(device: wgpu.GPUDevice | wgpu.GPUAdapter) -> BackendInfo:
     driver = " ".join(filter(None, (info["backend_type"], info["description"])))
     features = tuple(name for name in WANTED_FEATURES if name in device.features)
     limits = {name: device.limits[name] for name in WANTED_LIMITS if name in device.limits}
-    return BackendInfo("wgpu", _name(info), driver, features, limits)
+    kind: MLDeviceType = "cpu" if info["adapter_type"] == "CPU" else "gpu"
+    return BackendInfo("wgpu", _name(info), driver, features, limits, (kind,))
 
 
 def _name(info: Any) -> str:

@@ -26,7 +26,7 @@ def capabilities_of(longest: int, *, shader_int64: bool) -> Capabilities:
     """One object for all devices that can do the same: limits are kept for each."""
     long_types = ("int64", "uint64")
     data_types = tuple(item for item in DATA_TYPES if shader_int64 or item not in long_types)
-    return Capabilities(partial(_supports, data_types), data_types, max_byte_length=longest)
+    return Capabilities(partial(_supports, data_types), data_types, max_byte_length=longest, reads_packed=True)
 
 
 def _supports(data_types: tuple[MLOperandDataType, ...], operator: Operator[..., Any]) -> tuple[MLOperandDataType, ...]:

@@ -48,12 +48,12 @@ class BoundOperands:
         """The same for the four elements number ``four``, in the way that their layout allows."""
         if layout.is_dense:
             name = self.bind(buffer, element.vec4)
-            return f"  let {name}_four = {name}[four];\n", element.unpack(f"{name}_four")
+            return f"  let {name}_four = {element.four(name, 'four')};\n", element.unpack(f"{name}_four")
         vec4s, repeats = layout.vec4s(), layout.repeats()
         variable = f"four_{self._loads}"
         if vec4s is not None:
             name = self.bind(buffer, element.vec4)
-            return f"  let {variable} = {name}[{vec4s.index('four')}];\n", element.unpack(variable)
+            return f"  let {variable} = {element.four(name, vec4s.index('four'))};\n", element.unpack(variable)
         name = self.bind(buffer, element.one)
         if repeats is not None and not layout.is_single:
             load = element.load(name, repeats.index("four"))

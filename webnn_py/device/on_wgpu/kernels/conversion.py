@@ -8,6 +8,7 @@ float32 rounds to.
 import math
 from collections.abc import Sequence
 
+from webnn_py.descriptors import FOUR_BITS
 from webnn_py.device.on_wgpu.codegen.expressions import converted_integer
 from webnn_py.device.on_wgpu.records.element import compute_type
 from webnn_py.device.on_wgpu.records.table import composite, expression
@@ -98,7 +99,7 @@ def quantize_linear(node: Node, x: str, scale: str, zero_point: str) -> str:
 
 @expression(conversion.dequantize_linear)
 def dequantize_linear(node: Node, x: str, scale: str, zero_point: str) -> str:
-    if node.operand("input").data_type in BYTES:
+    if node.operand("input").data_type in (*BYTES, *FOUR_BITS):
         return f"f32(i32({x}) - i32({zero_point})) * {scale}"
     # The distance of 32-bit integers needs 32 bits and a sign.
     distance = f"f32(select(u32({zero_point}) - u32({x}), u32({x}) - u32({zero_point}), {x} >= {zero_point}))"

@@ -10,7 +10,7 @@ from typing import Final
 import attrs
 import numpy as np
 
-from webnn_py.descriptors import MLOperandDataType
+from webnn_py.descriptors import FOUR_BITS, INT4, MLOperandDataType
 from webnn_py.sizes import SymbolicSize
 
 WIDTH: Final = 4
@@ -43,6 +43,8 @@ class Element:
         components = [f"{vec4}.{component}" for component in COMPONENTS]
         if self.data_type in ("int8", "uint8"):
             return [self.byte(vec4, str(8 * component)) for component in range(4)]
+        if self.data_type in FOUR_BITS:
+            return [self._half_byte(vec4, f"{4 * component}u") for component in range(4)]
         if self.data_type == "float16":
             if self.one == "f16":
                 return [f"f32({component})" for component in components]
@@ -63,14 +65,28 @@ class Element:
             return f"vec2<u32>({low}, {high})"
         return f"{self.vec4}({', '.join(values)})"
 
+    def four(self, buffer: str, index: str) -> str:
+        """The four elements number ``index`` of ``buffer``, an array of ``self.vec4``, for :meth:`unpack`."""
+        if self.data_type in FOUR_BITS:
+            return f"({buffer}[({index}) >> 1u] >> ((({index}) & 1u) << 4u))"
+        return f"{buffer}[{index}]"
+
     def byte(self, word: str, shift: str) -> str:
         """The 8-bit element of ``word`` that begins at bit ``shift``."""
         if self.data_type == "int8":
             return f"(i32({word} << (24u - {shift}u)) >> 24u)"
         return f"(({word} >> {shift}u) & 255u)"
 
+    def _half_byte(self, word: str, shift: str) -> str:
+        """The 4-bit element of ``word`` that begins at bit ``shift``."""
+        if self.data_type == INT4:
+            return f"(i32({word} << (28u - {shift})) >> 28u)"
+        return f"(({word} >> {shift}) & 15u)"
+
     def load(self, buffer: str, index: str) -> str:
         """The element number ``index`` of ``buffer``, an array of ``self.one``."""
+        if self.data_type in FOUR_BITS:
+            return self._half_byte(f"{buffer}[({index}) >> 3u]", f"((({index}) & 7u) << 2u)")
         if self.data_type == "int8":
             return f"(i32({buffer}[({index}) >> 2u] << (24u - 8u * (({index}) & 3u))) >> 24u)"
         if self.data_type == "uint8":
@@ -133,5 +149,7 @@ def element(data_type: MLOperandDataType, *, shader_f16: bool) -> Element:
         return Element(data_type, "f32", "vec2<u32>", "u32", 2)
     if data_type in ("int8", "uint8"):
         return Element(data_type, "i32" if data_type == "int8" else "u32", "u32", "u32", 4)
+    if data_type in FOUR_BITS:  # which are read only
+        return Element(data_type, "i32" if data_type == INT4 else "u32", "u32", "u32", 8)
     kind = {"float32": "f32", "int32": "i32", "uint32": "u32", "int64": "i64", "uint64": "u64"}[data_type]
     return Element(data_type, kind, f"vec4<{kind}>", kind, 1)

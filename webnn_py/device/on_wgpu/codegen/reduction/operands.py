@@ -7,7 +7,7 @@ from typing import Final
 
 import attrs
 
-from webnn_py.descriptors import MLOperandDataType
+from webnn_py.descriptors import FOUR_BITS, MLOperandDataType
 from webnn_py.device.on_wgpu.codegen.elementwise import ElementwiseFunction
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import Element
@@ -92,7 +92,7 @@ def read_or_fuse(lowering: Lowering, value: Value, spare_buffers: int) -> Tensor
     """
     last = lowering.deferred(value)
     fused = None if last is None else ElementwiseFunction.of(lowering, last, is_stored=False)
-    if fused is None or len(_bound(fused.leaves)) > spare_buffers:
+    if fused is None or len(_bound(fused.leaves)) > spare_buffers or any(map(_is_packed, fused.leaves)):
         return TensorOperand.of(lowering, value)
     shape = value.descriptor.shape
     terms = tuple(_term(lowering, leaf, shape) for leaf in fused.leaves)
@@ -102,6 +102,11 @@ def read_or_fuse(lowering: Lowering, value: Value, spare_buffers: int) -> Tensor
         if isinstance(term, TensorOperand) and leaf.descriptor.element_count == value.descriptor.element_count
     }
     return FusedOperand(fused, terms, wide.pop() if len(wide) == 1 else Layout.dense(shape))
+
+
+def _is_packed(value: Value) -> bool:
+    """Whether two elements lie in a byte, of which only element-wise kernels know."""
+    return value.descriptor.data_type in FOUR_BITS
 
 
 def _bound(values: Sequence[Value]) -> set[Value]:

@@ -1,0 +1,124 @@
+"""Proposals that scripts have with ``webnn-py js --experimental`` alone: their members, and what those say."""
+
+import pytest
+
+from spec_tests.support.scripts import both_engines
+from webnn_py import cli
+
+PLAIN = """
+console.log('opSupportLimitsPerDevice' in ML.prototype, 'querySupport' in MLContext.prototype);
+console.log('cpuFallbackActive' in MLContext.prototype, 'devices' in MLGraph.prototype);
+const context = await navigator.ml.createContext({fallback: ['npu']});
+console.log(context.accelerated);
+"""
+
+DEVICES = """
+const limits = await navigator.ml.opSupportLimitsPerDevice();
+const names = Object.keys(limits);
+console.log(names.every((name) => /^[cgn]pu[1-9]$/.test(name)), Object.isFrozen(limits));
+console.log(limits[names[0]].add.a.rankRange.max, limits[names[0]].dequantizeLinear.zeroPoint.dataTypes.join());
+const told = await navigator.ml.createContext({limits: limits[names[0]]});
+console.log(JSON.stringify(told.opSupportLimits()) === JSON.stringify(limits[names[0]]));
+const context = await navigator.ml.createContext();
+console.log(context.accelerated, context.cpuFallbackActive, await context.querySupport({operators: ['lstm']}));
+const plain = await navigator.ml.createContext({accelerated: false, fallback: ['cpu']});
+console.log(plain.accelerated, plain.cpuFallbackActive);
+const say = (promise) => promise.then(console.log, ({name, message}) => console.log(name, message));
+await say(navigator.ml.createContext({fallback: ['tpu']}));
+await say(navigator.ml.createContext({fallback: ['npu']}));
+await say(plain.querySupport({maximumRank: 9}));
+await say(plain.querySupport({operators: ['fft']}));
+const builder = new MLGraphBuilder(plain);
+const graph = await builder.build({y: builder.neg(builder.input('x', {dataType: 'float32', shape: [2]}))});
+console.log(graph.devices.join(), Object.isFrozen(graph.devices));
+"""
+
+SAID = """
+true true
+8 uint8,int8,uint32,int32
+true
+false true fallback
+false false
+TypeError createContext(): options.fallback[0] is "tpu"; it must be one of cpu, gpu, npu
+NotSupportedError create_context(): there is no such device among npu; wish for less, or for none
+NotSupportedError query_support(): maximum_rank is 9; this device has at most 8
+TypeError query_support(): operators[0] is 'fft', which is no operator; it must be a name that op_support_limits() has
+cpu true
+"""
+
+
+@pytest.fixture
+def run(tmp_path, capsys):
+    """Run a module in this process: what it printed."""
+
+    def in_this_process(engine, source, *options):
+        path = tmp_path / "program.mjs"
+        path.write_text(source, encoding="utf-8")
+        status = cli.main(["js", str(path), "--engine", engine, "--backend", "numpy", *options])
+        captured = capsys.readouterr()
+        assert (status, captured.err) == (0, "")
+        return captured.out.splitlines()
+
+    return in_this_process
+
+
+def test_scripts_have_none_of_them_without_asking(run):
+    assert run("quickjs", PLAIN) == ["false false", "false false", "true"]
+
+
+@both_engines
+def test_a_script_learns_of_devices_and_chooses(run, engine):
+    options = ("--experimental", "device-selection", "--experimental", "graph-devices")
+    assert run(engine, DEVICES, *options) == SAID.strip().splitlines()
+
+
+FOUR_BITS = """
+const context = await navigator.ml.createContext();
+const types = context.opSupportLimits();
+console.log(types.constant.dataTypes.slice(-2).join(), types.input.dataTypes.length, types.add.a.dataTypes.length);
+const builder = new MLGraphBuilder(context);
+const bytes = (dataType, shape, ...values) => builder.constant({dataType, shape}, new Uint8Array(values));
+const scale = builder.constant({dataType: 'float32', shape: [1]}, new Float32Array([0.5]));
+const zeroPoint = bytes('int4', [1], 0x0F);
+const y = builder.dequantizeLinear(bytes('int4', [3], 0xF7, 0x08), scale, zeroPoint);
+const graph = await builder.build({y, q: builder.quantizeLinear(y, scale, zeroPoint)});
+const tensors = {};
+for (const [name, dataType] of [['y', 'float32'], ['q', 'int4']])
+  tensors[name] = await context.createTensor({dataType, shape: [3], readable: true});
+console.log(tensors.q.dataType, tensors.q.shape.join());
+context.dispatch(graph, {}, tensors);
+console.log(new Float32Array(await context.readTensor(tensors.y)).join());
+const target = new Uint8Array(2);
+await context.readTensor(tensors.q, target);
+console.log(target.join(), new Uint8Array(await context.readTensor(tensors.q)).join());
+const other = new MLGraphBuilder(context);
+try { other.input('x', {dataType: 'int4', shape: [2]}); } catch ({name, message}) { console.log(name, message); }
+"""
+
+FOUR_BITS_SAID = """
+int4,uint4 8 8
+int4 3
+4,0,-3.5
+247,8 247,8
+TypeError input(): data_type is 'int4'; it must be one of float32, float16, int32, uint32, int64, uint64, int8, uint8,\
+ or numpy's native dtype of that name
+"""
+
+
+@both_engines
+def test_a_script_has_weights_of_four_bits(run, engine):
+    expected = FOUR_BITS_SAID.replace("\\\n", "").strip().splitlines()
+    assert run(engine, FOUR_BITS, "--experimental", "int4") == expected
+
+
+def test_a_script_has_no_four_bits_without_asking(run):
+    builder = "new MLGraphBuilder(await navigator.ml.createContext())"
+    program = f"{builder}.constant({{dataType: 'int4', shape: [2]}}, new Uint8Array(1));"
+    said = run("quickjs", f"try {{ {program} }} catch ({{name, message}}) {{ console.log(name, message); }}")
+    assert said[0].startswith('TypeError constant(): descriptor.dataType is "int4"; it must be one of float32')
+
+
+def test_a_browser_tells_its_own_devices(run):
+    program = DEVICES.partition("const builder")[2].replace("plain", "context")
+    program = f"const context = await navigator.ml.createContext();\nconst builder{program}"
+    assert run("quickjs", program, "--browser", "chromium-153-litert") == ["cpu true"]

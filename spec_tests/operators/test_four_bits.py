@@ -1,0 +1,197 @@
+"""The proposal "int4": constants of four bits, and what is quantized to them, on every device."""
+
+import numpy as np
+import pytest
+
+import webnn_py
+from spec_tests.support.backends import DEVICES, HAS_ADAPTER, NO_ADAPTER
+from webnn_py import MLGraphBuilder, NotSupportedError, save_js
+
+RANGES = {"int4": (-8, 7), "uint4": (0, 15)}
+
+
+@pytest.fixture
+async def ml():
+    async with webnn_py.open_ml(experimental={"int4", "dynamic-shapes"}) as opened:
+        yield opened
+
+
+@pytest.fixture(params=DEVICES)
+async def context(ml, request):
+    return await ml.create_context(backend=request.param)
+
+
+@pytest.fixture
+async def on_numpy(ml):
+    return await ml.create_context(backend="numpy")
+
+
+@pytest.fixture
+async def on_gpu(ml):
+    if not HAS_ADAPTER:
+        pytest.skip(NO_ADAPTER)
+    return await ml.create_context(backend="wgpu")
+
+
+def pack(elements):
+    """Two in a byte, the first in the lower bits; the text's own words, element by element."""
+    flat = [int(element) & 15 for element in np.ravel(elements)] + [0] * (np.size(elements) % 2)
+    return bytes(low | high << 4 for low, high in zip(flat[::2], flat[1::2], strict=True))
+
+
+def four_bits(builder, elements, data_type):
+    return builder.constant(pack(elements), data_type=data_type, shape=np.shape(elements))
+
+
+async def computed(context, builder, outputs, **feeds):
+    """Build the outputs and compute them once; packed outputs as bytes."""
+    graph = await builder.build(outputs)
+    inputs = {}
+    for name, array in feeds.items():
+        given = {"data_type": array.dtype, "shape": array.shape}
+        inputs[name] = await context.create_buffer(**given, writable=True)
+        context.write_buffer(inputs[name], array)
+    buffers = {
+        name: await context.create_buffer(data_type=item.data_type, shape=item.shape, readable=True)
+        for name, item in graph.output_descriptors.items()
+    }
+    context.dispatch(graph, inputs, buffers)
+    results = {name: await context.read_buffer(buffer) for name, buffer in buffers.items()}
+    for thing in (graph, *inputs.values(), *buffers.values()):
+        thing.destroy()
+    return results
+
+
+def drawn_numbers(rng, data_type, shape):
+    low, high = RANGES[data_type]
+    return rng.integers(low, high, shape, endpoint=True)
+
+
+@pytest.mark.parametrize("data_type", RANGES)
+@pytest.mark.parametrize(
+    ("shape", "scales"),
+    [((), ()), ((1,), (1,)), ((5,), (1,)), ((3, 6), (3, 2)), ((64, 65), (64, 1)), ((2, 66, 33), (1, 3, 33))],
+    ids=str,
+)
+async def test_what_was_quantized_is_what_it_was(context, data_type, shape, scales):
+    rng = np.random.default_rng(5)
+    numbers, zeros = drawn_numbers(rng, data_type, shape), drawn_numbers(rng, data_type, scales)
+    scale = rng.integers(1, 9, scales).astype("float32") / 4
+    builder = MLGraphBuilder(context)
+    given = [four_bits(builder, numbers, data_type), builder.constant(scale), four_bits(builder, zeros, data_type)]
+    x = builder.input("x", data_type="float32", shape=shape)
+    y = builder.dequantize_linear(*given)
+    found = await computed(context, builder, {"y": builder.add(y, x)}, x=np.zeros(shape, "float32"))
+    blocks = [size // count for size, count in zip(shape, scales, strict=True)]
+    expected = (numbers - np.kron(zeros, np.ones(blocks, int))) * np.kron(scale, np.ones(blocks))
+    np.testing.assert_array_equal(found["y"], expected.astype("float32"))
+
+
+@pytest.mark.parametrize("data_type", RANGES)
+@pytest.mark.parametrize("count", [1, 4, 7])
+async def test_floats_are_quantized_and_packed(context, data_type, count):
+    x = np.array([-100, -3.5, -0.2, 2.4, 2.5, np.nan, 100][-count:], "float32")
+    low, high = RANGES[data_type]
+    zero = (low + high) // 2
+    builder = MLGraphBuilder(context)
+    value = builder.input("x", data_type="float32", shape=[count])
+    scale, point = builder.constant(np.float32([0.5])), four_bits(builder, [zero], data_type)
+    quantized = builder.quantize_linear(value, scale, point)
+    again = builder.dequantize_linear(quantized, scale, point)
+    assert (quantized.data_type, again.data_type) == (data_type, "float32")
+    found = await computed(context, builder, {"q": quantized, "again": again}, x=x)
+    expected = np.clip(np.rint(x / 0.5) + zero, low, high)
+    expected[np.isnan(x)] = 0
+    assert found["q"].dtype == np.uint8
+    assert found["q"].tobytes() == pack(expected)
+    np.testing.assert_array_equal(found["again"], ((expected - zero) * 0.5).astype("float32"))
+
+
+async def test_limits_tell_of_four_bits(context):
+    limits = context.op_support_limits()
+    rows = [
+        limits["constant"],
+        limits["output"],
+        limits["dequantize_linear"]["input"],
+        limits["quantize_linear"]["output"],
+    ]
+    assert all(row["data_types"][-2:] == ["int4", "uint4"] for row in rows)
+    assert limits["input"]["data_types"] == list(limits["constant"]["data_types"][:-2])
+    assert "int4" not in limits["reshape"]["input"]["data_types"]
+
+
+async def test_nobody_has_four_bits_without_asking():
+    async with webnn_py.open_ml() as ml:
+        context = await ml.create_context(backend="numpy")
+        assert "int4" not in str(context.op_support_limits())
+        builder = MLGraphBuilder(context)
+        with pytest.raises(TypeError, match=r"constant\(\): data_type is 'int4'; it must be one of float32, "):
+            builder.constant(b"\x01", data_type="int4", shape=[2])
+        with pytest.raises(TypeError, match="data_type is 'uint4'"):
+            await context.create_buffer(data_type="uint4", shape=[2], readable=True)
+
+
+async def test_what_is_no_constant_of_quantization_is_refused(ml, on_numpy):
+    builder = MLGraphBuilder(on_numpy)
+    with pytest.raises(TypeError, match="data_type is 'int4'; it must be one of float32, "):
+        builder.input("x", data_type="int4", shape=[2])
+    packed = four_bits(builder, [1, 2, 3], "int4")
+    with pytest.raises(TypeError, match=r"reshape\(\): the data type of input is int4; it must be float32 or"):
+        builder.reshape(packed, [3, 1])
+    with pytest.raises(TypeError, match=r"they must be exactly 2 bytes: int4 \[3\] has two elements in a byte"):
+        builder.constant(b"123", data_type="int4", shape=[3])
+    with pytest.raises(TypeError, match="the data type of zero_point is uint4; it must be int4"):
+        builder.dequantize_linear(packed, builder.constant(np.float32([1])), four_bits(builder, [1], "uint4"))
+    with pytest.raises(TypeError, match=r"int4, of which outputs of graphs are; such a buffer must not be writable"):
+        await on_numpy.create_buffer(data_type="int4", shape=[2], writable=True)
+    with pytest.raises(TypeError, match="data_type is 'int4'"):
+        await on_numpy.create_constant_buffer(b"1", data_type="int4", shape=[2])
+    output = await on_numpy.create_buffer(data_type="int4", shape=[3], readable=True)
+    assert (await on_numpy.read_buffer(output)).tolist() == [0, 0]
+    with pytest.raises(TypeError, match="source is int4, of which two lie in a byte"):
+        on_numpy.copy_buffer(output, output)
+    output.destroy()
+
+
+async def test_what_knows_nothing_of_four_bits_says_so(ml, on_numpy, tmp_path):
+    builder = MLGraphBuilder(on_numpy)
+    x = builder.input("x", data_type="float32", shape=[webnn_py.MLDynamicDimension("n", 4)])
+    one = builder.constant(np.float32([1]))
+    quantized = builder.quantize_linear(x, one, four_bits(builder, [1], "uint4"))
+    with pytest.raises(NotSupportedError, match="a graph with named dimensions has no data types of four bits"):
+        await builder.build({"y": quantized})
+    builder = MLGraphBuilder(on_numpy)
+    weights = builder.dequantize_linear(
+        four_bits(builder, [1], "uint4"), one_of(builder), four_bits(builder, [1], "uint4")
+    )
+    with pytest.raises(NotSupportedError, match=r"check_finite\(\): an operand is uint4 \[1\]"):
+        await builder.check_finite({"y": weights}, {})
+    with pytest.raises(NotSupportedError, match=r"save_js\(\): an operand is uint4 \[1\]"):
+        save_js({"y": weights}, tmp_path / "page")
+    builder.destroy()
+
+
+def one_of(builder):
+    return builder.constant(np.float32([1]))
+
+
+async def test_large_weights_stay_packed_on_a_gpu(on_gpu):
+    rng = np.random.default_rng(3)
+    shape = (512, 256)
+    numbers = drawn_numbers(rng, "int4", shape)
+    graphs = {}
+    for data_type in ("int4", "int8"):
+        builder = MLGraphBuilder(on_gpu)
+        point = np.zeros((512, 1), "int8")
+        given = [
+            four_bits(builder, numbers, "int4") if data_type == "int4" else builder.constant(numbers.astype("int8")),
+            builder.constant(np.full((512, 1), 0.25, "float32")),
+            four_bits(builder, point, "int4") if data_type == "int4" else builder.constant(point),
+        ]
+        x = builder.input("x", data_type="float32", shape=shape)
+        graphs[data_type] = await builder.build({"y": builder.add(x, builder.dequantize_linear(*given))})
+    constants = {name: graph._handle.plan.constant_bytes for name, graph in graphs.items()}
+    assert constants["int8"] >= 512 * 256 * 4, "folded to float32"
+    assert constants["int4"] <= 512 * 256 // 2 + 4096, constants
+    for graph in graphs.values():
+        graph.destroy()

@@ -1,0 +1,138 @@
+"""Elements of four bits, of which two lie in a byte: graphs that have them, as graphs of bytes.
+
+Numbers of four bits are constants that ``dequantizeLinear`` reads, and what ``quantizeLinear`` gives. Bytes hold them,
+too, and are what is computed with: a constant is unpacked at build, but for large ones on devices whose
+``dequantizeLinear`` reads them packed, and an output of the graph is packed at its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from webnn_py.descriptors import FOUR_BITS, INT4, MLOperandDataType, MLOperandDescriptor
+from webnn_py.device.backend import Capabilities, HostArray
+from webnn_py.device.expansion import expand
+from webnn_py.graph import Constant, Graph, Node, Value
+from webnn_py.operators import conversion
+from webnn_py.operators.operand import MLOperand
+from webnn_py.rewriting import RewriteBuilder, rewrite
+
+LEAST_PACKED: Final = 2**12
+"""From so many elements on, a constant stays packed: it is read at every dispatch, where others are folded once."""
+
+IN_BYTES: Final[Mapping[str, MLOperandDataType]] = {"int4": "int8", "uint4": "uint8"}
+"""What computes in place of the data types of four bits."""
+
+RANGES: Final[Mapping[str, tuple[int, int]]] = {"int4": (-8, 7), "uint4": (0, 15)}
+
+
+def unpacked(data: HostArray, descriptor: MLOperandDescriptor) -> HostArray:
+    """The elements of packed bytes, a byte each; of two in a byte the first has the lower bits."""
+    halves = np.empty((len(data), 2), np.uint8)
+    halves[:, 0] = data & 15
+    halves[:, 1] = data >> 4
+    elements: HostArray = halves.reshape(-1)[: descriptor.element_count]
+    if descriptor.data_type == INT4:
+        elements = (elements ^ 8).view(np.int8) - np.int8(8)
+    return elements.reshape(descriptor.shape)
+
+
+def needs_bytes(graph: Graph, capabilities: Capabilities) -> bool:
+    """Whether a graph has elements of four bits that a device cannot compute with."""
+    return any(_is_changed(node, capabilities) for node in graph.nodes)
+
+
+def prepared(graph: Graph, capabilities: Capabilities) -> Graph:
+    """The same graph, of bytes and of operators that the device claims; for a worker thread.
+
+    Raises:
+        CannotExpandError: a node cannot be expanded; validation lets no such node through.
+    """
+    return expand(in_bytes(graph, capabilities), capabilities)
+
+
+def in_bytes(graph: Graph, capabilities: Capabilities) -> Graph:
+    """The same graph without elements of four bits that the device cannot compute with.
+
+    An output of them is one of bytes, two elements in each.
+    """
+    constants: dict[Constant, Constant] = {}
+
+    def in_place_of(value: Value) -> Value:
+        if isinstance(value, Constant) and value.descriptor.data_type in FOUR_BITS:
+            return constants.setdefault(value, _unpacked_constant(value))
+        return value
+
+    def replace(node: Node, current: Node) -> Mapping[Value, Value] | None:
+        if not _is_changed(node, capabilities):
+            return None
+        builder = RewriteBuilder(node.label, node.drawn)
+        operands = {
+            name: builder.operand(value if name == "input" and _stays(value, capabilities) else in_place_of(value))
+            for name, value in _operands(current)
+        }
+        result: MLOperand = getattr(builder, node.operator.name)(**operands)
+        if node.operator is conversion.quantize_linear:
+            lowest, highest = RANGES[node.outputs[0].data_type]
+            result = builder.clamp(result, min_value=lowest, max_value=highest)
+        return {node.results[0]: builder.value(result)}
+
+    changed = rewrite(graph, replace)
+    outputs = {
+        name: _packed(changed.outputs[name]) if value.descriptor.data_type in FOUR_BITS else changed.outputs[name]
+        for name, value in graph.outputs.items()
+    }
+    packed = Graph.reaching(outputs)
+    return Graph({**graph.inputs, **packed.inputs}, packed.outputs, packed.nodes)
+
+
+def _operands(node: Node) -> Iterator[tuple[str, Value]]:
+    for name, value in node.operands.items():
+        if isinstance(value, Value):
+            yield name, value
+
+
+def _is_changed(node: Node, capabilities: Capabilities) -> bool:
+    if node.operator not in (conversion.dequantize_linear, conversion.quantize_linear):
+        return False
+    return any(
+        value.descriptor.data_type in FOUR_BITS and not (name == "input" and _stays(value, capabilities))
+        for name, value in _operands(node)
+    )
+
+
+def _stays(value: Value, capabilities: Capabilities) -> bool:
+    """Whether what ``dequantizeLinear`` reads is packed on the device."""
+    return (
+        capabilities.reads_packed
+        and value.descriptor.data_type in FOUR_BITS
+        and isinstance(value, Constant)
+        and value.descriptor.element_count >= LEAST_PACKED
+    )
+
+
+def _unpacked_constant(constant: Constant) -> Constant:
+    data: Any = constant.data
+    descriptor = MLOperandDescriptor(IN_BYTES[constant.descriptor.data_type], constant.descriptor.shape)
+    return Constant(descriptor, unpacked(data, constant.descriptor))
+
+
+def _packed(value: Value) -> Value:
+    """The elements of an output two in a byte, and nothing beside the last of an odd number."""
+    builder = RewriteBuilder()
+    elements = builder.cast(builder.operand(value), "int32")
+    sixteen = builder.constant(16, data_type="int32")
+    if value.descriptor.data_type == "int8":
+        is_negative = builder.lesser(elements, builder.constant(0, data_type="int32"))
+        elements = builder.add(elements, builder.mul(builder.cast(is_negative, "int32"), sixteen))
+    count = value.descriptor.element_count
+    elements = builder.reshape(elements, [count])
+    if count % 2:
+        elements = builder.concat([elements, builder.constant(bytes(4), data_type="int32", shape=[1])], 0)
+    pairs = builder.reshape(elements, [-(-count // 2), 2])
+    first, second = builder.split(pairs, 2, axis=1)
+    joined = builder.cast(builder.add(first, builder.mul(second, sixteen)), "uint8")
+    return builder.value(builder.reshape(joined, [-(-count // 2)]))

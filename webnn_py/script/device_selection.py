@@ -1,0 +1,376 @@
+"""The proposal "device selection": what there is to run on, told before there is a context, and a say in the choice.
+
+See docs/proposals/device_selection.md. Nothing here is used unless ``open_ml(experimental={"device-selection"})`` asks
+for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+
+import attrs
+import trio
+from trio.lowlevel import enable_ki_protection
+
+from webnn_py.descriptors import MLOperandDataType, converted, operand_data_type, sequence_of, unsigned_long
+from webnn_py.device import registry
+from webnn_py.device.backend import Backend, BackendInfo, Capabilities, MLDeviceType
+from webnn_py.device.device import Device
+from webnn_py.device.expansion import claims
+from webnn_py.device.registry import DeviceRecord, OpenRequest, Suitability
+from webnn_py.errors import NotSupportedError
+from webnn_py.operators.declaration import Operator
+from webnn_py.operators.registry import OPERATORS
+from webnn_py.script.checks import rejected
+from webnn_py.script.experiments import check_asked
+from webnn_py.script.limits import limits_of, op_support_limits
+from webnn_py.timelines.promise import MLPromise
+from webnn_py.timelines.script_timeline import ScriptTask, ScriptTimeline
+from webnn_py.wording import listed, plain, shown
+
+if TYPE_CHECKING:
+    from webnn_py.script.ml import ML
+
+DEVICE_TYPES: Final[tuple[MLDeviceType, ...]] = get_args(MLDeviceType)
+
+Support = Literal["optimized", "fallback"]
+
+_BY_SPEC_NAME: Final = {operator.spec_name: operator for operator in OPERATORS.values()}
+
+
+class ContextOptions(registry.DeviceOptions, total=False):
+    """What ``create_context()`` takes as keywords besides its own, for type checkers."""
+
+    fallback: Sequence[MLDeviceType]
+    limits: Mapping[str, Any]
+
+
+# --- what there is -------------------------------------------------------------------------------------------------
+
+
+@attrs.frozen(eq=False)
+class Choice:
+    """Something that contexts can run on.
+
+    Attributes:
+        record: the device.
+        options: of the device, which single it out.
+        info: where it runs.
+        suitability: how well it suits a context that names none.
+    """
+
+    record: DeviceRecord
+    options: Mapping[str, object]
+    info: BackendInfo
+    suitability: Suitability
+
+    @property
+    def kind(self) -> MLDeviceType:
+        """What does most of its work."""
+        return self.info.device_types[0]
+
+    async def open(self, request: OpenRequest) -> Backend:
+        """A backend on it."""
+        opened = self.record.open(attrs.evolve(request, options=self.record.converted(self.options)))
+        return await opened if isinstance(opened, Awaitable) else opened
+
+
+def choices(request: OpenRequest) -> list[Choice]:
+    """This package's own devices that are here, one for each adapter, those that suit best first.
+
+    Drivers take their time: to be called in a worker thread.
+    """
+    found: list[Choice] = []
+    for record in registry.built_in():
+        try:
+            infos = record.adapters()
+        except NotSupportedError:
+            continue  # `webnn-py devices` says why
+        if "adapter" in record.option_names():
+            found += [Choice(record, {"adapter": index}, info, _suits(info)) for index, info in enumerate(infos)]
+        else:
+            found.append(Choice(record, {}, infos[0], record.probe(request.power_preference)))
+    usable = [choice for choice in found if request.accelerated or choice.kind == "cpu"]
+    return sorted(usable, key=lambda choice: -choice.suitability)
+
+
+def _suits(info: BackendInfo) -> Suitability:
+    return Suitability.ON_REQUEST if info.device_types[0] == "cpu" else Suitability.HARDWARE
+
+
+def named(found: Iterable[Choice]) -> dict[str, Choice]:
+    """A name for each: its kind and a number, which say nothing else."""
+    counts: dict[str, int] = {}
+    names = {}
+    for choice in found:
+        counts[choice.kind] = counts.get(choice.kind, 0) + 1
+        names[f"{choice.kind}{counts[choice.kind]}"] = choice
+    return names
+
+
+async def limits_per_device(request: OpenRequest) -> dict[str, dict[str, Any]]:
+    """What ``op_support_limits()`` would say on each device, by a name of it."""
+    limits = {}
+    for name, choice in named(await trio.to_thread.run_sync(choices, request)).items():
+        backend = await choice.open(request)
+        try:
+            limits[name] = op_support_limits(backend.capabilities, None)
+        finally:
+            backend.close()
+    return limits
+
+
+# --- a say in the choice -------------------------------------------------------------------------------------------
+
+
+@attrs.frozen(eq=False)
+class Wishes:
+    """What ``create_context()`` is given by the proposal.
+
+    Attributes:
+        fallback: the kinds of devices that may be used, in this order; None for any.
+        limits: what the device must accept at least, as ``op_support_limits()`` says it; None for anything.
+    """
+
+    fallback: tuple[MLDeviceType, ...] | None
+    limits: Mapping[str, Any] | None
+
+    @classmethod
+    def taken(cls, options: dict[str, Any]) -> Wishes | None:
+        """Take the proposal's options out of all that are given; None where there are none.
+
+        Raises:
+            TypeError: one is not what it must be, or a device is named besides.
+        """
+        fallback, limits = options.pop("fallback", None), options.pop("limits", None)
+        if fallback is None and limits is None:
+            return None
+        if any(value is not None for value in options.values()):
+            raise TypeError("fallback and limits choose a device; give no backend, and none of a device's options")
+        if fallback is not None:
+            fallback = converted("fallback", _device_types, fallback)
+        if limits is not None and not isinstance(limits, Mapping):
+            raise TypeError(f"limits is {shown(limits)}; it must be a mapping, as op_support_limits() returns")
+        return cls(fallback, limits)
+
+    async def open(self, request: OpenRequest) -> Backend:
+        """The best device that is as wished.
+
+        Raises:
+            NotSupportedError: there is none.
+        """
+        found = await trio.to_thread.run_sync(choices, request)
+        if self.fallback is not None:
+            found = [choice for kind in self.fallback for choice in found if choice.kind == kind]
+        lacking = ""
+        for choice in found:
+            backend = await choice.open(request)
+            problem = (
+                None if self.limits is None else _lacking(op_support_limits(backend.capabilities, None), self.limits)
+            )
+            if problem is None:
+                return backend
+            backend.close()
+            lacking = f"{lacking}; {choice.info} lacks {problem}"
+        kinds = "" if self.fallback is None else f" among {', '.join(self.fallback)}"
+        raise NotSupportedError(f"there is no such device{kinds}{lacking}; wish for less, or for none")
+
+
+def _device_types(value: object) -> tuple[MLDeviceType, ...]:
+    return sequence_of(value, _device_type, f"kinds of devices: {', '.join(DEVICE_TYPES)}")
+
+
+def _device_type(value: object) -> MLDeviceType:
+    for kind in DEVICE_TYPES:
+        if isinstance(value, str) and plain(value) == kind:
+            return kind
+    raise TypeError(f"is {shown(value)}; it must be one of {', '.join(DEVICE_TYPES)}")
+
+
+def _lacking(has: object, wanted: object, place: str = "") -> str | None:
+    """Where the limits of a device do not reach what is wanted of them; None where they do."""
+    if isinstance(wanted, Mapping):
+        known = has if isinstance(has, Mapping) else {}
+        if wanted.keys() == {"min", "max"}:
+            reaches = known["min"] <= wanted["min"] and wanted["max"] <= known["max"]
+            return None if reaches else f"{place} from {wanted['min']} to {wanted['max']}"
+        for name, value in wanted.items():
+            if name != "preferred_input_layout" and (
+                problem := _lacking(known.get(name), value, f"{place} {name}".strip())
+            ):
+                return problem
+        return None
+    if isinstance(wanted, int):
+        return None if isinstance(has, int) and has >= wanted else f"{place} of {wanted}"
+    missing = [item for item in _items(wanted) if item not in _items(has)]
+    return f"{', '.join(map(str, missing))} as {place}" if missing else None
+
+
+def _items(value: object) -> Sequence[object]:
+    return value if isinstance(value, Sequence) else ()
+
+
+# --- the members ---------------------------------------------------------------------------------------------------
+
+
+class TellsDevices:
+    """What ``ML`` tells before there is a context. Of the proposal; a mixin of :class:`ML`."""
+
+    _experimental: frozenset[str]
+    script_timeline: ScriptTimeline
+
+    if TYPE_CHECKING:
+
+        def _begin_opening(self, open_device: Callable[[], Awaitable[None]]) -> None: ...
+
+    @enable_ki_protection
+    def op_support_limits_per_device(self) -> MLPromise[dict[str, dict[str, Any]]]:
+        """What each device here accepts: ``opSupportLimitsPerDevice()``. Not in the specification: a proposal.
+
+        Any of the limits can be given to ``create_context(limits=…)``.
+
+        Returns:
+            A promise of what ``op_support_limits()`` would return, by a name that says the kind of device and nothing
+            else: ``"cpu1"``, ``"gpu1"``; those that suit best first. Rejected with ``NotSupportedError`` when the
+            proposal was not asked for, ``InvalidStateError`` when the ``open_ml()`` block has been left.
+        """
+        method = "op_support_limits_per_device"
+        self.script_timeline.trio_run.check(f"{method}()")
+        try:
+            check_asked(f"{method}()", self._experimental, "device-selection", "make contexts, and ask each")
+        except NotSupportedError as error:
+            return rejected(method, error)
+        promise: MLPromise[dict[str, dict[str, Any]]] = MLPromise._create(f"{method}()", self.script_timeline.trio_run)
+        self._begin_opening(partial(_tell_limits, self.script_timeline, promise))
+        return promise
+
+
+async def _tell_limits(timeline: ScriptTimeline, promise: MLPromise[dict[str, dict[str, Any]]]) -> None:
+    try:
+        with trio.CancelScope(shield=True):
+            limits = await limits_per_device(OpenRequest())
+    except Exception as error:  # noqa: BLE001 - a driver may fail in any way; the promise tells
+        refusal = NotSupportedError(f"op_support_limits_per_device(): {error}")
+        timeline.enqueue(ScriptTask("op_support_limits_per_device", _reject, (promise, refusal)))
+    else:
+        timeline.enqueue(ScriptTask("op_support_limits_per_device", _resolve, (promise, limits)))
+
+
+def _resolve(promise: MLPromise[Any], value: object) -> None:
+    promise._resolve(value)
+
+
+def _reject(promise: MLPromise[Any], error: Exception) -> None:
+    promise._reject(error)
+
+
+class TellsItsDevice:
+    """What a context tells of its device. Partly of the proposal; a mixin of :class:`MLContext`."""
+
+    _ml: ML
+    _device: Device
+    _accelerated: bool
+    _capabilities: Capabilities
+
+    @property
+    def accelerated(self) -> bool:
+        """The option that the context was created with; :attr:`backend` tells what really runs.
+
+        With the proposal "device selection", whether it runs on an accelerator.
+        """
+        if "device-selection" in self._ml._experimental:
+            return self._device.backend.info.device_types[0] != "cpu"
+        return self._accelerated
+
+    @property
+    def cpu_fallback_active(self) -> bool:
+        """Whether an accelerator was wanted and a processor computes. Not in the specification: a proposal.
+
+        Raises:
+            NotSupportedError: the proposal was not asked for.
+        """
+        check_asked(
+            "cpu_fallback_active", self._ml._experimental, "device-selection", "context.backend tells where it runs"
+        )
+        return self._accelerated and not self.accelerated
+
+    def query_support(
+        self,
+        *,
+        data_types: Collection[MLOperandDataType] = (),
+        maximum_rank: int = 0,
+        operators: Collection[str] = (),
+    ) -> MLPromise[Support]:
+        """How graphs of such a kind would run: ``querySupport()``. Not in the specification: a proposal.
+
+        Args:
+            data_types: those of the graph's inputs.
+            maximum_rank: the highest rank of any operand.
+            operators: their names, the specification's or Python's.
+
+        Returns:
+            A promise of "optimized": an accelerator runs all of them itself; or of "fallback": a processor does, or
+            an operator is expanded into others. Rejected with ``TypeError`` for a name that nothing has, and
+            ``NotSupportedError`` for what does not run here at all, or when the proposal was not asked for.
+        """
+        try:
+            check_asked(
+                "query_support()",
+                self._ml._experimental,
+                "device-selection",
+                "op_support_limits() tells what is accepted",
+            )
+            types = converted(
+                "data_types", lambda value: sequence_of(value, operand_data_type, "data types"), data_types
+            )
+            rank = converted("maximum_rank", unsigned_long, maximum_rank)
+            asked = converted("operators", lambda value: sequence_of(value, _operator, "names of operators"), operators)
+            capabilities = self._device.backend.capabilities
+            _check_runs(capabilities, types, rank, asked)
+        except (TypeError, NotSupportedError) as error:
+            return rejected("query_support", error)
+        is_own = all(_is_own(operator, types, capabilities) for operator in asked)
+        support: Support = "optimized" if is_own and self.accelerated else "fallback"
+        promise: MLPromise[Support] = MLPromise._create("query_support()", self._ml.script_timeline.trio_run)
+        self._ml.script_timeline.enqueue(ScriptTask("query_support", _resolve, (promise, support)))
+        return promise
+
+
+def _operator(value: object) -> Operator[..., Any]:
+    found = None
+    if isinstance(value, str):
+        found = _BY_SPEC_NAME.get(plain(value)) or OPERATORS.get(plain(value))
+    if found is None:
+        raise TypeError(f"is {shown(value)}, which is no operator; it must be a name that op_support_limits() has")
+    return found
+
+
+def _check_runs(
+    capabilities: Capabilities,
+    data_types: Sequence[MLOperandDataType],
+    rank: int,
+    operators: Iterable[Operator[..., Any]],
+) -> None:
+    """Refuse what no graph here can have."""
+    lacking = [item for item in data_types if item not in capabilities.data_types]
+    if lacking:
+        raise NotSupportedError(f"this device has no {listed(lacking)}")
+    if rank > capabilities.max_rank:
+        raise NotSupportedError(f"maximum_rank is {rank}; this device has at most {capabilities.max_rank}")
+    for operator in operators:
+        first = next(iter(limits_of(operator, capabilities).values()))
+        if not first.data_types or (data_types and not set(first.data_types) & {*data_types}):
+            raise NotSupportedError(
+                f"{operator.spec_name} runs here in none of {listed(data_types) or 'all data types'}"
+            )
+
+
+def _is_own(
+    operator: Operator[..., Any], data_types: Collection[MLOperandDataType], capabilities: Capabilities
+) -> bool:
+    """Whether the device runs an operator itself in each of these data types that the operator can have."""
+    own = next(iter(claims(operator, capabilities).values()))
+    allowed = next(iter(limits_of(operator, capabilities).values())).data_types
+    return all(item in own for item in (data_types or allowed) if item in allowed)
