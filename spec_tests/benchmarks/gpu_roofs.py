@@ -8,6 +8,7 @@ inputs and weights of their own, so that a cache does not keep them: the time of
 import argparse
 import statistics
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from time import perf_counter
 from typing import Self
 
@@ -23,7 +24,9 @@ from spec_tests.benchmarks.roof_cases import ROOF_CASES, RoofCase, product
 from webnn_py import MLBuffer, MLContext, MLGraph, MLGraphBuilder
 
 REPEATS = 5
-FEW, MANY = 1, 6
+LONG = 0.008
+"""Seconds that the runs take which are timed, less one: shorter ones say as much about waiting as about the GPU."""
+MOST_RUNS = 400
 COPIES = 8
 
 COPY = RoofCase(
@@ -47,18 +50,32 @@ class Effort:
     repeats: int = REPEATS
 
 
-def random_array(shape: Sequence[int], data_type: str) -> np.ndarray:
+@lru_cache(2)
+def random_array(shape: tuple[int, ...], data_type: str) -> np.ndarray:
     """A little noise, repeated."""
     noise = np.random.default_rng(1).standard_normal(2**16 + 1, np.float32) / 100
     return np.resize(noise.astype(data_type), shape)
 
 
+def weights_of(case: RoofCase, index: int) -> np.ndarray:
+    """The weights of one of several operators: no other's, or they would have one memory."""
+    weights = random_array(tuple(case.weights), case.data_type).copy()
+    weights.flat[0] = index
+    return weights
+
+
+def enough(several: float, one: float, count: int) -> int:
+    """So many runs are long enough, given what ``count`` took, and one."""
+    taken = max((several - one) / (count - 1), LONG / MOST_RUNS)
+    return max(3, min(MOST_RUNS, round(LONG / taken)))
+
+
 def slope(run: Callable[[int], float], effort: Effort) -> float:
     """Seconds of one operator, given the seconds of so many runs of a graph."""
     run(1)
-    samples = [(run(FEW), run(MANY)) for _ in range(effort.repeats)]
-    few, many = (statistics.median(column) for column in zip(*samples, strict=True))
-    return (many - few) / (MANY - FEW) / effort.copies
+    many = enough(run(6), run(1), 6)
+    samples = [(run(1), run(many)) for _ in range(effort.repeats)]
+    return statistics.median(long - short for short, long in samples) / (many - 1) / effort.copies
 
 
 @attrs.frozen
@@ -78,10 +95,10 @@ class Prepared:
         inputs, outputs, drawn = {}, {}, {}
         for index in range(copies):
             x = builder.input(f"x{index}", data_type=case.data_type, shape=case.shape)
-            constants = [builder.constant(random_array(case.weights, case.data_type))] if case.weights else []
+            constants = [builder.constant(weights_of(case, index))] if case.weights else []
             drawn[f"y{index}"] = case.draw(builder, x, *constants)
             buffer = await context.create_buffer(data_type=case.data_type, shape=case.shape, writable=True)
-            context.write_buffer(buffer, random_array(case.shape, case.data_type))
+            context.write_buffer(buffer, random_array(tuple(case.shape), case.data_type))
             inputs[f"x{index}"] = buffer
         graph = await builder.build(drawn)
         for name, y in drawn.items():
@@ -96,20 +113,24 @@ class Prepared:
         await self.context.drain()
         return perf_counter() - started
 
-    async def time(self, repeats: int) -> float:
-        """Seconds of one operator."""
+    async def enough(self) -> int:
+        """So many dispatches are long enough."""
         await self.run(1)
-        samples = [(await self.run(FEW), await self.run(MANY)) for _ in range(repeats)]
-        few, many = (statistics.median(column) for column in zip(*samples, strict=True))
-        return (many - few) / (MANY - FEW) / len(self.outputs)
+        return enough(await self.run(6), await self.run(1), 6)
+
+    async def time(self, many: int) -> float:
+        """Seconds of one operator, once."""
+        short, long = await self.run(1), await self.run(many)
+        return (long - short) / (many - 1) / len(self.outputs)
 
 
-async def time_ours(ml: webnn_py.ML, case: RoofCase, effort: Effort) -> float:
-    """Seconds of one operator."""
-    prepared = await Prepared.of(ml, case, effort.copies)
-    seconds = await prepared.time(effort.repeats)
-    prepared.context.destroy()
-    return seconds
+async def in_turn(contenders: Sequence[Prepared], repeats: int) -> list[float]:
+    """Seconds of each one's operator, timed in turn, since a GPU's clock changes."""
+    counts = [await prepared.enough() for prepared in contenders]
+    samples = [
+        [await prepared.time(many) for prepared, many in zip(contenders, counts, strict=True)] for _ in range(repeats)
+    ]
+    return [statistics.median(column) for column in zip(*samples, strict=True)]
 
 
 def time_torch(case: RoofCase, effort: Effort) -> float:
@@ -144,7 +165,7 @@ def time_torch(case: RoofCase, effort: Effort) -> float:
 
 def time_onnxruntime(case: RoofCase, effort: Effort) -> float:
     """Seconds of one operator, and of taking one number from what it returns."""
-    feeds = {"x": random_array(case.shape, case.data_type)}
+    feeds = {"x": random_array(tuple(case.shape), case.data_type)}
 
     def median(copies: int) -> float:
         peer = onnxruntime_session(_copies(case, copies), optimized=False)
@@ -166,7 +187,7 @@ def _copies(case: RoofCase, copies: int) -> bytes:
     rank = len(case.shape)
     constants = {"first": np.zeros(rank, np.int64), "last": np.ones(rank, np.int64)}
     if case.weights:
-        constants["w"] = random_array(case.weights, case.data_type)
+        constants["w"] = random_array(tuple(case.weights), case.data_type)
     operator, attributes = case.node
     names = ["x", "w"] if case.weights else ["x"]
     nodes = []
@@ -202,15 +223,14 @@ class Roof:
 
 
 async def measure(cases: Sequence[RoofCase], peers: Sequence[str], effort: Effort) -> None:
-    """Time all cases, each behind the roof, since a GPU's clock changes; and print a table as it comes."""
+    """Time all cases, each in turn with the roof; and print a table as it comes."""
     async with webnn_py.open_ml() as ml:
         copying, multiplying = await Prepared.of(ml, COPY, 8), await Prepared.of(ml, MULTIPLY, 2)
         print(f"| | {OURS} | | | of the roof | {' | '.join(peers)} |")
         print(f"|{'---|' * (5 + len(peers))}")
         for case in cases:
             prepared = await Prepared.of(ml, case, effort.copies)
-            copy, multiply = await copying.time(3), await multiplying.time(1)
-            seconds = await prepared.time(effort.repeats)
+            copy, multiply, seconds = await in_turn([copying, multiplying, prepared], effort.repeats)
             prepared.context.destroy()
             cells = Roof(COPY.byte_length / copy, MULTIPLY.flops / multiply).cells(case, seconds)
             for peer in peers:

@@ -6,8 +6,15 @@ import pytest
 import trio
 
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
+from spec_tests.support.four_floats import buffers
 from webnn_py.device.on_wgpu.runtime import waiting
-from webnn_py.device.on_wgpu.runtime.native import Ticket
+from webnn_py.device.on_wgpu.runtime.native import (
+    FIRST_SUBMITTED,
+    LEAST_LAUNCHES,
+    BufferClear,
+    NativeQueue,
+    Ticket,
+)
 from webnn_py.device.on_wgpu.runtime.waiting import POLICIES, Waiting
 
 pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
@@ -44,6 +51,9 @@ class Gpu:
             self.looked += LOOK
         if self.now >= self.end:
             self.ticket.done = ""
+
+    def answered(self, ticket):
+        assert ticket.done == ""
 
     async def run(self, dispatches=1):
         """Runs the graph; returns how late the answer is noticed."""
@@ -124,3 +134,31 @@ async def test_a_wait_that_slept_looks_with_other_tasks_in_between(monkeypatch):
 async def test_a_context_waits_as_its_power_preference_says(ml, policy):
     context = await ml.create_context(backend="wgpu", power_preference=policy)
     assert context._device.backend._waiting._policy is POLICIES[policy]
+
+
+@pytest.mark.sampled(1)
+async def test_a_gpu_that_has_nothing_to_do_gets_the_first_launches_at_once(gpu, monkeypatch):
+    submitted = []
+    submit = NativeQueue._submit
+
+    def submit_and_tell(self, what, launches, *rest):
+        submitted.append(len(launches))
+        submit(self, what, launches, *rest)
+
+    monkeypatch.setattr(NativeQueue, "_submit", submit_and_tell)
+    (x,) = await buffers(gpu, 1)
+    await gpu.read_buffer(x)
+    queue, clear = gpu._device.backend._queue, BufferClear(x._storage.data, 16)
+
+    def launched(count):
+        submitted.clear()
+        queue.launch([clear] * count)
+        return list(submitted)
+
+    assert launched(LEAST_LAUNCHES - 1) == []
+    await gpu.read_buffer(x)
+    assert launched(LEAST_LAUNCHES) == [FIRST_SUBMITTED]
+    assert launched(LEAST_LAUNCHES) == []  # it is busy
+    await gpu.drain()
+    assert launched(LEAST_LAUNCHES) == [FIRST_SUBMITTED]
+    queue.submit()

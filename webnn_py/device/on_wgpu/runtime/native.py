@@ -34,10 +34,11 @@ class Ticket:
     The library gets a number for it, since it may answer when nobody waits any more.
     """
 
-    __slots__ = ("done", "number")
+    __slots__ = ("behind", "done", "number")
 
-    def __init__(self) -> None:
+    def __init__(self, behind: int = 0) -> None:
         self.done: str | None = None
+        self.behind = behind  # so many submissions of its queue
         self.number = next(_NUMBERS)
         _PENDING[self.number] = self
 
@@ -190,6 +191,11 @@ MOST_COLLECTED = 32
 """So many launches take the host about as long as a submission takes."""
 
 
+FIRST_SUBMITTED = 4
+LEAST_LAUNCHES = 16
+"""A GPU that has nothing to do gets the first few launches by themselves, if there are so many, and begins with them
+while the host encodes the others: 2 µs each, and 15 for a submission."""
+
 LEAST_PAUSE, MOST_PAUSE = 5e-5, 1e-3
 PAUSE_SHARE = 0.02
 """Seconds between two looks for an answer, and how much of the time that it has taken they may add."""
@@ -216,11 +222,16 @@ class NativeQueue:
         self._map_info.mode, self._map_info.callback = _SPONTANEOUS, _mapped
         self._launches: list[Command] = []
         self._lock = RLock()
+        self._submissions = 0
+        self._answered = 0  # so many of them are known to be done
 
     def launch(self, launches: Sequence[Command]) -> None:
         """Collect kernels and copies for the next submission; submit while there are many, so that the GPU begins."""
         with self._lock:
             waiting = [*self._take_launches(), *launches]
+            if self._answered == self._submissions and len(waiting) >= LEAST_LAUNCHES:
+                self._submit("dispatch", waiting[:FIRST_SUBMITTED])
+                del waiting[:FIRST_SUBMITTED]
             while len(waiting) >= MOST_COLLECTED:
                 self._submit("dispatch", waiting[:MOST_COLLECTED])
                 del waiting[:MOST_COLLECTED]
@@ -280,6 +291,7 @@ class NativeQueue:
                     copy.encode(encoder)
                 commands = lib.wgpuCommandEncoderFinish(encoder, self._command_descriptor)
             self._commands[0] = commands
+            self._submissions += 1
             with checked("submit"):
                 lib.wgpuQueueSubmit(self._queue, 1, self._commands)
         finally:
@@ -311,6 +323,10 @@ class NativeQueue:
         lib.wgpuComputePassEncoderEnd(compute)
         lib.wgpuComputePassEncoderRelease(compute)
 
+    def answered(self, ticket: Ticket) -> None:
+        """Take note that the GPU has done all that was submitted before a ticket was asked for."""
+        self._answered = max(self._answered, ticket.behind)
+
     def map_for_reading(self, buffer: wgpu.GPUBuffer, byte_length: int) -> Ticket:
         """Ask for the buffer's memory on the host's side."""
         return self._map(buffer, byte_length, lib.WGPUMapMode_Read)
@@ -320,7 +336,7 @@ class NativeQueue:
         return self._map(buffer, byte_length, lib.WGPUMapMode_Write)
 
     def _map(self, buffer: wgpu.GPUBuffer, byte_length: int, mode: int) -> Ticket:
-        ticket = Ticket()
+        ticket = Ticket(self._submissions)
         self._map_info.userdata1 = ticket.userdata
         with checked("map"):
             lib.wgpuBufferMapAsync(buffer._internal, mode, 0, byte_length, self._map_info[0])
@@ -348,7 +364,7 @@ class NativeQueue:
     def work_done(self) -> Ticket:
         """Submit what is collected; a ticket for everything so far."""
         self.submit()
-        ticket = Ticket()
+        ticket = Ticket(self._submissions)
         info = ffi.new("WGPUQueueWorkDoneCallbackInfo *")
         info.mode, info.callback, info.userdata1 = _SPONTANEOUS, _work_done, ticket.userdata
         with checked("work done"):

@@ -144,6 +144,7 @@ class Waiting:
             await self._look(ticket, work)
         if ticket.done is None:
             await self._wait_in_thread(ticket)
+        self._queue.answered(ticket)
         ended = perf_counter()
         if work is not None:
             work.learn(max(work.began, self._answered), ended, is_late=is_late)
