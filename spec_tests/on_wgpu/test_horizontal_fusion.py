@@ -86,6 +86,13 @@ def computed_weights(b, x):
     return attention(b, x, project)
 
 
+def joined_to_a_cache(b, x):
+    query, key, value = (heads(b, linear(b, x, 12, seed)) for seed in (1, 3, 5))
+    keys, values = (b.concat([constant(b, 3, 5, 4, seed=seed), new], 1) for seed, new in ((7, key), (8, value)))
+    scores = b.softmax(b.matmul(query, b.transpose(keys, permutation=[0, 2, 1])), 2)
+    return b.matmul(scores, values)
+
+
 def two_layers(b, x):
     mixed = b.reshape(b.transpose(attention(b, x), permutation=[1, 0, 2]), [8, 12])
     return attention(b, mixed, first_seed=11)
@@ -186,6 +193,7 @@ GRAPHS = {
     fewer_keys_and_values: 4,
     bias_before_product: 4,
     computed_weights: 4,
+    joined_to_a_cache: 6,
     two_layers: 8,
     key_is_an_output: 5,
     product_before_its_bias_is_an_output: 6,
