@@ -280,6 +280,9 @@ FAULTS = [
         "uneven_images",
     ),
     Fault("gemv-same-step", "step + {turn * plan.sharers}u", "step", GPU, "several_steps_at_once"),
+    Fault("gemv-halves", "{pairs[2]}, {pairs[3]}", "{pairs[3]}, {pairs[2]}", GPU, "eight_elements"),
+    Fault("gemv-unaligned", "any(number % HALVES for number in numbers)", "matrix.outer % HALVES", GPU, "not_aligned"),
+    Fault("joins-no-cache", "ANYHOW: Final = frozenset({movement.concat})", "ANYHOW = ()", GPU, "to_a_cache"),
     Fault(
         "phases-of-one-row",
         "phase = row % {vertical.phases}u * {horizontal.phases}u",

@@ -193,7 +193,6 @@ GRAPHS = {
     fewer_keys_and_values: 4,
     bias_before_product: 4,
     computed_weights: 4,
-    joined_to_a_cache: 6,
     two_layers: 8,
     key_is_an_output: 5,
     product_before_its_bias_is_an_output: 6,
@@ -220,6 +219,10 @@ GRAPHS = {
 @pytest.mark.parametrize(("draw", "kernels"), GRAPHS.items(), ids=[draw.__name__ for draw in GRAPHS])
 async def test_products_of_one_matrix_are_joined_where_it_costs_no_copy(check_kernels, draw, kernels):
     await check_kernels(draw, kernels)
+
+
+async def test_products_that_are_joined_to_a_cache_become_one(check_kernels):
+    await check_kernels(joined_to_a_cache, 6)
 
 
 async def test_float16_products_are_joined(compiled, draw_and_compute, monkeypatch):

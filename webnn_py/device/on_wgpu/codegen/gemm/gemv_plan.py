@@ -26,7 +26,7 @@ SHORT: Final = 512
 """Vec4s of an inner axis that larger workgroups read as soon as two kernels read halves and add them."""
 
 LINE: Final = 32
-"""Elements on the outer axis that invocations of a workgroup read side by side at least: a line of the cache, or half."""
+"""Elements on the outer axis that a workgroup reads side by side at least: a line of the cache, or half of one."""
 
 MOST_ADDED: Final = 16
 """Sums that one invocation adds up, where a workgroup has more than :data:`THREADS` invocations."""
@@ -50,7 +50,7 @@ def read_at_once(matrix: MatrixLoader) -> int:
 def share_across(matrix: MatrixLoader, batch: int) -> int:
     """How many invocations to give a place on the outer axis of a matrix with its outer axis side by side."""
     units = matrix.outer // read_at_once(matrix) * batch
-    side = LINE // read_at_once(matrix) if isinstance(matrix, WideMatrixLoader) else LINE // WIDTH
+    side = LINE // max(WIDTH, read_at_once(matrix))
     while side < THREADS and (units >= UNITS * 2 * side or THREADS // side > matrix.inner // WIDTH):
         side *= 2
     return THREADS // side
