@@ -28,6 +28,9 @@ SHORT: Final = 512
 LINE: Final = 32
 """Elements on the outer axis that a workgroup reads side by side at least: a line of the cache, or half of one."""
 
+WIDE_UNITS: Final = 96
+"""So many workgroups keep a large GPU busy, where each load brings eight elements."""
+
 MOST_ADDED: Final = 16
 """Sums that one invocation adds up, where a workgroup has more than :data:`THREADS` invocations."""
 
@@ -51,7 +54,8 @@ def share_across(matrix: MatrixLoader, batch: int) -> int:
     """How many invocations to give a place on the outer axis of a matrix with its outer axis side by side."""
     units = matrix.outer // read_at_once(matrix) * batch
     side = LINE // max(WIDTH, read_at_once(matrix))
-    while side < THREADS and (units >= UNITS * 2 * side or THREADS // side > matrix.inner // WIDTH):
+    enough = WIDE_UNITS if isinstance(matrix, WideMatrixLoader) else UNITS
+    while side < THREADS and (units >= enough * 2 * side or THREADS // side > matrix.inner // WIDTH):
         side *= 2
     return THREADS // side
 
@@ -109,13 +113,14 @@ class GemvPlan:
         """The same with more to read at once, where a processor has but a workgroup or two."""
         plan = self
         each = self.steps // self.splits
+        is_wide = isinstance(self.matrix, WideMatrixLoader)
         while (
-            plan.threads < min(MOST_THREADS, features.max_invocations)
+            plan.threads < min(MOST_THREADS // 2 if is_wide else MOST_THREADS, features.max_invocations)
             and groups * self.splits * plan.threads < ENOUGH * 2
             and each >= 4 * plan.sharers
         ):
             plan = attrs.evolve(plan, threads=2 * plan.threads, sharers=2 * plan.sharers)
-        most = 4 if self.vectors.outer <= 2 else 1
+        most = 1 if self.vectors.outer > 2 else 2 if is_wide else 4
         while plan.unrolled < most and each >= 4 * plan.unrolled * plan.sharers:
             plan = attrs.evolve(plan, unrolled=2 * plan.unrolled)
         return plan
