@@ -1,7 +1,7 @@
 """Which tile computes a product fastest: ``python -m spec_tests.benchmarks.gpu_tiles [WORD…]``, on the GPU in question.
 
-For choosing ``TILES`` and their rates in ``webnn_py/device/on_wgpu/codegen/gemm/tile_sizes.py``. A ``*`` stands before
-the chosen one.
+For choosing ``TILES`` and their rates in ``webnn_py/device/on_wgpu/codegen/gemm/tile_sizes.py``, and ``MEASURED`` in
+``tile_rounds.py``. A ``*`` stands before the chosen one.
 """
 
 import argparse
@@ -14,29 +14,34 @@ import webnn_py
 from spec_tests.benchmarks.gpu_cases import CASES, Case
 from spec_tests.benchmarks.gpu_contenders import time_ours
 from webnn_py.device.on_wgpu.codegen.gemm import tiled
+from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
+from webnn_py.device.on_wgpu.codegen.gemm.tile_rounds import MEASURED
 from webnn_py.device.on_wgpu.codegen.gemm.tile_sizes import TILES, GemmTile
+from webnn_py.device.on_wgpu.records.features import Features
 
 SHAPES = [(128, 128, 8, 8), (128, 128, 8, 16), (128, 128, 16, 8), (128, 256, 8, 16), (256, 128, 16, 8), (64, 64, 8, 8)]
 SHAPES += [(128, 64, 8, 8), (64, 128, 8, 8), (64, 64, 8, 4), (64, 64, 4, 8), (64, 64, 4, 4), (32, 32, 4, 4)]
 WAYS = [{}, {"inner": 8}, {"inner": 32}, {"inner": 8, "buffers": 2}, {"buffers": 2}, {"interleaved": True}]
 WAYS += [{"inner": 8, "slices": 2}, {"inner": 8, "slices": 4}, {"inner": 8, "slices": 2, "interleaved": True}]
-CANDIDATES = list(dict.fromkeys([*TILES, *(GemmTile(*shape, **way) for shape in SHAPES for way in WAYS)]))
+LARGE = [measured.tile for measured in MEASURED]
+CANDIDATES = list(dict.fromkeys([*TILES, *LARGE, *(GemmTile(*shape, **way) for shape in SHAPES for way in WAYS)]))
 
 
 @contextmanager
 def always(tile: GemmTile | None) -> Iterator[list[GemmTile]]:
     """While entered, every product is cut into this tile, or as usual; gives the tiles that were used."""
-    choose, used = tiled.choose_tile, []
+    choose, used = tiled.choose_work, []
 
-    def chosen(*arguments: object) -> GemmTile:
-        used.append(choose(*arguments) if tile is None else tile)
-        return used[-1]
+    def chosen(product: GemmProblem, features: Features, given: GemmTile | None, accumulate: str) -> tuple:
+        taken = choose(product, features, tile or given, accumulate)
+        used.append(taken[0])
+        return taken
 
-    tiled.choose_tile = chosen
+    tiled.choose_work = chosen
     try:
         yield used
     finally:
-        tiled.choose_tile = choose
+        tiled.choose_work = choose
 
 
 def shown(tile: GemmTile) -> str:

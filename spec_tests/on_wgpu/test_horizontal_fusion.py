@@ -86,6 +86,13 @@ def computed_weights(b, x):
     return attention(b, x, project)
 
 
+def joined_to_a_cache(b, x):
+    query, key, value = (heads(b, linear(b, x, 12, seed)) for seed in (1, 3, 5))
+    keys, values = (b.concat([constant(b, 3, 5, 4, seed=seed), new], 1) for seed, new in ((7, key), (8, value)))
+    scores = b.softmax(b.matmul(query, b.transpose(keys, permutation=[0, 2, 1])), 2)
+    return b.matmul(scores, values)
+
+
 def two_layers(b, x):
     mixed = b.reshape(b.transpose(attention(b, x), permutation=[1, 0, 2]), [8, 12])
     return attention(b, mixed, first_seed=11)
@@ -212,6 +219,10 @@ GRAPHS = {
 @pytest.mark.parametrize(("draw", "kernels"), GRAPHS.items(), ids=[draw.__name__ for draw in GRAPHS])
 async def test_products_of_one_matrix_are_joined_where_it_costs_no_copy(check_kernels, draw, kernels):
     await check_kernels(draw, kernels)
+
+
+async def test_products_that_are_joined_to_a_cache_become_one(check_kernels):
+    await check_kernels(joined_to_a_cache, 6)
 
 
 async def test_float16_products_are_joined(compiled, draw_and_compute, monkeypatch):

@@ -56,6 +56,31 @@ async def test_quotients_and_roots_are_rounded_to_the_nearest(ml, rng, ranges):
         assert not where, f"{name}: {len(wrong)} wrong; a, b, got, expected: {where}"
 
 
+DIVISORS = [2**0.5, -0.1, 3.0, 1 + 2**-23, 2 - 2**-23, 1.5 * 2.0**39, 2.0**-40]
+
+
+@pytest.mark.parametrize("off", [0, 1, -1], ids="off by {}".format)
+async def test_quotients_of_constants_are_rounded_to_the_nearest(ml, rng, monkeypatch, off):
+    text = SNIPPETS["quotient_by"]
+    guess = "bitcast<u32>(a * inverse)"
+    assert text.count(guess) == 1
+    monkeypatch.setitem(SNIPPETS, "quotient_by", text.replace(guess, f"({guess} + bitcast<u32>({off}i))"))
+    context = await ml.create_context(backend="wgpu")
+    anything, plain, near = of_bits(rng, (0, 2**32), (0x3F000000, 0x40800000), (0x3F7FFFE0, 0x3F800020))
+    divisors = [np.float32(number) for number in (DIVISORS if off == 0 else DIVISORS[:2])]
+    with np.errstate(all="ignore"):
+        x = np.concatenate([anything, plain, *(near * divisor for divisor in divisors), np.float32([0.0, -0.0])])
+        expected = {str(divisor): x / divisor for divisor in divisors}
+    builder = MLGraphBuilder(context)
+    operand = builder.input("x", data_type="float32", shape=x.shape)
+    drawn = {str(divisor): builder.div(operand, builder.constant(divisor)) for divisor in divisors}
+    for name, got in (await compute(context, builder, {"x": x}, drawn)).items():
+        wanted = expected[name]
+        wrong = np.flatnonzero(~((got.view(np.uint32) == wanted.view(np.uint32)) | (np.isnan(got) & np.isnan(wanted))))
+        where = [(float(x[i]), float(got[i]), float(wanted[i])) for i in wrong[:3]]
+        assert not where, f"by {name}: {len(wrong)} wrong; x, got, expected: {where}"
+
+
 @pytest.mark.parametrize("data_type", ["float32", "float16"])
 async def test_zero_times_infinity_is_nan_though_compilers_take_it_for_zero(ml, data_type):
     context = await ml.create_context(backend="wgpu")
@@ -104,12 +129,17 @@ async def test_float16_is_rounded_to_the_nearest(ml, rng, monkeypatch, lacking):
     x = np.concatenate([halves, ties, *beside, anything, np.float32([1e30, -1e30, 65519.996, 65520, np.inf, -np.inf])])
     builder = MLGraphBuilder(context)
     y = builder.cast(builder.input("x", data_type="float32", shape=x.shape), "float16")
-    got = (await compute(context, builder, {"x": x}, {"y": y}))["y"]
+    stored = builder.cast(builder.input("z", data_type="float32", shape=x.shape), "float16")
+    drawn = {"stored": stored, "in between": builder.neg(builder.cast(y, "float32"))}
+    computed = await compute(context, builder, {"x": x, "z": x}, drawn)
     with np.errstate(all="ignore"):
         expected = x.astype(np.float16)
-    wrong = np.flatnonzero(~((got.view(np.uint16) == expected.view(np.uint16)) | (np.isnan(got) & np.isnan(expected))))
-    where = [(float(x[i]), float(got[i]), float(expected[i])) for i in wrong[:3]]
-    assert not where, f"{len(wrong)} wrong; x, got, expected: {where}"
+        results = {"stored": computed["stored"].astype(np.float32), "in between": -computed["in between"]}
+    expected = expected.astype(np.float32)
+    for name, got in results.items():
+        is_same = (got.view(np.uint32) == expected.view(np.uint32)) | (np.isnan(got) & np.isnan(expected))
+        where = [(float(x[i]), float(got[i]), float(expected[i])) for i in np.flatnonzero(~is_same)[:3]]
+        assert not where, f"{name}: {np.count_nonzero(~is_same)} wrong; x, got, expected: {where}"
 
 
 @pytest.mark.parametrize("data_type", ["int32", "uint32"])

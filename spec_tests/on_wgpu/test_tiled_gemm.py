@@ -11,11 +11,14 @@ from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.both_devices import check_both, integers
 from webnn_py.device.on_wgpu.backend import features_of
 from webnn_py.device.on_wgpu.codegen.gemm import selection, tiled
+from webnn_py.device.on_wgpu.codegen.gemm.tile_rounds import MEASURED
 from webnn_py.device.on_wgpu.codegen.gemm.tile_sizes import TILES, GemmTile, choose_tile
 from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.device.on_wgpu.records.recently_used import RecentlyUsed, Room
 
 pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
+
+TILES_OF_LARGE = [measured.tile for measured in MEASURED if measured.tile not in TILES]
 
 FILES = {file.operator: file for file in load_all()}
 
@@ -93,7 +96,7 @@ async def test_products(ml, data_type, a, b):
 
 @pytest.mark.sampled(21)
 @pytest.mark.parametrize(("data_type", "buffers"), [("float32", 1), ("float16", 1), ("float32", 2)])
-@pytest.mark.parametrize("tile", [*TILES, GemmTile(128, 128, 8, 8, interleaved=True)], ids=str)
+@pytest.mark.parametrize("tile", [*TILES, *TILES_OF_LARGE, GemmTile(128, 128, 8, 8, interleaved=True)], ids=str)
 async def test_every_tile_computes_the_same(ml, monkeypatch, tile, buffers, data_type):
     tile = attrs.evolve(tile, buffers=buffers)
     context = await ml.create_context(backend="wgpu")

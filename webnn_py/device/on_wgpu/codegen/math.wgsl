@@ -95,6 +95,27 @@ fn quotient(a: f32, b: f32) -> f32 {
   return bitcast<f32>(sign | rounded_bits(times, exponent(a) - exponent(b) - i32(shift), remainder, i32(bottom)));
 }
 
+// Likewise for a constant b from 2⁻⁴⁰ to 2⁴⁰, or less than zero, of which inverse is 1 / b: within two units of the last
+// place a product guesses the quotient, and what remains of a says how many to add. No quotient lies midway.
+fn quotient_by(a: f32, b: f32, inverse: f32) -> f32 {
+  let magnitude = bitcast<u32>(a) & 0x7fffffffu;
+  let guess = bitcast<u32>(a * inverse);
+  let b_bits = bitcast<u32>(b) & 0x7fffffffu;
+  let top = (magnitude & 0x007fffffu) | 0x00800000u;
+  let bottom = (b_bits & 0x007fffffu) | 0x00800000u;
+  let times = (guess & 0x007fffffu) | 0x00800000u;
+  let shift = (magnitude >> 23u) + 150u - ((guess >> 23u) & 0xffu) - (b_bits >> 23u);
+  let remainder = i32((top << (shift & 31u)) - times * bottom);
+  let is_edge = (guess & 0x007fffffu) < 3u && remainder < 0i;  // below, units are half as large
+  if (magnitude - 0x21800000u > 0x3c000000u || is_edge) {
+    return quotient(a, b);
+  }
+  let whole = i32(bottom);
+  let up = select(0u, 1u, 2i * remainder > whole) + select(0u, 1u, 2i * remainder > 3i * whole);
+  let down = select(0u, 1u, 2i * remainder < -whole) + select(0u, 1u, 2i * remainder < -3i * whole);
+  return bitcast<f32>(guess + up - down);
+}
+
 // The bits of (n + remainder / whole) · 2ᵉ, for n from 2²³ to 2²⁴ - 1.
 fn rounded_bits(n: u32, e: i32, remainder: i32, whole: i32) -> u32 {
   let biased = e + 150i;
@@ -148,6 +169,17 @@ fn half_bits(x: f32) -> u32 {
   let dropped = whole - (kept << dropped_bits);
   let half = 1u << (dropped_bits - 1u);
   return sign | (kept + select(0u, 1u, dropped > half || (dropped == half && (kept & 1u) == 1u)));
+}
+
+// x, rounded to float16 as by half_bits. A sum with ½ is a multiple of 2⁻²⁴, as small float16 are.
+fn rounded_half(x: f32) -> f32 {
+  let bits = bitcast<u32>(x);
+  let magnitude = bits & 0x7fffffffu;
+  let large = (magnitude + 0xfffu + ((magnitude >> 13u) & 1u)) & 0xffffe000u;
+  let small = bitcast<u32>(f32(bitcast<u32>(abs(x) + 0.5) - 0x3f000000u) * 5.9604644775390625e-8);
+  let finite = select(large, small, magnitude < 0x38800000u);
+  let rounded = select(select(finite, 0x7f800000u, magnitude >= 0x477ff000u), 0x7fc00000u, magnitude > 0x7f800000u);
+  return bitcast<f32>((bits & 0x80000000u) | rounded);
 }
 
 // ±1 to ±2: a finite number, not 0, without its exponent.

@@ -1,11 +1,18 @@
 """Element-wise binary operators in WGSL."""
 
+from typing import Final
+
+import numpy as np
+
 from webnn_py.device.on_wgpu.codegen.expressions import extreme
-from webnn_py.device.on_wgpu.records.element import compute_type
+from webnn_py.device.on_wgpu.records.element import compute_type, literal
 from webnn_py.device.on_wgpu.records.graph_queries import constant_scalar, sign_of_zero
 from webnn_py.device.on_wgpu.records.table import expression
 from webnn_py.graph import Node, Value
 from webnn_py.operators import arithmetic
+
+LEAST_DIVISOR: Final = 2.0**-40
+"""Constants from this to one divided by this have an inverse that is a normal number, and so are most quotients."""
 
 
 def kind_of(node: Node) -> str:
@@ -36,7 +43,13 @@ def mul(node: Node, a: str, b: str) -> str:
 @expression(arithmetic.div)
 def div(node: Node, a: str, b: str) -> str:
     kind = kind_of(node)
-    return f"quotient({a}, {b})" if kind == "f32" else f"quotient_{kind}({a}, {b})"
+    if kind != "f32":
+        return f"quotient_{kind}({a}, {b})"
+    divisor = node.operands["b"]
+    number = constant_scalar(divisor) if isinstance(divisor, Value) else None
+    if number is None or not LEAST_DIVISOR <= abs(number) <= 1 / LEAST_DIVISOR:
+        return f"quotient({a}, {b})"
+    return f"quotient_by({a}, {b}, {literal(float(1 / np.float32(number)), 'f32')})"
 
 
 @expression(arithmetic.max_)

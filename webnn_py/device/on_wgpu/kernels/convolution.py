@@ -13,7 +13,7 @@ from webnn_py.device.on_wgpu.codegen.convolution.interleaving import emit_interl
 from webnn_py.device.on_wgpu.codegen.convolution.shape import ConvolutionShape, forward_axis, transposed_axis
 from webnn_py.device.on_wgpu.codegen.convolution.winograd import emit_winograd, is_winograd
 from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue, EpilogueOperand
-from webnn_py.device.on_wgpu.codegen.gemm.gemv import MOST_VECTORS
+from webnn_py.device.on_wgpu.codegen.gemm.gemv_plan import MOST_VECTORS
 from webnn_py.device.on_wgpu.codegen.gemm.im2col_loader import Im2colLoader, WindowAxis
 from webnn_py.device.on_wgpu.codegen.gemm.matrix_loader import MatrixLoader
 from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import OperandLoader

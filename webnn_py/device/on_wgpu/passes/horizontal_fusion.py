@@ -1,7 +1,8 @@
 """Horizontal fusion: several linear layers of one input, such as attention's queries, keys and values, as one.
 
 One kernel takes the place of several, each of which would leave most of a GPU idle. What these returned are parts of
-what the single one returns; so it is done only where other products alone read them, in ways that need no copy.
+what the single one returns; so it is done only where other products and what copies them anyway, as it joins them to a
+cache, read them, in ways that need no copy.
 """
 
 from __future__ import annotations
@@ -18,11 +19,14 @@ from webnn_py.device.on_wgpu.records.layout import Layout, dense_strides, is_gem
 from webnn_py.device.on_wgpu.records.table import entry_of
 from webnn_py.device.plan import split_constant
 from webnn_py.graph import Constant, Graph, Node, Output, Value
-from webnn_py.operators import arithmetic, matrix
+from webnn_py.operators import arithmetic, matrix, movement
 from webnn_py.rewriting import RewriteBuilder, rewrite
 
 MOST_BYTES: Final = 2**26
 """So many may the single product's matrix or result have: larger products fill a GPU, each by itself."""
+
+ANYHOW: Final = frozenset({movement.concat})
+"""Operators whose kernels read views of any layout."""
 
 
 @attrs.frozen
@@ -151,6 +155,8 @@ class LinearLayerSearch:
             return False
         for node in self._readers.get(value, []):
             rule = entry_of(node).layout
+            if node.operator in ANYHOW:
+                continue
             if node.operator in (matrix.matmul, matrix.gemm):
                 if not is_gemm_readable(layout):
                     return False

@@ -8,38 +8,19 @@ workgroup adds up at the end.
 
 from __future__ import annotations
 
-from typing import Final
-
-import attrs
-
 from webnn_py.device.on_wgpu.codegen.entry_point import grid
 from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue, EpilogueCode, emit_split_k_sum
+from webnn_py.device.on_wgpu.codegen.gemm.gemv_plan import MOST_ADDED, THREADS, GemvPlan
 from webnn_py.device.on_wgpu.codegen.gemm.matrix_loader import MatrixLoader
 from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import bound
 from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
-from webnn_py.device.on_wgpu.codegen.gemm.tile_sizes import UNITS
 from webnn_py.device.on_wgpu.codegen.gemm.tiled import padded_count
+from webnn_py.device.on_wgpu.codegen.gemm.wide_loader import WideMatrixLoader, halves
 from webnn_py.device.on_wgpu.codegen.module import declare, module
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import COMPONENTS, WIDTH
-from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.records.lowering import Lowering
-
-MOST_VECTORS: Final = 8
-THREADS: Final = 256
-MOST_THREADS: Final = 1024
-ENOUGH: Final = 2 * THREADS * UNITS
-"""Invocations that keep a large GPU busy."""
-
-ADDED_AT_ONCE: Final = 4
-"""Vectors whose vec4s of sums have room in a workgroup's memory."""
-
-SHORT: Final = 512
-"""Vec4s of an inner axis that larger workgroups read as soon as two kernels read halves and add them."""
-
-MOST_ADDED: Final = 16
-"""Sums that one invocation adds up, where a workgroup has more than :data:`THREADS` invocations."""
 
 
 def emit_gemv(lowering: Lowering, product: GemmProblem, epilogue: Epilogue) -> None:
@@ -53,123 +34,6 @@ def emit_gemv(lowering: Lowering, product: GemmProblem, epilogue: Epilogue) -> N
     sums = Buffer("block", plan.splits * padded_count(epilogue) * 4)
     lowering.emit(GemvWriter(plan, epilogue.count, sums).kernel(f"{epilogue.label} (parts)"))
     emit_split_k_sum(lowering, epilogue, sums, plan.splits)
-
-
-def share_along(matrix: MatrixLoader, batch: int) -> int:
-    """How many invocations to give a place on the outer axis of a matrix with its inner axis side by side."""
-    sharers = 16
-    while sharers < THREADS and sharers * WIDTH <= matrix.inner // WIDTH and matrix.outer * batch * sharers < ENOUGH:
-        sharers *= 2
-    return sharers
-
-
-def share_across(matrix: MatrixLoader, batch: int) -> int:
-    """How many invocations to give a place on the outer axis of a matrix with its outer axis side by side."""
-    units = matrix.outer // (WIDTH if matrix.pattern == "direct" else 1) * batch
-    side = 8  # vec4s, a line of the cache
-    while side < THREADS and (units >= UNITS * 2 * side or THREADS // side > matrix.inner // WIDTH):
-        side *= 2
-    return THREADS // side
-
-
-@attrs.frozen
-class GemvPlan:
-    """How the work is shared out.
-
-    Attributes:
-        product: the product.
-        matrix: the long side.
-        vectors: the short side.
-        vectors_are_rows: whether the short side is the left one.
-        sharers: invocations that share a place on the outer axis.
-        places: places on the outer axis of an invocation, where vec4s do not lie along it.
-        splits: into how many parts the inner axis is cut, each for other workgroups.
-        threads: invocations of a workgroup.
-        unrolled: steps along the inner axis whose elements an invocation reads before it multiplies.
-    """
-
-    product: GemmProblem
-    matrix: MatrixLoader
-    vectors: MatrixLoader
-    vectors_are_rows: bool
-    sharers: int
-    places: int
-    splits: int
-    threads: int = THREADS
-    unrolled: int = 1
-
-    @classmethod
-    def of(cls, product: GemmProblem, features: Features) -> GemvPlan:
-        """Share out a product."""
-        left, right = product.left, product.right
-        assert isinstance(left, MatrixLoader)  # noqa: S101 - is_skinny says so
-        assert isinstance(right, MatrixLoader)  # noqa: S101
-        vectors_are_rows = left.outer <= right.outer
-        vectors, matrix = (left, right) if vectors_are_rows else (right, left)
-        vectors = attrs.evolve(vectors, forced="transposed" if vectors.can_transpose else "scalar")
-        sharers, places = share_along(matrix, product.batch), 1
-        if not matrix.follows_inner:
-            sharers = share_across(matrix, product.batch)
-        elif vectors.outer <= MOST_VECTORS // WIDTH and matrix.outer * product.batch * sharers > ENOUGH * WIDTH:
-            places = WIDTH
-        plan = cls(product, matrix, vectors, vectors_are_rows, sharers, places, splits=1)
-        groups = -(-matrix.outer // plan.per_group) * product.batch
-        splits = max(1, min(UNITS // groups, plan.steps // (sharers * WIDTH)))
-        if 3 * groups > UNITS and plan.steps <= SHORT and not plan.is_along:
-            splits = 1
-        plan = attrs.evolve(plan, splits=splits)
-        return plan if plan.is_along else plan.hurried(groups, features)
-
-    def hurried(self, groups: int, features: Features) -> GemvPlan:
-        """The same with more to read at once, where a processor has but a workgroup or two."""
-        plan = self
-        each = self.steps // self.splits
-        while (
-            plan.threads < min(MOST_THREADS, features.max_invocations)
-            and groups * self.splits * plan.threads < ENOUGH * 2
-            and each >= 4 * plan.sharers
-        ):
-            plan = attrs.evolve(plan, threads=2 * plan.threads, sharers=2 * plan.sharers)
-        most = 4 if self.vectors.outer <= 2 else 1
-        while plan.unrolled < most and each >= 4 * plan.unrolled * plan.sharers:
-            plan = attrs.evolve(plan, unrolled=2 * plan.unrolled)
-        return plan
-
-    @property
-    def is_along(self) -> bool:
-        """Whether neighbouring invocations have neighbours on the inner axis."""
-        return self.matrix.follows_inner
-
-    @property
-    def unit(self) -> int:
-        """Places on the outer axis that an invocation reads at once, where they lie side by side."""
-        return WIDTH if self.matrix.pattern == "direct" else 1
-
-    @property
-    def side(self) -> int:
-        """Invocations of a workgroup at different places on the outer axis."""
-        return self.threads // self.sharers
-
-    @property
-    def added_at_once(self) -> int:
-        """Vectors whose sums have room in a workgroup's memory."""
-        return max(1, ADDED_AT_ONCE * THREADS // self.threads)
-
-    @property
-    def per_group(self) -> int:
-        """Places on the outer axis of a workgroup."""
-        return self.side * (self.places if self.is_along else self.unit)
-
-    @property
-    def steps(self) -> int:
-        """Vec4s of the inner axis."""
-        return -(-self.matrix.inner // WIDTH)
-
-    @property
-    def stores_vec4s(self) -> bool:
-        """Whether whole vec4s of the output are stored."""
-        side_by_side = self.per_group % WIDTH == 0 if self.is_along else self.unit == WIDTH
-        return self.vectors_are_rows and self.product.vec4s and side_by_side
 
 
 class GemvWriter:
@@ -201,7 +65,8 @@ class GemvWriter:
         ]
         body = "\n".join(f"  {line}" for line in lines)
         vector = "f32" if plan.is_along or plan.unit == 1 else "vec4<f32>"
-        room = plan.vectors.outer * plan.places if plan.is_along else min(plan.vectors.outer, plan.added_at_once)
+        room = plan.vectors.outer * (plan.places if plan.is_along else plan.parts)
+        room = room if plan.is_along else min(room, plan.added_at_once)
         reads, functions = bound({"matrix": plan.matrix, "vectors": plan.vectors}, "f32")
         parts = [f"var<workgroup> sums_of: array<{vector}, {room * plan.threads}>;", *functions]
         main = f"""
@@ -244,14 +109,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 
     def _across(self) -> list[str]:
         plan = self._plan
-        kind = "vec4<f32>" if plan.unit == WIDTH else "f32"
+        kind = "f32" if plan.unit == 1 else "vec4<f32>"
         last = plan.matrix.outer - plan.unit
-        place = "matrix_base + o / 4u" if plan.unit == WIDTH else f"matrix_base + o * {plan.matrix.outer_stride}u"
+        place = f"o * {plan.matrix.outer_stride}u" if plan.unit == 1 else f"o / {plan.unit}u"
         lines = [
             f"let mine = t % {plan.side}u;",
             f"let o = min(outer0 + mine * {plan.unit}u, {last}u);",
-            f"let place = {place};",
-            *(f"var c{index} = {kind}();" for index in range(plan.vectors.outer)),
+            f"let place = matrix_base + {place};",
+            *(f"var {name} = {kind}();" for name in self._sums_across()),
         ]
         first = f"begin + t / {plan.side}u"
         if plan.unrolled == 1:
@@ -279,34 +144,44 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     def _read_across(self, kind: str, step: str, tag: str = "") -> list[str]:
         """Read a step of the matrix and of the vectors."""
         plan = self._plan
+        is_wide = isinstance(plan.matrix, WideMatrixLoader)
         lines = [f"  {line}" for line in self._vectors(step, tag)]
         for component in range(WIDTH):
             inner = f"min({step} * {WIDTH}u + {component}u, {plan.matrix.inner - 1}u)"
             inner = f"{step} * {WIDTH}u + {component}u" if plan.matrix.inner % WIDTH == 0 else inner
-            if plan.unit == WIDTH:
-                (value,) = plan.matrix.fetch("matrix", "place", inner, 0)
-            else:
-                value = f"matrix_at(place + {plan.matrix.along(inner)})"
+            value, read = f"matrix_at(place + {plan.matrix.along(inner)})", "vec4<u32>" if is_wide else kind
             if plan.matrix.inner % WIDTH:
-                value = f"select({kind}(), {value}, {step} * {WIDTH}u + {component}u < {plan.matrix.inner}u)"
-            lines.append(f"  let m{tag}{component} = {value};")
+                value = f"select({read}(), {value}, {step} * {WIDTH}u + {component}u < {plan.matrix.inner}u)"
+            lines.append(f"  let {'w' if is_wide else 'm'}{tag}{component}{'' if is_wide else '_0'} = {value};")
         return lines
 
     def _multiply_across(self, kind: str, tag: str = "") -> list[str]:
-        return [
-            f"  c{index} = fma(m{tag}{component}, {kind}(v{tag}{index}.{COMPONENTS[component]}), c{index});"
-            for index in range(self._plan.vectors.outer)
-            for component in range(WIDTH)
-        ]
+        plan = self._plan
+        lines = []
+        if isinstance(plan.matrix, WideMatrixLoader):
+            for component in range(WIDTH):
+                values = enumerate(halves(f"w{tag}{component}"))
+                lines += [f"  let m{tag}{component}_{part} = {value};" for part, value in values]
+        for number, name in enumerate(self._sums_across()):
+            index, part = divmod(number, plan.parts)
+            for component in range(WIDTH):
+                factor = f"{kind}(v{tag}{index}.{COMPONENTS[component]})"
+                lines.append(f"  {name} = fma(m{tag}{component}_{part}, {factor}, {name});")
+        return lines
+
+    def _sums_across(self) -> list[str]:
+        """The variables of sums, those of a vector one after the other."""
+        return [f"c{index}_{part}" for index in range(self._plan.vectors.outer) for part in range(self._plan.parts)]
 
     def _add_across(self) -> list[str]:
         plan = self._plan
         lines = []
-        for first in range(0, plan.vectors.outer, plan.added_at_once):
-            some = range(first, min(first + plan.added_at_once, plan.vectors.outer))
+        names = self._sums_across()
+        for first in range(0, len(names), plan.added_at_once):
+            some = names[first : first + plan.added_at_once]
             if first:
                 lines.append("workgroupBarrier();")
-            lines += [f"sums_of[{(index - first) * plan.threads}u + t] = c{index};" for index in some]
+            lines += [f"sums_of[{number * plan.threads}u + t] = {name};" for number, name in enumerate(some)]
             lanes = plan.sharers
             while plan.threads > THREADS and lanes > MOST_ADDED:
                 lanes //= 2
@@ -323,13 +198,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
                 f"  for (var lane = 1u; lane < {lanes}u; lane++) {{",
                 f"    total += sums_of[first + lane * {plan.side}u];",
                 "  }",
-                f"  let v = {first}u + item / {plan.side}u;",
-                f"  let o = outer0 + item % {plan.side}u * {plan.unit}u;",
+                f"  let number = {first}u + item / {plan.side}u;",
+                f"  let v = number / {plan.parts}u;",
+                f"  let o = outer0 + item % {plan.side}u * {plan.unit}u + number % {plan.parts}u * {WIDTH}u;",
                 f"  if (o < {plan.matrix.outer}u) {{",
             ]
             if plan.stores_vec4s:
                 lines.append("    " + self._store("finish", "v", "o", "total", WIDTH))
-            elif plan.unit == WIDTH:
+            elif plan.unit > 1:
                 for component in range(WIDTH):
                     lines.append(
                         "    "

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue
-from webnn_py.device.on_wgpu.codegen.gemm.gemv import MOST_VECTORS, emit_gemv
+from webnn_py.device.on_wgpu.codegen.gemm.gemv import emit_gemv
+from webnn_py.device.on_wgpu.codegen.gemm.gemv_plan import MOST_VECTORS
 from webnn_py.device.on_wgpu.codegen.gemm.matrix_loader import MatrixLoader
 from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
 from webnn_py.device.on_wgpu.codegen.gemm.tiled import emit_tiled_gemm

@@ -15,11 +15,13 @@ from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
 from webnn_py.device.on_wgpu.codegen.gemm.tile_choice import rebalanced
 from webnn_py.device.on_wgpu.codegen.gemm.tile_loop import TileLoop
 from webnn_py.device.on_wgpu.codegen.gemm.tile_plan import TilePlan
+from webnn_py.device.on_wgpu.codegen.gemm.tile_rounds import fewest_rounds
 from webnn_py.device.on_wgpu.codegen.gemm.tile_sizes import GemmTile, choose_split_k, choose_tile
 from webnn_py.device.on_wgpu.codegen.gemm.tile_store import TileStore, is_long
 from webnn_py.device.on_wgpu.codegen.module import declare, module
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import WIDTH
+from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.recently_used import RecentlyUsed, Room
@@ -31,14 +33,8 @@ _MAINS: Final[RecentlyUsed[Hashable, str]] = RecentlyUsed(Room(count=256, byte_l
 
 def emit_tiled_gemm(lowering: Lowering, product: GemmProblem, epilogue: Epilogue, tile: GemmTile | None = None) -> None:
     """The kernels of a product: one, or one for parts of the inner axis and one that adds them up."""
-    rows, columns, inner = product.left.outer, product.right.outer, product.left.inner
-    is_given = tile is not None
-    tile = tile or choose_tile(rows, columns, product.batch, lowering.features)
     accumulate = "f16" if lowering.features.float16_accumulation and product.is_native_float16 else "f32"
-    groups = tile.groups(rows, columns) * product.batch
-    splits = choose_split_k(tile, groups, inner)
-    if not is_given:
-        tile, splits = rebalanced((tile, splits), (product.batch, rows, columns, inner), lowering.features)
+    tile, splits = choose_work(product, lowering.features, tile, accumulate)
     if splits == 1 and (product.vec4s or epilogue.stores_single_elements):
         finish = epilogue.write(vec4s=product.vec4s)
         writer = TiledGemmWriter(TilePlan(product, tile, 1, accumulate), epilogue.count, finish)
@@ -48,6 +44,19 @@ def emit_tiled_gemm(lowering: Lowering, product: GemmProblem, epilogue: Epilogue
     writer = TiledGemmWriter(TilePlan(product, tile, splits, accumulate), epilogue.count, sums)
     lowering.emit(writer.kernel(f"{epilogue.label} (parts)"))
     emit_split_k_sum(lowering, epilogue, sums, splits)
+
+
+def choose_work(
+    product: GemmProblem, features: Features, given: GemmTile | None, accumulate: str
+) -> tuple[GemmTile, int]:
+    """What a workgroup computes, and into how many parts the inner axis is cut; a given tile is kept."""
+    rows, columns, inner = product.left.outer, product.right.outer, product.left.inner
+    large = fewest_rounds(product, features) if given is None and accumulate == "f32" else None
+    if large is not None:
+        return large
+    tile = given or choose_tile(rows, columns, product.batch, features)
+    usual = tile, choose_split_k(tile, tile.groups(rows, columns) * product.batch, inner)
+    return usual if given else rebalanced(usual, (product.batch, rows, columns, inner), features)
 
 
 def padded_count(epilogue: Epilogue) -> int:

@@ -1,0 +1,87 @@
+"""Large products of two matrices: the tile and the parts of the inner axis that keep all processors busy to the end.
+
+The time of a product is that of the processor that has most to do. With tiles of few sizes some have one workgroup more
+than others and all wait for these; parts of the inner axis make workgroups smaller, but have to be added up.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Final
+
+import attrs
+
+from webnn_py.device.on_wgpu.codegen.gemm.matrix_loader import MatrixLoader
+from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
+from webnn_py.device.on_wgpu.codegen.gemm.tile_choice import PROCESSORS
+from webnn_py.device.on_wgpu.codegen.gemm.tile_sizes import GemmTile
+from webnn_py.device.on_wgpu.records.features import Features
+from webnn_py.size_values import rough
+
+LEAST_SIDE: Final = 256
+LEAST_PRODUCTS: Final = 2**29
+"""Rows and columns, and products of numbers, from which on this was measured."""
+
+LEAST_PART: Final = 128
+"""The least length of a part of the inner axis."""
+
+MOST_PARTS: Final = 8
+
+STARTING: Final = 1.5
+ADDING: Final = 4.5e-7
+"""Microseconds that a second kernel takes, and that it takes for a byte of sums."""
+
+
+@attrs.frozen
+class MeasuredTile:
+    """A tile, and how fast it was.
+
+    Attributes:
+        tile: the tile.
+        rate: float32 products that a processor computes in a microsecond.
+        rate_of_halves: likewise of float16.
+        is_paired: whether a workgroup alone on a processor takes as long as two.
+    """
+
+    tile: GemmTile
+    rate: float
+    rate_of_halves: float
+    is_paired: bool = False
+
+    def microseconds(self, sizes: tuple[int, int, int], parts: int, *, is_float16: bool) -> float:
+        """How long a product of so many rows, columns and inner elements takes."""
+        rows, columns, inner = sizes
+        rounds = -(-self.tile.groups(rows, columns) * parts // PROCESSORS)
+        rounds += rounds % 2 if self.is_paired else 0
+        steps = -(-inner // self.tile.depth)
+        each = -(-steps // parts) * self.tile.depth
+        products = rounds * self.tile.rows * self.tile.columns * each
+        added = STARTING + ADDING * 4 * parts * rows * columns if parts > 1 else 0.0
+        return products / (self.rate_of_halves if is_float16 else self.rate) + added
+
+
+MEASURED: Final = (
+    MeasuredTile(GemmTile(128, 96, 8, 12), 174e3, 154e3, is_paired=True),
+    MeasuredTile(GemmTile(64, 96, 8, 12), 164e3, 145e3, is_paired=True),
+    MeasuredTile(GemmTile(128, 64, 8, 8), 155e3, 159e3),
+    MeasuredTile(GemmTile(128, 128, 8, 8), 162e3, 150e3),
+    MeasuredTile(GemmTile(64, 64, 8, 8, inner=8, slices=2), 150e3, 108e3),
+)
+
+
+def fewest_rounds(product: GemmProblem, features: Features) -> tuple[GemmTile, int] | None:
+    """The tile and the parts for a large product; None for others."""
+    sizes = rough(product.left.outer), rough(product.right.outer), rough(product.left.inner)
+    are_matrices = isinstance(product.left, MatrixLoader) and isinstance(product.right, MatrixLoader)
+    is_large = min(sizes[:2]) >= LEAST_SIDE and prod(sizes) >= LEAST_PRODUCTS
+    if not are_matrices or not is_large or rough(product.batch) != 1:
+        return None
+    is_float16 = product.left.element.data_type == "float16"
+    ways = [
+        (measured.microseconds(sizes, parts, is_float16=is_float16), parts, measured.tile)
+        for measured in MEASURED
+        if measured.tile.fits(features)
+        for parts in range(1, max(1, min(MOST_PARTS, sizes[2] // LEAST_PART)) + 1)
+    ]
+    _, parts, tile = min(ways, key=lambda way: way[:2], default=(0.0, 1, None))
+    return None if tile is None else (tile, parts)
