@@ -157,4 +157,24 @@ FAULTS = [
         "state = context.mul(state, context.number(1, decay))",
         ("spec_tests/onnx_models/test_linear_attention.py",),
     ),
+    Fault(
+        "sign-bit-forgotten",
+        "context.logical_xor(is_one, is_negative)",
+        "is_one",
+        ("spec_tests/onnx_models/test_bitwise.py",),
+    ),
+    Fault(
+        "minors-all-added",
+        "signs = (1 - 2 * (np.arange(taken) % 2))",
+        "signs = np.ones(taken)",
+        ("spec_tests/onnx_models/test_matrix.py",),
+        "determinants",
+    ),
+    Fault(
+        "asked-type-ignored",
+        "zero_point = _zeros(context, shape, data_type)",
+        'zero_point = _zeros(context, shape, "uint8")',
+        ("spec_tests/onnx_models/test_conversion.py",),
+        "quantization",
+    ),
 ]

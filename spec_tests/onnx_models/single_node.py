@@ -103,8 +103,7 @@ def make_model(nodes, inputs, outputs, initializers=None, *, opset):
     )
     opsets = [helper.make_opsetid("", opset)]
     ir_version = helper.find_min_ir_version_for(opsets)
-    if any(item.domain for item in nodes):
-        opsets.append(helper.make_opsetid(MICROSOFT.rstrip("."), 1))
+    opsets += [helper.make_opsetid(domain, 1) for domain in sorted({item.domain for item in nodes} - {""})]
     model = helper.make_model(graph, opset_imports=opsets, ir_version=ir_version)
     return model.SerializeToString()
 

@@ -4,6 +4,7 @@ from spec_tests.onnx_models.single_node import check, each, node
 
 rng = np.random.default_rng(3)
 X = rng.uniform(-4, 4, [2, 3, 4]).astype(np.float32)
+SMALL = np.arange(6).reshape(2, 3)
 SLOPE = rng.uniform(-1, 1, [3, 1]).astype(np.float32)
 INTEGERS = np.array([-9, 0, 9], np.int32)
 
@@ -33,7 +34,9 @@ def number(value, dtype=np.float32):
     node("Celu", 12, X),
     node("Celu", 12, X, alpha=2.0),
     node("Celu", 28, X, alpha=2.0, oracle="reference"),
+    node("PRelu", 16, SMALL.astype(np.uint32), SMALL[0].astype(np.uint32)),
     node("Shrink", 9, X),
+    *(node("Shrink", 9, SMALL.astype(name), lambd=1.5, bias=2.0) for name in ("uint8", "int32", "int64")),
     node("Shrink", 9, X, lambd=1.5, bias=0.25),
     node("SwiGLU", 28, X, X[::-1].copy(), oracle="reference"),
     node("SwiGLU", 28, X, X[::-1].copy(), alpha=0.5, oracle="reference"),

@@ -62,6 +62,24 @@ POINTS = np.array([1, -2, 3], np.int8)
     node("QuantizeLinear", [13, 19, 21, 23], UNQUANTIZED, scale(0.5, 1, 2), POINTS, known=(1, 2)),
     node("QuantizeLinear", [13, 19, 21, 23], UNQUANTIZED, scale(0.5, 2), axis=0),
     node("QuantizeLinear", [21, 23], UNQUANTIZED, np.abs(UNQUANTIZED[:, :, :2]), known=(1,), axis=2, block_size=2),
+    node("QuantizeLinear", [21, 23], UNQUANTIZED, np.array(0.5, np.float32), output_dtype=TensorProto.INT8),
+    node(
+        "QuantizeLinear",
+        23,
+        UNQUANTIZED.astype(np.float16),
+        np.array(0.3, np.float16),
+        precision=TensorProto.FLOAT,
+        oracle="reference",
+    ),
+    node("QuantizeLinear", 13, UNQUANTIZED.astype(np.int32), np.array(0.3, np.float32), oracle="reference"),
+    node(
+        "DequantizeLinear",
+        23,
+        QUANTIZED,
+        np.array(0.3, np.float32),
+        output_dtype=TensorProto.FLOAT16,
+        oracle=[(QUANTIZED * np.float32(0.3)).astype(np.float16)],
+    ),
 )
 async def test_quantization(context, case):
     await check(context, case)

@@ -25,6 +25,10 @@ SHAPES = [
 @each(
     *(node("MatMul", [1, 9, 13], floats(*a), floats(*b)) for a, b in SHAPES),
     node("MatMul", 13, floats(3, 4), floats(4, 5), known=(1,)),
+    *(
+        node("MatMul", 13, rng.integers(0, 9, a).astype(name), rng.integers(0, 9, b).astype(name))
+        for (a, b), name in zip(SHAPES[2:6], ("int32", "int64", "uint32", "uint64"), strict=True)
+    ),
 )
 async def test_matmul(context, case):
     await check(context, case)
@@ -46,4 +50,12 @@ async def test_gemm(context, case):
     node("EyeLike", [9, 22], floats(3, 4), dtype=TensorProto.INT64),
 )
 async def test_unit_matrices(context, case):
+    await check(context, case)
+
+
+@each(
+    *(node("Det", [11, 22], floats(2, 3, size, size)) for size in (1, 2, 3, 4)),
+    node("Det", 22, floats(8, 8)),
+)
+async def test_determinants(context, case):
     await check(context, case)

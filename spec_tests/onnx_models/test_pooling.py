@@ -121,8 +121,8 @@ async def test_padding_that_counts(context, case):
         for operator in ("GlobalAveragePool", "GlobalMaxPool")
         for data in (SEQUENCE, IMAGE, ANY_RANK)
     ),
-    *(node("GlobalLpPool", 2, IMAGE, p=p) for p in (1, 2)),
-    *(node("GlobalLpPool", 22, IMAGE, p=p, oracle=2) for p in (1, 2)),
+    *(node("GlobalLpPool", 2, IMAGE, p=p) for p in (1, 2, 3)),
+    *(node("GlobalLpPool", 22, IMAGE, p=p, oracle=2) for p in (1, 2, 3)),
 )
 async def test_all_spatial_axes(context, case):
     await check(context, case)

@@ -43,8 +43,16 @@ async def test_axes_as_an_attribute(context, case):
         node(operator, BY_INPUT[operator], X, NOTHING, known=(1,), noop_with_empty_axes=1)
         for operator in ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd")
     ),
+    *(
+        node(operator, 18, X - 1, NOTHING, known=(1,), noop_with_empty_axes=1, oracle=[computed(X - 1)])
+        for operator, computed in (("ReduceL1", np.abs), ("ReduceL2", np.abs), ("ReduceSumSquare", np.square))
+    ),
+    node("ReduceLogSum", 18, X, NOTHING, known=(1,), noop_with_empty_axes=1, oracle=[np.log(X)]),
     node("ReduceSum", 13, X, axes(1), known=(1,), noop_with_empty_axes=1),
-    *(node(operator, 18, INTEGERS, axes(1), known=(1,)) for operator in (*EXTREMES, "ReduceProd")),
+    *(
+        node(operator, 18, INTEGERS, axes(1), known=(1,))
+        for operator in (*EXTREMES, "ReduceProd", "ReduceMean", "ReduceL2")
+    ),
     *(node(operator, 20, INTEGERS > 0, axes(1), known=(1,)) for operator in EXTREMES),
     node("ReduceSum", 13, INTEGERS.astype(np.int64), axes(1), known=(1,)),
     *(

@@ -28,6 +28,7 @@ INTEGERS = np.array([-3, 0, 4], np.int32)
     node("Atanh", 9, X / 4),
     node("Atanh", 22, X / 4, oracle="reference"),
     *(node(operator, 13, INTEGERS) for operator in ("Abs", "Neg", "Sign")),
+    *(node("Sign", 13, np.array([0, 1, 200], name)) for name in ("uint8", "uint32", "uint64")),
     node("Abs", 13, np.array([0, 200], np.uint8)),
     node("Exp", 13, X.astype(np.float16), relative=2e-3),
 )

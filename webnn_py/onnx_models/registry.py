@@ -8,7 +8,9 @@ from webnn_py.operators.registry import import_categories
 
 FURTHER: Final = (
     "attention",
+    "bitwise",
     "block_quantized",
+    "classical",
     "contraction",
     "early",
     "filling",

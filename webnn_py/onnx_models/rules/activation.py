@@ -6,13 +6,14 @@ import numpy as np
 
 from webnn_py.onnx_models.axes import counted, scalar
 from webnn_py.onnx_models.conversion_context import ConversionContext, Value
+from webnn_py.onnx_models.rules import unary
 from webnn_py.onnx_models.table import one_to_one, rule
 from webnn_py.operators import activation
+from webnn_py.operators.casting import INTEGER_RANGES
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
 one_to_one("HardSwish", activation.hard_swish, 14, 22, module=__name__)
-one_to_one("PRelu", activation.prelu, 7, 9, 16, module=__name__)
 one_to_one("Relu", activation.relu, 6, 13, 14, module=__name__)
 one_to_one("Sigmoid", activation.sigmoid, 6, 13, module=__name__)
 one_to_one("Softplus", activation.softplus, 1, 22, module=__name__)
@@ -89,6 +90,12 @@ def mish(context: ConversionContext, x: MLOperand) -> MLOperand:
     return context.mul(x, context.tanh(context.softplus(x)))
 
 
+@rule("PRelu", 7, 9, 16)
+def prelu(context: ConversionContext, x: MLOperand, slope: MLOperand) -> MLOperand:
+    """A slope of its own for negative numbers, which unsigned integers are not."""
+    return x if x.data_type in unary.UNSIGNED else context.prelu(x, slope)
+
+
 @rule("Selu", 6, 22)
 def selu(context: ConversionContext, x: MLOperand, *, alpha: float, gamma: float) -> MLOperand:
     """The scaled exponential linear unit: gamma · elu(x)."""
@@ -105,10 +112,17 @@ def swish(context: ConversionContext, x: MLOperand, *, alpha: float) -> MLOperan
 @rule("Shrink", 9)
 def shrink(context: ConversionContext, x: MLOperand, *, bias: float, lambd: float) -> MLOperand:
     """0 from -lambd to lambd; beyond, the element brought closer to 0 by ``bias``."""
-    nearer = context.sub(x, context.mul(context.sign(x), context.number(bias, x)))
     if lambd < 0:
         refuse("attribute lambd", lambd, "at least 0")
-    return context.where(context.greater(context.abs(x), context.number(lambd, x)), nearer, context.number(0, x))
+    if x.data_type in INTEGER_RANGES:  # in the data type, as onnxruntime has it
+        lambd, bias = math.trunc(lambd), math.trunc(bias)
+    limit, zero = context.number(lambd, x), context.number(0, x)
+    is_above, moved = context.greater(x, limit), context.sub(x, context.number(bias, x))
+    if x.data_type in unary.UNSIGNED:
+        return context.where(is_above, moved, zero)
+    is_below = context.lesser(x, context.number(-lambd, x))
+    low = context.where(is_below, context.add(x, context.number(bias, x)), zero)
+    return context.where(is_above, moved, low)
 
 
 @rule("SwiGLU", 28)

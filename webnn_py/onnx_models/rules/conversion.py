@@ -62,7 +62,7 @@ def cast_like_rounding(
     return cast_like(context, x, target_type)
 
 
-@rule("DequantizeLinear", 10, 13, 19, 21, 23, 24, 25, 28)
+@rule("DequantizeLinear", 10, 13, 19, 21)
 def dequantize(
     context: ConversionContext,
     x: Value,
@@ -77,6 +77,22 @@ def dequantize(
     shape = _scale_shape(quantized, scale, axis, block_size)
     zero = _zeros(context, shape, quantized.data_type) if zero_point is None else _widened(context, zero_point)
     return context.dequantize_linear(quantized, context.reshape(scale, shape), context.reshape(zero, shape))
+
+
+@rule("DequantizeLinear", 23, 24, 25, 28)
+def dequantize_to(
+    context: ConversionContext,
+    x: Value,
+    scale: MLOperand,
+    zero_point: Value | None = None,
+    *,
+    axis: int,
+    block_size: int,
+    output_dtype: int,
+) -> MLOperand:
+    """Likewise; to the data type of the scale unless another one is asked for."""
+    y = dequantize(context, x, scale, zero_point, axis=axis, block_size=block_size)
+    return cast(context, y, to=output_dtype) if output_dtype else y
 
 
 def _widened(context: ConversionContext, value: Value) -> MLOperand:
@@ -110,7 +126,7 @@ def quantize_saturating(
     return quantize(context, x, scale, zero_point, axis=axis)
 
 
-@rule("QuantizeLinear", 21, 23, 24, 25, 28)
+@rule("QuantizeLinear", 21)
 def quantize_blocks(
     context: ConversionContext,
     x: MLOperand,
@@ -119,10 +135,47 @@ def quantize_blocks(
     *,
     axis: int,
     block_size: int,
+    output_dtype: int,
     saturate: int,
 ) -> MLOperand:
-    """Likewise, also by blocks."""
-    return _quantized(context, x, scale, zero_point, _scale_shape(x, scale, axis, block_size))
+    """Likewise, also by blocks; without a zero point to a data type that may be asked for."""
+    shape = _scale_shape(x, scale, axis, block_size)
+    if output_dtype:
+        data_type = context.data_type("attribute output_dtype", output_dtype)
+        if zero_point is None:
+            zero_point = _zeros(context, shape, data_type)
+        if zero_point.data_type != data_type:
+            refuse("attribute output_dtype", data_type, f"{zero_point.data_type}, that of the zero point, or absent")
+    return _quantized(context, x, scale, zero_point, shape)
+
+
+@rule("QuantizeLinear", 23, 24, 25, 28)
+def quantize_precisely(
+    context: ConversionContext,
+    x: MLOperand,
+    scale: MLOperand,
+    zero_point: MLOperand | None = None,
+    *,
+    axis: int,
+    block_size: int,
+    output_dtype: int,
+    precision: int,
+    saturate: int,
+) -> MLOperand:
+    """Likewise; the division is in the data type of the scale unless another one is asked for."""
+    if precision:
+        data_type = context.data_type("attribute precision", precision)
+        x, scale = context.cast(x, data_type), context.cast(scale, data_type)
+    return quantize_blocks(
+        context,
+        x,
+        scale,
+        zero_point,
+        axis=axis,
+        block_size=block_size,
+        output_dtype=output_dtype,
+        saturate=saturate,
+    )
 
 
 def _quantized(
@@ -130,6 +183,8 @@ def _quantized(
 ) -> MLOperand:
     if zero_point is None:
         zero_point = _zeros(context, shape, "uint8")
+    if x.data_type != scale.data_type:
+        x = context.cast(x, scale.data_type)
     return context.quantize_linear(x, context.reshape(scale, shape), context.reshape(zero_point, shape))
 
 

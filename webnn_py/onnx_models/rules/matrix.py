@@ -1,4 +1,8 @@
-"""Matrix products, and the unit matrix."""
+"""Matrix products, determinants, and the unit matrix."""
+
+import math
+from itertools import combinations
+from typing import Final
 
 import numpy as np
 from onnx import helper
@@ -6,8 +10,14 @@ from onnx import helper
 from webnn_py.onnx_models.conversion_context import ConversionContext, StaticValue
 from webnn_py.onnx_models.element_types import webnn_data_type
 from webnn_py.onnx_models.table import rule
+from webnn_py.operators.casting import INTEGER_RANGES
 from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import refuse
+from webnn_py.operators.rules import broadcast, refuse
+
+LARGEST_DETERMINANT: Final = 8
+"""Of so many rows; of n rows there are 2**n minors."""
+MOST_PRODUCTS: Final = 2**24
+"""Of integers, which are all there at once."""
 
 
 @rule("MatMul", 1, 9, 13)
@@ -15,13 +25,23 @@ def matmul(context: ConversionContext, a: MLOperand, b: MLOperand) -> MLOperand:
     """A product of matrices, as numpy has it: a vector is a row on the left, a column on the right."""
     left = context.reshape(a, [1, *a.shape]) if a.rank == 1 else a
     right = context.reshape(b, [*b.shape, 1]) if b.rank == 1 else b
-    product = context.matmul(left, right)
+    product = _of_integers(context, left, right) if a.data_type in INTEGER_RANGES else context.matmul(left, right)
     shape = list(product.shape)
     if b.rank == 1:
         del shape[-1]
     if a.rank == 1:
         del shape[len(product.shape) - 2]
     return product if len(shape) == product.rank else context.reshape(product, shape)
+
+
+def _of_integers(context: ConversionContext, a: MLOperand, b: MLOperand) -> MLOperand:
+    """A product of matrices of integers, which WebNN's own does not take: all products of elements, added up."""
+    rows = context.reshape(a, [*a.shape, 1])
+    columns = context.reshape(b, [*b.shape[:-2], 1, *b.shape[-2:]])
+    shape = broadcast(rows.shape, columns.shape, ("the first factor", "the second"))
+    if math.prod(shape) > MOST_PRODUCTS:
+        refuse("the number of products of integers", math.prod(shape), f"at most {MOST_PRODUCTS}")
+    return context.reduce_sum(context.mul(rows, columns), axes=[len(shape) - 2])
 
 
 @rule("Gemm", 7, 9, 11, 13)
@@ -52,3 +72,29 @@ def eye_like(context: ConversionContext, input: MLOperand, *, dtype: int | None 
     element_type = np.dtype(input.data_type) if dtype is None else np.dtype(helper.tensor_dtype_to_np_dtype(dtype))
     rows, columns = input.shape
     return np.eye(rows, columns, k, dtype=element_type)
+
+
+@rule("Det", 11, 22)
+def determinant(context: ConversionContext, x: MLOperand) -> MLOperand:
+    """The determinants of matrices, from those of their lowest rows up: each row times the minors below it."""
+    size = x.shape[-1] if x.rank >= 2 else 0
+    if not 1 <= size <= LARGEST_DETERMINANT or x.shape[-2] != size:
+        refuse("the shape of the input", x.shape, f"[..., n, n], n from 1 to {LARGEST_DETERMINANT}")
+    matrices = context.reshape(x, [math.prod(x.shape[:-2]), size, size])
+    rows = [
+        context.reshape(row, [matrices.shape[0], size])
+        for row in (context.split(matrices, size, axis=1) if size > 1 else [matrices])
+    ]
+    minors = rows[-1]
+    for taken in range(2, size + 1):
+        place = {columns: index for index, columns in enumerate(combinations(range(size), taken - 1))}
+        chosen = list(combinations(range(size), taken))
+        below = [[place[columns[:index] + columns[index + 1 :]] for index in range(taken)] for columns in chosen]
+        signs = (1 - 2 * (np.arange(taken) % 2)).astype(x.data_type)
+        factors = context.gather(rows[size - taken], context.constant(np.array(chosen, np.int32)), axis=1)
+        parts = context.mul(
+            context.mul(factors, context.constant(signs)),
+            context.gather(minors, context.constant(np.array(below, np.int32)), axis=1),
+        )
+        minors = context.reduce_sum(parts, axes=[2])
+    return context.reshape(minors, x.shape[:-2])

@@ -198,8 +198,11 @@ def global_max_pool(context: ConversionContext, x: MLOperand) -> MLOperand:
 
 @rule("GlobalLpPool", 2, 22)
 def global_lp_pool(context: ConversionContext, x: MLOperand, *, p: int) -> MLOperand:
-    """The norm over all spatial axes: the sum of absolute values, or the Euclidean norm."""
-    if p not in (1, 2):
-        refuse("attribute p", p, "1 or 2")
-    reduce = context.reduce_l1 if p == 1 else context.reduce_l2
-    return reduce(x, axes=range(2, x.rank), keep_dimensions=True)
+    """The norm over all spatial axes: the root of the sum of powers."""
+    if p < 1:
+        refuse("attribute p", p, "at least 1")
+    axes = range(2, x.rank)
+    if p <= 2:
+        return (context.reduce_l1 if p == 1 else context.reduce_l2)(x, axes=axes, keep_dimensions=True)
+    powers = context.pow(context.abs(x), context.number(p, x))
+    return context.pow(context.reduce_sum(powers, axes=axes, keep_dimensions=True), context.number(1 / p, x))

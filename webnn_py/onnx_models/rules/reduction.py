@@ -1,5 +1,6 @@
 """Reductions, arg-reductions and the cumulative sum."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,14 +8,17 @@ from onnx import TensorProto
 
 from webnn_py.onnx_models.axes import counted, counted_all, integer, integers
 from webnn_py.onnx_models.conversion_context import ConversionContext, StaticValue
+from webnn_py.onnx_models.rules import unary
 from webnn_py.onnx_models.table import rule
 from webnn_py.operators import reduction
+from webnn_py.operators.casting import INTEGER_RANGES
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import refuse
 
 LEAVES_SINGLE_ELEMENTS = ("ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")
 """Reductions that leave an element as it is when they reduce nothing else with it."""
+OF_FLOATS = (reduction.reduce_l2, reduction.reduce_mean)
+"""Reductions that WebNN has of floats only, and that are integers of integers when they are cut off."""
 
 
 def _reduction(name: str, operator: Operator[..., Any], by_attribute: Sequence[int], by_input: Sequence[int]) -> None:
@@ -37,17 +41,37 @@ def _reduction(name: str, operator: Operator[..., Any], by_attribute: Sequence[i
     ) -> MLOperand:
         given = () if axes is None else integers("input axes", axes)
         if not given and noop_with_empty_axes:
-            if name not in LEAVES_SINGLE_ELEMENTS:
-                refuse("attribute noop_with_empty_axes", noop_with_empty_axes, "0 without axes")
-            return data
+            return _alone(context, name, data)
         return _reduced(context, operator, data, given, keepdims)
+
+
+def _alone(context: ConversionContext, name: str, data: MLOperand) -> MLOperand:
+    """Each element reduced by itself."""
+    if name in LEAVES_SINGLE_ELEMENTS:
+        return data
+    if name == "ReduceSumSquare":
+        return context.mul(data, data)
+    return context.log(data) if name == "ReduceLogSum" else unary.absolute(context, data)
 
 
 def _reduced(
     context: ConversionContext, operator: Operator[..., Any], data: MLOperand, axes: Sequence[int], keepdims: int
 ) -> MLOperand:
-    chosen = counted_all(axes, data.rank) if axes else range(data.rank)
-    return context.apply(operator, data, axes=tuple(chosen), keep_dimensions=bool(keepdims))
+    chosen = counted_all(axes, data.rank) if axes else tuple(range(data.rank))
+    if operator in OF_FLOATS and data.data_type in INTEGER_RANGES:
+        return _integers_reduced(context, operator, data, chosen, keepdims)
+    return context.apply(operator, data, axes=chosen, keep_dimensions=bool(keepdims))
+
+
+def _integers_reduced(
+    context: ConversionContext, operator: Operator[..., Any], data: MLOperand, axes: Sequence[int], keepdims: int
+) -> MLOperand:
+    """The mean, exactly, or the root of the sum of squares, cut off to an integer."""
+    if operator is reduction.reduce_mean:
+        total = context.reduce_sum(data, axes=axes, keep_dimensions=bool(keepdims))
+        return context.div(total, context.number(math.prod(data.shape[axis] for axis in axes), data))
+    squares = context.reduce_sum_square(data, axes=axes, keep_dimensions=bool(keepdims))
+    return context.cast(context.sqrt(context.cast(squares, "float32")), data.data_type)
 
 
 _reduction("ReduceL1", reduction.reduce_l1, [1, 11, 13], [18])

@@ -27,7 +27,6 @@ one_to_one("Log", unary.log, 6, 13, module=__name__)
 one_to_one("Neg", unary.neg, 6, 13, module=__name__)
 one_to_one("Reciprocal", unary.reciprocal, 6, 13, module=__name__)
 one_to_one("Round", unary.round_even, 11, 22, module=__name__)
-one_to_one("Sign", unary.sign, 9, 13, module=__name__)
 one_to_one("Sin", unary.sin, 7, 22, module=__name__)
 one_to_one("Sqrt", unary.sqrt, 6, 13, module=__name__)
 one_to_one("Tan", unary.tan, 7, 22, module=__name__)
@@ -37,6 +36,12 @@ one_to_one("Tan", unary.tan, 7, 22, module=__name__)
 def absolute(context: ConversionContext, x: MLOperand) -> MLOperand:
     """The absolute value, which unsigned integers are themselves."""
     return x if x.data_type in UNSIGNED else context.abs(x)
+
+
+@rule("Sign", 9, 13)
+def sign(context: ConversionContext, x: MLOperand) -> MLOperand:
+    """1, 0 or -1."""
+    return context.min(x, context.number(1, x)) if x.data_type in UNSIGNED else context.sign(x)
 
 
 @rule("Sinh", 9, 22)

@@ -1,0 +1,112 @@
+"""Operators on the bits of integers, which WebNN has not: by quotients of powers of 2, exactly."""
+
+import math
+from typing import Final
+
+import numpy as np
+
+from webnn_py.onnx_models.conversion_context import ConversionContext
+from webnn_py.onnx_models.table import rule
+from webnn_py.operators.casting import INTEGER_RANGES
+from webnn_py.operators.operand import MLOperand
+from webnn_py.operators.rules import refuse
+
+MOST_BITS: Final = 2**26
+"""So many bits a tensor may be taken apart into: each takes at least a byte on the way."""
+
+
+@rule("BitwiseAnd", 18)
+def bitwise_and(context: ConversionContext, a: MLOperand, b: MLOperand) -> MLOperand:
+    """The bits that both have."""
+    return _joined(context, context.logical_and(_bits(context, a), _bits(context, b)), a)
+
+
+@rule("BitwiseOr", 18)
+def bitwise_or(context: ConversionContext, a: MLOperand, b: MLOperand) -> MLOperand:
+    """The bits that either has."""
+    return _joined(context, context.logical_or(_bits(context, a), _bits(context, b)), a)
+
+
+@rule("BitwiseXor", 18)
+def bitwise_xor(context: ConversionContext, a: MLOperand, b: MLOperand) -> MLOperand:
+    """The bits that one of the two has."""
+    return _joined(context, context.logical_xor(_bits(context, a), _bits(context, b)), a)
+
+
+@rule("BitwiseNot", 18)
+def bitwise_not(context: ConversionContext, x: MLOperand) -> MLOperand:
+    """The bits that it has not: what lacks to all of them, which of signed integers are -1."""
+    lowest, highest = _range(x)
+    return context.sub(_constant(context, [-1 if lowest else highest], x), x)
+
+
+@rule("BitShift", 11, 28)
+def bit_shift(context: ConversionContext, x: MLOperand, y: MLOperand, *, direction: str) -> MLOperand:
+    """The bits moved up or down, as often as Y says: by as many as there are, nothing is left."""
+    lowest, highest = _range(x)
+    if lowest:
+        refuse("the data type of input X", x.data_type, "one of unsigned integers")
+    if direction not in ("LEFT", "RIGHT"):
+        refuse("attribute direction", direction, "LEFT or RIGHT")
+    count = highest.bit_length()
+    powers = _constant(context, [2**bit for bit in range(count)], x)
+    places = context.cast(context.clamp(y, max_value=count - 1), "int32")
+    factor = context.gather(powers, places)
+    if direction == "RIGHT":
+        moved = context.div(x, factor)
+    else:  # what would go beyond the last bit is taken away first, so that no product is too large
+        rest = _constant(context, [highest // 2**bit for bit in range(count)], x)
+        moved = context.mul(_low_bits(context, x, context.gather(rest, places)), factor)
+    return context.where(context.lesser(y, _constant(context, [count], y)), moved, context.number(0, x))
+
+
+def _low_bits(context: ConversionContext, x: MLOperand, most: MLOperand) -> MLOperand:
+    """What is left of integers from 0 on, divided by one more than the largest that may be left."""
+    half = context.div(most, context.number(2, x))  # most + 1, which may be beyond the data type, is 2 · (half + 1)
+    parts = context.add(half, context.number(1, x))
+    quotient = context.div(context.div(x, parts), context.number(2, x))
+    return context.sub(x, context.mul(context.mul(quotient, parts), context.number(2, x)))
+
+
+def _range(x: MLOperand) -> tuple[int, int]:
+    if x.data_type not in INTEGER_RANGES:
+        refuse("the data type of the input", x.data_type, ", ".join(INTEGER_RANGES))
+    lowest, highest = INTEGER_RANGES[x.data_type]
+    return int(lowest), int(highest)
+
+
+def _constant(context: ConversionContext, values: list[int], like: MLOperand) -> MLOperand:
+    """Integers of the data type of ``like``; a single one is a scalar."""
+    array = np.array(values, np.dtype(like.data_type))
+    return context.constant(array if len(values) > 1 else array.reshape([]))
+
+
+def _bits(context: ConversionContext, x: MLOperand) -> MLOperand:
+    """Truths along a new last axis, the lowest bit first; a negative integer has those that its complement has not."""
+    lowest, highest = _range(x)
+    count = highest.bit_length()
+    bits = math.prod(x.shape) * (count + 1 if lowest else count)
+    if bits > MOST_BITS:
+        refuse("the number of bits", bits, f"at most {MOST_BITS}")
+    powers = _constant(context, [2**bit for bit in range(count)], x)
+    alone = context.reshape(x, [*x.shape, 1])
+    is_negative = context.lesser(alone, context.number(0, x)) if lowest else None
+    if is_negative is not None:
+        alone = context.where(is_negative, bitwise_not(context, alone), alone)
+    quotients = context.div(alone, powers)
+    two = context.number(2, x)
+    odd = context.sub(quotients, context.mul(context.div(quotients, two), two))
+    is_one = context.equal(odd, context.number(1, x))
+    if is_negative is None:
+        return is_one
+    return context.concat([context.logical_xor(is_one, is_negative), is_negative], x.rank)
+
+
+def _joined(context: ConversionContext, bits: MLOperand, like: MLOperand) -> MLOperand:
+    """The integers that bits along the last axis say; bytes, which WebNN does not add up, by way of int32."""
+    lowest, highest = _range(like)
+    values = [2**bit for bit in range(highest.bit_length())] + ([lowest] if lowest else [])
+    added = np.dtype("int32" if like.data_type in ("int8", "uint8") else like.data_type)
+    parts = context.where(bits, context.constant(np.array(values, added)), context.constant(np.zeros([], added)))
+    total = context.reduce_sum(parts, axes=[bits.rank - 1])
+    return total if total.data_type == like.data_type else context.cast(total, like.data_type)
