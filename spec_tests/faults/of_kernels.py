@@ -1,6 +1,17 @@
 """Faults of kernels, and of what makes and runs them."""
 
-from spec_tests.faults.records import ATTENTION, CASES, ENGINE, FLOAT16, GPU, POINTWISE, TIMINGS, Fault, of_kernel
+from spec_tests.faults.records import (
+    ATTENTION,
+    CASES,
+    ENGINE,
+    FLOAT16,
+    GPU,
+    POINTWISE,
+    SPREAD,
+    TIMINGS,
+    Fault,
+    of_kernel,
+)
 
 FAULTS = [
     of_kernel("sub", 'return f"{a} - {b}"', 'return f"{b} - {a}"'),
@@ -256,6 +267,14 @@ FAULTS = [
     Fault("engine-folding", "bias + (doubles(convolution", "bias - (doubles(convolution", ENGINE, "folded"),
     Fault("engine-ends", '{"Transpose", "Cast", "MatMul"}', '{"Transpose", "Cast", "Gemm"}', ENGINE, "not_fused"),
     Fault("engine-doubts", "if self.run():", "if not self.run():", ENGINE, "quickly_again"),
+    Fault(
+        "numpy-spread-padding",
+        "if (last - first) * (end - begin) < rows * columns:",
+        "if first == last:",
+        SPREAD,
+        "right_elements",
+    ),
+    Fault("numpy-spread-halo", "        if self.is_spread:\n            return 0\n", "", SPREAD, "need_not_hold"),
     Fault("engine-noticing", "slide.stride <= slide.window and", "", ENGINE, "same_as_on_numpy"),
     Fault("engine-stale-binding", "if before is buffer:", "if before is not None:", ENGINE, "written_between"),
     Fault("engine-holds-buffers", "            data.unbind()\n", "            pass\n", ENGINE, "destroyed_buffer"),

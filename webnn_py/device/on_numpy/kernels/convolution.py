@@ -45,7 +45,7 @@ def conv2d(node: Node) -> Kernel:
         convolve = pointwise_in_float16(conv)
     elif conv.layout == "nhwc" and conv.groups == 1:
         convolve = im2col_pixels(conv)
-    elif conv.layout == "nhwc" and conv.is_depthwise:
+    elif conv.layout == "nhwc" and conv.is_depthwise and not conv.is_spread:
         convolve = shifted_pixels(conv)
     else:
         convolve = im2col_planes(conv)

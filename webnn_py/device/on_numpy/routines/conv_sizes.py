@@ -19,6 +19,9 @@ LEAST_IN_FLOAT16: Final = 2**19
 MOST_IN_FLOAT16: Final = 2**23
 """The bytes of scratch that float16 may have: the least, and up to what it may have as much as its filter needs."""
 
+MOST_BESIDE: Final = 1 / 2
+"""How much more than the output's sizes what windows span may be before they are copied from the images themselves."""
+
 MOST_SHIFTS: Final = 64
 """The elements of a window up to which the filter is repeated for every column."""
 
@@ -107,13 +110,29 @@ class Convolution:
         return max(most // 8, min(most * 2 // 5, most - self.tile_elements(1)))
 
     @property
+    def is_spread(self) -> bool:
+        """Whether windows span so much more than they have that each of their elements is copied by itself.
+
+        A padded copy of what a tile of them spans would be larger than the tile, or not fit into the scratch at all.
+        """
+        if all(slide.dilation == 1 for slide in self.slides) or any(slide.stride > 1 for slide in self.slides):
+            return False
+        return any(
+            slide.reach - 1 > size * MOST_BESIDE for slide, size in zip(self.slides, self.output_sizes, strict=True)
+        )
+
+    @property
     def pitch(self) -> int:
         """The columns of padded images, in steps of the stride."""
         horizontal = self.slides[1]
+        if self.is_spread:
+            return self.output_sizes[1]
         return self.output_sizes[1] + (horizontal.reach - 1) // horizontal.stride
 
     def padded_elements(self, rows: int) -> int:
         """The elements of what some rows of windows of one group are of."""
+        if self.is_spread:
+            return 0
         vertical, horizontal = self.slides
         phases = min(vertical.stride, vertical.window) * min(horizontal.stride, horizontal.window)
         return self.pitch * self.group_inputs * phases * (rows + (vertical.reach - 1) // vertical.stride)

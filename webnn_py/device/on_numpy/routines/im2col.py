@@ -14,6 +14,7 @@ from webnn_py.device.on_numpy.routines.conv_sizes import Convolution
 from webnn_py.device.on_numpy.routines.float16 import narrow
 from webnn_py.device.on_numpy.routines.im2col_tiles import Im2colTile
 from webnn_py.device.on_numpy.routines.packed_filter import FilterBlocks, PackedFilter, filter_matrices
+from webnn_py.device.on_numpy.routines.spread_windows import SpreadWindows
 from webnn_py.device.on_numpy.routines.tiling import tile_size, tile_starts
 from webnn_py.device.on_numpy.scratch import scratch
 from webnn_py.device.on_numpy.table import Array, Kernel
@@ -24,14 +25,14 @@ PRODUCT_TILE: Final = 2**19
 VECTOR_TILE: Final = 3 * 2**16
 """The most where a group has few outputs: BLAS waits for memory, so a tile fits in cache."""
 
+MOST_EXCESS: Final = 1.3
+"""How much wider than the output an im2col matrix may be, so that its rows are copied as one run."""
+
 SHIFTED_TILE: Final = 2**16
 """The most elements of a tile of shifted images: three tiles fit in cache."""
 
 SHIFTED_RUN: Final = 2**11
 """The elements for which the filter is repeated beside shifted images: numpy is slow where it has to repeat less."""
-
-MOST_EXCESS: Final = 1.3
-"""How much wider than the output an im2col matrix may be, so that its rows are copied as one run."""
 
 COPY: Final = 3
 """How much longer an element of the filter takes to be copied than one of the images to the im2col matrix."""
@@ -151,22 +152,15 @@ def planes_tile(
     """What prepares the scratch for a call; FillColumns, given images; and Multiply, given the bias and the output."""
     width = conv.output_sizes[1]
     inputs = tiles.groups * conv.group_inputs
-    tile = Im2colTile((inputs, tiles.images), (), conv.slides, (tiles.rows, width), tiles.row_starts)
-    columns = tile.pitch if tile.pitch <= MOST_EXCESS * width else width
-    patches, ones, moves = columns_of(conv, tile, tiles, columns)
-    direct = tiles.images == 1 and columns == width and conv.data_type == "float32" and conv.layout == "nchw"
+    columns = spread_columns(conv, tiles) if conv.is_spread else padded_columns(conv, tiles)
+    patches = columns.matrices
+    direct = tiles.images == 1 and columns.width == width and conv.data_type == "float32" and conv.layout == "nchw"
     outputs = 0 if direct else conv.group_outputs
-    products = scratch((tiles.groups, outputs, tiles.images, tiles.rows, columns))
-
-    def clear() -> None:
-        tile.clear()
-        ones.fill(1)
+    products = scratch((tiles.groups, outputs, tiles.images, tiles.rows, columns.width))
 
     def fill_columns(images: Array, image: int, group: int, row: int) -> None:
         channels = slice(group * conv.group_inputs, group * conv.group_inputs + inputs)
-        tile.fill(images[image : image + tiles.images, channels].swapaxes(0, 1), row)
-        for target, source in moves:
-            np.copyto(target, source)
+        columns.fill(images[image : image + tiles.images, channels].swapaxes(0, 1), row)
 
     def multiply(
         bias: Array | None, output: Array, part: slice, matrices: Array, image: int, group: int, row: int
@@ -177,31 +171,79 @@ def planes_tile(
         matrix_product(matrices[groups], patches, result.reshape(tiles.groups, -1, patches.shape[2], copy=False))
         emit(region if direct else result[..., :width], None if bias is None else bias[groups, part], region)
 
-    return clear, fill_columns, multiply
+    return columns.clear, fill_columns, multiply
 
 
-def columns_of(
-    conv: Convolution, tile: Im2colTile, tiles: Tiles, columns: int
-) -> tuple[Array, Array, list[tuple[Array, Array]]]:
-    """The matrices (groups, elements of a window, windows) of a tile, their row of ones, and what to copy where."""
-    height, width = (slide.window for slide in conv.slides)
-    windows = (tiles.images, tiles.rows, columns)
+@attrs.frozen
+class Columns:
+    """The im2col matrices of a tile.
+
+    Attributes:
+        matrices: [groups, elements of a window, windows].
+        width: the windows of a row, of which some may be in excess.
+        clear: prepares them for a call.
+        fill: fills them, given images (channels, images, height, width) and the row start.
+    """
+
+    matrices: Array
+    width: int
+    clear: Callable[[], None]
+    fill: Callable[[Array, int], None]
+
+
+def padded_columns(conv: Convolution, tiles: Tiles) -> Columns:
+    """Columns by way of padded images."""
+    width = conv.output_sizes[1]
     channels = (tiles.groups, conv.group_inputs)
+    tile = Im2colTile((prod(channels), tiles.images), (), conv.slides, (tiles.rows, width), tiles.row_starts)
+    columns = tile.pitch if tile.pitch <= MOST_EXCESS * width else width
     plane = tile.plane((0, 0))
-    elements = conv.group_inputs * height * width
-    if height * width == 1 and plane.shape[2:] == windows[1:] and not conv.multiplies_bias:
-        return plane.reshape(*channels, -1), plane[:0], []
-    patches = scratch((tiles.groups, elements + conv.multiplies_bias, *windows))
-    target = patches[:, :elements]
-    if conv.is_window_first:
-        target = target.reshape(tiles.groups, height, width, -1, *windows).transpose(0, 3, 4, 1, 2, 5, 6)
-    else:
-        target = target.reshape(tiles.groups, -1, height, width, *windows).transpose(0, 1, 4, 2, 3, 5, 6)
+    if len(conv.taps) == 1 and plane.shape[2:] == (tiles.rows, columns) and not conv.multiplies_bias:
+        return Columns(plane.reshape(*channels, -1), columns, tile.clear, tile.fill)
+    patches, ones, windows = columns_memory(conv, tiles, columns)
     moves = [
-        (target[:, :, :, rows, rest], taps.reshape(*channels, *taps.shape[1:]))
+        (windows[:, :, :, rows, rest], taps.reshape(*channels, *taps.shape[1:]))
         for rows, rest, taps in tile.taps(columns)
     ]
-    return patches.reshape(*patches.shape[:2], -1), patches[:, elements:], moves
+
+    def clear() -> None:
+        tile.clear()
+        ones.fill(1)
+
+    def fill(images: Array, row: int) -> None:
+        tile.fill(images, row)
+        for target, source in moves:
+            np.copyto(target, source)
+
+    return Columns(patches, columns, clear, fill)
+
+
+def spread_columns(conv: Convolution, tiles: Tiles) -> Columns:
+    """Columns straight from the images."""
+    patches, ones, windows = columns_memory(conv, tiles, conv.output_sizes[1])
+    spread = SpreadWindows(conv.slides, windows, 3)
+
+    def fill(images: Array, row: int) -> None:
+        spread.fill(images.reshape(tiles.groups, conv.group_inputs, *images.shape[1:], copy=False), row)
+
+    return Columns(patches, conv.output_sizes[1], partial(ones.fill, 1), fill)
+
+
+def columns_memory(conv: Convolution, tiles: Tiles, columns: int) -> tuple[Array, Array, Array]:
+    """Scratch for the matrices of a tile, its row of ones, and a view of the rest.
+
+    The view is (groups, channels of a group, images, height and width of a window, rows, columns).
+    """
+    height, width = (slide.window for slide in conv.slides)
+    windows = (tiles.images, tiles.rows, columns)
+    elements = conv.group_inputs * height * width
+    patches = scratch((tiles.groups, elements + conv.multiplies_bias, *windows))
+    view = patches[:, :elements]
+    if conv.is_window_first:
+        view = view.reshape(tiles.groups, height, width, -1, *windows).transpose(0, 3, 4, 1, 2, 5, 6)
+    else:
+        view = view.reshape(tiles.groups, -1, height, width, *windows).transpose(0, 1, 4, 2, 3, 5, 6)
+    return patches.reshape(*patches.shape[:2], -1), patches[:, elements:], view
 
 
 def im2col_pixels(conv: Convolution) -> Kernel:
@@ -213,17 +255,12 @@ def im2col_pixels(conv: Convolution) -> Kernel:
     is_copied = conv.data_type != "float32" or (windows_outnumber and fits)
     packed = PackedFilter(conv, window_first=conv.is_window_first or is_copied)
     tiles = Tiles.of(conv, min(PRODUCT_TILE, conv.most_elements - packed.elements))
-    windows, tile, starts = window_views(conv, tiles)
-    if not (conv.is_window_first or is_copied):
-        windows = windows.transpose(0, 1, 2, 5, 3, 4)
-    patches = scratch(windows.shape)
-    matrix = patches.reshape(tiles.images * tiles.rows * width, -1)
+    clear, fill, matrix = rows_of_pixels(conv, tiles, window_first=conv.is_window_first or is_copied)
     direct = conv.data_type == "float32"
     products = scratch((0 if direct else tiles.images, tiles.rows, width, conv.output_channels))
 
     def fill_columns(images: Array, image: int, _group: int, row: int) -> None:
-        tile.fill(images[image : image + tiles.images], starts[row])
-        np.copyto(patches, windows)
+        fill(images[image : image + tiles.images], row)
 
     def multiply(
         bias: Array | None, output: Array, part: slice, matrices: Array, image: int, _group: int, row: int
@@ -235,11 +272,35 @@ def im2col_pixels(conv: Convolution) -> Kernel:
 
     def run(images: Array, filter_: Array, *rest: Array) -> None:
         bias = float32(rest[0]) if conv.has_bias else None
-        tile.clear()
+        clear()
         blocks = packed.of(filter_)
         go_through(conv, tiles, blocks, packed.count, partial(fill_columns, images), partial(multiply, bias, rest[-1]))
 
     return run
+
+
+def rows_of_pixels(
+    conv: Convolution, tiles: Tiles, *, window_first: bool
+) -> tuple[Callable[[], None], Callable[[Array, int], None], Array]:
+    """What prepares the scratch for a call; what fills a tile, given images and the row start; and the tile's matrix.
+
+    The matrix has a row for each window.
+    """
+    height, width = (slide.window for slide in conv.slides)
+    windows = (tiles.images, tiles.rows, conv.output_sizes[1])
+    order = (0, 1, 2, 3, 4, 5) if window_first else (0, 1, 2, 4, 5, 3)
+    shape = (height, width, conv.input_channels) if window_first else (conv.input_channels, height, width)
+    patches = scratch((*windows, *shape))
+    matrix, view = patches.reshape(prod(windows), -1), patches.transpose(order)
+    if conv.is_spread:
+        return lambda: None, SpreadWindows(conv.slides, view.transpose(0, 3, 4, 1, 2, 5), 1).fill, matrix
+    source, tile, starts = window_views(conv, tiles)
+
+    def fill(images: Array, row: int) -> None:
+        tile.fill(images, starts[row])
+        np.copyto(view, source)
+
+    return tile.clear, fill, matrix
 
 
 def window_views(conv: Convolution, tiles: Tiles) -> tuple[Array, Im2colTile, dict[int, int]]:
