@@ -29,7 +29,7 @@ from webnn_py.device.on_wgpu.runtime.pipelines import CompilationError, Pipeline
 from webnn_py.device.on_wgpu.runtime.timestamps import TimedLaunches
 from webnn_py.device.shared_constants import SharedConstants
 from webnn_py.graph import Constant, Graph
-from webnn_py.size_tracing import Sizes, Tracing
+from webnn_py.size_tracing import Sizes, Tracing, UnknownSizeError
 from webnn_py.size_values import coverage, has_size, values_function
 from webnn_py.sized_graphs import DynamicGraph, with_constants
 from webnn_py.sizes import SymbolicSize
@@ -301,7 +301,7 @@ class DynamicWgpuGraph:
             tracing = Tracing(sizes, answers=dict(self._dynamic.drawing.answers))
             try:
                 variant = Variant(self._dynamic, tracing, self._intermediates, self._shared)
-            except (UnwritableSizeError, CompilationError, TypeError):
+            except (UnwritableSizeError, CompilationError, UnknownSizeError):
                 pass
             else:
                 return CompiledVariant(variant, coverage(variant.tracing), variant.resize)
@@ -325,6 +325,8 @@ class DynamicWgpuGraph:
         if self._current is None or self._current[0] != key:
             sizes = dict(zip(self._names, key, strict=True))
             variant = self._found(key) or self._compiled(sizes)
+            self._variants.remove(variant)
+            self._variants.append(variant)
             variant.resize(sizes)
             self._current = key, variant.graph
         return self._current[1]

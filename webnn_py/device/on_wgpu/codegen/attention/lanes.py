@@ -14,6 +14,7 @@ import attrs
 from webnn_py.device.on_wgpu.codegen.attention.tile import LEAST_KEYS, MOST_VECTORS, UNITS, AttentionShape
 from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.features import Features
+from webnn_py.size_values import rough
 
 WARPS: Final = 4 * UNITS
 """So many subgroups of 32 compute at a time on a large GPU."""
@@ -123,9 +124,10 @@ class LanePlan:
     @property
     def cost(self) -> float:
         """How long it takes, in no unit: rounds of all subgroups, times what one has to do."""
-        warps = self.groups * self.threads / 32
-        keys = self.shape.keys / self.slices + (TO_MERGE if self.slices > 1 else 0)
-        return max(1, warps / WARPS) * keys * (self.each * (self.each_depth + self.each_columns) * WIDTH + BESIDES)
+        warps = rough(self.groups) * self.threads / 32
+        keys = rough(self.shape.keys) / self.slices + (TO_MERGE if self.slices > 1 else 0)
+        products = self.each * rough(self.each_depth + self.each_columns) * WIDTH
+        return max(1, warps / WARPS) * keys * (products + BESIDES)
 
     def fits(self, features: Features) -> bool:
         """Whether an adapter can run it, with queries and sums in registers."""

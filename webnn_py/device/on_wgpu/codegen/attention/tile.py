@@ -8,6 +8,7 @@ import attrs
 
 from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.features import Features
+from webnn_py.size_values import rough
 
 UNITS: Final = 128
 """The processors that a large GPU has: with fewer workgroups, some of them stand idle."""
@@ -169,7 +170,7 @@ class AttentionPlan:
     @property
     def cost(self) -> float:
         """How long it takes, in no unit."""
-        return -(-self.groups // UNITS) * self.tile.rows / self.tile.rate
+        return -(-rough(self.groups) // UNITS) * self.tile.rows / self.tile.rate
 
     def fits(self, features: Features) -> bool:
         """Whether an adapter can run it, with sums in registers."""
