@@ -66,7 +66,7 @@ async def test_a_context_on_a_device_that_is_lost_already_is_lost(ml):
     device = request_device(choose("default", software=True))
     device.destroy()
     context = await ml.create_context(gpu_device=device)
-    with trio.fail_after(5):
+    with trio.fail_after(60):
         assert "had been lost before the context was created" in (await context.lost).message
     with pytest.raises(InvalidStateError):
         MLGraphBuilder(context)
@@ -284,7 +284,7 @@ async def test_losing_the_device_calls_lent_buffers_in(ml):
     waiting = gpu.read_buffer(x)
     await wait_all_tasks_blocked()
     gpu._device.backend.device.destroy()
-    with trio.fail_after(20), pytest.raises(InvalidStateError, match="the GPU device was lost"):
+    with trio.fail_after(60), pytest.raises(InvalidStateError, match="the GPU device was lost"):
         await waiting
     del lent  # without a warning: nothing waits for it
 
@@ -345,7 +345,7 @@ async def test_a_lent_buffer_comes_back_though_warnings_are_errors(gpu, monkeypa
         let_go(held)
     assert len(said) == 1
     assert "never given back" in said[0]
-    with trio.fail_after(20):
+    with trio.fail_after(60):
         np.testing.assert_array_equal(await answer, 0 * ONES)
 
 

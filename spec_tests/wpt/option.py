@@ -8,7 +8,7 @@ import pytest
 OPTION = "--wpt-vectors"
 VARIABLE = "WEBNN_WPT_VECTORS"
 OF_VECTORS = ("test_vectors.py", "test_validation_vectors.py", "test_exported_vectors.py")
-"""The files that are not collected without the vectors; ``test_vectors_are_there.py`` says so."""
+"""The files that are not collected without the vectors, unless named; ``test_vectors_are_there.py`` says so."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -20,6 +20,14 @@ def vectors_folder(config: pytest.Config) -> Path | None:
     named = config.getoption(OPTION, None) or os.environ.get(VARIABLE)
     folder = Path(named).expanduser() if named else None
     return folder if folder is not None and folder.is_dir() else None
+
+
+def needed_vectors(config: pytest.Config) -> Path:
+    """The folder, where tests are asked for that need it; without it they are skipped."""
+    folder = vectors_folder(config)
+    if folder is None:
+        pytest.skip(why_not(config) or "")
+    return folder
 
 
 def why_not(config: pytest.Config) -> str | None:

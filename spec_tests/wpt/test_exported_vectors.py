@@ -10,7 +10,7 @@ from spec_tests.onnx_models.export.exporting import LISTED as LIST
 from spec_tests.onnx_models.export.exporting import listed, run
 from spec_tests.support.depth import is_full
 from spec_tests.wpt.exceptions import expected_failures
-from spec_tests.wpt.option import vectors_folder
+from spec_tests.wpt.option import needed_vectors
 from spec_tests.wpt.test_vectors import wrong
 from spec_tests.wpt.vectors import draw, read
 from webnn_py import MLGraphBuilder
@@ -27,7 +27,7 @@ PARTS = 5
 
 @pytest.fixture(scope="module")
 def vectors(pytestconfig):
-    return [vector for vector in read(vectors_folder(pytestconfig)) if vector.id not in NOT_DRAWN]
+    return [vector for vector in read(needed_vectors(pytestconfig)) if vector.id not in NOT_DRAWN]
 
 
 async def results_of(vectors):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from spec_tests.wpt.exceptions import assert_known, expected_failures, judge
-from spec_tests.wpt.option import vectors_folder
+from spec_tests.wpt.option import needed_vectors
 from spec_tests.wpt.vectors import BY_SPEC_NAME, PYTHON_NAMES, Vector, call, read_validation
 from webnn_py import MLGraphBuilder, MLOperand
 
@@ -42,7 +42,7 @@ def identifier(vector: Vector, operator: str) -> str:
 
 def all_cases(config: pytest.Config) -> list[tuple[Vector, str]]:
     """Every case with every operator that it is for."""
-    vectors = read_validation(vectors_folder(config))
+    vectors = read_validation(needed_vectors(config))
     return [(vector, operator) for vector in vectors for operator in OF_FILES.get(vector.file, [vector.file])]
 
 

@@ -12,7 +12,7 @@ from spec_tests.operators.cases import difference
 from spec_tests.support.backends import DEVICES
 from spec_tests.support.computing import compute
 from spec_tests.wpt.exceptions import assert_known, expected_failures, judge
-from spec_tests.wpt.option import vectors_folder
+from spec_tests.wpt.option import needed_vectors
 from spec_tests.wpt.vectors import Vector, draw, expected, read
 from webnn_py import MLContext, MLGraphBuilder
 
@@ -25,7 +25,7 @@ METRICS = {"ULP": "ulp", "ATOL": "absolute"}
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "vector" in metafunc.fixturenames:
-        vectors = read(vectors_folder(metafunc.config))
+        vectors = read(needed_vectors(metafunc.config))
         metafunc.parametrize("vector", [pytest.param(vector, id=vector.id) for vector in vectors])
 
 
@@ -36,7 +36,7 @@ def backend(request) -> str:
 
 @pytest.fixture(scope="module")
 def vectors(pytestconfig) -> list[Vector]:
-    return read(vectors_folder(pytestconfig))
+    return read(needed_vectors(pytestconfig))
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from spec_tests.wpt.option import why_not
+from spec_tests.wpt.option import OPTION, VARIABLE, needed_vectors, why_not
 
 
 def test_the_vectors_are_there(pytestconfig):
@@ -13,3 +13,10 @@ def test_the_vectors_are_there(pytestconfig):
         pytest.fail(words)
     if words:
         pytest.skip(words)
+
+
+def test_a_file_that_is_named_without_them_is_skipped(pytestconfig, monkeypatch):
+    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.setattr(pytestconfig.option, OPTION.removeprefix("--").replace("-", "_"), None)
+    with pytest.raises(pytest.skip.Exception, match=f"neither {OPTION} nor {VARIABLE} names their folder"):
+        needed_vectors(pytestconfig)

@@ -79,7 +79,8 @@ def _pooled(each: int) -> Count:
         if window is None:
             shape = node.operand("input").shape
             window = shape[2:] if node.options["layout"] == "nchw" else shape[1:3]
-        return each * _results(node) * int(prod(window))
+        elements: int = prod(window)
+        return each * _results(node) * elements
 
     return count
 
@@ -110,10 +111,11 @@ def _recurrent_steps(gates: int, others: int) -> Count:
     """Of all steps of a network whose product of input and weight is counted by itself; see :func:`_recurrent`."""
 
     def count(node: Node) -> int:
-        hidden: int = node.options["hidden_size"]
+        hidden, steps = node.options["hidden_size"], node.options["steps"]
         is_peephole = _has(node, "extra") and gates > len(PEEPHOLE_GATES)
         of_gates = gates * (2 * hidden + 2 + (_has(node, "extra") and not is_peephole))
-        return int(node.options["steps"] * _results(node) * (of_gates + 6 * is_peephole + others))
+        total: int = steps * _results(node) * (of_gates + 6 * is_peephole + others)
+        return total
 
     return count
 

@@ -308,7 +308,11 @@ class WgpuBackend:
     async def _dispatch_when_prepared(
         self, compiled: DynamicWgpuGraph, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]
     ) -> None:
-        outdated = await trio.to_thread.run_sync(compiled.prepare, inputs, limiter=self._compiling)
+        try:
+            outdated = await trio.to_thread.run_sync(compiled.prepare, inputs, limiter=self._compiling)
+        except Exception:
+            self._watch.look()
+            raise
         if outdated is not None:
             await self._release_graph(outdated, self._work_done())
         self.dispatch(compiled, inputs, outputs)

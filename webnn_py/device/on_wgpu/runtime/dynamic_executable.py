@@ -325,6 +325,8 @@ class DynamicWgpuGraph:
         if self._current is None or self._current[0] != key:
             sizes = dict(zip(self._names, key, strict=True))
             variant = self._found(key) or self._compiled(sizes)
+            self._variants.remove(variant)
+            self._variants.append(variant)
             variant.resize(sizes)
             self._current = key, variant.graph
         return self._current[1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import attrs
+
 from webnn_py.device.on_wgpu.codegen.attention import tile
 from webnn_py.device.on_wgpu.codegen.attention.kernel import POWER, AttentionWriter, dead_or_alive, inverse
 from webnn_py.device.on_wgpu.codegen.attention.lane_kernel import LaneWriter
@@ -60,6 +62,8 @@ def find_plan(shape: AttentionShape, features: Features) -> AttentionPlan | Lane
     """How to share it out, among lanes of subgroups if there are any; None if it is left to several kernels."""
     if shape.size % WIDTH or shape.columns % WIDTH or shape.products < tile.LEAST_PRODUCTS:
         return None
+    # Registers and workgroup memory are laid out for rows of a number of elements, also where that is known late.
+    shape = attrs.evolve(shape, size=int(shape.size), columns=int(shape.columns))
     return choose_lanes(shape, features) or choose_plan(shape, features)
 
 

@@ -21,6 +21,8 @@ WARPS: Final = 4 * UNITS
 BESIDES: Final = 80
 """What a lane does for a key besides its products, as so many of these."""
 
+MOST_SLICES: Final = 64
+
 TO_MERGE: Final = 16
 """How many keys could be computed with while slices are put together."""
 
@@ -121,11 +123,14 @@ class LanePlan:
         return 16 * self.brought + 8 * self.slices * self.rows
 
     @property
-    def cost(self) -> float:
-        """How long it takes, in no unit: rounds of all subgroups, times what one has to do."""
-        warps = self.groups * self.threads / 32
-        keys = self.shape.keys / self.slices + (TO_MERGE if self.slices > 1 else 0)
-        return max(1, warps / WARPS) * keys * (self.each * (self.each_depth + self.each_columns) * WIDTH + BESIDES)
+    def cost(self) -> int:
+        """How long it takes, in no unit: rounds of all subgroups, times what one has to do.
+
+        All of it is whole, since a size that is known at dispatch only may be compared, and not rounded.
+        """
+        warps = self.groups * self.threads // 32
+        keys = MOST_SLICES // self.slices * self.shape.keys + (MOST_SLICES * TO_MERGE if self.slices > 1 else 0)
+        return max(WARPS, warps) * keys * (self.each * (self.each_depth + self.each_columns) * WIDTH + BESIDES)
 
     def fits(self, features: Features) -> bool:
         """Whether an adapter can run it, with queries and sums in registers."""

@@ -167,9 +167,9 @@ class AttentionPlan:
         return 16 * (tile.rows * self.row + self.brought + powers) + 4 * tile.rows * tile.across
 
     @property
-    def cost(self) -> float:
-        """How long it takes, in no unit."""
-        return -(-self.groups // UNITS) * self.tile.rows / self.tile.rate
+    def cost(self) -> int:
+        """How long it takes, in no unit; whole, since sizes that are known at dispatch only may be compared."""
+        return -(-self.groups // UNITS) * self.tile.rows * round(WHOLE / self.tile.rate)
 
     def fits(self, features: Features) -> bool:
         """Whether an adapter can run it, with sums in registers."""
@@ -186,6 +186,9 @@ TILES: Final = (
     AttentionTile(4, 4, 4, rate=0.2),
     AttentionTile(2, 4, 4, rate=0.1),
 )
+
+WHOLE: Final = 280
+"""What every tile's rate divides."""
 
 LEAST_KEYS: Final = 256
 """A workgroup of few rows takes at least so many keys, where there are others for the rest."""

@@ -90,7 +90,7 @@ class GemvPlan:
     def of(cls, product: GemmProblem, features: Features) -> GemvPlan:
         """Share out a product."""
         left, right = product.left, product.right
-        assert isinstance(left, MatrixLoader)  # noqa: S101 - is_skinny says so
+        assert isinstance(left, MatrixLoader)  # noqa: S101 - is_gemv says so
         assert isinstance(right, MatrixLoader)  # noqa: S101
         vectors_are_rows = left.outer <= right.outer
         vectors, matrix = (left, right) if vectors_are_rows else (right, left)

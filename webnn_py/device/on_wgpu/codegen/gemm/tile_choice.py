@@ -10,6 +10,7 @@ from typing import Final
 
 from webnn_py.device.on_wgpu.codegen.gemm.tile_sizes import LEAST_SPLIT, UNITS, GemmTile
 from webnn_py.device.on_wgpu.records.features import Features
+from webnn_py.size_values import rough
 
 SMALL: Final = GemmTile(64, 64, 8, 8, rate=0.8)
 FEW_ROWS: Final = GemmTile(16, 128, 8, 8, inner=8, slices=4, rate=0.45)
@@ -43,9 +44,9 @@ def rebalanced(
         shape: batch, rows, columns and inner axis.
         features: of the adapter.
     """
-    batch, rows, columns, inner = shape
+    batch, rows, columns, inner = map(rough, shape)
     tile, parts = usual
-    if use_of_processors(tile.groups(rows, columns) * batch * parts) >= BUSY:
+    if use_of_processors(tile.groups(rows, columns) * batch * rough(parts)) >= BUSY:
         return usual
     if columns <= SMALL.columns // 2 or FEW_ROWS.rows < rows <= SMALL.rows // 2:
         return usual

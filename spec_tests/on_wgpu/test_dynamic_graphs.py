@@ -1,0 +1,115 @@
+"""Kernels of graphs with named dimensions are written for many sizes at once, and the sets that are used are kept."""
+
+import numpy as np
+import pytest
+
+import webnn_py
+from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
+from spec_tests.support.dynamic_decoder import dispatched
+from webnn_py import MLDynamicDimension, MLGraphBuilder, UnknownError
+from webnn_py.device.on_wgpu.codegen.attention import tile
+from webnn_py.device.on_wgpu.runtime import dynamic_executable
+from webnn_py.device.on_wgpu.runtime.dynamic_executable import DynamicWgpuGraph
+
+pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
+
+MOST = 100
+"""No multiple of 8, for which there are kernels of their own."""
+
+
+@pytest.fixture
+async def ml():
+    async with webnn_py.open_ml(experimental={"dynamic-shapes"}) as opened:
+        yield opened
+
+
+@pytest.fixture
+def graphs(monkeypatch):
+    """What the GPU has compiled."""
+    made = []
+    make = DynamicWgpuGraph.__init__
+
+    def make_and_tell(self, *arguments):
+        make(self, *arguments)
+        made.append(self)
+
+    monkeypatch.setattr(DynamicWgpuGraph, "__init__", make_and_tell)
+    return made
+
+
+@pytest.fixture
+async def build(gpu, graphs):
+    """Builds what is drawn of ``x`` [n, 16], and returns the graph and what the GPU has of it."""
+
+    async def build(draw):
+        builder = MLGraphBuilder(gpu)
+        x = builder.input("x", data_type="float32", shape=[MLDynamicDimension("n", MOST), 16])
+        return await builder.build({"y": draw(builder, x)}), graphs[-1]
+
+    return build
+
+
+def weights(b, *shape):
+    return b.constant(np.ones(shape, np.float32))
+
+
+def as_image(b, x):
+    return b.reshape(x, [1, 1, *x.shape])
+
+
+def network(b, x):
+    steps = b.reshape(b.concat([x, x], 0), [2, x.shape[0], 16])
+    return b.gru(steps, weights(b, 1, 24, 16), weights(b, 1, 24, 8), 2, 8)[0]
+
+
+def attention(b, x):
+    return b.matmul(b.softmax(b.matmul(x, b.transpose(x)), 1), x)
+
+
+DRAWINGS = {
+    "a product": lambda b, x: b.matmul(x, weights(b, 16, 40)),
+    "a product of both": lambda b, x: b.matmul(b.transpose(x), x),
+    "a convolution": lambda b, x: b.conv2d(as_image(b, x), weights(b, 8, 1, 3, 3), padding=[1, 1, 1, 1]),
+    "a pooling": lambda b, x: b.average_pool2d(as_image(b, x), window_dimensions=[3, 1], padding=[1, 1, 0, 0]),
+    "a network": network,
+    "attention": attention,
+}
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("draw", DRAWINGS.values(), ids=DRAWINGS)
+async def test_kernels_are_right_for_many_sizes(build, monkeypatch, draw):
+    monkeypatch.setattr(tile, "LEAST_PRODUCTS", 0)
+    _, compiled = await build(draw)
+    (variant,) = compiled._variants
+    covered = [size for size in range(1, MOST + 1) if variant.covers({"n": size})]
+    assert len(covered) > 3, f"only {covered}"
+
+
+def sums(b, x):
+    return b.reduce_sum(b.tanh(x), axes=[0])
+
+
+async def test_the_kernels_that_were_used_last_are_kept(gpu, build, monkeypatch):
+    monkeypatch.setattr(dynamic_executable, "MOST_VARIANTS", 2)
+    monkeypatch.setattr(dynamic_executable.Variant, "__init__", refuse)  # each size has kernels of its own
+    graph, compiled = await build(sums)
+    for size in (3, MOST, 5, MOST):
+        await dispatched(gpu, graph, {"x": np.ones((size, 16), np.float32)}, {"y": (16,)})
+    assert [variant.covers({"n": MOST}) for variant in compiled._variants] == [False, True]
+    assert [variant.covers({"n": 5}) for variant in compiled._variants] == [True, False]
+
+
+def refuse(*_arguments):
+    raise dynamic_executable.UnwritableSizeError
+
+
+async def test_a_device_is_looked_at_when_kernels_for_other_sizes_cannot_be_made(gpu, build, monkeypatch):
+    graph, compiled = await build(sums)
+    looked = []
+    monkeypatch.setattr(gpu._device.backend._watch, "look", lambda: looked.append(True))
+    monkeypatch.setattr(compiled, "is_ready", lambda _inputs: False)
+    monkeypatch.setattr(compiled, "prepare", refuse)
+    with pytest.raises(UnknownError):
+        await dispatched(gpu, graph, {"x": np.ones((3, 16), np.float32)}, {"y": (16,)})
+    assert looked
