@@ -100,6 +100,24 @@ async def test_a_device_is_warm_when_two_rows_take_the_same(rated, monkeypatch):
     assert counts == [1, 2, 2, 2, 4]
 
 
+async def test_other_tasks_have_their_turns_while_a_graph_is_profiled(rated, monkeypatch):
+    graph = await perceptron(rated)
+    turns, seen = 0, []
+    monkeypatch.setattr(measuring, "check_goes_on", lambda _device: seen.append(turns))
+
+    async def take_turns():
+        nonlocal turns
+        while True:
+            await trio.lowlevel.checkpoint()
+            turns += 1
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(take_turns)
+        await graph.profile({"x": X}, repeat=20)
+        nursery.cancel_scope.cancel()
+    assert seen[-1] - seen[10] >= 15, "the first may have run in a thread"
+
+
 async def test_nothing_is_left_behind(rated):
     graph = await perceptron(rated)
     before = rated.statistics()
