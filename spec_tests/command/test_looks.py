@@ -30,7 +30,7 @@ def test_a_profile_is_printed_as_a_table(command, rooted, backend):
     ended = command("run", rooted, "--input", "x=ones", "--backend", backend, "--profile")
     assert ended.status == 0, ended.err
     table = ended.out[ended.out.index("\nprofile\n") :].splitlines()
-    assert table[2].endswith(" in a row; the faster half of 10 runs")
+    assert table[2].endswith(" with timings; the faster half of 10 runs")
     assert table[3].endswith(" of a dispatch in a row")
     *columns, unit, share, last = table[6].split()
     assert columns == ["time", "share", "moved", "GB/s", "%copy", "work"]

@@ -148,15 +148,27 @@ def test_a_trace_tells_the_line_of_the_script_that_made_each_call(engine, tmp_pa
     ]
 
 
+STACKS = """
+const context = await navigator.ml.createContext();
+const stacks = [() => ({get length() { throw 1; }}), () => { throw new Error('mine'); },
+                () => `    at f (${'x'.repeat(2000)}:1:1)`];
+for (const prepare of stacks) {
+  Error.prepareStackTrace = prepare;
+  (await context.createTensor({dataType: 'float32', shape: [2]})).destroy();
+}
+Error.stackTraceLimit = 0;
+(await context.createTensor({dataType: 'float32', shape: [2]})).destroy();
+"""
+
+
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_script_that_makes_stacks_of_its_own_is_traced_without_its_lines(engine, tmp_path, capsys):
-    hostile = "Error.prepareStackTrace = () => ({}); Error.stackTraceLimit = 0; Error.prototype.toString = null;\n"
-    (tmp_path / "program.mjs").write_text(hostile + SCRIPT, encoding="utf-8")
+def test_a_script_that_makes_stacks_of_its_own_is_traced_all_the_same(engine, tmp_path, capsys):
+    (tmp_path / "program.mjs").write_text(STACKS, encoding="utf-8")
     path = tmp_path / "js.json"
     assert run_program(Program(tmp_path / "program.mjs", engine, "numpy", trace=path)), capsys.readouterr().err
     calls = of_phase(events_of(path), "X", "call")
-    assert [event["name"] for event in calls] == ["create_buffer()", "write_buffer()", "read_buffer()", "destroy()"]
-    assert all("program.mjs:" in event["args"].get("source", "program.mjs:") for event in calls)
+    assert [event["name"] for event in calls] == ["create_buffer()", "destroy()"] * 4
+    assert all(event["args"].get("source", "program.mjs:").startswith("program.mjs:") for event in calls), calls
 
 
 def test_a_trace_that_can_no_longer_be_written_is_told_in_a_line(tmp_path, capsys, monkeypatch):

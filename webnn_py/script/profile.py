@@ -103,7 +103,7 @@ class GraphProfile:
         clock: whose clock told the kernels' times: the GPU's or the host's.
         repeat: how many runs there were; medians are of the faster half.
         seconds: how long a dispatch with timings takes by the host's clock, from the beginning to the end.
-        plain_seconds: how long one without timings takes.
+        plain_seconds: how long one without timings takes, likewise.
         row_seconds: how long each takes, without timings, of some that follow one another without a wait.
         device_seconds: how long one with timings takes by the kernels' clock: from the begin of the first kernel to the
             end of the last.
@@ -125,19 +125,17 @@ class GraphProfile:
     def of(cls, device: str, measured: Measurement) -> Self:
         """Sum up what was measured: the faster half of the runs, since others have disturbed the rest."""
         runs = _faster_half(measured.runs, lambda run: run.seconds)
-        seconds = _median([run.seconds for run in runs])
-        first, rates = runs[0].kernels, measured.rates
-        durations = [[timing.duration_ns / 1e9 for timing in run.kernels] for run in runs]
-        kernels = [
-            _kernel(timing, _median(of_runs), seconds, rates)
-            for timing, of_runs in zip(first, zip(*durations, strict=True), strict=True)
-        ]
-        clock = first[0].clock if first else "host"
         plain, row = (
             _median(_faster_half(times, lambda time: time)) for times in (measured.plain_seconds, measured.row_seconds)
         )
-        on_device = _median([run.device_seconds for run in runs])
-        return cls(device, clock, len(measured.runs), seconds, plain, row, on_device, tuple(kernels), rates)
+        durations = zip(*([timing.duration_ns for timing in run.kernels] for run in runs), strict=True)
+        seconds = [_median(of_runs) / 1e9 for of_runs in durations]
+        whole = max(plain, sum(seconds))
+        first = runs[0].kernels
+        kernels = tuple(_kernel(timing, own, whole, measured.rates) for timing, own in zip(first, seconds, strict=True))
+        clock = first[0].clock if first else "host"
+        timed, on_device = (_median([getattr(run, name) for run in runs]) for name in ("seconds", "device_seconds"))
+        return cls(device, clock, len(measured.runs), timed, plain, row, on_device, kernels, measured.rates)
 
     @property
     def kernel_seconds(self) -> float:
@@ -146,8 +144,8 @@ class GraphProfile:
 
     @property
     def waiting_seconds(self) -> float:
-        """What no kernel takes: launching, waiting for the device, and its answer's way back."""
-        return max(self.seconds - self.kernel_seconds, 0.0)
+        """What no kernel takes of a dispatch without timings: launching, and the way to the device and back."""
+        return max(self.plain_seconds - self.kernel_seconds, 0.0)
 
     @property
     def operators(self) -> tuple[OperatorProfile, ...]:
@@ -177,12 +175,12 @@ class GraphProfile:
         copied = rate(self.rates.copied_bytes_per_second, GIGA)
         name, unit = self._unit
         multiplied = rate(self.rates.multiplied_flops_per_second, unit)
-        whole, plain, row = map(duration, (self.seconds, self.plain_seconds, self.row_seconds))
+        timed, plain, row = map(duration, (self.seconds, self.plain_seconds, self.row_seconds))
         kernels, on_device = duration(self.kernel_seconds), duration(self.device_seconds)
         agreement = share(self.kernel_seconds / self.row_seconds)
         head = [
             self.device,
-            f"a dispatch takes {whole}, {plain} without timing, {row} in a row; the faster half of {self.repeat} runs",
+            f"a dispatch takes {plain}, {row} in a row, {timed} with timings; the faster half of {self.repeat} runs",
             f"kernels take {kernels} of {on_device} by {self._clock}, {agreement} of a dispatch in a row",
             f"the device copies {copied} GB/s and multiplies {multiplied} {name} in {self.rates.data_type}",
             "",
@@ -203,8 +201,9 @@ class GraphProfile:
         rows = [_row(kernel, unit) for kernel in kernels[:MOST_ROWS]]
         rest = kernels[MOST_ROWS:]
         others = [(sum(kernel.seconds for kernel in rest), f"{len(rest)} more kernels")] if rest else []
+        whole = self.kernel_seconds + self.waiting_seconds
         for seconds, name in [*others, (self.waiting_seconds, "waiting and launch")]:
-            rows.append([duration(seconds), share(seconds / self.seconds), *[""] * 6, name])
+            rows.append([duration(seconds), share(seconds / whole), *[""] * 6, name])
         return rows
 
     def _sums(self) -> list[Sequence[str]]:

@@ -10,12 +10,16 @@
 
   // A script can make stacks what it likes: what cannot be read is left out, and so is what is too long to be a place.
   function place() {
-    const stack = own.stackOf(new own.Error(''));
-    const found = typeof stack === 'string' ? own.exec(frame, `\n${runtime.trimmed(stack)}`) : null;
+    let found;
+    try {
+      found = own.exec(frame, `\n${runtime.trimmed(own.stackOf(new own.Error('')))}`);
+    } catch {
+      found = null;
+    }
     if (found === null || found[0].length > 1000) return undefined;
     return {__proto__: null, file: found[2], line: found[3], function: found[1]};
   }
 
   runtime.ask = (message, bytes = null) =>
-      ask(message.call === undefined ? message : {__proto__: null, ...message, at: place()}, bytes);
+      ask(own.hasOwn(message, 'call') ? {__proto__: null, ...message, at: place()} : message, bytes);
 })
