@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
-from webnn_py.graph import Constant, Graph, Node, Output, Value
+from webnn_py.graph import Constant, Graph, Node, Value
 from webnn_py.operators.casting import cast_number
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.registry import OPERATORS
@@ -84,9 +84,11 @@ def rewrite(graph: Graph, replace: Callable[[Node, Node], Mapping[Value, Value] 
         current = _with_operands(node, replaced)
         built = replace(node, current)
         is_changed = is_changed or built is not None
-        for result, same in zip(node.results, current.results, strict=True):
-            replaced.setdefault(result, same)
-        replaced.update(built or {})
+        if current is not node:
+            for result, same in zip(node.results, current.results, strict=True):
+                replaced.setdefault(result, same)
+        if built is not None:
+            replaced.update(built)
     if not is_changed:
         return graph
     rewritten = Graph.reaching({name: replaced.get(value, value) for name, value in graph.outputs.items()})
@@ -95,7 +97,7 @@ def rewrite(graph: Graph, replace: Callable[[Node, Node], Mapping[Value, Value] 
 
 
 def _with_operands(node: Node, replaced: dict[Value, Value]) -> Node:
-    if not any(isinstance(value, Output) and value in replaced for value in node.inputs):
+    if replaced.keys().isdisjoint(node.inputs):
         return node
     operands = {
         name: tuple(replaced.get(item, item) for item in value)

@@ -1,4 +1,4 @@
-"""``python -m spec_tests.benchmarks.busy_machine``: products on the numpy device on an idle and on a busy machine.
+"""``python -m spec_tests.benchmarks.busy_machine``: products on the processor's devices, idle and on a busy machine.
 
 The machine is kept busy by processes that do nothing but compute, some for each core. Prints a Markdown table of
 medians and of what nine in ten runs stay below, the best of several rounds: what others do on the machine counts less.
@@ -69,7 +69,7 @@ def small_products(builder: MLGraphBuilder, x: MLOperand, *weights: MLOperand) -
 
 
 async def contenders(ml: webnn_py.ML, case: str) -> dict[str, Callable[[], Awaitable[object]]]:
-    """webnn_py, numpy's own calls and onnxruntime, doing the same."""
+    """The two devices, numpy's own calls and onnxruntime itself, doing the same."""
     if case.startswith(str(COUNT)):
         shapes = {"x": [32, 256], **{f"w{index}": [256, 256] for index in range(COUNT)}}
         names = ["x", *(f"v{index}" for index in range(COUNT - 1)), "y"]
@@ -81,6 +81,7 @@ async def contenders(ml: webnn_py.ML, case: str) -> dict[str, Callable[[], Await
         for index, (before, after) in enumerate(itertools.pairwise(names))
     ]
     run, data = await ours(ml, shapes, small_products)
+    by_engine, _ = await ours(ml, shapes, small_products, "onnxruntime")
     peer = session(nodes, shapes, shapes["x"])
     x, *weights = (array / np.float32(16) for array in data.values())
 
@@ -94,7 +95,12 @@ async def contenders(ml: webnn_py.ML, case: str) -> dict[str, Callable[[], Await
         peer.run(None, data)
         await trio.lowlevel.checkpoint()
 
-    return {"webnn_py": run, "numpy": with_numpy, "onnxruntime": with_onnxruntime}
+    return {
+        "device numpy": run,
+        "numpy": with_numpy,
+        "device onnxruntime": by_engine,
+        "onnxruntime": with_onnxruntime,
+    }
 
 
 async def measure(cases: list[str], rounds: int, seconds: float) -> list[Row]:

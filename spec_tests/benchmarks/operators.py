@@ -33,10 +33,10 @@ def session(nodes: Sequence[onnx.NodeProto], inputs: dict[str, Sequence[int]], o
 
 
 async def ours(
-    ml: webnn_py.ML, shapes: dict[str, Sequence[int]], draw: Callable[..., MLOperand]
+    ml: webnn_py.ML, shapes: dict[str, Sequence[int]], draw: Callable[..., MLOperand], backend: str = "numpy"
 ) -> tuple[Contender, dict[str, np.ndarray]]:
     """A function that dispatches once and waits, and the data that were written before."""
-    context = await ml.create_context(backend="numpy")
+    context = await ml.create_context(backend=backend)
     builder = MLGraphBuilder(context)
     operands = {name: builder.input(name, data_type="float32", shape=shape) for name, shape in shapes.items()}
     output = draw(builder, *operands.values())

@@ -52,6 +52,13 @@ FAULTS = [
         "_queued_bytes = entry.held_bytes",
         TIMELINES,
     ),
+    Fault(
+        "answers-while-paused",
+        "rests = self._parked is not None and self._permits is None",
+        "rests = self._parked is not None",
+        SCRIPT,
+        "no_answer",
+    ),
     Fault("sizes-never-asked-again", "decide(value) == holds for", "True for", DYNAMIC),
     Fault(
         "sizes-only-guessed",

@@ -97,7 +97,8 @@ class Body:
         is_plain: whether all of it are twins: ONNX operators that are read back as the WebNN operator.
         truths: the operands of which the boolean is used, by the name that stands for it.
         made_truths: the booleans that results of uint8 were made of.
-        guards: numbers that are NaN where what was written may not mean the operator.
+        guards: tensors whose sum is NaN where what was written may not mean the operator, each with whether it is a
+            number already.
     """
 
     def __init__(self, known: Known, write: Write) -> None:
@@ -111,7 +112,7 @@ class Body:
         self.is_plain = True
         self.truths: dict[str, str] = {}
         self.made_truths: dict[str, str] = {}
-        self.guards: list[OnnxTensor] = []
+        self.guards: list[tuple[OnnxTensor, bool]] = []
 
     def node(self, operator: str, *inputs: Given, data_type: str | None = None, **attributes: Any) -> OnnxTensor:
         """Write a node of one output, whose data type is that of the first input unless said."""
@@ -165,9 +166,9 @@ class Body:
         """The values of a constant operand."""
         return self._known.arrays.get(tensor.name, self.constants.get(tensor.name))
 
-    def guard(self, x: OnnxTensor) -> None:
+    def guard(self, x: OnnxTensor, *, is_number: bool = False) -> None:
         """Note that what was written means the operator only if the sum of ``x`` is not NaN."""
-        self.guards.append(self.node("ReduceSum", x, keepdims=0))
+        self.guards.append((x, is_number))
 
     # --- types ---------------------------------------------------------------------------------------------------
 

@@ -122,7 +122,7 @@ class ModelExport:
         self._is_inlined = is_inlined
         self.beside: dict[str, Array] = {}
         self.guard: str | None = None
-        self._guards: list[str] = []
+        self._guards: dict[str, bool] = {}
         self._names = Names([*graph.inputs, *graph.outputs])
         self._function_names = Names()
         self._of_value: dict[Value, str] = {value: name for name, value in graph.inputs.items()}
@@ -147,8 +147,7 @@ class ModelExport:
     def _assembled(self) -> ModelProto:
         outputs = [_value_info(name, value.descriptor) for name, value in self._graph.outputs.items()]
         if self._guards:
-            self.guard = self._names.new("guard")
-            self._nodes.append(helper.make_node("Sum", self._guards, [self.guard], name=self.guard))
+            self.guard = self._guard()
             outputs.append(helper.make_tensor_value_info(self.guard, TensorProto.FLOAT, []))
         nodes, used = _needed(self._nodes, [item.name for item in outputs])
         node_names = Names()
@@ -175,6 +174,17 @@ class ModelExport:
             producer_name="webnn_py",
             producer_version=__version__,
         )
+
+    def _guard(self) -> str:
+        """The name of the sum of all guards."""
+        sums = [name for name, is_number in self._guards.items() if is_number]
+        for name, is_number in self._guards.items():
+            if not is_number:
+                sums.append(self._names.new(f"{name}/guard"))
+                self._nodes.append(helper.make_node("ReduceSum", [name], [sums[-1]], name=sums[-1], keepdims=0))
+        guard = self._names.new("guard")
+        self._nodes.append(helper.make_node("Sum", sums, [guard], name=guard))
+        return guard
 
     def _tensor_of(self, name: str, array: Array) -> TensorProto:
         number = element_type(name_of(array.dtype))
@@ -228,7 +238,7 @@ class ModelExport:
                 if local and local not in names:
                     names[local] = self._names.new(f"{label}/{written.operator}")
             self._nodes.append(written.node(names, f"{label}/{written.operator}" if index else label))
-        self._guards += [names[guard.name] for guard in body.guards]
+        self._guards |= {names[guard.name]: is_number for guard, is_number in body.guards}
         for local, result in zip(placed.outputs, node.results, strict=True):
             if local in body.made_truths:
                 self._of_truth[result] = names[body.made_truths[local]]

@@ -176,7 +176,7 @@ class DeviceTimeline(Timeline[DeviceOperation]):
             return
         if entry.settled is not None:
             entry.error = error
-            self._script.enqueue(entry)
+            self._script.answer(entry)
         elif error is not None:
             raise error  # nobody to tell: a defect of the library, and never silent
         watch = self.watch

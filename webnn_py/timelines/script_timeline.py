@@ -44,6 +44,20 @@ class ScriptTimeline(Timeline[ScriptEntry]):
         self.after_task: Callable[[], None] | None = None
         """Called after each task: where an embedder runs what its platform runs there, such as microtasks."""
 
+    def answer(self, entry: ScriptEntry) -> None:
+        """Run a device timeline's entry: at once while nothing waits and nobody looks, which spares a turn of trio's.
+
+        To be called by the task that drains the device timeline.
+        """
+        rests = self._parked is not None and self._permits is None
+        if not rests or self.watch is not None or self.after_task is not None:
+            self.enqueue(entry)
+            return
+        entry()
+        self._done += 1
+        if self._waiters:
+            self._wake_waiters()
+
     def _run_entry(self, entry: ScriptEntry) -> None:
         if self.watch is None:
             entry()

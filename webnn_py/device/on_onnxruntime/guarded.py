@@ -47,7 +47,7 @@ def cast(body: Body, node: Node, input: OnnxTensor) -> Written:
     squares = SQUARES[target]
     if squares is not None:
         left = body.node("Sub", squares, body.node("ReduceSumSquare", input, keepdims=0))
-        body.guard(body.node("Sqrt", left))
+        body.guard(body.node("Sqrt", left), is_number=True)
         return body.cast(input, target)
     body.guard(input)
     bounds = (np.array(bound, np.float32) for bound in INTEGER_RANGES[target])
@@ -85,7 +85,7 @@ def reduce_mean(body: Body, node: Node, input: OnnxTensor) -> Written:
         mean = body.node("GlobalAveragePool", input)
     else:
         mean = body.node("ReduceMean", input, shape(*places), keepdims=int(node.options["keep_dimensions"]))
-    body.guard(body.node("Sub", mean, mean))
+    body.guard(body.node("Sub", mean, mean), is_number=not node.outputs[0].shape)
     return mean
 
 
