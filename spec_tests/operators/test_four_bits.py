@@ -195,3 +195,48 @@ async def test_large_weights_stay_packed_on_a_gpu(on_gpu):
     assert constants["int4"] <= 512 * 256 // 2 + 4096, constants
     for graph in graphs.values():
         graph.destroy()
+
+
+SIDES = {
+    "rows, blocks along them": ((3, 128), (64, 128), (64, 4), True),
+    "rows, one scale each": ((20, 128), (64, 128), (64, 1), True),
+    "columns, blocks across": ((2, 64), (64, 96), (2, 96), False),
+    "columns, odd": ((9, 65), (65, 67), (1, 67), False),
+    "one vector": ((1, 256), (256, 64), (8, 64), False),
+    "a batch": ((4, 5, 128), (64, 128), (64, 8), True),
+}
+
+
+@pytest.mark.parametrize(("case", "data_type"), [*zip(SIDES, [*RANGES] * len(SIDES), strict=False)])
+async def test_a_product_reads_packed_weights(on_gpu, case, data_type):
+    left, shape, scales, is_transposed = SIDES[case]
+    rng = np.random.default_rng(7)
+    numbers, zeros = drawn_numbers(rng, data_type, shape), drawn_numbers(rng, data_type, scales)
+    scale = rng.integers(1, 9, scales).astype("float32") / 16
+    x = rng.integers(-4, 5, left).astype("float32")
+    builder = MLGraphBuilder(on_gpu)
+    given = [four_bits(builder, numbers, data_type), builder.constant(scale), four_bits(builder, zeros, data_type)]
+    weights = builder.dequantize_linear(*given)
+    weights = builder.transpose(weights) if is_transposed else weights
+    product = builder.matmul(builder.input("x", data_type="float32", shape=left), weights)
+    columns = shape[0] if is_transposed else shape[1]
+    bias = rng.integers(-3, 4, columns).astype("float32")
+    found = await computed(on_gpu, builder, {"y": builder.relu(builder.add(product, builder.constant(bias)))}, x=x)
+    blocks = [size // count for size, count in zip(shape, scales, strict=True)]
+    whole = (numbers - np.kron(zeros, np.ones(blocks, int))) * np.kron(scale, np.ones(blocks))
+    expected = np.maximum(x @ (whole.T if is_transposed else whole) + bias, 0)
+    np.testing.assert_array_equal(found["y"], expected.astype("float32"))
+
+
+@pytest.mark.parametrize("rows", [1, 16])
+async def test_a_product_s_weights_are_never_unpacked_in_memory(on_gpu, rows):
+    numbers = drawn_numbers(np.random.default_rng(1), "uint4", (256, 512))
+    builder = MLGraphBuilder(on_gpu)
+    scale = builder.constant(np.full((256, 16), 0.5, "float32"))
+    given = [four_bits(builder, numbers, "uint4"), scale, four_bits(builder, np.full((256, 16), 8), "uint4")]
+    x = builder.input("x", data_type="float32", shape=[rows, 512])
+    graph = await builder.build({"y": builder.gemm(x, builder.dequantize_linear(*given), b_transpose=True)})
+    plan = graph._handle.plan
+    assert plan.constant_bytes <= 256 * 512 // 2 + 256 * 16 * 5 + 1024, plan
+    assert plan.intermediate_bytes <= 64 * 1024, plan
+    graph.destroy()
