@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import webnn_py
-from spec_tests.support.backends import DEVICES, HAS_ADAPTER, NO_ADAPTER
+from spec_tests.support.backends import BACKENDS, DEVICES, HAS_ADAPTER, NO_ADAPTER
 from webnn_py import MLGraphBuilder, NotSupportedError, save_js
 
 RANGES = {"int4": (-8, 7), "uint4": (0, 15)}
@@ -107,7 +107,9 @@ async def test_floats_are_quantized_and_packed(context, data_type, count):
     np.testing.assert_array_equal(found["again"], ((expected - zero) * 0.5).astype("float32"))
 
 
-async def test_limits_tell_of_four_bits(context):
+@pytest.mark.parametrize("backend", BACKENDS)
+async def test_limits_tell_of_four_bits(ml, backend):
+    context = await ml.create_context(backend=backend)
     limits = context.op_support_limits()
     rows = [
         limits["constant"],
