@@ -144,6 +144,8 @@ def _of_order(program, step, ours, theirs):
     words = f"here: {' '.join(orders[0])}\nthere: {' '.join(orders[1])}"
     rejected = {name for one in (ours, theirs) for name, said in one["outcomes"].items() if said.startswith("rejects")}
     fulfilled = [[name for name in order if name not in rejected] for order in orders]
+    if fulfilled[0] == fulfilled[1] and orders[0] != orders[1]:
+        yield Difference(program.kind, "order", "order", step.features, ("rejections", "rejections"), words)
     features = step.features - {"destroyTensor", "destroyContext"}  # an end changes the order of rejections alone
     for kind in ("read", "create", "build"):
         one, other = ([name for name in order if kind in name] for order in fulfilled)
@@ -152,8 +154,6 @@ def _of_order(program, step, ours, theirs):
             fulfilled[1] = fulfilled[0]
     if fulfilled[0] != fulfilled[1]:
         yield Difference(program.kind, "order", "order", features, ("kinds", "kinds"), words)
-    elif orders[0] != orders[1]:
-        yield Difference(program.kind, "order", "order", step.features, ("rejections", "rejections"), words)
 
 
 def _named(result):
