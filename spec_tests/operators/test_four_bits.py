@@ -5,6 +5,7 @@ import pytest
 
 import webnn_py
 from spec_tests.support.backends import BACKENDS, DEVICES, HAS_ADAPTER, NO_ADAPTER
+from spec_tests.support.depth import is_full
 from webnn_py import MLGraphBuilder, NotSupportedError, save_js
 
 RANGES = {"int4": (-8, 7), "uint4": (0, 15)}
@@ -242,3 +243,48 @@ async def test_a_product_s_weights_are_never_unpacked_in_memory(on_gpu, rows):
     assert plan.constant_bytes <= 256 * 512 // 2 + 256 * 16 * 5 + 1024, plan
     assert plan.intermediate_bytes <= 64 * 1024, plan
     graph.destroy()
+
+
+def around(builder, weights):
+    """What may stand around weights of four bits, which ``weights()`` draws anew; the results by name."""
+    x, y = (builder.input(name, data_type="float32", shape=shape) for name, shape in (("x", [5, 96]), ("y", [64, 96])))
+    once, twice = weights(), weights()
+    seen = builder.transpose(twice)
+    return {
+        "an output and a side": once,
+        "read once more": builder.matmul(x, builder.transpose(once)),
+        "read by two": builder.matmul(x, seen),
+        "and by this": builder.add(y, twice),
+        "beside another": builder.relu(builder.matmul(x, builder.transpose(weights()))),
+        "reduced": builder.reduce_sum(builder.mul(weights(), y), axes=[1]),
+        "reduced at once": builder.reduce_max(weights(), axes=[0]),
+        "both sides": builder.matmul(weights(), builder.transpose(weights())),
+        "the left side": builder.gemm(weights(), x, b_transpose=True),
+        "in a batch": builder.matmul(
+            builder.reshape(x, [5, 1, 96]), builder.reshape(builder.transpose(weights()), [1, 96, 64])
+        ),
+        "gathered": builder.gather(weights(), builder.constant(np.int32([3, 1]))),
+        "in an epilogue": builder.add(
+            builder.matmul(y, builder.transpose(y)), builder.slice(weights(), [0, 0], [64, 64])
+        ),
+    }
+
+
+async def test_whatever_reads_packed_weights_reads_the_same_numbers(on_numpy, on_gpu, pytestconfig):
+    if not is_full(pytestconfig):
+        pytest.skip("at full depth only")
+    rng = np.random.default_rng(2)
+    numbers, zeros = drawn_numbers(rng, "int4", (64, 96)), drawn_numbers(rng, "int4", (64, 6))
+    scale = rng.integers(1, 5, (64, 6)).astype("float32") / 8
+    feeds = {name: rng.integers(-3, 4, shape).astype("float32") for name, shape in (("x", (5, 96)), ("y", (64, 96)))}
+    found = []
+    for context in (on_numpy, on_gpu):
+        builder = MLGraphBuilder(context)
+
+        def weights(builder=builder):
+            given = [four_bits(builder, numbers, "int4"), builder.constant(scale), four_bits(builder, zeros, "int4")]
+            return builder.dequantize_linear(*given)
+
+        found.append(await computed(context, builder, around(builder, weights), **feeds))
+    for name, expected in found[0].items():
+        np.testing.assert_array_equal(found[1][name], expected, err_msg=name)
