@@ -113,36 +113,47 @@ def differences(program, ours, theirs):
     operators = {step.operator for step in program.steps.values()}
     operator = operators.pop() if len(operators) == 1 else _named(theirs) or _named(ours)
     words = f"here: {said[0]}  {ours.get('message', '')}\nthere: {said[1]}  {theirs.get('message', '')}"
-    return [Difference(program.kind, "", operator, _features(program), said, words)]
+    return [Difference(program.kind, "", operator, _features(program.steps), said, words)]
 
 
-def _features(program):
-    """What a program as a whole is about."""
-    steps = program.steps.values()
-    operators = {f"{step.operator} {feature}".strip() for step in steps for feature in ("", *step.features)}
-    return frozenset(operators).union(*(step.features for step in steps))
+def _features(steps):
+    """What some steps are about."""
+    operators = {f"{step.operator} {feature}".strip() for step in steps.values() for feature in ("", *step.features)}
+    return frozenset(operators).union(*(step.features for step in steps.values()))
 
 
 def _of_events(program, ours, theirs):
     """What each call of a program came to, and the order of settlements: among those of a kind, or among all."""
     ((_, step),) = program.steps.items()
+    ends = {"destroyTensor"} & step.features
     for name in sorted(ours["outcomes"].keys() | theirs["outcomes"].keys()):
         pair = tuple(result["outcomes"].get(name, "nothing") for result in (ours, theirs))
         if pair[0] != pair[1]:
             kind = name.lstrip("0123456789")
-            yield Difference(program.kind, name, kind, step.features, pair, f"{name}: {pair[0]} here, {pair[1]} there")
+            features = step.features - (set() if name in step.operands else ends)
+            yield Difference(program.kind, name, kind, features, pair, f"{name}: {pair[0]} here, {pair[1]} there")
+    yield from _of_order(program, step, ours, theirs)
+
+
+def _of_order(program, step, ours, theirs):
+    """In what order promises are settled: those that are fulfilled, of each kind and of all; then all of them."""
     orders = [
         [name for name in result["order"] if name in other["order"]]
         for result, other in ((ours, theirs), (theirs, ours))
     ]
     words = f"here: {' '.join(orders[0])}\nthere: {' '.join(orders[1])}"
+    rejected = {name for one in (ours, theirs) for name, said in one["outcomes"].items() if said.startswith("rejects")}
+    fulfilled = [[name for name in order if name not in rejected] for order in orders]
+    if fulfilled[0] == fulfilled[1] and orders[0] != orders[1]:
+        yield Difference(program.kind, "order", "order", step.features, ("rejections", "rejections"), words)
+    features = step.features - {"destroyTensor", "destroyContext"}  # an end changes the order of rejections alone
     for kind in ("read", "create", "build"):
-        one, other = ([name for name in order if kind in name] for order in orders)
+        one, other = ([name for name in order if kind in name] for order in fulfilled)
         if one != other:
-            yield Difference(program.kind, "order", "order", step.features, (kind, kind), words)
-            orders[1] = orders[0]
-    if orders[0] != orders[1]:
-        yield Difference(program.kind, "order", "order", step.features, ("kinds", "kinds"), words)
+            yield Difference(program.kind, "order", "order", features, (kind, kind), words)
+            fulfilled[1] = fulfilled[0]
+    if fulfilled[0] != fulfilled[1]:
+        yield Difference(program.kind, "order", "order", features, ("kinds", "kinds"), words)
 
 
 def _named(result):
@@ -181,7 +192,9 @@ def _of_values(program, ours, theirs):
             wrong.add(name)
         if away.any() and program.kind == "graphs" and _is_zero(one[1]):
             text = f"{name}: zeros there; here {array_of(one[0]).ravel()[:4]}"
-            yield Difference(program.kind, name, step.operator, _features(program), ("values", "zeros"), text)
+            way = {name: step, **{one: program.steps[one] for one in _way(program, name)}}
+            features = _features(way) | {f"anywhere {feature}" for feature in _features(program.steps)}
+            yield Difference(program.kind, name, step.operator, features, ("values", "zeros"), text)
         elif away.any():
             hidden = _hidden(program, name, ours)
             yield from _by_kind(program, name, hidden, tuple(map(array_of, one)), away)
@@ -217,15 +230,20 @@ def _is_zero(output):
     return not set(output["bytes"]) - {"0"}
 
 
-def _hidden(program, name, shown):
-    """The steps whose results only others read, on the way to an output."""
+def _way(program, name, shown=()):
+    """The steps on the way to an output, up to those that are ``shown``."""
     waiting, found = [*program.steps[name].operands], {}
     while waiting:
         operand = waiting.pop()
         if operand in program.steps and operand not in shown and operand not in found:
             found[operand] = program.steps[operand]
             waiting += program.steps[operand].operands
-    return tuple(found.values())
+    return found
+
+
+def _hidden(program, name, shown):
+    """The steps whose results only others read, on the way to an output."""
+    return tuple(_way(program, name, shown).values())
 
 
 def _signature(output):

@@ -117,6 +117,10 @@ def generate(number, seed, profile):
     if operator in BINARY:
         arrays.append(pool[rng.integers(len(pool), size=(rows, COLUMNS))])
         call = f"{operator}(x, y)"
+        if data_type not in FLOATS and operator == "pow" and (arrays[1] < 0).any():
+            features.add("of a negative integer")
+        if data_type not in FLOATS and operator == "div" and (arrays[1] == 0).any():
+            features.add("by an integer of 0")
     elif operator in REDUCING:
         options = "1, {outputDataType: 'int32'}" if operator.startswith("arg") else "{axes: [1]}"
         call = f"{operator}(x, {options})"

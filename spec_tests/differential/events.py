@@ -63,7 +63,7 @@ def generate(number, seed, _profile):
     """The ``number``-th program of a seed."""
     rng = np.random.default_rng([seed, number, 3])
     weights = np.array([weight for *_, weight in ACTIONS])
-    lines, used = [START], set()
+    lines, used, of_tensors, ended = [START], set(), {}, set()
     for index in range(int(rng.integers(3, 14))):
         kind, body, _ = ACTIONS[rng.choice(len(ACTIONS), p=weights / weights.sum())]
         source, target = (int(at) for at in rng.permutation(3)[:2])
@@ -77,7 +77,10 @@ def generate(number, seed, _profile):
         name = f"{index:02}{kind}"
         lines.append(f"start('{name}', {body});")
         used.add(kind)
+        of_tensors[name] = {source, target} if kind == "dispatch" else {source}
+        ended |= {source} if kind == "destroyTensor" else set()
         if rng.random() < 0.15:
             lines.append("await turn();")
     lines.append(END)
-    return Program("events", number, "\n".join(lines), {"events": Step("events", frozenset(used))})
+    of_ended = tuple(name for name, read in of_tensors.items() if read & ended)
+    return Program("events", number, "\n".join(lines), {"events": Step("events", frozenset(used), of_ended)})

@@ -8,7 +8,7 @@ import numpy as np
 
 from spec_tests.differential.program import Program, Step, data_text, descriptor_text, number_text
 from spec_tests.support.random_graphs import drawer as drawing
-from spec_tests.support.random_graphs.bounds import Value
+from spec_tests.support.random_graphs.bounds import Value, is_float
 from spec_tests.support.random_graphs.program import Program as Trimmed
 from spec_tests.support.random_graphs.programs import CATEGORIES, FREQUENT
 from webnn_py.descriptors import MLOperandDescriptor
@@ -139,7 +139,17 @@ def features_of(call, constants):
         found.add(spelling)
         if isinstance(value, Value) and value.name in constants:
             found.add(f"constant {spelling}")
-    return frozenset(found)
+    return frozenset(found | _of_integers(call.method, bound))
+
+
+def _of_integers(method, bound):
+    """Operands of integers for which there is no result, as far as is known of them when they are drawn."""
+    second = bound.get("b")
+    if not isinstance(second, Value) or is_float(second.data_type):
+        return set()
+    if method == "pow" and second.known.low < 0:
+        return {"of a negative integer"}
+    return {"by an integer of 0"} if method == "div" and second.known.low <= 0 <= second.known.high else set()
 
 
 def generate(number, seed, profile):

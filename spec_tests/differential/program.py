@@ -13,7 +13,7 @@ class Step:
     Attributes:
         operator: the method.
         features: what differences may be about: names of options given, "option=value", data types, kinds of operands.
-        operands: the names of the values that it reads.
+        operands: the names of the values that it reads; of events, the calls about a tensor that is destroyed.
         known: what is known of the result; None where results are compared by units in the last place.
         given: the arrays that it reads, where each element of the result is of one element of each.
     """

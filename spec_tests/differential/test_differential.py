@@ -137,6 +137,30 @@ def test_events_differ_by_outcome_and_by_order():
     assert comparison.explained(value, LISTED) is None
 
 
+def test_an_end_explains_the_order_of_rejections_alone():
+    program = Program("events", 0, "", {"events": Step("events", frozenset(["destroyTensor"]), ("00read*",))})
+    names = ["00read*", "02read*", "03create*"]
+    said = {"outcomes": dict.fromkeys(names, "resolves") | {"00read*": "rejects InvalidStateError"}, "order": names}
+    (rejected,) = comparison.differences(program, said, {**said, "order": [names[1], names[0], names[2]]})
+    assert rejected.pair == ("rejections", "rejections")
+    assert comparison.explained(rejected, LISTED).name == "order-around-a-tensors-end"
+    (fulfilled,) = comparison.differences(program, said, {**said, "order": [names[0], names[2], names[1]]})
+    assert comparison.explained(fulfilled, LISTED).name == "order-of-kinds"
+    outcomes = {**said["outcomes"], "00read*": "[1,1]"}, {**said["outcomes"], "02read*": "rejects InvalidStateError"}
+    own, other = (comparison.differences(program, said, {**said, "outcomes": outcome})[0] for outcome in outcomes)
+    assert comparison.explained(own, LISTED).name == "reads-of-destroyed-tensors-here"
+    assert comparison.explained(other, LISTED) is None
+
+
+def test_zeros_are_explained_by_an_operand_without_a_result_and_not_by_its_operator():
+    zeros, ones = outputs(r=np.zeros(2, np.int32)), outputs(r=np.ones(2, np.int32))
+    for feature, name in (("of a negative integer", "integer-pow"), ("int32", None)):
+        program = one_step(beside=Step("pow", frozenset(["int32", feature])))
+        (found,) = comparison.differences(program, ones, zeros)
+        explanation = comparison.explained(found, LISTED)
+        assert (None if explanation is None else explanation.name) == name, feature
+
+
 def test_a_hidden_step_on_the_way_may_explain_what_comes_out():
     hidden = Step("averagePool2d", frozenset(["float32", "padded"]))
     program = Program("graphs", 1, "", {"v": hidden, "r": Step("prelu", frozenset(["float32"]), ("v",), Known(-8, 8))})

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import webnn_py
-from spec_tests.support.backends import DEVICES, HAS_ADAPTER, NO_ADAPTER
+from spec_tests.support.backends import BACKENDS, DEVICES, HAS_ADAPTER, NO_ADAPTER
+from spec_tests.support.depth import is_full
 from webnn_py import MLGraphBuilder, NotSupportedError, save_js
 
 RANGES = {"int4": (-8, 7), "uint4": (0, 15)}
@@ -107,7 +108,9 @@ async def test_floats_are_quantized_and_packed(context, data_type, count):
     np.testing.assert_array_equal(found["again"], ((expected - zero) * 0.5).astype("float32"))
 
 
-async def test_limits_tell_of_four_bits(context):
+@pytest.mark.parametrize("backend", BACKENDS)
+async def test_limits_tell_of_four_bits(ml, backend):
+    context = await ml.create_context(backend=backend)
     limits = context.op_support_limits()
     rows = [
         limits["constant"],
@@ -195,3 +198,93 @@ async def test_large_weights_stay_packed_on_a_gpu(on_gpu):
     assert constants["int4"] <= 512 * 256 // 2 + 4096, constants
     for graph in graphs.values():
         graph.destroy()
+
+
+SIDES = {
+    "rows, blocks along them": ((3, 128), (64, 128), (64, 4), True),
+    "rows, one scale each": ((20, 128), (64, 128), (64, 1), True),
+    "columns, blocks across": ((2, 64), (64, 96), (2, 96), False),
+    "columns, odd": ((9, 65), (65, 67), (1, 67), False),
+    "one vector": ((1, 256), (256, 64), (8, 64), False),
+    "a batch": ((4, 5, 128), (64, 128), (64, 8), True),
+}
+
+
+@pytest.mark.parametrize(("case", "data_type"), [*zip(SIDES, [*RANGES] * len(SIDES), strict=False)])
+async def test_a_product_reads_packed_weights(on_gpu, case, data_type):
+    left, shape, scales, is_transposed = SIDES[case]
+    rng = np.random.default_rng(7)
+    numbers, zeros = drawn_numbers(rng, data_type, shape), drawn_numbers(rng, data_type, scales)
+    scale = rng.integers(1, 9, scales).astype("float32") / 16
+    x = rng.integers(-4, 5, left).astype("float32")
+    builder = MLGraphBuilder(on_gpu)
+    given = [four_bits(builder, numbers, data_type), builder.constant(scale), four_bits(builder, zeros, data_type)]
+    weights = builder.dequantize_linear(*given)
+    weights = builder.transpose(weights) if is_transposed else weights
+    product = builder.matmul(builder.input("x", data_type="float32", shape=left), weights)
+    columns = shape[0] if is_transposed else shape[1]
+    bias = rng.integers(-3, 4, columns).astype("float32")
+    found = await computed(on_gpu, builder, {"y": builder.relu(builder.add(product, builder.constant(bias)))}, x=x)
+    blocks = [size // count for size, count in zip(shape, scales, strict=True)]
+    whole = (numbers - np.kron(zeros, np.ones(blocks, int))) * np.kron(scale, np.ones(blocks))
+    expected = np.maximum(x @ (whole.T if is_transposed else whole) + bias, 0)
+    np.testing.assert_array_equal(found["y"], expected.astype("float32"))
+
+
+@pytest.mark.parametrize("rows", [1, 16])
+async def test_a_product_s_weights_are_never_unpacked_in_memory(on_gpu, rows):
+    numbers = drawn_numbers(np.random.default_rng(1), "uint4", (256, 512))
+    builder = MLGraphBuilder(on_gpu)
+    scale = builder.constant(np.full((256, 16), 0.5, "float32"))
+    given = [four_bits(builder, numbers, "uint4"), scale, four_bits(builder, np.full((256, 16), 8), "uint4")]
+    x = builder.input("x", data_type="float32", shape=[rows, 512])
+    graph = await builder.build({"y": builder.gemm(x, builder.dequantize_linear(*given), b_transpose=True)})
+    plan = graph._handle.plan
+    assert plan.constant_bytes <= 256 * 512 // 2 + 256 * 16 * 5 + 1024, plan
+    assert plan.intermediate_bytes <= 64 * 1024, plan
+    graph.destroy()
+
+
+def around(builder, weights):
+    """What may stand around weights of four bits, which ``weights()`` draws anew; the results by name."""
+    x, y = (builder.input(name, data_type="float32", shape=shape) for name, shape in (("x", [5, 96]), ("y", [64, 96])))
+    once, twice = weights(), weights()
+    seen = builder.transpose(twice)
+    return {
+        "an output and a side": once,
+        "read once more": builder.matmul(x, builder.transpose(once)),
+        "read by two": builder.matmul(x, seen),
+        "and by this": builder.add(y, twice),
+        "beside another": builder.relu(builder.matmul(x, builder.transpose(weights()))),
+        "reduced": builder.reduce_sum(builder.mul(weights(), y), axes=[1]),
+        "reduced at once": builder.reduce_max(weights(), axes=[0]),
+        "both sides": builder.matmul(weights(), builder.transpose(weights())),
+        "the left side": builder.gemm(weights(), x, b_transpose=True),
+        "in a batch": builder.matmul(
+            builder.reshape(x, [5, 1, 96]), builder.reshape(builder.transpose(weights()), [1, 96, 64])
+        ),
+        "gathered": builder.gather(weights(), builder.constant(np.int32([3, 1]))),
+        "in an epilogue": builder.add(
+            builder.matmul(y, builder.transpose(y)), builder.slice(weights(), [0, 0], [64, 64])
+        ),
+    }
+
+
+async def test_whatever_reads_packed_weights_reads_the_same_numbers(on_numpy, on_gpu, pytestconfig):
+    if not is_full(pytestconfig):
+        pytest.skip("at full depth only")
+    rng = np.random.default_rng(2)
+    numbers, zeros = drawn_numbers(rng, "int4", (64, 96)), drawn_numbers(rng, "int4", (64, 6))
+    scale = rng.integers(1, 5, (64, 6)).astype("float32") / 8
+    feeds = {name: rng.integers(-3, 4, shape).astype("float32") for name, shape in (("x", (5, 96)), ("y", (64, 96)))}
+    found = []
+    for context in (on_numpy, on_gpu):
+        builder = MLGraphBuilder(context)
+
+        def weights(builder=builder):
+            given = [four_bits(builder, numbers, "int4"), builder.constant(scale), four_bits(builder, zeros, "int4")]
+            return builder.dequantize_linear(*given)
+
+        found.append(await computed(context, builder, around(builder, weights), **feeds))
+    for name, expected in found[0].items():
+        np.testing.assert_array_equal(found[1][name], expected, err_msg=name)

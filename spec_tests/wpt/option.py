@@ -7,7 +7,7 @@ import pytest
 
 OPTION = "--wpt-vectors"
 VARIABLE = "WEBNN_WPT_VECTORS"
-OF_VECTORS = ("test_vectors.py", "test_validation_vectors.py", "test_exported_vectors.py")
+OF_VECTORS = ("test_exported_vectors.py", "test_four_bit_vectors.py", "test_validation_vectors.py", "test_vectors.py")
 """The files that are not collected without the vectors, unless named; ``test_vectors_are_there.py`` says so."""
 
 

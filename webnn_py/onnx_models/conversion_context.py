@@ -1,7 +1,7 @@
 """``ConversionContext``: what a rule builds with."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, final
+from typing import Any, cast, final
 
 import attrs
 import numpy as np
@@ -136,6 +136,18 @@ class ConversionContext(OperatorMethods):
             return (
                 self._builder.constant(value) if key is None else self._builder._constant_shared(read_only(value), key)
             )
+        except TypeError as error:
+            raise Refused(str(error)) from error
+
+    @property
+    def has_four_bits(self) -> bool:
+        """Whether integers of four bits stay what they are: the proposal "int4", where it was asked for."""
+        return bool(self._builder._capabilities.packed)
+
+    def four_bits(self, packed: StaticValue, data_type: str, shape: Sequence[int]) -> MLOperand:
+        """A constant of four bits, for quantization alone: two elements in a byte, the first in the lower bits."""
+        try:
+            return self._builder.constant(packed, data_type=cast("MLOperandDataType", data_type), shape=shape)
         except TypeError as error:
             raise Refused(str(error)) from error
 

@@ -5,7 +5,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from webnn_py.device.four_bits import in_bytes, needs_bytes
 from webnn_py.device.on_numpy import kernels  # noqa: F401 - enters every kernel into the table
+from webnn_py.device.on_numpy.backend import CAPABILITIES
 from webnn_py.device.on_numpy.table import entry_of, run_node
 from webnn_py.graph import Constant, Graph, Value
 from webnn_py.onnx_models.limits import STEPS_PER_SECOND, Expenses
@@ -22,6 +24,9 @@ def known_value(value: Value, expenses: Expenses) -> NDArray[Any] | None:
     graph = Graph.reaching({"value": value})
     if graph.inputs:
         return None
+    if needs_bytes(graph, CAPABILITIES):
+        graph = in_bytes(graph, CAPABILITIES)
+        value = graph.outputs["value"]
     arrays: dict[Value, NDArray[Any]] = {}
     for node in graph.nodes:
         operands = [_constant(item) if isinstance(item, Constant) else arrays[item] for item in node.inputs]

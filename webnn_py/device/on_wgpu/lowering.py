@@ -14,10 +14,12 @@ from webnn_py.device.on_wgpu.codegen.attention.emit import can_emit, emit_attent
 from webnn_py.device.on_wgpu.codegen.copies import copy_kernel, is_exchanged
 from webnn_py.device.on_wgpu.codegen.elementwise import emit_elementwise
 from webnn_py.device.on_wgpu.passes.attention_fusion import AttentionFusion
+from webnn_py.device.on_wgpu.passes.computed_sides import computed_sides
 from webnn_py.device.on_wgpu.passes.elementwise_fusion import ElementwiseFusion
 from webnn_py.device.on_wgpu.passes.epilogue_fusion import EpilogueFusion
 from webnn_py.device.on_wgpu.passes.kernel_nodes import nodes_computed, with_nodes
 from webnn_py.device.on_wgpu.records.buffer import Buffer, Place
+from webnn_py.device.on_wgpu.records.computed_side import ComputedSide
 from webnn_py.device.on_wgpu.records.element import Element
 from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.device.on_wgpu.records.kernel import Kernel
@@ -76,6 +78,8 @@ class GraphLowering(Lowering):
         search = AttentionFusion(self._fusion, self._output_buffers, partial(can_emit, features=features))
         self._attentions = search.find(graph)
         self._done |= {node for attention in self._attentions.values() for node in attention.nodes}
+        self._sides = computed_sides(graph, self._fusion, self._output_buffers, self._done | {*self._attentions})
+        self._done |= {node for side in self._sides.values() for node in side.nodes}
 
     # --- what kernel writers use, as the protocol says -------------------------------------------------------
 
@@ -205,6 +209,9 @@ class GraphLowering(Lowering):
     def is_inlined(self, value: Value) -> TypeGuard[Output]:
         return self._fusion.is_inlined(value)
 
+    def computed_side(self, value: Value) -> ComputedSide | None:
+        return self._sides.get(value)
+
     def deferred(self, value: Value) -> Node | None:
         if isinstance(value, Output) and value.node in self._fusion.deferred and value not in self._places:
             return value.node
@@ -219,6 +226,9 @@ class GraphLowering(Lowering):
             if not self._fusion.has_own_kernel(node) or node in self._done or self._lower_view(node, entry):
                 continue
             with self._kernels_of(node):
+                self._fused[:0] = [
+                    item for value in node.inputs if value in self._sides for item in self._sides[value].nodes
+                ]
                 if node in self._attentions:
                     self._fused[:0] = self._attentions[node].nodes
                     emit_attention(self, self._attentions[node])

@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypeGuard
 
 import numpy as np
 from onnx import TensorProto, helper
 
+from webnn_py.descriptors import FOUR_BITS
 from webnn_py.onnx_models.axes import counted
-from webnn_py.onnx_models.conversion_context import ConversionContext, Value
+from webnn_py.onnx_models.conversion_context import ConversionContext, StaticValue, Value
 from webnn_py.onnx_models.table import rule
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
@@ -73,6 +74,8 @@ def dequantize(
     block_size: int = 0,
 ) -> MLOperand:
     """(x - zero point) · scale, for the whole tensor, along an axis, or by blocks."""
+    if context.has_four_bits and _is_packable(x) and (zero_point is None or _is_packable(zero_point)):
+        return _dequantized_four_bits(context, x, scale, zero_point, axis, block_size)
     quantized = _widened(context, x)
     shape = _scale_shape(quantized, scale, axis, block_size)
     zero = _zeros(context, shape, quantized.data_type) if zero_point is None else _widened(context, zero_point)
@@ -93,6 +96,35 @@ def dequantize_to(
     """Likewise; to the data type of the scale unless another one is asked for."""
     y = dequantize(context, x, scale, zero_point, axis=axis, block_size=block_size)
     return cast(context, y, to=output_dtype) if output_dtype else y
+
+
+def _is_packable(value: Value) -> TypeGuard[StaticValue]:
+    return isinstance(value, np.ndarray) and value.dtype.name in FOUR_BITS and value.size > 0
+
+
+def _dequantized_four_bits(
+    context: ConversionContext,
+    x: StaticValue,
+    scale: MLOperand,
+    zero_point: StaticValue | None,
+    axis: int,
+    block_size: int,
+) -> MLOperand:
+    """The same of known integers of four bits, which stay that."""
+    context.reserve(2 * x.size)
+    quantized = context.four_bits(packed_in_bytes(x), x.dtype.name, x.shape)
+    shape = _scale_shape(quantized, scale, axis, block_size)
+    zeros = np.zeros(shape, np.int8) if zero_point is None else zero_point
+    zero = context.four_bits(packed_in_bytes(zeros), x.dtype.name, shape)
+    return context.dequantize_linear(quantized, context.reshape(scale, shape), zero)
+
+
+def packed_in_bytes(elements: StaticValue) -> StaticValue:
+    """Integers of four bits, two in a byte, the first in the lower bits."""
+    halves = elements.astype(np.int8).reshape(-1).view(np.uint8) & np.uint8(15)
+    if halves.size % 2:
+        halves = np.append(halves, np.uint8(0))
+    return halves[::2] | halves[1::2] << np.uint8(4)
 
 
 def _widened(context: ConversionContext, value: Value) -> MLOperand:

@@ -7,7 +7,7 @@ import numpy as np
 
 from webnn_py.onnx_models.conversion_context import ConversionContext, StaticValue, Value
 from webnn_py.onnx_models.integer_sums import convolution, product, shifted
-from webnn_py.onnx_models.rules.conversion import quantize
+from webnn_py.onnx_models.rules.conversion import packed_in_bytes, quantize
 from webnn_py.onnx_models.rules.convolution import conv
 from webnn_py.onnx_models.rules.matrix import matmul
 from webnn_py.onnx_models.table import rule
@@ -310,8 +310,12 @@ def matmul_nbits(
         refuse("attributes K, N and block_size", f"{K}, {N} and {block_size}", "at least 1")
     blocks = -(-K // block_size)
     context.reserve(N * blocks * block_size)
-    weights = context.constant(_unpacked(b, bits, N, blocks * block_size))
     by_block = context.reshape(scales, [N, blocks])
+    has_integer_points = zero_points is None or (isinstance(zero_points, np.ndarray) and zero_points.dtype == np.uint8)
+    if context.has_four_bits and bits == 4 and has_integer_points and block_size % 2 == 0:
+        matrix = _of_four_bits(context, b, by_block, zero_points, block_size)
+        return _times_columns(context, a, matrix, bias, K)
+    weights = context.constant(_unpacked(b, bits, N, blocks * block_size))
     if zero_points is None:
         context.reserve(N * blocks)
         points = context.constant(np.full([N, blocks], 1 << (bits - 1), np.uint8))
@@ -325,17 +329,37 @@ def matmul_nbits(
     return _times_columns(context, a, matrix, bias, K)
 
 
+def _of_four_bits(
+    context: ConversionContext, b: StaticValue, scales: MLOperand, zero_points: Value | None, block_size: int
+) -> MLOperand:
+    """The matrix of which the device keeps four bits an element: their order is WebNN's."""
+    rows, blocks = scales.shape
+    if zero_points is None:
+        points = np.full([rows, blocks], 8, np.uint8)
+    else:
+        assert isinstance(zero_points, np.ndarray)  # noqa: S101 - for type checkers
+        points = _unpacked(zero_points, 4, rows, blocks)
+    _check_packed(b, 4, rows, blocks * block_size)
+    weights = context.four_bits(b.reshape(-1), "uint4", [rows, blocks * block_size])
+    return context.dequantize_linear(
+        weights, scales, context.four_bits(packed_in_bytes(points), "uint4", [rows, blocks])
+    )
+
+
 def _unpacked(packed: StaticValue, bits: int, rows: int, columns: int) -> StaticValue:
     """Rows of integers of a few bits, the first in the lowest bits of a byte; each row starts a byte."""
-    per_byte = 8 // bits
-    if packed.dtype != np.uint8 or packed.size != rows * -(-columns // per_byte):
-        refuse(
-            "packed integers", f"{packed.dtype.name} {list(packed.shape)}", f"uint8, {bits} bits for {rows}·{columns}"
-        )
+    _check_packed(packed, bits, rows, columns)
     flat = packed.reshape(rows, -1)
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
     unpacked = (flat[:, :, None] >> shifts) & np.uint8((1 << bits) - 1)
     return np.ascontiguousarray(unpacked.reshape(rows, -1)[:, :columns])
+
+
+def _check_packed(packed: StaticValue, bits: int, rows: int, columns: int) -> None:
+    if packed.dtype != np.uint8 or packed.size != rows * -(-columns * bits // 8):
+        refuse(
+            "packed integers", f"{packed.dtype.name} {list(packed.shape)}", f"uint8, {bits} bits for {rows}·{columns}"
+        )
 
 
 def _with_float_points(

@@ -13,13 +13,14 @@ from webnn_py.graph import Value
 class BoundOperands:
     """The buffers that a kernel reads, each bound once for each way of reading it."""
 
-    def __init__(self, lowering: Lowering) -> None:
+    def __init__(self, lowering: Lowering, prefix: str = "b") -> None:
         self._lowering = lowering
+        self._prefix = prefix
         self.bindings: dict[tuple[Buffer, str], str] = {}
         self._loads = 0
 
     def bind(self, buffer: Buffer, kind: str) -> str:
-        return self.bindings.setdefault((buffer, kind), f"b{len(self.bindings)}")
+        return self.bindings.setdefault((buffer, kind), f"{self._prefix}{len(self.bindings)}")
 
     def scalars(
         self, value: Value, shape: tuple[int, ...], indices: list[str], layout: Layout | None = None

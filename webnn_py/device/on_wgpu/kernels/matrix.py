@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue, EpilogueOperand
+from webnn_py.device.on_wgpu.codegen.epilogue import OWN_BUFFERS, Epilogue, EpilogueOperand
+from webnn_py.device.on_wgpu.codegen.gemm.computed_loader import ComputedLoader
 from webnn_py.device.on_wgpu.codegen.gemm.matrix_loader import MatrixLoader
 from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
 from webnn_py.device.on_wgpu.codegen.gemm.selection import emit_gemm
@@ -31,7 +32,8 @@ def matmul(node: Node, lowering: Lowering) -> None:
                 tall,
                 Layout(right.shape[-2:], right.strides[-2:], right.offset),
             )
-    emit_matrices(lowering, Epilogue(lowering, node), (a, left), (b, right), (tuple(batch), rows, columns))
+    epilogue = Epilogue(lowering, node, own_buffers=own_buffers(lowering, a, b))
+    emit_matrices(lowering, epilogue, (a, left), (b, right), (tuple(batch), rows, columns))
 
 
 @kernels(matrix.gemm)
@@ -55,15 +57,23 @@ def gemm(node: Node, lowering: Lowering) -> None:
         return " + ".join([scaled, *(f"{addend}{factor}" for addend in addends)])
 
     rows, columns = node.outputs[0].shape
-    epilogue = Epilogue(lowering, node, terms, combine)
+    epilogue = Epilogue(lowering, node, terms, combine, own_buffers(lowering, a, b))
     emit_matrices(lowering, epilogue, (a, left), (b, right), ((), rows, columns))
 
 
 def matrix_layout(lowering: Lowering, value: Value) -> Layout:
     """Where an operand lies; where it lies too oddly for the kernels, copied first."""
+    side = lowering.computed_side(value)
+    if side is not None:
+        return side.layout
     if not is_gemm_readable(lowering.place(value).layout):
         lowering.dense(value)
     return lowering.place(value).layout
+
+
+def own_buffers(lowering: Lowering, *sides: Value) -> int:
+    """How many buffers a product binds; what computes a side reads a scale and a zero point besides."""
+    return OWN_BUFFERS + 2 * sum(lowering.computed_side(side) is not None for side in sides)
 
 
 def emit_matrices(
@@ -79,9 +89,14 @@ def emit_matrices(
     for (value, layout), outer, inner in ((left, -2, -1), (right, -1, -2)):
         batches = Layout(layout.shape[:-2], layout.strides[:-2], layout.offset).broadcast(batch)
         along = Layout((layout.shape[inner],), (layout.strides[inner],))
-        buffer = lowering.place(value).buffer
+        side = lowering.computed_side(value)
+        lies = (batches, along, layout.shape[outer], layout.strides[outer])
         element = lowering.element(value)
-        sides.append(MatrixLoader(buffer, element, batches, along, layout.shape[outer], layout.strides[outer]))
+        if side is None:
+            sides.append(MatrixLoader(lowering.place(value).buffer, element, *lies))
+        else:
+            buffer = lowering.place(next(iter(side.node.inputs))).buffer
+            sides.append(ComputedLoader(buffer, element, *lies, lowering=lowering, node=side.node))
 
     def address(batch: str, row: str, column: str) -> str:
         return f"({batch} * {rows}u + {row}) * {columns}u + {column}"

@@ -6,6 +6,7 @@ from typing import Protocol, TypeGuard
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.on_wgpu.records.buffer import Buffer, Place
+from webnn_py.device.on_wgpu.records.computed_side import ComputedSide
 from webnn_py.device.on_wgpu.records.element import Element
 from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.device.on_wgpu.records.kernel import Kernel
@@ -78,6 +79,10 @@ class Lowering(Protocol):
 
     def is_inlined(self, value: Value) -> TypeGuard[Output]:
         """Whether an element-wise node returns a value that is computed by the element-wise kernel that reads it."""
+        ...
+
+    def computed_side(self, value: Value) -> ComputedSide | None:
+        """How the kernel of the product that reads a value computes it; None where the value lies somewhere."""
         ...
 
     def deferred(self, value: Value) -> Node | None:

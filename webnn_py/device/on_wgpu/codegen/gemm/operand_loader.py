@@ -7,7 +7,7 @@ over. A workgroup brings a tile of each side into its memory, four neighbours on
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import attrs
 
@@ -62,10 +62,19 @@ class OperandLoader(Protocol):
         """Expressions for vec4s: one along the outer axis, or when transposed, four of them along the inner one."""
 
 
+@runtime_checkable
+class WritesBindings(Protocol):
+    """A side that reads more than one array, or another one than its elements."""
+
+    def written(self, name: str, scalar: str) -> tuple[list[Binding], str]:
+        """What is bound, and the functions that the other texts call."""
+
+
 def described(loader: OperandLoader) -> Hashable:
-    """All that the texts depend on: every attribute but the buffer."""
+    """All that the texts of ``main`` depend on: every attribute but the buffer, and what writes functions only."""
     kind: Any = type(loader)
-    return kind, *(getattr(loader, field.name) for field in attrs.fields(kind) if field.name != "buffer")
+    fields = (field for field in attrs.fields(kind) if field.name != "buffer" and field.eq)
+    return kind, *(getattr(loader, field.name) for field in fields)
 
 
 def binding_kind(loader: OperandLoader) -> str:
@@ -76,11 +85,17 @@ def binding_kind(loader: OperandLoader) -> str:
 def bound(sides: Mapping[str, OperandLoader], scalar: str) -> tuple[list[Binding], list[str]]:
     """The bindings of a kernel's sides, one for those that read one buffer alike, and the functions that read them."""
     arrays: dict[tuple[Buffer, str], str] = {}
+    own: list[Binding] = []
     functions = []
     for name, side in sides.items():
+        if isinstance(side, WritesBindings):
+            bindings, text = side.written(name, scalar)
+            own += bindings
+            functions.append(text)
+            continue
         array = arrays.setdefault((side.buffer, binding_kind(side)), name)
         functions.append(side.functions(name, scalar, array))
-    return [(buffer, name, kind) for (buffer, kind), name in arrays.items()], functions
+    return [*((buffer, name, kind) for (buffer, kind), name in arrays.items()), *own], functions
 
 
 def read_function(loader: OperandLoader, name: str, scalar: str, array: str) -> str:
