@@ -14,6 +14,7 @@ import numpy as np
 import wgpu
 
 from webnn_py.device.backend import Memory, Storage
+from webnn_py.device.on_wgpu.codegen.joining.runs import LEAST_STEPS, joined, may_be_joined
 from webnn_py.device.on_wgpu.lowering import GraphLowering
 from webnn_py.device.on_wgpu.passes.arena import BufferRange, DeviceMemory, place_blocks
 from webnn_py.device.on_wgpu.passes.composite_expansion import expand_composites
@@ -86,8 +87,15 @@ class WgpuGraph:
             constants.enter(self._shared)
 
     def _take_written(self, kernels: Sequence[Kernel]) -> None:
-        """Begin to compile kernels as soon as they are written."""
-        self._begin_compiling(kernels)
+        """Begin to compile kernels as soon as they are written; small ones are held back while they may be joined."""
+        for kernel in kernels:
+            if self._keeps and may_be_joined(kernel):
+                self._held.append(kernel)
+                continue
+            if len(self._held) < LEAST_STEPS:
+                self._begin_compiling(self._held)
+            self._held.clear()
+            self._begin_compiling([kernel])
 
     def _begin_compiling(self, kernels: Sequence[Kernel]) -> None:
         for kernel, compiling in zip(kernels, self._pipelines.begin(kernels), strict=True):
@@ -95,13 +103,16 @@ class WgpuGraph:
 
     def _compiled(self, kernels: Sequence[Kernel]) -> list[wgpu.GPUComputePipeline]:
         """The pipelines of all kernels; those that were begun are taken from there, since none may be kept."""
+        self._held.clear()
         self._begin_compiling([kernel for kernel in kernels if kernel.source not in self._begun])
         compiling = [self._begun[kernel.source] for kernel in kernels]
         self._begun.clear()
         return list(self._pipelines.finished(kernels, compiling))
 
     def _take_sizes(self, lowering: GraphLowering) -> None:
-        """Nothing here: all sizes are known."""
+        """Join small kernels: all sizes are known."""
+        if self._keeps:
+            lowering.kernels[:] = joined(lowering.kernels, self._features)
 
     def size_ranges(self, _kernel: Kernel) -> tuple[BufferRange, ...]:
         """Where a kernel finds sizes that are known at dispatch only: nowhere, here."""
@@ -128,6 +139,7 @@ class WgpuGraph:
         self._memory: dict[Buffer, BufferRange] = {}
         self._own_groups: dict[object, wgpu.GPUBindGroup] = {}
         self._begun: dict[str, Future[wgpu.GPUComputePipeline]] = {}
+        self._held: list[Kernel] = []
         self.seconds: float | None = None  # what a run is known to take, for waiting
 
     @classmethod
