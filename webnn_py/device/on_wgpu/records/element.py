@@ -92,7 +92,7 @@ class Element:
             return f"(u32({value}) & 255u)"
         if self.data_type == "float16" and not is_stored:
             # By integers: quantizeToF16 makes zeros of subnormal numbers, and drivers drop f32(f16(x)).
-            return f"unpack2x16float(half_bits({value})).x"
+            return f"rounded_half({value})"
         return value
 
     def literal(self, value: float) -> str:
