@@ -8,10 +8,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from heapq import heappop, heappush
 from threading import Lock
 from typing import Any, ClassVar, Final
 from weakref import WeakValueDictionary
 
+import attrs
 import wgpu
 
 from webnn_py.device.backend import CacheStatistics
@@ -30,6 +32,21 @@ _BINDINGS: Final[Mapping[bool | None, str]] = {True: "storage", False: "read-onl
 
 class CompilationError(RuntimeError):
     """A kernel does not compile; the text names operator and data types."""
+
+
+@attrs.frozen(order=True)
+class Waiting:
+    """A pipeline that is to be compiled, the longest text first, then in their order.
+
+    Attributes:
+        kernel: the first one with this text.
+        future: the pipeline.
+    """
+
+    _negative_length: int
+    _number: int
+    kernel: Kernel = attrs.field(order=False)
+    future: Future[wgpu.GPUComputePipeline] = attrs.field(order=False)
 
 
 class Pipelines:
@@ -59,6 +76,7 @@ class Pipelines:
         self._executor = ThreadPoolExecutor(MOST_THREADS, "webnn-pipelines")
         self._kept: RecentlyUsed[str, Future[wgpu.GPUComputePipeline]] = RecentlyUsed(room)
         self._of_graphs: WeakValueDictionary[str, wgpu.GPUComputePipeline] = WeakValueDictionary()
+        self._waiting: list[Waiting] = []  # a heap
         self._made = 0
         self._layouts: dict[tuple[bool | None, ...], tuple[wgpu.GPUBindGroupLayout, wgpu.GPUPipelineLayout]] = {}
 
@@ -147,13 +165,26 @@ class Pipelines:
                 return future
             pipeline = self._of_graphs.get(kernel.source)
             if pipeline is None:
-                future = self._executor.submit(self._make, kernel, self._layout(kernel.writable)[1])
+                future = Future()
+                heappush(self._waiting, Waiting(-len(kernel.source), self._made, kernel, future))
+                self._executor.submit(self._make_longest)
                 self._made += 1
             else:
                 future = Future()
                 future.set_result(pipeline)
             self._kept.put(kernel.source, future, PIPELINE_BYTES + len(kernel.source))
             return future
+
+    def _make_longest(self) -> None:
+        """Compile what is likely to take longest of all that waits, so that no thread begins with it at the end."""
+        with self._lock:
+            waiting = heappop(self._waiting)
+        try:
+            pipeline = self._make(waiting.kernel, self.layout(waiting.kernel.writable)[1])
+        except BaseException as error:  # noqa: BLE001 - as an executor does it
+            waiting.future.set_exception(error)
+        else:
+            waiting.future.set_result(pipeline)
 
     def _make(self, kernel: Kernel, layout: wgpu.GPUPipelineLayout) -> wgpu.GPUComputePipeline:
         module = trusted_module(self._device, kernel.source, kernel.label)
