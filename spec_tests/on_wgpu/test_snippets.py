@@ -91,6 +91,7 @@ async def test_a_prelu_without_slope_is_nan_for_negative_infinity_alone(ml):
     np.testing.assert_array_equal(got["y"], np.float32([np.inf, np.nan, 0]))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("lacking", [{}, {"shader_f16": False}], ids=["with shader-f16", "packed in words"])
 async def test_float16_is_rounded_to_the_nearest(ml, rng, monkeypatch, lacking):
     monkeypatch.setattr(backend, "features_of", lambda device: attrs.evolve(features_of(device), **lacking))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from heapq import heappop, heappush
 from threading import Lock
 from typing import Any, ClassVar, Final
@@ -28,6 +28,10 @@ PIPELINE_BYTES: Final = 2**17
 
 
 _BINDINGS: Final[Mapping[bool | None, str]] = {True: "storage", False: "read-only-storage", None: "uniform"}
+
+
+class EndedError(RuntimeError):
+    """The context of a build is lost meanwhile."""
 
 
 class CompilationError(RuntimeError):
@@ -99,14 +103,26 @@ class Pipelines:
 
     @staticmethod
     def finished(
-        kernels: Sequence[Kernel], compiling: Sequence[Future[wgpu.GPUComputePipeline]]
+        kernels: Sequence[Kernel],
+        compiling: Sequence[Future[wgpu.GPUComputePipeline]],
+        ending: Future[None] | None = None,
     ) -> Iterator[wgpu.GPUComputePipeline]:
         """The pipelines of ``kernels`` in their order, each as soon as it is there.
 
+        Args:
+            kernels: the kernels.
+            compiling: what :meth:`begin` has returned for them.
+            ending: done when nobody wants them any more.
+
         Raises:
             CompilationError: one of them does not compile.
+            EndedError: nobody wants them any more.
         """
         for kernel, future in zip(kernels, compiling, strict=True):
+            if ending is not None and not future.done():
+                wait((future, ending), return_when=FIRST_COMPLETED)
+            if ending is not None and ending.done():
+                raise EndedError
             try:
                 pipeline = future.result()
             except Exception as error:
@@ -128,7 +144,7 @@ class Pipelines:
         with self._lock:
             self._kept.clear()
             self._layouts.clear()
-        self._executor.shutdown(wait=False)
+        self._executor.shutdown(wait=False, cancel_futures=True)
         del self._executor  # here, where interrupts are held off: its threads have weak references with callbacks
 
     def statistics(self) -> CacheStatistics:
