@@ -344,4 +344,28 @@ FAULTS = [
         GPU,
         "interleave_phases",
     ),
+    Fault(
+        "joined-memory-given-back-early",
+        "if uses.last[buffer] == number and buffer in self._places",
+        "if buffer in self._places",
+        GPU,
+        "test_joining",
+    ),
+    Fault("joined-view-of-scalars", "  let at = i * {held.width}u;", "  let at = i;", GPU, "test_joining"),
+    Fault(
+        "idle-gpu-waits-for-all",
+        "if self._answered == self._submissions and",
+        "if self._answered > self._submissions and",
+        GPU,
+        "test_waiting",
+    ),
+    Fault(
+        "half-in-between-rounded-up",
+        "let normal = (magnitude + 0xfffu",
+        "let normal = (magnitude + 0x1000u",
+        GPU,
+        "float16_is_rounded",
+    ),
+    Fault("shortest-kernel-first", "Waiting(-len(kernel.source)", "Waiting(len(kernel.source)", GPU, "test_pipelines"),
+    Fault("build-outlives-context", "        self._queue.end()\n", "", GPU, "test_threads"),
 ]

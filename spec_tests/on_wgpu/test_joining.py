@@ -36,6 +36,11 @@ def rows(b, x, count=LEAST_STEPS):
     return x
 
 
+def large(b, x):
+    """By two kernels that are not small."""
+    return b.reduce_max(b.cumulative_sum(b.expand(b.reshape(x, [8, 12, 1]), [8, 12, 500]), 2), axes=[2])
+
+
 def mixed(b, x):
     """Whole and single elements, words, reductions along both axes, and steps that are used again."""
     y = x
@@ -101,17 +106,22 @@ async def test_runs_of_any_data_type_do(compiled, draw_and_compute, room, data_t
     assert any(BETWEEN in kernel.source for kernel in room)
 
 
+@pytest.mark.parametrize("before", [lambda _b, x: x, large], ids=["input", "intermediate"])
+async def test_what_is_only_read_may_be_seen_in_two_ways(check_kernels, before):
+    def draw(b, x):
+        x = before(b, x)
+        flat = b.reshape(x, [96])
+        return b.add(rows(b, x), b.reshape(b.concat([b.slice(flat, [1], [95]), b.slice(flat, [0], [1])], 0), [8, 12]))
+
+    await check_kernels(draw, 1 if before is not large else 3)
+
+
 async def test_short_runs_keep_the_kernels_that_other_graphs_have(check_kernels):
     await check_kernels(lambda b, x: rows(b, x, LEAST_STEPS - 1), LEAST_STEPS - 1)
 
 
 async def test_a_large_kernel_ends_a_run(check_kernels):
-    def draw(b, x):
-        x = rows(b, x)
-        large = b.reduce_max(b.cumulative_sum(b.expand(b.reshape(x, [8, 12, 1]), [8, 12, 500]), 2), axes=[2])
-        return rows(b, large)
-
-    await check_kernels(draw, 4)
+    await check_kernels(lambda b, x: rows(b, large(b, rows(b, x))), 4)
 
 
 async def test_a_joined_kernel_tells_what_it_computes(gpu):

@@ -49,6 +49,19 @@ async def test_a_kernel_that_does_not_compile_rejects_build_with_its_operator_an
     await build_add_one(gpu, [4])
 
 
+@pytest.mark.sampled(1)
+async def test_of_kernels_that_wait_the_longest_is_compiled_first(gpu, monkeypatch):
+    pipelines, begun, made = Pipelines(gpu._device.backend.device, Room(9, 2**20)), [], []
+    monkeypatch.setattr(pipelines, "_executor", SimpleNamespace(submit=begun.append))
+    monkeypatch.setattr(pipelines, "_make", lambda kernel, _layout: made.append(kernel.label))
+    kernels = [Kernel(text, f"// {text}", (), (), (1, 1, 1)) for text in ("some", "longest", "less", "s")]
+    futures = pipelines.begin(kernels)
+    for make in begun:
+        make()
+    assert made == ["longest", "some", "less", "s"]
+    assert all(future.done() for future in futures)
+
+
 async def test_contexts_of_one_gpu_device_share_its_pipelines_until_the_last_one_ends(ml, shared_gpu, monkeypatch):
     made = []
     make = Pipelines._make

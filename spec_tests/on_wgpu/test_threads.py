@@ -13,10 +13,11 @@ from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.drawing import build_add_number, build_add_one
 from spec_tests.support.watched_device import quiet
-from webnn_py import UnknownError
+from webnn_py import InvalidStateError, UnknownError
 from webnn_py.device.on_wgpu.runtime import native, waiting
 from webnn_py.device.on_wgpu.runtime.memory import STAGING
 from webnn_py.device.on_wgpu.runtime.native import Ticket
+from webnn_py.device.on_wgpu.runtime.pipelines import Pipelines
 
 pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
@@ -238,3 +239,32 @@ def test_a_look_says_that_all_is_finished_only_when_it_is(shared_gpu):
         looks += 1
     assert ticket.done == "", f"not answered, though all was finished at look {looks + 1}"
     queue.unmap(target)
+
+
+@pytest.mark.sampled(1)
+async def test_a_build_ends_with_its_context(ml, gpu, monkeypatch):
+    context = await ml.create_context(backend="wgpu")
+    begun, may_go = threading.Event(), threading.Event()
+    make = Pipelines._make
+
+    def make_later(self, kernel, layout):
+        begun.set()
+        may_go.wait(LONG_ENOUGH)
+        return make(self, kernel, layout)
+
+    monkeypatch.setattr(Pipelines, "_make", make_later)
+    building = build_add_number(context, 12345, [2])
+    try:
+        await trio.to_thread.run_sync(begun.wait, LONG_ENOUGH)
+        with trio.fail_after(30):
+            context.destroy()
+            with pytest.raises(InvalidStateError, match="the context is lost"):
+                await building
+            await context._timeline.drain()
+        assert not may_go.is_set()
+    finally:
+        may_go.set()
+    graph = await build_add_number(gpu, 12345, [2])
+    x, y = await filled(gpu, [1, 2]), await zeroed(gpu, [2])
+    gpu.dispatch(graph, {"x": x}, {"y": y})
+    np.testing.assert_array_equal(await gpu.read_buffer(y), [12346, 12347])

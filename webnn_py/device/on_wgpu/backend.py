@@ -391,7 +391,8 @@ class WgpuBackend:
         await self._wait(self._work_done())
 
     def stop(self) -> None:
-        """Nothing to do: what is submitted cannot be stopped."""
+        """End a build that is going on; what is submitted cannot be stopped."""
+        self._queue.end()
 
     def close(self) -> None:
         """Drop the staging buffers and pipelines, and give a shared device back."""

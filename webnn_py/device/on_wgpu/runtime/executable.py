@@ -24,7 +24,7 @@ from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.runtime.memory import STORAGE
 from webnn_py.device.on_wgpu.runtime.native import Launch, NativeQueue
-from webnn_py.device.on_wgpu.runtime.pipelines import Pipelines
+from webnn_py.device.on_wgpu.runtime.pipelines import EndedError, Pipelines
 from webnn_py.device.on_wgpu.runtime.saved_kernels import MemoryPlan, SavedKernels, constant_memory, to_saved
 from webnn_py.device.on_wgpu.runtime.timestamps import TimedLaunches
 from webnn_py.device.plan import split_constant
@@ -88,6 +88,8 @@ class WgpuGraph:
 
     def _take_written(self, kernels: Sequence[Kernel]) -> None:
         """Begin to compile kernels as soon as they are written; small ones are held back while they may be joined."""
+        if self._queue.ending.done():
+            raise EndedError
         for kernel in kernels:
             if self._keeps and may_be_joined(kernel):
                 self._held.append(kernel)
@@ -107,7 +109,7 @@ class WgpuGraph:
         self._begin_compiling([kernel for kernel in kernels if kernel.source not in self._begun])
         compiling = [self._begun[kernel.source] for kernel in kernels]
         self._begun.clear()
-        return list(self._pipelines.finished(kernels, compiling))
+        return list(self._pipelines.finished(kernels, compiling, self._queue.ending))
 
     def _take_sizes(self, lowering: GraphLowering) -> None:
         """Join small kernels: all sizes are known."""
@@ -163,7 +165,9 @@ class WgpuGraph:
         }
         self._steps = [
             KernelLaunch(self, kernel, pipeline)
-            for kernel, pipeline in zip(saved.kernels, pipelines.finished(saved.kernels, compiling), strict=True)
+            for kernel, pipeline in zip(
+                saved.kernels, pipelines.finished(saved.kernels, compiling, queue.ending), strict=True
+            )
         ]
         constants.enter(self._shared)
         return self

@@ -11,6 +11,7 @@ Errors of all calls in a ``checked`` block are raised at its end, as wgpu-py's o
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
 from itertools import count, groupby
 from threading import RLock
 from time import perf_counter, sleep
@@ -222,8 +223,14 @@ class NativeQueue:
         self._map_info.mode, self._map_info.callback = _SPONTANEOUS, _mapped
         self._launches: list[Command] = []
         self._lock = RLock()
+        self.ending: Future[None] = Future()  # done when the context is lost: then builds end
         self._submissions = 0
         self._answered = 0  # so many of them are known to be done
+
+    def end(self) -> None:
+        """The context is lost."""
+        if not self.ending.done():
+            self.ending.set_result(None)
 
     def launch(self, launches: Sequence[Command]) -> None:
         """Collect kernels and copies for the next submission; submit while there are many, so that the GPU begins."""

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from heapq import heappop, heappush
 from threading import Lock
 from typing import Any, ClassVar, Final
 from weakref import WeakValueDictionary
 
+import attrs
 import wgpu
 
 from webnn_py.device.backend import CacheStatistics
@@ -28,8 +30,27 @@ PIPELINE_BYTES: Final = 2**17
 _BINDINGS: Final[Mapping[bool | None, str]] = {True: "storage", False: "read-only-storage", None: "uniform"}
 
 
+class EndedError(RuntimeError):
+    """The context of a build is lost meanwhile."""
+
+
 class CompilationError(RuntimeError):
     """A kernel does not compile; the text names operator and data types."""
+
+
+@attrs.frozen(order=True)
+class Waiting:
+    """A pipeline that is to be compiled, the longest text first, then in their order.
+
+    Attributes:
+        kernel: the first one with this text.
+        future: the pipeline.
+    """
+
+    _negative_length: int
+    _number: int
+    kernel: Kernel = attrs.field(order=False)
+    future: Future[wgpu.GPUComputePipeline] = attrs.field(order=False)
 
 
 class Pipelines:
@@ -59,6 +80,7 @@ class Pipelines:
         self._executor = ThreadPoolExecutor(MOST_THREADS, "webnn-pipelines")
         self._kept: RecentlyUsed[str, Future[wgpu.GPUComputePipeline]] = RecentlyUsed(room)
         self._of_graphs: WeakValueDictionary[str, wgpu.GPUComputePipeline] = WeakValueDictionary()
+        self._waiting: list[Waiting] = []  # a heap
         self._made = 0
         self._layouts: dict[tuple[bool | None, ...], tuple[wgpu.GPUBindGroupLayout, wgpu.GPUPipelineLayout]] = {}
 
@@ -81,14 +103,26 @@ class Pipelines:
 
     @staticmethod
     def finished(
-        kernels: Sequence[Kernel], compiling: Sequence[Future[wgpu.GPUComputePipeline]]
+        kernels: Sequence[Kernel],
+        compiling: Sequence[Future[wgpu.GPUComputePipeline]],
+        ending: Future[None] | None = None,
     ) -> Iterator[wgpu.GPUComputePipeline]:
         """The pipelines of ``kernels`` in their order, each as soon as it is there.
 
+        Args:
+            kernels: the kernels.
+            compiling: what :meth:`begin` has returned for them.
+            ending: done when nobody wants them any more.
+
         Raises:
             CompilationError: one of them does not compile.
+            EndedError: nobody wants them any more.
         """
         for kernel, future in zip(kernels, compiling, strict=True):
+            if ending is not None and not future.done():
+                wait((future, ending), return_when=FIRST_COMPLETED)
+            if ending is not None and ending.done():
+                raise EndedError
             try:
                 pipeline = future.result()
             except Exception as error:
@@ -110,7 +144,7 @@ class Pipelines:
         with self._lock:
             self._kept.clear()
             self._layouts.clear()
-        self._executor.shutdown(wait=False)
+        self._executor.shutdown(wait=False, cancel_futures=True)
         del self._executor  # here, where interrupts are held off: its threads have weak references with callbacks
 
     def statistics(self) -> CacheStatistics:
@@ -147,13 +181,26 @@ class Pipelines:
                 return future
             pipeline = self._of_graphs.get(kernel.source)
             if pipeline is None:
-                future = self._executor.submit(self._make, kernel, self._layout(kernel.writable)[1])
+                future = Future()
+                heappush(self._waiting, Waiting(-len(kernel.source), self._made, kernel, future))
+                self._executor.submit(self._make_longest)
                 self._made += 1
             else:
                 future = Future()
                 future.set_result(pipeline)
             self._kept.put(kernel.source, future, PIPELINE_BYTES + len(kernel.source))
             return future
+
+    def _make_longest(self) -> None:
+        """Compile what is likely to take longest of all that waits, so that no thread begins with it at the end."""
+        with self._lock:
+            waiting = heappop(self._waiting)
+        try:
+            pipeline = self._make(waiting.kernel, self.layout(waiting.kernel.writable)[1])
+        except BaseException as error:  # noqa: BLE001 - as an executor does it
+            waiting.future.set_exception(error)
+        else:
+            waiting.future.set_result(pipeline)
 
     def _make(self, kernel: Kernel, layout: wgpu.GPUPipelineLayout) -> wgpu.GPUComputePipeline:
         module = trusted_module(self._device, kernel.source, kernel.label)

@@ -70,7 +70,7 @@ class JoinedKernel:
         self._names: dict[tuple[Buffer, Kind], str] = {}
         self._views: dict[View, None] = {}
         self._places: dict[Buffer, str] = {}
-        self._functions: dict[tuple[str, tuple[str, ...]], tuple[int, str]] = {}
+        self._numbered: dict[tuple[str, tuple[str, ...]], tuple[int, str]] = {}
         self._calls: dict[tuple[int, int], str] = {}
         self._program: list[int] = []
         self._room = features.max_workgroup_storage
@@ -136,12 +136,12 @@ class JoinedKernel:
             if held != kind:
                 views[name] = View(names[name], held.scalar, kind)
         key = kernel.source, tuple(names.values())
-        if key not in self._functions:
+        if key not in self._numbered:
             self._views |= dict.fromkeys(views.values())
-            number = len(self._functions)
+            number = len(self._numbered)
             arrays = {name: array for name, (array, *_) in self._arrays_of(step).items()}
-            self._functions[key] = number, step.function(number, {**names, **arrays}, views)
-        number = self._functions[key][0]
+            self._numbered[key] = number, step.function(number, {**names, **arrays}, views)
+        number = self._numbered[key][0]
         self._calls[number, kernel.workgroups[0]] = step.call(number, kernel.workgroups[0], self._invocations)
         self._program.append(list(self._calls).index((number, kernel.workgroups[0])))
 
@@ -179,8 +179,10 @@ class JoinedKernel:
         yield declare(*self._bound())
         for name, kind, length in self._arrays.values():
             yield f"var<workgroup> {name}: array<{kind.text}, {length}>;"
-        yield from (view.functions() for view in self._views)
-        yield from (text for _, text in self._functions.values())
+        steps = "\n".join(text for _, text in self._numbered.values())
+        for view in self._views:
+            yield from view.functions(steps)
+        yield steps
         program = ", ".join(f"{number}u" for number in self._program)
         yield f"const program = array<u32, {len(self._program)}>({program});"
         yield f"@compute @workgroup_size({self._invocations})"

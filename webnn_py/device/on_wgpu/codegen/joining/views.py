@@ -73,23 +73,29 @@ class View:
         """The name of the function that stores one."""
         return f"store_{self.array}_{self.kind.word}"
 
-    def functions(self) -> str:
-        """Both functions."""
-        kind, width = self.kind, self.kind.width
-        held = Kind(self.scalar, width).text
-        places = ["at", *(f"at + {component}u" for component in range(1, width))]
-        items = ", ".join(f"{self.array}[{place}]" for place in places)
-        loaded = items if width == 1 else f"{held}({items})"
-        words = "value" if self.scalar == kind.scalar else f"bitcast<{held}>(value)"
-        stores = [
-            f"{self.array}[{place}] = words{'' if width == 1 else '.' + component};"
-            for place, component in zip(places, "xyzw", strict=False)
-        ]
-        result = loaded if self.scalar == kind.scalar else f"bitcast<{kind.text}>({loaded})"
+    def functions(self, text: str) -> list[str]:
+        """Those of both functions that a text calls."""
+        called = {self.load: self._load, self.store: self._store}
+        return [write() for name, write in called.items() if f"{name}(" in text]
+
+    @property
+    def _places(self) -> list[str]:
+        return ["at", *(f"at + {component}u" for component in range(1, self.kind.width))]
+
+    def _load(self) -> str:
+        items = ", ".join(f"{self.array}[{place}]" for place in self._places)
+        words = f"{Kind(self.scalar, self.kind.width).text}({items})"
+        result = words if self.scalar == self.kind.scalar else f"bitcast<{self.kind.text}>({words})"
+        return f"fn {self.load}(i: u32) -> {self.kind.text} {{ let at = i * {self.kind.width}u; return {result}; }}"
+
+    def _store(self) -> str:
+        held = Kind(self.scalar, self.kind.width)
+        words = "value" if self.scalar == self.kind.scalar else f"bitcast<{held.text}>(value)"
+        parts = [""] if held.width == 1 else [".x", ".y", ".z", ".w"]
+        stores = [f"{self.array}[{place}] = words{part};" for place, part in zip(self._places, parts, strict=False)]
         return (
-            f"fn {self.load}(i: u32) -> {kind.text} {{\n  let at = i * {width}u;\n  return {result};\n}}\n"
-            f"fn {self.store}(i: u32, value: {kind.text}) {{\n  let at = i * {width}u;\n  let words = {words};\n"
-            f"  {' '.join(stores)}\n}}"
+            f"fn {self.store}(i: u32, value: {self.kind.text}) {{\n"
+            f"  let at = i * {held.width}u;\n  let words = {words};\n  {' '.join(stores)}\n}}"
         )
 
 
