@@ -59,6 +59,12 @@ def test_nothing_is_chosen_that_an_adapter_cannot_run():
     assert fewest_rounds(product(1024, 1024, 1024), Features(max_invocations=32)) is None
 
 
+def test_parts_take_no_more_memory_than_they_may(monkeypatch):
+    parts = chosen(1024, 3072, 768)[2]
+    monkeypatch.setattr(tile_rounds, "MOST_SUMS", 4 * 1024 * 768 * parts - 1)
+    assert chosen(1024, 3072, 768)[2] < parts
+
+
 def test_a_workgroup_of_few_invocations_takes_as_long_alone_as_two():
     tile, sizes = GemmTile(64, 96, 8, 12), (64 * tile_rounds.PROCESSORS, 64, 96)
     alone, paired = (MeasuredTile(tile, 1, 1, is_paired=paired) for paired in (False, True))

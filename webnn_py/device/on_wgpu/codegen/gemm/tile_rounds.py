@@ -27,6 +27,9 @@ LEAST_PART: Final = 128
 
 MOST_PARTS: Final = 8
 
+MOST_SUMS: Final = 2**26
+"""Bytes that the sums of all parts take at most."""
+
 STARTING: Final = 1.5
 ADDING: Final = 4.5e-7
 """Microseconds that a second kernel takes, and that it takes for a byte of sums."""
@@ -77,11 +80,12 @@ def fewest_rounds(product: GemmProblem, features: Features) -> tuple[GemmTile, i
     if not are_matrices or not is_large or rough(product.batch) != 1:
         return None
     is_float16 = product.left.element.data_type == "float16"
+    most = min(MOST_PARTS, sizes[2] // LEAST_PART, MOST_SUMS // (4 * sizes[0] * sizes[1]))
     ways = [
         (measured.microseconds(sizes, parts, is_float16=is_float16), parts, measured.tile)
         for measured in MEASURED
         if measured.tile.fits(features)
-        for parts in range(1, max(1, min(MOST_PARTS, sizes[2] // LEAST_PART)) + 1)
+        for parts in range(1, max(1, most) + 1)
     ]
     _, parts, tile = min(ways, key=lambda way: way[:2], default=(0.0, 1, None))
     return None if tile is None else (tile, parts)
