@@ -290,7 +290,7 @@ FAULTS = [
         GPU,
         "between_operators_is_rounded",
     ),
-    Fault("tile-alone", "rounds % 2 if self.is_paired", "1 if self.is_paired", GPU, "alone_as_two or fastest"),
+    Fault("tile-alone", "self.least if rounds <= self.least", "rounds if rounds <= self.least", GPU, "alone_as_two"),
     Fault("joins-no-cache", "ANYHOW: Final = frozenset({movement.concat})", "ANYHOW = ()", GPU, "to_a_cache"),
     Fault(
         "phases-of-one-row",
