@@ -334,8 +334,14 @@ FAULTS = [
     Fault("gemv-halves", "{pairs[2]}, {pairs[3]}", "{pairs[3]}, {pairs[2]}", GPU, "eight_elements"),
     Fault("gemv-unaligned", "any(number % HALVES for number in numbers)", "matrix.outer % HALVES", GPU, "not_aligned"),
     Fault("quotient-edge", "(guess & 0x007fffffu) < 3u &&", "false &&", GPU, "quotients_of_constants"),
-    Fault("half-ties", "((magnitude >> 13u) & 1u)) & 0xffffe000u", "1u) & 0xffffe000u", GPU, "float16_is_rounded"),
-    Fault("tile-alone", "rounds % 2 if self.is_paired", "1 if self.is_paired", GPU, "alone_as_two or fastest"),
+    Fault(
+        "half-ties",
+        "((magnitude >> 13u) & 1u)) & 0xffffe000u",
+        "1u) & 0xffffe000u",
+        GPU,
+        "between_operators_is_rounded",
+    ),
+    Fault("tile-alone", "self.least if rounds <= self.least", "rounds if rounds <= self.least", GPU, "alone_as_two"),
     Fault("joins-no-cache", "ANYHOW: Final = frozenset({movement.concat})", "ANYHOW = ()", GPU, "to_a_cache"),
     Fault(
         "phases-of-one-row",

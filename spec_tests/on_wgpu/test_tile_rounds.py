@@ -4,7 +4,7 @@ import pytest
 
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.both_devices import check_both, integers
-from webnn_py.device.on_wgpu.codegen.gemm import tile_rounds
+from webnn_py.device.on_wgpu.codegen.gemm import tile_rounds, tile_store
 from webnn_py.device.on_wgpu.codegen.gemm.matrix_loader import MatrixLoader
 from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
 from webnn_py.device.on_wgpu.codegen.gemm.tile_rounds import MeasuredTile, fewest_rounds
@@ -30,20 +30,17 @@ def chosen(*sizes, **changes):
     return tile.rows, tile.columns, parts
 
 
-@pytest.mark.parametrize(
-    ("inner", "columns", "expected"),
-    [(768, 768, (64, 96, 2)), (768, 2304, (64, 64, 1)), (768, 3072, (128, 96, 1)), (3072, 768, (128, 96, 4))],
-)
-def test_the_products_of_an_encoder_get_the_tiles_that_were_fastest(inner, columns, expected):
-    assert chosen(1024, inner, columns) == expected
+ENCODER = [(768, 768), (768, 2304), (768, 3072), (3072, 768)]
+FASTEST = {
+    "float32": [(64, 96, 2), (128, 96, 4), (128, 96, 1), (128, 96, 4)],
+    "float16": [(64, 64, 4), (128, 144, 2), (64, 64, 1), (64, 64, 4)],
+}
 
 
-@pytest.mark.parametrize(
-    ("inner", "columns", "expected"),
-    [(768, 768, (128, 64, 4)), (768, 2304, (128, 64, 2)), (768, 3072, (128, 64, 1)), (3072, 768, (128, 64, 4))],
-)
-def test_likewise_in_float16(inner, columns, expected):
-    assert chosen(1024, inner, columns, data_type="float16") == expected
+@pytest.mark.parametrize("data_type", FASTEST)
+def test_the_products_of_an_encoder_get_the_tiles_that_were_fastest(data_type):
+    got = [chosen(1024, *sizes, data_type=data_type) for sizes in ENCODER]
+    assert got == FASTEST[data_type]
 
 
 @pytest.mark.parametrize("sizes", [(255, 4096, 4096), (4096, 4096, 255), (512, 1024, 1023)])
@@ -59,11 +56,29 @@ def test_nothing_is_chosen_that_an_adapter_cannot_run():
     assert fewest_rounds(product(1024, 1024, 1024), Features(max_invocations=32)) is None
 
 
-def test_a_workgroup_of_few_invocations_takes_as_long_alone_as_two():
-    tile, sizes = GemmTile(64, 96, 8, 12), (64 * tile_rounds.PROCESSORS, 64, 96)
-    alone, paired = (MeasuredTile(tile, 1, 1, is_paired=paired) for paired in (False, True))
-    times = [way.microseconds((sizes[0], sizes[2], sizes[1]), 1, is_float16=False) for way in (alone, paired)]
-    assert times[1] == 2 * times[0]
+def test_parts_take_no_more_memory_than_they_may(monkeypatch):
+    parts = chosen(1024, 3072, 768)[2]
+    monkeypatch.setattr(tile_rounds, "MOST_SUMS", 4 * 1024 * 768 * parts - 1)
+    assert chosen(1024, 3072, 768)[2] < parts
+
+
+def test_a_workgroup_takes_as_long_alone_as_two_and_three_as_long_as_four():
+    way = MeasuredTile(GemmTile(64, 96, 8, 12), 1, 1, step=4)
+    counts = [tile_rounds.PROCESSORS * rounds for rounds in (1, 2, 3, 4, 5)]
+    times = [way.microseconds((64 * count, 96, 64), 1, is_float16=False) for count in counts]
+    assert [time / times[0] for time in times] == [1, 1, 2, 2, 4]
+
+
+@pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
+async def test_a_long_last_step_of_a_large_product_has_a_kernel_of_its_own(ml, compiled, monkeypatch):
+    for name in ("LEAST_SIDE", "LEAST_PRODUCTS"):
+        monkeypatch.setattr(tile_rounds, name, 1)
+    monkeypatch.setattr(tile_store, "LONG_END", 0)
+    arrays = [integers((70, 64)), integers((64, 100))]
+    await check_both(ml, arrays, lambda b, x, y: b.relu(b.matmul(x, y)))
+    monkeypatch.setattr(tile_store, "LONG_END", 2**20)
+    await check_both(ml, arrays, lambda b, x, y: b.relu(b.matmul(x, y)))
+    assert [kernels for kernels, _ in compiled[-2:]] == [2, 1]
 
 
 @pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)

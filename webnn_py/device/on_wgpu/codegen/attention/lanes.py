@@ -23,7 +23,7 @@ BESIDES: Final = 80
 
 MOST_SLICES: Final = 64
 
-TO_MERGE: Final = 16
+TO_MERGE: Final = 32
 """How many keys could be computed with while slices are put together."""
 
 MOST_KEPT: Final = 20
@@ -155,7 +155,7 @@ def choose_lanes(shape: AttentionShape, features: Features) -> LanePlan | None:
         for slices in ((1,) if is_few else (1, 2, 4, 8))
     ]
     fitting = [plan for plan in plans if plan.fits(features) and (not is_few or plan.each >= shape.rows)]
-    plan = min(fitting, key=lambda plan: plan.cost, default=None)
+    plan = min(fitting, key=lambda plan: (plan.cost, plan.groups < UNITS), default=None)
     if plan is None:
         return None
     wanted = (4 if is_few else 1) * UNITS // plan.groups

@@ -27,6 +27,9 @@ LEAST_PART: Final = 128
 
 MOST_PARTS: Final = 8
 
+MOST_SUMS: Final = 40 * 2**20
+"""Bytes that the sums of all parts take at most: what a large GPU's cache has room for."""
+
 STARTING: Final = 1.5
 ADDING: Final = 4.5e-7
 """Microseconds that a second kernel takes, and that it takes for a byte of sums."""
@@ -40,19 +43,21 @@ class MeasuredTile:
         tile: the tile.
         rate: float32 products that a processor computes in a microsecond.
         rate_of_halves: likewise of float16.
-        is_paired: whether a workgroup alone on a processor takes as long as two.
+        least: fewer workgroups take a processor as long as so many.
+        step: more than that take as long as the next multiple of this: as many begin when as many have ended.
     """
 
     tile: GemmTile
     rate: float
     rate_of_halves: float
-    is_paired: bool = False
+    least: int = 2
+    step: int = 1
 
     def microseconds(self, sizes: tuple[int, int, int], parts: int, *, is_float16: bool) -> float:
         """How long a product of so many rows, columns and inner elements takes."""
         rows, columns, inner = sizes
         rounds = -(-self.tile.groups(rows, columns) * parts // PROCESSORS)
-        rounds += rounds % 2 if self.is_paired else 0
+        rounds = self.least if rounds <= self.least else -(-rounds // self.step) * self.step
         steps = -(-inner // self.tile.depth)
         each = -(-steps // parts) * self.tile.depth
         products = rounds * self.tile.rows * self.tile.columns * each
@@ -61,27 +66,40 @@ class MeasuredTile:
 
 
 MEASURED: Final = (
-    MeasuredTile(GemmTile(128, 96, 8, 12), 174e3, 154e3, is_paired=True),
-    MeasuredTile(GemmTile(64, 96, 8, 12), 164e3, 145e3, is_paired=True),
+    MeasuredTile(GemmTile(128, 96, 8, 12), 174e3, 154e3, step=2),
+    MeasuredTile(GemmTile(64, 96, 8, 12), 164e3, 145e3, step=4),
+    MeasuredTile(GemmTile(128, 144, 8, 12), 140e3, 156e3, step=2),
     MeasuredTile(GemmTile(128, 64, 8, 8), 155e3, 159e3),
-    MeasuredTile(GemmTile(128, 128, 8, 8), 162e3, 150e3),
-    MeasuredTile(GemmTile(64, 64, 8, 8, inner=8, slices=2), 150e3, 108e3),
+    MeasuredTile(GemmTile(64, 64, 8, 8), 152e3, 160e3, least=4, step=2),
+    MeasuredTile(GemmTile(128, 128, 8, 8), 162e3, 162e3),
+    MeasuredTile(GemmTile(64, 64, 8, 8, inner=8, slices=2), 140e3, 108e3),
 )
+
+
+def sizes_of(product: GemmProblem) -> tuple[int, int, int]:
+    """Rows, columns and inner elements."""
+    return rough(product.left.outer), rough(product.right.outer), rough(product.left.inner)
+
+
+def is_large(product: GemmProblem) -> bool:
+    """Whether a product is of the kind that was measured."""
+    sizes = sizes_of(product)
+    are_matrices = isinstance(product.left, MatrixLoader) and isinstance(product.right, MatrixLoader)
+    return are_matrices and rough(product.batch) == 1 and min(sizes[:2]) >= LEAST_SIDE and prod(sizes) >= LEAST_PRODUCTS
 
 
 def fewest_rounds(product: GemmProblem, features: Features) -> tuple[GemmTile, int] | None:
     """The tile and the parts for a large product; None for others."""
-    sizes = rough(product.left.outer), rough(product.right.outer), rough(product.left.inner)
-    are_matrices = isinstance(product.left, MatrixLoader) and isinstance(product.right, MatrixLoader)
-    is_large = min(sizes[:2]) >= LEAST_SIDE and prod(sizes) >= LEAST_PRODUCTS
-    if not are_matrices or not is_large or rough(product.batch) != 1:
+    if not is_large(product):
         return None
+    sizes = sizes_of(product)
     is_float16 = product.left.element.data_type == "float16"
+    most = min(MOST_PARTS, sizes[2] // LEAST_PART, MOST_SUMS // (4 * sizes[0] * sizes[1]))
     ways = [
         (measured.microseconds(sizes, parts, is_float16=is_float16), parts, measured.tile)
         for measured in MEASURED
         if measured.tile.fits(features)
-        for parts in range(1, max(1, min(MOST_PARTS, sizes[2] // LEAST_PART)) + 1)
+        for parts in range(1, max(1, most) + 1)
     ]
     _, parts, tile = min(ways, key=lambda way: way[:2], default=(0.0, 1, None))
     return None if tile is None else (tile, parts)

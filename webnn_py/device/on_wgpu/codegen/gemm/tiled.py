@@ -15,7 +15,7 @@ from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
 from webnn_py.device.on_wgpu.codegen.gemm.tile_choice import rebalanced
 from webnn_py.device.on_wgpu.codegen.gemm.tile_loop import TileLoop
 from webnn_py.device.on_wgpu.codegen.gemm.tile_plan import TilePlan
-from webnn_py.device.on_wgpu.codegen.gemm.tile_rounds import fewest_rounds
+from webnn_py.device.on_wgpu.codegen.gemm.tile_rounds import fewest_rounds, is_large
 from webnn_py.device.on_wgpu.codegen.gemm.tile_sizes import GemmTile, choose_split_k, choose_tile
 from webnn_py.device.on_wgpu.codegen.gemm.tile_store import TileStore, is_long
 from webnn_py.device.on_wgpu.codegen.module import declare, module
@@ -32,14 +32,18 @@ _MAINS: Final[RecentlyUsed[Hashable, str]] = RecentlyUsed(Room(count=256, byte_l
 
 
 def emit_tiled_gemm(lowering: Lowering, product: GemmProblem, epilogue: Epilogue, tile: GemmTile | None = None) -> None:
-    """The kernels of a product: one, or one for parts of the inner axis and one that adds them up."""
+    """The kernels of a product: one, or one for parts of the inner axis and one that adds them up.
+
+    A long last step of a large product is left to the second as well, whose invocations have a vec4 each.
+    """
     accumulate = "f16" if lowering.features.float16_accumulation and product.is_native_float16 else "f32"
     tile, splits = choose_work(product, lowering.features, tile, accumulate)
     if splits == 1 and (product.vec4s or epilogue.stores_single_elements):
         finish = epilogue.write(vec4s=product.vec4s)
-        writer = TiledGemmWriter(TilePlan(product, tile, 1, accumulate), epilogue.count, finish)
-        lowering.emit(writer.kernel(epilogue.label))
-        return
+        if not (product.vec4s and is_long(finish) and is_large(product)):  # else few invocations would each have much
+            writer = TiledGemmWriter(TilePlan(product, tile, 1, accumulate), epilogue.count, finish)
+            lowering.emit(writer.kernel(epilogue.label))
+            return
     sums = Buffer("block", splits * padded_count(epilogue) * 4)
     writer = TiledGemmWriter(TilePlan(product, tile, splits, accumulate), epilogue.count, sums)
     lowering.emit(writer.kernel(f"{epilogue.label} (parts)"))
