@@ -3,6 +3,7 @@
 from spec_tests.faults.records import (
     ATTENTION,
     CASES,
+    DEPTHWISE,
     ENGINE,
     FLOAT16,
     GPU,
@@ -260,6 +261,13 @@ FAULTS = [
         "right_elements",
     ),
     Fault("numpy-spread-halo", "        if self.is_spread:\n            return 0\n", "", SPREAD, "need_not_hold"),
+    Fault(
+        "numpy-depthwise-stride",
+        "vertical.stride * copies.strides[1], *copies",
+        "copies.strides[1], *copies",
+        DEPTHWISE,
+        "strides",
+    ),
     Fault("engine-noticing", "slide.stride <= slide.window and", "", ENGINE, "same_as_on_numpy"),
     Fault("engine-stale-binding", "if before is buffer:", "if before is not None:", ENGINE, "written_between"),
     Fault("engine-holds-buffers", "            data.unbind()\n", "            pass\n", ENGINE, "destroyed_buffer"),
