@@ -9,6 +9,7 @@ from spec_tests.faults.records import (
     GPU,
     POINTWISE,
     SPREAD,
+    STRIDED,
     TIMINGS,
     Fault,
     of_kernel,
@@ -261,6 +262,13 @@ FAULTS = [
         "right_elements",
     ),
     Fault("numpy-spread-halo", "        if self.is_spread:\n            return 0\n", "", SPREAD, "need_not_hold"),
+    Fault(
+        "numpy-far-windows",
+        "starts = {row: row * vertical.stride for row in row_starts}\n    lead",
+        "starts = {row: row for row in row_starts}\n    lead",
+        STRIDED,
+        "every_window",
+    ),
     Fault(
         "numpy-depthwise-stride",
         "vertical.stride * copies.strides[1], *copies",

@@ -5,21 +5,8 @@ import pytest
 
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
-from webnn_py.device.on_numpy import scratch
-from webnn_py.device.on_numpy.routines import conv_sizes
 
 BATCH, CHANNELS = 2, 10
-
-
-@pytest.fixture(params=[3000, None], ids="{} bytes".format)
-def context(request, monkeypatch, numpy_context):
-    """A context whose kernels have so many bytes of scratch; None for what they usually have."""
-    if request.param is not None:
-        monkeypatch.setattr(scratch, "LEAST", request.param)
-        monkeypatch.setattr(scratch, "SHARE", 0)
-        monkeypatch.setattr(conv_sizes, "LEAST_IN_FLOAT16", request.param)
-        monkeypatch.setattr(conv_sizes, "MOST_IN_FLOAT16", request.param)
-    return numpy_context
 
 
 def convolved(x, weights, options):
@@ -47,7 +34,7 @@ CASES = {
 @pytest.mark.parametrize("multiple", [1, 3])
 @pytest.mark.parametrize("filter_layout", ["oihw", "hwio"])
 @pytest.mark.parametrize("case", CASES)
-async def test_every_window_has_its_elements(context, case, filter_layout, multiple, data_type):
+async def test_every_window_has_its_elements(tight_context, case, filter_layout, multiple, data_type):
     sizes, window, given = CASES[case]
     options = {"padding": [0, 0, 0, 0], "strides": [1, 1], "dilations": [1, 1], **given}
     rng = np.random.default_rng(7)
@@ -55,7 +42,7 @@ async def test_every_window_has_its_elements(context, case, filter_layout, multi
     weights = rng.integers(-3, 4, (CHANNELS, multiple, *window)).astype(data_type)
     bias = rng.integers(-4, 5, CHANNELS * multiple).astype(data_type)
     by_output = weights.reshape(CHANNELS * multiple, 1, *window)
-    builder = MLGraphBuilder(context)
+    builder = MLGraphBuilder(tight_context)
     drawn = builder.conv2d(
         builder.input("x", data_type=data_type, shape=x.shape),
         builder.constant(np.ascontiguousarray(by_output.transpose(["oihw".index(axis) for axis in filter_layout]))),
@@ -64,7 +51,7 @@ async def test_every_window_has_its_elements(context, case, filter_layout, multi
         filter_layout=filter_layout,
         **options,
     )
-    result = await compute(context, builder, {"x": x}, {"y": drawn})
+    result = await compute(tight_context, builder, {"x": x}, {"y": drawn})
     expected = convolved(x, weights, options) + bias.astype(float)[:, None, None]
     np.testing.assert_array_equal(result["y"], expected.astype(data_type))
 
