@@ -262,6 +262,7 @@ FAULTS = [
         "right_elements",
     ),
     Fault("numpy-spread-halo", "        if self.is_spread:\n            return 0\n", "", SPREAD, "need_not_hold"),
+    Fault("numpy-late-sign", " or x.view(np.int32).min() < 0", "", FLOAT16, "comes_late"),
     Fault(
         "numpy-far-windows",
         "starts = {row: row * vertical.stride for row in row_starts}\n    lead",
