@@ -1,7 +1,8 @@
-"""Real models on the onnxruntime device beside onnxruntime itself, on one thread, from host to host, and their builds.
+"""Real models on the onnxruntime device, or on numpy, beside onnxruntime itself; one thread, from host to host; builds.
 
 ``PYTHONPATH=examples python -m spec_tests.benchmarks.engine_models``, with further models as ``PATH=1x3x224x224``, the
-shape of each input. Both are timed in turn, by processor time, so that other programs count as little as they can.
+shape of each input. With ``--backend numpy``, before which ``OPENBLAS_NUM_THREADS=1`` keeps numpy on one thread. Both
+are timed in turn, by processor time, so that other programs count as little as they can.
 onnxruntime itself is a session of the model as it is shipped, with its optimizations as they are by default, and with
 bound inputs and outputs; its build is the session's.
 """
@@ -85,12 +86,13 @@ async def times(context, path, shapes):
     return [statistics.median(samples) for samples in runs], [min(samples) for samples in builds]
 
 
-async def measure(models):
+async def measure(backend, models):
+    options = {"threads": 1} if backend == "onnxruntime" else {}
     print("| | webnn_py | onnxruntime | | build | session | |\n|---|---|---|---|---|---|---|")
     ratios = []
     async with open_ml() as ml:
         for name, path, shapes in models:
-            context = await ml.create_context(backend="onnxruntime", threads=1)
+            context = await ml.create_context(backend=backend, **options)
             (ours, theirs), (build, session) = await times(context, path, shapes)
             context.destroy()
             ratios.append((ours / theirs, build / session))
@@ -107,13 +109,15 @@ async def measure(models):
 def main():
     parser = argparse.ArgumentParser(prog="python -m spec_tests.benchmarks.engine_models", description=__doc__)
     parser.add_argument("models", nargs="*", metavar="PATH=SHAPE")
-    further = [argument.rpartition("=") for argument in parser.parse_args().models]
+    parser.add_argument("--backend", choices=["onnxruntime", "numpy"], default="onnxruntime")
+    given = parser.parse_args()
+    further = [argument.rpartition("=") for argument in given.models]
     models = [
         ("magika", MAGIKA, [1, 2048]),
         *((name, real_models.get(name), shapes) for name, shapes in MODELS.items()),
         *((Path(path).stem, path, [int(size) for size in shape.split("x")]) for path, _, shape in further),
     ]
-    trio.run(measure, models)
+    trio.run(measure, given.backend, models)
 
 
 if __name__ == "__main__":

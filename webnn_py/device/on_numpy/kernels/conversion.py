@@ -38,35 +38,44 @@ def copy(x: Array, y: Array) -> None:
 
 def saturation(target: MLOperandDataType, source: str) -> Callable[[Array, Array], None]:
     """Make a function that fills integers with floats: truncated, beyond the range saturated, 0 for NaN."""
-    bounds = INTEGER_RANGES[target]
-    lowest, highest = (scalar(bound, source) for bound in bounds)
-    if int(highest) > bounds[1]:
-        highest = np.nextafter(highest, lowest)
+    lowest, highest = bounds_of(target, source)
+    greatest = INTEGER_RANGES[target][1]
 
     def saturate(x: Array, y: Array) -> None:
         np.copyto(y, x.clip(lowest, highest), casting="unsafe")
         if not x.max() <= highest:  # NaN, too
-            np.copyto(y, bounds[1], where=x > highest)
+            np.copyto(y, greatest, where=x > highest)
             np.copyto(y, 0, where=np.isnan(x))
 
     return saturate
+
+
+def bounds_of(target: MLOperandDataType, source: str) -> tuple[Array, Array]:
+    """The lowest and the highest float that an integer type holds."""
+    bounds = INTEGER_RANGES[target]
+    lowest, highest = (scalar(bound, source) for bound in bounds)
+    return lowest, np.nextafter(highest, lowest) if int(highest) > bounds[1] else highest
 
 
 @kernel(conversion.quantize_linear, work=passes(3))
 def quantize_linear(node: Node) -> Kernel:
     target = node.outputs[0].data_type
     precision = exact_float(target)
-    saturate = saturation(target, precision)
+    lowest, highest = bounds_of(target, precision)
 
     def step(x: Array, scale: Array, zero_point: Array, y: Array, quotient: Array) -> None:
         np.divide(in_float32(x), in_float32(scale), out=quotient, dtype=precision)
         np.rint(quotient, out=quotient)
         np.add(quotient, zero_point.astype(precision), out=quotient)
-        saturate(quotient, y)
+        # The bounds are integers that both types hold: nothing is left to saturate but NaN.
+        quotient.clip(lowest, highest, out=quotient)
+        np.copyto(y, quotient, casting="unsafe")
+        if not quotient.max() <= highest:
+            np.copyto(y, 0, where=np.isnan(quotient))
 
     blocks, ones = blockwise_shapes(node.outputs[0].shape, node.operand("scale").shape)
-    allocated = 8 + 2 * np.dtype(precision).itemsize
-    return reshaped_in_blocks(node, (blocks, ones, ones), blocks, step, precision, allocated=allocated)
+    widened = 4 if node.operand("input").data_type == "float16" else 0
+    return reshaped_in_blocks(node, (blocks, ones, ones), blocks, step, precision, allocated=widened + 1)
 
 
 @kernel(conversion.dequantize_linear, work=passes(2))

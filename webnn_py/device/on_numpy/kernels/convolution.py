@@ -10,6 +10,7 @@ import numpy as np
 
 from webnn_py.device.on_numpy.routines.blas import float32, for_blas, matrix_product
 from webnn_py.device.on_numpy.routines.conv_sizes import Convolution
+from webnn_py.device.on_numpy.routines.depthwise import has_overlapping_rows, overlapping_rows
 from webnn_py.device.on_numpy.routines.float16 import NARROWING, copy_in_float32, narrow
 from webnn_py.device.on_numpy.routines.im2col import PRODUCT_TILE, emit, im2col_pixels, im2col_planes, shifted_pixels
 from webnn_py.device.on_numpy.routines.packed_filter import filter_matrices
@@ -47,6 +48,8 @@ def conv2d(node: Node) -> Kernel:
         convolve = im2col_pixels(conv)
     elif conv.layout == "nhwc" and conv.is_depthwise and not conv.is_spread:
         convolve = shifted_pixels(conv)
+    elif has_overlapping_rows(conv):
+        convolve = overlapping_rows(conv)
     else:
         convolve = im2col_planes(conv)
     return conv.upright(convolve)

@@ -1,5 +1,7 @@
 """Element-wise logical operators on arrays."""
 
+from typing import Final
+
 import numpy as np
 
 from webnn_py.device.on_numpy.routines.blocks import in_blocks
@@ -10,6 +12,9 @@ from webnn_py.operators import logical
 
 ZERO = scalar(0, "uint8")
 ONE = scalar(1, "int8")
+
+FEW: Final = 2**9
+"""The elements that numpy chooses between one by one sooner than several passes do."""
 
 
 def to_uint8(test: np.ufunc) -> Kernel:
@@ -91,6 +96,8 @@ def is_infinite(_node: Node) -> Kernel:
 
 @kernel(logical.where)
 def where(node: Node) -> Kernel:
+    if node.outputs[0].element_count <= FEW:
+        return lambda condition, chosen, other, output: np.copyto(output, np.where(condition, chosen, other))
     bits = np.dtype(f"int{8 * np.dtype(node.outputs[0].data_type).itemsize}")
 
     def choose(condition: Array, true_value: Array, false_value: Array, output: Array, mask: Array) -> None:

@@ -20,7 +20,7 @@ from webnn_py.device.on_numpy.table import Array, DispatchError, Kernel, entry_o
 from webnn_py.device.plan import lay_out, lifetimes
 from webnn_py.graph import Node, Value
 
-TILE_BYTES = 256 * 1024
+TILE_BYTES = 512 * 1024
 """What the arrays of one tile may take together: within a second-level cache, with room for kernels' own scratch."""
 
 WORTH_TILING = 2**18
@@ -129,10 +129,10 @@ def fused_kernel(group: FusionGroup) -> Kernel:
 
 def tile_length(group: FusionGroup, count: int) -> int:
     """The elements of a tile: as many as keep operands, results and what lies between them in cache."""
-    values = {*group.operands, *(value for node in group.nodes for value in node.results)}
-    widest = max(np.dtype(value.descriptor.data_type).itemsize for value in values)
-    alive = min(len(values), len(group.operands) + len(group.results) + 3)
-    return min(count, max(1024, TILE_BYTES // (widest * alive)))
+    spans = [value.descriptor for value in (*group.operands, *group.results) if value.descriptor.element_count > 1]
+    sizes = [np.dtype(descriptor.data_type).itemsize for descriptor in spans] or [1]
+    between = min(sum(1 for _ in group.between()), 3)
+    return min(count, max(1024, TILE_BYTES // (sum(sizes) + max(sizes) * between)))
 
 
 class FusedTile:

@@ -63,7 +63,19 @@ def in_blocks(node: Node, function: BlockFunction, *scratch_types: npt.DTypeLike
         allocated: the bytes for each element that the function allocates besides, for a while.
     """
     shapes = [value.descriptor.shape for value in node.inputs]
-    return reshaped_in_blocks(node, shapes, node.outputs[0].shape, function, *scratch_types, allocated=allocated)
+    output = node.outputs[0].shape
+    if output and product(output) <= block_elements(node, scratch_types, allocated):
+        memories = [scratch(output, data_type) for data_type in scratch_types]
+        return lambda *arrays: function(*arrays, *memories)
+    return reshaped_in_blocks(node, shapes, output, function, *scratch_types, allocated=allocated)
+
+
+def block_elements(node: Node, scratch_types: Sequence[npt.DTypeLike], allocated: int) -> int:
+    """The most elements of the output that a block may have."""
+    arrays = [*(value.descriptor for value in node.inputs), node.outputs[0]]
+    scratch_bytes = allocated + sum(np.dtype(data_type).itemsize for data_type in scratch_types)
+    limit = BLOCK_BYTES // (scratch_bytes + sum(np.dtype(array.data_type).itemsize for array in arrays))
+    return min(limit, allowance(node) // scratch_bytes) if scratch_bytes else limit
 
 
 def reshaped_in_blocks(
@@ -76,12 +88,7 @@ def reshaped_in_blocks(
 ) -> Kernel:
     """Make the same with operands and output in other shapes of as many elements, which broadcast."""
     collapsed = collapse(*operands, output)
-    arrays = [*(value.descriptor for value in node.inputs), node.outputs[0]]
-    scratch_bytes = allocated + sum(np.dtype(data_type).itemsize for data_type in scratch_types)
-    item_bytes = scratch_bytes + sum(np.dtype(array.data_type).itemsize for array in arrays)
-    limit = min(BLOCK_BYTES // item_bytes, product(output))
-    if scratch_bytes:
-        limit = min(limit, allowance(node) // scratch_bytes)
+    limit = min(block_elements(node, scratch_types, allocated), product(output))
     memories = [scratch(limit, data_type) for data_type in scratch_types]
     views: dict[Shape, list[Array]] = {}
     plan: list[tuple[list[Index], list[Array]]] = []
@@ -91,12 +98,16 @@ def reshaped_in_blocks(
             views[shape] = [memory[: product(shape)].reshape(shape) for memory in memories]
         plan.append(([part_of(whole, tile) for whole in collapsed], views[shape]))
 
-    def kernel(*arrays: Array) -> None:
+    def run_whole(*arrays: Array) -> None:
+        whole = [array.reshape(shape) for array, shape in zip(arrays, collapsed, strict=True)]
+        function(*whole, *plan[0][1])
+
+    def run(*arrays: Array) -> None:
         whole = [array.reshape(shape) for array, shape in zip(arrays, collapsed, strict=True)]
         for indices, temporaries in plan:
             function(*[array[index] for array, index in zip(whole, indices, strict=True)], *temporaries)
 
-    return kernel
+    return run_whole if len(plan) == 1 else run
 
 
 def collapse(*shapes: Shape) -> list[Shape]:

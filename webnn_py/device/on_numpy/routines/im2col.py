@@ -12,6 +12,7 @@ import numpy as np
 from webnn_py.device.on_numpy.routines.blas import float32, matrix_product
 from webnn_py.device.on_numpy.routines.conv_sizes import Convolution
 from webnn_py.device.on_numpy.routines.float16 import narrow
+from webnn_py.device.on_numpy.routines.im2col_columns import columns_of
 from webnn_py.device.on_numpy.routines.im2col_tiles import Im2colTile
 from webnn_py.device.on_numpy.routines.packed_filter import FilterBlocks, PackedFilter, filter_matrices
 from webnn_py.device.on_numpy.routines.spread_windows import SpreadWindows
@@ -24,9 +25,6 @@ PRODUCT_TILE: Final = 2**19
 
 VECTOR_TILE: Final = 3 * 2**16
 """The most where a group has few outputs: BLAS waits for memory, so a tile fits in cache."""
-
-MOST_EXCESS: Final = 1.3
-"""How much wider than the output an im2col matrix may be, so that its rows are copied as one run."""
 
 SHIFTED_TILE: Final = 2**16
 """The most elements of a tile of shifted images: three tiles fit in cache."""
@@ -152,7 +150,7 @@ def planes_tile(
     """What prepares the scratch for a call; FillColumns, given images; and Multiply, given the bias and the output."""
     width = conv.output_sizes[1]
     inputs = tiles.groups * conv.group_inputs
-    columns = spread_columns(conv, tiles) if conv.is_spread else padded_columns(conv, tiles)
+    columns = columns_of(conv, (tiles.images, tiles.groups, tiles.rows), tiles.row_starts)
     patches = columns.matrices
     direct = tiles.images == 1 and columns.width == width and conv.data_type == "float32" and conv.layout == "nchw"
     outputs = 0 if direct else conv.group_outputs
@@ -172,78 +170,6 @@ def planes_tile(
         emit(region if direct else result[..., :width], None if bias is None else bias[groups, part], region)
 
     return columns.clear, fill_columns, multiply
-
-
-@attrs.frozen
-class Columns:
-    """The im2col matrices of a tile.
-
-    Attributes:
-        matrices: [groups, elements of a window, windows].
-        width: the windows of a row, of which some may be in excess.
-        clear: prepares them for a call.
-        fill: fills them, given images (channels, images, height, width) and the row start.
-    """
-
-    matrices: Array
-    width: int
-    clear: Callable[[], None]
-    fill: Callable[[Array, int], None]
-
-
-def padded_columns(conv: Convolution, tiles: Tiles) -> Columns:
-    """Columns by way of padded images."""
-    width = conv.output_sizes[1]
-    channels = (tiles.groups, conv.group_inputs)
-    tile = Im2colTile((prod(channels), tiles.images), (), conv.slides, (tiles.rows, width), tiles.row_starts)
-    columns = tile.pitch if tile.pitch <= MOST_EXCESS * width else width
-    plane = tile.plane((0, 0))
-    if len(conv.taps) == 1 and plane.shape[2:] == (tiles.rows, columns) and not conv.multiplies_bias:
-        return Columns(plane.reshape(*channels, -1), columns, tile.clear, tile.fill)
-    patches, ones, windows = columns_memory(conv, tiles, columns)
-    moves = [
-        (windows[:, :, :, rows, rest], taps.reshape(*channels, *taps.shape[1:]))
-        for rows, rest, taps in tile.taps(columns)
-    ]
-
-    def clear() -> None:
-        tile.clear()
-        ones.fill(1)
-
-    def fill(images: Array, row: int) -> None:
-        tile.fill(images, row)
-        for target, source in moves:
-            np.copyto(target, source)
-
-    return Columns(patches, columns, clear, fill)
-
-
-def spread_columns(conv: Convolution, tiles: Tiles) -> Columns:
-    """Columns straight from the images."""
-    patches, ones, windows = columns_memory(conv, tiles, conv.output_sizes[1])
-    spread = SpreadWindows(conv.slides, windows, 3)
-
-    def fill(images: Array, row: int) -> None:
-        spread.fill(images.reshape(tiles.groups, conv.group_inputs, *images.shape[1:], copy=False), row)
-
-    return Columns(patches, conv.output_sizes[1], partial(ones.fill, 1), fill)
-
-
-def columns_memory(conv: Convolution, tiles: Tiles, columns: int) -> tuple[Array, Array, Array]:
-    """Scratch for the matrices of a tile, its row of ones, and a view of the rest.
-
-    The view is (groups, channels of a group, images, height and width of a window, rows, columns).
-    """
-    height, width = (slide.window for slide in conv.slides)
-    windows = (tiles.images, tiles.rows, columns)
-    elements = conv.group_inputs * height * width
-    patches = scratch((tiles.groups, elements + conv.multiplies_bias, *windows))
-    view = patches[:, :elements]
-    if conv.is_window_first:
-        view = view.reshape(tiles.groups, height, width, -1, *windows).transpose(0, 3, 4, 1, 2, 5, 6)
-    else:
-        view = view.reshape(tiles.groups, -1, height, width, *windows).transpose(0, 1, 4, 2, 3, 5, 6)
-    return patches.reshape(*patches.shape[:2], -1), patches[:, elements:], view
 
 
 def im2col_pixels(conv: Convolution) -> Kernel:
