@@ -9,7 +9,7 @@ from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from webnn_py import MLGraphBuilder
 from webnn_py.device.backend import TimesKernels
 from webnn_py.device.on_wgpu import backend as wgpu_backend
-from webnn_py.device.on_wgpu.runtime import timestamps
+from webnn_py.device.on_wgpu.runtime import executable, timestamps
 
 X = np.linspace(-1, 1, 48, dtype=np.float32).reshape(1, 3, 4, 4)
 
@@ -130,6 +130,7 @@ async def test_kernels_may_need_several_query_sets_and_passes(ml, shared_gpu, mo
     monkeypatch.setattr(
         timestamps.TimedPass, "encode", lambda self, encoder: (encoded.append(self), encode(self, encoder))
     )
+    monkeypatch.setattr(executable, "joined", lambda kernels, _features: kernels)
     context = await ml.create_context(gpu_device=shared_gpu)
     builder = MLGraphBuilder(context)
     value = builder.input("x", data_type="float32", shape=X.shape)

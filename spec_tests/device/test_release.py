@@ -277,7 +277,8 @@ async def test_a_graph_whose_compilation_runs_when_the_context_is_lost_is_releas
         await promise
     await context.drain()
     assert live(context) == (0, 0)
-    assert device.log == ["allocate", "write", "compile", "stop", "release_graph", "free", "close"]
+    ended = [] if device.backend.info.name == "wgpu" else ["release_graph"]  # whose build ends: there is no graph
+    assert device.log == ["allocate", "write", "compile", "stop", *ended, "free", "close"]
 
 
 async def test_a_buffer_that_was_collected_is_released_before_the_device_closes(device, context):

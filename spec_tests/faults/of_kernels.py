@@ -389,6 +389,12 @@ FAULTS = [
         GPU,
         "float16_is_rounded",
     ),
-    Fault("shortest-kernel-first", "Waiting(-len(kernel.source)", "Waiting(len(kernel.source)", GPU, "test_pipelines"),
+    Fault(
+        "shortest-kernel-first",
+        "-effort(kernel.source), self._made",
+        "effort(kernel.source), self._made",
+        GPU,
+        "test_pipelines",
+    ),
     Fault("build-outlives-context", "        self._queue.end()\n", "", GPU, "test_threads"),
 ]

@@ -10,6 +10,7 @@ from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
 from webnn_py.device.on_wgpu import backend as wgpu_backend
 from webnn_py.device.on_wgpu.backend import features_of
+from webnn_py.device.on_wgpu.runtime import executable
 from webnn_py.device.on_wgpu.runtime.executable import WgpuGraph
 
 FOLDER = Path(__file__).parent
@@ -38,6 +39,12 @@ def compiled(monkeypatch):
 
     monkeypatch.setattr(WgpuGraph, "__init__", make_and_tell)
     return graphs
+
+
+@pytest.fixture
+def apart(monkeypatch):
+    """Leave small kernels apart, however many follow each other."""
+    monkeypatch.setattr(executable, "joined", lambda kernels, _features: kernels)
 
 
 @pytest.fixture

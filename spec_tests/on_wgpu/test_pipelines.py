@@ -54,11 +54,12 @@ async def test_of_kernels_that_wait_the_longest_is_compiled_first(gpu, monkeypat
     pipelines, begun, made = Pipelines(gpu._device.backend.device, Room(9, 2**20)), [], []
     monkeypatch.setattr(pipelines, "_executor", SimpleNamespace(submit=begun.append))
     monkeypatch.setattr(pipelines, "_make", lambda kernel, _layout: made.append(kernel.label))
-    kernels = [Kernel(text, f"// {text}", (), (), (1, 1, 1)) for text in ("some", "longest", "less", "s")]
+    texts = {"some": "a", "longest": "abcdef", "less": "", "with calls": "finish();"}
+    kernels = [Kernel(label, f"fn finish() {{}} @compute {text}", (), (), (1, 1, 1)) for label, text in texts.items()]
     futures = pipelines.begin(kernels)
     for make in begun:
         make()
-    assert made == ["longest", "some", "less", "s"]
+    assert made == ["with calls", "longest", "some", "less"]
     assert all(future.done() for future in futures)
 
 

@@ -13,8 +13,8 @@ from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.drawing import build_add_number, build_add_one
 from spec_tests.support.watched_device import quiet
-from webnn_py import InvalidStateError, UnknownError
-from webnn_py.device.on_wgpu.runtime import native, waiting
+from webnn_py import InvalidStateError, MLGraphBuilder, OperationError, UnknownError
+from webnn_py.device.on_wgpu.runtime import native, progress, waiting
 from webnn_py.device.on_wgpu.runtime.memory import STAGING
 from webnn_py.device.on_wgpu.runtime.native import Ticket
 from webnn_py.device.on_wgpu.runtime.pipelines import Pipelines
@@ -239,6 +239,34 @@ def test_a_look_says_that_all_is_finished_only_when_it_is(shared_gpu):
         looks += 1
     assert ticket.done == "", f"not answered, though all was finished at look {looks + 1}"
     queue.unmap(target)
+
+
+def two_kernels(context, number):
+    builder = MLGraphBuilder(context)
+    x = builder.input("x", data_type="float32", shape=[4, number])
+    return builder, {"y": builder.softmax(builder.softmax(x, 1), 0)}
+
+
+@pytest.mark.sampled(1)
+async def test_a_build_tells_how_far_it_is(gpu, monkeypatch):
+    monkeypatch.setattr(progress, "TELL_SECONDS", 0)
+    told = []
+    builder, outputs = two_kernels(gpu, 7)
+    await builder.build(outputs, progress=lambda *numbers: told.append((*numbers, threading.get_ident())))
+    assert told == [(1, 2, threading.get_ident()), (2, 2, threading.get_ident())]
+
+
+@pytest.mark.sampled(1)
+async def test_what_progress_raises_ends_the_build_alone(gpu):
+    def enough(done, _total):
+        raise TimeoutError(f"{done} are enough")
+
+    builder, outputs = two_kernels(gpu, 8)
+    with pytest.raises(OperationError, match="are enough") as caught:
+        await builder.build(outputs, progress=enough)
+    assert isinstance(caught.value.__cause__, TimeoutError)
+    builder, outputs = two_kernels(gpu, 8)
+    await builder.build(outputs)
 
 
 @pytest.mark.sampled(1)

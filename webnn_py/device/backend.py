@@ -245,6 +245,18 @@ class Copies(Protocol):
         """Set all bytes to zero."""
 
 
+Progress = Callable[[int, int], object]
+"""(kernels that are compiled, all) → nothing."""
+
+
+@runtime_checkable
+class TellsProgress(Protocol):
+    """A backend that can tell how far a build is."""
+
+    def compile_telling(self, graph: Graph, progress: Progress) -> Awaitable[CompiledGraph]:
+        """Make a graph ready as ``compile`` does; ``progress`` is called in the event loop's thread, now and then."""
+
+
 @runtime_checkable
 class KeepsCode(Protocol):
     """A backend that keeps compiled code when the graph that it was compiled for is gone."""
@@ -323,3 +335,12 @@ class TimesKernels(Protocol):
         self, compiled: Any, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]
     ) -> list[KernelTiming] | Awaitable[list[KernelTiming]]:
         """Run a graph as ``dispatch`` does, with the same results, and tell of its kernels in their order."""
+
+
+def begin_compile(
+    backend: Backend, graph: Graph, progress: Progress | None
+) -> CompiledGraph | Awaitable[CompiledGraph]:
+    """Compile a graph, and tell how far it is where the backend can."""
+    if progress is not None and isinstance(backend, TellsProgress):
+        return backend.compile_telling(graph, progress)
+    return backend.compile(graph)

@@ -26,9 +26,11 @@ from webnn_py.device.backend import (
     KeepsCode,
     Lends,
     Memory,
+    Progress,
     SavesCode,
     StagesWrites,
     Storage,
+    begin_compile,
 )
 from webnn_py.device.copying import CopiesThroughHost
 from webnn_py.device.expansion import needs_expansion
@@ -285,20 +287,20 @@ class Device:
 
     # --- graphs ----------------------------------------------------------------------------------------------
 
-    def compile(self, graph: Graph, handle: GraphHandle) -> Awaitable[None] | None:
+    def compile(self, graph: Graph, handle: GraphHandle, progress: Progress | None = None) -> Awaitable[None] | None:
         """Make ``graph`` ready and put it into ``handle``; what the backend does not support is expanded before."""
         if needs_bytes(graph, self.backend.capabilities) or needs_expansion(graph, self.backend.capabilities):
-            return self._expand_and_compile(graph, handle)
-        compiled = self.backend.compile(graph)
+            return self._expand_and_compile(graph, handle, progress)
+        compiled = begin_compile(self.backend, graph, progress)
         if isawaitable(compiled):
             return self._finish_compile(graph, compiled, handle)
         self.keep(graph, compiled, handle)
         return None
 
-    async def _expand_and_compile(self, graph: Graph, handle: GraphHandle) -> None:
+    async def _expand_and_compile(self, graph: Graph, handle: GraphHandle, progress: Progress | None) -> None:
         expand_all = partial(prepared, graph, self.backend.capabilities)
         expanded = await trio.to_thread.run_sync(expand_all, limiter=self.limiter)
-        pending = self.compile(expanded, handle)
+        pending = self.compile(expanded, handle, progress)
         if pending is not None:
             await pending
 

@@ -19,7 +19,7 @@ from webnn_py.descriptors import (
     operand_data_type,
     operand_descriptor,
 )
-from webnn_py.device.backend import HostArray
+from webnn_py.device.backend import HostArray, Progress
 from webnn_py.device.finite_check import NonFinite
 from webnn_py.errors import InvalidStateError, OperationError, UnknownError
 from webnn_py.graph import Constant, Graph, Input, Node, Output, Value
@@ -247,17 +247,17 @@ class MLGraphBuilder(OperatorMethods):
     # --- build -----------------------------------------------------------------------------------------------
 
     @enable_ki_protection
-    def build(self, outputs: Mapping[str, MLOperand]) -> MLPromise[MLGraph]:
+    def build(self, outputs: Mapping[str, MLOperand], *, progress: Progress | None = None) -> MLPromise[MLGraph]:
         """Compile the graph for the context's device; the builder then adds nothing more (section "build method").
 
         Args:
             outputs: the operands to compute, by name. Inputs and constants themselves cannot be outputs: use
                 ``identity()``. Inputs that no output needs are left out of the graph.
+            progress: told how many kernels of how many are compiled, on a GPU; what it raises ends the build.
 
         Returns:
-            A promise of the graph, rejected with ``TypeError`` for outputs that are refused (the builder stays
-            usable), ``InvalidStateError`` when the builder has built or the context is lost, ``OperationError``
-            when the device cannot compile the graph.
+            A promise of the graph, rejected with ``TypeError`` for refused outputs (the builder stays usable),
+            ``InvalidStateError`` when it has built or the context is lost, ``OperationError`` when compiling fails.
         """
         self._context._trio_run.check("build()")
         try:
@@ -274,7 +274,7 @@ class MLGraphBuilder(OperatorMethods):
         ml_graph = MLGraph._create(self._context, graph)
         if self._names is not None and is_dynamic(graph):
             return begin_dynamic_build(ml_graph, graph, self._names.drawing, self._enqueue_build)
-        return self._enqueue_build(ml_graph, partial(self._context._device.compile, graph, ml_graph._handle))
+        return self._enqueue_build(ml_graph, partial(self._context._device.compile, graph, ml_graph._handle, progress))
 
     def picture(self, outputs: Mapping[str, MLOperand]) -> GraphPicture:
         """What :meth:`build` would build, to be looked at; not in the specification. The builder stays as it is.

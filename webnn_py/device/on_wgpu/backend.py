@@ -14,7 +14,7 @@ import trio
 import wgpu
 
 from webnn_py.descriptors import BYTES_PER_ELEMENT, MLOperandDescriptor
-from webnn_py.device.backend import CacheStatistics, CopyRegion, HostArray, KernelTiming, Memory, Storage
+from webnn_py.device.backend import CacheStatistics, CopyRegion, HostArray, KernelTiming, Memory, Progress, Storage
 from webnn_py.device.failure import Failure
 from webnn_py.device.on_wgpu.adapters import describe, features_of, request_device
 from webnn_py.device.on_wgpu.capabilities import capabilities_of, longest_operand
@@ -29,6 +29,7 @@ from webnn_py.device.on_wgpu.runtime.executable import WgpuGraph, upload
 from webnn_py.device.on_wgpu.runtime.memory import STORAGE, ReadbackPool
 from webnn_py.device.on_wgpu.runtime.native import BufferClear, NativeQueue, Ticket, is_lost
 from webnn_py.device.on_wgpu.runtime.pipelines import Pipelines
+from webnn_py.device.on_wgpu.runtime.progress import now_and_then
 from webnn_py.device.on_wgpu.runtime.saved_kernels import from_saved
 from webnn_py.device.on_wgpu.runtime.shared_devices import SharedDevices
 from webnn_py.device.on_wgpu.runtime.timestamps import FEATURE, TimedLaunches
@@ -255,10 +256,10 @@ class WgpuBackend:
 
     # --- graphs ----------------------------------------------------------------------------------------------
 
-    async def compile(self, graph: Graph) -> WgpuGraph:
+    async def compile(self, graph: Graph, **telling: Any) -> WgpuGraph:
         """Write the kernels and compile their pipelines, in a worker thread."""
         try:
-            return await trio.to_thread.run_sync(partial(self._compile, graph), limiter=self._compiling)
+            return await trio.to_thread.run_sync(partial(self._compile, graph, **telling), limiter=self._compiling)
         except Exception:
             self._watch.look()
             raise
@@ -267,8 +268,13 @@ class WgpuBackend:
         """What is kept of pipelines."""
         return self._pipelines.statistics()
 
-    def _compile(self, graph: Graph) -> WgpuGraph:
-        return WgpuGraph(graph, self.device, self._queue, self._pipelines, self._features, self._constants)
+    async def compile_telling(self, graph: Graph, progress: Progress) -> WgpuGraph:
+        """Likewise; ``progress`` is told how many pipelines are compiled."""
+        return await self.compile(graph, told=now_and_then(progress))
+
+    def _compile(self, graph: Graph, **telling: Any) -> WgpuGraph:
+        shared = self.device, self._queue, self._pipelines, self._features, self._constants
+        return WgpuGraph(graph, *shared, **telling)
 
     @property
     def code_identity(self) -> str:

@@ -14,6 +14,9 @@ from webnn_py.device.on_wgpu.records.kernel import writable
 Binding = tuple[Buffer, str, str]
 """A buffer, its name in a module, and the WGSL type of the elements of the array that it is there."""
 
+LAST_STEP: Final = "finish"
+"""The name of the function that ends an operator (:class:`~webnn_py.device.on_wgpu.codegen.epilogue.Epilogue`)."""
+
 _CALL: Final = re.compile(r"\b(\w++)\(")
 
 _FLOAT16: Final = re.compile(r"f16(?<=\bf16)\b")  # it begins with letters, which makes it fast
@@ -44,6 +47,11 @@ def length_with_helpers(text: str) -> int:
     """The characters of a text and of the helper functions that it calls, each as often as it is called there."""
     calls = [name for name in _CALL.findall(text) if name in SNIPPETS]
     return len(text) + sum(len(SNIPPETS[helper]) for name in calls for helper in _with_callees(name))
+
+
+def effort(source: str) -> int:
+    """About what a driver has to compile, in characters: an operator's last step is put in wherever it is called."""
+    return len(source) + source.count(f"{LAST_STEP}(") * len(source.partition("@compute")[0])
 
 
 def _called(text: str) -> list[str]:

@@ -47,6 +47,7 @@ class WgpuGraph:
         constants: those that graphs of the context have in common.
         fold: whether to fold constants, and to keep those that may be shared for other graphs; False for a graph that
             only computes such constants.
+        told: called with the number of kernels that are compiled, and of all, each time there is one more.
     """
 
     def __init__(
@@ -59,7 +60,9 @@ class WgpuGraph:
         constants: SharedConstants,
         *,
         fold: bool = True,
+        told: Callable[[int, int], None] | None = None,
     ) -> None:
+        self._told = told
         self._begin(device, queue, pipelines, features, constants, keeps=fold)
         graph = fuse_horizontally(expand_composites(graph))
         folded, live = split_constant(graph) if fold else ([], list(graph.nodes))
@@ -109,7 +112,12 @@ class WgpuGraph:
         self._begin_compiling([kernel for kernel in kernels if kernel.source not in self._begun])
         compiling = [self._begun[kernel.source] for kernel in kernels]
         self._begun.clear()
-        return list(self._pipelines.finished(kernels, compiling, self._queue.ending))
+        pipelines = []
+        for pipeline in self._pipelines.finished(kernels, compiling, self._queue.ending):
+            pipelines.append(pipeline)
+            if self._told is not None:
+                self._told(len(pipelines), len(kernels))
+        return pipelines
 
     def _take_sizes(self, lowering: GraphLowering) -> None:
         """Join small kernels: all sizes are known."""

@@ -17,6 +17,7 @@ import attrs
 import wgpu
 
 from webnn_py.device.backend import CacheStatistics
+from webnn_py.device.on_wgpu.codegen.module import effort
 from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.records.recently_used import RecentlyUsed, Room
 from webnn_py.device.on_wgpu.runtime.native import trusted_module
@@ -39,15 +40,15 @@ class CompilationError(RuntimeError):
 
 
 @attrs.frozen(order=True)
-class Waiting:
-    """A pipeline that is to be compiled, the longest text first, then in their order.
+class PendingPipeline:
+    """A pipeline that is to be compiled, the one that takes a driver longest first, then in their order.
 
     Attributes:
         kernel: the first one with this text.
         future: the pipeline.
     """
 
-    _negative_length: int
+    _negative_effort: int
     _number: int
     kernel: Kernel = attrs.field(order=False)
     future: Future[wgpu.GPUComputePipeline] = attrs.field(order=False)
@@ -80,7 +81,7 @@ class Pipelines:
         self._executor = ThreadPoolExecutor(MOST_THREADS, "webnn-pipelines")
         self._kept: RecentlyUsed[str, Future[wgpu.GPUComputePipeline]] = RecentlyUsed(room)
         self._of_graphs: WeakValueDictionary[str, wgpu.GPUComputePipeline] = WeakValueDictionary()
-        self._waiting: list[Waiting] = []  # a heap
+        self._waiting: list[PendingPipeline] = []  # a heap
         self._made = 0
         self._layouts: dict[tuple[bool | None, ...], tuple[wgpu.GPUBindGroupLayout, wgpu.GPUPipelineLayout]] = {}
 
@@ -182,7 +183,7 @@ class Pipelines:
             pipeline = self._of_graphs.get(kernel.source)
             if pipeline is None:
                 future = Future()
-                heappush(self._waiting, Waiting(-len(kernel.source), self._made, kernel, future))
+                heappush(self._waiting, PendingPipeline(-effort(kernel.source), self._made, kernel, future))
                 self._executor.submit(self._make_longest)
                 self._made += 1
             else:

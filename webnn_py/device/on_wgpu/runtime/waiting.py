@@ -53,7 +53,7 @@ class WaitPolicy:
 
 
 POLICIES: Final[Mapping[str, WaitPolicy]] = {
-    "default": WaitPolicy(0.0005, ahead=0.0016, beyond=0.0005),
+    "default": WaitPolicy(0.0005, ahead=0.0026, beyond=0.0005),
     "high-performance": WaitPolicy(0.002, ahead=0.005, beyond=0.002),
     "low-power": WaitPolicy(0, 0, 0),
 }

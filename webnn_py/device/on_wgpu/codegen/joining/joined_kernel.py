@@ -8,7 +8,7 @@ from typing import Final
 
 import attrs
 
-from webnn_py.device.on_wgpu.codegen.joining.step import Step
+from webnn_py.device.on_wgpu.codegen.joining.step import KernelStep
 from webnn_py.device.on_wgpu.codegen.joining.views import Kind, View, common
 from webnn_py.device.on_wgpu.codegen.module import Binding, declare
 from webnn_py.device.on_wgpu.codegen.snippets import SNIPPETS
@@ -59,7 +59,7 @@ class JoinedKernel:
     """
 
     def __init__(
-        self, kernels: Sequence[Kernel], steps: Sequence[Step], uses: Uses, begin: int, features: Features
+        self, kernels: Sequence[Kernel], steps: Sequence[KernelStep], uses: Uses, begin: int, features: Features
     ) -> None:
         self._kernels = kernels
         self._steps = steps
@@ -79,7 +79,7 @@ class JoinedKernel:
             self._share(step)
         self._write(uses, begin)
 
-    def _share(self, step: Step) -> None:
+    def _share(self, step: KernelStep) -> None:
         """Give the arrays of a step names that say what they are, so that steps have them in common."""
         for name, kind, length in self._arrays_of(step).values():
             if name not in self._arrays:
@@ -90,7 +90,7 @@ class JoinedKernel:
         self._room -= -(-length * kind.byte_length // 16) * 16
 
     @staticmethod
-    def _arrays_of(step: Step) -> dict[str, Array]:
+    def _arrays_of(step: KernelStep) -> dict[str, Array]:
         """The arrays of a step, by the names that it has for them."""
         seen: Counter[tuple[Kind, int]] = Counter()
         arrays = {}
@@ -128,7 +128,7 @@ class JoinedKernel:
             return self._places[buffer]
         return self._names.setdefault((buffer, kind), f"buffer_{len(self._names)}")
 
-    def _take(self, kernel: Kernel, step: Step) -> None:
+    def _take(self, kernel: Kernel, step: KernelStep) -> None:
         names, views = {}, {}
         for buffer, (name, kind) in zip((*kernel.reads, *kernel.writes), step.bindings, strict=True):
             held = self._held.get(buffer, kind)
@@ -206,7 +206,7 @@ class JoinedKernel:
         )
 
 
-def kinds_held(kernels: Sequence[Kernel], steps: Sequence[Step]) -> dict[Buffer, Kind]:
+def kinds_held(kernels: Sequence[Kernel], steps: Sequence[KernelStep]) -> dict[Buffer, Kind]:
     """What blocks and outputs hold that steps see as elements of their kinds; some are missing if there is no such."""
     seen: dict[Buffer, dict[Kind, None]] = {}
     for kernel, step in zip(kernels, steps, strict=True):

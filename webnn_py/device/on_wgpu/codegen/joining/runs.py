@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from webnn_py.device.on_wgpu.codegen.joining.joined_kernel import JoinedKernel, Uses
-from webnn_py.device.on_wgpu.codegen.joining.step import Step
+from webnn_py.device.on_wgpu.codegen.joining.step import KernelStep
 from webnn_py.device.on_wgpu.codegen.joining.views import Kind, common
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.features import Features
@@ -20,7 +20,7 @@ MOST_STEPS: Final = 256
 
 def may_be_joined(kernel: Kernel) -> bool:
     """Whether a kernel is small enough, so that there is no use in compiling it before it is known what follows."""
-    return Step.of(kernel) is not None
+    return KernelStep.of(kernel) is not None
 
 
 def joined(kernels: Sequence[Kernel], features: Features) -> list[Kernel]:
@@ -42,7 +42,7 @@ def _joined(kernels: Sequence[Kernel], features: Features) -> Iterator[Kernel]:
 
 
 def _longest(
-    kernels: Sequence[Kernel], steps: Sequence[Step], uses: Uses, begin: int, features: Features
+    kernels: Sequence[Kernel], steps: Sequence[KernelStep], uses: Uses, begin: int, features: Features
 ) -> tuple[JoinedKernel, int] | None:
     """The kernel of as many of these steps as fit, and how many that are."""
     count = len(steps)
@@ -54,14 +54,14 @@ def _longest(
     return None
 
 
-def _run(kernels: Iterable[Kernel]) -> list[Step]:
+def _run(kernels: Iterable[Kernel]) -> list[KernelStep]:
     """The steps of kernels until the first that is not small, or does not go with those before it."""
     kinds: dict[Buffer, set[Kind]] = {}
     sizes: set[int] = set()
     whole: set[int] = set()
-    steps: list[Step] = []
+    steps: list[KernelStep] = []
     for kernel in kernels:
-        step = Step.of(kernel)
+        step = KernelStep.of(kernel)
         if step is None:
             break
         sizes.add(step.invocations)

@@ -38,7 +38,7 @@ _UNKNOWN: Final = re.compile(r"\bvar<(?!function)|\boverride\b|\batomic|\barrayL
 
 
 @attrs.frozen
-class Step:
+class KernelStep:
     """The text of a kernel of few workgroups of one dimension.
 
     Attributes:
@@ -60,7 +60,7 @@ class Step:
     _names: tuple[str, ...]
 
     @classmethod
-    def of(cls, kernel: Kernel) -> Step | None:
+    def of(cls, kernel: Kernel) -> KernelStep | None:
         """The step that a kernel can be, or None."""
         if prod(kernel.workgroups) > MOST_WORKGROUPS or kernel.workgroups[0] != prod(kernel.workgroups):
             return None
@@ -97,7 +97,7 @@ class Step:
 
 
 @lru_cache(256)
-def _read(source: str) -> Step | None:
+def _read(source: str) -> KernelStep | None:
     entry = _ENTRY.search(source)
     if entry is None:
         return None
@@ -116,7 +116,7 @@ def _read(source: str) -> Step | None:
     if not can_be_viewed(text, [name for name, _ in bindings]):
         return None
     known = {text: kind for text, kind in kinds.items() if kind is not None}
-    return Step(
+    return KernelStep(
         int(entry[1]),
         tuple((name, known[kind]) for name, kind in bindings),
         tuple((name, known[kind], int(count)) for name, kind, count in shared),
