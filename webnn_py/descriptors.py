@@ -247,8 +247,9 @@ def operand_descriptor(
     Raises:
         TypeError: a member has the wrong type.
     """
-    if isinstance(data_type, str) and plain(data_type) in packed:
-        checked = cast("MLOperandDataType", plain(data_type))
+    text = plain(cast("str", data_type)) if issubclass(type(data_type), str) else ""
+    if text in packed:
+        checked = text
     else:
         checked = converted("data_type", operand_data_type, data_type)
     return MLOperandDescriptor(checked, converted("shape", dimensions, shape))

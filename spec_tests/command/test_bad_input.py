@@ -112,9 +112,11 @@ def test_several_inputs_need_a_name(command, model, tmp_path):
 
 def test_what_cannot_be_imported_is_told_with_status_1(command, model):
     kind = ("float32", [2, 2])
-    path = model(program([("Det", ["x"], ["y"], {})], {"x": kind}, {"y": ("float32", [])}))
+    path = model(program([("Bernoulli", ["x"], ["y"], {})], {"x": kind}, {"y": kind}))
     ended = command("run", path)
-    assert_one_line(ended, 1, "cannot be run here: node 'Det of y' (Det, opset 17): the operator is not supported")
+    assert_one_line(
+        ended, 1, "cannot be run here: node 'Bernoulli of y' (Bernoulli, opset 17): the operator is not supported"
+    )
     assert "`webnn-py info` lists all" in ended.err
 
 

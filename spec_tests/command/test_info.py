@@ -43,17 +43,17 @@ def test_info_as_json_has_all_of_it(command, picked):
 
 def test_info_groups_what_is_missing(command, model):
     kind = ("float32", [2, 2])
-    nodes = [("Det", ["x"], [f"d{index}"], {}) for index in range(5)]
+    nodes = [("Bernoulli", ["x"], [f"d{index}"], {}) for index in range(5)]
     nodes += [("Sum", [f"d{index}" for index in range(5)], ["y"], {})]
-    path = model(program(nodes, {"x": kind}, {"y": ("float32", [])}))
+    path = model(program(nodes, {"x": kind}, {"y": kind}))
     ended = command("info", path, "--backend", "numpy")
     assert ended.status == 0
     assert "runs here   no, on numpy (" in ended.out
-    assert "  Det × 5: the operator is not supported" in ended.out
-    assert "      node 'Det of d0' (Det, opset 17)" in ended.out
+    assert "  Bernoulli × 5: the operator is not supported" in ended.out
+    assert "      node 'Bernoulli of d0' (Bernoulli, opset 17)" in ended.out
     assert "and 2 more" in ended.out
     (group,) = json.loads(command("info", path, "--backend", "numpy", "--json").out)["missing"]
-    assert (group["operator"], group["count"], len(group["subjects"])) == ("Det", 5, 3)
+    assert (group["operator"], group["count"], len(group["subjects"])) == ("Bernoulli", 5, 3)
 
 
 def test_info_guesses_one_size_for_one_name(command, model):

@@ -99,7 +99,9 @@ def without_int64(context, monkeypatch):
     """A context whose device lacks 64-bit integers, as GPUs do whose shaders have none."""
     backend = context._device.backend
     types = tuple(name for name in backend.capabilities.data_types if not name.endswith("int64"))
-    monkeypatch.setattr(backend, "capabilities", attrs.evolve(backend.capabilities, data_types=types))
+    without = attrs.evolve(backend.capabilities, data_types=types)
+    monkeypatch.setattr(backend, "capabilities", without)
+    monkeypatch.setattr(context, "_capabilities", without)
     return context
 
 

@@ -298,8 +298,7 @@ class Device:
         return None
 
     async def _expand_and_compile(self, graph: Graph, handle: GraphHandle, progress: Progress | None) -> None:
-        expand_all = partial(prepared, graph, self.backend.capabilities)
-        expanded = await trio.to_thread.run_sync(expand_all, limiter=self.limiter)
+        expanded = await trio.to_thread.run_sync(prepared, graph, self.backend.capabilities, limiter=self.limiter)
         pending = self.compile(expanded, handle, progress)
         if pending is not None:
             await pending

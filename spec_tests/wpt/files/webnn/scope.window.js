@@ -19,7 +19,7 @@ promise_test(async () => {
 
 promise_test(async () => {
   const order = [];
-  const timers = [20, 0, 10].map((delay) => new Promise((resolve) => {
+  const timers = [300, 0, 150].map((delay) => new Promise((resolve) => {
     setTimeout(() => {
       order.push(delay);
       resolve();
@@ -27,5 +27,5 @@ promise_test(async () => {
   }));
   queueMicrotask(() => order.push('microtask'));
   await Promise.all(timers);
-  assert_array_equals(order, ['microtask', 0, 10, 20]);
+  assert_array_equals(order, ['microtask', 0, 150, 300]);
 }, 'timers fire in the order of their times, after microtasks');
