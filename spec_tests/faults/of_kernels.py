@@ -384,8 +384,8 @@ FAULTS = [
     ),
     Fault(
         "half-in-between-rounded-up",
-        "let normal = (magnitude + 0xfffu",
-        "let normal = (magnitude + 0x1000u",
+        "let large = (magnitude + 0xfffu",
+        "let large = (magnitude + 0x1000u",
         GPU,
         "float16_is_rounded",
     ),
