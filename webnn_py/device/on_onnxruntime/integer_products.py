@@ -41,7 +41,7 @@ INTEGER_MATMUL: Final = Operator(integer_matmul, "matmul", {})
 
 
 @attrs.frozen
-class Shifted:
+class ShiftedBytes:
     """Integers of 8 bits less a zero point.
 
     Attributes:
@@ -96,14 +96,14 @@ def _product(node: Node, contents: ReadConstant) -> Node | None:
     return Node(INTEGER_MATMUL, operands, {}, (output,), node.label, node.drawn)
 
 
-def _shifted(value: object) -> Shifted | None:
+def _shifted(value: object) -> ShiftedBytes | None:
     if not isinstance(value, Output) or value.node.operator.name != "sub":
         integers = _integers(value)
-        return None if integers is None else Shifted(integers, None)
+        return None if integers is None else ShiftedBytes(integers, None)
     integers, zero_point = (_integers(value.node.operands[name]) for name in "ab")
     if integers is None or zero_point is None or _type_of(integers) != _type_of(zero_point):
         return None
-    return Shifted(integers, zero_point) if integers.descriptor.shape == value.descriptor.shape else None
+    return ShiftedBytes(integers, zero_point) if integers.descriptor.shape == value.descriptor.shape else None
 
 
 def _integers(value: object) -> Value | None:
@@ -118,7 +118,7 @@ def _type_of(value: Value) -> str:
     return value.descriptor.data_type
 
 
-def _can_be(a: Shifted, b: Shifted) -> bool:
+def _can_be(a: ShiftedBytes, b: ShiftedBytes) -> bool:
     """Whether the second factor is one constant matrix, and zero points are such as onnxruntime knows."""
     integers, zero_point = b.integers, b.zero_point
     if not isinstance(integers, Constant) or integers.descriptor.rank != 2:
@@ -131,7 +131,7 @@ def _can_be(a: Shifted, b: Shifted) -> bool:
     return isinstance(zero_point, Constant) and zero_point.descriptor.shape in ((), (1,), (columns,), (1, columns))
 
 
-def _largest_column(b: Shifted, contents: ReadConstant) -> int:
+def _largest_column(b: ShiftedBytes, contents: ReadConstant) -> int:
     """A bound of the sums of magnitudes of the columns; the greatest of them, where that takes longer to find."""
     matrix = _array(b.integers, contents)
     zero_point = np.zeros((), np.int16) if b.zero_point is None else _array(b.zero_point, contents).astype(np.int16)
