@@ -144,6 +144,7 @@ CHAIN = {
     "quantized by what is computed": lambda b, x: b.quantize_linear(
         x, b.relu(b.slice(x, [0] * 4, [1] * 4)), b.constant(np.full([1] * 4, 5, np.uint8))
     ),
+    "max of all": lambda b, x: b.reduce_max(x),
     "min of all": lambda b, x: b.reduce_min(x),
 }
 
@@ -161,6 +162,7 @@ async def test_what_is_noticed_is_run_again_and_what_is_not_is_not(contexts, exa
     for case, feed, count in (
         ("max pool", spiked(NAN), 1),
         ("max of rows", spiked(INF, -3), 1),
+        ("max of all", spiked(INF, -3), 0),
         ("max", spiked(INF, -3), 0),
         ("mean", np.full_like(IMAGES, 3e38), 1),
         ("hard swish", spiked(-INF), 1),

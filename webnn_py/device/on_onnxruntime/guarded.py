@@ -49,7 +49,7 @@ def cast(body: Body, node: Node, input: OnnxTensor) -> Written:
         left = body.node("Sub", squares, body.node("ReduceSumSquare", input, keepdims=0))
         body.guard(body.node("Sqrt", left), is_number=True)
         return body.cast(input, target)
-    body.guard(input)
+    body.guard(input, is_number=not input.rank)
     bounds = (np.array(bound, np.float32) for bound in INTEGER_RANGES[target])
     return body.cast(body.node("Clip", input, *bounds), target)
 
@@ -92,12 +92,12 @@ def reduce_mean(body: Body, node: Node, input: OnnxTensor) -> Written:
 def reduce_max(body: Body, node: Node, input: OnnxTensor) -> Written:
     """ReduceMax, which passes over NaN; with one, the sum is NaN.
 
-    Of the last axes it is GlobalMaxPool, many times as fast, which makes the lowest number of -Infinity alone: less
-    that, and divided by itself, it is NaN.
+    Of the last axes, but not of all, it is GlobalMaxPool, many times as fast, which makes the lowest number of
+    -Infinity alone: less that, and divided by itself, it is NaN.
     """
     places = _places(node, input.rank)
     first = input.rank - len(places)
-    if input.data_type != "float32" or not places or places != tuple(range(first, input.rank)):
+    if input.data_type != "float32" or not first or places != tuple(range(first, input.rank)) or not places:
         return _extreme(body, "ReduceMax", node, input)
     body.guard(input)
     count = math.prod(input.shape[:first])

@@ -37,14 +37,15 @@ def reshaped(graph: Graph) -> Graph:
     def moves(node: Node) -> bool:
         """Whether no reshape that an operator reads would have to stay for others."""
         wide = [value for value in node.inputs if value.descriptor.element_count > 1]
-        return _takes_any_shape(node) and not any(
+        return not any(
             value in outputs or not all(_is_reshape(reader) or _takes_any_shape(reader) for reader in readers[value])
             for value in wide
         )
 
     def replace(node: Node, current: Node) -> Mapping[Value, Value] | None:
         if not _is_reshape(current):
-            made = _moved(current) if moves(node) else None
+            may_move = _takes_any_shape(node) and _reads_reshaped(current) and moves(node)
+            made = _moved(current) if may_move else None
             return None if made is None else {node.results[0]: made}
         value = _as_one(current)
         is_constant_output = isinstance(value, Constant) and node.results[0] in outputs
@@ -59,6 +60,10 @@ def _is_reshape(node: Node) -> bool:
 
 def _takes_any_shape(node: Node) -> bool:
     return node.operator.is_elementwise and node.operator.name not in BY_AXES
+
+
+def _reads_reshaped(node: Node) -> bool:
+    return any(isinstance(value, Output) and _is_reshape(value.node) for value in node.inputs)
 
 
 def _origin(value: object) -> Value:
