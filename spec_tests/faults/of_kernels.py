@@ -374,6 +374,13 @@ FAULTS = [
         GPU,
         "test_joining",
     ),
+    Fault(
+        "joined-place-changed",
+        " and uses.first[buffer] == number",
+        " and buffer not in self._places",
+        GPU,
+        "test_joining",
+    ),
     Fault("joined-view-of-scalars", "  let at = i * {held.width}u;", "  let at = i;", GPU, "test_joining"),
     Fault(
         "idle-gpu-waits-for-all",

@@ -103,12 +103,12 @@ class JoinedKernel:
         end = begin + len(self._steps)
         idle: dict[tuple[Kind, int], list[str]] = {}
         for number, (kernel, step) in enumerate(zip(self._kernels, self._steps, strict=True), begin):
-            buffers = (*kernel.reads, *kernel.writes)
+            buffers = dict.fromkeys((*kernel.reads, *kernel.writes))
             for buffer in buffers:
-                if buffer not in self._places and uses.is_within(buffer, begin, end):
+                if uses.is_within(buffer, begin, end) and uses.first[buffer] == number:
                     self._keep(buffer, idle)
             self._take(kernel, step)
-            for buffer in dict.fromkeys(buffers):
+            for buffer in buffers:
                 if uses.last[buffer] == number and buffer in self._places:
                     name, kind, length = self._arrays[self._places[buffer]]
                     idle.setdefault((kind, length), []).append(name)
