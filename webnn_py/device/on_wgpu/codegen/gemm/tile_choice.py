@@ -13,7 +13,7 @@ from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.size_values import rough
 
 SMALL: Final = GemmTile(64, 64, 8, 8, rate=0.8)
-FEW_ROWS: Final = GemmTile(16, 128, 8, 8, inner=8, slices=4, rate=0.45)
+FEW_ROWS: Final = GemmTile(16, 128, 8, 4, inner=8, slices=4, rate=0.45)
 """For at most 16 rows."""
 
 PROCESSORS: Final = 132
