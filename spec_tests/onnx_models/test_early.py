@@ -94,3 +94,27 @@ async def test_what_webnn_cannot_draw_is_not_left_to_the_reference(context):
     model = OnnxModel.load(make_model(nodes, {"x": SQUARE, **known}, ["y"], known, opset=6))
     with pytest.raises(UnsupportedModelError, match=r"node 'Add of c' \(Add, opset 6\): .* float64"):
         model.convert(MLGraphBuilder(context))
+
+
+@each(
+    node("ImageScaler", 1, X, scale=0.5, bias=[1.0, 2.0, 3.0], oracle=[X / 2 + np.float32([[[1]], [[2]], [[3]]])]),
+    node("ImageScaler", 1, X, bias=[1.0, 2.0, 3.0], oracle=[X + np.float32([[[1]], [[2]], [[3]]])]),
+    node("Affine", 1, X, alpha=0.5, beta=2.0, oracle=[X / 2 + 2]),
+    node("Affine", 1, X, oracle=[X]),
+    node("Crop", 1, X, border=[1, 0, 2, 1], oracle=[X[:, :, :2, 1:2]]),
+    node("Crop", 1, X, border=[1, 1, 0, 0], scale=[2, 3], oracle=[X[:, :, 1:3, 1:4]]),
+)
+async def test_what_onnx_gave_up(context, case):
+    await check(context, case)
+
+
+@pytest.mark.parametrize(
+    ("case", "text"),
+    [
+        (node("ImageScaler", 1, X, bias=[1.0])[0], "attribute bias is [1.0]; it must be one for each channel of [2, 3"),
+        (node("Crop", 1, X, border=[1, 2])[0], "attributes border and scale is (1, 2) and None; it must be four num"),
+    ],
+    ids=["ImageScaler", "Crop"],
+)
+async def test_what_onnx_gave_up_is_refused_where_it_does_not_fit(context, case, text):
+    assert_refused(context, case, text)

@@ -195,6 +195,11 @@ async def test_a_region_resized(context, case):
         for mode in ("nearest", "linear")
     ),
     *(node("Upsample", 7, IMAGE, scales=[1.0, 1.0, 2.0, 1.5], mode=mode) for mode in ("nearest", "linear")),
+    *(
+        node("Resize", 10, IMAGE, np.array(scales, np.float32), known=(1,), mode=mode)
+        for scales in ([1, 1, 0.6, 0.5], [1, 1, 0.8, 1.5], [1, 1, 1 / 3, 1])
+        for mode in ("nearest", "linear")
+    ),
 )
 async def test_first_versions_do_not_shift_coordinates(context, case):
     await check(context, case)

@@ -59,9 +59,10 @@ NEW_IN_1_32 = {"k_norm_epsilon", "q_norm_epsilon"}
 
 @pytest.mark.parametrize(("operator", "version"), FOREIGN)
 def test_rules_of_operators_that_onnx_lacks_declare_what_onnxruntime_does(operator, version):
-    theirs = {f"{item.domain}.{item.name}".lstrip("."): item for item in get_all_operator_schema()}[operator]
-    ours = declared_schema(operator, version)
-    assert theirs.since_version == version
+    versions = {
+        (f"{item.domain}.{item.name}".lstrip("."), item.since_version): item for item in get_all_operator_schema()
+    }
+    ours, theirs = declared_schema(operator, version), versions[operator, version]
     assert [item.option.name for item in ours.inputs] == [item.option.name for item in theirs.inputs][
         : len(ours.inputs)
     ]

@@ -1,4 +1,7 @@
-"""Operators as they were before opset 7: they broadcast only where an attribute says so, and know training."""
+"""Operators as they were before opset 7: they broadcast only where an attribute says so, and know training.
+
+And some that ONNX gave up, and onnxruntime kept.
+"""
 
 from collections.abc import Sequence
 from math import prod
@@ -157,3 +160,32 @@ def reshape(
 ) -> MLOperand:
     """Another shape, which is an attribute."""
     return movement.reshape(context, data, np.array(() if shape is None else shape, np.int64))
+
+
+@rule("ImageScaler", 1)
+def image_scaler(
+    context: ConversionContext, x: MLOperand, *, bias: Sequence[float] | None = None, scale: float = 1.0
+) -> MLOperand:
+    """Images times a scale, plus a bias for each channel: an operator that ONNX gave up, and onnxruntime kept."""
+    if x.rank != 4 or bias is None or len(bias) != x.shape[1]:
+        refuse("attribute bias", () if bias is None else tuple(bias), f"one for each channel of {list(x.shape)}")
+    shift = context.constant(np.array(bias).reshape(-1, 1, 1).astype(x.data_type))
+    return context.add(context.mul(x, context.number(scale, x)), shift)
+
+
+@rule("Crop", 1)
+def crop(
+    context: ConversionContext, x: MLOperand, *, border: Sequence[int] | None = None, scale: Sequence[int] | None = None
+) -> MLOperand:
+    """A part of images: without borders (left, top, right, bottom), or of a size (height, width) behind these."""
+    if x.rank != 4 or border is None or len(border) != 4 or (scale is not None and len(scale) != 2):
+        refuse("attributes border and scale", f"{border} and {scale}", "four numbers, and none or two, for images")
+    left, top, right, bottom = border
+    height, width = scale or (x.shape[2] - top - bottom, x.shape[3] - left - right)
+    return context.slice(x, [0, 0, top, left], [*x.shape[:2], height, width])
+
+
+@rule("Affine", 1)
+def affine(context: ConversionContext, x: MLOperand, *, alpha: float = 1.0, beta: float = 0.0) -> MLOperand:
+    """Alpha · x + beta."""
+    return context.linear(x, alpha=alpha, beta=beta)

@@ -163,18 +163,33 @@ def upsample(context: ConversionContext, x: MLOperand, *, mode: str, scales: Seq
     """Enlarge; coordinates are not shifted."""
     if min(scales, default=1) < 1:
         refuse("scales", tuple(scales), "at least 1 in this version of the operator")
-    if mode not in ("nearest", "linear"):
-        refuse("attribute mode", mode, "nearest or linear")
-    kernel = Interpolation(mode, 0.0, antialias=False, exclude_outside=False)
-    manner = Manner(mode=mode, transformation="asymmetric", rounding="floor", kernel=kernel)
-    return _resized(context, x, _by_scales(x, range(x.rank), scales), manner)
+    return _unshifted(context, x, mode, scales)
 
 
 @rule("Upsample", 9)
-@rule("Resize", 10)
 def upsample_by_input(context: ConversionContext, x: MLOperand, scales: StaticValue, *, mode: str) -> MLOperand:
     """Likewise; the scales are an input."""
     return upsample(context, x, mode=mode, scales=numbers("input scales", scales))
+
+
+@rule("Resize", 10)
+def resize_unshifted(context: ConversionContext, x: MLOperand, scales: StaticValue, *, mode: str) -> MLOperand:
+    """Likewise, or shrink."""
+    return _unshifted(context, x, mode, numbers("input scales", scales))
+
+
+def _unshifted(context: ConversionContext, x: MLOperand, mode: str, scales: Sequence[float]) -> MLOperand:
+    """Of two elements onnxruntime takes the first along an axis that grows, and the second along one that shrinks."""
+    if mode not in ("nearest", "linear"):
+        refuse("attribute mode", mode, "nearest or linear")
+    kernel = Interpolation(mode, 0.0, antialias=False, exclude_outside=False)
+    stretches = _by_scales(x, range(x.rank), scales)
+    for rounding, shrinks in (("floor", False), ("ceil", True)):
+        chosen = [item for item in stretches if (item.step > 1) is shrinks]
+        if chosen:
+            manner = Manner(mode=mode, transformation="asymmetric", rounding=rounding, kernel=kernel)
+            x = _resized(context, x, chosen, manner)
+    return x
 
 
 @rule("Resize", 11, 13, 18, 19)

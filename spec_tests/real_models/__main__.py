@@ -1,0 +1,75 @@
+"""Real models, here and in onnxruntime: ``python -m spec_tests.real_models [--backend numpy] [NAME …]``.
+
+Their packages are downloaded into a folder (``--folder``). Prints a line for each model, and fails where one is not as
+listed. Models of quantized weights are compared node by node, too, with ``--apart`` all are.
+"""
+
+import argparse
+import sys
+import warnings
+from functools import partial
+from pathlib import Path
+
+import trio
+
+from spec_tests.real_models.comparison import compared, compared_apart
+from spec_tests.real_models.listed import listed
+from spec_tests.real_models.packages import NotHadError, path_of
+from webnn_py.onnx_models import UnsupportedModelError
+
+SLOWEST = 3
+"""Seconds to read a model of up to so many nodes; of more, in proportion."""
+MANY_NODES = 1500
+
+
+def outcome(model, path, backend, *, apart):
+    """What a model comes to: its line, and whether it is as listed."""
+    try:
+        result = trio.run(partial(compared, model, path, backend))
+    except UnsupportedModelError as error:
+        return f"refused: {error.problems[0]}", bool(model.refused) and model.refused in str(error)
+    line = f"{result.nodes:5} nodes  {result.seconds:6.3f} s  {result.difference:8.1e}"
+    good = not model.refused and result.seconds <= SLOWEST * max(1, result.nodes / MANY_NODES)
+    good = good and (bool(model.rounds) or result.difference <= model.bound)
+    if model.rounds or apart:
+        told = trio.run(partial(compared_apart, model, path, backend))
+        line += f"  apart {told.difference:8.1e}, {told.steps} steps of {told.compared}"
+        good = good and told.difference <= model.bound_apart and told.steps <= 1
+        line += "" if good else f", at {told.where}"
+    return line, good
+
+
+def _outcome_or_failure(model, path, options):
+    """Likewise; what neither side can run is not as listed, and the others go on."""
+    try:
+        return outcome(model, path, options.backend, apart=options.apart)
+    except Exception as error:  # noqa: BLE001 - onnxruntime's own errors, or a fault to be found
+        return f"failed: {type(error).__name__}: {str(error)[:300]}", False
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Compare real models with onnxruntime.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="parts of names; all by default")
+    parser.add_argument("--apart", action="store_true", help="compare all models node by node, too")
+    parser.add_argument("--backend", default="numpy")
+    parser.add_argument("--folder", type=Path, default=Path.home() / ".cache" / "webnn_py" / "real_models")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    chosen = [model for model in listed() if not options.names or any(part in model.name for part in options.names)]
+    bad, count = [], 0
+    for model in chosen:
+        try:
+            path = path_of(model, options.folder)
+        except NotHadError as error:
+            line, good = f"not had: {error}", False
+        else:
+            line, good = _outcome_or_failure(model, path, options)
+        count += good and not model.refused
+        bad += [] if good else [model.name]
+        print(f"{'' if good else 'NOT AS LISTED '}{model.name}: {line}", flush=True)
+    print(f"{count} of {len(chosen)} agree")
+    sys.exit(f"not as listed: {', '.join(bad)}" if bad else 0)
+
+
+if __name__ == "__main__":
+    main()
