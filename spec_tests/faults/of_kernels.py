@@ -262,6 +262,7 @@ FAULTS = [
         "right_elements",
     ),
     Fault("numpy-spread-halo", "        if self.is_spread:\n            return 0\n", "", SPREAD, "need_not_hold"),
+    Fault("numpy-late-sign", " or x.view(np.int32).min() < 0", "", FLOAT16, "comes_late"),
     Fault(
         "numpy-far-windows",
         "starts = {row: row * vertical.stride for row in row_starts}\n    lead",
@@ -282,7 +283,7 @@ FAULTS = [
     Fault("epilogue-untold", "            self._fused.append(node)\n", "", TIMINGS, "told_once"),
     Fault("flops-twice", "attrs.evolve(node, flops=0)", "node", TIMINGS, "several_kernels"),
     Fault("flops-of-groups", 'filters.shape[node.options["filter_layout"].index("o")]', "filters.shape[0]", TIMINGS),
-    Fault("narrow-without-sign", "is_signed = x.view(np.int32).min() < 0", "is_signed = x.min() < 0", FLOAT16),
+    Fault("narrow-without-sign", "or x.view(np.int32).min() < 0", "or x.min() < 0", FLOAT16),
     Fault("narrow-without-limit", "magnitude.clip(ZERO, OVERFLOW)", "magnitude.clip(ZERO, INFINITY)", FLOAT16),
     Fault("widen-negative-infinity", "NEGATIVE_INFINITY_BITS = 0xFC00", "NEGATIVE_INFINITY_BITS = 0x10000", FLOAT16),
     Fault("pointwise-rows", "else bias[rows, None], plane", "else bias[: len(block), None], plane", POINTWISE),

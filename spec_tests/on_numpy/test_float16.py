@@ -46,6 +46,25 @@ def test_narrowing_rounds_as_numpy_does(sign, layout):
     assert_same(np.ascontiguousarray(layout(result)), np.ascontiguousarray(layout(expected)))
 
 
+def test_narrowing_rounds_any_bits_as_numpy_does():
+    rng = np.random.default_rng(11)
+    for _ in range(16):
+        numbers = rng.integers(2**32, size=BLOCK, dtype=np.uint32).view(np.float32)
+        result = np.empty(BLOCK, np.float16)
+        with np.errstate(all="ignore"):
+            narrow(numbers, result)
+            assert_same(result, numbers.astype(np.float16))
+
+
+@pytest.mark.parametrize("number", [-3, -0.0])
+def test_narrowing_keeps_the_sign_of_a_number_that_comes_late(number):
+    numbers = np.ones(1000, np.float32)
+    numbers[-1] = number
+    result = np.empty(numbers.shape, np.float16)
+    narrow(numbers, result)
+    assert_same(result, numbers.astype(np.float16))
+
+
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
 def test_copies_in_float32_have_the_same_numbers(layout):
     numbers = ALL.reshape(-1, 64)

@@ -9,16 +9,16 @@ import numpy as np
 from webnn_py.device.on_numpy.table import Array, scalar
 
 INFINITY_BITS = 0x7C00
+NEGATIVE_ZERO_BITS = 0x8000
 NEGATIVE_INFINITY_BITS = 0xFC00
 MAGNITUDE_BITS = scalar(0x7FFF, "int16")
 
 WITHOUT_SIGN_COPIES = scalar(-0x70000001, "int32")
 EXPONENT_BITS = scalar(0x7F800000, "int32")
-SIGN_BIT = scalar(-0x8000, "int16")
 BEYOND_NAN_BITS = scalar(~0x7E00, "int16")
 """The bits that NaN has not."""
 MANTISSA_SHIFT = scalar(13, "int32")
-SIGN_SHIFT = scalar(16, "int32")
+SIGN_SHIFT = scalar(15, "int16")
 
 BIAS = scalar(2.0**112, "float32")
 """Between float32's exponents and float16's."""
@@ -36,6 +36,9 @@ BLOCK = 2**16
 SMALL = 2**12
 """The elements that numpy widens sooner than several passes do."""
 
+SAMPLE = 64
+"""The numbers among which a negative one is looked for before all: most arrays that have any have one there."""
+
 COPIED = 2**15
 """The most elements that are widened at a time in memory of their own."""
 
@@ -52,12 +55,14 @@ def widen(x: Array, y: Array) -> None:
         np.copyto(y, x)
         return
     wide, halves = y.view(np.int32), x.view(np.int16)
+    # Of the bits, which are half as many bytes: with the sign those of negative numbers are the highest.
+    highest = halves.view(np.uint16).max()
     np.copyto(wide, halves)
     np.left_shift(wide, MANTISSA_SHIFT, out=wide)
-    np.bitwise_and(wide, WITHOUT_SIGN_COPIES, out=wide)
+    if highest >= NEGATIVE_ZERO_BITS:
+        np.bitwise_and(wide, WITHOUT_SIGN_COPIES, out=wide)
     np.multiply(y, BIAS, out=y)
-    # Of the bits, which are half as many bytes: with the sign those of negative numbers are the highest.
-    if halves.max() >= INFINITY_BITS or halves.view(np.uint16).max() >= NEGATIVE_INFINITY_BITS:
+    if highest >= NEGATIVE_INFINITY_BITS or (highest >= INFINITY_BITS and halves.max() >= INFINITY_BITS):
         np.copyto(y, x)
 
 
@@ -113,7 +118,7 @@ def _narrow(x: Array, y: Array) -> None:
     significand in the sum's low bits. The power's own bits hold the exponent, but for a constant, which it adds, too.
     Only the low 16 bits count.
     """
-    is_signed = x.view(np.int32).min() < 0
+    is_signed = bool(np.signbit(x.ravel("K")[:SAMPLE]).any()) or x.view(np.int32).min() < 0
     magnitude = np.abs(x) if is_signed else x
     highest = magnitude.max()
     if not highest <= OVERFLOW:
@@ -130,9 +135,8 @@ def _narrow(x: Array, y: Array) -> None:
     np.copyto(halves, bits, casting="unsafe")
     if is_signed:
         del magnitude, rounded, bits  # so that the sign takes no more than they
-        np.right_shift(x.view(np.int32), SIGN_SHIFT, out=power_bits)
-        sign = power_bits.astype(np.int16)
-        np.bitwise_and(sign, SIGN_BIT, out=sign)
+        sign = np.signbit(x).view(np.int8).astype(np.int16)
+        np.left_shift(sign, SIGN_SHIFT, out=sign)
         np.bitwise_or(halves, sign, out=halves)
     if np.isnan(highest):
         # Bits, since numpy's masked copies branch at each element.
