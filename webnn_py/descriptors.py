@@ -248,10 +248,7 @@ def operand_descriptor(
         TypeError: a member has the wrong type.
     """
     text = plain(cast("str", data_type)) if issubclass(type(data_type), str) else ""
-    if text in packed:
-        checked = text
-    else:
-        checked = converted("data_type", operand_data_type, data_type)
+    checked = text if text in packed else converted("data_type", operand_data_type, data_type)
     return MLOperandDescriptor(checked, converted("shape", dimensions, shape))
 
 
