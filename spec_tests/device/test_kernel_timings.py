@@ -119,17 +119,8 @@ gpu = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
 
 @gpu
-@pytest.mark.parametrize("way", [(16, True, 3), (2048, True, 2), (16, False, 0)])
-async def test_kernels_may_need_several_query_sets_and_passes(ml, shared_gpu, monkeypatch, way):
-    most, inside, passes = way
-    if inside and timestamps.INSIDE not in shared_gpu.features:
-        pytest.skip("its clock cannot be read within a pass")
-    encode, encoded = timestamps.TimedPass.encode, []
-    monkeypatch.setattr(timestamps, "MOST_KERNELS", most)
-    monkeypatch.setattr(timestamps, "INSIDE", timestamps.INSIDE if inside else "none such")
-    monkeypatch.setattr(
-        timestamps.TimedPass, "encode", lambda self, encoder: (encoded.append(self), encode(self, encoder))
-    )
+async def test_kernels_may_need_several_query_sets(ml, shared_gpu, monkeypatch):
+    monkeypatch.setattr(timestamps, "MOST_KERNELS", 16)
     monkeypatch.setattr(executable, "joined", lambda kernels, _features: kernels)
     context = await ml.create_context(gpu_device=shared_gpu)
     builder = MLGraphBuilder(context)
@@ -143,7 +134,6 @@ async def test_kernels_may_need_several_query_sets_and_passes(ml, shared_gpu, mo
     starts = [timing.start_ns for timing in timings]
     assert starts == sorted(starts)
     assert starts[-1] > 0
-    assert len(encoded) == passes
     timed = await running.results()
     context.dispatch(running.graph, running.inputs, running.outputs)
     np.testing.assert_array_equal(timed["y"], (await running.results())["y"])

@@ -18,9 +18,6 @@ from webnn_py.errors import NotSupportedError
 from webnn_py.wording import shown
 
 WANTED_FEATURES: Final = ("shader-f16", "shader-int64", "subgroup", "subgroup-barrier", "timestamp-query")
-TIMES_INSIDE: Final = "timestamp-query-inside-passes"
-"""One more, of wgpu-native's own: timed kernels then need no pass each."""
-
 WANTED_LIMITS: Final = (
     "max-buffer-size",
     "max-storage-buffer-binding-size",
@@ -114,7 +111,7 @@ def find(wanted: int | str) -> wgpu.GPUAdapter | None:
 
 def request_device(adapter: wgpu.GPUAdapter) -> wgpu.GPUDevice:
     """A device with the adapter's own limits and the features that kernels use."""
-    features = [name for name in (*WANTED_FEATURES, TIMES_INSIDE) if name in adapter.features]
+    features = [name for name in WANTED_FEATURES if name in adapter.features]
     limits = {name: adapter.limits[name] for name in WANTED_LIMITS if name in adapter.limits}
     return adapter.request_device_sync(label="webnn_py", required_features=features, required_limits=limits)
 

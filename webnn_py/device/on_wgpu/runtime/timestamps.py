@@ -1,7 +1,6 @@
 """How long kernels take by the GPU's own clock.
 
-The GPU writes it down between the kernels of a pass, where it can; else each kernel gets a pass of its own, and the GPU
-does it at its ends.
+Each kernel of a dispatch gets a pass of its own, at whose ends the GPU writes down its clock.
 """
 
 from __future__ import annotations
@@ -20,9 +19,6 @@ from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.runtime.native import MOST_COLLECTED, Encodes, Launch, NativeQueue
 
 FEATURE: Final = "timestamp-query"
-
-INSIDE: Final = "timestamp-query-inside-passes"
-"""wgpu-native's feature of GPUs that can do it between kernels, too."""
 
 MOST_KERNELS: Final = 2048
 """So many have their two timestamps in one query set, by WebGPU's limit of 4096."""
@@ -49,27 +45,6 @@ class TimedLaunch:
         lib.wgpuComputePassEncoderSetPipeline(compute, pipeline)
         lib.wgpuComputePassEncoderSetBindGroup(compute, 0, group, 0, ffi.NULL)
         lib.wgpuComputePassEncoderDispatchWorkgroups(compute, x, y, z)
-        lib.wgpuComputePassEncoderEnd(compute)
-        lib.wgpuComputePassEncoderRelease(compute)
-
-
-@attrs.frozen(eq=False)
-class TimedPass:
-    """Kernels in one pass; the GPU's clock is written into a query set before the first and after each."""
-
-    launches: Sequence[Launch]
-    queries: wgpu.GPUQuerySet
-    index: int
-
-    def encode(self, encoder: Any) -> None:
-        queries, write = self.queries._internal, lib.wgpuComputePassEncoderWriteTimestamp
-        compute = lib.wgpuCommandEncoderBeginComputePass(encoder, ffi.new("WGPUComputePassDescriptor *"))
-        write(compute, queries, self.index)
-        for number, (pipeline, group, x, y, z, _owner) in enumerate(self.launches, self.index + 1):
-            lib.wgpuComputePassEncoderSetPipeline(compute, pipeline)
-            lib.wgpuComputePassEncoderSetBindGroup(compute, 0, group, 0, ffi.NULL)
-            lib.wgpuComputePassEncoderDispatchWorkgroups(compute, x, y, z)
-            write(compute, queries, number)
         lib.wgpuComputePassEncoderEnd(compute)
         lib.wgpuComputePassEncoderRelease(compute)
 
@@ -105,7 +80,6 @@ class TimedLaunches:
         self._kernels = kernels
         self._nanoseconds: float = lib.wgpuQueueGetTimestampPeriod(device.queue._internal)
         self._query_sets: list[wgpu.GPUQuerySet] = []
-        self._ends: list[tuple[int, int]] = []  # where among the ticks those of a kernel's begin and end are
         usage = wgpu.BufferUsage.QUERY_RESOLVE | wgpu.BufferUsage.COPY_SRC
         size = 2 * TICK_BYTES * max(len(launches), 1)
         self._ticks = device.create_buffer(label="timestamps", size=size, usage=usage)
@@ -113,31 +87,20 @@ class TimedLaunches:
         self.storage.memory = Memory(self._ticks, size)
         try:
             queue.submit()
-            for commands in self._submissions(device, launches):
-                queue.run(commands)
+            commands = list(self._commands(device, launches))
+            for start in range(0, len(commands), MOST_COLLECTED):  # as dispatches are: no submission takes too long
+                queue.run(commands[start : start + MOST_COLLECTED])
         except BaseException:
             self.release()
             raise
 
-    def _submissions(self, device: wgpu.GPUDevice, launches: Sequence[Launch]) -> Iterator[Sequence[Encodes]]:
-        """Commands that are submitted together: as many kernels as of dispatches, so that none takes too long."""
+    def _commands(self, device: wgpu.GPUDevice, launches: Sequence[Launch]) -> Iterator[Encodes]:
         for start in range(0, len(launches), MOST_KERNELS):
             part = launches[start : start + MOST_KERNELS]
             queries = device.create_query_set(type="timestamp", count=2 * len(part))
             self._query_sets.append(queries)
-            used = 0
-            for at in range(0, len(part), MOST_COLLECTED):
-                some = part[at : at + MOST_COLLECTED]
-                begin = 2 * start + used
-                if INSIDE in device.features:
-                    yield [TimedPass(some, queries, used)]
-                    self._ends += [(begin + index, begin + index + 1) for index in range(len(some))]
-                    used += len(some) + 1
-                else:
-                    yield [TimedLaunch(launch, queries, used + 2 * index) for index, launch in enumerate(some)]
-                    self._ends += [(begin + 2 * index, begin + 2 * index + 1) for index in range(len(some))]
-                    used += 2 * len(some)
-            yield [ResolvedQueries(queries, used, self._ticks, 2 * start * TICK_BYTES)]
+            yield from (TimedLaunch(launch, queries, 2 * index) for index, launch in enumerate(part))
+            yield ResolvedQueries(queries, 2 * len(part), self._ticks, start * 2 * TICK_BYTES)
 
     def timings(self, ticks: HostArray) -> list[KernelTiming]:
         """What is told of each kernel.
@@ -145,8 +108,9 @@ class TimedLaunches:
         Args:
             ticks: the contents of :attr:`storage`.
         """
-        times = ticks[np.array(self._ends, np.intp).reshape(-1, 2)].astype(np.int64)
-        times = ((times - times[0, 0]) * self._nanoseconds).astype(np.int64) if len(times) else times
+        count = len(self._kernels)
+        times = ticks[: 2 * count].reshape(count, 2).astype(np.int64)
+        times = ((times - times[0, 0]) * self._nanoseconds).astype(np.int64) if count else times
         ended = 0
         timings = []
         for kernel, (begin, end) in zip(self._kernels, times.tolist(), strict=True):
