@@ -17,9 +17,16 @@ A driver puts it in for every call. GELU's took NVIDIA's compiler 0.5 s of a ker
 """
 
 
+LONG_END_IN_HALVES: Final = 1500
+"""Likewise where results are rounded to float16 in between, each for itself: such text takes a compiler longer."""
+
+
 def is_long(end: EpilogueCode | Buffer) -> bool:
     """Whether an operator's last step is so long."""
-    return isinstance(end, EpilogueCode) and length_with_helpers(end.text) > LONG_END
+    if not isinstance(end, EpilogueCode):
+        return False
+    longest = LONG_END_IN_HALVES if "rounded_half(" in end.text else LONG_END
+    return length_with_helpers(end.text) > longest
 
 
 class TileStore:
