@@ -245,7 +245,7 @@ class Copies(Protocol):
         """Set all bytes to zero."""
 
 
-Progress = Callable[[int, int], object]
+OnProgress = Callable[[int, int], object]
 """(kernels that are compiled, all) → nothing."""
 
 
@@ -253,7 +253,7 @@ Progress = Callable[[int, int], object]
 class TellsProgress(Protocol):
     """A backend that can tell how far a build is."""
 
-    def compile_telling(self, graph: Graph, progress: Progress) -> Awaitable[CompiledGraph]:
+    def compile_telling(self, graph: Graph, progress: OnProgress) -> Awaitable[CompiledGraph]:
         """Make a graph ready as ``compile`` does; ``progress`` is called in the event loop's thread, now and then."""
 
 
@@ -338,7 +338,7 @@ class TimesKernels(Protocol):
 
 
 def begin_compile(
-    backend: Backend, graph: Graph, progress: Progress | None
+    backend: Backend, graph: Graph, progress: OnProgress | None
 ) -> CompiledGraph | Awaitable[CompiledGraph]:
     """Compile a graph, and tell how far it is where the backend can."""
     if progress is not None and isinstance(backend, TellsProgress):

@@ -26,7 +26,7 @@ from webnn_py.device.backend import (
     KeepsCode,
     Lends,
     Memory,
-    Progress,
+    OnProgress,
     SavesCode,
     StagesWrites,
     Storage,
@@ -287,7 +287,7 @@ class Device:
 
     # --- graphs ----------------------------------------------------------------------------------------------
 
-    def compile(self, graph: Graph, handle: GraphHandle, progress: Progress | None = None) -> Awaitable[None] | None:
+    def compile(self, graph: Graph, handle: GraphHandle, progress: OnProgress | None = None) -> Awaitable[None] | None:
         """Make ``graph`` ready and put it into ``handle``; what the backend does not support is expanded before."""
         if needs_bytes(graph, self.backend.capabilities) or needs_expansion(graph, self.backend.capabilities):
             return self._expand_and_compile(graph, handle, progress)
@@ -297,7 +297,7 @@ class Device:
         self.keep(graph, compiled, handle)
         return None
 
-    async def _expand_and_compile(self, graph: Graph, handle: GraphHandle, progress: Progress | None) -> None:
+    async def _expand_and_compile(self, graph: Graph, handle: GraphHandle, progress: OnProgress | None) -> None:
         expanded = await trio.to_thread.run_sync(prepared, graph, self.backend.capabilities, limiter=self.limiter)
         pending = self.compile(expanded, handle, progress)
         if pending is not None:

@@ -19,7 +19,7 @@ from webnn_py.descriptors import (
     operand_data_type,
     operand_descriptor,
 )
-from webnn_py.device.backend import HostArray, Progress
+from webnn_py.device.backend import HostArray, OnProgress
 from webnn_py.device.finite_check import NonFinite
 from webnn_py.errors import InvalidStateError, OperationError, UnknownError
 from webnn_py.graph import Constant, Graph, Input, Node, Output, Value
@@ -247,7 +247,7 @@ class MLGraphBuilder(OperatorMethods):
     # --- build -----------------------------------------------------------------------------------------------
 
     @enable_ki_protection
-    def build(self, outputs: Mapping[str, MLOperand], *, progress: Progress | None = None) -> MLPromise[MLGraph]:
+    def build(self, outputs: Mapping[str, MLOperand], *, progress: OnProgress | None = None) -> MLPromise[MLGraph]:
         """Compile the graph for the context's device; the builder then adds nothing more (section "build method").
 
         Args:

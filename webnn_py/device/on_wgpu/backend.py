@@ -14,7 +14,7 @@ import trio
 import wgpu
 
 from webnn_py.descriptors import BYTES_PER_ELEMENT, MLOperandDescriptor
-from webnn_py.device.backend import CacheStatistics, CopyRegion, HostArray, KernelTiming, Memory, Progress, Storage
+from webnn_py.device.backend import CacheStatistics, CopyRegion, HostArray, KernelTiming, Memory, OnProgress, Storage
 from webnn_py.device.failure import Failure
 from webnn_py.device.on_wgpu.adapters import describe, features_of, request_device
 from webnn_py.device.on_wgpu.capabilities import capabilities_of, longest_operand
@@ -268,7 +268,7 @@ class WgpuBackend:
         """What is kept of pipelines."""
         return self._pipelines.statistics()
 
-    async def compile_telling(self, graph: Graph, progress: Progress) -> WgpuGraph:
+    async def compile_telling(self, graph: Graph, progress: OnProgress) -> WgpuGraph:
         """Likewise; ``progress`` is told how many pipelines are compiled."""
         return await self.compile(graph, told=now_and_then(progress))
 
