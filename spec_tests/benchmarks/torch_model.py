@@ -57,6 +57,8 @@ class TorchModel:
             "Relu": lambda _a, x: torch.relu(x),
             "Add": lambda _a, x, y: x + y,
             "Mul": lambda _a, x, y: x * y,
+            "Div": lambda _a, x, y: x / y,
+            "Erf": lambda _a, x: torch.erf(x),
             "MatMul": lambda _a, x, y: torch.matmul(x, y),
             "Softmax": lambda a, x: torch.softmax(x, a["axis"]),
             "Transpose": lambda a, x: x.permute(*a["perm"]),
