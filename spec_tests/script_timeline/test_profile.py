@@ -70,12 +70,14 @@ async def test_kernels_and_waiting_are_the_whole_dispatch(rated):
 
 async def test_kernels_add_up_to_the_dispatch_by_the_clock_that_has_timed_them(rated):
     """A busy machine makes kernels longer and the whole as much; only what lies between them could tell otherwise."""
+    is_fast = rated.backend.name == "wgpu" and "(software)" not in str(rated.backend)
+    size = 2048 if is_fast else 192  # what lies between two kernels is microseconds
     builder = MLGraphBuilder(rated)
-    x = value = builder.input("x", data_type="float32", shape=(192, 192))
+    x = value = builder.input("x", data_type="float32", shape=(size, size))
     for _ in range(3):
         value = builder.matmul(value, x)
     graph = await builder.build({"y": value})
-    feeds = {"x": np.eye(192, dtype=np.float32)}
+    feeds = {"x": np.eye(size, dtype=np.float32)}
     async with measuring.storages(rated._device, feeds, graph.output_descriptors) as (inputs, outputs):
         dispatches = measuring.Dispatches(rated._device, graph._handle, inputs, outputs)
         runs = [await dispatches.timed() for _ in range(5)]
