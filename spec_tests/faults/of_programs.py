@@ -239,6 +239,8 @@ FAULTS = [
     Fault("entities-drawn", 'text.replace("&", "&amp;").replace', "text.replace", PICTURES),
     Fault("kernel-waits-counted", "began = max(begin, ended)", "began = begin - 1", TIMINGS, "one_clock"),
     Fault("profile-keeps-memory", "            await done(device.release(storage))", "            pass", PROFILE),
+    Fault("timing-not-taken-off", "max(seconds - longer, seconds / 10)", "seconds", PROFILE, "taken_off"),
+    Fault("timing-of-the-host", 'timing.clock != "gpu"', 'timing.clock == "none"', PROFILE, "adds"),
     Fault("profile-of-a-cold-device", "if seconds * count < ROW_SECONDS:", "if False:", PROFILE, "warm"),
     Fault(
         "kernels-shorter-than-they-are",

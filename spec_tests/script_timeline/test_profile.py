@@ -304,6 +304,46 @@ def test_the_text_is_a_table_by_time_that_fits_a_hundred_columns():
     ]
 
 
+def test_what_timing_adds_to_a_kernel_is_taken_off():
+    profile = GraphProfile.of("a device", attrs.evolve(MEASURED, rates=attrs.evolve(RATES, timing_seconds=0.002)))
+    assert [kernel.seconds for kernel in profile.kernels] == pytest.approx([0.003, 0.0005, 0.0001])
+    assert str(profile).splitlines()[2:4] == [
+        "kernels take 3.60 ms of 8.70 ms by the GPU's clock, 51.4% of a dispatch in a row",
+        "timing makes a kernel 2.00 ms longer, which is taken off",
+    ]
+
+
+@pytest.mark.parametrize(("clock", "longer"), [("gpu", 1.5e-6), ("host", 0)])
+async def test_what_timing_adds_is_what_a_chain_takes_more_than_in_a_row(rated, monkeypatch, clock, longer):
+    rows = iter([50e-6, 48e-6, 49e-6, 70e-6, 48e-6])
+
+    async def warm_up(_dispatches, _least):
+        return 7
+
+    async def in_a_row(_dispatches, count):
+        assert count == 7
+        return next(rows)
+
+    async def timed(_dispatches):
+        return MeasuredRun(1, [attrs.evolve(timing(0.003, (), 0), clock=clock)] * 32)
+
+    for name, method in {"warm_up": warm_up, "in_a_row": in_a_row, "timed": timed}.items():
+        monkeypatch.setattr(measuring.Dispatches, name, method)
+    assert await measuring.time_timing(rated._device) == pytest.approx(longer)
+
+
+async def test_a_device_of_slow_memory_is_not_asked_what_timing_adds(rated, monkeypatch):
+    async def unexpected(_device):
+        pytest.fail("it was asked")
+
+    rated._device.rates.clear()
+    monkeypatch.setattr(measuring, "FAST_COPY", float("inf"))
+    monkeypatch.setattr(measuring, "time_timing", unexpected)
+    monkeypatch.setattr(measuring, "COPY_BYTES", measuring.COPY_BYTES[:1])
+    monkeypatch.setattr(measuring, "PRODUCT_SIZES", measuring.PRODUCT_SIZES[:1])
+    assert (await measuring.measure_rates(rated._device, "float32")).timing_seconds == 0
+
+
 def test_operations_are_told_in_a_unit_that_suits_the_device():
     slower = attrs.evolve(MEASURED, rates=attrs.evolve(RATES, multiplied_flops_per_second=5e10))
     lines = str(GraphProfile.of("a device", slower)).splitlines()

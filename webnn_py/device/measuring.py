@@ -17,7 +17,7 @@ from webnn_py.device.backend import HostArray, KernelTiming, Storage, TimesKerne
 from webnn_py.device.device import Device, GraphHandle
 from webnn_py.errors import UnknownError
 from webnn_py.graph import Graph, Input, Node, Value
-from webnn_py.operators import matrix, unary
+from webnn_py.operators import activation, matrix, unary
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -34,6 +34,13 @@ COPY_BYTES: Final = (2**23, 2**25, 2**27)
 
 PRODUCT_SIZES: Final = (256, 512, 1024, 2048, 4096)
 """Of such square matrices is the product that tells how fast a device multiplies."""
+
+CHAIN: Final = 32
+CHAIN_SHAPE: Final = (2048, 512)
+"""So many softmaxes of such a matrix tell what timing adds to a kernel."""
+
+FAST_COPY: Final = 1e11
+"""Bytes a second: where a device copies slower, kernels are so long that timing adds nothing that matters."""
 
 ROW_SECONDS: Final = 0.02
 """So long are dispatches that follow one another without a wait, to learn how long one of them takes."""
@@ -58,11 +65,13 @@ class DeviceRates:
         data_type: of what is copied and multiplied.
         copied_bytes_per_second: bytes read and bytes written, both counted, by a kernel that copies a large buffer.
         multiplied_flops_per_second: multiplications and additions, both counted, in a product of large matrices.
+        timing_seconds: by how much a kernel is longer for being timed by a GPU's clock, which begins a pass for it.
     """
 
     data_type: MLOperandDataType
     copied_bytes_per_second: float
     multiplied_flops_per_second: float
+    timing_seconds: float = 0.0
 
 
 @attrs.frozen
@@ -195,9 +204,31 @@ async def measure_rates(device: Device, data_type: MLOperandDataType) -> DeviceR
             multiplied = max(multiplied, 2 * size**3 / seconds)
             if seconds > SHORT_SECONDS:
                 break
-        device.rates[data_type] = DeviceRates(data_type, copied, multiplied)
+        timing = await time_timing(device) if copied > FAST_COPY else 0.0
+        device.rates[data_type] = DeviceRates(data_type, copied, multiplied, timing)
     rates: DeviceRates = device.rates[data_type]
     return rates
+
+
+async def time_timing(device: Device) -> float:
+    """By how much a kernel is longer for being timed: those of a chain together, less a dispatch of it in a row."""
+    descriptor = MLOperandDescriptor("float32", CHAIN_SHAPE)
+    value: Value = Input(descriptor, "x")
+    for _ in range(CHAIN):
+        (value,) = Node(activation.softmax, {"input": value}, {"axis": 1}, (descriptor,)).results
+    given = {"x": np.ones(CHAIN_SHAPE, np.float32)}
+    async with (
+        compiled(device, Graph.reaching({"y": value})) as handle,
+        storages(device, given, {"y": descriptor}) as (inputs, outputs),
+    ):
+        dispatches = Dispatches(device, handle, inputs, outputs)
+        count = await dispatches.warm_up(0.0)
+        rows = [await dispatches.in_a_row(count) for _ in range(BEST_OF)]
+        runs = [await dispatches.timed() for _ in range(BEST_OF)]
+    if any(timing.clock != "gpu" for timing in runs[0].kernels):
+        return 0.0
+    kernels = min(sum(timing.duration_ns for timing in run.kernels) for run in runs) / 1e9
+    return max(0.0, kernels - min(rows)) / CHAIN
 
 
 async def _time_copy(device: Device, data_type: MLOperandDataType, byte_length: int) -> tuple[float, int]:

@@ -129,7 +129,8 @@ class GraphProfile:
             _median(_faster_half(times, lambda time: time)) for times in (measured.plain_seconds, measured.row_seconds)
         )
         durations = zip(*([timing.duration_ns for timing in run.kernels] for run in runs), strict=True)
-        seconds = [_median(of_runs) / 1e9 for of_runs in durations]
+        longer = measured.rates.timing_seconds
+        seconds = [_untimed(_median(of_runs) / 1e9, longer) for of_runs in durations]
         whole = max(plain, sum(seconds))
         first = runs[0].kernels
         kernels = tuple(_kernel(timing, own, whole, measured.rates) for timing, own in zip(first, seconds, strict=True))
@@ -182,10 +183,16 @@ class GraphProfile:
             self.device,
             f"a dispatch takes {plain}, {row} in a row, {timed} with timings; the faster half of {self.repeat} runs",
             f"kernels take {kernels} of {on_device} by {self._clock}, {agreement} of a dispatch in a row",
+            *self._taken_off,
             f"the device copies {copied} GB/s and multiplies {multiplied} {name} in {self.rates.data_type}",
             "",
         ]
         return "\n".join([*head, *columns(_headings(name), self._rows(unit)), "", *columns(_SUMS, self._sums())])
+
+    @property
+    def _taken_off(self) -> Sequence[str]:
+        longer = self.rates.timing_seconds
+        return [f"timing makes a kernel {duration(longer)} longer, which is taken off"] if longer else []
 
     @property
     def _clock(self) -> str:
@@ -254,6 +261,11 @@ def _row(kernel: KernelProfile, unit: float) -> Sequence[str]:
         share(kernel.multiply_share) if kernel.flops else "",
         str(kernel),
     ]
+
+
+def _untimed(seconds: float, longer: float) -> float:
+    """How long a kernel takes that is not timed; a tenth at least, since what is taken off is a mean of others."""
+    return max(seconds - longer, seconds / 10)
 
 
 def _kernel(timing: KernelTiming, seconds: float, whole: float, rates: DeviceRates) -> KernelProfile:
