@@ -211,6 +211,7 @@ def labels(monkeypatch):
 
 
 @needs_adapter
+@pytest.mark.usefixtures("apart")
 @pytest.mark.parametrize(
     ("draw", "expected"),
     [
