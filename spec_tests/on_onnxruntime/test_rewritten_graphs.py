@@ -159,6 +159,15 @@ async def test_a_product_of_bytes_is_one_of_integers_and_the_same(contexts, writ
     assert (written["MatMulInteger"], written["MatMul"]) == (2, 0)
 
 
+async def test_products_may_share_their_constants(contexts, written):
+    def draw(b, x, y):
+        return b.add(*(product(b, operand, None, SIGNED, number(0)) for operand in (x, y)))
+
+    got, expected = await on_both(contexts, draw, UNSIGNED, UNSIGNED[::-1].copy())
+    np.testing.assert_array_equal(got, expected)
+    assert written["MatMulInteger"] == 2
+
+
 @pytest.mark.parametrize("case", AS_FLOATS)
 async def test_a_product_that_is_not_known_to_be_exact_in_float32_stays_one_of_floats(contexts, written, case):
     x, *others = AS_FLOATS[case]

@@ -29,7 +29,6 @@ FUSES_TRANSPOSES: Final = "MatmulTransposeFusion"
 
 CONFIGURATION: Final[Mapping[str, str]] = {
     "session.disable_quant_qdq": "1",  # they compute in integers, which round what is between otherwise
-    "session.x64quantprecision": "1",  # else sums of products of bytes saturate on processors without VNNI
 }
 """What else every session is told."""
 

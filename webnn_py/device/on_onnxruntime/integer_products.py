@@ -27,6 +27,9 @@ EXACT_UP_TO: Final = 2**24
 LARGEST: Final = 255
 """The greatest magnitude of the difference of two integers of 8 bits of the same type."""
 
+MIDDLE: Final = 128
+"""What an int8 is less than the uint8 of the same place among all."""
+
 BYTES: Final = ("int8", "uint8")
 
 
@@ -53,6 +56,37 @@ class ShiftedBytes:
     zero_point: Value | None
 
 
+class Unsigned:
+    """Constant factors of int8 as such of uint8, each once.
+
+    Where int8 is multiplied in pairs, sums of 16 bits saturate on processors without VNNI; onnxruntime's own conversion
+    (``session.x64quantprecision``) refuses a model in which two products share a constant.
+
+    Args:
+        contents: gives the values of constants.
+    """
+
+    def __init__(self, contents: ReadConstant) -> None:
+        self._contents = contents
+        self._made: dict[Value, Constant] = {}
+        self._middle = Constant(MLOperandDescriptor("uint8", ()), np.array(MIDDLE, np.uint8))
+
+    def of(self, shifted: ShiftedBytes) -> ShiftedBytes:
+        """The same differences: integers and zero point are both greater by 128."""
+        if _type_of(shifted.integers) == "uint8":
+            return shifted
+        zero_point = self._middle if shifted.zero_point is None else self._greater(shifted.zero_point)
+        return ShiftedBytes(self._greater(shifted.integers), zero_point)
+
+    def _greater(self, value: Value) -> Constant:
+        if value not in self._made:
+            assert isinstance(value, Constant)  # noqa: S101 - asked before
+            data = np.asarray(_array(value, self._contents).view(np.uint8) ^ np.uint8(MIDDLE))
+            key = None if value.key is None else value.key + b" greater by 128"
+            self._made[value] = Constant(MLOperandDescriptor("uint8", value.descriptor.shape), data, key)
+        return self._made[value]
+
+
 def with_integer_products(graph: Graph, contents: ReadConstant) -> Graph:
     """The graph with a product of integers in place of each product of floats that are such, and as exact.
 
@@ -63,11 +97,13 @@ def with_integer_products(graph: Graph, contents: ReadConstant) -> Graph:
     if not any(value.descriptor.data_type in BYTES for node in graph.nodes for value in node.inputs):
         return graph
 
+    unsigned = Unsigned(contents)
+
     def replace(node: Node, current: Node) -> Mapping[Value, Value] | None:
         if node.operator.name == "cast":
             sums = _sums_before(current)
             return None if sums is None else {node.results[0]: sums}
-        product = _product(current, contents) if node.operator.name == "matmul" else None
+        product = _product(current, contents, unsigned) if node.operator.name == "matmul" else None
         return None if product is None else {node.results[0]: _floats(product)}
 
     return rewrite(graph, replace)
@@ -83,13 +119,14 @@ def _sums_before(cast: Node) -> Value | None:
     return sums if is_product else None  # type: ignore[return-value]
 
 
-def _product(node: Node, contents: ReadConstant) -> Node | None:
+def _product(node: Node, contents: ReadConstant, unsigned: Unsigned) -> Node | None:
     """A product of matrices as one of integers; None where it is not, or where a float's sum may be rounded."""
     a, b = _shifted(node.operands["a"]), _shifted(node.operands["b"])
     if a is None or b is None or not _can_be(a, b):
         return None
     if _largest_column(b, contents) * LARGEST > EXACT_UP_TO:
         return None
+    b = unsigned.of(b)
     named = {"a": a.integers, "b": b.integers, "a_zero_point": a.zero_point, "b_zero_point": b.zero_point}
     operands = {name: value for name, value in named.items() if value is not None}
     output = MLOperandDescriptor("int32", node.outputs[0].shape)
