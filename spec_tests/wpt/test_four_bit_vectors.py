@@ -6,7 +6,7 @@ import pytest
 import webnn_py
 from spec_tests.operators.test_four_bits import computed, four_bits
 from spec_tests.support.backends import DEVICES
-from spec_tests.wpt.option import vectors_folder
+from spec_tests.wpt.option import needed_vectors
 from spec_tests.wpt.vectors import array, read
 from webnn_py import MLGraphBuilder
 
@@ -37,7 +37,7 @@ def unpacked(data, tensor):
 
 @pytest.mark.parametrize("backend", DEVICES)
 async def test_every_case_of_four_bits_computes_what_it_expects(backend, pytestconfig):
-    cases = [vector for vector in read(vectors_folder(pytestconfig)) if "int4" in str(vector.raw)]
+    cases = [vector for vector in read(needed_vectors(pytestconfig)) if "int4" in str(vector.raw)]
     assert len(cases) == 14
     async with webnn_py.open_ml(experimental={"int4"}) as ml:
         context = await ml.create_context(backend=backend)
