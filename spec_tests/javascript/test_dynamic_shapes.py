@@ -1,9 +1,6 @@
 """The proposal "dynamic shapes", which scripts have with ``webnn-py js --experimental dynamic-shapes`` alone."""
 
-import pytest
-
 from spec_tests.support.scripts import both_engines
-from webnn_py import cli
 
 PROGRAM = """
 const context = await navigator.ml.createContext();
@@ -52,21 +49,6 @@ SAID = """
 TypeError compute_shapes(): input_shapes['keys'] is [8, 2]; dimension 0, past, must be from 1 to 7
 TypeError computeShapes(): inputShapes["keys"][0] is -1; it must be an integer from 0 to 4294967295
 """
-
-
-@pytest.fixture
-def run(tmp_path, capsys):
-    """Run a module in this process: what it printed."""
-
-    def in_this_process(engine, source, *options):
-        path = tmp_path / "program.mjs"
-        path.write_text(source, encoding="utf-8")
-        status = cli.main(["js", str(path), "--engine", engine, "--backend", "numpy", *options])
-        captured = capsys.readouterr()
-        assert (status, captured.err) == (0, "")
-        return captured.out.splitlines()
-
-    return in_this_process
 
 
 @both_engines

@@ -1,9 +1,6 @@
 """Proposals that scripts have with ``webnn-py js --experimental`` alone: their members, and what those say."""
 
-import pytest
-
 from spec_tests.support.scripts import both_engines
-from webnn_py import cli
 
 PLAIN = """
 console.log('opSupportLimitsPerDevice' in ML.prototype, 'querySupport' in MLContext.prototype);
@@ -45,21 +42,6 @@ NotSupportedError query_support(): maximum_rank is 9; this device has at most 8
 TypeError query_support(): operators[0] is 'fft', which is no operator; it must be a name that op_support_limits() has
 cpu true
 """
-
-
-@pytest.fixture
-def run(tmp_path, capsys):
-    """Run a module in this process: what it printed."""
-
-    def in_this_process(engine, source, *options):
-        path = tmp_path / "program.mjs"
-        path.write_text(source, encoding="utf-8")
-        status = cli.main(["js", str(path), "--engine", engine, "--backend", "numpy", *options])
-        captured = capsys.readouterr()
-        assert (status, captured.err) == (0, "")
-        return captured.out.splitlines()
-
-    return in_this_process
 
 
 def test_scripts_have_none_of_them_without_asking(run):

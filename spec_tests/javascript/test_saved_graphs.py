@@ -1,9 +1,6 @@
 """The members of WebNN's cache explainer, which scripts have with ``webnn-py js --graph-cache FOLDER`` alone."""
 
-import pytest
-
 from spec_tests.support.scripts import both_engines
-from webnn_py import cli
 
 PROGRAM = """
 const context = await navigator.ml.createContext();
@@ -44,21 +41,6 @@ await told(other.saveGraph(7, graph));
 console.log(await other.listGraphs());
 other.deleteGraph('7');
 """
-
-
-@pytest.fixture
-def run(tmp_path, capsys):
-    """Run a module in this process: what it printed."""
-
-    def in_this_process(engine, source, *options):
-        path = tmp_path / "program.mjs"
-        path.write_text(source, encoding="utf-8")
-        status = cli.main(["js", str(path), "--engine", engine, "--backend", "numpy", *options])
-        captured = capsys.readouterr()
-        assert (status, captured.err) == (0, "")
-        return captured.out.splitlines()
-
-    return in_this_process
 
 
 @both_engines

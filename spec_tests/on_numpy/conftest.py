@@ -6,12 +6,22 @@ from webnn_py.device.on_numpy import scratch
 from webnn_py.device.on_numpy.routines import conv_sizes
 
 
+@pytest.fixture
+def tighten(monkeypatch):
+    """Gives kernels so many bytes of scratch, so that they cut; None for what they usually have."""
+
+    def to_bytes(byte_length):
+        if byte_length is not None:
+            monkeypatch.setattr(scratch, "LEAST", byte_length)
+            monkeypatch.setattr(scratch, "SHARE", 0)
+            monkeypatch.setattr(conv_sizes, "LEAST_IN_FLOAT16", byte_length)
+            monkeypatch.setattr(conv_sizes, "MOST_IN_FLOAT16", byte_length)
+
+    return to_bytes
+
+
 @pytest.fixture(params=[3000, None], ids="{} bytes".format)
-def tight_context(request, monkeypatch, numpy_context):
-    """A context whose kernels have so many bytes of scratch, so that they cut; None for what they usually have."""
-    if request.param is not None:
-        monkeypatch.setattr(scratch, "LEAST", request.param)
-        monkeypatch.setattr(scratch, "SHARE", 0)
-        monkeypatch.setattr(conv_sizes, "LEAST_IN_FLOAT16", request.param)
-        monkeypatch.setattr(conv_sizes, "MOST_IN_FLOAT16", request.param)
+def tight_context(request, tighten, numpy_context):
+    """A context whose kernels cut, and one whose kernels do as usual."""
+    tighten(request.param)
     return numpy_context

@@ -5,20 +5,14 @@ import pytest
 
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
-from webnn_py.device.on_numpy import scratch
-from webnn_py.device.on_numpy.routines import conv_sizes
 
 BATCH, CHANNELS, OUTPUTS, SIZE = 2, 12, 20, 14
 
 
 @pytest.fixture(params=[600, 5000, None], ids="{} bytes".format)
-def context(request, monkeypatch, numpy_context):
+def context(request, tighten, numpy_context):
     """A context whose kernels have so many bytes of scratch; None for what they usually have."""
-    if request.param is not None:
-        monkeypatch.setattr(scratch, "LEAST", request.param)
-        monkeypatch.setattr(scratch, "SHARE", 0)
-        monkeypatch.setattr(conv_sizes, "LEAST_IN_FLOAT16", request.param)
-        monkeypatch.setattr(conv_sizes, "MOST_IN_FLOAT16", request.param)
+    tighten(request.param)
     return numpy_context
 
 

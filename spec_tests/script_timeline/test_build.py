@@ -45,6 +45,13 @@ async def test_outputs_are_refused_and_the_builder_stays_usable(context, builder
     assert await run(context, await builder.build({"z": builder.add(drawn.y, x)}), x=[1, 2]) == {"z": [3, 6]}
 
 
+async def test_a_progress_that_is_no_function_is_refused_and_the_builder_goes_on(builder):
+    outputs = {"y": builder.neg(builder.input("x", **F32))}
+    with pytest.raises(TypeError, match=r"^build\(\): progress is 5; it must be a function of two numbers, or None"):
+        await builder.build(outputs, progress=5)
+    assert (await builder.build(outputs, progress=None)).output_descriptors["y"].shape == (2,)
+
+
 @pytest.mark.parametrize("depth", [1, 5], ids=["next to the output", "five operators away"])
 async def test_a_destroyed_constant_buffer_is_found_wherever_the_output_needs_it(context, builder, depth):
     buffer, x = await constant(context, [1, 2]), builder.input("x", **F32)

@@ -33,7 +33,7 @@ from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import Refused
 from webnn_py.script.browser_rules import refused_build
 from webnn_py.script.buffer import MLBuffer
-from webnn_py.script.checks import named, refuse_proposals
+from webnn_py.script.checks import named, refuse_progress, refuse_proposals
 from webnn_py.script.context import MLContext
 from webnn_py.script.dynamic_shapes import begin_dynamic_build, names_for
 from webnn_py.script.graph import MLGraph
@@ -256,11 +256,12 @@ class MLGraphBuilder(OperatorMethods):
             progress: told how many kernels of how many are compiled, on a GPU; what it raises ends the build.
 
         Returns:
-            A promise of the graph, rejected with ``TypeError`` for refused outputs (the builder stays usable),
+            A promise of the graph, rejected with ``TypeError`` for a refused argument (the builder stays usable),
             ``InvalidStateError`` when it has built or the context is lost, ``OperationError`` when compiling fails.
         """
         self._context._trio_run.check("build()")
         try:
+            refuse_progress("build", progress)
             checked = self._check_outputs("build", outputs)
             graph = Graph.reaching({name: self._values[operand] for name, operand in checked.items()})
             self._check_constant_buffers(graph, "build")
@@ -268,8 +269,7 @@ class MLGraphBuilder(OperatorMethods):
             return MLPromise._rejected(error, "build()")
         self._has_built = True
         self._forget()
-        refusal = refused_build(self._context, graph)
-        if refusal is not None:
+        if (refusal := refused_build(self._context, graph)) is not None:
             return MLPromise._rejected(refusal, "build()")
         ml_graph = MLGraph._create(self._context, graph)
         if self._names is not None and is_dynamic(graph):

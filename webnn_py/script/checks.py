@@ -55,6 +55,16 @@ def refuse_proposals(method: str, descriptors: Iterable[MLOperandDescriptor]) ->
             )
 
 
+def refuse_progress(method: str, progress: object) -> None:
+    """Refuse what should be told how far something is, and cannot be called.
+
+    Raises:
+        TypeError: it is no function.
+    """
+    if progress is not None and not callable(progress):
+        raise TypeError(f"{method}(): progress is {shown(progress)}; it must be a function of two numbers, or None")
+
+
 def flag(name: str, value: object) -> bool:
     """Convert a flag of a descriptor."""
     return converted(name, boolean, value)

@@ -256,10 +256,10 @@ class WgpuBackend:
 
     # --- graphs ----------------------------------------------------------------------------------------------
 
-    async def compile(self, graph: Graph, **telling: Any) -> WgpuGraph:
-        """Write the kernels and compile their pipelines, in a worker thread."""
+    async def compile(self, graph: Graph, told: Callable[[int, int], None] | None = None) -> WgpuGraph:
+        """Write the kernels and compile their pipelines, in a worker thread; ``told`` how many are there, of all."""
         try:
-            return await trio.to_thread.run_sync(partial(self._compile, graph, **telling), limiter=self._compiling)
+            return await trio.to_thread.run_sync(self._compile, graph, told, limiter=self._compiling)
         except Exception:
             self._watch.look()
             raise
@@ -270,11 +270,11 @@ class WgpuBackend:
 
     async def compile_telling(self, graph: Graph, progress: OnProgress) -> WgpuGraph:
         """Likewise; ``progress`` is told how many pipelines are compiled."""
-        return await self.compile(graph, told=now_and_then(progress))
+        return await self.compile(graph, now_and_then(progress))
 
-    def _compile(self, graph: Graph, **telling: Any) -> WgpuGraph:
+    def _compile(self, graph: Graph, told: Callable[[int, int], None] | None) -> WgpuGraph:
         shared = self.device, self._queue, self._pipelines, self._features, self._constants
-        return WgpuGraph(graph, *shared, **telling)
+        return WgpuGraph(graph, *shared, told=told)
 
     @property
     def code_identity(self) -> str:
