@@ -12,7 +12,7 @@ knows (see ``Player.let_it_be_known``). Failures of a step, and steps that wait,
 
 import pytest
 import trio
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from trio.testing import wait_all_tasks_blocked
 
@@ -107,6 +107,7 @@ def test_every_sequence_of_events_goes_as_the_model_goes(chosen):
 
 @settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 @given(chosen=sequences)
+@example(chosen=[("block", 4, 0), ("build", 0, 0), ("turn", 0, 0), ("destroy_context", 0, 0)])
 def test_every_sequence_of_events_goes_as_the_model_goes_on_a_real_device(backend, options, chosen):
     loses_it = any(name == "device_lost" for name, _, _ in chosen)
 

@@ -57,8 +57,9 @@ class Operation:
 
 @attrs.define
 class Model:
-    """A context on a device that can be made to fail, wait or be lost."""
+    """A context on a device that can be made to fail, wait or be lost; on some its loss ends a build, with no graph."""
 
+    ends_builds: bool = False
     log: list[str] = attrs.field(factory=list)
     failing: dict[str, str] = attrs.field(factory=dict)
     waiting: set[str] = attrs.field(factory=set)
@@ -105,7 +106,7 @@ class Model:
 
         def compile_graph():
             yield "compile"
-            graph.compiled = True
+            graph.compiled = self.lost is None or not self.ends_builds
 
         def settled(failure):
             if failure is None:

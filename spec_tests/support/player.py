@@ -118,7 +118,7 @@ class Player:
     def __init__(self, ml, context, device, nursery):
         self.ml, self.context, self.device, self.nursery = ml, context, device, nursery
         self.backend = context.backend.name
-        self.model = Model()
+        self.model = Model(ends_builds=self.backend == "wgpu")
         self.created, self.built, self.others = [], [], []
         self.failures = self.resumed = 0
         self.gone = False
