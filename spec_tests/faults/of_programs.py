@@ -9,6 +9,7 @@ from spec_tests.faults.records import (
     GPU,
     INTERLEAVINGS,
     JAVASCRIPT,
+    LENDING,
     NEWER,
     PAGE,
     PICTURES,
@@ -45,6 +46,13 @@ FAULTS = [
         "        return self._done\n",
         DOCUMENTS,
         "testing.md",
+    ),
+    Fault(
+        "lends-what-is-not-submitted",
+        "        self.flush()  # the user's submissions come behind what is collected\n",
+        "",
+        LENDING,
+        "has_been_submitted",
     ),
     Fault(
         "timeline-bytes",

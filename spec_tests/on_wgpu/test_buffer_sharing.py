@@ -226,6 +226,24 @@ async def test_a_users_pass_runs_between_two_dispatches_without_host_copies(gpu,
     np.testing.assert_array_equal(await answer, 11 * ONES)
 
 
+async def test_what_was_dispatched_before_a_buffer_is_lent_has_been_submitted(gpu, device, monkeypatch):
+    graph = await build_add_one(gpu, [4])
+    x, y = [await gpu.create_buffer(data_type="float32", shape=[4], readable=True, writable=True) for _ in range(2)]
+    backend = gpu._device.backend
+    lend = backend.lend
+
+    def lend_and_run(*args):
+        lent = lend(*args)
+        run_doubling(device, lent)  # as soon as anybody can
+        return lent
+
+    monkeypatch.setattr(backend, "lend", lend_and_run)
+    gpu.write_buffer(x, 4 * ONES)
+    gpu.dispatch(graph, {"x": x}, {"y": y})
+    (await gpu.export_to_gpu(y)).destroy()
+    np.testing.assert_array_equal(await gpu.read_buffer(y), 10 * ONES)
+
+
 async def test_work_that_needs_a_lent_buffer_waits_and_other_work_before_it_does_not(gpu):
     x, y = [await gpu.create_buffer(data_type="float32", shape=[4], readable=True, writable=True) for _ in range(2)]
     lent = await gpu.export_to_gpu(x)

@@ -60,10 +60,10 @@ def measure(files):
         measured = coverage.Coverage(data_file=data, branch=True, include=written, config_file=False)
         lower, submit = WgpuBackend._compile, NativeQueue._submit
 
-        def measure_lowering(backend, graph):
+        def measure_lowering(backend, graph, told):
             measured.switch_context(CONTEXT(place))
             try:
-                return lower(backend, graph)
+                return lower(backend, graph, told)
             finally:
                 measured.switch_context("")
 

@@ -252,6 +252,7 @@ class WgpuBackend:
 
     def lend(self, storage: Storage, come_back: Callable[[], None], is_out: Callable[[], bool]) -> LentBuffer:
         """The memory of ``storage`` for a user, who gives it back by ``come_back`` while it ``is_out``."""
+        self.flush()  # the user's submissions come behind what is collected
         return LentBuffer(storage.data, self.device, come_back, is_out)
 
     # --- graphs ----------------------------------------------------------------------------------------------
