@@ -155,7 +155,7 @@ def converted(name: str, convert: Callable[[object], T], value: object) -> T:
         raise TypeError(f"{name} is {shown(value)}, which cannot be converted: {words_of(error)}") from error
 
 
-def unsigned_long(value: object, lowest: int = 0, highest: int = MAX_UNSIGNED_LONG) -> int:
+def unsigned_long(value: object, lowest: int = 0, highest: int = MAX_UNSIGNED_LONG, below_zero: str = "") -> int:
     """Convert ``value`` to Web IDL's ``[EnforceRange] unsigned long``: an integer, 0 to 2³²-1.
 
     Stricter than Web IDL, which truncates 2.7 and parses "2": here only integers are integers.
@@ -164,6 +164,7 @@ def unsigned_long(value: object, lowest: int = 0, highest: int = MAX_UNSIGNED_LO
         value: what was given.
         lowest: what the message says is allowed; what is refused is the type's range.
         highest: likewise.
+        below_zero: what the message adds for a number below 0.
 
     Raises:
         TypeError: it is no integer, or out of range.
@@ -177,9 +178,15 @@ def unsigned_long(value: object, lowest: int = 0, highest: int = MAX_UNSIGNED_LO
     except TypeError:
         raise TypeError(f"is {shown(value)}; it must be an integer") from None
     if not 0 <= number <= MAX_UNSIGNED_LONG:
-        habit = "; a size is at least 1 and never inferred, and no axis counts from the end" if number < 0 else ""
-        raise TypeError(f"is {shown(number)}; it must be from {lowest} to {highest}{habit}")
+        raise TypeError(f"is {shown(number)}; it must be from {lowest} to {highest}{below_zero if number < 0 else ''}")
     return number
+
+
+def size_or_axis(value: object, lowest: int = 0, highest: int = MAX_UNSIGNED_LONG) -> int:
+    """Likewise; a number below 0, which infers a size or counts axes from the end elsewhere, is told to do neither."""
+    return unsigned_long(
+        value, lowest, highest, "; a size is at least 1 and never inferred, and no axis counts from the end"
+    )
 
 
 def dimension(value: object) -> int:
@@ -188,7 +195,7 @@ def dimension(value: object) -> int:
     Raises:
         TypeError: it is no integer, or no ``unsigned long``.
     """
-    return unsigned_long(value, 1, MAX_DIMENSION)
+    return size_or_axis(value, 1, MAX_DIMENSION)
 
 
 def sequence_of(values: object, convert: Callable[[object], T], noun: str) -> tuple[T, ...]:
@@ -222,7 +229,7 @@ def unsigned_longs(values: object) -> tuple[int, ...]:
     Raises:
         TypeError: it is no sequence, or one of its items is no such integer.
     """
-    return sequence_of(values, unsigned_long, "integers")
+    return sequence_of(values, size_or_axis, "integers")
 
 
 def dimensions(values: object) -> tuple[int, ...]:

@@ -20,7 +20,7 @@ PYTHON_NAMES = {spec: python for python, spec in SPEC_NAMES.items()}
 CONVERTERS = {
     "MLOperand": idl.operand,
     "sequence<MLOperand>": idl.operands,
-    "enforced unsigned long": idl.unsigned_long,
+    "enforced unsigned long": idl.size_or_axis,
     "enforced long": idl.long,
     "sequence<enforced unsigned long>": idl.unsigned_longs,
     "double": idl.double,

@@ -79,7 +79,8 @@ async def test_transposes_are_not_fused_where_that_may_end_the_process(context, 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"threads": 0}, "threads is 0; it must be 1 to 1024"),
+        ({"threads": 0}, "threads is 0; it must be from 1 to 1024"),
+        ({"threads": -1}, "threads is -1; it must be from 1 to 1024$"),
         ({"threads": "many"}, "threads is 'many'"),
         ({"spinning": 1}, "spinning is 1; it must be True or False"),
         ({"execution_provider": 3}, "execution_provider is 3; it must be the name of one of onnxruntime's"),

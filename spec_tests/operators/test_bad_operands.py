@@ -27,7 +27,7 @@ NO_SEQUENCES = [3, 2.5, None, "ab", b"ab", {0: 1}]
 BAD_VALUES: dict[object, list[object]] = {
     idl.operand: [1, "input", np.zeros(2, np.float32), [], object],
     idl.operands: [1, "inputs", None, [1], ["a"], [None]],
-    idl.unsigned_long: NO_INTEGERS,
+    idl.size_or_axis: NO_INTEGERS,
     idl.long: [-(2**31) - 1, 2**31, 1.0, "1", True, None],
     idl.unsigned_longs: [*NO_SEQUENCES, *[[value] for value in NO_INTEGERS]],
     idl.double: [*NO_NUMBERS, float("nan"), float("inf"), -float("inf")],
@@ -218,7 +218,7 @@ ODD_LISTS: list[list[int]] = [
     [], [0], [1], [7], [0, 0], [1, 0], [9, 9], [1, 1, 1], [0, 0, 0, 0], [1, 1, 1, 1], [9, 0, 9, 0], [2**32 - 1] * 2,
 ]  # fmt: skip
 ODD_VALUES: dict[object, list[object]] = {
-    idl.unsigned_long: [0, 1, 2, 7, 2**31 - 1, 2**32 - 1],
+    idl.size_or_axis: [0, 1, 2, 7, 2**31 - 1, 2**32 - 1],
     idl.long: [-(2**31), -1, 0, 1, 2**31 - 1],
     idl.unsigned_longs: list(ODD_LISTS),
     idl.double: [0, -0.0, -1.0, 1e-320, 1e308, 10**300],
@@ -245,7 +245,7 @@ def odd_changes(name: str, bench: Bench) -> Iterator[dict[str, Any]]:
     for key, parameter in operator.parameters.items():
         values = ODD_VALUES.get(parameter.convert, [])
         if parameter.convert is idl.converter(int | idl.Sequence[int])[0]:
-            values = [*ODD_VALUES[idl.unsigned_long], *ODD_LISTS]
+            values = [*ODD_VALUES[idl.size_or_axis], *ODD_LISTS]
         for value in values:
             yield {key: value}
 

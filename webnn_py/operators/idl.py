@@ -29,7 +29,7 @@ from webnn_py.descriptors import (
     MLOperandDataTypeLike,
     operand_data_type,
     sequence_of,
-    unsigned_long,
+    size_or_axis,
     unsigned_longs,
 )
 from webnn_py.handle import forgotten_await
@@ -142,13 +142,13 @@ def _enumerations(allowed: tuple[str, ...]) -> Converter:
 
 
 def _count_or_list(value: object) -> int | tuple[int, ...]:
-    return unsigned_longs(value) if isinstance(value, Iterable) else unsigned_long(value)
+    return unsigned_longs(value) if isinstance(value, Iterable) else size_or_axis(value)
 
 
 _CONVERTERS: dict[object, Converter] = {
     MLOperand: operand,
     Sequence[MLOperand]: operands,
-    int: unsigned_long,
+    int: size_or_axis,
     Long: long,
     Sequence[int]: unsigned_longs,
     int | Sequence[int]: _count_or_list,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, final
 import numpy as np
 import trio
 
-from webnn_py.descriptors import unsigned_long
+from webnn_py.descriptors import size_or_axis
 from webnn_py.errors import InvalidStateError
 from webnn_py.runtime.contexts import OpenContext, received
 from webnn_py.runtime.records import TensorDescriptor
@@ -196,7 +196,7 @@ def _checked_sizes(free_dimensions: Mapping[str, int]) -> dict[str, int]:
     sizes = {}
     for name, size in free_dimensions.items():
         try:
-            sizes[name] = unsigned_long(size)
+            sizes[name] = size_or_axis(size)
         except TypeError as error:
             raise TypeError(f"create_session(): free_dimensions[{shown(name)}] {error}") from None
         if not sizes[name]:

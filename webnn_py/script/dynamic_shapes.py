@@ -21,7 +21,7 @@ from webnn_py.descriptors import (
     dimensions,
     operand_data_type,
     sequence_of,
-    unsigned_long,
+    size_or_axis,
 )
 from webnn_py.device.dynamic import CompilesDynamic, compile_dynamic
 from webnn_py.errors import NotSupportedError
@@ -66,7 +66,7 @@ def _name(value: object) -> str:
 
 
 def _size(value: object) -> int:
-    return converted("MLDynamicDimension(): a size", unsigned_long, value)
+    return converted("MLDynamicDimension(): a size", size_or_axis, value)
 
 
 @attrs.frozen

@@ -56,9 +56,9 @@ def _probe(_power_preference: str) -> Suitability:
 
 
 def _thread_count(value: object) -> int:
-    count = unsigned_long(value)
+    count = unsigned_long(value, 1, MOST_THREADS)
     if not 1 <= count <= MOST_THREADS:
-        raise TypeError(f"is {count}; it must be 1 to {MOST_THREADS}")
+        raise TypeError(f"is {count}; it must be from 1 to {MOST_THREADS}")
     return count
 
 
