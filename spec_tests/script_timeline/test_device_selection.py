@@ -116,6 +116,7 @@ async def test_the_best_device_of_the_first_kind_there_is_is_taken(ml, with_gpu)
             "add a rank_range from 0 to 9",
         ),
         ({"fft": {"input": {"data_types": ["float32"]}}}, "float32 as fft input data_types"),
+        ({"fft": {"min": 1, "max": 2}}, "fft from 1 to 2"),
     ],
 )
 async def test_limits_that_no_device_has_are_refused_and_named(ml, limits, lacking):
@@ -129,6 +130,11 @@ async def test_limits_that_no_device_has_are_refused_and_named(ml, limits, lacki
         ({"fallback": ["tpu"]}, r"fallback\[0\] is 'tpu'; it must be one of cpu, gpu, npu"),
         ({"fallback": "cpu"}, "fallback is 'cpu'; it must be a sequence of kinds of devices"),
         ({"limits": 5}, "limits is 5; it must be a mapping"),
+        (
+            {"limits": {"relu": {"input": None}}},
+            r"limits\['relu'\]\['input'\] is None; it must be as op_support_limits",
+        ),
+        ({"limits": {"a": {"min": 0, "max": "8"}}}, r"limits\['a'\]\['max'\] is '8'; it must be as op_support_limits"),
         ({"fallback": ["cpu"], "backend": "numpy"}, "fallback and limits choose a device; give no backend"),
         ({"limits": {}, "adapter": 0}, "none of a device's options"),
     ],

@@ -151,8 +151,10 @@ class Wishes:
             raise TypeError("fallback and limits choose a device; give no backend, and none of a device's options")
         if fallback is not None:
             fallback = converted("fallback", _device_types, fallback)
-        if limits is not None and not isinstance(limits, Mapping):
-            raise TypeError(f"limits is {shown(limits)}; it must be a mapping, as op_support_limits() returns")
+        if limits is not None:
+            if not isinstance(limits, Mapping):
+                raise TypeError(f"limits is {shown(limits)}; it must be a mapping, as op_support_limits() returns")
+            _check_limits(limits, "limits")
         return cls(fallback, limits)
 
     async def open(self, request: OpenRequest) -> Backend:
@@ -189,12 +191,21 @@ def _device_type(value: object) -> MLDeviceType:
     raise TypeError(f"is {shown(value)}; it must be one of {', '.join(DEVICE_TYPES)}")
 
 
+def _check_limits(value: object, place: str, allowed: tuple[type, ...] = (str, int, Sequence)) -> None:
+    """Refuse what cannot be a limit: mappings, sequences of strings, integers and a layout are."""
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            _check_limits(inner, f"{place}[{shown(name)}]", (int,) if value.keys() == {"min", "max"} else allowed)
+    elif isinstance(value, bool) or not isinstance(value, allowed):
+        raise TypeError(f"{place} is {shown(value)}; it must be as op_support_limits() returns it")
+
+
 def _lacking(has: object, wanted: object, place: str = "") -> str | None:
     """Where the limits of a device do not reach what is wanted of them; None where they do."""
     if isinstance(wanted, Mapping):
         known = has if isinstance(has, Mapping) else {}
         if wanted.keys() == {"min", "max"}:
-            reaches = known["min"] <= wanted["min"] and wanted["max"] <= known["max"]
+            reaches = bool(known) and known["min"] <= wanted["min"] and wanted["max"] <= known["max"]
             return None if reaches else f"{place} from {wanted['min']} to {wanted['max']}"
         for name, value in wanted.items():
             if name != "preferred_input_layout" and (
@@ -209,6 +220,8 @@ def _lacking(has: object, wanted: object, place: str = "") -> str | None:
 
 
 def _items(value: object) -> Sequence[object]:
+    if isinstance(value, str):
+        return [value]
     return value if isinstance(value, Sequence) else ()
 
 
@@ -296,6 +309,7 @@ class TellsItsDevice:
         )
         return self._accelerated and not self.accelerated
 
+    @enable_ki_protection
     def query_support(
         self,
         *,
@@ -315,6 +329,7 @@ class TellsItsDevice:
             an operator is expanded into others. Rejected with ``TypeError`` for a name that nothing has, and
             ``NotSupportedError`` for what does not run here at all, or when the proposal was not asked for.
         """
+        self._ml.script_timeline.trio_run.check("query_support()")
         try:
             check_asked(
                 "query_support()",

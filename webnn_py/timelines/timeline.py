@@ -192,6 +192,7 @@ class Timeline(Generic[EntryT]):
     @enable_ki_protection  # trio.Event.wait() has none: an interrupted task would be woken as if it still waited
     async def wait_ended(self) -> None:
         """Wait until the task that drains it has ended."""
+        self.trio_run.check("wait_ended()")
         await self._end.wait()
 
     # --- stepping --------------------------------------------------------------------------------------------
@@ -250,6 +251,7 @@ class Timeline(Generic[EntryT]):
     @enable_ki_protection
     async def wait_until(self, condition: Callable[[], bool]) -> None:
         """Wait until ``condition``, looked at after each entry, is true."""
+        self.trio_run.check("wait_until()")
         if condition():
             await trio.lowlevel.checkpoint()
             return
