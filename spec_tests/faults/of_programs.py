@@ -11,6 +11,7 @@ from spec_tests.faults.records import (
     JAVASCRIPT,
     LENDING,
     NEWER,
+    OWN_THREAD,
     PAGE,
     PICTURES,
     PROFILE,
@@ -320,4 +321,13 @@ FAULTS = [
         "dict.fromkeys(taken, 2)",
         WEB_EXPORT,
     ),
+    Fault("alone-beside-tasks-of-this-turn", "return steps.count > 1", "return steps.count > 2", OWN_THREAD, "busy"),
+    Fault(
+        "alone-beside-threads",
+        "        and not trio.to_thread.current_default_thread_limiter().borrowed_tokens\n",
+        "",
+        OWN_THREAD,
+        "in_a_thread",
+    ),
+    Fault("alone-in-a-guest", "if self._is_guest is None:", "if False:", OWN_THREAD, "guest"),
 ]

@@ -12,6 +12,7 @@ PROFILE = ("spec_tests/script_timeline/test_profile.py", "spec_tests/script_time
 SHARED_DEVICES = ("spec_tests/on_wgpu/test_shared_devices.py",)
 LENDING = ("spec_tests/on_wgpu/test_buffer_sharing.py",)
 COPIES = ("spec_tests/device/test_copies.py", "spec_tests/on_wgpu/test_buffer_copies.py")
+OWN_THREAD = ("spec_tests/device/test_own_thread.py",)
 CONSTANTS = ("spec_tests/device/test_shared_constants.py",)
 VALIDATION = ("spec_tests/operators/test_bad_operands.py", "spec_tests/operators/test_limits.py", *SCRIPT)
 ONNX = ("spec_tests/onnx_models",)

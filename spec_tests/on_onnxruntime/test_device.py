@@ -16,7 +16,7 @@ from webnn_py import MLGraphBuilder, NotSupportedError, OperationError
 
 onnxruntime = pytest.importorskip("onnxruntime")
 
-from webnn_py.device.on_onnxruntime import backend, engine, executable  # noqa: E402 - an extra
+from webnn_py.device.on_onnxruntime import backend, engine, executable, session  # noqa: E402 - an extra
 
 
 @pytest.fixture
@@ -142,8 +142,7 @@ async def test_where_a_dispatch_runs_follows_how_long_the_last_two_took(context,
     graph = await build_add_number(context, 1, [2])
     x, y = await filled(context, [1, 2]), await zeroed(context, [2])
     for seconds in (0.0, 1.0, 1.0, 0.0, 1.0):
-        clock = iter([0.0, seconds])
-        monkeypatch.setattr(executable, "perf_counter", clock.__next__)
+        graph._handle.compiled._clock = iter([0.0, seconds]).__next__
         context.dispatch(graph, {"x": x}, {"y": y})
         await context.drain()
     assert [thread == threading.get_ident() for thread in threads] == [False, True, True, False, True]
@@ -189,6 +188,51 @@ async def test_buffers_are_written_between_dispatches_and_in_turn_input_and_outp
     np.testing.assert_array_equal(await context.read_buffer(second), np.full(elements, 6))
     context.dispatch(graph, {"x": first}, {"y": second})
     np.testing.assert_array_equal(await context.read_buffer(second), np.full(elements, 1))
+
+
+async def test_large_writes_take_turns_with_two_pieces_of_memory(context):
+    elements = backend.LEAST_TAKEN // 4
+    graph = await build_add_number(context, 1, [elements])
+    x, y = await zeroed(context, [elements]), await zeroed(context, [elements])
+    pieces, given = set(), np.zeros(elements, np.float32)
+    for number in range(6):
+        given[:] = number
+        context.write_buffer(x, given)
+        given[:] = -1
+        context.dispatch(graph, {"x": x}, {"y": y})
+        np.testing.assert_array_equal(await context.read_buffer(y), np.full(elements, number + 1))
+        pieces.add(x._storage.data.array.ctypes.data)
+    assert len(pieces) == 2
+
+
+async def test_large_writes_that_wait_together_have_memory_each(context):
+    elements = backend.LEAST_TAKEN // 4
+    x = await zeroed(context, [elements])
+    for first in (1, 4):
+        for number in range(first, first + 3):
+            context.write_buffer(x, np.full(elements, number, np.float32))
+        reading = context.read_buffer(x)
+        context.write_buffer(x, np.zeros(elements, np.float32))
+        np.testing.assert_array_equal(await reading, np.full(elements, first + 2))
+
+
+@pytest.mark.parametrize("most", [0, 2**20], ids=["none is kept", "destroyed"])
+async def test_memory_for_the_next_write_goes_with_its_buffer_and_is_bounded(context, monkeypatch, most):
+    monkeypatch.setattr(session, "MOST_SPARE", most)
+    elements = backend.LEAST_TAKEN // 4
+    graph = await build_add_number(context, 1, [elements])
+    x, y = await zeroed(context, [elements]), await zeroed(context, [elements])
+    context.dispatch(graph, {"x": x}, {"y": y})
+    await context.drain()
+    first = weakref.ref(x._storage.data.array)
+    context.write_buffer(x, np.ones(elements, np.float32))
+    await context.drain()
+    gc.collect()
+    assert (first() is None) == (most == 0)
+    x.destroy()
+    await context.drain()
+    gc.collect()
+    assert first() is None
 
 
 async def test_a_name_may_be_an_inputs_and_an_outputs(context):

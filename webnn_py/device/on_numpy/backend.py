@@ -1,11 +1,11 @@
 """The numpy backend: buffers are arrays, a graph is a list of calls."""
 
+import math
 from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
-import trio
 
 from webnn_py.descriptors import BYTES_PER_ELEMENT, MLOperandDataType, MLOperandDescriptor
 from webnn_py.device.backend import BackendInfo, Capabilities, CopyRegion, HostArray, KernelTiming, Storage
@@ -13,6 +13,7 @@ from webnn_py.device.on_numpy import kernels  # noqa: F401 - enters every kernel
 from webnn_py.device.on_numpy.dynamic_executable import DynamicNumpyGraph
 from webnn_py.device.on_numpy.executable import NumpyGraph
 from webnn_py.device.on_numpy.table import find
+from webnn_py.device.own_thread import OwnThread
 from webnn_py.device.processor import processor
 from webnn_py.device.shared_constants import SharedConstants
 from webnn_py.graph import Graph
@@ -22,7 +23,7 @@ from webnn_py.sized_graphs import DynamicGraph
 T = TypeVar("T")
 
 THREAD_SECONDS = 0.0005
-"""Steps expected to take longer run in a worker thread: the hand-over costs about a fifth of this."""
+"""Steps expected to take longer run in a worker thread, unless nobody waits: that costs about a fifth of this."""
 
 COPY_BYTES_PER_SECOND = 4e9
 """How fast a copy into fresh memory is, cautiously."""
@@ -36,7 +37,7 @@ CAPABILITIES = Capabilities(_supports)
 
 
 class NumpyBackend:
-    """Runs graphs with numpy, short ones inline and long ones in a worker thread."""
+    """Runs graphs with numpy, short ones inline and long ones in a worker thread where others could go on."""
 
     capabilities = CAPABILITIES
     overlapping = False
@@ -44,8 +45,7 @@ class NumpyBackend:
     def __init__(self) -> None:
         self.info = BackendInfo("numpy", processor(), f"numpy {np.__version__}")
         self.lost: Callable[[str], None] = lambda _message: None
-        # Its own limiter: threads of the user's must not keep a device from finishing.
-        self._limiter = trio.CapacityLimiter(1)
+        self._thread = OwnThread()
         self._constants = SharedConstants()
         self._running: NumpyGraph | None = None
 
@@ -63,7 +63,7 @@ class NumpyBackend:
         """Copy the contents."""
         array: HostArray = storage.data
         if array.nbytes > THREAD_SECONDS * COPY_BYTES_PER_SECOND:
-            return self._in_thread(array.copy)
+            return self._thread.run(array.copy)
         return array.copy()
 
     def copy(self, source: Storage, destination: Storage, region: CopyRegion) -> Coroutine[Any, Any, None] | None:
@@ -71,7 +71,7 @@ class NumpyBackend:
         taken: HostArray = source.data.reshape(-1)[region.of_source]
         target = destination.data.reshape(-1)[region.of_destination]
         if taken.nbytes > THREAD_SECONDS * COPY_BYTES_PER_SECOND:
-            return self._in_thread(lambda: np.copyto(target, taken))
+            return self._thread.run(lambda: np.copyto(target, taken))
         np.copyto(target, taken)
         return None
 
@@ -85,12 +85,12 @@ class NumpyBackend:
     def compile(self, graph: Graph) -> NumpyGraph | Coroutine[Any, Any, NumpyGraph]:
         """Make the list of calls, computing what is constant."""
         if NumpyGraph.compile_seconds(graph) > THREAD_SECONDS:
-            return self._in_thread(lambda: NumpyGraph(graph, self._constants))
+            return self._thread.run(lambda: NumpyGraph(graph, self._constants))
         return NumpyGraph(graph, self._constants)
 
     def compile_dynamic(self, dynamic: DynamicGraph) -> Coroutine[Any, Any, NumpyGraph]:
         """Likewise, for the largest sizes; for others follows at a dispatch what depends on them."""
-        return self._in_thread(lambda: DynamicNumpyGraph(dynamic, self._constants))
+        return self._thread.run(lambda: DynamicNumpyGraph(dynamic, self._constants))
 
     def dispatch(
         self, compiled: NumpyGraph, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]
@@ -98,8 +98,8 @@ class NumpyBackend:
         """Replay the list of calls."""
         arrays_in = {name: storage.data for name, storage in inputs.items()}  # not by a call: it is for each dispatch
         arrays_out = {name: storage.data for name, storage in outputs.items()}
-        if compiled.expected_seconds > THREAD_SECONDS:
-            return self._run_in_thread(compiled, partial(compiled.run, arrays_in, arrays_out))
+        if self._is_long(compiled):
+            return self._run_later(compiled, partial(compiled.run, arrays_in, arrays_out))
         compiled.run(arrays_in, arrays_out)
         return None
 
@@ -114,12 +114,18 @@ class NumpyBackend:
             compiled.run(arrays_in, arrays_out, timings)
             return timings
 
-        return self._run_in_thread(compiled, run) if compiled.expected_seconds > THREAD_SECONDS else run()
+        return self._run_later(compiled, run) if self._is_long(compiled) else run()
 
-    async def _run_in_thread(self, compiled: NumpyGraph, run: Callable[[], T]) -> T:
+    def _is_long(self, compiled: NumpyGraph) -> bool:
+        """Whether a run is not to be taken at once."""
+        seconds = compiled.expected_seconds
+        return seconds > THREAD_SECONDS and not (compiled.is_measured and self._thread.is_needless(seconds))
+
+    async def _run_later(self, compiled: NumpyGraph, run: Callable[[], T]) -> T:
         self._running = compiled
         try:
-            return await self._in_thread(run)
+            expected = compiled.expected_seconds if compiled.is_measured else math.inf
+            return await self._thread.run_unless_alone(run, expected)
         finally:
             self._running = None
 
@@ -140,9 +146,6 @@ class NumpyBackend:
 
     def close(self) -> None:
         """Nothing is left to close."""
-
-    async def _in_thread(self, call: Callable[[], T]) -> T:
-        return await trio.to_thread.run_sync(call, limiter=self._limiter)
 
 
 def _arrays(storages: Mapping[str, Storage]) -> dict[str, HostArray]:

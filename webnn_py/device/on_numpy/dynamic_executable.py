@@ -166,7 +166,7 @@ class DynamicNumpyGraph(NumpyGraph):
         made = self._made(sizes)
         if isinstance(made, NumpyGraph):
             made.run(inputs, outputs, timings)
-            self.expected_seconds = made.expected_seconds
+            self.expected_seconds, self.is_measured = made.expected_seconds, True
             return
         if made.calls is not self._calls:
             self._template, self._late_views, self._calls, self._timed = made.template, made.late_views, made.calls, []

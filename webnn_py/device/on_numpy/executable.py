@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from operator import itemgetter
-from time import perf_counter, perf_counter_ns
+from time import perf_counter_ns
 
 import attrs
 import numpy as np
@@ -20,6 +20,7 @@ from webnn_py.device.on_numpy.passes.fusion import FusionGroup, Step, fused_kern
 from webnn_py.device.on_numpy.passes.views import Views, find_views
 from webnn_py.device.on_numpy.scratch import ScratchPool
 from webnn_py.device.on_numpy.table import Array, DispatchError, Kernel, View, entry_of, run_node
+from webnn_py.device.own_thread import computing_time
 from webnn_py.device.plan import lay_out, lifetimes, split_constant
 from webnn_py.device.shared_constants import Identities, Identity, SharedConstants
 from webnn_py.graph import Constant, Graph, Node, Output, Value
@@ -85,6 +86,10 @@ class NumpyGraph:
     Args:
         graph: what to compile.
         constants: those that graphs of the context have in common; None for a graph by itself.
+
+    Attributes:
+        expected_seconds: what the last run took; before the first one, a guess.
+        is_measured: whether it has run.
     """
 
     def __init__(self, graph: Graph, constants: SharedConstants | None = None) -> None:
@@ -113,7 +118,7 @@ class NumpyGraph:
         self._copy_outputs(graph, written)
         constant_bytes = self.byte_length - self._between + sum(memory.byte_length for memory in self.shared)
         self.plan = CompiledPlan.of(self._planned(steps, kernels), folded, live, (self._between, constant_bytes))
-        self.expected_seconds = sum(work.values()) * SECONDS_PER_OPERATION
+        self.expected_seconds, self.is_measured = sum(work.values()) * SECONDS_PER_OPERATION, False
         shared.enter(self._shared)
 
     @property
@@ -270,7 +275,7 @@ class NumpyGraph:
         Raises:
             DispatchError: a kernel raised.
         """
-        started = perf_counter()
+        started = computing_time()
         slots = self._template.copy()
         for name, slot in self._input_slots.items():
             slots[slot] = inputs[name]
@@ -291,7 +296,7 @@ class NumpyGraph:
                     raise DispatchError.of(call.nodes[-1] if call.nodes else None, error) from error
                 if self.stopped:
                     break
-        self.expected_seconds = perf_counter() - started
+        self.expected_seconds, self.is_measured = computing_time() - started, True
         if timings is not None:
             timings += self._timings
 

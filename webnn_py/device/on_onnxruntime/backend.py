@@ -1,24 +1,23 @@
 """The onnxruntime backend: buffers are arrays that onnxruntime reads and writes in place, a graph is a session."""
 
+import math
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import numpy as np
-import trio
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.backend import CopyRegion, HostArray, Storage
 from webnn_py.device.on_onnxruntime.claims import CAPABILITIES
 from webnn_py.device.on_onnxruntime.engine import EngineOptions, describe
 from webnn_py.device.on_onnxruntime.executable import OnnxruntimeGraph
-from webnn_py.device.on_onnxruntime.session import HostBuffer
+from webnn_py.device.on_onnxruntime.session import HostBuffer, SpareBuffers
+from webnn_py.device.own_thread import OwnThread
 from webnn_py.device.shared_constants import SharedConstants
 from webnn_py.graph import Graph
 
-T = TypeVar("T")
-
 THREAD_SECONDS: Final = 0.002
-"""Steps expected to take longer run in a worker thread, which costs 0.2 to 0.4 ms: so long a timeline never pauses."""
+"""Steps expected to take longer run in a worker thread, unless nobody waits: that costs 0.2 to 0.4 ms."""
 
 COPY_BYTES_PER_SECOND: Final = 4e9
 """How fast a copy into fresh memory is, cautiously."""
@@ -28,7 +27,7 @@ LEAST_TAKEN: Final = 2**16
 
 
 class OnnxruntimeBackend:
-    """Runs graphs by onnxruntime, short ones inline and long ones in a worker thread.
+    """Runs graphs by onnxruntime, short ones inline and long ones in a worker thread where others could go on.
 
     Args:
         options: how onnxruntime runs them.
@@ -40,31 +39,37 @@ class OnnxruntimeBackend:
     def __init__(self, options: EngineOptions) -> None:
         self.info = describe(options.provider)
         self.lost: Callable[[str], None] = lambda _message: None
-        # Its own limiter: threads of the user's must not keep a device from finishing.
-        self._limiter = trio.CapacityLimiter(1)
+        self._thread = OwnThread()
         self._options = options
         self._constants = SharedConstants()
+        self._spares = SpareBuffers()
         self._running: OnnxruntimeGraph | None = None
 
     def allocate(self, descriptor: MLOperandDescriptor) -> HostBuffer:
         """Allocate zeros; the system hands the pages out when they are first touched."""
         return HostBuffer(np.zeros(descriptor.shape, descriptor.data_type))
 
-    def write(self, storage: Storage, data: HostArray) -> None:
+    def stage(self, array: HostArray) -> HostArray | HostBuffer:
+        """A copy of an array that is to be written."""
+        return self._spares.copy_of(array) if array.nbytes >= LEAST_TAKEN else array.copy()
+
+    def write(self, storage: Storage, data: HostArray | HostBuffer) -> None:
         """Take ``data`` for the contents, or copy what is small: it is the device's to keep."""
         if storage.memory is None:
             raise MemoryError("the buffer has no memory on the device")
-        if data.nbytes < LEAST_TAKEN:
-            np.copyto(storage.data.array, data)
-            return
-        storage.data.unbind()
-        storage.memory.data = HostBuffer(data)
+        if not isinstance(data, HostBuffer):
+            if data.nbytes < LEAST_TAKEN:
+                np.copyto(storage.data.array, data)
+                return
+            data = HostBuffer(data)
+        self._spares.give(storage.data)
+        storage.memory.data = data
 
     def read(self, storage: Storage) -> HostArray | Coroutine[Any, Any, HostArray]:
         """Copy the contents."""
         array: HostArray = storage.data.array
         if array.nbytes > THREAD_SECONDS * COPY_BYTES_PER_SECOND:
-            return self._in_thread(array.copy)
+            return self._thread.run(array.copy)
         return array.copy()
 
     def copy(self, source: Storage, destination: Storage, region: CopyRegion) -> Coroutine[Any, Any, None] | None:
@@ -72,7 +77,7 @@ class OnnxruntimeBackend:
         taken: HostArray = source.data.array.reshape(-1)[region.of_source]
         target = destination.data.array.reshape(-1)[region.of_destination]
         if taken.nbytes > THREAD_SECONDS * COPY_BYTES_PER_SECOND:
-            return self._in_thread(lambda: np.copyto(target, taken))
+            return self._thread.run(lambda: np.copyto(target, taken))
         np.copyto(target, taken)
         return None
 
@@ -83,25 +88,27 @@ class OnnxruntimeBackend:
     def free(self, data: HostBuffer | HostArray) -> None:
         """The memory, of a buffer or a shared constant, goes with its last reference, which no graph may have."""
         if isinstance(data, HostBuffer):
+            self._spares.drop(data)
             data.unbind()
 
     async def compile(self, graph: Graph) -> OnnxruntimeGraph:
         """Write the model and make its session."""
-        return await self._in_thread(lambda: OnnxruntimeGraph(graph, self._options, self._constants))
+        return await self._thread.run(lambda: OnnxruntimeGraph(graph, self._options, self._constants))
 
     def dispatch(
         self, compiled: OnnxruntimeGraph, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]
     ) -> Coroutine[Any, Any, None] | None:
         """Bind the buffers and run the session."""
         compiled.bind(inputs, outputs)
-        if compiled.expected_seconds > THREAD_SECONDS:
-            return self._dispatch_in_thread(compiled, compiled.run_wholly)
-        return self._dispatch_in_thread(compiled, compiled.run_exactly) if compiled.run() else None
+        seconds = compiled.expected_seconds
+        if seconds > THREAD_SECONDS and not self._thread.is_needless(seconds):
+            return self._dispatch_later(compiled, compiled.run_wholly, seconds)
+        return self._dispatch_later(compiled, compiled.run_exactly, math.inf) if compiled.run() else None
 
-    async def _dispatch_in_thread(self, compiled: OnnxruntimeGraph, run: Callable[[], None]) -> None:
+    async def _dispatch_later(self, compiled: OnnxruntimeGraph, run: Callable[[], None], seconds: float) -> None:
         self._running = compiled
         try:
-            await self._in_thread(run)
+            await self._thread.run_unless_alone(run, seconds)
         finally:
             self._running = None
 
@@ -122,6 +129,3 @@ class OnnxruntimeBackend:
 
     def close(self) -> None:
         """Nothing is left to close."""
-
-    async def _in_thread(self, call: Callable[[], T]) -> T:
-        return await trio.to_thread.run_sync(call, limiter=self._limiter)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 import numpy as np
 import onnxruntime
@@ -31,6 +32,50 @@ class HostBuffer:
         """Have every session let go of it."""
         for session in list(self.bound_to):
             session.unbind()
+
+    @property
+    def nbytes(self) -> int:
+        """Its bytes."""
+        return self.array.nbytes
+
+
+MOST_SPARE: Final = 2**26
+"""Bytes that are kept for the next writes."""
+
+Kind = tuple[np.dtype[Any], tuple[int, ...]]
+"""Data type and shape."""
+
+
+class SpareBuffers:
+    """Memory that writes have replaced, for the next writes: the system hands out fresh pages slowly."""
+
+    def __init__(self) -> None:
+        self._buffers: dict[Kind, list[HostBuffer]] = {}
+        self._byte_length = 0
+
+    def copy_of(self, array: HostArray) -> HostBuffer:
+        """A buffer with the contents of an array."""
+        spare = self._buffers.get((array.dtype, array.shape))
+        if not spare:
+            return HostBuffer(array.copy())
+        buffer = spare.pop()
+        self._byte_length -= buffer.nbytes
+        np.copyto(buffer.array, array)
+        return buffer
+
+    def give(self, buffer: HostBuffer) -> None:
+        """Keep a buffer that nobody reads any more, unless there are too many."""
+        if self._byte_length + buffer.nbytes > MOST_SPARE:
+            buffer.unbind()
+            return
+        self._byte_length += buffer.nbytes
+        self._buffers.setdefault((buffer.array.dtype, buffer.array.shape), []).append(buffer)
+
+    def drop(self, like: HostBuffer) -> None:
+        """Let go of all of a kind, which the next writes make anew if they need them."""
+        for buffer in self._buffers.pop((like.array.dtype, like.array.shape), ()):
+            self._byte_length -= buffer.nbytes
+            buffer.unbind()
 
 
 Buffers = Iterable[tuple[str, HostBuffer]]

@@ -1,0 +1,205 @@
+"""What takes long is done in the loop's thread where nobody else could go on there, else in the device's own."""
+
+import queue
+import signal
+import threading
+
+import numpy as np
+import pytest
+import trio
+import trio.testing
+
+from spec_tests.support.backends import BACKENDS
+from spec_tests.support.buffers import filled, zeroed
+from spec_tests.support.drawing import build_add_number
+from webnn_py import open_ml
+from webnn_py.device import own_thread
+from webnn_py.device.own_thread import CAREFUL_SECONDS, LATE_SECONDS, LOOK_SECONDS, OwnThread
+
+MIDDLING = LATE_SECONDS / 2
+"""Seconds that are long enough to be asked about."""
+
+DEVICES = [name for name in BACKENDS if name in {"numpy", "onnxruntime"}]
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """What the clock shows, in a list."""
+    now = [100.0]
+    monkeypatch.setattr(own_thread, "perf_counter", lambda: now[0])
+    return now
+
+
+async def is_here(device_thread, seconds=MIDDLING):
+    """Whether a call that is expected to take so long is made in this thread."""
+    return await device_thread.run_unless_alone(threading.get_ident, seconds) == threading.get_ident()
+
+
+async def test_where_nobody_else_is_there_calls_are_made_here_unless_they_take_too_long():
+    device_thread = OwnThread()
+    assert [await is_here(device_thread, seconds) for seconds in (MIDDLING, LATE_SECONDS * 1.1)] == [True, False]
+
+
+async def busy():
+    for _ in range(10**9):
+        await trio.lowlevel.checkpoint()
+
+
+async def near_deadline():
+    for _ in range(10**9):
+        await trio.sleep(LATE_SECONDS * 0.9)
+
+
+async def waiting_for_a_message():
+    receiver, sender = trio.socket.socketpair()
+    with receiver, sender:
+        await receiver.recv(1)
+
+
+async def in_a_thread():
+    is_over = threading.Event()
+    try:
+        await trio.to_thread.run_sync(is_over.wait, abandon_on_cancel=True)
+    finally:
+        is_over.set()
+
+
+async def in_the_thread_of_another_device():
+    may_end = threading.Event()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(OwnThread().run, may_end.wait)
+        try:
+            await trio.sleep_forever()
+        finally:
+            may_end.set()
+
+
+@pytest.mark.parametrize(
+    "other", [busy, near_deadline, waiting_for_a_message, in_a_thread, in_the_thread_of_another_device]
+)
+async def test_where_another_task_could_go_on_calls_are_made_in_the_thread(other):
+    """Several times: trio takes the tasks of a turn in either order."""
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(other)
+        await trio.testing.wait_all_tasks_blocked() if other is not busy else await trio.lowlevel.checkpoint()
+        seen = [await is_here(OwnThread()) for _ in range(12)]
+        nursery.cancel_scope.cancel()
+    assert seen == [False] * 12
+
+
+async def test_a_task_that_waits_for_another_one_or_for_long_changes_nothing():
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trio.Event().wait)
+        nursery.start_soon(trio.sleep, 60)
+        await trio.testing.wait_all_tasks_blocked()
+        assert await is_here(OwnThread())
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_look_holds_for_a_moment(clock):
+    device_thread = OwnThread()
+    assert not device_thread.is_needless(MIDDLING)
+    assert await is_here(device_thread)
+    assert device_thread.is_needless(MIDDLING)
+    assert not device_thread.is_needless(LATE_SECONDS * 1.1)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(in_the_thread_of_another_device)
+        await trio.testing.wait_all_tasks_blocked()
+        assert not device_thread.is_needless(MIDDLING)
+        nursery.cancel_scope.cancel()
+    clock[0] += LOOK_SECONDS * 1.1
+    assert not device_thread.is_needless(MIDDLING)
+
+
+async def test_once_somebody_was_found_everything_is_in_the_thread_for_a_while(clock):
+    device_thread = OwnThread()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(near_deadline)
+        await trio.testing.wait_all_tasks_blocked()
+        assert not await is_here(device_thread)
+        nursery.cancel_scope.cancel()
+    assert not await is_here(device_thread)
+    clock[0] += CAREFUL_SECONDS * 1.1
+    assert await is_here(device_thread)
+
+
+async def test_after_another_thread_had_to_wait_everything_is_in_the_thread_for_a_while(clock):
+    device_thread, token = OwnThread(), trio.lowlevel.current_trio_token()
+
+    def called_meanwhile():
+        caller = threading.Thread(target=token.run_sync_soon, args=[lambda: None])
+        caller.start()
+        caller.join()
+
+    await device_thread.run_unless_alone(called_meanwhile, MIDDLING)
+    assert not device_thread.is_needless(MIDDLING)
+    assert not await is_here(device_thread)
+    clock[0] += CAREFUL_SECONDS * 1.1
+    assert await is_here(device_thread)
+
+
+def test_in_a_loop_that_is_the_guest_of_another_one_all_calls_are_made_in_the_thread():
+    turns, ended = queue.SimpleQueue(), []
+    trio.lowlevel.start_guest_run(is_here, OwnThread(), run_sync_soon_threadsafe=turns.put, done_callback=ended.append)
+    while not ended:
+        turns.get(timeout=10)()
+    assert ended[0].unwrap() is False
+
+
+# --- dispatches ------------------------------------------------------------------------------------------------------
+
+
+async def dispatched(context, run, monkeypatch, *, count=1):
+    """Dispatch a graph that is expected to take a while, whose runs are followed by calls of ``run``; what it gives."""
+    graph = await build_add_number(context, 1, [2])
+    x, y = await filled(context, [1, 2]), await zeroed(context, [2])
+    compiled = graph._handle.compiled
+    original = compiled.run
+
+    def observed(*args):
+        original(*args)
+        compiled.expected_seconds = MIDDLING
+        run()
+
+    monkeypatch.setattr(compiled, "run", observed)
+    compiled.expected_seconds = MIDDLING
+    compiled.is_measured = True
+    for _ in range(count):
+        context.dispatch(graph, {"x": x}, {"y": y})
+        await context.drain()
+    return await context.read_buffer(y)
+
+
+@pytest.mark.parametrize("backend", DEVICES)
+@pytest.mark.parametrize("others", [[], [busy]], ids=["alone", "beside another task"])
+async def test_a_dispatch_that_takes_a_while_is_run_here_only_where_nobody_else_is_there(
+    ml, backend, others, monkeypatch
+):
+    context = await ml.create_context(backend=backend)
+    threads = []
+    async with trio.open_nursery() as nursery:
+        for other in others:
+            nursery.start_soon(other)
+        result = await dispatched(context, lambda: threads.append(threading.get_ident()), monkeypatch, count=3)
+        nursery.cancel_scope.cancel()
+    np.testing.assert_array_equal(result, [2, 3])
+    assert [thread == threading.get_ident() for thread in threads] == [not others] * 3
+
+
+@pytest.mark.parametrize("backend", DEVICES)
+def test_an_interrupt_while_a_dispatch_is_run_here_ends_the_program_and_leaves_nothing(backend, monkeypatch):
+    contexts = []
+
+    def interrupt():
+        assert threading.current_thread() is threading.main_thread()
+        signal.raise_signal(signal.SIGINT)
+
+    async def program():
+        async with open_ml() as ml:
+            contexts.append(await ml.create_context(backend=backend))
+            await dispatched(contexts[0], interrupt, monkeypatch)
+
+    with pytest.raises(KeyboardInterrupt):
+        trio.run(program)
+    statistics = contexts[0].statistics()
+    assert (statistics.live_buffers, statistics.live_bytes, statistics.queued_operations) == (0, 0, 0)
