@@ -313,6 +313,27 @@ FAULTS = [
     Fault(
         "engine-zero-points", "if integers.descriptor.shape == value.descriptor.shape", "if True", ENGINE, "not_known"
     ),
+    Fault(
+        "engine-steps-of-zero",
+        "    body.guard(results[1], Must.BE_ABOVE_ZERO, is_number=True)\n",
+        "",
+        ENGINE,
+        "every_number",
+    ),
+    Fault(
+        "engine-quantizes-nan",
+        "body.guard(input, Must.BE_FINITE)\n    results",
+        "results",
+        ENGINE,
+        "every_number",
+    ),
+    Fault(
+        "engine-any-steps",
+        "value.data.tobytes() == np.asarray(other.data).tobytes()",
+        "value.data.size == 1",
+        ENGINE,
+        "only_what_is_drawn",
+    ),
     Fault("epilogue-untold", "            self._fused.append(node)\n", "", TIMINGS, "told_once"),
     Fault("flops-twice", "attrs.evolve(node, flops=0)", "node", TIMINGS, "several_kernels"),
     Fault("flops-of-groups", 'filters.shape[node.options["filter_layout"].index("o")]', "filters.shape[0]", TIMINGS),

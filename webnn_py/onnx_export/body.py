@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum, auto
 from functools import cache
 from typing import Any, Final, final
 
@@ -83,6 +84,34 @@ class Known:
     truths: frozenset[str] = frozenset()
 
 
+class Must(Enum):
+    """What the elements of a tensor must be, or what was written does not mean the operator."""
+
+    BE_NUMBERS = auto()
+    """None is NaN."""
+
+    BE_FINITE = auto()
+    """None is NaN or infinite."""
+
+    BE_ABOVE_ZERO = auto()
+    """A number that is 0 or more is more."""
+
+
+@attrs.frozen
+class Guard:
+    """A tensor that tells whether what was written means the operator.
+
+    Attributes:
+        name: of the tensor.
+        must: what it must be.
+        is_number: whether it is of no dimensions.
+    """
+
+    name: str
+    must: Must
+    is_number: bool
+
+
 @final
 class Body:
     """The ONNX nodes that say one WebNN operator.
@@ -97,8 +126,7 @@ class Body:
         is_plain: whether all of it are twins: ONNX operators that are read back as the WebNN operator.
         truths: the operands of which the boolean is used, by the name that stands for it.
         made_truths: the booleans that results of uint8 were made of.
-        guards: tensors whose sum is NaN where what was written may not mean the operator, each with whether it is a
-            number already.
+        guards: what tells where what was written may not mean the operator.
     """
 
     def __init__(self, known: Known, write: Write) -> None:
@@ -112,7 +140,7 @@ class Body:
         self.is_plain = True
         self.truths: dict[str, str] = {}
         self.made_truths: dict[str, str] = {}
-        self.guards: list[tuple[OnnxTensor, bool]] = []
+        self.guards: list[Guard] = []
 
     def node(self, operator: str, *inputs: Given, data_type: str | None = None, **attributes: Any) -> OnnxTensor:
         """Write a node of one output, whose data type is that of the first input unless said."""
@@ -166,9 +194,9 @@ class Body:
         """The values of a constant operand."""
         return self._known.arrays.get(tensor.name, self.constants.get(tensor.name))
 
-    def guard(self, x: OnnxTensor, *, is_number: bool = False) -> None:
-        """Note that what was written means the operator only if the sum of ``x`` is not NaN."""
-        self.guards.append((x, is_number))
+    def guard(self, x: OnnxTensor, must: Must = Must.BE_NUMBERS, *, is_number: bool = False) -> None:
+        """Note that what was written means the operator only if ``x`` is as it must be, and its sum as well."""
+        self.guards.append(Guard(x.name, must, is_number or (x.descriptor is not None and not x.rank)))
 
     # --- types ---------------------------------------------------------------------------------------------------
 

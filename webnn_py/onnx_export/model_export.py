@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, final
+from typing import Any, Final, final
 
 import attrs
 import numpy as np
@@ -11,7 +11,18 @@ from onnx import FunctionProto, ModelProto, NodeProto, TensorProto, ValueInfoPro
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.graph import Constant, Graph, Node, Value
-from webnn_py.onnx_export.body import Array, Body, Known, OnnxTensor, Operands, Write, element_type, name_of
+from webnn_py.onnx_export.body import (
+    Array,
+    Body,
+    Guard,
+    Known,
+    Must,
+    OnnxTensor,
+    Operands,
+    Write,
+    element_type,
+    name_of,
+)
 from webnn_py.onnx_export.drafts import names_only, tensor_proto
 from webnn_py.onnx_export.sealing import DOMAIN, OPTIONS, options_text, seal
 from webnn_py.onnx_export.writing import write
@@ -122,7 +133,7 @@ class ModelExport:
         self._is_inlined = is_inlined
         self.beside: dict[str, Array] = {}
         self.guard: str | None = None
-        self._guards: dict[str, bool] = {}
+        self._guards: dict[Guard, None] = {}
         self._names = Names([*graph.inputs, *graph.outputs])
         self._function_names = Names()
         self._of_value: dict[Value, str] = {value: name for name, value in graph.inputs.items()}
@@ -176,15 +187,24 @@ class ModelExport:
         )
 
     def _guard(self) -> str:
-        """The name of the sum of all guards."""
-        sums = [name for name, is_number in self._guards.items() if is_number]
-        for name, is_number in self._guards.items():
-            if not is_number:
-                sums.append(self._names.new(f"{name}/guard"))
-                self._nodes.append(helper.make_node("ReduceSum", [name], [sums[-1]], name=sums[-1], keepdims=0))
-        guard = self._names.new("guard")
-        self._nodes.append(helper.make_node("Sum", sums, [guard], name=guard))
-        return guard
+        """The name of a number that is NaN if any guard is not as it must be."""
+        numbers: dict[Must, list[str]] = {must: [] for must in Must}
+        for guard in self._guards:
+            number = guard.name if guard.is_number else self._guard_node("ReduceSum", [guard.name], keepdims=0)
+            numbers[guard.must].append(number)
+        finite, sums = numbers[Must.BE_FINITE], numbers[Must.BE_NUMBERS]
+        if numbers[Must.BE_ABOVE_ZERO]:
+            least = self._guard_node("Min", numbers[Must.BE_ABOVE_ZERO])
+            finite.append(self._guard_node("Reciprocal", [least]))
+        if finite:
+            total = self._guard_node("Sum", finite)
+            sums.append(self._guard_node("Sub", [total, total]))
+        return self._guard_node("Sum", sums)
+
+    def _guard_node(self, operator: str, inputs: Sequence[str], **attributes: Any) -> str:
+        name = self._names.new("guard")
+        self._nodes.append(helper.make_node(operator, inputs, [name], name=name, **attributes))
+        return name
 
     def _tensor_of(self, name: str, array: Array) -> TensorProto:
         number = element_type(name_of(array.dtype))
@@ -238,7 +258,7 @@ class ModelExport:
                 if local and local not in names:
                     names[local] = self._names.new(f"{label}/{written.operator}")
             self._nodes.append(written.node(names, f"{label}/{written.operator}" if index else label))
-        self._guards |= {names[guard.name]: is_number for guard, is_number in body.guards}
+        self._guards |= {attrs.evolve(guard, name=names[guard.name]): None for guard in body.guards}
         for local, result in zip(placed.outputs, node.results, strict=True):
             if local in body.made_truths:
                 self._of_truth[result] = names[body.made_truths[local]]

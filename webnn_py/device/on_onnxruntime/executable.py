@@ -13,6 +13,7 @@ import onnxruntime
 
 from webnn_py.device.backend import HostArray, Memory, Storage
 from webnn_py.device.on_onnxruntime import rules
+from webnn_py.device.on_onnxruntime.dynamic_quantization import recognized
 from webnn_py.device.on_onnxruntime.engine import TESTED_PROVIDER, EngineOptions
 from webnn_py.device.on_onnxruntime.folding import folded
 from webnn_py.device.on_onnxruntime.guarded import Guarded
@@ -49,7 +50,7 @@ class OnnxruntimeGraph:
         self._outputs = {name: f"o{number}" for number, name in enumerate(graph.outputs)}
         constants = _Constants(shared)
         self._options = options
-        graph = folded(with_integer_products(reshaped(graph), constants.peek), constants.peek)
+        graph = folded(with_integer_products(reshaped(recognized(graph)), constants.peek), constants.peek)
         self._quick = self._session(graph, constants.contents, Guarded(graph))
         self._exactly: Callable[[], BoundSession] | None = None
         if self._quick.guard is not None:

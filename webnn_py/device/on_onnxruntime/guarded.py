@@ -1,6 +1,6 @@
-"""Rules that hold for usual numbers only, each with a guard: a number that is NaN if they may not hold.
+"""Rules that hold for usual numbers only, each with a guard: a tensor that tells if they may not hold.
 
-A graph is run as these rules write it. If its guards' sum is NaN after a run, the graph is written once more by
+A graph is run as these rules write it. If its guards tell so after a run, the graph is written once more by
 ``rules`` alone, which hold always, and run again.
 """
 
@@ -14,7 +14,7 @@ from webnn_py.device.on_onnxruntime import rules
 from webnn_py.device.on_onnxruntime.noticing import noticed
 from webnn_py.graph import Graph, Node
 from webnn_py.onnx_export import writing
-from webnn_py.onnx_export.body import Array, Body, OnnxTensor, Operands
+from webnn_py.onnx_export.body import Array, Body, Must, OnnxTensor, Operands
 from webnn_py.onnx_export.images import channels_first, laid_out
 from webnn_py.onnx_export.rules.pooling import pooling_attributes
 from webnn_py.onnx_export.table import Rule, Written
@@ -49,19 +49,26 @@ def cast(body: Body, node: Node, input: OnnxTensor) -> Written:
         left = body.node("Sub", squares, body.node("ReduceSumSquare", input, keepdims=0))
         body.guard(body.node("Sqrt", left), is_number=True)
         return body.cast(input, target)
-    body.guard(input, is_number=not input.rank)
+    body.guard(input)
     bounds = (np.array(bound, np.float32) for bound in INTEGER_RANGES[target])
     return body.cast(body.node("Clip", input, *bounds), target)
 
 
+def dynamic_quantize(body: Body, node: Node, input: OnnxTensor) -> Written:
+    """DynamicQuantizeLinear, which takes NaN for another number, and what a scale of 0 divides."""
+    body.guard(input, Must.BE_FINITE)
+    results = body.nodes_outputs("DynamicQuantizeLinear", [input], [item.data_type for item in node.outputs])
+    body.guard(results[1], Must.BE_ABOVE_ZERO, is_number=True)
+    return results
+
+
 def max_pool2d(body: Body, node: Node, input: OnnxTensor) -> Written:
-    """MaxPool, of numbers; with others, the mean of the channel is not finite, and less itself it is NaN."""
+    """MaxPool, of numbers; with others, the mean of the channel is not finite."""
     how = pooling_attributes(node)
     if how is None or input.data_type != "float32":
         return rules.max_pool2d(body, node, input)
     images = channels_first(body, input, node.options["layout"])
-    mean = body.node("GlobalAveragePool", images)
-    body.guard(body.node("Sub", mean, mean))
+    body.guard(body.node("GlobalAveragePool", images), Must.BE_FINITE)
     return laid_out(body, body.node("MaxPool", images, **how), node.options["layout"])
 
 
@@ -76,7 +83,7 @@ def quantize_linear(body: Body, node: Node, input: OnnxTensor, scale: OnnxTensor
 
 
 def reduce_mean(body: Body, node: Node, input: OnnxTensor) -> Written:
-    """In float32, where a sum may be too large: then the mean is not finite, and less itself it is NaN."""
+    """In float32, where a sum may be too large: then the mean is not finite."""
     places = _places(node, input.rank)
     if input.data_type != "float32" or not places:
         return rules.reduce_mean(body, node, input)
@@ -85,7 +92,7 @@ def reduce_mean(body: Body, node: Node, input: OnnxTensor) -> Written:
         mean = body.node("GlobalAveragePool", input)
     else:
         mean = body.node("ReduceMean", input, shape(*places), keepdims=int(node.options["keep_dimensions"]))
-    body.guard(body.node("Sub", mean, mean), is_number=not node.outputs[0].shape)
+    body.guard(mean, Must.BE_FINITE, is_number=not node.outputs[0].shape)
     return mean
 
 
@@ -128,7 +135,8 @@ def _places(node: Node, rank: int) -> tuple[int, ...]:
 
 
 RULES: Final[Mapping[str, Rule]] = {
-    rule.__name__: rule for rule in (cast, max_pool2d, quantize_linear, reduce_max, reduce_mean, reduce_min)
+    rule.__name__: rule
+    for rule in (cast, dynamic_quantize, max_pool2d, quantize_linear, reduce_max, reduce_mean, reduce_min)
 }
 """The guarded rules by the operator's Python name."""
 

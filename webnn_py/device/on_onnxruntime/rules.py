@@ -10,9 +10,10 @@ from typing import Final
 
 import numpy as np
 
+from webnn_py.device.on_onnxruntime.dynamic_quantization import decomposition
 from webnn_py.graph import Node
 from webnn_py.onnx_export import writing
-from webnn_py.onnx_export.body import BOOL, Body, OnnxTensor, Operands
+from webnn_py.onnx_export.body import BOOL, Body, Drawing, OnnxTensor, Operands
 from webnn_py.onnx_export.images import channels_first, laid_out
 from webnn_py.onnx_export.rules.indexing import in_range
 from webnn_py.onnx_export.rules.pooling import pooling_attributes
@@ -53,6 +54,12 @@ def batch_normalization(
     factor = body.node("Div", _float(1) if scale is None else laid(scale), deviation)
     result = body.node("Mul", body.node("Sub", body.cast(input, "float32"), laid(mean)), factor)
     return body.cast(result if bias is None else body.node("Add", result, laid(bias)), input.data_type)
+
+
+def dynamic_quantize(body: Body, node: Node, input: OnnxTensor) -> Written:
+    """What graphs say it in."""
+    drawing = Drawing(body)
+    return [drawing.tensor(operand) for operand in decomposition(drawing, drawing.of(input))]
 
 
 def gelu(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
@@ -192,6 +199,7 @@ RULES: Final[Mapping[str, Rule]] = {
     rule.__name__: rule
     for rule in (
         batch_normalization,
+        dynamic_quantize,
         gelu,
         gemm,
         hard_swish,

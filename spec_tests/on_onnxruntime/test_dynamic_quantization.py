@@ -1,0 +1,196 @@
+"""Dynamic quantization as one node: of every number the same bits as the operators that it is drawn in."""
+
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from webnn_py import MLGraphBuilder
+from webnn_py.onnx_models import OnnxModel
+
+onnxruntime = pytest.importorskip("onnxruntime")
+
+import onnx  # noqa: E402 - an extra
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402 - an extra
+
+from webnn_py.device.on_onnxruntime import engine, executable  # noqa: E402 - an extra
+
+RNG = np.random.default_rng(29)
+NAN, INF, TINY = math.nan, math.inf, float(np.finfo(np.float32).smallest_subnormal)
+SHAPE = (4, 32)
+CONSTANTS = {
+    "matrix": RNG.integers(-127, 128, (32, 5)).astype(np.int8),
+    "points": RNG.integers(-5, 6, 5).astype(np.int8),
+    "steps": RNG.random(5, np.float32) / 8,
+    "bias": RNG.normal(size=5).astype(np.float32),
+}
+
+
+@pytest.fixture
+async def contexts(ml):
+    return await ml.create_context(backend="onnxruntime", threads=1), await ml.create_context(backend="numpy")
+
+
+@pytest.fixture
+def written(monkeypatch):
+    """How often each operator of ONNX is in each model that was written."""
+    models = []
+
+    class Session(onnxruntime.InferenceSession):
+        def __init__(self, model, *arguments, **options):
+            models.append(Counter(node.op_type for node in onnx.load_model_from_string(model).graph.node))
+            super().__init__(model, *arguments, **options)
+
+    monkeypatch.setattr(engine.onnxruntime, "InferenceSession", Session)
+    return models
+
+
+@pytest.fixture
+def exact_runs(monkeypatch):
+    """One item for each run by the rules for all numbers."""
+    runs, run = [], executable.OnnxruntimeGraph.run_exactly
+
+    def observed(graph):
+        runs.append(graph)
+        run(graph)
+
+    monkeypatch.setattr(executable.OnnxruntimeGraph, "run_exactly", observed)
+    return runs
+
+
+def quantized_product():
+    """A dynamically quantized product with a bias, as converters of models write it."""
+    nodes = [
+        helper.make_node("DynamicQuantizeLinear", ["x"], ["quantized", "scale", "point"]),
+        helper.make_node("MatMulInteger", ["quantized", "matrix", "point", "points"], ["sums"]),
+        helper.make_node("Cast", ["sums"], ["floats"], to=TensorProto.FLOAT),
+        helper.make_node("Mul", ["scale", "steps"], ["scales"]),
+        helper.make_node("Mul", ["floats", "scales"], ["scaled"]),
+        helper.make_node("Add", ["scaled", "bias"], ["y"]),
+    ]
+    results = {
+        "quantized": (TensorProto.UINT8, SHAPE),
+        "scale": (TensorProto.FLOAT, ()),
+        "point": (TensorProto.UINT8, ()),
+        "y": (TensorProto.FLOAT, (4, 5)),
+    }
+    graph = helper.make_graph(
+        nodes,
+        "quantized product",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, SHAPE)],
+        [helper.make_tensor_value_info(name, *what) for name, what in results.items()],
+        [numpy_helper.from_array(array, name) for name, array in CONSTANTS.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+    return OnnxModel.load(model.SerializeToString())
+
+
+def filled(*values, rest=0.0):
+    array = np.full(SHAPE, rest, np.float32)
+    array.reshape(-1)[: len(values)] = values
+    return array
+
+
+def ties():
+    """Steps of exactly 1 / 8, and all that lies between two of them."""
+    steps = np.arange(-100, 156, 2, dtype=np.float32)
+    steps[-1] = 155
+    return ((steps + np.float32(0.5) * (np.abs(steps) < 90)) / 8).reshape(SHAPE)
+
+
+USUAL = {
+    **{f"normal · {size:g}": (RNG.normal(size=SHAPE) * size).astype(np.float32) for size in (1, 1e-30, 1e30, 0.37, 77)},
+    **{f"random {number}": RNG.uniform(-number, number + 1, SHAPE).astype(np.float32) for number in range(8)},
+    "all above zero": RNG.uniform(3, 4, SHAPE).astype(np.float32),
+    "all below zero": RNG.uniform(-4, -3, SHAPE).astype(np.float32),
+    "zeros": filled(),
+    "zeros below zero": filled(rest=-0.0),
+    "one number": filled(rest=7.0),
+    "ties": ties(),
+    "a zero point of two halves": filled(-0.5, 254.5, 1.5, 2.5),
+    "a zero point of three halves": filled(-1.5, 253.5, 0.5, 1),
+    "a range that is rounded": filled(-1e-3, 16777215.0, 1, -1e-4),
+    "small": filled(*(number * 2.0**-126 for number in (1, -2, 3.5, 200, 250))),
+}
+OTHERS = {
+    "NaN": filled(1, NAN, -2),
+    "NaN first": filled(NAN, 5, -2),
+    "NaN alone": filled(rest=NAN),
+    "infinity": filled(1, INF, -2),
+    "infinity below": filled(1, -INF, -2),
+    "both infinities": filled(INF, -INF, 1),
+    "a range that is no number": filled(3e38, -3e38, 1e38),
+    "all so small that a step is 0": filled(TINY, -TINY, 60 * TINY),
+    "all above zero, and so small that a step is 0": filled(TINY, 5 * TINY),
+    "all below zero, and so small that a step is 0": filled(-TINY, -5 * TINY),
+    "a step that is subnormal": filled(600 * TINY, -300 * TINY),
+}
+
+
+async def graph_of(context, draw):
+    builder = MLGraphBuilder(context)
+    return await builder.build(draw(builder))
+
+
+async def run(context, graph, feed):
+    """The outputs of a graph of one input."""
+    given = await context.create_buffer(data_type="float32", shape=feed.shape, writable=True)
+    targets = {
+        name: await context.create_buffer(data_type=item.data_type, shape=item.shape, readable=True)
+        for name, item in graph.output_descriptors.items()
+    }
+    context.write_buffer(given, feed)
+    context.dispatch(graph, {"x": given}, targets)
+    return {name: await context.read_buffer(target) for name, target in targets.items()}
+
+
+async def test_a_dynamically_quantized_product_is_one_of_every_number(contexts, written, exact_runs):
+    graphs = [await graph_of(context, quantized_product().convert) for context in contexts]
+    (counts,) = written
+    assert (counts["DynamicQuantizeLinear"], counts["MatMulInteger"], counts["QuantizeLinear"]) == (1, 1, 0)
+    for case, feed in {**USUAL, **OTHERS}.items():
+        got, expected = [await run(context, graph, feed) for context, graph in zip(contexts, graphs, strict=True)]
+        for name, array in expected.items():
+            np.testing.assert_array_equal(got[name], array, f"{name} of {case}")
+        assert case in OTHERS or not exact_runs, case
+    assert len(written) == 2
+    assert written[1]["DynamicQuantizeLinear"] == 0
+
+
+def drawn(b, x, *, of=None, most=255.0, highest=255, first=None, point=None):
+    """Dynamic quantization as it is drawn, or almost so."""
+    zero = b.constant(np.float32(0))
+    lowest = b.min(b.reduce_min(x if of is None else of), zero)
+    span = b.sub(b.max(b.reduce_max(x), zero), lowest)
+    scale = b.where(b.equal(span, zero), b.constant(np.float32(1)), b.div(span, b.constant(np.float32(most))))
+    product = None if first is None else b.mul(scale, first)  # what reads the scale before anything is quantized
+    zero_point = b.round_even(b.div(b.neg(lowest), scale))
+    zero_point = b.cast(b.clamp(zero_point, min_value=0, max_value=highest), "uint8")
+    whole = [b.reshape(item, [1, 1]) for item in (scale, zero_point if point is None else point)]
+    y = b.cast(b.quantize_linear(x, *whole), "float32")
+    return y if product is None else b.mul(product, y)
+
+
+CASES = {
+    "its scale read first": (lambda b, x: drawn(b, x, first=x), 1),
+    "twice": (lambda b, x: b.add(drawn(b, x), drawn(b, b.neg(x))), 2),
+    "one of the other": (lambda b, x: drawn(b, drawn(b, x)), 2),
+    "steps of another size": (lambda b, x: drawn(b, x, most=254.0), 0),
+    "a lower zero point": (lambda b, x: drawn(b, x, highest=254), 0),
+    "the range of another": (lambda b, x: drawn(b, x, of=b.mul(x, x)), 0),
+    "another zero point": (lambda b, x: drawn(b, x, point=b.constant(np.array(3, np.uint8))), 0),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+async def test_only_what_is_drawn_as_dynamic_quantization_is_written_as_such(contexts, written, case):
+    draw, count = CASES[case]
+    feed = USUAL["normal · 77"]
+
+    def outputs(builder):
+        return {"y": draw(builder, builder.input("x", data_type="float32", shape=SHAPE))}
+
+    got, expected = [await run(context, await graph_of(context, outputs), feed) for context in contexts]
+    np.testing.assert_array_equal(got["y"], expected["y"])
+    assert [counts["DynamicQuantizeLinear"] for counts in written] == [count]
