@@ -170,5 +170,10 @@ COUNTS: Final[Mapping[str, Count]] = {
 COUNTS_OF_PARTS: Final[Mapping[str, Count]] = {
     "lstm_steps": _recurrent_steps(4, 5),
     "gru_steps": _recurrent_steps(3, 5),
+    # Three sigmoids, two tanh, three products and a sum; the sums of gates are others'.
+    "gated_cell": _of_results(9),
+    # The extremes, a quotient, a sum and a difference; and eight of single numbers.
+    "dynamic_differences": lambda node: 5 * _results(node) + 8,
+    "requantized": _of_results(4),
 }
 """Likewise of what devices make of operators and scripts do not draw."""

@@ -12,6 +12,7 @@ from webnn_py.device.backend import BackendInfo, Capabilities, CopyRegion, HostA
 from webnn_py.device.on_numpy import kernels  # noqa: F401 - enters every kernel into the table
 from webnn_py.device.on_numpy.dynamic_executable import DynamicNumpyGraph
 from webnn_py.device.on_numpy.executable import NumpyGraph
+from webnn_py.device.on_numpy.passes.simplification import simplified
 from webnn_py.device.on_numpy.table import find
 from webnn_py.device.own_thread import OwnThread
 from webnn_py.device.processor import processor
@@ -85,8 +86,8 @@ class NumpyBackend:
     def compile(self, graph: Graph) -> NumpyGraph | Coroutine[Any, Any, NumpyGraph]:
         """Make the list of calls, computing what is constant."""
         if NumpyGraph.compile_seconds(graph) > THREAD_SECONDS:
-            return self._thread.run(lambda: NumpyGraph(graph, self._constants))
-        return NumpyGraph(graph, self._constants)
+            return self._thread.run(lambda: NumpyGraph(simplified(graph), self._constants))
+        return NumpyGraph(simplified(graph), self._constants)
 
     def compile_dynamic(self, dynamic: DynamicGraph) -> Coroutine[Any, Any, NumpyGraph]:
         """Likewise, for the largest sizes; for others follows at a dispatch what depends on them."""

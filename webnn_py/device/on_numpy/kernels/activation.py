@@ -25,9 +25,6 @@ MINUS_INFINITY = scalar(-np.inf, "float32")
 LARGEST = scalar(float(np.finfo(np.float32).max), "float32")
 LOWEST = scalar(float(np.finfo(np.float32).min), "float32")
 
-LOWEST_POWER = scalar(-88, "float32")
-"""Below it exp(-x) overflows soon, and exp(x) is the sigmoid of x."""
-
 SIGN = scalar(15, "int16")
 
 
@@ -165,15 +162,7 @@ def prelu(node: Node) -> Kernel:
 
 @kernel(activation.sigmoid, work=passes(5))
 def sigmoid(node: Node) -> Kernel:
-    def compute(x: Array, y: Array) -> None:
-        np.negative(x, out=y)
-        np.exp(y, out=y)
-        np.add(y, ONE, out=y)
-        np.reciprocal(y, out=y)
-        if not x.min() >= LOWEST_POWER:
-            np.exp(x, out=y, where=x < LOWEST_POWER)
-
-    return float_blocks(node, compute)
+    return float_blocks(node, special.sigmoid)
 
 
 @kernel(activation.softplus, work=passes(9))

@@ -1,4 +1,4 @@
-"""The error function, and the Gaussian distribution that ``gelu`` needs; numpy has neither.
+"""The error function, and the Gaussian distribution that ``gelu`` needs, which numpy has not; and the sigmoid.
 
 Both approximations are minimax fits in the form that W. J. Cody (erf, "Rational Chebyshev approximations for the
 error function", 1969) and M. Shepherd and J. Laframboise (the tail, "Chebyshev approximation of (1 + 2x) exp(x²)
@@ -65,6 +65,7 @@ TAIL = _coefficients(
 
 MINUS_HALF = scalar(-0.5, "float32")
 ZERO = scalar(0.0, "float32")
+ONE = scalar(1.0, "float32")
 INFINITY = scalar(np.inf, "float32")
 
 
@@ -110,3 +111,17 @@ def gelu(x: Array, y: Array, distance: Array, ratio: Array) -> None:
     np.multiply(y, distance, out=y)
     x.clip(ZERO, INFINITY, out=distance)
     np.subtract(distance, y, out=y)
+
+
+LOWEST_POWER = scalar(-88, "float32")
+"""Below it exp(-x) overflows soon, and exp(x) is the sigmoid of x."""
+
+
+def sigmoid(x: Array, y: Array) -> None:
+    """1 / (1 + exp(-x))."""
+    np.negative(x, out=y)
+    np.exp(y, out=y)
+    np.add(y, ONE, out=y)
+    np.reciprocal(y, out=y)
+    if not np.minimum.reduce(x, axis=None) >= LOWEST_POWER:
+        np.exp(x, out=y, where=x < LOWEST_POWER)

@@ -1,0 +1,205 @@
+"""Nodes of the device's own in place of several: the same bits, in fewer calls."""
+
+import numpy as np
+import pytest
+
+from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.device.on_numpy import backend  # noqa: F401 - enters the kernels into the table
+from webnn_py.device.on_numpy.executable import NumpyGraph
+from webnn_py.device.on_numpy.passes import dynamic_quantization
+from webnn_py.device.on_numpy.passes.simplification import simplified
+from webnn_py.graph import Constant, Graph, Input
+from webnn_py.rewriting import RewriteBuilder
+
+rng = np.random.default_rng(18)
+
+
+class Drawing(RewriteBuilder):
+    """A builder of nodes that no context has to be there for."""
+
+    def given(self, name, array):
+        return self.operand(Input(MLOperandDescriptor(array.dtype.name, array.shape), name))
+
+    def known(self, array):
+        return self.operand(Constant(MLOperandDescriptor(array.dtype.name, array.shape), array))
+
+    def graph(self, **outputs):
+        return Graph.reaching({name: self.value(operand) for name, operand in outputs.items()})
+
+
+def operators_of(graph):
+    return [node.operator.name for node in graph.nodes]
+
+
+def results(graph, arrays):
+    outputs = {name: np.empty(v.descriptor.shape, v.descriptor.data_type) for name, v in graph.outputs.items()}
+    NumpyGraph(graph).run({name: arrays[name] for name in graph.inputs}, outputs)
+    return outputs
+
+
+def check_bits(graph, arrays):
+    """Both ways of running a graph, with its nodes and with the device's own, give the same bits, NaN apart."""
+    expected, given = results(graph, arrays), results(simplified(graph), arrays)
+    for name, array in expected.items():
+        np.testing.assert_array_equal(given[name], array, err_msg=name)
+        signs = [np.signbit(item) & ~np.isnan(item) for item in (given[name], array)]
+        np.testing.assert_array_equal(*signs, err_msg=f"signs of {name}")
+
+
+def quantized_by_range(b, x, *, uses=1, highest=255):
+    """What ONNX's DynamicQuantizeLinear is read as, and the differences that products are made of."""
+    zero, one, most = (b.constant(number, data_type="float32") for number in (0, 1, highest))
+    lowest = b.min(b.reduce_min(x), zero)
+    span = b.sub(b.max(b.reduce_max(x), zero), lowest)
+    scale = b.where(b.equal(span, zero), one, b.div(span, most))
+    point = b.clamp(b.round_even(b.div(b.neg(lowest), scale)), min_value=0, max_value=255)
+    zero_point = b.cast(point, "uint8")
+    ones = [1] * len(x.shape)
+    quantized = b.quantize_linear(x, b.reshape(scale, ones), b.reshape(zero_point, ones))
+    differences = [b.sub(b.cast(quantized, "float32"), b.cast(zero_point, "float32")) for _ in range(uses)]
+    return quantized, scale, differences
+
+
+RANGES = {
+    "both signs": lambda x: x,
+    "positive": lambda x: np.abs(x) + 1,
+    "negative": lambda x: -np.abs(x) - 1,
+    "ties": lambda x: np.rint(4 * x) / 2,
+    "zeros": lambda x: -0 * x,
+    "NaN": lambda x: np.where(x > 2, np.nan, x),
+    "only NaN": lambda x: np.nan * x,
+    "infinities": lambda x: np.where(np.abs(x) > 2, np.inf * x, x),
+    "the smallest": lambda x: np.where(x > 0, 1e-45, 0),
+    "the largest": lambda x: np.where(x > 0, 3e38, -3e38),
+}
+
+
+@pytest.mark.parametrize("change", RANGES.values(), ids=RANGES)
+def test_quantization_by_the_range_is_one_step_with_the_same_bits(change, monkeypatch):
+    monkeypatch.setattr(dynamic_quantization, "PIECE", 64)
+    with np.errstate(all="ignore"):
+        array = change(rng.normal(size=(3, 50))).astype(np.float32)
+    b = Drawing()
+    quantized, scale, (one, other) = quantized_by_range(b, b.given("x", array), uses=2)
+    graph = b.graph(one=one, other=other, scaled=b.mul(one, scale))
+    del quantized
+    assert sorted(operators_of(simplified(graph))) == ["dynamic_differences", "mul"]
+    check_bits(graph, {"x": array})
+
+
+def test_what_else_reads_the_integers_still_gets_them():
+    array = rng.normal(size=(2, 9)).astype(np.float32)
+    b = Drawing()
+    quantized, scale, (differences,) = quantized_by_range(b, b.given("x", array))
+    graph = b.graph(quantized=quantized, scale=scale, differences=differences)
+    assert "dynamic_differences" in operators_of(simplified(graph))
+    check_bits(graph, {"x": array})
+
+
+def test_a_quantization_of_another_range_stays():
+    array = rng.normal(size=(2, 9)).astype(np.float32)
+    b = Drawing()
+    _, _, (differences,) = quantized_by_range(b, b.given("x", array), highest=127)
+    graph = b.graph(differences=differences)
+    assert operators_of(simplified(graph)) == operators_of(graph)
+
+
+def product_of_integers(a, weights, *, zero_point):
+    b = Drawing()
+    x = b.given("a", a)
+    _, _, (left,) = quantized_by_range(b, x)
+    right = b.sub(b.cast(b.known(weights), "float32"), b.cast(b.known(zero_point), "float32"))
+    sums = b.matmul(left, right)
+    return b.graph(sums=b.cast(b.cast(sums, "int32"), "float32"))
+
+
+def test_sums_of_integers_are_not_cast_to_such_and_back():
+    weights = rng.integers(0, 255, (70, 40), np.uint8, endpoint=True)
+    array = rng.normal(size=(5, 70)).astype(np.float32)
+    array[1] = 0
+    graph = product_of_integers(array, weights, zero_point=np.array(130, np.uint8))
+    assert sorted(operators_of(simplified(graph))) == ["cast", "cast", "dynamic_differences", "matmul", "sub"]
+    check_bits(graph, {"a": array})
+
+
+def test_sums_of_what_need_not_be_integers_are_cast():
+    b = Drawing()
+    array = rng.normal(size=(5, 7)).astype(np.float32)
+    _, scale, (left,) = quantized_by_range(b, b.given("a", array))
+    sums = b.matmul(b.mul(left, scale), b.cast(b.known(np.full((7, 2), 3, np.int8)), "float32"))
+    graph = b.graph(sums=b.cast(b.cast(sums, "int32"), "float32"))
+    assert operators_of(simplified(graph)).count("cast") == 3
+    check_bits(graph, {"a": array})
+
+
+def test_sums_that_int32_may_not_hold_are_cast():
+    length = 2**30 // (255 * 128) + 1
+    b = Drawing()
+    a = b.given("a", np.zeros((1, length), np.uint8))
+    sums = b.matmul(b.cast(a, "float32"), b.cast(b.given("b", np.zeros((length, 1), np.int8)), "float32"))
+    parts = b.split(b.given("c", np.zeros(4, np.float32)), 2)
+    graph = b.graph(sums=b.cast(b.cast(sums, "int32"), "float32"), part=parts[0])
+    assert operators_of(simplified(graph)).count("cast") == 4
+
+
+def cell_in_operators(b, gates, cell, order):
+    parts = b.split(gates, 4, axis=1)
+    input_, output, forget, candidate = (parts[place] for place in order)
+    following = b.add(b.mul(b.sigmoid(forget), cell), b.mul(b.sigmoid(input_), b.tanh(candidate)))
+    return b.mul(b.sigmoid(output), b.tanh(following)), following
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (0, 3, 1, 2), (3, 2, 1, 0)], ids=str)
+def test_a_cell_in_single_operators_is_one_step_with_the_same_bits(order):
+    first = rng.normal(size=(2, 24)).astype(np.float32) * 3
+    first[0, ::5] = -89, 89, -104, np.inf, -np.inf
+    first[1, :3] = np.nan
+    second, state = rng.normal(size=(2, 24)).astype(np.float32), rng.normal(size=(2, 6)).astype(np.float32)
+    b = Drawing()
+    shown, cell = cell_in_operators(b, b.given("first", first), b.given("state", state), order)
+    hidden, following = cell_in_operators(b, b.given("second", second), cell, order)
+    graph = b.graph(shown=shown, cell=cell, hidden=hidden, following=following)
+    assert operators_of(simplified(graph)) == ["gated_cell"] * 2
+    check_bits(graph, {"first": first, "second": second, "state": state})
+
+
+def test_gates_of_two_splits_are_no_cell():
+    b = Drawing()
+    array = np.zeros((1, 8), np.float32)
+    parts = [*b.split(b.given("x", array), 4, axis=1)[:2], *b.split(b.given("y", array), 4, axis=1)[2:]]
+    input_, output, forget, candidate = parts
+    following = b.add(b.mul(b.sigmoid(forget), candidate), b.mul(b.sigmoid(input_), b.tanh(candidate)))
+    graph = b.graph(hidden=b.mul(b.sigmoid(output), b.tanh(following)))
+    assert "gated_cell" not in operators_of(simplified(graph))
+
+
+@pytest.mark.parametrize("data_type", ["int8", "uint8"])
+@pytest.mark.parametrize("blocks", [(1, 1), (3, 1), (3, 5)], ids=str)
+def test_quantizing_and_taking_back_is_one_step_with_the_same_bits(data_type, blocks):
+    array = (rng.normal(size=(3, 50)) * 9).astype(np.float32)
+    array[:, :4] = np.nan, np.inf, -np.inf, -0.0
+    limits = np.iinfo(data_type)
+    scale = rng.uniform(0.05, 0.1, blocks).astype(np.float32)
+    point = rng.integers(limits.min, limits.max, blocks, data_type, endpoint=True)
+    b = Drawing()
+    # The same numbers in the same shape, by reshapes of their own, as ONNX's are read.
+    known = [b.known(item) for item in (scale, point)]
+    pairs = [[b.reshape(item, list(blocks)) for item in known] for _ in range(2)]
+    x = b.given("x", array)
+    graph = b.graph(y=b.dequantize_linear(b.quantize_linear(x, *pairs[0]), *pairs[1]))
+    assert operators_of(simplified(graph)).count("requantized") == 1
+    check_bits(graph, {"x": array})
+
+
+def test_integers_that_are_read_or_taken_back_otherwise_are_made():
+    array = rng.normal(size=(4, 6)).astype(np.float32)
+    one, other = (np.full((1, 1), number, np.float32) for number in (0.1, 0.2))
+    b = Drawing()
+    point = b.known(np.full((1, 1), 3, np.uint8))
+    quantized, another = (b.quantize_linear(b.given("x", array), b.known(one), point) for _ in range(2))
+    graph = b.graph(
+        quantized=quantized,
+        first=b.dequantize_linear(quantized, b.known(one), point),
+        second=b.dequantize_linear(another, b.known(other), point),
+    )
+    assert "requantized" not in operators_of(simplified(graph))

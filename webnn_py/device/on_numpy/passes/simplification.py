@@ -1,0 +1,54 @@
+"""Nodes of the device's own in place of several that a graph says the same with: fewer calls, the same bits."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from webnn_py.device.on_numpy.passes.dynamic_quantization import DynamicQuantization
+from webnn_py.device.on_numpy.passes.gated_cells import GatedCell
+from webnn_py.device.on_numpy.passes.integer_casts import uncast
+from webnn_py.device.on_numpy.passes.matching import UnlikeError
+from webnn_py.device.on_numpy.passes.requantization import requantization
+from webnn_py.graph import Graph, Node, Value
+from webnn_py.rewriting import rewrite
+
+
+def simplified(graph: Graph) -> Graph:
+    """The graph with such nodes."""
+    operators = {node.operator.name for node in graph.nodes}
+    if not operators & {"quantize_linear", "split"}:
+        return graph
+    uses = Counter(value for node in graph.nodes for value in node.inputs)
+    uses.update(graph.outputs.values())
+    quantizations: dict[Value, Node] = {}
+
+    def replace(node: Node, current: Node) -> Mapping[Value, Value] | None:
+        name = node.operator.name
+        try:
+            if name == "sub":
+                return _differences(node, current, quantizations)
+            if name == "cast":
+                return {node.results[0]: uncast(current)}
+            if name == "mul":
+                return _cell(node, current)
+            if name == "dequantize_linear" and uses[node.operands["input"]] == 1:  # type: ignore[index]
+                return {node.results[0]: requantization(current).results[0]}
+        except UnlikeError:
+            pass
+        return None
+
+    return rewrite(graph, replace)
+
+
+def _differences(node: Node, current: Node, made: dict[Value, Node]) -> Mapping[Value, Value]:
+    """Quantization by the range of the elements, which several products may have in common."""
+    found = DynamicQuantization.at(current)
+    one = made.setdefault(found.scale, found.node(node.label))
+    differences, scale = one.results
+    return {node.results[0]: differences, DynamicQuantization.at(node).scale: scale}
+
+
+def _cell(node: Node, current: Node) -> Mapping[Value, Value]:
+    hidden, cell = GatedCell.at(current).node(node.label).results
+    return {node.results[0]: hidden, GatedCell.at(node).following: cell}
