@@ -177,6 +177,24 @@ FAULTS = [
         "determinants",
     ),
     Fault(
+        "yes-and-no-exchanged",
+        "children[2 * place] = index[tree, falsenodeids[place]]",
+        "children[2 * place] = index[tree, truenodeids[place]]",
+        ("spec_tests/onnx_models/test_trees.py",),
+    ),
+    Fault(
+        "unspoken-classes-win",
+        "among = scores if base else _only_spoken_of(context, leaves, place, scores)",
+        "among = scores",
+        ("spec_tests/onnx_models/test_trees.py",),
+    ),
+    Fault(
+        "one-score-for-two-labels",
+        "context.sub(whole, score), score], 1)",
+        "score, context.sub(whole, score)], 1)",
+        ("spec_tests/onnx_models/test_classifiers.py",),
+    ),
+    Fault(
         "asked-type-ignored",
         "zero_point = _zeros(context, shape, data_type)",
         'zero_point = _zeros(context, shape, "uint8")',

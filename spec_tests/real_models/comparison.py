@@ -62,11 +62,20 @@ def feeds_of(model, session):
     return {name: value for name, (value, _) in given.items()}, {name for name, (_, known) in given.items() if known}
 
 
+def results_of(session, feeds):
+    """The outputs by name; what is a map for each row is a row of its values, as ZipMap is here."""
+    results = zip([item.name for item in session.get_outputs()], session.run(None, feeds), strict=True)
+    return {
+        name: np.array([list(row.values()) for row in value]) if isinstance(value, list) else value
+        for name, value in results
+    }
+
+
 async def compared(model, path, backend):
     """Run a model both ways."""
     session = session_of(str(path))
     feeds, known = feeds_of(model, session)
-    wanted = dict(zip([item.name for item in session.get_outputs()], session.run(None, feeds), strict=True))
+    wanted = results_of(session, feeds)
     del session
     async with webnn_py.open_ml() as ml:
         context = await ml.create_context(backend=backend)

@@ -11,6 +11,7 @@ FURTHER: Final = (
     "bitwise",
     "block_quantized",
     "classical",
+    "classifiers",
     "contraction",
     "early",
     "filling",
@@ -24,6 +25,7 @@ FURTHER: Final = (
     "ranking",
     "sampling",
     "spectra",
+    "trees",
 )
 """Beside WebNN's categories: ONNX's operators that are like none of WebNN's, or stand for several."""
 

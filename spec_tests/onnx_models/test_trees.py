@@ -1,0 +1,142 @@
+import numpy as np
+import pytest
+
+from spec_tests.onnx_models.single_node import assert_refused, check, each, node
+from webnn_py.onnx_models.rules.trees import DEEPEST
+
+X = np.array([[-1.5, 0.2], [0.0, 0.1], [0.3, np.nan], [2, 0.4]], np.float32)
+BOTH = {"outputs": 2, "wanted": (0, 1)}
+LEAVES = [(0, 2), (0, 3), (0, 4), (1, 1), (1, 2)]
+"""The leaves' trees and numbers."""
+NODES = {
+    "nodes_treeids": [0, 0, 0, 0, 0, 1, 1, 1],
+    "nodes_nodeids": [0, 1, 2, 3, 4, 0, 1, 2],
+    "nodes_featureids": [0, 1, 0, 0, 0, 0, 0, 0],
+    "nodes_values": [0.0, 0.15, 0.0, 0.0, 0.0, 0.3, 0.0, 0.0],
+    "nodes_modes": ["BRANCH_LEQ", "BRANCH_LEQ", "LEAF", "LEAF", "LEAF", "BRANCH_LEQ", "LEAF", "LEAF"],
+    "nodes_truenodeids": [2, 3, 0, 0, 0, 1, 0, 0],
+    "nodes_falsenodeids": [1, 4, 0, 0, 0, 2, 0, 0],
+}
+"""A tree of three leaves and one of two, by the first feature and then the second."""
+TRANSFORMS = ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO")
+
+
+def weighted(prefix, *weights):
+    """The attributes of weights: for each class, of each leaf; None for leaves that say nothing of it."""
+    items = [
+        (*leaf, place, weight)
+        for place, column in enumerate(weights)
+        for leaf, weight in zip(LEAVES, column, strict=True)
+        if weight is not None
+    ]
+    names = [f"{prefix}_{name}" for name in ("treeids", "nodeids", "ids", "weights")]
+    return dict(zip(names, map(list, zip(*items, strict=True)), strict=True))
+
+
+def modes(mode, of_the_second=None):
+    named = [item if item == "LEAF" else mode for item in NODES["nodes_modes"]]
+    named[5] = of_the_second or mode
+    return {**NODES, "nodes_modes": named}
+
+
+ONE = weighted("class", [0.1, 0.4, 0.3, 0.0, 0.5])
+MIXED = weighted("class", [-0.3, 0.4, -0.2, -0.2, 0.5])
+THREE = weighted("class", [-0.3, -0.4, None, None, None], [None, None, -0.2, -0.1, None], [0.2, None, -0.5, -0.4, -0.6])
+TARGETS = weighted("target", [0.1, 0.4, 0.3, 0.2, 0.5], [1.0, 2.0, 3.0, -4.0, 5.0])
+TARGET = weighted("target", [0.1, 0.4, 0.3, 0.2, 0.5])
+
+
+def classifier(x, weights, labels, nodes=NODES, **attributes):
+    return node("ai.onnx.ml.TreeEnsembleClassifier", 1, x, **nodes, **weights, classlabels_int64s=labels, **attributes)
+
+
+def regressor(x, weights, nodes=NODES, *, targets=1, **attributes):
+    return node("ai.onnx.ml.TreeEnsembleRegressor", 1, x, **nodes, **weights, n_targets=targets, **attributes)
+
+
+@each(
+    *(classifier(X, weights, [3, 8], **BOTH, post_transform=item) for weights in (ONE, MIXED) for item in TRANSFORMS),
+    classifier(X, ONE, [3, 8], **BOTH, base_values=[0.15]),
+    *(classifier(X, THREE, [3, 8, -2], **BOTH, post_transform=item) for item in TRANSFORMS),
+    classifier(X, THREE, [3, 8, -2], **BOTH, base_values=[0.2, 0.4, 0.0]),
+    classifier(X, weighted("class", *[[0.1, 0.2, 0.3, 0.4, 0.5]] * 2), [3, 8], outputs=2, wanted=(1,)),
+    classifier(np.array([[-1, 1], [2, 0]]), ONE, [3, 8], **BOTH),
+)
+async def test_rows_get_the_class_of_the_leaves_that_they_come_to(context, case):
+    await check(context, case)
+
+
+@each(
+    *(regressor(X, TARGETS, targets=2, aggregate_function=item) for item in ("SUM", "AVERAGE", "MIN", "MAX")),
+    regressor(X, TARGETS, targets=2, base_values=[1.0, -2.0], post_transform="SOFTMAX"),
+    regressor(X, TARGET),
+    *(regressor(X, TARGET, modes(f"BRANCH_{item}")) for item in ("LT", "GTE", "GT", "EQ", "NEQ")),
+    regressor(X, TARGET, modes("BRANCH_GT", "BRANCH_LEQ")),
+    regressor(X, TARGET, nodes_missing_value_tracks_true=[0, 1, 0, 0, 0, 0, 0, 0], nodes_hitrates=[1.0] * 8),
+)
+async def test_what_leaves_say_is_summed_up_over_the_trees(context, case):
+    await check(context, case)
+
+
+def chain(levels):
+    """A tree of so many levels, each with a leaf."""
+    count = 2 * levels + 1
+    branches = range(0, count - 1, 2)
+    return {
+        "nodes_treeids": [0] * count,
+        "nodes_nodeids": list(range(count)),
+        "nodes_featureids": [0] * count,
+        "nodes_values": [float(item) for item in range(count)],
+        "nodes_modes": ["BRANCH_LEQ" if item in branches else "LEAF" for item in range(count)],
+        "nodes_truenodeids": [item + 1 if item in branches else 0 for item in range(count)],
+        "nodes_falsenodeids": [item + 2 if item in branches else 0 for item in range(count)],
+        "target_treeids": [0],
+        "target_nodeids": [count - 1],
+        "target_ids": [0],
+        "target_weights": [1.0],
+    }
+
+
+@pytest.mark.parametrize(
+    ("case", "text"),
+    [
+        (regressor(X, TARGET, {**NODES, "nodes_values": [0.0]}), "the lengths of the attributes of nodes is [1, 8]"),
+        (regressor(X, TARGET, modes("BRANCH_IN")), "attribute nodes_modes is BRANCH_IN; it must be BRANCH_LEQ"),
+        (regressor(X, TARGET, {**NODES, "nodes_nodeids": [0, 1, 2, 3, 4, 0, 1, 1]}), "the same number"),
+        (regressor(X, TARGET, {**NODES, "nodes_truenodeids": [9, 3, 0, 0, 0, 1, 0, 0]}), "tree 0 has no node 9"),
+        (
+            regressor(X, TARGET, {**NODES, "nodes_truenodeids": [2, 2, 0, 0, 0, 1, 0, 0]}),
+            "the nodes are no trees: more than one leads to a node",
+        ),
+        (
+            regressor(X, TARGET, {**NODES, "nodes_truenodeids": [2, 1, 0, 0, 0, 1, 0, 0]}),
+            "the nodes are no trees: more than one leads to a node",
+        ),
+        (
+            regressor(X, TARGET, {**NODES, "nodes_treeids": [0] * 5 + [5] * 3}),
+            "tree 1 has no node 1, which has a weight",
+        ),
+        (
+            regressor(X, TARGET, {**NODES, "nodes_modes": ["LEAF", *NODES["nodes_modes"][1:]]}),
+            "the number of roots is 4; it must be 2, one for each tree",
+        ),
+        (regressor(X, {}, chain(DEEPEST + 1)), f"the depth of a tree is more than {DEEPEST}"),
+        (regressor(X, TARGETS), "an id of a class or target is 1; it must be from 0 to 0"),
+        (regressor(X[:, :1], TARGET), "a feature that a node looks at is 1; it must be from 0 to 0"),
+        (regressor(X, TARGET, post_transform="LOGISTIC"), "is [1, 'LOGISTIC']; it must be NONE"),
+        (regressor(X, TARGET, aggregate_function="MEDIAN"), "aggregate_function is MEDIAN; it must be SUM"),
+        (
+            regressor(X, weighted("target", [0.1, None, 0.3, 0.2, 0.5]), aggregate_function="MIN"),
+            "its leaves do not all have a weight for each target; for MIN they must",
+        ),
+        (classifier(X, ONE, [3, 8], **BOTH, base_values=[0.1, 0.2]), "base_values is 2; it must be that of the scores"),
+        (classifier(X, ONE, [3], **BOTH), "the labels and the classes with weights is [1, 0]"),
+        (
+            classifier(X, weighted("class", *[[0.1, 0.2, 0.3, 0.4, 0.5]] * 2), [3, 8], **BOTH),
+            "onnxruntime's label is not that of the greater",
+        ),
+    ],
+    ids=lambda item: item[:30] if isinstance(item, str) else "",
+)
+async def test_what_is_no_tree_is_refused(context, case, text):
+    assert_refused(context, case[0], text)

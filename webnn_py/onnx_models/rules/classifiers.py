@@ -1,0 +1,128 @@
+"""Classifiers of ONNX's classical machine learning: scores, what is made of them, and the label of the best class."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from webnn_py.onnx_models.conversion_context import ConversionContext
+from webnn_py.onnx_models.problems import RefusedWithWayOut
+from webnn_py.onnx_models.table import rule
+from webnn_py.operators.operand import MLOperand
+from webnn_py.operators.rules import refuse
+
+NEXT_TO_NOTHING = 1e-7
+"""Scores up to this have no part in SOFTMAX_ZERO; onnxruntime's bound."""
+TRANSFORMS = ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO")
+
+
+def rows_of(context: ConversionContext, x: MLOperand) -> MLOperand:
+    """An input as rows of features in float32; one dimension is one row."""
+    if not 1 <= x.rank <= 2:
+        refuse("the rank of the input", x.rank, "1 or 2")
+    return context.reshape(context.cast(x, "float32"), [1, *x.shape] if x.rank == 1 else list(x.shape))
+
+
+def transformed(context: ConversionContext, scores: MLOperand, post_transform: str) -> MLOperand:
+    """What ``post_transform`` makes of the scores of two or more classes."""
+    if post_transform not in TRANSFORMS:
+        refuse("attribute post_transform", post_transform, ", ".join(TRANSFORMS))
+    if post_transform == "LOGISTIC":
+        return context.sigmoid(scores)
+    if post_transform == "SOFTMAX":
+        return context.softmax(scores, 1)
+    return _softmax_without_zeros(context, scores) if post_transform == "SOFTMAX_ZERO" else scores
+
+
+def _softmax_without_zeros(context: ConversionContext, scores: MLOperand) -> MLOperand:
+    greatest = context.reduce_max(scores, axes=[1], keep_dimensions=True)
+    powers = context.exp(context.sub(scores, greatest))
+    takes_part = context.greater(context.abs(scores), context.number(NEXT_TO_NOTHING, scores))
+    powers = context.where(takes_part, powers, context.number(0, scores))
+    return context.div(powers, context.reduce_sum(powers, axes=[1], keep_dimensions=True))
+
+
+def both_sides(context: ConversionContext, score: MLOperand, post_transform: str, *, is_probability: bool) -> MLOperand:
+    """The scores of two classes of that of the second, a column; softmax is left out, as onnxruntime does."""
+    if post_transform not in TRANSFORMS:
+        refuse("attribute post_transform", post_transform, ", ".join(TRANSFORMS))
+    if post_transform == "LOGISTIC":
+        return context.sigmoid(context.concat([context.neg(score), score], 1))
+    whole = context.number(1 if is_probability else 0, score)
+    return context.concat([context.sub(whole, score), score], 1)
+
+
+def is_second(context: ConversionContext, score: MLOperand, threshold: float) -> MLOperand:
+    """Of two classes, the index of the one that a column of scores says."""
+    above = context.greater(score, context.number(threshold, score))
+    return context.cast(context.reshape(above, [score.shape[0]]), "int32")
+
+
+def label_of(
+    context: ConversionContext, index: MLOperand, ints: Sequence[int], strings: Sequence[str]
+) -> MLOperand | None:
+    """The labels of the classes of some indices; None where nobody wants them.
+
+    Raises:
+        Refused: they are wanted, and strings.
+    """
+    if not context.wanted[0]:
+        return None
+    if strings:
+        raise RefusedWithWayOut(
+            "its labels are strings, which WebNN lacks",
+            "leave the output of labels out, by outputs; the scores have a column for each",
+        )
+    return context.gather(context.constant(np.array(ints, np.int64)), index)
+
+
+def classes_of(ints: Sequence[int] | None, strings: Sequence[str] | None) -> int:
+    """How many labels there are."""
+    if (ints and strings) or not (ints or strings):
+        refuse("the labels", "two kinds" if ints else "none", "either integers or strings")
+    return len(ints or strings or ())
+
+
+@rule("ai.onnx.ml.LinearClassifier", 1)
+def linear_classifier(
+    context: ConversionContext,
+    x: MLOperand,
+    *,
+    classlabels_ints: Sequence[int] | None = None,
+    classlabels_strings: Sequence[str] | None = None,
+    coefficients: Sequence[float] | None = None,
+    intercepts: Sequence[float] | None = None,
+    multi_class: int = 0,
+    post_transform: str = "NONE",
+) -> tuple[MLOperand | None, MLOperand]:
+    """A product with the coefficients of each class, and its intercept; of two classes the first may be left out."""
+    count = classes_of(classlabels_ints, classlabels_strings)
+    rows, weights, added = rows_of(context, x), np.array(coefficients or (), np.float32), tuple(intercepts or ())
+    features = rows.shape[1]
+    if len(added) != count and (len(added), count) != (1, 2):
+        refuse("the length of attribute intercepts", len(added), f"{count}, one for each label, or 1 for two")
+    needed = len(added) * features
+    if weights.size < needed:
+        refuse("the length of attribute coefficients", weights.size, f"{len(added)} · {features}, one for each feature")
+    weights = weights[:needed].reshape(len(added), features)  # onnxruntime passes over what is left
+    product = context.matmul(rows, context.constant(np.ascontiguousarray(weights.T)))
+    scores = context.add(product, context.constant(np.array(added, np.float32)))
+    if len(added) > 1:
+        best, shown = context.arg_max(scores, 1), transformed(context, scores, post_transform)
+    else:
+        best, shown = is_second(context, scores, 0), both_sides(context, scores, post_transform, is_probability=True)
+    return label_of(context, best, classlabels_ints or (), classlabels_strings or ()), shown
+
+
+@rule("ai.onnx.ml.ZipMap", 1)
+def zip_map(
+    context: ConversionContext,
+    x: MLOperand,
+    *,
+    classlabels_int64s: Sequence[int] | None = None,
+    classlabels_strings: Sequence[str] | None = None,
+) -> MLOperand:
+    """The scores themselves: a column for each label, in their order, where ONNX makes a map of each row."""
+    count = classes_of(classlabels_int64s, classlabels_strings)
+    if not x.rank or x.shape[-1] != count:
+        refuse("the shape of the input", list(x.shape), f"rows of {count}, one for each label")
+    return context.identity(x)

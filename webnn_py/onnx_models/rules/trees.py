@@ -1,0 +1,315 @@
+"""Ensembles of decision trees: all rows descend all trees side by side, a level at a time."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from webnn_py.onnx_models.conversion_context import ConversionContext
+from webnn_py.onnx_models.problems import RefusedWithWayOut
+from webnn_py.onnx_models.rules.classifiers import both_sides, classes_of, is_second, label_of, rows_of, transformed
+from webnn_py.onnx_models.table import rule
+from webnn_py.operators.operand import MLOperand
+from webnn_py.operators.rules import Refused, refuse
+
+Integers = npt.NDArray[np.int32]
+
+DEEPEST: Final = 256
+"""Of so many levels trees may be; each costs a dozen operators."""
+COMPARISONS: Final[Mapping[str, str]] = {
+    "BRANCH_LEQ": "lesser_or_equal",
+    "BRANCH_LT": "lesser",
+    "BRANCH_GTE": "greater_or_equal",
+    "BRANCH_GT": "greater",
+    "BRANCH_EQ": "equal",
+    "BRANCH_NEQ": "not_equal",
+}
+
+
+@attrs.frozen(eq=False)
+class Trees:
+    """The nodes of all trees. A leaf leads to itself.
+
+    Attributes:
+        roots: the indices of the roots.
+        features: of each node, the feature that it looks at.
+        thresholds: likewise, what that is compared with.
+        modes: likewise, how; "LEAF" for leaves.
+        next: likewise, the indices of the node for "no" and of that for "yes", one behind the other.
+        missing_is_yes: likewise, whether NaN is "yes" to any comparison.
+        depth: how many levels of comparisons there are at most.
+    """
+
+    roots: Integers
+    features: Integers
+    thresholds: npt.NDArray[np.float32]
+    modes: npt.NDArray[np.str_]
+    next: Integers
+    missing_is_yes: npt.NDArray[np.bool_]
+    depth: int
+
+
+@attrs.frozen(eq=False)
+class Leaves:
+    """What the leaves say.
+
+    Attributes:
+        weights: of each node and each class or target, in float32; zeros where it says nothing.
+        says: whether it says something.
+    """
+
+    weights: npt.NDArray[np.float32]
+    says: npt.NDArray[np.bool_]
+
+
+def trees_of(
+    treeids: Sequence[int],
+    nodeids: Sequence[int],
+    featureids: Sequence[int],
+    values: Sequence[float],
+    modes: Sequence[str],
+    truenodeids: Sequence[int],
+    falsenodeids: Sequence[int],
+    missing: Sequence[int],
+) -> tuple[Trees, dict[tuple[int, int], int]]:
+    """The trees that attributes describe, and the index of each node by the numbers of its tree and its own.
+
+    Raises:
+        Refused: they are no trees.
+    """
+    count = len(nodeids)
+    lengths = {*map(len, (treeids, featureids, values, modes, truenodeids, falsenodeids)), len(missing) or count}
+    if lengths != {count} or not count:
+        refuse("the lengths of the attributes of nodes", sorted({*lengths, count}), "the same, and not 0")
+    unknown = {*modes} - {*COMPARISONS, "LEAF"}
+    if unknown:
+        refuse("attribute nodes_modes", ", ".join(sorted(unknown)), ", ".join([*COMPARISONS, "LEAF"]))
+    index = {key: place for place, key in enumerate(zip(treeids, nodeids, strict=True))}
+    if len(index) != count:
+        raise Refused("two nodes of a tree have the same number")
+    children = np.repeat(np.arange(count, dtype=np.int32), 2)
+    try:
+        for place, (tree, mode) in enumerate(zip(treeids, modes, strict=True)):
+            if mode != "LEAF":
+                children[2 * place] = index[tree, falsenodeids[place]]
+                children[2 * place + 1] = index[tree, truenodeids[place]]
+    except KeyError as error:
+        raise Refused(f"tree {error.args[0][0]} has no node {error.args[0][1]}, to which another leads") from error
+    is_branch = np.array(modes) != "LEAF"
+    roots, depth = _roots_and_depth(children.reshape(count, 2), is_branch)
+    if len(roots) != len({*treeids}):
+        refuse("the number of roots", len(roots), f"{len({*treeids})}, one for each tree")
+    trees = Trees(
+        roots,
+        np.where(is_branch, np.array(featureids), 0).astype(np.int32),
+        np.array(values, np.float32),
+        np.array(modes),
+        children,
+        np.array(missing or [0] * count).astype(bool) & is_branch,
+        depth,
+    )
+    return trees, index
+
+
+def _roots_and_depth(children: Integers, is_branch: npt.NDArray[np.bool_]) -> tuple[Integers, int]:
+    """Where nothing leads to, and how many levels of branches are below.
+
+    Raises:
+        Refused: two nodes lead to the same, or there are too many levels.
+    """
+    led_to = np.bincount(children[is_branch].ravel(), minlength=len(children))
+    roots = np.flatnonzero(led_to == 0).astype(np.int32)
+    level, depth, seen = roots, 0, len(roots)
+    while led_to.max() <= 1 and is_branch[level].any():
+        level, depth = children[level[is_branch[level]]].ravel(), depth + 1
+        seen += len(level)
+        if depth > DEEPEST:
+            refuse("the depth of a tree", f"more than {DEEPEST}", f"at most {DEEPEST}")
+    if seen != len(children) or led_to.max() > 1:
+        raise Refused("the nodes are no trees: more than one leads to a node, or they lead around")
+    return roots, depth
+
+
+def leaves_of(
+    context: ConversionContext,
+    index: Mapping[tuple[int, int], int],
+    treeids: Sequence[int],
+    nodeids: Sequence[int],
+    ids: Sequence[int],
+    weights: Sequence[float],
+    count: int,
+) -> Leaves:
+    """What attributes say of leaves; a node may say several things of a class, which add up.
+
+    Raises:
+        Refused: they speak of what is not there.
+    """
+    if len({*map(len, (treeids, nodeids, ids, weights))}) > 1:
+        refuse("the lengths of the attributes of weights", [*map(len, (treeids, nodeids, ids, weights))], "the same")
+    if not all(0 <= item < count for item in ids):
+        refuse("an id of a class or target", max(ids, key=abs), f"from 0 to {count - 1}")
+    context.reserve(len(index) * count * 4)
+    table = np.zeros([len(index), count], np.float32)
+    says = np.zeros([len(index), count], np.bool_)
+    try:
+        nodes = [index[key] for key in zip(treeids, nodeids, strict=True)]
+    except KeyError as error:
+        raise Refused(f"tree {error.args[0][0]} has no node {error.args[0][1]}, which has a weight") from error
+    np.add.at(table, (nodes, list(ids)), np.array(weights, np.float32))
+    says[nodes, list(ids)] = True
+    return Leaves(table, says)
+
+
+def reached(context: ConversionContext, trees: Trees, rows: MLOperand) -> MLOperand:
+    """The index of the leaf that each row comes to in each tree."""
+    if trees.features.min() < 0 or trees.features.max() >= rows.shape[1]:
+        refuse("a feature that a node looks at", int(trees.features.max()), f"from 0 to {rows.shape[1] - 1}")
+    place = context.constant(np.tile(trees.roots, [rows.shape[0], 1]))
+    features, thresholds = context.constant(trees.features), context.constant(trees.thresholds)
+    following, two = context.constant(trees.next), context.constant(np.array(2, np.int32))
+    for _ in range(trees.depth):
+        value = context.gather_elements(rows, context.gather(features, place), axis=1)
+        says_yes = _compared(context, trees, place, value, context.gather(thresholds, place))
+        place = context.gather(following, context.add(context.mul(place, two), context.cast(says_yes, "int32")))
+    return place
+
+
+def _compared(
+    context: ConversionContext, trees: Trees, place: MLOperand, value: MLOperand, threshold: MLOperand
+) -> MLOperand:
+    """Whether a node says yes."""
+    used = [mode for mode in COMPARISONS if (trees.modes == mode).any()]
+    answers = [getattr(context, COMPARISONS[mode])(value, threshold) for mode in used]
+    says_yes: MLOperand = answers[0]
+    for mode, answer in zip(used[1:], answers[1:], strict=True):
+        is_meant = context.gather(context.constant(trees.modes == mode), place)
+        says_yes = context.where(is_meant, answer, says_yes)
+    if trees.missing_is_yes.any():
+        goes_on = context.gather(context.constant(trees.missing_is_yes), place)
+        says_yes = context.logical_or(says_yes, context.logical_and(context.is_nan(value), goes_on))
+    return says_yes
+
+
+def _summed(context: ConversionContext, leaves: Leaves, place: MLOperand, base: Sequence[float]) -> MLOperand:
+    sums = context.reduce_sum(context.gather(context.constant(leaves.weights), place), axes=[1])
+    return context.add(sums, context.constant(np.array(base, np.float32))) if base else sums
+
+
+@rule("ai.onnx.ml.TreeEnsembleRegressor", 1)
+def tree_regressor(
+    context: ConversionContext,
+    x: MLOperand,
+    *,
+    aggregate_function: str = "SUM",
+    base_values: Sequence[float] | None = None,
+    n_targets: int = 1,
+    nodes_falsenodeids: Sequence[int] = (),
+    nodes_featureids: Sequence[int] = (),
+    nodes_hitrates: Sequence[float] = (),
+    nodes_missing_value_tracks_true: Sequence[int] = (),
+    nodes_modes: Sequence[str] = (),
+    nodes_nodeids: Sequence[int] = (),
+    nodes_treeids: Sequence[int] = (),
+    nodes_truenodeids: Sequence[int] = (),
+    nodes_values: Sequence[float] = (),
+    post_transform: str = "NONE",
+    target_ids: Sequence[int] = (),
+    target_nodeids: Sequence[int] = (),
+    target_treeids: Sequence[int] = (),
+    target_weights: Sequence[float] = (),
+) -> MLOperand:
+    """What the leaves say, summed up over the trees, or their mean, least or greatest."""
+    if n_targets < 1 or (n_targets == 1 and post_transform != "NONE"):
+        refuse("attributes n_targets and post_transform", [n_targets, post_transform], "NONE for one target")
+    if base_values and len(base_values) != n_targets:
+        refuse("the length of attribute base_values", len(base_values), f"{n_targets}, one for each target")
+    trees, index = trees_of(
+        nodes_treeids, nodes_nodeids, nodes_featureids, nodes_values, nodes_modes,
+        nodes_truenodeids, nodes_falsenodeids, nodes_missing_value_tracks_true,
+    )  # fmt: skip
+    leaves = leaves_of(context, index, target_treeids, target_nodeids, target_ids, target_weights, n_targets)
+    functions = {
+        "SUM": context.reduce_sum,
+        "AVERAGE": context.reduce_mean,
+        "MIN": context.reduce_min,
+        "MAX": context.reduce_max,
+    }
+    if aggregate_function not in functions:
+        refuse("attribute aggregate_function", aggregate_function, ", ".join(functions))
+    if aggregate_function in ("MIN", "MAX") and not leaves.says[trees.modes == "LEAF"].all():
+        raise Refused(f"its leaves do not all have a weight for each target; for {aggregate_function} they must")
+    place = reached(context, trees, rows_of(context, x))
+    scores = functions[aggregate_function](context.gather(context.constant(leaves.weights), place), axes=[1])
+    if base_values:
+        scores = context.add(scores, context.constant(np.array(base_values, np.float32)))
+    return transformed(context, scores, post_transform)
+
+
+@rule("ai.onnx.ml.TreeEnsembleClassifier", 1)
+def tree_classifier(
+    context: ConversionContext,
+    x: MLOperand,
+    *,
+    base_values: Sequence[float] | None = None,
+    class_ids: Sequence[int] = (),
+    class_nodeids: Sequence[int] = (),
+    class_treeids: Sequence[int] = (),
+    class_weights: Sequence[float] = (),
+    classlabels_int64s: Sequence[int] | None = None,
+    classlabels_strings: Sequence[str] | None = None,
+    nodes_falsenodeids: Sequence[int] = (),
+    nodes_featureids: Sequence[int] = (),
+    nodes_hitrates: Sequence[float] = (),
+    nodes_missing_value_tracks_true: Sequence[int] = (),
+    nodes_modes: Sequence[str] = (),
+    nodes_nodeids: Sequence[int] = (),
+    nodes_treeids: Sequence[int] = (),
+    nodes_truenodeids: Sequence[int] = (),
+    nodes_values: Sequence[float] = (),
+    post_transform: str = "NONE",
+) -> tuple[MLOperand | None, MLOperand]:
+    """What the leaves say of each class, summed up over the trees, and the best class."""
+    count, base = classes_of(classlabels_int64s, classlabels_strings), tuple(base_values or ())
+    trees, index = trees_of(
+        nodes_treeids, nodes_nodeids, nodes_featureids, nodes_values, nodes_modes,
+        nodes_truenodeids, nodes_falsenodeids, nodes_missing_value_tracks_true,
+    )  # fmt: skip
+    leaves = leaves_of(context, index, class_treeids, class_nodeids, class_ids, class_weights, count)
+    is_binary = count == 2 and {*class_ids} == {0}
+    if count == 1 or (count == 2 and {*class_ids} == {1}):
+        refuse(
+            "the labels and the classes with weights", [count, *{*class_ids}], "two labels with weights of 0, or more"
+        )
+    if base and len(base) != (1 if is_binary else count):
+        refuse("the length of attribute base_values", len(base), "that of the scores")
+    place = reached(context, trees, rows_of(context, x))
+    labels = classlabels_int64s or (), classlabels_strings or ()
+    if is_binary:
+        leaves = Leaves(leaves.weights[:, :1], leaves.says[:, :1])
+        score, adds_up = _summed(context, leaves, place, base), min(class_weights) >= 0
+        best = is_second(context, score, 0.5 if adds_up else 0)
+        return label_of(context, best, *labels), both_sides(context, score, post_transform, is_probability=adds_up)
+    scores = _summed(context, leaves, place, base)
+    among = scores if base else _only_spoken_of(context, leaves, place, scores)
+    return _best_label(context, among, labels), transformed(context, scores, post_transform)
+
+
+def _only_spoken_of(context: ConversionContext, leaves: Leaves, place: MLOperand, scores: MLOperand) -> MLOperand:
+    """The scores of those classes that a leaf has said something of, and no others."""
+    said = context.gather(context.constant(leaves.says.astype(np.float32)), place)
+    is_spoken_of = context.greater(context.reduce_max(said, axes=[1]), context.number(0, scores))
+    return context.where(is_spoken_of, scores, context.number(-np.inf, scores))
+
+
+def _best_label(
+    context: ConversionContext, scores: MLOperand, labels: tuple[Sequence[int], Sequence[str]]
+) -> MLOperand | None:
+    """The label of the greatest score."""
+    if context.wanted[0] and scores.shape[1] == 2:
+        raise RefusedWithWayOut(
+            "of two classes that have weights of their own each, onnxruntime's label is not that of the greater",
+            "leave the output of labels out, by outputs",
+        )
+    return label_of(context, context.arg_max(scores, 1), *labels)
