@@ -404,4 +404,28 @@ FAULTS = [
         "test_pipelines",
     ),
     Fault("build-outlives-context", "        self._queue.end()\n", "", GPU, "test_threads"),
+    Fault(
+        "stages-on-a-lost-device",
+        "        if is_lost(self._device):  #",
+        "        if False:  #",
+        GPU,
+        "mapped_memory_alone",
+    ),
+    Fault(
+        "copies-beside-destroy",
+        "self._check_mapped(staging, ticket)\n                copy",
+        "copy",
+        GPU,
+        "while_a_large_read_is_copied",
+    ),
+    Fault(
+        "collected-through-a-build",
+        '"""\n        self.flush()\n        try:\n            return',
+        '"""\n        try:\n            return',
+        GPU,
+        "has_been_submitted_when",
+    ),
+    Fault(
+        "loss-told-twice", "            if told_by_loss:\n", "            if False:\n", GPU, "told_by_the_loss_alone"
+    ),
 ]
