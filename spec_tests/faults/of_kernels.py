@@ -394,7 +394,7 @@ FAULTS = [
         "let large = (magnitude + 0xfffu",
         "let large = (magnitude + 0x1000u",
         GPU,
-        "float16_is_rounded",
+        "float16_between",
     ),
     Fault(
         "shortest-kernel-first",
