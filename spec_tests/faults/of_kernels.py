@@ -417,7 +417,7 @@ FAULTS = [
         "let large = (magnitude + 0xfffu",
         "let large = (magnitude + 0x1000u",
         GPU,
-        "float16_is_rounded",
+        "float16_between",
     ),
     Fault(
         "shortest-kernel-first",
@@ -448,5 +448,28 @@ FAULTS = [
         ")",
         OWN_NODES,
         "taken_back_otherwise",
+    Fault(
+        "stages-on-a-lost-device",
+        "        if is_lost(self._device):  #",
+        "        if False:  #",
+        GPU,
+        "mapped_memory_alone",
+    ),
+    Fault(
+        "copies-beside-destroy",
+        "self._check_mapped(staging, ticket)\n                copy",
+        "copy",
+        GPU,
+        "while_a_large_read_is_copied",
+    ),
+    Fault(
+        "collected-through-a-build",
+        '"""\n        self.flush()\n        try:\n            return',
+        '"""\n        try:\n            return',
+        GPU,
+        "has_been_submitted_when",
+    ),
+    Fault(
+        "loss-told-twice", "            if told_by_loss:\n", "            if False:\n", GPU, "told_by_the_loss_alone"
     ),
 ]

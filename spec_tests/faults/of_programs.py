@@ -55,6 +55,8 @@ FAULTS = [
         LENDING,
         "has_been_submitted",
     ),
+    Fault("follows-unheard", "        self.has_failed = True  #", "        #", GPU, "test_a_submission_that_fails"),
+    Fault("gpu-waits-for-users", "        self.backend.flush()  # no other step", "        # no other step", LENDING),
     Fault(
         "timeline-bytes",
         "_queued_bytes += entry.held_bytes",

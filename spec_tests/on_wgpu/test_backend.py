@@ -12,6 +12,7 @@ from trio.testing import wait_all_tasks_blocked
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.drawing import build_add_one
 from spec_tests.support.four_floats import ONES, buffers
+from spec_tests.support.trace_format import first
 from spec_tests.support.watched_device import quiet
 from webnn_py import DestroyedBufferError, InvalidStateError, MLGraphBuilder, UnknownError
 
@@ -95,7 +96,7 @@ async def test_released_memory_is_gone_whoever_still_refers_to_it(gpu):
         device.create_buffer(size=4, usage=wgpu.BufferUsage.COPY_DST)
 
 
-async def test_a_submission_that_fails_marks_what_it_should_have_written(gpu, monkeypatch):
+async def test_a_submission_that_fails_marks_what_it_should_have_written(ml, gpu, monkeypatch):
     graph = await build_add_one(gpu, [4])
     x, y, z = await buffers(gpu, 3)
     gpu.dispatch(graph, {"x": x}, {"y": y})
@@ -108,7 +109,10 @@ async def test_a_submission_that_fails_marks_what_it_should_have_written(gpu, mo
         patched.setattr(gpu._device.backend._queue, "_encode_launches", refuse)
         gpu.dispatch(graph, {"x": x}, {"y": y})
         await quiet(gpu)  # nothing more comes, so what is collected is submitted
-    gpu.dispatch(graph, {"x": y}, {"y": z})
+    with ml.trace() as trace:
+        gpu.dispatch(graph, {"x": y}, {"y": z})
+        await gpu.drain()
+    assert "the queue is closed" in (first(trace, "finished", "dispatch").why or "nothing"), "the trace says it is done"
 
     with pytest.raises(UnknownError, match=r"read_buffer\(\).*dispatch\(\) failed: the queue is closed"):
         await gpu.read_buffer(y)

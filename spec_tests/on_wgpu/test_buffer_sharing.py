@@ -244,6 +244,17 @@ async def test_what_was_dispatched_before_a_buffer_is_lent_has_been_submitted(gp
     np.testing.assert_array_equal(await gpu.read_buffer(y), 10 * ONES)
 
 
+async def test_what_was_dispatched_before_work_that_needs_a_lent_buffer_has_been_submitted(gpu):
+    graph = await build_add_one(gpu, [4])
+    x, y, z = [await gpu.create_buffer(data_type="float32", shape=[4], readable=True, writable=True) for _ in range(3)]
+    lent = await gpu.export_to_gpu(z)
+    gpu.dispatch(graph, {"x": x}, {"y": y})
+    gpu.write_buffer(z, ONES)  # waits
+    await wait_all_tasks_blocked()
+    assert not gpu._device.backend._queue._launches, "the GPU waits for the user, too"
+    lent.destroy()
+
+
 async def test_work_that_needs_a_lent_buffer_waits_and_other_work_before_it_does_not(gpu):
     x, y = [await gpu.create_buffer(data_type="float32", shape=[4], readable=True, writable=True) for _ in range(2)]
     lent = await gpu.export_to_gpu(x)

@@ -120,3 +120,25 @@ async def test_a_device_that_is_destroyed_when_a_read_has_been_answered_rejects_
     assert "lost" in (await gpu.lost).message
     await gpu.device_timeline.wait_ended()
     assert gpu.statistics().live_bytes == 0
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+async def test_a_dispatch_that_a_lost_device_never_got_is_told_by_the_loss_alone(gpu):
+    graph = await build_add_one(gpu, [4])
+    x, y = await buffers(gpu, 2)
+    gpu.dispatch(graph, {"x": x}, {"y": y})
+    await gpu.read_buffer(y)
+    gpu.device_timeline.pause()
+    gpu.dispatch(graph, {"x": x}, {"y": y})
+    gpu.write_buffer(x, ONES)  # before which the dispatch is submitted
+    storage = y._storage
+    y.destroy()
+    gpu._device.backend.device.destroy()
+    await gpu.device_timeline.step()
+    await gpu.device_timeline.step()
+    failure = storage.failure
+    assert failure is not None
+    assert failure._unheard._is_told, "the output, which nobody can read any more, warns besides"
+    gpu.device_timeline.resume()
+    assert "lost" in (await gpu.lost).message

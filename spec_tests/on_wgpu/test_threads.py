@@ -138,6 +138,24 @@ async def test_other_tasks_go_on_while_a_graph_is_built(ml, gpu, monkeypatch):
     np.testing.assert_array_equal(await gpu.read_buffer(y), [4, 5])
 
 
+@pytest.mark.sampled(1)
+async def test_what_is_dispatched_before_a_build_has_been_submitted_when_that_begins(gpu, monkeypatch):
+    """Else the GPU has nothing to do until the build ends, and what is learned of the graph's time is the build's."""
+    backend = gpu._device.backend
+    graph, x, y = await build_add_one(gpu, [2]), await filled(gpu, [1, 2]), await zeroed(gpu, [2])
+    compile_, collected = backend._compile, []
+
+    def look_and_compile(*given):
+        collected.extend(backend._queue._launches)
+        return compile_(*given)
+
+    monkeypatch.setattr(backend, "_compile", look_and_compile)
+    gpu.dispatch(graph, {"x": x}, {"y": y})
+    await build_add_one(gpu, [3])
+    assert not collected
+    np.testing.assert_array_equal(await gpu.read_buffer(y), [2, 3])
+
+
 class ObservedLock:
     """A lock that says when a thread has to wait for it."""
 

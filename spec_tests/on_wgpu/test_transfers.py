@@ -1,11 +1,16 @@
 """Large writes and reads, through mapped memory in slices; the slices are small here."""
 
+import threading
+
 import numpy as np
 import pytest
+import trio
 
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
+from webnn_py import InvalidStateError, UnknownError
 from webnn_py.device.on_wgpu import backend as wgpu_backend
 from webnn_py.device.on_wgpu.runtime import transfers
+from webnn_py.device.on_wgpu.runtime.native import is_lost
 from webnn_py.device.on_wgpu.runtime.transfers import StagedBytes
 
 pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
@@ -18,6 +23,7 @@ def _small(monkeypatch):
     limits = {
         "SLICE": SLICE,
         "LARGE": 512,
+        "PIECE": SLICE,
         "LONG_READ": 4 * SLICE,
         "SLICE_READ": SLICE,
         "SLICES_READ": 2,
@@ -105,3 +111,56 @@ async def test_without_mapped_memory_a_write_takes_the_other_way(gpu, monkeypatc
     gpu.write_buffer(x, numbers(1000))
     assert not uploads._all
     np.testing.assert_array_equal(await gpu.read_buffer(x), numbers(1000))
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("is_under_way", [False, True])
+async def test_a_large_write_to_a_lost_device_leaves_mapped_memory_alone(gpu, monkeypatch, is_under_way):
+    """The memory has gone with the device: the library ends the process when it is asked for it."""
+    x, backend = await made(gpu, 512), gpu._device.backend
+    gpu.write_buffer(x, numbers(512))
+    await gpu.drain()
+    if not is_under_way:
+        backend._queue.poll(wait=True)
+        backend._uploads._collect()
+    assert bool(backend._uploads.idle) != is_under_way
+    mapped = backend._queue.mapped_for_writing
+
+    def mapped_unless_lost(*given):
+        assert not is_lost(backend.device), "asked for memory that has gone"  # write_buffer() raises it
+        return mapped(*given)
+
+    monkeypatch.setattr(backend._queue, "mapped_for_writing", mapped_unless_lost)
+    backend.device.destroy()
+    assert isinstance(backend.stage(numbers(512)), np.ndarray)
+    gpu.write_buffer(x, numbers(512))
+    with pytest.raises((UnknownError, InvalidStateError), match="lost"):
+        await gpu.read_buffer(x)
+    assert "lost" in (await gpu.lost).message
+
+
+@pytest.mark.sampled(1)
+async def test_a_device_that_another_task_destroys_while_a_large_read_is_copied_rejects_it(gpu, monkeypatch):
+    x, device = await made(gpu, 2000), gpu._device.backend.device
+    gpu.write_buffer(x, numbers(2000))
+    await gpu.drain()
+    copy, copied, begun = wgpu_backend.copy_in_shares, [], trio.Event()
+    monkeypatch.setattr(wgpu_backend, "LONG_READ", transfers.LARGE * 100)
+
+    def copy_unless_lost(*given):
+        begun.set()
+        copied.append((threading.get_ident(), is_lost(device)))
+        if not is_lost(device):
+            copy(*given)
+
+    async def destroy():
+        await begun.wait()
+        device.destroy()
+
+    monkeypatch.setattr(wgpu_backend, "copy_in_shares", copy_unless_lost)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(destroy)
+        with pytest.raises((UnknownError, InvalidStateError), match="lost"):
+            await gpu.read_buffer(x)
+    assert {thread for thread, _ in copied} == {threading.get_ident()}, "in a thread, beside which a task may destroy"
+    assert not any(gone for _, gone in copied), "copied memory that has gone"

@@ -36,6 +36,7 @@ from webnn_py.device.copying import CopiesThroughHost
 from webnn_py.device.expansion import needs_expansion
 from webnn_py.device.failure import Failure
 from webnn_py.device.four_bits import needs_bytes, prepared
+from webnn_py.device.lending import Step, when_back
 from webnn_py.device.savable_nodes import SavableNodes, captured_storages
 from webnn_py.device.timed_dispatch import Told, dispatch_timed
 from webnn_py.errors import UnknownError
@@ -44,9 +45,6 @@ from webnn_py.graph_pictures.plan import CompiledPlan, plan_of
 from webnn_py.in_flight import InFlight
 from webnn_py.unheard import Line
 from webnn_py.wording import shown
-
-Step = Callable[[], Awaitable[None] | None]
-"""A step of a device: done when it returns None, else when what it returns has been awaited."""
 
 
 @attrs.frozen
@@ -174,7 +172,7 @@ class Device:
     def write(self, storage: Storage, data: Any, line: Line | None = None) -> Awaitable[None] | None:
         """Store ``data``; a failure marks ``storage``, and tells the ``line`` of the call that asked for it."""
         if storage.lent is not None:
-            return _when_back([storage], lambda: self.write(storage, data, line))
+            return self._when_back([storage], lambda: self.write(storage, data, line))
         self.host_copies += 1
         return self._write([storage], "write_buffer()", line, self.backend.write, storage, data)
 
@@ -185,7 +183,7 @@ class Device:
             UnknownError: the contents were never written as they should have been.
         """
         if storage.lent is not None:
-            return _when_back([storage], lambda: self.read(storage, readback))
+            return self._when_back([storage], lambda: self.read(storage, readback))
         if storage.failure is not None:
             storage.failure.tell()
             raise UnknownError(f"read_buffer(): the buffer holds no data, because {storage.failure}")
@@ -212,10 +210,10 @@ class Device:
         """
         lent = [storage for storage in (source, destination) if storage.lent is not None]
         if lent:
-            return _when_back(lent, lambda: self.copy(source, destination, region, line))
+            return self._when_back(lent, lambda: self.copy(source, destination, region, line))
         if source.failure is not None:
             why = f"the source of a copy_buffer() holds no data, because {source.failure}"
-            _mark([destination], source.failure.follow(why))
+            self._follow([destination], source.failure, why)
             return None
         is_whole = region.count == destination.descriptor.element_count
         step = self._copies.copy
@@ -224,13 +222,13 @@ class Device:
     def clear(self, storage: Storage, line: Line | None = None) -> Awaitable[None] | None:
         """Set all bytes to zero; a failure marks ``storage``."""
         if storage.lent is not None:
-            return _when_back([storage], lambda: self.clear(storage, line))
+            return self._when_back([storage], lambda: self.clear(storage, line))
         return self._write([storage], "clear_buffer()", line, self._copies.clear, storage)
 
     def release(self, storage: Storage) -> Awaitable[None] | None:
         """Let go of the memory of ``storage``, if it has any."""
         if storage.lent is not None:
-            return _when_back([storage], lambda: self.release(storage))
+            return self._when_back([storage], lambda: self.release(storage))
         if storage.failure is not None:
             storage.failure.miss()
             storage.failure = None
@@ -258,7 +256,7 @@ class Device:
     def lend(self, storage: Storage, give: Callable[[Any], None]) -> Awaitable[None] | None:
         """Lend the memory of ``storage`` out through ``give``; steps that need it wait until it has come back."""
         if storage.lent is not None:
-            return _when_back([storage], lambda: self.lend(storage, give))
+            return self._when_back([storage], lambda: self.lend(storage, give))
         backend = self.backend
         assert isinstance(backend, Lends)  # noqa: S101 - the script asks only those that do
         back = storage.lent = trio.Event()
@@ -284,6 +282,10 @@ class Device:
             if lent is not None:
                 lent.set()
         self._lent.clear()
+
+    def _when_back(self, storages: Iterable[Storage], step: Step) -> Awaitable[None]:
+        self.backend.flush()  # no other step comes before a user gives memory back, which may take any time
+        return when_back(storages, step)
 
     # --- graphs ----------------------------------------------------------------------------------------------
 
@@ -331,11 +333,11 @@ class Device:
         if self._lent:
             lent = [storage for storage in (*inputs.values(), *outputs.values()) if storage.lent is not None]
             if lent:
-                return _when_back(lent, lambda: self.dispatch(handle, inputs, outputs, line))
+                return self._when_back(lent, lambda: self.dispatch(handle, inputs, outputs, line))
         for name, storage in inputs.items():
             if storage.failure is not None:
                 why = f"the input {shown(name)} of a dispatch() holds no data, because {storage.failure}"
-                _mark(outputs.values(), storage.failure.follow(why))
+                self._follow(outputs.values(), storage.failure, why)
                 return None
         run: Callable[..., Awaitable[None] | None] = self.backend.dispatch
         if self.watch_kernels is not None:
@@ -402,6 +404,10 @@ class Device:
             failure.tell()  # the loss tells it, and nobody reads any more
         _mark(storages, failure)
 
+    def _follow(self, storages: Iterable[Storage], failure: Failure, why: str) -> None:
+        self.has_failed = True  # of what a backend submits later than it is told, this is the first that is heard
+        _mark(storages, failure.follow(why))
+
     # --- the books -------------------------------------------------------------------------------------------
 
     def _hold(self, memory: Memory) -> None:
@@ -428,16 +434,6 @@ class Device:
 def _like(pending: Awaitable[object], rest: Awaitable[None]) -> Awaitable[None]:
     """``rest``, as something that has begun where ``pending``, which it awaits, has."""
     return InFlight(rest) if isinstance(pending, InFlight) else rest
-
-
-async def _when_back(storages: Iterable[Storage], step: Step) -> None:
-    """Wait until memory that is lent out has come back, then take the step."""
-    for storage in storages:
-        if storage.lent is not None:
-            await storage.lent.wait()
-    pending = step()
-    if pending is not None:
-        await pending
 
 
 def _tell_failure(storage: Storage) -> None:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 import attrs
 import numpy as np
@@ -37,6 +37,7 @@ from webnn_py.device.on_wgpu.runtime.transfers import (
     COPYING_THREADS,
     LARGE,
     LONG_READ,
+    PIECE,
     SLICE_READ,
     SLICES_READ,
     StagedBytes,
@@ -50,6 +51,8 @@ from webnn_py.graph import Graph
 from webnn_py.in_flight import InFlight
 from webnn_py.saved_graphs.record import Bytes, SavedCode
 from webnn_py.sized_graphs import DynamicGraph
+
+T = TypeVar("T")
 
 SHARED_DEVICES: Final = SharedDevices(request_device)
 """The devices of contexts that bring none, in this process."""
@@ -94,7 +97,6 @@ class WgpuBackend:
         self._constants = SharedConstants()
         self._compiling = trio.CapacityLimiter(1)
         self._waiting = Waiting(self._queue, waiting, self._pipelines)
-        self._copying = trio.CapacityLimiter(2)
         self._copiers = ThreadPoolExecutor(COPYING_THREADS, "webnn-downloads")
         self._uploads = UploadRing(device, self._queue, self._copiers)
         self._unsubmitted: list[tuple[str, Iterable[Storage]]] = []
@@ -188,19 +190,27 @@ class WgpuBackend:
 
     async def _finish_slice(self, target: HostArray, staging: wgpu.GPUBuffer, ticket: Ticket) -> None:
         await self._wait(ticket)
+        self._check_mapped(staging, ticket)
+        source = np.frombuffer(self._queue.mapped_bytes(staging, -(-target.nbytes // 4) * 4), np.uint8, target.nbytes)
+        if target.nbytes < LARGE:
+            np.copyto(target, source)
+        else:
+            # Here and not in a worker thread: other tasks may destroy the device, and with it goes what is copied.
+            for start in range(0, target.nbytes, PIECE):
+                if start:
+                    await trio.lowlevel.cancel_shielded_checkpoint()
+                    self._check_mapped(staging, ticket)
+                copy_in_shares(target[start : start + PIECE], source[start : start + PIECE], self._copiers)
+        self._queue.unmap(staging)
+        self._staging.give_back(staging)
+
+    def _check_mapped(self, staging: wgpu.GPUBuffer, ticket: Ticket) -> None:
         # The device is asked, which takes 7 µs: the library says that memory is mapped which has gone with the device,
         # and ends the process when it is asked for it.
         if ticket.done or is_lost(self.device):
             staging.destroy()
             self._watch.look()
             raise RuntimeError(ticket.done or "the device is lost")
-        source = np.frombuffer(self._queue.mapped_bytes(staging, -(-target.nbytes // 4) * 4), np.uint8, target.nbytes)
-        if target.nbytes < LARGE:
-            np.copyto(target, source)
-        else:
-            await trio.to_thread.run_sync(copy_in_shares, target, source, self._copiers, limiter=self._copying)
-        self._queue.unmap(staging)
-        self._staging.give_back(staging)
 
     def copy(self, source: Storage, destination: Storage, region: CopyRegion) -> Coroutine[Any, Any, None] | None:
         """Launch a copy like a dispatch; the first that needs a kernel compiles it in a worker thread."""
@@ -217,11 +227,7 @@ class WgpuBackend:
         return None
 
     async def _launch_when_prepared(self, launch: Callable[[], None]) -> None:
-        try:
-            await trio.to_thread.run_sync(self._copies.prepare, limiter=self._compiling)
-        except wgpu.GPUError:
-            self._watch.look()
-            raise
+        await self._in_thread(self._copies.prepare)
         launch()
 
     def _launch_copy(self, storages: tuple[Storage, Storage], source: Span, target: Span) -> None:
@@ -259,8 +265,13 @@ class WgpuBackend:
 
     async def compile(self, graph: Graph, told: Callable[[int, int], None] | None = None) -> WgpuGraph:
         """Write the kernels and compile their pipelines, in a worker thread; ``told`` how many are there, of all."""
+        return await self._in_thread(self._compile, graph, told)
+
+    async def _in_thread(self, function: Callable[..., T], *given: Any) -> T:
+        """What compiles, in a worker thread; the GPU begins with what is collected, and need not wait for the end."""
+        self.flush()
         try:
-            return await trio.to_thread.run_sync(self._compile, graph, told, limiter=self._compiling)
+            return await trio.to_thread.run_sync(function, *given, limiter=self._compiling)
         except Exception:
             self._watch.look()
             raise
@@ -295,31 +306,17 @@ class WgpuBackend:
     async def load_code(self, code: SavedCode) -> WgpuGraph:
         """Compile the pipelines of kernels that were saved, and upload constants, in a worker thread."""
         shared = self.device, self._queue, self._pipelines, self._features, self._constants
-        try:
-            return await trio.to_thread.run_sync(
-                lambda: WgpuGraph.of_saved(from_saved(code), *shared), limiter=self._compiling
-            )
-        except Exception:
-            self._watch.look()
-            raise
+        return await self._in_thread(lambda: WgpuGraph.of_saved(from_saved(code), *shared))
 
     async def compile_dynamic(self, dynamic: DynamicGraph) -> DynamicWgpuGraph:
         """Likewise, of a graph with named dimensions: one set of kernels for all sizes that are computed alike."""
         shared = self.device, self._queue, self._pipelines, self._features, self._constants
-        try:
-            return await trio.to_thread.run_sync(lambda: DynamicWgpuGraph(dynamic, *shared), limiter=self._compiling)
-        except Exception:
-            self._watch.look()
-            raise
+        return await self._in_thread(DynamicWgpuGraph, dynamic, *shared)
 
     async def _dispatch_when_prepared(
         self, compiled: DynamicWgpuGraph, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]
     ) -> None:
-        try:
-            outdated = await trio.to_thread.run_sync(compiled.prepare, inputs, limiter=self._compiling)
-        except Exception:
-            self._watch.look()
-            raise
+        outdated = await self._in_thread(compiled.prepare, inputs)
         if outdated is not None:
             await self._release_graph(outdated, self._work_done())
         self.dispatch(compiled, inputs, outputs)
@@ -373,8 +370,11 @@ class WgpuBackend:
         self._unsubmitted = []
 
     def _mark_unsubmitted(self, error: wgpu.GPUError) -> None:
+        told_by_loss = is_lost(self.device)
         for method, written in self._unsubmitted:
             failure = Failure.of(f"{method} failed: {error}")
+            if told_by_loss:
+                failure.tell()
             for storage in written:
                 storage.failure = failure
         self._unsubmitted = []

@@ -19,7 +19,7 @@ import wgpu
 from trio.lowlevel import enable_ki_protection
 
 from webnn_py.device.backend import HostArray
-from webnn_py.device.on_wgpu.runtime.native import BufferCopy, NativeQueue, Ticket
+from webnn_py.device.on_wgpu.runtime.native import BufferCopy, NativeQueue, Ticket, is_lost
 
 LARGE: Final = 2**22
 """From so many bytes on, several threads copy, and writes are staged."""
@@ -39,6 +39,9 @@ LONG_READ: Final = 2**27
 SLICE_READ: Final = 2**25
 SLICES_READ: Final = 4
 """The bytes of a slice of such a read, and how many of them have mapped memory at a time."""
+
+PIECE: Final = 2**23
+"""So many bytes are copied before other tasks run: 1 or 2 ms."""
 
 COPYING_THREADS: Final = min(8, os.cpu_count() or 1)
 
@@ -110,10 +113,12 @@ class UploadRing:
         """Copy a contiguous array into mapped memory; None where there is none."""
         if array.nbytes % 4 or array.nbytes < LARGE:
             return None
-        count = -(-array.nbytes // SLICE)
         if self._on_the_way:
             self._queue.poll(wait=False)
-            self._collect()
+        if is_lost(self._device):  # and so is what was mapped: the library ends the process when it is asked for it
+            return None
+        self._collect()
+        count = -(-array.nbytes // SLICE)
         missing = count - len(self.idle)
         if missing > 0 and not self._grow(missing):
             return None
