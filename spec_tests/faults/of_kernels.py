@@ -448,6 +448,7 @@ FAULTS = [
         ")",
         OWN_NODES,
         "taken_back_otherwise",
+    ),
     Fault(
         "stages-on-a-lost-device",
         "        if is_lost(self._device):  #",

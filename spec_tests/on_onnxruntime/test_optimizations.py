@@ -1,10 +1,13 @@
 """What onnxruntime does to graphs as a whole leaves the specification's meaning as it is."""
 
 import attrs
+import numpy as np
 import pytest
 
 from spec_tests.on_onnxruntime.meaning import DRAWINGS
 from spec_tests.operators.cases import difference
+from spec_tests.support.computing import compute
+from webnn_py import MLGraphBuilder, OperationError
 
 onnxruntime = pytest.importorskip("onnxruntime")
 engine = pytest.importorskip("webnn_py.device.on_onnxruntime.engine", exc_type=ImportError)
@@ -49,6 +52,26 @@ async def test_quantization_that_is_done_in_integers_would_change_a_drawing(cont
     drawing = BY_NAME["quantized conv2d"]
     got, expected = [await drawing.compute(context) for context in contexts]
     assert difference(got, expected, drawing.tolerance), "it computes the same now: let it in"
+
+
+@pytest.mark.parametrize("method", ["transpose", "identity"])
+async def test_a_transposed_operand_of_gemm_may_be_an_output(contexts, method, monkeypatch):
+    """No session is made of it with the optimizer that puts both transpositions into the product."""
+    arrays = {name: np.arange(6, dtype=np.float32).reshape(shape) for name, shape in (("a", (2, 3)), ("b", (3, 2)))}
+
+    async def computed(context):
+        builder = MLGraphBuilder(context)
+        a, b = (builder.input(name, data_type="float32", shape=array.shape) for name, array in arrays.items())
+        a, b = builder.transpose(a), builder.transpose(b)
+        given = a if method == "transpose" else builder.identity(a)
+        return await compute(context, builder, arrays, {"given": given, "product": builder.gemm(a, b)})
+
+    expected, got = await computed(contexts[1]), await computed(contexts[0])
+    np.testing.assert_array_equal(got["product"], expected["product"])
+    np.testing.assert_array_equal(got["given"], arrays["a"].T)
+    monkeypatch.setattr(engine, "FUSES_INTO_GEMM", "MatmulTransposeFusion")
+    with pytest.raises(OperationError, match="cannot be compiled"):
+        await computed(contexts[0])
 
 
 async def test_a_drawing_that_is_changed_is_noticed(contexts):

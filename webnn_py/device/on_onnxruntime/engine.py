@@ -27,6 +27,9 @@ DISABLED: Final[Mapping[str, str]] = {
 FUSES_TRANSPOSES: Final = "MatmulTransposeFusion"
 """The optimizer that may end the process where a Cast lies between a Transpose and a MatMul, in 1.31 and 1.32."""
 
+FUSES_INTO_GEMM: Final = "GemmTransposeFusion"
+"""The optimizer that removes a Transpose of a Gemm which has two, although the graph returns the one."""
+
 CONFIGURATION: Final[Mapping[str, str]] = {
     "session.disable_quant_qdq": "1",  # they compute in integers, which round what is between otherwise
 }
@@ -75,7 +78,19 @@ def left_out(model: ModelProto) -> set[str]:
     Other optimizers move and remove nodes before: that a Cast is no neighbour yet tells nothing.
     """
     there = {node.op_type for node in model.graph.node}
-    return {*DISABLED, FUSES_TRANSPOSES} if there.issuperset({"Transpose", "Cast", "MatMul"}) else set(DISABLED)
+    names = set(DISABLED)
+    if there.issuperset({"Transpose", "Cast", "MatMul"}):
+        names.add(FUSES_TRANSPOSES)
+    if there.issuperset({"Transpose", "Gemm"}) and _returns_transposed(model):
+        names.add(FUSES_INTO_GEMM)
+    return names
+
+
+def _returns_transposed(model: ModelProto) -> bool:
+    """Whether what a Transpose makes is an output, perhaps through an Identity, which is removed before."""
+    returned = {output.name for output in model.graph.output}
+    makers = (node for node in model.graph.node if node.op_type in {"Transpose", "Identity"})
+    return any(not returned.isdisjoint(node.output) for node in makers)
 
 
 @attrs.frozen

@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
+import attrs
 import numpy as np
 
 from webnn_py.device.on_onnxruntime.dynamic_quantization import decomposition
@@ -54,6 +55,21 @@ def batch_normalization(
     factor = body.node("Div", _float(1) if scale is None else laid(scale), deviation)
     result = body.node("Mul", body.node("Sub", body.cast(input, "float32"), laid(mean)), factor)
     return body.cast(result if bias is None else body.node("Add", result, laid(bias)), input.data_type)
+
+
+def conv2d(body: Body, node: Node, input: OnnxTensor, filter: OnnxTensor, bias: OnnxTensor | None = None) -> Written:
+    """Conv; of images that are padded before, unless the filter is known to be finite: Conv leaves padding out."""
+    operands = {"input": input, "filter": filter} if bias is None else {"input": input, "filter": filter, "bias": bias}
+    padding, filters = node.options["padding"], body.known(filter)
+    if not any(padding or ()) or (filters is not None and np.isfinite(filters).all()):
+        return writing.write(body, node, operands)
+    top, bottom, left, right = padding
+    begins, ends = (
+        (0, 0, *along) if node.options["input_layout"] == "nchw" else (0, *along, 0)
+        for along in ((top, left), (bottom, right))
+    )
+    operands["input"] = body.node("Pad", input, shape(*begins, *ends), np.zeros((), input.data_type))
+    return writing.write(body, attrs.evolve(node, options={**node.options, "padding": None}), operands)
 
 
 def dynamic_quantize(body: Body, node: Node, input: OnnxTensor) -> Written:
@@ -199,6 +215,7 @@ RULES: Final[Mapping[str, Rule]] = {
     rule.__name__: rule
     for rule in (
         batch_normalization,
+        conv2d,
         dynamic_quantize,
         gelu,
         gemm,

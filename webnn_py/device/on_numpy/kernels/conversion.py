@@ -64,7 +64,7 @@ def quantize_linear(node: Node) -> Kernel:
     lowest, highest = bounds_of(target, precision)
 
     def step(x: Array, scale: Array, zero_point: Array, y: Array, quotient: Array) -> None:
-        np.divide(in_float32(x), in_float32(scale), out=quotient, dtype=precision)
+        np.divide(in_float32(x), in_float32(scale), out=quotient, dtype=np.float32)
         np.rint(quotient, out=quotient)
         np.add(quotient, zero_point.astype(precision), out=quotient)
         # The bounds are integers that both types hold: nothing is left to saturate but NaN.

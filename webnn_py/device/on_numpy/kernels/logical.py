@@ -102,7 +102,7 @@ def where(node: Node) -> Kernel:
 
     def choose(condition: Array, true_value: Array, false_value: Array, output: Array, mask: Array) -> None:
         """Blend bits, false ^ ((true ^ false) & mask): numpy's masked copies branch at each element."""
-        test = np.equal(condition, ZERO).view(np.int8)
+        test = np.asarray(np.equal(condition, ZERO)).view(np.int8)  # of a scalar numpy makes a number
         np.subtract(test, ONE, out=test)
         np.copyto(mask, test)
         chosen, other = output.view(bits), false_value.view(bits)

@@ -52,13 +52,18 @@ def gemm(node: Node, lowering: Lowering) -> None:
         terms.append(EpilogueOperand(c, lowering.place(c).layout))
 
     def combine(total: str, *addends: str) -> str:
-        scaled = total if alpha == 1 else f"{total} * {literal(alpha, 'f32')}"
-        factor = "" if beta == 1 else f" * {literal(beta, 'f32')}"
-        return " + ".join([scaled, *(f"{addend}{factor}" for addend in addends)])
+        return " + ".join([scaled(total, alpha), *(scaled(addend, beta) for addend in addends)])
 
     rows, columns = node.outputs[0].shape
     epilogue = Epilogue(lowering, node, terms, combine, own_buffers(lowering, a, b))
     emit_matrices(lowering, epilogue, (a, left), (b, right), ((), rows, columns))
+
+
+def scaled(value: str, factor: float) -> str:
+    """A value times a number; compilers would take 0 · Infinity for 0."""
+    if factor == 0:
+        return f"zero_times({'-' if math.copysign(1, factor) < 0 else ''}({value}))"
+    return value if factor == 1 else f"{value} * {literal(factor, 'f32')}"
 
 
 def matrix_layout(lowering: Lowering, value: Value) -> Layout:

@@ -27,6 +27,11 @@ def constant_scalar(value: Value) -> float | int | None:
     return None
 
 
+def is_finite(value: Value) -> bool:
+    """Whether a value is known to have no infinity and no NaN: a constant that lies on the host."""
+    return isinstance(value, Constant) and isinstance(value.data, np.ndarray) and bool(np.isfinite(value.data).all())
+
+
 def sign_of_zero(operand: object) -> Literal["", "-"] | None:
     """The sign of the constant 0, with which compilers do not multiply; None for any other operand."""
     number = constant_scalar(operand) if isinstance(operand, Value) else None

@@ -14,6 +14,7 @@ from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue
 from webnn_py.device.on_wgpu.codegen.expressions import wrapping_literal
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import COMPONENTS, WIDTH, Element
+from webnn_py.device.on_wgpu.records.graph_queries import is_finite
 from webnn_py.device.on_wgpu.records.layout import Layout
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.operators.windows import Slide
@@ -151,6 +152,12 @@ def emit_gather(lowering: Lowering, conv: ConvolutionShape, epilogue: Epilogue, 
     reads = _transposed_place if transposed else _forward_place
     _, _, down, across = conv.image_layout.strides
     _, _, filter_down, filter_across = conv.filter_layout.strides
+    image = f"image_one(image_at + h * {down}u + w * {across}u)"
+    if not transposed and any(map(_reaches_outside, conv.slides)) and not is_finite(conv.filter):
+        # What lies outside is 0, and makes NaN of an infinite or NaN element of the filter.
+        reads = _any_place
+        inside = " && ".join(f"{name} < {slide.size}u" for name, slide in zip("hw", conv.slides, strict=True))
+        image = f"select(0.0, image_one(select(0u, image_at + h * {down}u + w * {across}u, {inside})), {inside})"
     lines += [
         "var total = 0.0;",
         f"for (var c = 0u; c < {conv.group_inputs}u; c++) {{",
@@ -160,7 +167,7 @@ def emit_gather(lowering: Lowering, conv: ConvolutionShape, epilogue: Epilogue, 
         *(f"    {line}" for line in reads("h", "row", "v", conv.slides[0])),
         f"    for (var u = 0u; u < {conv.slides[1].window}u; u++) {{",
         *(f"      {line}" for line in reads("w", "column", "u", conv.slides[1])),
-        f"      let x = image_one(image_at + h * {down}u + w * {across}u);",
+        f"      let x = {image};",
         f"      total = fma(x, filter_one(filter_at + v * {filter_down}u + u * {filter_across}u), total);",
         "    }",
         "  }",
@@ -174,10 +181,20 @@ def emit_gather(lowering: Lowering, conv: ConvolutionShape, epilogue: Epilogue, 
     _emit(lowering, conv, epilogue, [call], epilogue.count, vec4s=True, functions=[function])
 
 
+def _reaches_outside(slide: Slide) -> bool:
+    """Whether windows have elements before or behind the image."""
+    return slide.begin > 0 or slide.end > 0
+
+
+def _any_place(name: str, output: str, tap: str, slide: Slide) -> list[str]:
+    """Where an element of a window lies, or would lie."""
+    place = f"{output} * {slide.stride}u + {tap} * {slide.dilation}u + {wrapping_literal(-slide.begin)}"
+    return [f"let {name} = {place};"]
+
+
 def _forward_place(name: str, output: str, tap: str, slide: Slide) -> list[str]:
     """Where an element of a window lies; on to the next if it lies outside."""
-    place = f"{output} * {slide.stride}u + {tap} * {slide.dilation}u + {wrapping_literal(-slide.begin)}"
-    return [f"let {name} = {place};", f"if ({name} >= {slide.size}u) {{ continue; }}"]
+    return [*_any_place(name, output, tap, slide), f"if ({name} >= {slide.size}u) {{ continue; }}"]
 
 
 def _transposed_place(name: str, output: str, tap: str, slide: Slide) -> list[str]:
