@@ -125,7 +125,7 @@ class Dispatches:
     async def in_a_row(self, count: int) -> float:
         """How long each of so many takes of which none waits for another."""
         backend = self.device.backend
-        await trio.lowlevel.cancel_shielded_checkpoint()  # others are to have their turns: this goes on for a second
+        await give_way(self.device)
         await done(backend.finish())
         since = perf_counter()
         for _ in range(count):
@@ -138,7 +138,7 @@ class Dispatches:
         """One with timings."""
         backend = self.device.backend
         assert isinstance(backend, TimesKernels)  # noqa: S101 - the script asks only those that do
-        check_goes_on(self.device)
+        await give_way(self.device)
         since = perf_counter()
         timings = await done(backend.dispatch_timed(self.handle.compiled, self.inputs, self.outputs))
         return MeasuredRun(perf_counter() - since, timings)
@@ -257,7 +257,7 @@ async def _time_kernels(device: Device, outputs: Mapping[str, Value], given: Map
             times: list[int] = []
             until = perf_counter() + BEST_OF_SECONDS
             while len(times) <= BEST_OF or perf_counter() < until:
-                check_goes_on(device)
+                await give_way(device)
                 timings = await done(backend.dispatch_timed(handle.compiled, inputs, targets))
                 times.append(sum(timing.duration_ns for timing in timings))
     return max(min(times[1:]), 1) / 1e9
@@ -274,6 +274,16 @@ def _descriptor(array: HostArray) -> MLOperandDescriptor:
 
 
 # --- what is made for a while ------------------------------------------------------------------------------------
+
+
+async def give_way(device: Device) -> None:
+    """Let others have their turns: measuring goes on for seconds, and runs that nobody waited for do not wait.
+
+    Raises:
+        UnknownError: the context is lost.
+    """
+    await trio.lowlevel.cancel_shielded_checkpoint()
+    check_goes_on(device)
 
 
 def check_goes_on(device: Device) -> None:
