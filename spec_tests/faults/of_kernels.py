@@ -458,8 +458,8 @@ FAULTS = [
     ),
     Fault(
         "copies-beside-destroy",
-        "self._check_mapped(staging, ticket)\n                copy",
-        "copy",
+        "                look()\n",
+        "",
         GPU,
         "while_a_large_read_is_copied",
     ),

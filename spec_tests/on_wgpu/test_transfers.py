@@ -9,6 +9,7 @@ import trio
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from webnn_py import InvalidStateError, UnknownError
 from webnn_py.device.on_wgpu import backend as wgpu_backend
+from webnn_py.device.on_wgpu.adapters import choose, request_device
 from webnn_py.device.on_wgpu.runtime import transfers
 from webnn_py.device.on_wgpu.runtime.native import is_lost
 from webnn_py.device.on_wgpu.runtime.transfers import StagedBytes
@@ -140,11 +141,13 @@ async def test_a_large_write_to_a_lost_device_leaves_mapped_memory_alone(gpu, mo
 
 
 @pytest.mark.sampled(1)
-async def test_a_device_that_another_task_destroys_while_a_large_read_is_copied_rejects_it(gpu, monkeypatch):
-    x, device = await made(gpu, 2000), gpu._device.backend.device
+async def test_a_device_that_another_task_destroys_while_a_large_read_is_copied_rejects_it(ml, monkeypatch):
+    device = request_device(choose("default", software=True))
+    gpu = await ml.create_context(gpu_device=device)
+    x = await made(gpu, 2000)
     gpu.write_buffer(x, numbers(2000))
     await gpu.drain()
-    copy, copied, begun = wgpu_backend.copy_in_shares, [], trio.Event()
+    copy, copied, begun = transfers.copy_in_shares, [], trio.Event()
     monkeypatch.setattr(wgpu_backend, "LONG_READ", transfers.LARGE * 100)
 
     def copy_unless_lost(*given):
@@ -157,10 +160,27 @@ async def test_a_device_that_another_task_destroys_while_a_large_read_is_copied_
         await begun.wait()
         device.destroy()
 
-    monkeypatch.setattr(wgpu_backend, "copy_in_shares", copy_unless_lost)
+    monkeypatch.setattr(transfers, "copy_in_shares", copy_unless_lost)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(destroy)
         with pytest.raises((UnknownError, InvalidStateError), match="lost"):
             await gpu.read_buffer(x)
     assert {thread for thread, _ in copied} == {threading.get_ident()}, "in a thread, beside which a task may destroy"
     assert not any(gone for _, gone in copied), "copied memory that has gone"
+
+
+@pytest.mark.sampled(1)
+async def test_what_is_read_of_a_device_of_its_own_is_copied_beside_other_tasks(gpu, monkeypatch):
+    x = await made(gpu, 2000)
+    gpu.write_buffer(x, numbers(2000))
+    await gpu.drain()
+    copy, threads = transfers.copy_in_shares, []
+
+    def noted(*given):
+        threads.append(threading.get_ident())
+        copy(*given)
+
+    monkeypatch.setattr(transfers, "copy_in_shares", noted)
+    np.testing.assert_array_equal(await gpu.read_buffer(x), numbers(2000))
+    assert threads
+    assert threading.get_ident() not in threads

@@ -35,15 +35,13 @@ from webnn_py.device.on_wgpu.runtime.shared_devices import SharedDevices
 from webnn_py.device.on_wgpu.runtime.timestamps import FEATURE, TimedLaunches
 from webnn_py.device.on_wgpu.runtime.transfers import (
     COPYING_THREADS,
-    LARGE,
     LONG_READ,
-    PIECE,
     SLICE_READ,
     SLICES_READ,
     StagedBytes,
     UploadRing,
     as_bytes,
-    copy_in_shares,
+    copy_mapped,
 )
 from webnn_py.device.on_wgpu.runtime.waiting import Waiting, WaitPolicy
 from webnn_py.device.shared_constants import SharedConstants
@@ -192,15 +190,9 @@ class WgpuBackend:
         await self._wait(ticket)
         self._check_mapped(staging, ticket)
         source = np.frombuffer(self._queue.mapped_bytes(staging, -(-target.nbytes // 4) * 4), np.uint8, target.nbytes)
-        if target.nbytes < LARGE:
-            np.copyto(target, source)
-        else:
-            # Here and not in a worker thread: other tasks may destroy the device, and with it goes what is copied.
-            for start in range(0, target.nbytes, PIECE):
-                if start:
-                    await trio.lowlevel.cancel_shielded_checkpoint()
-                    self._check_mapped(staging, ticket)
-                copy_in_shares(target[start : start + PIECE], source[start : start + PIECE], self._copiers)
+        # What is another's device may be destroyed by another task.
+        look = None if self._give_back is not None else partial(self._check_mapped, staging, ticket)
+        await copy_mapped(target, source, self._copiers, look)
         self._queue.unmap(staging)
         self._staging.give_back(staging)
 

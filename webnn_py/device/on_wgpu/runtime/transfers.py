@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any, Final
 
 import attrs
 import numpy as np
+import trio
 import wgpu
 from trio.lowlevel import enable_ki_protection
 
@@ -64,6 +65,30 @@ def copy_in_shares(target: Any, source: Any, copiers: ThreadPoolExecutor) -> Non
     edges = [source.nbytes * share // COPYING_THREADS for share in range(COPYING_THREADS + 1)]
     spans = [slice(*edge) for edge in pairwise(edges)]
     list(copiers.map(lambda span: np.copyto(target[span], source[span]), spans))
+
+
+async def copy_mapped(
+    target: HostArray, source: HostArray, copiers: ThreadPoolExecutor, look: Callable[[], None] | None
+) -> None:
+    """Copy mapped memory, much of it beside other tasks.
+
+    Args:
+        target: an array of bytes.
+        source: likewise, of the same size: the memory.
+        copiers: the threads.
+        look: raises when the memory has gone with its device, which other tasks may destroy: then they have their turns
+            between pieces only. None where nobody else has the device.
+    """
+    if target.nbytes < LARGE:
+        np.copyto(target, source)
+    elif look is None:
+        await trio.to_thread.run_sync(copy_in_shares, target, source, copiers, limiter=trio.CapacityLimiter(1))
+    else:
+        for start in range(0, target.nbytes, PIECE):
+            if start:
+                await trio.lowlevel.cancel_shielded_checkpoint()
+                look()
+            copy_in_shares(target[start : start + PIECE], source[start : start + PIECE], copiers)
 
 
 @attrs.frozen(eq=False)
