@@ -427,4 +427,10 @@ FAULTS = [
         OWN_NODES,
         "taken_back_otherwise",
     ),
+    Fault(
+        "constants-without-bound", " or 4 * count <= self._bytes_left)", " or count > 0)", OWN_NODES, "up_to_a_bound"
+    ),
+    Fault(
+        "wide-factors", 'cast_number(node.options[name], "float16")', "7 * node.options[name]", OWN_NODES, "few_rows"
+    ),
 ]
