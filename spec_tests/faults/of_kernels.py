@@ -405,7 +405,7 @@ FAULTS = [
         "test_pipelines",
     ),
     Fault("build-outlives-context", "        self._queue.end()\n", "", GPU, "test_threads"),
-    Fault("range-without-zero", "return zero if lowest > 0 else lowest,", "return lowest,", OWN_NODES, "positive"),
+    Fault("range-without-zero", "return ZERO if lowest > 0 else lowest,", "return lowest,", OWN_NODES, "positive"),
     Fault(
         "uncast-whatever-the-sum",
         "    check(magnitude(a) * magnitude(b) * a.descriptor.shape[-1] <= MOST)\n",
