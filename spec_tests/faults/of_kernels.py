@@ -427,7 +427,7 @@ FAULTS = [
         "test_pipelines",
     ),
     Fault("build-outlives-context", "        self._queue.end()\n", "", GPU, "test_threads"),
-    Fault("range-without-zero", "return zero if lowest > 0 else lowest,", "return lowest,", OWN_NODES, "positive"),
+    Fault("range-without-zero", "return ZERO if lowest > 0 else lowest,", "return lowest,", OWN_NODES, "positive"),
     Fault(
         "uncast-whatever-the-sum",
         "    check(magnitude(a) * magnitude(b) * a.descriptor.shape[-1] <= MOST)\n",
@@ -472,5 +472,11 @@ FAULTS = [
     ),
     Fault(
         "loss-told-twice", "            if told_by_loss:\n", "            if False:\n", GPU, "told_by_the_loss_alone"
+    ),
+    Fault(
+        "constants-without-bound", " or 4 * count <= self._bytes_left)", " or count > 0)", OWN_NODES, "up_to_a_bound"
+    ),
+    Fault(
+        "wide-factors", 'cast_number(node.options[name], "float16")', "7 * node.options[name]", OWN_NODES, "few_rows"
     ),
 ]

@@ -46,6 +46,17 @@ def test_narrowing_rounds_as_numpy_does(sign, layout):
     assert_same(np.ascontiguousarray(layout(result)), np.ascontiguousarray(layout(expected)))
 
 
+@pytest.mark.parametrize("count", [50, 1000])
+def test_narrowing_little_rounds_as_numpy_does(count):
+    numbers = between()
+    with np.errstate(all="ignore"):
+        for start in range(0, len(numbers), count):
+            part = numbers[start : start + count]
+            result = np.empty(part.shape, np.float16)
+            narrow(part, result)
+            assert_same(result, part.astype(np.float16))
+
+
 def test_narrowing_rounds_any_bits_as_numpy_does():
     rng = np.random.default_rng(11)
     for _ in range(16):

@@ -6,7 +6,7 @@ import pytest
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.on_numpy import backend  # noqa: F401 - enters the kernels into the table
 from webnn_py.device.on_numpy.executable import NumpyGraph
-from webnn_py.device.on_numpy.passes import dynamic_quantization
+from webnn_py.device.on_numpy.passes import dynamic_quantization, widened_constants
 from webnn_py.device.on_numpy.passes.simplification import simplified
 from webnn_py.graph import Constant, Graph, Input
 from webnn_py.rewriting import RewriteBuilder
@@ -203,3 +203,42 @@ def test_integers_that_are_read_or_taken_back_otherwise_are_made():
         second=b.dequantize_linear(another, b.known(other), point),
     )
     assert "requantized" not in operators_of(simplified(graph))
+
+
+def halves(*shape):
+    return (np.rint(64 * rng.normal(size=shape)) / 64).astype(np.float16)
+
+
+def times_constant(b, a, constant, *, is_gemm):
+    if not is_gemm:
+        return b.matmul(a, constant)
+    return b.gemm(a, constant, c=b.known(halves(40)), alpha=0.3, beta=0.7, b_transpose=True)
+
+
+@pytest.mark.parametrize("is_gemm", [False, True], ids=["matmul", "gemm"])
+def test_a_constant_of_float16_that_few_rows_are_multiplied_by_is_kept_in_float32(is_gemm):
+    array, matrix = halves(8, 300), halves(40, 300) if is_gemm else halves(300, 40)
+    b = Drawing()
+    x, constant = b.given("x", array), b.known(matrix)
+    graph = b.graph(y=times_constant(b, x, constant, is_gemm=is_gemm))
+    changed = simplified(graph)
+    assert operators_of(changed).count("cast") == len(list(graph.nodes[0].inputs)) + 1
+    given, plain = results(changed, {"x": array})["y"], results(graph, {"x": array})["y"]
+    # Sums of float32 in another order: the least place of float16 may be rounded to the other side.
+    np.testing.assert_array_max_ulp(given, plain, maxulp=1)
+
+
+@pytest.mark.parametrize(
+    ("rows", "bound", "widened"), [(8, 2**20, True), (9, 2**20, False), (8, 4 * 300 * 40 - 1, False)], ids=str
+)
+def test_constants_are_kept_in_float32_for_few_rows_and_up_to_a_bound(monkeypatch, rows, bound, widened):
+    monkeypatch.setattr(widened_constants, "MOST_BYTES", bound)
+    b = Drawing()
+    x, constant = b.given("x", halves(rows, 300)), b.known(halves(300, 40))
+    graph = b.graph(y=b.matmul(x, constant), z=b.matmul(b.neg(x), constant))
+    changed = simplified(graph)
+    assert ("cast" in operators_of(changed)) == widened
+    casts = [
+        node for node in changed.nodes if node.operator.name == "cast" and isinstance(node.operands["input"], Constant)
+    ]
+    assert len(casts) == widened, "a matrix of two products is widened once"

@@ -21,6 +21,7 @@ from webnn_py.operators.operand import MLOperand
 
 HIGHEST: Final = 255
 LOWEST_PLACE, HIGHEST_PLACE = scalar(0, "float32"), scalar(HIGHEST, "float32")
+ZERO, ONE, MOST = (np.float32(number) for number in (0, 1, HIGHEST))
 PIECE: Final = 2**16
 """The elements that are quantized at a time: they stay in the cache."""
 
@@ -50,9 +51,9 @@ def make_differences(node: Node) -> Kernel:
     def run(x: Array, differences: Array, scale: Array) -> None:
         lowest, highest = _range(x)
         span = highest - lowest
-        scale[...] = step = span / HIGHEST_PLACE if span != 0 else np.float32(1)
+        scale[...] = step = span / MOST if span != 0 else ONE
         point = float(np.rint(-lowest / step))
-        zero_point = np.float32(min(point, HIGHEST) if point > 0 else 0)  # of NaN 0
+        zero_point = np.float32(min(point, HIGHEST)) if point > 0 else ZERO  # of NaN 0
         # Division and rounding keep the order: so the ends tell whether anything between them is to be saturated.
         ends = np.rint(lowest / step) + zero_point, np.rint(highest / step) + zero_point
         is_within = bool(ends[0] >= 0 and ends[1] <= HIGHEST)
@@ -66,8 +67,7 @@ def make_differences(node: Node) -> Kernel:
 def _range(x: Array) -> tuple[np.float32, np.float32]:
     """The lowest and the highest element, and 0; NaN where one is NaN."""
     lowest, highest = np.minimum.reduce(x, axis=None), np.maximum.reduce(x, axis=None)
-    zero = np.float32(0)
-    return zero if lowest > 0 else lowest, zero if highest < 0 else highest
+    return ZERO if lowest > 0 else lowest, ZERO if highest < 0 else highest
 
 
 def _quantize(x: Array, scale: Array, zero_point: np.float32, y: Array, *, is_within: bool) -> None:

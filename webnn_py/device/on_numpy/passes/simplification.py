@@ -10,18 +10,20 @@ from webnn_py.device.on_numpy.passes.gated_cells import GatedCell
 from webnn_py.device.on_numpy.passes.integer_casts import uncast
 from webnn_py.device.on_numpy.passes.matching import UnlikeError
 from webnn_py.device.on_numpy.passes.requantization import requantization
+from webnn_py.device.on_numpy.passes.widened_constants import PRODUCTS, WidenedConstants
+from webnn_py.device.plan import split_constant
 from webnn_py.graph import Graph, Node, Value
 from webnn_py.rewriting import rewrite
 
 
 def simplified(graph: Graph) -> Graph:
     """The graph with such nodes."""
-    operators = {node.operator.name for node in graph.nodes}
-    if not operators & {"quantize_linear", "split"}:
+    if not any(map(_may_begin, graph.nodes)):
         return graph
     uses = Counter(value for node in graph.nodes for value in node.inputs)
     uses.update(graph.outputs.values())
     quantizations: dict[Value, Node] = {}
+    wide = WidenedConstants({result for node in split_constant(graph)[0] for result in node.results})
 
     def replace(node: Node, current: Node) -> Mapping[Value, Value] | None:
         name = node.operator.name
@@ -32,6 +34,8 @@ def simplified(graph: Graph) -> Graph:
                 return {node.results[0]: uncast(current)}
             if name == "mul":
                 return _cell(node, current)
+            if name in PRODUCTS:
+                return {node.results[0]: wide.product(current)}
             if name == "dequantize_linear" and uses[node.operands["input"]] == 1:  # type: ignore[index]
                 return {node.results[0]: requantization(current).results[0]}
         except UnlikeError:
@@ -39,6 +43,13 @@ def simplified(graph: Graph) -> Graph:
         return None
 
     return rewrite(graph, replace)
+
+
+def _may_begin(node: Node) -> bool:
+    """Whether there may be something to simplify where such a node is."""
+    if node.operator.name in PRODUCTS:
+        return node.outputs[0].data_type == "float16"
+    return node.operator.name in ("quantize_linear", "split")
 
 
 def _differences(node: Node, current: Node, made: dict[Value, Node]) -> Mapping[Value, Value]:

@@ -18,7 +18,11 @@ EXPONENT_BITS = scalar(0x7F800000, "int32")
 BEYOND_NAN_BITS = scalar(~0x7E00, "int16")
 """The bits that NaN has not."""
 MANTISSA_SHIFT = scalar(13, "int32")
-SIGN_SHIFT = scalar(15, "int16")
+SIGN_BIT = scalar(-0x8000, "int16")
+WITHOUT_SIGN = scalar(0x7FFFFFFF, "int32")
+LEAST_NORMAL_BITS = scalar(0x38800000, "int32")
+NORMAL_SPAN = scalar(0x477FF000 - 0x38800000, "uint32")
+"""Between the bits, in float32, of the least normal number of float16 and of what is rounded to infinity."""
 
 BIAS = scalar(2.0**112, "float32")
 """Between float32's exponents and float16's."""
@@ -38,6 +42,12 @@ SMALL = 2**12
 
 SAMPLE = 64
 """The numbers among which a negative one is looked for before all: most arrays that have any have one there."""
+
+FEW = 2**12
+"""The most elements that numpy narrows sooner, if it can do with few of them as with the others."""
+
+FEWEST = 2**6
+"""The most elements that numpy narrows sooner whatever they are."""
 
 COPIED = 2**15
 """The most elements that are widened at a time in memory of their own."""
@@ -94,6 +104,9 @@ def copy_in_float32(x: Array, y: Array) -> None:
 
 def narrow(x: Array, y: Array) -> None:
     """Fill float16 ``y`` with float32 ``x``, rounded to the nearest, ties to even; block by block."""
+    if x.size <= FEW and (x.size <= FEWEST or _is_quick(x)):
+        np.copyto(y, x, casting="same_kind")
+        return
     is_dense = x.flags.forc and y.flags.forc
     most = BLOCK if is_dense else BLOCK // 2
     if x.size <= most and is_dense:
@@ -109,6 +122,15 @@ def narrow(x: Array, y: Array) -> None:
         step = max(1, most * len(x) // x.size)
         for start in range(0, len(x), step):
             narrow(x[start : start + step], y[start : start + step])
+
+
+def _is_quick(x: Array) -> bool:
+    """Whether so few numbers are subnormal in float16, or beyond it, that numpy narrows them all sooner."""
+    bits = np.bitwise_and(x.view(np.int32), WITHOUT_SIGN)
+    zeros = x.size - np.count_nonzero(bits)
+    np.subtract(bits, LEAST_NORMAL_BITS, out=bits)
+    unusual = np.count_nonzero(np.greater_equal(bits.view(np.uint32), NORMAL_SPAN))
+    return bool(unusual - zeros <= FEWEST)
 
 
 def _narrow(x: Array, y: Array) -> None:
@@ -136,7 +158,7 @@ def _narrow(x: Array, y: Array) -> None:
     if is_signed:
         del magnitude, rounded, bits  # so that the sign takes no more than they
         sign = np.signbit(x).view(np.int8).astype(np.int16)
-        np.left_shift(sign, SIGN_SHIFT, out=sign)
+        np.multiply(sign, SIGN_BIT, out=sign)  # sooner than a shift
         np.bitwise_or(halves, sign, out=halves)
     if np.isnan(highest):
         # Bits, since numpy's masked copies branch at each element.
