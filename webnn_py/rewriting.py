@@ -70,13 +70,30 @@ class RewriteBuilder:
         return build
 
 
-def rewrite(graph: Graph, replace: Callable[[Node, Node], Mapping[Value, Value] | None]) -> Graph:
+Replace = Callable[[Node, Node], Mapping[Value, Value] | None]
+"""(a node, the same with operands that have taken the place of its own) → what takes the place of which values of the
+graph, of the node's or of later ones'; None where the node stays."""
+
+
+def first_of(*rules: Replace | None) -> Replace | None:
+    """What the first of some rules puts in the place of a node that puts anything there; None where all are None."""
+    there = [rule for rule in rules if rule is not None]
+
+    def replace(node: Node, current: Node) -> Mapping[Value, Value] | None:
+        for rule in there:
+            if (built := rule(node, current)) is not None:
+                return built
+        return None
+
+    return replace if there else None
+
+
+def rewrite(graph: Graph, replace: Replace) -> Graph:
     """The same graph with other nodes in place of some.
 
     Args:
         graph: what to rewrite.
-        replace: (a node, the same with operands that have taken the place of its own) → what takes the place of which
-            values of the graph, of the node's or of later ones'; None where the node stays.
+        replace: says what takes their place.
     """
     replaced: dict[Value, Value] = {}
     is_changed = False

@@ -141,9 +141,11 @@ def expand(graph: Graph, capabilities: Capabilities) -> Graph:
     Raises:
         CannotExpandError: a node cannot be expanded; validation lets no such node through.
     """
+    operators = {node.operator for node in graph.nodes}
+    always_claimed = {operator for operator in operators if _is_always_claimed(operator, capabilities)}
 
     def replace(node: Node, current: Node) -> Mapping[Value, Value] | None:
-        if is_claimed(current, capabilities):
+        if node.operator in always_claimed or is_claimed(current, capabilities):
             return None
         label = in_brackets(current.label)
         builder = ExpandingBuilder(capabilities, f"in {current.operator.spec_name}{label}", current.drawn)

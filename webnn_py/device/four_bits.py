@@ -59,6 +59,9 @@ def in_bytes(graph: Graph, capabilities: Capabilities) -> Graph:
 
     An output of them is one of bytes, two elements in each.
     """
+    are_outputs = any(value.descriptor.data_type in FOUR_BITS for value in graph.outputs.values())
+    if not are_outputs and not needs_bytes(graph, capabilities):
+        return graph
     constants: dict[Constant, Constant] = {}
 
     def in_place_of(value: Value) -> Value:

@@ -97,11 +97,13 @@ class GraphDescription:
         inputs = tuple(map(number, graph.inputs.values()))
         operators = []
         for index, node in enumerate(graph.nodes):
-            operands = [
-                (name, number(item))
-                for name, operand in node.operands.items()
-                for item in (operand if isinstance(operand, tuple) else (operand,))
-            ]
+            operands: list[tuple[str, int]] = []
+            for name, operand in node.operands.items():
+                if isinstance(operand, tuple):
+                    operands += [(name, number(item)) for item in operand]
+                else:
+                    known = numbers.get(operand)
+                    operands.append((name, number(operand) if known is None else known))
             first = len(values)
             for result in node.results:
                 numbers[result] = len(values)

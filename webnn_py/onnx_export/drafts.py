@@ -28,13 +28,17 @@ class Draft:
 
     def node(self, names: Mapping[str, str], label: str) -> NodeProto:
         """The node with other names; those that are not said stay."""
-        return NodeProto(
+        node = NodeProto(
             op_type=self.operator,
             name=label,
             input=[names.get(name, name) for name in self.inputs],
             output=[names.get(name, name) for name in self.outputs],
-            attribute=[_attribute(name, _hashable(value)) for name, value in sorted(self.attributes.items())],
         )
+        if self.attributes:
+            node.attribute.extend(
+                [_attribute(name, _hashable(value)) for name, value in sorted(self.attributes.items())]
+            )
+        return node
 
 
 def _hashable(value: Any) -> Any:

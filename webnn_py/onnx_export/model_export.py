@@ -40,6 +40,8 @@ IR_VERSION: Final = 10
 
 DOMAIN_VERSION: Final = 1
 
+QUANTIZE_IN_BLOCKS: Final = frozenset({"DequantizeLinear", "QuantizeLinear"})
+
 ReadConstant = Callable[[Constant], Array]
 """Gives the values of a constant."""
 
@@ -171,7 +173,8 @@ class ModelExport:
             outputs,
             [self._tensor_of(name, array) for name, array in self._initializers.items() if name in used],
         )
-        has_blocks = any(attribute.name == "block_size" for node in nodes for attribute in node.attribute)
+        in_blocks = (node for node in nodes if node.op_type in QUANTIZE_IN_BLOCKS)
+        has_blocks = any(attribute.name == "block_size" for node in in_blocks for attribute in node.attribute)
         opsets = [helper.make_opsetid("", OPSET_OF_BLOCKS if has_blocks else OPSET)]
         for function in self._functions.values():
             function.opset_import.extend(opsets)
@@ -210,7 +213,8 @@ class ModelExport:
         number = element_type(name_of(array.dtype))
         if not self._is_inlined or array.nbytes < LEAST_BESIDE:
             return tensor_proto(name, number, array)
-        self.beside[name] = np.require(array, requirements=["C_CONTIGUOUS", "ALIGNED"])
+        lies_well = array.flags.c_contiguous and array.flags.aligned  # asked first: numpy takes longer to require it
+        self.beside[name] = array if lies_well else np.require(array, requirements=["C_CONTIGUOUS", "ALIGNED"])
         return names_only(name, number, array)
 
     # --- nodes ---------------------------------------------------------------------------------------------------
@@ -250,18 +254,22 @@ class ModelExport:
         """Add what was written as it is."""
         names = {name: self._name(value) for name, value in placed.inputs.items()}
         body = placed.body
-        names |= {local: self._of_truth[placed.inputs[name]] for name, local in body.truths.items()}
-        names |= {name: self._initializer(array) for name, array in body.constants.items()}
-        names |= dict(zip(placed.outputs, self._result_names(node, label), strict=True))
+        for name, local in body.truths.items():
+            names[local] = self._of_truth[placed.inputs[name]]
+        for name, array in body.constants.items():
+            names[name] = self._initializer(array)
+        names.update(zip(placed.outputs, self._result_names(node, label), strict=True))
         for index, written in enumerate(body.nodes):
             for local in written.outputs:
                 if local and local not in names:
                     names[local] = self._names.new(f"{label}/{written.operator}")
             self._nodes.append(written.node(names, f"{label}/{written.operator}" if index else label))
-        self._guards |= {attrs.evolve(guard, name=names[guard.name]): None for guard in body.guards}
-        for local, result in zip(placed.outputs, node.results, strict=True):
-            if local in body.made_truths:
-                self._of_truth[result] = names[body.made_truths[local]]
+        for guard in body.guards:
+            self._guards[attrs.evolve(guard, name=names[guard.name])] = None
+        if body.made_truths:
+            for local, result in zip(placed.outputs, node.results, strict=True):
+                if local in body.made_truths:
+                    self._of_truth[result] = names[body.made_truths[local]]
 
     def _add_call(self, placed: Placed, node: Node, label: str) -> None:
         """Add what was written as a function, unless there is the same one, and a call of it."""
@@ -282,9 +290,9 @@ class ModelExport:
         self._nodes.append(call)
 
     def _result_names(self, node: Node, label: str) -> list[str]:
+        several = len(node.results) > 1
         for result in node.results:
             if result not in self._of_value:
-                several = len(node.results) > 1
                 self._of_value[result] = self._names.new(f"{label}/{result.index}" if several else label)
         return [self._of_value[result] for result in node.results]
 

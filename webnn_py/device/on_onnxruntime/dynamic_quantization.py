@@ -17,7 +17,7 @@ from webnn_py.graph import Constant, Graph, Input, Node, Output, Value
 from webnn_py.operators import conversion, movement
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.operand import MLOperand
-from webnn_py.rewriting import RewriteBuilder, rewrite
+from webnn_py.rewriting import Replace, RewriteBuilder
 
 
 def dynamic_quantize(input: MLOperand) -> list[MLOperandDescriptor]:
@@ -79,15 +79,15 @@ class Found:
     drawn: tuple[int, ...]
 
 
-def recognized(graph: Graph) -> Graph:
-    """The graph with one node for each dynamic quantization."""
+def recognizing(graph: Graph) -> Replace | None:
+    """What puts one node in the place of each dynamic quantization of a graph; None where it has none."""
     patterns: dict[MLOperandDescriptor, Pattern] = {}
     found: dict[Node, Found] = {}
     for node in graph.nodes:
         if node.operator is conversion.quantize_linear:
             found.update(_found(node, patterns))
     if not found:
-        return graph
+        return None
 
     def replace(node: Node, current: Node) -> Mapping[Value, Value] | None:
         there = found.get(node)
@@ -98,7 +98,7 @@ def recognized(graph: Graph) -> Graph:
         results = (there.quantization.results[0], there.scale, there.zero_point)
         return dict(zip(results, made.results, strict=True))
 
-    return rewrite(graph, replace)
+    return replace
 
 
 def _found(node: Node, patterns: dict[MLOperandDescriptor, Pattern]) -> dict[Node, Found]:

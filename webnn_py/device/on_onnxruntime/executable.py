@@ -13,18 +13,19 @@ import onnxruntime
 
 from webnn_py.device.backend import HostArray, Memory, Storage
 from webnn_py.device.on_onnxruntime import rules
-from webnn_py.device.on_onnxruntime.dynamic_quantization import recognized
+from webnn_py.device.on_onnxruntime.dynamic_quantization import recognizing
 from webnn_py.device.on_onnxruntime.engine import TESTED_PROVIDER, EngineOptions
 from webnn_py.device.on_onnxruntime.folding import folded
 from webnn_py.device.on_onnxruntime.guarded import Guarded
 from webnn_py.device.on_onnxruntime.integer_products import with_integer_products
-from webnn_py.device.on_onnxruntime.reshaping import reshaped
+from webnn_py.device.on_onnxruntime.reshaping import reshaping
 from webnn_py.device.on_onnxruntime.session import BoundSession
 from webnn_py.device.own_thread import computing_time
 from webnn_py.device.shared_constants import Identity, SharedConstants
 from webnn_py.graph import Constant, Graph
 from webnn_py.onnx_export.body import Write
 from webnn_py.onnx_export.model_export import ModelExport, ReadConstant
+from webnn_py.rewriting import first_of, rewrite
 
 NOT_MEASURED: Final = 1.0
 """Seconds that a dispatch is expected to take until one has been measured: the first is always slow."""
@@ -50,7 +51,11 @@ class OnnxruntimeGraph:
         self._outputs = {name: f"o{number}" for number, name in enumerate(graph.outputs)}
         constants = _Constants(shared)
         self._options = options
-        graph = folded(with_integer_products(reshaped(recognized(graph)), constants.peek), constants.peek)
+        replace = first_of(
+            recognizing(graph), reshaping(graph)
+        )  # together, since each walk over a graph takes its time
+        graph = graph if replace is None else rewrite(graph, replace)
+        graph = folded(with_integer_products(graph, constants.peek), constants.peek)
         self._quick = self._session(graph, constants.contents, Guarded(graph))
         self._exactly: Callable[[], BoundSession] | None = None
         if self._quick.guard is not None:

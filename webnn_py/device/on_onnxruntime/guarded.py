@@ -172,9 +172,10 @@ class Guarded:
             The outputs, which have the data types that the node says.
         """
         outputs = self._written(body, node, operands)
-        for value, tensor in zip(node.results, outputs, strict=True):
-            if value in self._watched:
-                body.guard(tensor)
+        if self._watched:
+            for value, tensor in zip(node.results, outputs, strict=True):
+                if value in self._watched:
+                    body.guard(tensor)
         return outputs
 
     def _written(self, body: Body, node: Node, operands: Operands) -> list[OnnxTensor]:

@@ -12,22 +12,25 @@ import numpy as np
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.operators import movement
-from webnn_py.rewriting import rewrite
+from webnn_py.rewriting import Replace
 
 BY_AXES: Final = frozenset({"quantize_linear", "dequantize_linear"})
 """Element-wise operators whose operands have as many axes as each other."""
 
 
-def reshaped(graph: Graph) -> Graph:
-    """The graph with reshapes behind the element-wise operators that read them, and one in place of several.
+def reshaping(graph: Graph) -> Replace | None:
+    """What puts reshapes behind the element-wise operators that read them, and one in place of several.
 
     A reshape of a constant becomes a constant.
 
     Args:
         graph: what to rewrite.
+
+    Returns:
+        What replaces nodes of the graph; None where it has no reshape.
     """
     if not any(_is_reshape(node) for node in graph.nodes):
-        return graph
+        return None
     readers: dict[Value, list[Node]] = defaultdict(list)
     for node in graph.nodes:
         for value in node.inputs:
@@ -51,7 +54,7 @@ def reshaped(graph: Graph) -> Graph:
         is_constant_output = isinstance(value, Constant) and node.results[0] in outputs
         return None if value is current.results[0] or is_constant_output else {node.results[0]: value}
 
-    return rewrite(graph, replace)
+    return replace
 
 
 def _is_reshape(node: Node) -> bool:
