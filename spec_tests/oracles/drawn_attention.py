@@ -19,8 +19,8 @@ class Drawing:
     Attributes:
         drawer: the program.
         data_type: of queries, keys and values.
-        large: the greatest query and key; with large ones the powers decide between few keys, which may be as near to
-            each other as scores may be apart.
+        large: the greatest query and key; with large ones one key of a row may get all of the power, and another one
+            where scores are rounded otherwise.
         error: how far scores of numbers up to 1 may be apart.
     """
 
@@ -36,11 +36,17 @@ class Drawing:
 
     def probabilities(self, method, *operands, **options):
         """A call that returns shares of 1."""
-        return self.drawer.loosely(method, *operands, error=1 if self.large > 1 else 4 * self.error, **options)
+        return self.drawer.loosely(method, *operands, error=self.shifted(1, 4 * self.error), **options)
 
     def results(self, method, *operands, **options):
         """A call that returns values."""
-        return self.drawer.loosely(method, *operands, error=0.5 if self.large > 1 else 8 * self.error, **options)
+        return self.drawer.loosely(method, *operands, error=self.shifted(2, 8 * self.error), **options)
+
+    def shifted(self, whole, error):
+        """How far shares of something may be apart, of which a row has so much as a whole."""
+        if self.large == 1:
+            return error
+        return whole if self.data_type == "float16" else 0.05 * whole
 
     def number(self, value, like):
         """A constant."""
