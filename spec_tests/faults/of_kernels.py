@@ -134,7 +134,7 @@ FAULTS = [
         'finish=lambda variables: f"log_f32({variables[0]})"',
         'finish=lambda variables: f"{variables[0]}"',
     ),
-    of_kernel("gemm", "[scaled(total, alpha), ", "[total, "),
+    of_kernel("gemm", "join([scaled(total, alpha)", "join([total"),
     Fault(
         "wgsl-conv2d",
         'f"({image} * {conv.output_channels}u + {channel}) * {conv.pixels}u + {pixel}"',

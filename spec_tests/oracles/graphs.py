@@ -4,6 +4,7 @@ import attrs
 import numpy as np
 
 from spec_tests.differential.graphs import drawn
+from spec_tests.oracles.aims import aimed
 from spec_tests.oracles.places import Refused
 from spec_tests.support.random_graphs.bounds import is_float
 from spec_tests.support.random_graphs.program import ROUNDS, Program
@@ -13,8 +14,13 @@ FEW = 12
 """So many elements are printed."""
 
 
-def graph(number, seed):
-    """The ``number``-th random graph of a seed; every other one has all that is computed as its outputs."""
+def graph(number, seed, aim=None):
+    """The ``number``-th random graph of a seed; every other one has all that is computed as its outputs.
+
+    ``aim`` is one of ``AIMS``, whose graphs have outputs of their own choice.
+    """
+    if aim is not None:
+        return aimed(aim, number, seed)
     drawer = drawn(number, seed, None)
     computed = [value for call in drawer.calls for value in call.results]
     outputs = [value for value in computed if number % 2 == 0 or value.name not in drawer.read]
@@ -73,7 +79,11 @@ def apart(value, one, other):
     if kind is np.float64:
         same = (one == other) | (np.isnan(one) & np.isnan(other))
         away = np.where(same, 0, np.where(np.isnan(away), np.inf, away))
-    return np.where(away > value.known.error, away, 0).astype(np.float64)
+        most = np.fmax(np.abs(one), np.abs(other))
+        allowed = value.known.error + value.known.relative * np.where(np.isfinite(most), most, 0)
+    else:
+        allowed = value.known.error
+    return np.where(away > allowed, away, 0).astype(np.float64)
 
 
 def groups_of(value, results):

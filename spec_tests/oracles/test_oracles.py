@@ -7,11 +7,15 @@ import pytest
 from spec_tests.operators.cases import load_all
 from spec_tests.oracles import known
 from spec_tests.oracles.__main__ import CasesFound, GraphsFound, compute_graphs
+from spec_tests.oracles.aims import AIMS, AimedDrawer
 from spec_tests.oracles.cases import WrongCase, wrong_cases
-from spec_tests.oracles.graphs import disagreements, graph, groups_of, smallest
+from spec_tests.oracles.graphs import apart, disagreements, graph, groups_of, smallest
+from spec_tests.oracles.hostile import HostileSource
 from spec_tests.oracles.places import LEVELS, PLACES, Places, Refused, opened
 from spec_tests.oracles.report import report
+from spec_tests.support.backends import BACKENDS
 from spec_tests.support.random_graphs.bounds import Known, Value
+from spec_tests.support.random_graphs.program import Program
 from webnn_py.operators.registry import OPERATORS
 
 SEED = 3
@@ -46,6 +50,35 @@ async def test_few_random_graphs_give_the_same_everywhere():
     assert gathered.count == FEW
     assert [(one.operator, one.odd, one.text) for one, _ in gathered.found] == []
     assert gathered.refused == []
+
+
+@pytest.mark.sampled(len(AIMS))
+@pytest.mark.parametrize("aim", AIMS)
+async def test_an_aimed_graph_gives_the_same_on_every_device(aim):
+    gathered = await compute_graphs(BACKENDS, 0, 1, SEED, aim)
+    assert [(one.operator, one.odd, one.text) for one, _ in gathered.found] == []
+    assert gathered.refused == []
+
+
+async def test_special_elements_come_back_from_every_device_as_they_were():
+    value = Value("x0", "float16", (40,), Known(-4, 4, 2.0**-3))
+    source = HostileSource(value, is_input=True, seed=3, kinds=("nan", "inf"))
+    drawer = AimedDrawer(None, ("float16",), 40, rng=np.random.default_rng(0), sources=[source], values=[value])
+    negative = drawer.call("neg", value, known=value.known)
+    async with opened(BACKENDS) as places:
+        results = await places.results(Program.of(drawer.sources, drawer.calls, [negative]))
+    given = source.data(1)
+    assert np.isnan(given).any()
+    assert np.isinf(given).any()
+    assert np.isfinite(given).any()
+    for name, rounds in results.items():
+        np.testing.assert_array_equal(rounds[1][0], -given, name)
+
+
+def test_an_infinity_is_apart_from_the_greatest_number_whatever_share_may_be():
+    value = Value("v0", "float32", (3,), Known(-8, 8, 0, 1, relative=0.5))
+    one, other = np.float32([np.inf, 3e38, 12]), np.float32([np.inf, np.inf, 8])
+    assert apart(value, one, other).tolist() == [0, np.inf, 0]
 
 
 async def test_a_place_that_is_wrong_is_told_with_the_call_alone():

@@ -41,12 +41,14 @@ class Known:
         high: the greatest, likewise.
         step: a power of two of which all are multiples, or 0 where none is known.
         error: how far two devices may be apart.
+        relative: how much further, as a share of what they compute; the oracles ask for it.
     """
 
     low: float
     high: float
     step: float = 0
     error: float = 0
+    relative: float = 0
 
     @property
     def most(self) -> float:

@@ -22,6 +22,7 @@ from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
 from webnn_py.device.on_wgpu.codegen.gemm.selection import emit_gemm
 from webnn_py.device.on_wgpu.codegen.gemm.tiled import emit_tiled_gemm
 from webnn_py.device.on_wgpu.records.element import WIDTH
+from webnn_py.device.on_wgpu.records.graph_queries import is_finite
 from webnn_py.device.on_wgpu.records.layout import Layout
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.table import kernels
@@ -195,7 +196,9 @@ def conv_transpose2d(node: Node, lowering: Lowering) -> None:
     if conv.image_layout.shape[1] % conv.groups:
         raise ValueError(f"{node}: {conv.groups} groups do not divide {conv.image_layout.shape[1]} input channels")
     epilogue = conv_epilogue(node, lowering, conv)
-    if is_direct(conv):
+    if (
+        is_direct(conv) or is_finite(conv.filter) is False
+    ):  # a product would make NaN of zeros between and around images
         emit_gather(lowering, conv, epilogue, transposed=True)
         return
     (vertical, rows, row_step), (horizontal, columns, column_step) = (

@@ -27,9 +27,11 @@ def constant_scalar(value: Value) -> float | int | None:
     return None
 
 
-def is_finite(value: Value) -> bool:
-    """Whether a value is known to have no infinity and no NaN: a constant that lies on the host."""
-    return isinstance(value, Constant) and isinstance(value.data, np.ndarray) and bool(np.isfinite(value.data).all())
+def is_finite(value: Value) -> bool | None:
+    """Whether all elements of a constant that lies on the host are finite; None of any other value."""
+    if isinstance(value, Constant) and isinstance(value.data, np.ndarray):
+        return bool(np.isfinite(value.data).all())
+    return None
 
 
 def sign_of_zero(operand: object) -> Literal["", "-"] | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from webnn_py.device.on_wgpu.codegen.convolution.direct import makes_nan_of_padding
 from webnn_py.device.on_wgpu.codegen.convolution.shape import ConvolutionShape
 from webnn_py.device.on_wgpu.codegen.entry_point import vec4_entry_point
 from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue
@@ -28,7 +29,7 @@ def reads_columns(lowering: Lowering, conv: ConvolutionShape, epilogue: Epilogue
     taps = conv.slides[0].window * conv.slides[1].window
     is_small = conv.group_inputs == 1 and 1 < taps <= MOST_TAPS
     is_single = lowering.element(conv.images).per_one == 1 and epilogue.stores_single_elements
-    return conv.nchw and is_small and is_single
+    return conv.nchw and is_small and is_single and not makes_nan_of_padding(conv)
 
 
 def emit_columns(lowering: Lowering, conv: ConvolutionShape, epilogue: Epilogue) -> None:

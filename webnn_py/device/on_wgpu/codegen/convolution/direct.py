@@ -31,10 +31,22 @@ def is_direct(conv: ConvolutionShape) -> bool:
     return conv.groups > 1 and (conv.group_inputs == 1 or conv.group_outputs <= FEW_OUTPUTS)
 
 
+def has_padding(conv: ConvolutionShape) -> bool:
+    """Whether windows have elements outside of the images."""
+    return any(slide.begin > 0 or slide.end > 0 for slide in conv.slides)
+
+
+def makes_nan_of_padding(conv: ConvolutionShape) -> bool:
+    """Whether the filter is known to have infinities or NaN, of which padding makes NaN; compilers know 0 · x is 0."""
+    return has_padding(conv) and is_finite(conv.filter) is False
+
+
 def emit_direct(lowering: Lowering, conv: ConvolutionShape, epilogue: Epilogue) -> None:
     """The kernel of a convolution of which :func:`is_direct` is true."""
     is_small = conv.slides[0].window * conv.slides[1].window <= MOST_UNROLLED
-    if conv.nchw and is_small and (conv.output_sizes[1] % WIDTH == 0 or epilogue.stores_single_elements):
+    if makes_nan_of_padding(conv):
+        emit_gather(lowering, conv, epilogue)
+    elif conv.nchw and is_small and (conv.output_sizes[1] % WIDTH == 0 or epilogue.stores_single_elements):
         emit_strips(lowering, conv, epilogue)
     elif not conv.nchw and is_small and has_channels_in_vec4s(conv):
         emit_channels(lowering, conv, epilogue)
@@ -152,12 +164,19 @@ def emit_gather(lowering: Lowering, conv: ConvolutionShape, epilogue: Epilogue, 
     reads = _transposed_place if transposed else _forward_place
     _, _, down, across = conv.image_layout.strides
     _, _, filter_down, filter_across = conv.filter_layout.strides
-    image = f"image_one(image_at + h * {down}u + w * {across}u)"
-    if not transposed and any(map(_reaches_outside, conv.slides)) and not is_finite(conv.filter):
-        # What lies outside is 0, and makes NaN of an infinite or NaN element of the filter.
+    adding = [
+        f"let x = image_one(image_at + h * {down}u + w * {across}u);",
+        f"total = fma(x, filter_one(filter_at + v * {filter_down}u + u * {filter_across}u), total);",
+    ]
+    if not transposed and has_padding(conv) and not is_finite(conv.filter):
         reads = _any_place
         inside = " && ".join(f"{name} < {slide.size}u" for name, slide in zip("hw", conv.slides, strict=True))
-        image = f"select(0.0, image_one(select(0u, image_at + h * {down}u + w * {across}u, {inside})), {inside})"
+        adding = [
+            f"let inside = {inside};",
+            f"let x = image_one(select(0u, image_at + h * {down}u + w * {across}u, inside));",
+            f"let weight = filter_one(filter_at + v * {filter_down}u + u * {filter_across}u);",
+            "total = select(total + zero_times(weight), fma(x, weight, total), inside);",
+        ]
     lines += [
         "var total = 0.0;",
         f"for (var c = 0u; c < {conv.group_inputs}u; c++) {{",
@@ -167,8 +186,7 @@ def emit_gather(lowering: Lowering, conv: ConvolutionShape, epilogue: Epilogue, 
         *(f"    {line}" for line in reads("h", "row", "v", conv.slides[0])),
         f"    for (var u = 0u; u < {conv.slides[1].window}u; u++) {{",
         *(f"      {line}" for line in reads("w", "column", "u", conv.slides[1])),
-        f"      let x = {image};",
-        f"      total = fma(x, filter_one(filter_at + v * {filter_down}u + u * {filter_across}u), total);",
+        *(f"      {line}" for line in adding),
         "    }",
         "  }",
         "}",
@@ -179,11 +197,6 @@ def emit_gather(lowering: Lowering, conv: ConvolutionShape, epilogue: Epilogue, 
     indices = [f"total_of(min(i + {component}u, {epilogue.count - 1}u))" for component in range(WIDTH)]
     call = f"finish(four, vec4<f32>({', '.join(indices)}));"
     _emit(lowering, conv, epilogue, [call], epilogue.count, vec4s=True, functions=[function])
-
-
-def _reaches_outside(slide: Slide) -> bool:
-    """Whether windows have elements before or behind the image."""
-    return slide.begin > 0 or slide.end > 0
 
 
 def _any_place(name: str, output: str, tap: str, slide: Slide) -> list[str]:
