@@ -35,6 +35,8 @@ WRONG = [
     (["--backend", "abacus"], "argument --backend: invalid choice: 'abacus'"),
     (["--save-outputs", "outputs.txt"], "it must be called .npz"),
     (["--save-outputs", "missing/outputs.npz"], "missing is no folder"),
+    (["--shape", "rows=1", "--output", "z"], "--output names 'z'; the model's outputs are y"),
+    (["--narrow", "float16"], "argument --narrow: invalid choice: 'float16'"),
     (["--labels", "missing.txt"], "missing.txt: No such file or directory"),
     (["--nonsense"], "unrecognized arguments: --nonsense"),
 ]
@@ -118,6 +120,25 @@ def test_what_cannot_be_imported_is_told_with_status_1(command, model):
         ended, 1, "cannot be run here: node 'Bernoulli of y' (Bernoulli, opset 17): the operator is not supported"
     )
     assert "`webnn-py info` lists all" in ended.err
+
+
+def test_ways_out_are_worded_as_options(command, model):
+    kind = ("float64", [2])
+    path = model(program([("Add", ["x", "x"], ["y"], {})], {"x": kind}, {"y": kind}))
+    assert_one_line(command("run", path), 1, "(allow float64 → float32: --narrow float64)")
+    assert "; it must be bool or one of" in command("info", path).out
+    assert " (allow float64 → float32: --narrow float64)\n" in command("info", path).out
+    kind = ("float32", [2])
+    path = model(program([("NonZero", ["x"], ["y"], {})], {"x": kind}, {"y": ("int64", [1, "n"])}))
+    assert_one_line(command("run", path), 1, "(freeze input 'x', by --value)")
+
+
+def test_a_picture_for_a_list_is_told_and_no_way_out_that_is_none(command, model, tmp_path):
+    kind = ("float32", [4])
+    path = model(program([("Relu", ["x"], ["y"], {})], {"x": kind}, {"y": kind}))
+    (tmp_path / "x.png").write_bytes(b"")
+    ended = command("run", path, "--input", tmp_path / "x.png")
+    assert_one_line(ended, 2, "input 'x' is float32 [4]; a picture needs three or four dimensions\n")
 
 
 def test_a_traceback_comes_with_debug_alone(command, doubled, monkeypatch):
