@@ -5,7 +5,9 @@ import subprocess
 import sys
 
 import numpy as np
+import onnx
 import pytest
+from onnx import numpy_helper
 
 from spec_tests.support.onnx_programs import program
 from webnn_py.command import comparison
@@ -66,6 +68,20 @@ def test_what_is_no_model_is_told(name, command, tmp_path):
     assert_one_line(command(name, tmp_path, *out), 2, f"{tmp_path}: ", name)
     (tmp_path / "text.onnx").write_text("no model", encoding="utf-8")
     assert_one_line(command(name, tmp_path / "text.onnx", *out), 2, "text.onnx", name)
+
+
+@pytest.mark.parametrize("name", ["run", "info", "convert"])
+def test_data_that_is_missing_beside_a_model_is_named(name, command, doubled, tmp_path):
+    weights = numpy_helper.from_array(np.ones(300, np.float32), "w")
+    proto = onnx.load_model(doubled)
+    proto.graph.initializer.append(weights)
+    proto.graph.node[0].input[1] = "w"
+    path = tmp_path / "apart.onnx"
+    onnx.save_model(proto, path, save_as_external_data=True, location="weights.bin", size_threshold=1)
+    (tmp_path / "weights.bin").unlink()
+    out = [tmp_path / "out.onnx"] if name == "convert" else []
+    text = f"{path} has its data in another file; {tmp_path / 'weights.bin'}: No such file or directory\n"
+    assert_one_line(command(name, path, *out), 2, text, name)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,6 +35,9 @@ def load_model(path: Path, *, read_weights: bool = False, narrow: Sequence[str] 
         if read_weights:
             model.read_weights()
     except OSError as error:
+        if error.filename is not None and Path(os.fsdecode(error.filename)) != path:
+            data = Path(os.fsdecode(error.filename))
+            raise BadInputError(f"{path} has its data in another file; {unreadable(data, error)}") from error
         raise BadInputError(unreadable(path, error)) from error
     except InvalidModelError as error:
         raise BadInputError(f"{path}: {error}" if str(path) not in str(error) else str(error)) from error
