@@ -11,7 +11,7 @@ from webnn_py.command import entry
 from webnn_py.command.arguments import OneLineParser
 from webnn_py.command.arguments import add_parsers as add_model_parsers
 from webnn_py.javascript.arguments import add_parsers as add_javascript_parsers
-from webnn_py.javascript.words import OutputClosedError
+from webnn_py.javascript.words import OutputClosedError, OutputFailedError, say
 
 INTERRUPTED = 130
 """The status that shells give a program which Ctrl-C ended."""
@@ -35,6 +35,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     status = 1
     try:
         status = _run(options)
+    except* OutputFailedError as failed:
+        _abandon_output()
+        with contextlib.suppress(OutputClosedError):
+            say(f"webnn-py {options.command}: the output cannot be written: {failed.exceptions[0]}", sys.stderr)
     except* OutputClosedError:
         _abandon_output()
     except* KeyboardInterrupt:

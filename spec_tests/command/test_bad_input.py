@@ -5,7 +5,9 @@ import subprocess
 import sys
 
 import numpy as np
+import onnx
 import pytest
+from onnx import numpy_helper
 
 from spec_tests.support.onnx_programs import program
 from webnn_py.command import comparison
@@ -35,6 +37,8 @@ WRONG = [
     (["--backend", "abacus"], "argument --backend: invalid choice: 'abacus'"),
     (["--save-outputs", "outputs.txt"], "it must be called .npz"),
     (["--save-outputs", "missing/outputs.npz"], "missing is no folder"),
+    (["--shape", "rows=1", "--output", "z"], "--output names 'z'; the model's outputs are y"),
+    (["--narrow", "float16"], "argument --narrow: invalid choice: 'float16'"),
     (["--labels", "missing.txt"], "missing.txt: No such file or directory"),
     (["--nonsense"], "unrecognized arguments: --nonsense"),
 ]
@@ -64,6 +68,20 @@ def test_what_is_no_model_is_told(name, command, tmp_path):
     assert_one_line(command(name, tmp_path, *out), 2, f"{tmp_path}: ", name)
     (tmp_path / "text.onnx").write_text("no model", encoding="utf-8")
     assert_one_line(command(name, tmp_path / "text.onnx", *out), 2, "text.onnx", name)
+
+
+@pytest.mark.parametrize("name", ["run", "info", "convert"])
+def test_data_that_is_missing_beside_a_model_is_named(name, command, doubled, tmp_path):
+    weights = numpy_helper.from_array(np.ones(300, np.float32), "w")
+    proto = onnx.load_model(doubled)
+    proto.graph.initializer.append(weights)
+    proto.graph.node[0].input[1] = "w"
+    path = tmp_path / "apart.onnx"
+    onnx.save_model(proto, path, save_as_external_data=True, location="weights.bin", size_threshold=1)
+    (tmp_path / "weights.bin").unlink()
+    out = [tmp_path / "out.onnx"] if name == "convert" else []
+    text = f"{path} has its data in another file; {tmp_path / 'weights.bin'}: No such file or directory\n"
+    assert_one_line(command(name, path, *out), 2, text, name)
 
 
 @pytest.mark.parametrize(
@@ -118,6 +136,25 @@ def test_what_cannot_be_imported_is_told_with_status_1(command, model):
         ended, 1, "cannot be run here: node 'Bernoulli of y' (Bernoulli, opset 17): the operator is not supported"
     )
     assert "`webnn-py info` lists all" in ended.err
+
+
+def test_ways_out_are_worded_as_options(command, model):
+    kind = ("float64", [2])
+    path = model(program([("Add", ["x", "x"], ["y"], {})], {"x": kind}, {"y": kind}))
+    assert_one_line(command("run", path), 1, "(allow float64 → float32: --narrow float64)")
+    assert "; it must be bool or one of" in command("info", path).out
+    assert " (allow float64 → float32: --narrow float64)\n" in command("info", path).out
+    kind = ("float32", [2])
+    path = model(program([("NonZero", ["x"], ["y"], {})], {"x": kind}, {"y": ("int64", [1, "n"])}))
+    assert_one_line(command("run", path), 1, "(freeze input 'x', by --value)")
+
+
+def test_a_picture_for_a_list_is_told_and_no_way_out_that_is_none(command, model, tmp_path):
+    kind = ("float32", [4])
+    path = model(program([("Relu", ["x"], ["y"], {})], {"x": kind}, {"y": kind}))
+    (tmp_path / "x.png").write_bytes(b"")
+    ended = command("run", path, "--input", tmp_path / "x.png")
+    assert_one_line(ended, 2, "input 'x' is float32 [4]; a picture needs three or four dimensions\n")
 
 
 def test_a_traceback_comes_with_debug_alone(command, doubled, monkeypatch):

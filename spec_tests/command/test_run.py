@@ -208,3 +208,47 @@ def test_an_input_that_no_output_needs_is_given_to_the_other_runtime_alone(comma
     ended = command("run", path, "--compare", "onnxruntime", "--tolerance", "0")
     assert ended.status == 0, ended.err
     assert "unused" in ended.out
+
+
+def test_an_input_with_a_value_of_its_own_may_be_given_another_one(command, model, tmp_path):
+    kind = ("float32", [2])
+    weights = {"w": np.full(2, 3, np.float32)}
+    path = model(program([("Add", ["x", "w"], ["y"], {})], {"x": kind, "w": kind}, {"y": kind}, weights))
+    for options, largest in (([], 4), (["--input", "w=5"], 6), (["--value", "w=7"], 8)):
+        ended = command("run", path, "--input", "x=1", *options, "--json", "--compare", "onnxruntime")
+        assert ended.status == 0, ended.err
+        told = json.loads(ended.out)
+        assert told["outputs"]["y"]["maximum"] == largest, options
+        assert told["differences"]["y"]["largest"] == 0
+        assert ("w" in told["inputs"]) == bool(options)
+
+
+@pytest.mark.parametrize(("wide", "narrow"), [("float64", "float32"), ("int64", "int32")])
+def test_narrow_lets_a_type_be_a_narrower_one(wide, narrow, command, model):
+    kind = (wide, [2])
+    path = model(program([("Add", ["x", "x"], ["y"], {})], {"x": kind}, {"y": kind}))
+    ended = command("run", path, "--input", "x=3", "--narrow", wide, "--compare", "onnxruntime", "--json")
+    assert ended.status == 0, ended.err
+    told = json.loads(ended.out)
+    assert (told["inputs"]["x"]["data_type"], told["outputs"]["y"]["data_type"]) == (wide, narrow)
+    assert told["differences"]["y"]["largest"] == 0
+    assert f"yes, {wide} as {narrow}, on " in command("info", path, "--narrow", wide).out
+
+
+def test_numbers_that_a_narrower_type_lacks_are_told(command, model):
+    kind = ("int64", [2])
+    path = model(program([("Neg", ["x"], ["y"], {})], {"x": kind}, {"y": kind}))
+    ended = command("run", path, "--input", f"x={2**40}", "--narrow", "int64")
+    assert (ended.status, ended.out) == (2, "")
+    assert "input 'x' has numbers that are not int32, as --narrow int64 makes it" in ended.err
+
+
+def test_an_output_is_computed_alone(command, model):
+    kind = ("float32", [2])
+    nodes = [("Neg", ["x"], ["y"], {}), ("NonZero", ["y"], ["places"], {})]
+    path = model(program(nodes, {"x": kind}, {"y": kind, "places": ("int64", [1, "n"])}))
+    assert command("run", path).status == 1
+    ended = command("run", path, "--output", "y", "--input", "x=2", "--compare", "onnxruntime", "--json")
+    assert ended.status == 0, ended.err
+    assert {name: item["maximum"] for name, item in json.loads(ended.out)["outputs"].items()} == {"y": -2}
+    assert "runs here   yes" in command("info", path, "--output", "y").out

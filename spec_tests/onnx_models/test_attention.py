@@ -22,6 +22,7 @@ def floats(*shape):
 Q, K, V = floats(2, 4, 3, 8), floats(2, 2, 5, 8), floats(2, 2, 5, 6)
 ROWS = floats(2, 3, 32), floats(2, 5, 16), floats(2, 5, 12)
 PAST = floats(2, 2, 4, 8), floats(2, 2, 4, 6)
+NOTHING = floats(2, 2, 0, 8), floats(2, 2, 0, 6)
 MASK = np.array([[1, 1, 0, 1, 1], [1, 0, 0, 0, 0], [0, 0, 0, 0, 0]], np.bool_)
 ANY = [23, 24, 25]
 
@@ -47,6 +48,7 @@ def reference(operator, versions, *inputs, **attributes):
     reference("Attention", 25, Q, K, V, left_window_size=1, right_window_size=1),
     reference("Attention", 24, Q, K, V, MASK, is_causal=1, qk_matmul_output_mode=2, outputs=4, wanted=(0, 3)),
     node("Attention", 23, Q, Q, Q, is_causal=1),
+    reference("Attention", ANY, Q, K, V, None, *NOTHING, known=(4, 5), is_causal=1, outputs=3, wanted=(0, 1, 2)),
 )
 async def test_attention(context, case):
     await check(context, case)

@@ -51,6 +51,17 @@ POINTS = np.array([1, -2, 3], np.int8)
     node("QuantizeLinear", 28, UNQUANTIZED, scale(0.5, 1, 2), POINTS, known=(1, 2), oracle="reference"),
     node("DequantizeLinear", [21, 23], QUANTIZED, UNQUANTIZED[:, :, :2].copy(), known=(1,), axis=2, block_size=2),
     node(
+        "DequantizeLinear",
+        [21, 23],
+        QUANTIZED,
+        np.abs(UNQUANTIZED[:, :, :2]),
+        QUANTIZED[:, :, 2:],
+        known=(1, 2),
+        axis=-1,
+        block_size=3,
+    ),
+    node("QuantizeLinear", [21, 23], UNQUANTIZED, np.abs(UNQUANTIZED[:, :2]), known=(1,), axis=1, block_size=2),
+    node(
         "QuantizeLinear",
         [10, 13, 19, 21, 23],
         UNQUANTIZED,

@@ -74,6 +74,9 @@ async def test_activations(context, case):
     node(
         f"{MS}SkipLayerNormalization", 1, X, floats(2, 3, 4), GAMMA, floats(4), floats(4), outputs=4, wanted=(0, 3)
     ),
+    node(
+        f"{MS}SkipLayerNormalization", 1, X, floats(2, 3, 4), GAMMA, outputs=4, wanted=(0, 1, 2, 3), epsilon=0.01
+    ),
     node(f"{MS}SkipSimplifiedLayerNormalization", 1, X, floats(2, 3, 4), GAMMA),
     node(
         f"{MS}SkipSimplifiedLayerNormalization", 1, X, floats(2, 3, 4), GAMMA, floats(4), outputs=4, wanted=(0, 3)
@@ -84,7 +87,7 @@ async def test_activations(context, case):
     ),
     node(
         f"{MS}EmbedLayerNormalization", 1, IDS, None, floats(5, 8), floats(4, 8), None, floats(8), floats(8), None,
-        IDS, outputs=2, wanted=(0,),
+        IDS, outputs=2, wanted=(0, 1),
     ),
 )  # fmt: skip
 async def test_normalization(context, case):

@@ -38,6 +38,9 @@ BYTES, COLUMNS = rng.integers(0, 256, [2, 3, 8], np.uint8), rng.integers(-128, 1
     node(f"{MS}Attention", 1, X, WEIGHTS, BIAS, num_heads=2),
     node(f"{MS}Attention", 1, X, WEIGHTS, BIAS, SEEN, num_heads=2, scale=0.3),
     node(f"{MS}Attention", 1, X, WEIGHTS, BIAS, integers(3, 2), num_heads=2),
+    node(f"{MS}Attention", 1, X, WEIGHTS, BIAS, integers(3, 1, 1, 2), num_heads=2),
+    node(f"{MS}Attention", 1, X, WEIGHTS, BIAS, None, PAST[..., :0, :], known=(4,), num_heads=2, unidirectional=1,
+         outputs=2, wanted=(0, 1)),
     node(f"{MS}Attention", 1, X, WEIGHTS, BIAS, np.stack([SEEN] * 3, 1), num_heads=2, mask_filter_value=-50.0),
     node(f"{MS}Attention", 1, X, WEIGHTS, BIAS, None, PAST, num_heads=2, unidirectional=1, outputs=2, wanted=(0, 1)),
     node(f"{MS}Attention", 1, X, floats(8, 20), floats(20), None, None, floats(1, 2, 3, 3), num_heads=2,
@@ -62,6 +65,8 @@ Q, K, V = floats(2, 3, 8), floats(2, 5, 8), floats(2, 5, 6)
     node(f"{MS}MultiHeadAttention", 1, Q, floats(2, 2, 5, 4), floats(2, 2, 5, 4), num_heads=2),
     node(f"{MS}MultiHeadAttention", 1, Q, Q, Q, None, None, None, PAST[0], PAST[1], num_heads=2, unidirectional=1,
          outputs=3, wanted=(0, 1, 2)),
+    node(f"{MS}MultiHeadAttention", 1, Q, Q, Q, None, None, None, PAST[0, :, :, :0], PAST[1, :, :, :0], known=(6, 7),
+         num_heads=2, outputs=3, wanted=(0, 1, 2)),
 )  # fmt: skip
 async def test_attention_of_several_heads(context, case):
     await check(context, case)
@@ -78,6 +83,7 @@ async def test_what_is_packed_is_taken_apart(context, ml, options):
 
 NEW = floats(1, 3, 64), floats(1, 3, 32), floats(1, 3, 32)
 BEFORE = floats(1, 2, 4, 16), floats(1, 2, 4, 16)
+NOTHING = floats(1, 2, 0, 16), floats(1, 2, 0, 16)
 BUFFER = floats(1, 2, 9, 16), floats(1, 2, 9, 16)
 COS, SIN = floats(12, 8), floats(12, 8)
 HEADS = {"num_heads": 4, "kv_num_heads": 2}
@@ -86,6 +92,8 @@ TOTAL = integers(6), np.array(7, np.int32)
 
 @each(
     node(f"{MS}GroupQueryAttention", 1, *NEW, None, None, integers(2), np.array(3, np.int32), known=(6,), outputs=3,
+         wanted=(0, 1, 2), **HEADS),
+    node(f"{MS}GroupQueryAttention", 1, *NEW, *NOTHING, integers(2), np.array(3, np.int32), known=(3, 4, 6), outputs=3,
          wanted=(0, 1, 2), **HEADS),
     node(f"{MS}GroupQueryAttention", 1, *NEW, *BEFORE, *TOTAL, known=(6,), outputs=3, wanted=(0, 1, 2), **HEADS),
     node(f"{MS}GroupQueryAttention", 1, *NEW, *BUFFER, *TOTAL, known=(6,), outputs=3, **HEADS),
@@ -102,6 +110,22 @@ TOTAL = integers(6), np.array(7, np.int32)
 )  # fmt: skip
 async def test_attention_to_what_came_before(context, case):
     await check(context, case)
+
+
+async def test_the_past_of_the_first_step_is_an_input_without_elements(context):
+    (case,) = node(
+        f"{MS}GroupQueryAttention",
+        1,
+        *NEW,
+        *NOTHING,
+        integers(2),
+        np.array(3, np.int32),
+        known=(6,),
+        outputs=3,
+        **HEADS,
+    )
+    shapes = dict.fromkeys(["x3", "x4"], NOTHING[0].shape)
+    assert_same(await run(context, case.model(), case.feeds, input_shapes=shapes), expected(case))
 
 
 @each(

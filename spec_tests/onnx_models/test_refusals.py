@@ -146,6 +146,11 @@ REFUSALS = [
     (case("Upsample", 7, IMAGE, scales=[1.0, 1.0, 0.5, 0.5]), "scales is [1.0, 1.0, 0.5, 0.5]; it must be at least 1"),
     # inputs
     (
+        case("Compress", 11, X, np.array([[True, False]]), known=[1]),
+        "the shape of input condition is [1, 2]; it must be that of a list of at most 24",
+    ),
+    (case("Compress", 11, X, np.zeros(3, np.bool_), known=[1], axis=1), "input condition is false everywhere; it"),
+    (
         case("Reshape", 14, X, given(6, 4)),
         "input shape is computed when the graph runs; it must be known while building",
     ),

@@ -29,6 +29,7 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     info = commands.add_parser("info", help="tell what a model is and whether it runs here")
     _add_model(info)
     _add_backend(info)
+    _add_parts(info)
     info.add_argument(
         "--graph", type=Path, metavar="FILE", help="draw what runs, as .svg, .html, .mmd (mermaid), .dot or .txt"
     )
@@ -87,12 +88,26 @@ def _add_backend(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_parts(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--output", action="append", default=[], metavar="NAME", help="only this output and what it needs; also twice"
+    )
+    parser.add_argument(
+        "--narrow",
+        action="append",
+        default=[],
+        choices=["float64", "int64"],
+        help="what the model has of this type becomes float32, or int32; also twice",
+    )
+
+
 def _add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     run = commands.add_parser("run", help="run a model")
     _add_model(run)
     run.add_argument("--input", action="append", default=[], metavar="[NAME=]SOURCE", help=INPUT_HELP)
     run.add_argument("--seed", type=int, default=0, metavar="N", help="of random inputs (default: %(default)s)")
     _add_backend(run)
+    _add_parts(run)
     run.add_argument("--repeat", type=positive, default=1, metavar="N", help="run it so often after a first time")
     run.add_argument("--compare", choices=["onnxruntime"], help="tell how far its outputs are from those here")
     run.add_argument(

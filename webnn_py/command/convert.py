@@ -13,6 +13,7 @@ from webnn_py.command.failures import BadInputError, CommandFailedError
 from webnn_py.command.layout import counted, in_bytes
 from webnn_py.command.loading import load_model, parts_of, unreadable
 from webnn_py.command.to_javascript import to_javascript
+from webnn_py.command.written_files import check_writable, written_whole
 from webnn_py.javascript.words import say
 
 if TYPE_CHECKING:
@@ -34,8 +35,7 @@ def convert(options: argparse.Namespace) -> int:
     out: Path = options.out
     if out.exists() and not options.overwrite:
         raise BadInputError(f"{out} exists; --overwrite replaces it")
-    if out.is_dir() or not out.parent.is_dir():
-        raise BadInputError(f"{out} cannot be written: {out.parent} is no folder, or {out.name} is one")
+    check_writable(str(out), out)
     model = load_model(options.model)
     from webnn_py.onnx_models import InvalidModelError  # noqa: PLC0415 - an extra
     from webnn_py.onnx_models.contents import contents_of  # noqa: PLC0415 - an extra
@@ -66,13 +66,12 @@ def _write(proto: ModelProto, out: Path) -> int:
 
     from webnn_py.onnx_models.contents import contents_of  # noqa: PLC0415 - an extra
 
-    fresh = out.with_name(f"{out.name}.part")
     if contents_of(proto).parameter_bytes <= LARGEST_FILE:
-        fresh.write_bytes(proto.SerializeToString())
-        fresh.replace(out)
+        with written_whole(out) as fresh:
+            fresh.write_bytes(proto.SerializeToString())
         return out.stat().st_size
     data = out.with_name(f"{out.name}.data")
     data.unlink(missing_ok=True)  # what onnx writes it appends
-    onnx.save_model(proto, os.fspath(fresh), save_as_external_data=True, location=data.name)
-    fresh.replace(out)
+    with written_whole(out) as fresh:
+        onnx.save_model(proto, os.fspath(fresh), save_as_external_data=True, location=data.name)
     return out.stat().st_size + data.stat().st_size

@@ -68,8 +68,8 @@ def worded_shape(shape: Sequence[int | str]) -> str:
     return f"[{', '.join(map(str, shape))}]"
 
 
-def declared_inputs(model: OnnxModel) -> dict[str, DeclaredInput]:
-    """The inputs of a model by name."""
+def declared_inputs(model: OnnxModel, overridden: Iterable[str] = ()) -> dict[str, DeclaredInput]:
+    """The inputs of a model by name, and with them those of these names that have a value of their own."""
     from webnn_py.onnx_models.element_types import type_name  # noqa: PLC0415 - an extra
 
     types = {item.name: item.type.tensor_type.elem_type for item in model._proto.graph.input}
@@ -80,8 +80,20 @@ def declared_inputs(model: OnnxModel) -> dict[str, DeclaredInput]:
             info.data_type if info.shape is None and not types[name] else type_name(types[name]),
             info.shape,
         )
-        for name, info in model.inputs.items()
+        for name, info in {**model.inputs, **{name: model.overridable[name] for name in overridden}}.items()
     }
+
+
+def asked_outputs(model: OnnxModel, names: Sequence[str]) -> list[str]:
+    """The outputs that ``--output`` names; all of them where it is not given.
+
+    Raises:
+        BadInputError: the model has no such output.
+    """
+    for name in names:
+        if name not in model.outputs:
+            raise BadInputError(f"--output names {shown(name)}; the model's outputs are {', '.join(model.outputs)}")
+    return list(dict.fromkeys(names)) or list(model.outputs)
 
 
 def named(option: str, texts: Iterable[str], allowed: Iterable[str], what: str) -> dict[str, str]:
@@ -186,6 +198,23 @@ def checked(declared: DeclaredInput, value: Array, what: str) -> Array:
             f"{what} is {value.dtype} and has numbers that are not {declared.type_name}, as input {declared.name!r} is"
         )
     return converted
+
+
+def as_webnn(name: str, array: Array, data_type: str) -> Array:
+    """An input's array in the data type that its graph has it in: ``uint8`` for booleans, narrower ones if asked for.
+
+    Raises:
+        BadInputError: it has whole numbers that a narrower type lacks.
+    """
+    if array.dtype == np.bool_:
+        return array.view(np.uint8)
+    if array.dtype == data_type:
+        return array
+    with np.errstate(all="ignore"):
+        narrower = array.astype(data_type)
+    if array.dtype.kind != "f" and not np.array_equal(narrower, array):
+        raise BadInputError(f"input {name!r} has numbers that are not {data_type}, as --narrow {array.dtype} makes it")
+    return narrower
 
 
 def fits(declared: DeclaredInput, shape: Sequence[int]) -> bool:
@@ -326,13 +355,20 @@ class AskedInputs:
     shapes: Shapes
 
     @classmethod
-    def of(cls, model: OnnxModel, options: argparse.Namespace) -> AskedInputs:
+    def of(cls, model: OnnxModel, options: argparse.Namespace, *, may_override: bool = False) -> AskedInputs:
         """Look at both.
+
+        Args:
+            model: the model.
+            options: of the command line.
+            may_override: whether inputs with a value of their own may be given another one.
 
         Raises:
             BadInputError: an option does not fit the model.
         """
-        inputs = declared_inputs(model)
+        texts = [*options.input, *options.value, *options.shape] if may_override else []
+        overridden = [name for name in model.overridable if any(text.startswith(f"{name}=") for text in texts)]
+        inputs = declared_inputs(model, overridden)
         frozen = frozen_values(options.value, inputs)
         shapes = Shapes(inputs, options.shape)
         for name, value in frozen.items():

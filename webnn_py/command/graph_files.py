@@ -8,6 +8,7 @@ from typing import Final
 
 from webnn_py.command.failures import BadInputError, CommandFailedError
 from webnn_py.command.loading import unreadable
+from webnn_py.command.written_files import check_writable, written_whole
 from webnn_py.graph_pictures.picture import GraphPicture
 
 PAGE: Final = (
@@ -35,8 +36,7 @@ def check_graph_file(path: Path | None) -> None:
         return
     if path.suffix.lower() not in FORMS:
         raise BadInputError(f"--graph {path}: it must end in {', '.join(FORMS)}")
-    if not path.parent.is_dir() or path.is_dir():
-        raise BadInputError(f"--graph {path}: {path.parent} is no folder, or {path.name} is one")
+    check_writable(f"--graph {path}", path)
 
 
 def write_graph(path: Path, picture: GraphPicture) -> None:
@@ -46,6 +46,7 @@ def write_graph(path: Path, picture: GraphPicture) -> None:
         CommandFailedError: it cannot be written.
     """
     try:
-        path.write_text(FORMS[path.suffix.lower()](picture), encoding="utf-8")
+        with written_whole(path) as fresh:
+            fresh.write_text(FORMS[path.suffix.lower()](picture), encoding="utf-8")
     except OSError as error:
         raise CommandFailedError(f"--graph {unreadable(path, error)}") from error

@@ -17,6 +17,7 @@ from webnn_py.command.declared import (
     AskedInputs,
     DeclaredInput,
     as_options,
+    asked_outputs,
     declared_inputs,
     worded_type,
 )
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
 LONGEST_LINE: Final = 160
 """Of what the file says of itself, and of operators' names; JSON has all."""
 
+NARROWER: Final = {"float64": "float32", "int64": "int32"}
+"""What ``--narrow`` makes of a type."""
+
 MOST_GROUPS: Final = 12
 """So many kinds of problems are told; JSON has all."""
 
@@ -59,6 +63,7 @@ class ModelReport:
         guessed: what of them was guessed, since nobody said it, as the option ``--shape`` says it.
         missing: what cannot be imported.
         intermediate_bytes: what values that are computed take when it runs, about; None if that cannot be told.
+        narrow: the types that narrower ones stood for when it was tried.
         portability: what of it would fail in the browsers that were asked for; None if none was, or nothing runs.
     """
 
@@ -72,6 +77,7 @@ class ModelReport:
     guessed: list[str]
     missing: list[ProblemGroup]
     intermediate_bytes: int | None
+    narrow: list[str]
     portability: PortabilityReport | None
 
     @property
@@ -89,7 +95,7 @@ def info(options: argparse.Namespace) -> int:
             drawn cannot be.
     """
     check_graph_file(options.graph)
-    model = load_model(options.model)
+    model = load_model(options.model, narrow=options.narrow)
     from webnn_py.onnx_models import InvalidModelError  # noqa: PLC0415 - an extra
     from webnn_py.onnx_models.contents import contents_of  # noqa: PLC0415 - an extra
     from webnn_py.onnx_models.simplification import simplify  # noqa: PLC0415 - an extra
@@ -117,6 +123,7 @@ def info(options: argparse.Namespace) -> int:
         guessed,
         missing,
         simplified.intermediate_bytes,
+        options.narrow,
         portability if options.browser and not missing else None,
     )
     if options.json:
@@ -146,6 +153,7 @@ async def _tried(
     """Import the model, and say where, what is missing, and, if it is asked for, what the device makes of it."""
     from webnn_py.onnx_models import UnsupportedModelError  # noqa: PLC0415 - an extra
 
+    names = asked_outputs(model, options.output)
     async with open_ml() as ml, Environment(ml, options.backend) as environment:
         device = await environment.open_device()
         builder = MLGraphBuilder(device.context)
@@ -153,7 +161,9 @@ async def _tried(
         picture = None
         try:
             with bar("importing", "nodes") as advance:
-                outputs = await model.convert_in_steps(builder, dict(shapes), dict(frozen), progress=advance)
+                outputs = await model.convert_in_steps(
+                    builder, dict(shapes), dict(frozen), outputs=names, progress=advance
+                )
         except UnsupportedModelError as error:
             missing = groups_of(error)
         except ValueError as error:  # the model is broken, which only converting it shows
@@ -200,15 +210,16 @@ def _as_text(report: ModelReport) -> Iterator[str]:
 
 
 def _whether_it_runs(report: ModelReport) -> Iterator[str]:
-    yield f"runs here   {'yes' if report.runs else 'no'}, on {report.device}"
+    narrowed = "".join(f", {name} as {NARROWER[name]}" for name in dict.fromkeys(report.narrow))
+    yield f"runs here   {'yes' if report.runs else 'no'}{narrowed}, on {report.device}"
     if report.guessed:
         yield f"  tried with guessed sizes; change them with {as_options(report.guessed)}"
     for group in report.missing[:MOST_GROUPS]:
         names = ", ".join(group.subjects)
         more = f", and {group.count - len(group.subjects)} more" if group.count > len(group.subjects) else ""
         kind = f"{group.operator} × {group.count}: " if group.operator else ""
-        way_out = f" ({group.way_out})" if group.way_out else ""
-        yield f"  {kind}{_in_line(group.reason + way_out)}"
+        way_out = f" ({_in_line(group.way_out)})" if group.way_out else ""
+        yield f"  {kind}{_in_line(group.reason)}{way_out}"
         yield f"      {_in_line(names, 2 * LONGEST_LINE)}{more}"
     if len(report.missing) > MOST_GROUPS:
         yield f"  and {len(report.missing) - MOST_GROUPS} other problems; --json has all"
@@ -244,6 +255,7 @@ def _as_json(report: ModelReport) -> dict[str, Any]:
         "device": report.device,
         "shapes": dict(report.shapes),
         "guessed": report.guessed,
+        "narrow": report.narrow,
         "runs": report.runs,
         "missing": [attrs.asdict(group) for group in report.missing],
         **({} if report.portability is None else {"browsers": report.portability.as_json()}),

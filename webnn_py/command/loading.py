@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,8 +15,13 @@ if TYPE_CHECKING:
     from webnn_py.onnx_models.reading import ReadModel
 
 
-def load_model(path: Path, *, read_weights: bool = False) -> OnnxModel:
+def load_model(path: Path, *, read_weights: bool = False, narrow: Sequence[str] = ()) -> OnnxModel:
     """Load a model, and, if it is to be converted and no more, its weights.
+
+    Args:
+        path: the file.
+        read_weights: whether the weights are read, too.
+        narrow: the types that narrower ones stand for: "float64", "int64".
 
     Raises:
         BadInputError: there is no such file, it cannot be read, or it is no model.
@@ -24,10 +31,13 @@ def load_model(path: Path, *, read_weights: bool = False) -> OnnxModel:
     from webnn_py.onnx_models import InvalidModelError, OnnxModel, UnsupportedModelError  # noqa: PLC0415 - an extra
 
     try:
-        model = OnnxModel.load(path)
+        model = OnnxModel.load(path, narrow_float64="float64" in narrow, narrow_int64="int64" in narrow)
         if read_weights:
             model.read_weights()
     except OSError as error:
+        if error.filename is not None and Path(os.fsdecode(error.filename)) != path:
+            data = Path(os.fsdecode(error.filename))
+            raise BadInputError(f"{path} has its data in another file; {unreadable(data, error)}") from error
         raise BadInputError(unreadable(path, error)) from error
     except InvalidModelError as error:
         raise BadInputError(f"{path}: {error}" if str(path) not in str(error) else str(error)) from error

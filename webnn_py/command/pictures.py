@@ -94,9 +94,8 @@ def read_picture(
 def _shape_of(declared: DeclaredInput, shape: Sequence[int | str] | None, layout: str | None) -> PictureShape:
     """Where channels, height and width are, by the sizes that are known."""
     if shape is None or len(shape) not in (3, 4):
-        raise BadInputError(
-            f"input {declared.name!r} is {declared}; a picture needs three or four dimensions: give its --shape"
-        )
+        way_out = ": give its --shape" if shape is None else ""
+        raise BadInputError(f"input {declared.name!r} is {declared}; a picture needs three or four dimensions{way_out}")
     first, second, third = shape[-3:]
     if layout is None:
         likely = [name for size in LIKELY for name, own in (("nchw", first), ("nhwc", third)) if own == size]

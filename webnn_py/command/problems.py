@@ -17,6 +17,15 @@ GROUPS_TOLD: Final = 3
 """So many groups fit a line."""
 
 
+IN_OPTIONS: Final = {
+    "by input_values": "by --value",
+    "by outputs": "by --output",
+    "OnnxModel.load(…, narrow_float64=True)": "--narrow float64",
+    "OnnxModel.load(…, narrow_int64=True)": "--narrow int64",
+}
+"""Ways out, as the library words them and as options of this command."""
+
+
 @attrs.frozen
 class ProblemGroup:
     """Problems of one operator with one kind of reason.
@@ -43,11 +52,17 @@ def groups_of(error: UnsupportedModelError) -> list[ProblemGroup]:
             problems[0].operator,
             len(problems),
             tuple(problem.subject for problem in problems[:NAMED]),
-            problems[0].reason,
-            problems[0].way_out,
+            _in_options(problems[0].reason),
+            _in_options(problems[0].way_out),
         )
         for problems in error.groups
     ]
+
+
+def _in_options(text: str) -> str:
+    for words, option in IN_OPTIONS.items():
+        text = text.replace(words, option)
+    return text
 
 
 def refusal(path: Path, error: UnsupportedModelError) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 import trio
 
 from webnn_py.command.comparison import OutputDifference, difference, onnxruntime_version, run_onnxruntime
-from webnn_py.command.declared import Array, AskedInputs, worded_shape
+from webnn_py.command.declared import Array, AskedInputs, as_webnn, asked_outputs, worded_shape
 from webnn_py.command.failures import FAILED, BadInputError, CommandFailedError
 from webnn_py.command.feeds import GivenInput, make_feeds
 from webnn_py.command.layout import in_bytes, in_time, number, table
@@ -24,6 +24,7 @@ from webnn_py.command.loading import load_model, unreadable
 from webnn_py.command.problems import refusal
 from webnn_py.command.progress import bar, clock
 from webnn_py.command.results import Looks, ScoredClass, Times, read_labels, summary, top_classes
+from webnn_py.command.written_files import check_writable, written_whole
 from webnn_py.javascript.words import say
 from webnn_py.runtime import Environment
 from webnn_py.script.builder import MLGraphBuilder
@@ -83,13 +84,13 @@ def run(options: argparse.Namespace) -> int:
     if options.compare is not None:
         onnxruntime_version()
     labels = None if options.labels is None else read_labels(options.labels)
-    _check_writable(options.save_outputs)
+    _check_saved(options.save_outputs)
     since = perf_counter()
     with bar(f"loading {options.model.name}", "file") as advance:
-        model = load_model(options.model, read_weights=True)
+        model = load_model(options.model, read_weights=True, narrow=options.narrow)
         advance(1, 1)
     load = perf_counter() - since
-    asked = AskedInputs.of(model, options)
+    asked = AskedInputs.of(model, options, may_override=True)
     frozen = asked.frozen
     given = make_feeds(asked.fed, asked.shapes, options, f"webnn-py run {shlex.quote(str(options.model))}")
     outputs, device, times, looks = trio.run(_measured, model, given, frozen, options, load)
@@ -131,6 +132,7 @@ async def _measured(
     """
     from webnn_py.onnx_models import InvalidModelError, UnsupportedModelError  # noqa: PLC0415 - an extra
 
+    names = asked_outputs(model, options.output)
     async with open_ml() as ml, traced_to(ml, options.trace), Environment(ml, options.backend) as environment:
         async with clock("opening the device"):
             device = await environment.open_device()
@@ -138,15 +140,15 @@ async def _measured(
         since = perf_counter()
         try:
             with bar("importing", "nodes") as advance:
-                operands = await model.convert_in_steps(
-                    builder, {name: item.array.shape for name, item in given.items()}, dict(frozen), progress=advance
-                )
+                shapes = {name: item.array.shape for name, item in given.items()}
+                operands = await model.convert_in_steps(builder, shapes, dict(frozen), outputs=names, progress=advance)
         except UnsupportedModelError as error:
             raise CommandFailedError(refusal(options.model, error)) from error
         except InvalidModelError as error:
             raise BadInputError(f"{options.model}: {error}") from error
         import_ = perf_counter() - since
-        fed = {name: _as_webnn(item.array) for name, item in given.items()}
+        types = {name: info.data_type for name, info in {**model.inputs, **model.overridable}.items()}
+        fed = {name: as_webnn(name, item.array, types[name]) for name, item in given.items()}
         found = await _checked(builder, operands, fed, options)
         since = perf_counter()
         async with clock("building"):
@@ -161,7 +163,7 @@ async def _measured(
                     since = perf_counter()
                     results = await session.run(feeds)
                     runs.append(perf_counter() - since)
-            outputs = {name: results[name].data for name in model.outputs}
+            outputs = {name: results[name].data for name in names}
         looks = Looks(await _profiled(graph, feeds, options), options.check_finite, found)
         graph.destroy()
     return outputs, str(device.info), Times(load, import_, build, runs[0], tuple(runs[1:])), looks
@@ -183,11 +185,6 @@ async def _profiled(graph: MLGraph, feeds: Mapping[str, Array], options: argpars
         return await graph.profile(feeds, repeat=max(options.repeat, PROFILED))
 
 
-def _as_webnn(array: Array) -> Array:
-    """An array of a data type that WebNN has: it has booleans as ``uint8``."""
-    return array.view(np.uint8) if array.dtype == np.bool_ else array
-
-
 def _differences(
     options: argparse.Namespace,
     given: Mapping[str, GivenInput],
@@ -202,20 +199,19 @@ def _differences(
 # --- files ----------------------------------------------------------------------------------------------------
 
 
-def _check_writable(path: Path | None) -> None:
+def _check_saved(path: Path | None) -> None:
     """Refuse before the work what could not be written after it."""
     if path is None:
         return
     if path.suffix.lower() != ".npz":
         raise BadInputError(f"--save-outputs {path}: it must be called .npz")
-    if path.is_dir() or not path.parent.is_dir():
-        raise BadInputError(f"--save-outputs {path}: {path.parent} is no folder, or {path.name} is one")
+    check_writable(f"--save-outputs {path}", path)
 
 
 def _save(path: Path, outputs: Mapping[str, Array]) -> None:
     """Write a .npz file; unlike ``numpy.savez`` with outputs of any name."""
     try:
-        with zipfile.ZipFile(path, "w") as archive:
+        with written_whole(path) as fresh, zipfile.ZipFile(fresh, "w") as archive:
             for name, array in outputs.items():
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                     np.lib.format.write_array(member, np.ascontiguousarray(array).reshape(array.shape))

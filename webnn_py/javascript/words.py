@@ -1,11 +1,19 @@
 """Text for terminals: whatever scripts say can be printed."""
 
+import errno
 import sys
-from typing import TextIO
+from typing import Final, TextIO
+
+CLOSED: Final = frozenset({errno.EPIPE, errno.EBADF, errno.EINVAL, errno.EIO})
+"""What writing to nobody ends with: a pipe, here and on Windows, or a terminal that is gone."""
 
 
 class OutputClosedError(Exception):
     """Nobody reads what is printed any more, or it cannot be written: there is no use in going on."""
+
+
+class OutputFailedError(OutputClosedError):
+    """It cannot be written although it is open: a disk is full, for one. The message says why."""
 
 
 def say(text: str, stream: TextIO | None = None) -> None:
@@ -13,6 +21,7 @@ def say(text: str, stream: TextIO | None = None) -> None:
 
     Raises:
         OutputClosedError: the stream is closed, at its other end or at this one.
+        OutputFailedError: it is open, and cannot be written.
     """
     stream = stream or sys.stdout
     if stream is None:  # Python's, when it was started without one
@@ -22,4 +31,6 @@ def say(text: str, stream: TextIO | None = None) -> None:
         stream.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
         stream.flush()
     except (OSError, ValueError) as error:  # ValueError: Python has closed it
+        if isinstance(error, OSError) and error.errno not in CLOSED:
+            raise OutputFailedError(error.strerror or str(error)) from error
         raise OutputClosedError(f"what was said cannot be written: {error}") from error

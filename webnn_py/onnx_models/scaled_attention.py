@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 
 from webnn_py.onnx_models.axes import check_rank
-from webnn_py.onnx_models.conversion_context import ConversionContext
+from webnn_py.onnx_models.conversion_context import ConversionContext, Value
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
@@ -124,6 +124,11 @@ def joined_heads(context: ConversionContext, x: MLOperand) -> MLOperand:
     return context.reshape(context.transpose(x, permutation=[0, 2, 1, 3]), [batch, length, heads * size])
 
 
+def past_of(context: ConversionContext, past: Value | None) -> MLOperand | None:
+    """What came before; None where that is nothing, which models also say by a past without elements."""
+    return None if past is None or 0 in past.shape else context.operand(past)
+
+
 def appended(context: ConversionContext, past: MLOperand | None, x: MLOperand) -> MLOperand:
     """What came before, and after it what is new, along the axis of length."""
     check_rank("keys or values", x, 4)
@@ -204,6 +209,13 @@ def length_bias(context: ConversionContext, lengths: MLOperand, keys: int, like:
     check_rank("the lengths", lengths, 1)
     inside = context.lesser(positions, context.reshape(lengths, [lengths.shape[0], 1, 1, 1]))
     return context.where(inside, context.number(0, like), context.number(masked, like))
+
+
+def start_bias(context: ConversionContext, starts: MLOperand, keys: int, like: MLOperand, masked: float) -> MLOperand:
+    """Likewise, that is ``masked`` before each sample's start."""
+    positions = context.constant(np.arange(keys, dtype=starts.data_type))
+    before = context.lesser(positions, context.reshape(starts, [starts.shape[0], 1, 1, 1]))
+    return context.where(before, context.number(masked, like), context.number(0, like))
 
 
 def rotated(

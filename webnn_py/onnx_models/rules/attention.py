@@ -3,7 +3,7 @@
 import math
 
 from webnn_py.onnx_models.axes import check_rank
-from webnn_py.onnx_models.conversion_context import ConversionContext
+from webnn_py.onnx_models.conversion_context import ConversionContext, Value
 from webnn_py.onnx_models.scaled_attention import (
     Window,
     appended,
@@ -11,6 +11,7 @@ from webnn_py.onnx_models.scaled_attention import (
     joined_heads,
     length_bias,
     mask_bias,
+    past_of,
     rotated,
     split_heads,
     window_bias,
@@ -27,8 +28,8 @@ def attention(
     k: MLOperand,
     v: MLOperand,
     attn_mask: MLOperand | None = None,
-    past_key: MLOperand | None = None,
-    past_value: MLOperand | None = None,
+    past_key: Value | None = None,
+    past_value: Value | None = None,
     *,
     is_causal: int,
     kv_num_heads: int = 0,
@@ -63,8 +64,8 @@ def attention_with_lengths(
     k: MLOperand,
     v: MLOperand,
     attn_mask: MLOperand | None = None,
-    past_key: MLOperand | None = None,
-    past_value: MLOperand | None = None,
+    past_key: Value | None = None,
+    past_value: Value | None = None,
     nonpad_kv_seqlen: MLOperand | None = None,
     *,
     is_causal: int,
@@ -103,8 +104,8 @@ def attention_in_windows(
     k: MLOperand,
     v: MLOperand,
     attn_mask: MLOperand | None = None,
-    past_key: MLOperand | None = None,
-    past_value: MLOperand | None = None,
+    past_key: Value | None = None,
+    past_value: Value | None = None,
     nonpad_kv_seqlen: MLOperand | None = None,
     *,
     is_causal: int,
@@ -126,14 +127,15 @@ def attention_in_windows(
             split_heads(context, item, heads)
             for item, heads in ((q, q_num_heads), (k, kv_num_heads), (v, kv_num_heads))
         )
-    key, value = appended(context, past_key, k), appended(context, past_value, v)
+    before, values_before = past_of(context, past_key), past_of(context, past_value)
+    key, value = appended(context, before, k), appended(context, values_before, v)
     keys = key.shape[2]
     biases = [] if attn_mask is None else [_given_bias(context, attn_mask, keys, q)]
     if nonpad_kv_seqlen is not None:
         biases.append(length_bias(context, nonpad_kv_seqlen, keys, q, -math.inf))
     window = Window(-math.inf, left_window_size, 0 if is_causal else right_window_size)
     if not window.is_everything:
-        offset = _offset(context, q, past_key, nonpad_kv_seqlen)
+        offset = _offset(context, q, before, nonpad_kv_seqlen)
         biases.append(window_bias(context, q, keys, offset, window))
     attended = attend(context, q, key, value, scale=scale, biases=biases, softcap=softcap, dead_rows=True)
     stages = (attended.scores, attended.capped, attended.biased, attended.probabilities)

@@ -74,11 +74,17 @@ def dequantize(
     block_size: int = 0,
 ) -> MLOperand:
     """(x - zero point) · scale, for the whole tensor, along an axis, or by blocks."""
-    if context.has_four_bits and _is_packable(x) and (zero_point is None or _is_packable(zero_point)):
+    is_short = _last_is_short(x, scale, axis, block_size)
+    if context.has_four_bits and _is_packable(x) and (zero_point is None or _is_packable(zero_point)) and not is_short:
         return _dequantized_four_bits(context, x, scale, zero_point, axis, block_size)
     quantized = _widened(context, x)
+    zero = None if zero_point is None else _widened(context, zero_point)
+    if is_short:
+        scale = _for_each_element(context, quantized, scale, axis, block_size)
+        zero = None if zero is None else _for_each_element(context, quantized, zero, axis, block_size)
+        block_size = 1
     shape = _scale_shape(quantized, scale, axis, block_size)
-    zero = _zeros(context, shape, quantized.data_type) if zero_point is None else _widened(context, zero_point)
+    zero = _zeros(context, shape, quantized.data_type) if zero is None else zero
     return context.dequantize_linear(quantized, context.reshape(scale, shape), context.reshape(zero, shape))
 
 
@@ -171,6 +177,10 @@ def quantize_blocks(
     saturate: int,
 ) -> MLOperand:
     """Likewise, also by blocks; without a zero point to a data type that may be asked for."""
+    if _last_is_short(x, scale, axis, block_size):
+        scale = _for_each_element(context, x, scale, axis, block_size)
+        zero_point = None if zero_point is None else _for_each_element(context, x, zero_point, axis, block_size)
+        block_size = 1
     shape = _scale_shape(x, scale, axis, block_size)
     if output_dtype:
         data_type = context.data_type("attribute output_dtype", output_dtype)
@@ -223,6 +233,22 @@ def _quantized(
 def _zeros(context: ConversionContext, shape: Sequence[int], data_type: str) -> MLOperand:
     context.reserve(math.prod(shape) * np.dtype(data_type).itemsize)
     return context.constant(np.zeros(shape, data_type))
+
+
+def _last_is_short(x: Value, scale: MLOperand, axis: int, block_size: int) -> bool:
+    """Whether the last block is shorter than the others, which WebNN's are never."""
+    rank = len(x.shape)
+    if block_size < 1 or scale.rank != rank or not -rank <= axis < rank:
+        return False
+    return scale.shape[axis] == -(-x.shape[axis] // block_size) and x.shape[axis] % block_size > 0
+
+
+def _for_each_element(
+    context: ConversionContext, x: MLOperand, blocks: MLOperand, axis: int, block_size: int
+) -> MLOperand:
+    """What stands once for each block along an axis, once for each element."""
+    block_of = np.arange(x.shape[axis], dtype=np.int32) // block_size
+    return context.gather(blocks, context.constant(block_of), axis=counted(axis, x.rank))
 
 
 def _scale_shape(x: MLOperand, scale: MLOperand, axis: int, block_size: int) -> tuple[int, ...]:

@@ -3,11 +3,14 @@
 from collections.abc import Sequence
 from typing import Final
 
+import numpy as np
+
 from webnn_py.onnx_models.axes import check_rank, counted
 from webnn_py.onnx_models.conversion_context import ConversionContext
 from webnn_py.onnx_models.rules.activation import gelu as onnx_gelu
 from webnn_py.onnx_models.rules.convolution import conv
 from webnn_py.onnx_models.rules.matrix import gemm, matmul
+from webnn_py.onnx_models.rules.normalization import mean_and_inverse
 from webnn_py.onnx_models.table import rule
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
@@ -202,10 +205,11 @@ def skip_layer_normalization(
     *,
     epsilon: float = LAYER_EPSILON,
 ) -> list[MLOperand | None]:
-    """Normalize a sum, which is the fourth output."""
+    """Normalize a sum, which is the fourth output; before it stand its mean, and one over its deviation."""
     total = _total(context, x, skip, bias)
     y = context.layer_normalization(total, scale=gamma, bias=beta, axes=[total.rank - 1], epsilon=epsilon)
-    return [y, None, None, total]
+    means = mean_and_inverse(context, total, total.rank - 1, epsilon) if any(context.wanted[1:3]) else [None, None]
+    return [y, *means, total]
 
 
 @rule("com.microsoft.SkipSimplifiedLayerNormalization", 1)
@@ -261,5 +265,7 @@ def embed_layer_normalization(
     y = context.layer_normalization(total, scale=gamma, bias=beta, axes=[total.rank - 1], epsilon=epsilon)
     if mask is not None:
         check_rank("input mask", mask, 2)
-    lengths = None if mask is None else context.reduce_sum(mask, axes=[1])
+        lengths = context.reduce_sum(mask, axes=[1])
+    else:
+        lengths = context.constant(np.zeros(input_ids.shape[:1], np.int32))
     return [y, lengths, total]

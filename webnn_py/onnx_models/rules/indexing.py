@@ -22,6 +22,20 @@ def gather(context: ConversionContext, data: MLOperand, indices: MLOperand, *, a
     return context.gather(data, indices, axis=counted(axis, data.rank))
 
 
+@rule("Compress", 9, 11, 28)
+def compress(context: ConversionContext, x: MLOperand, condition: StaticValue, *, axis: int | None = None) -> MLOperand:
+    """Take the slices across an axis, or without one the elements, for which a list of truths says so."""
+    if axis is None:
+        x, axis = context.reshape(x, [math.prod(x.shape)]), 0
+    axis = counted(axis, x.rank)
+    if condition.ndim != 1 or condition.size > x.shape[axis]:
+        refuse("the shape of input condition", condition.shape, f"that of a list of at most {x.shape[axis]}")
+    places = np.flatnonzero(condition)
+    if not places.size:
+        refuse("input condition", "false everywhere", "true somewhere: WebNN has no tensors without elements")
+    return context.gather(x, context.constant(places.astype(np.int32)), axis=axis)
+
+
 @rule("GatherElements", 11, 13)
 def gather_elements(context: ConversionContext, data: MLOperand, indices: MLOperand, *, axis: int) -> MLOperand:
     """Take single elements; what lies beyond the indices, along the other axes, is not looked at."""

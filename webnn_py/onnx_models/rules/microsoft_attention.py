@@ -18,8 +18,10 @@ from webnn_py.onnx_models.scaled_attention import (
     length_bias,
     lowest,
     mask_bias,
+    past_of,
     rotated,
     split_heads,
+    start_bias,
     window_bias,
 )
 from webnn_py.onnx_models.table import rule
@@ -34,7 +36,7 @@ def packed_attention(
     weights: MLOperand,
     bias: MLOperand | None = None,
     mask_index: MLOperand | None = None,
-    past: MLOperand | None = None,
+    past: Value | None = None,
     attention_bias: MLOperand | None = None,
     past_sequence_length: Value | None = None,
     *,
@@ -60,7 +62,7 @@ def packed_attention(
         num_heads,
         sizes=qkv_hidden_sizes,
         mask=_Mask(mask_index, mask_filter_value),
-        past=past,
+        past=past_of(context, past),
         attention_bias=attention_bias,
         scale=scale,
         unidirectional=unidirectional,
@@ -117,18 +119,22 @@ def _stacked(context: ConversionContext, key: MLOperand, value: MLOperand) -> ML
 def _masks(
     context: ConversionContext, mask: MLOperand | None, q: MLOperand, keys: int, masked: float
 ) -> list[MLOperand]:
-    """The bias that a mask comes to: a length for each sample, or 0 for each key that is not seen."""
+    """The bias that a mask comes to: ends of samples, and their starts behind these, or 0 for each key not seen."""
     if mask is None:
         return []
     batch, queries = q.shape[0], q.shape[2]
     match mask.shape:
         case (size,) if size == batch:
             return [length_bias(context, mask, keys, q, masked)]
+        case (size,) if size == 2 * batch:
+            ends, starts = context.split(mask, 2, axis=0)
+            biases = (item(context, at, keys, q, masked) for item, at in ((length_bias, ends), (start_bias, starts)))
+            return [context.min(*biases)]
         case (size, length) if (size, length) == (batch, keys):
             return [mask_bias(context, context.reshape(mask, [batch, 1, 1, keys]), q, masked)]
         case (size, rows, length) if (size, rows, length) == (batch, queries, keys):
             return [mask_bias(context, context.reshape(mask, [batch, 1, queries, keys]), q, masked)]
-    allowed = f"[{batch}], [{batch}, {keys}] or [{batch}, {queries}, {keys}]"
+    allowed = f"[{batch}], [{2 * batch}], [{batch}, {keys}] or [{batch}, {queries}, {keys}]"
     return refuse("the shape of the mask", mask.shape, allowed)
 
 
@@ -143,7 +149,7 @@ def quantized_attention(
     mask_index: MLOperand | None = None,
     input_zero_point: Value | None = None,
     weight_zero_point: Value | None = None,
-    past: MLOperand | None = None,
+    past: Value | None = None,
     *,
     do_rotary: int = 0,
     mask_filter_value: float = -10000.0,
@@ -164,7 +170,7 @@ def quantized_attention(
         num_heads,
         sizes=None,
         mask=_Mask(mask_index, mask_filter_value),
-        past=past,
+        past=past_of(context, past),
         attention_bias=None,
         scale=scale,
         unidirectional=unidirectional,
@@ -180,8 +186,8 @@ def multi_head_attention(
     bias: MLOperand | None = None,
     key_padding_mask: MLOperand | None = None,
     attention_bias: MLOperand | None = None,
-    past_key: MLOperand | None = None,
-    past_value: MLOperand | None = None,
+    past_key: Value | None = None,
+    past_value: Value | None = None,
     past_sequence_length: Value | None = None,
     cache_indirection: Value | None = None,
     *,
@@ -194,7 +200,8 @@ def multi_head_attention(
     if past_sequence_length is not None or cache_indirection is not None:
         refuse("inputs past_sequence_length and cache_indirection", "given", "absent: they are a buffer's")
     q, k, v = _unpacked(context, query, key, value, bias, num_heads)
-    full_key, full_value = appended(context, past_key, k), appended(context, past_value, v)
+    full_key = appended(context, past_of(context, past_key), k)
+    full_value = appended(context, past_of(context, past_value), v)
     keys = full_key.shape[2]
     biases = _masks(context, key_padding_mask, q, keys, mask_filter_value)
     if attention_bias is not None:
@@ -247,8 +254,8 @@ def group_query_attention(
     query: MLOperand,
     key: MLOperand | None,
     value: MLOperand | None,
-    past_key: MLOperand | None,
-    past_value: MLOperand | None,
+    past_key: Value | None,
+    past_value: Value | None,
     seqlens_k: Value,
     total_sequence_length: StaticValue,
     cos_cache: MLOperand | None = None,
@@ -287,7 +294,8 @@ def group_query_attention(
         size = query.shape[2] // (num_heads + 2 * kv_num_heads)
         query, key, value = context.split(query, [num_heads * size, kv_num_heads * size, kv_num_heads * size], axis=2)
     total, new = integer("input total_sequence_length", total_sequence_length), query.shape[1]
-    for past in (past_key, past_value):
+    pasts = [past_of(context, past) for past in (past_key, past_value)]
+    for past in pasts:
         if past is not None:
             check_rank("the past", past, 4)
     _check_lengths(context, seqlens_k, query.shape[0], total)
@@ -300,7 +308,7 @@ def group_query_attention(
             refuse("inputs cos_cache and sin_cache", "absent", "given, where do_rotary is 1")
         cos, sin = (_of_positions(context, item, position_ids, total - new, new) for item in (cos_cache, sin_cache))
         q, k = (rotated(context, item, cos, sin, interleaved=bool(rotary_interleaved)) for item in (q, k))
-    present = [_into_buffer(context, past, item, total) for past, item in ((past_key, k), (past_value, v))]
+    present = [_into_buffer(context, past, item, total) for past, item in zip(pasts, (k, v), strict=True)]
     seen = [_first(context, item, total) for item in present]
     window = Window(lowest(q), local_window_size - 1 if local_window_size > 0 else -1, 0 if causal else -1)
     biases = [window_bias(context, q, total, total - new, window)]

@@ -94,11 +94,17 @@ def layer_normalization(
     )
     if not any(context.wanted[1:]):
         return [y]
+    return [y, *mean_and_inverse(context, x, axes.start, epsilon)]
+
+
+def mean_and_inverse(context: ConversionContext, x: MLOperand, first: int, epsilon: float) -> list[MLOperand]:
+    """The means over the axes from one on, and the inverse standard deviations, in float32."""
+    axes = range(first, x.rank)
     wide = context.cast(x, "float32")
     mean = context.reduce_mean(wide, axes=axes, keep_dimensions=True)
     centred = context.sub(wide, mean)
     variance = context.reduce_mean(context.mul(centred, centred), axes=axes, keep_dimensions=True)
-    return [y, mean, context.reciprocal(context.sqrt(context.add(variance, context.number(epsilon, wide))))]
+    return [mean, context.reciprocal(context.sqrt(context.add(variance, context.number(epsilon, wide))))]
 
 
 def _expanded(context: ConversionContext, parameter: MLOperand, shape: tuple[int, ...]) -> MLOperand:

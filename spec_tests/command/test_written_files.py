@@ -1,0 +1,76 @@
+"""Files that the command writes: refused before the work, and written whole or not at all."""
+
+import errno
+import io
+import os
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from webnn_py.runtime import InferenceSession
+
+WRITING = {
+    "out.npz": ["run", "MODEL", "--shape", "rows=1", "--backend", "numpy", "--save-outputs"],
+    "out.svg": ["info", "MODEL", "--graph"],
+    "out.onnx": ["convert", "MODEL"],
+}
+
+
+@pytest.fixture(params=WRITING)
+def written(request, command, doubled, tmp_path):
+    """Call a command that writes this file."""
+
+    def call():
+        words = (doubled if word == "MODEL" else word for word in WRITING[request.param])
+        return command(*words, tmp_path / request.param)
+
+    return call
+
+
+def test_a_folder_that_may_not_be_written_in_is_told_before_the_work(written, tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda *_: False)  # whoever tests may be root, who may write anywhere
+    monkeypatch.setattr(InferenceSession, "run", None)
+    ended = written()
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.err.endswith(f" cannot be written: nothing may be written in {tmp_path}\n")
+    assert ended.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "status"), [(OSError(errno.ENOSPC, "No space left on device"), 1), (KeyboardInterrupt(), 130)]
+)
+def test_nothing_is_left_of_a_file_that_is_not_written_to_its_end(error, status, written, tmp_path, monkeypatch):
+    def fail(self, target):
+        assert self.exists()
+        assert not target.exists()
+        raise error
+
+    monkeypatch.setattr(Path, "replace", fail)
+    before = {*tmp_path.iterdir()}
+    ended = written()
+    assert {*tmp_path.iterdir()} == before
+    assert ended.status == status
+    assert ("No space left" in ended.err) == (status == 1)
+
+
+def test_a_file_that_is_there_stays_until_the_new_one_is_whole(command, doubled, tmp_path):
+    out = tmp_path / "out.npz"
+    out.write_bytes(b"before")
+    assert command("run", doubled, "--shape", "rows=1", "--backend", "numpy", "--save-outputs", out).status == 0
+    assert zipfile.ZipFile(out).namelist() == ["y.npy"]
+
+
+def test_a_full_disk_behind_the_output_is_told(command, doubled, monkeypatch):
+    class Full(io.TextIOWrapper):
+        def flush(self):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        def fileno(self):
+            raise OSError
+
+    monkeypatch.setattr(sys, "stdout", Full(io.BytesIO()))
+    ended = command("devices")
+    assert ended.status == 1
+    assert ended.err == "webnn-py devices: the output cannot be written: No space left on device\n"

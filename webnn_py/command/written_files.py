@@ -1,0 +1,41 @@
+"""Files that the command writes: refused before the work where they cannot be, and written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from webnn_py.command.failures import BadInputError
+
+
+def check_writable(what: str, path: Path) -> None:
+    """Refuse before the work what could not be written after it.
+
+    Args:
+        what: the file as the user named it, for the message.
+        path: its path.
+
+    Raises:
+        BadInputError: it is a folder, there is no such folder to write it in, or that may not be written to.
+    """
+    if path.is_dir() or not path.parent.is_dir():
+        raise BadInputError(f"{what} cannot be written: {path.parent} is no folder, or {path.name} is one")
+    if not os.access(path.parent, os.W_OK):
+        raise BadInputError(f"{what} cannot be written: nothing may be written in {path.parent}")
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[Path]:
+    """A path beside that of a file, which takes its place when the block ends, and is removed when it raises.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    fresh = path.with_name(f"{path.name}.part")
+    try:
+        yield fresh
+        fresh.replace(path)
+    finally:
+        fresh.unlink(missing_ok=True)
