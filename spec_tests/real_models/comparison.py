@@ -85,7 +85,7 @@ async def compared(model, path, backend):
         shapes = {name: value.shape for name, value in feeds.items() if name not in known}
         outputs = loaded.convert(builder, shapes, {name: feeds[name] for name in known})
         seconds = time.thread_time() - began
-        ours = await _run(context, await builder.build(outputs), feeds)
+        ours = await run_graph(context, await builder.build(outputs), feeds)
     assert ours.keys() == wanted.keys(), sorted(ours.keys() ^ wanted.keys())
     differences = [difference(ours[name], wanted[name]) for name in wanted]
     return Result(_count(onnx.load(path, load_external_data=False).graph), seconds, max(differences))
@@ -102,7 +102,7 @@ def difference(ours, theirs):
     return float(apart / largest) if largest else float(apart)
 
 
-async def _run(context, graph, feeds):
+async def run_graph(context, graph, feeds):
     inputs, outputs = {}, {}
     for name, descriptor in graph.input_descriptors.items():
         inputs[name] = await context.create_buffer(
@@ -137,7 +137,7 @@ async def compared_apart(model, path, backend):
         context = await ml.create_context(backend=backend)
         builder = MLGraphBuilder(context)
         outputs = OnnxModel.load(taken.SerializeToString(), **model.options).convert(builder)
-        ours = await _run(context, await builder.build(outputs), given)
+        ours = await run_graph(context, await builder.build(outputs), given)
     return _told(ours, wanted)
 
 

@@ -49,6 +49,8 @@ class Model:
         rounds: why its outputs are no measure: what is rounded to few bits on the way may fall to the other side. Then
             its nodes are compared one by one.
         bound_apart: the largest relative difference of a node.
+        meaning: what its outputs mean, by ``meanings.py``; "" where that is numbers.
+        asked: what inputs it is asked about, as ``questions.py`` has it: "line 1 3 48 320". The others are as above.
     """
 
     package: Package
@@ -61,6 +63,8 @@ class Model:
     refused: str = ""
     rounds: str = ""
     bound_apart: float = BOUND
+    meaning: str = ""
+    asked: Mapping[str, str] = attrs.field(factory=dict)
 
     @property
     def name(self):
