@@ -13,7 +13,7 @@ from pathlib import Path
 
 import trio
 
-from spec_tests.real_models.comparison import compared, compared_apart
+from spec_tests.real_models.comparison import compared, compared_apart, from_itself
 from spec_tests.real_models.listed import listed
 from spec_tests.real_models.meanings import answered
 from spec_tests.real_models.packages import NotHadError, path_of
@@ -32,7 +32,13 @@ def outcome(model, path, options):
         return f"refused: {error.problems[0]}", bool(model.refused) and model.refused in str(error)
     line = f"{result.nodes:5} nodes  {result.seconds:6.3f} s  {result.difference:8.1e}"
     good = not model.refused and result.seconds <= SLOWEST * max(1, result.nodes / MANY_NODES)
-    good = good and (bool(model.rounds) or result.difference <= model.bound)
+    measured = result.difference
+    if result.from_exact is not None:
+        measured, theirs = result.from_exact
+        line += f"  from float64 {measured:8.1e}, onnxruntime {theirs:8.1e}"
+    good = good and (bool(model.rounds) or measured <= model.bound)
+    if model.rounds:
+        line += f"  onnxruntime from itself {from_itself(model, path):8.1e}"
     if model.meaning:
         told = trio.run(partial(answered, model, path, options.backend, options.folder))
         line += f"  {model.meaning}: {told.same} of {told.asked} the same: {told.shown}"

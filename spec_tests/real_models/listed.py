@@ -44,6 +44,7 @@ class Model:
             building.
         beside: files that it needs beside it, with their SHA-256.
         bound: the largest relative difference from onnxruntime.
+        exact: whether it is compared with float64, too, and the bound is that of the difference from there.
         options: of ``OnnxModel.load``.
         refused: why it cannot be read.
         rounds: why its outputs are no measure: what is rounded to few bits on the way may fall to the other side. Then
@@ -59,6 +60,7 @@ class Model:
     inputs: Mapping[str, str]
     beside: Mapping[str, str] = attrs.field(factory=dict)
     bound: float = BOUND
+    exact: bool = False
     options: Mapping[str, bool] = attrs.field(factory=dict)
     refused: str = ""
     rounds: str = ""
