@@ -7,7 +7,8 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont, ImageOps
 
 from spec_tests.real_models import contents
-from spec_tests.real_models.listed import LIST, Model, Package
+from spec_tests.real_models.comparison import feeds_of, results_of, session_of
+from spec_tests.real_models.listed import LIST, Model, Package, listed
 from spec_tests.real_models.packages import path_of
 
 FONT = Model(
@@ -33,6 +34,9 @@ SENTENCES = (
 """In two scripts, with digits."""
 FILES = ("listed.py", "models.toml", "../../README.md", "../../LICENSE", "../../docs/onnx.md", "../../pyproject.toml")
 FRAMES = 100
+SAMPLES, BEFORE = 384, 127
+"""Of a state of the speech model, and before the first."""
+FIRST_WORD = 1
 
 
 def question(text, number, folder):
@@ -124,6 +128,34 @@ def letters(shape, number, _):
     return np.random.default_rng(100 + number).integers(1, 30, shape)
 
 
+def heard(shape, number, folder):
+    """What the encoder of the listed speech model, in onnxruntime, makes of a stretch of the recording."""
+    samples = _samples(path_of(RECORDING, folder))
+    start, length = number * SAMPLES * shape[1], SAMPLES * (shape[1] + 1) + BEFORE
+    encoder = session_of(str(path_of(_speech("encoder_model.onnx"), folder)))
+    (states,) = encoder.run(None, {"input_values": samples[np.newaxis, start : start + length]})
+    return states.reshape(shape)
+
+
+def spoken(shape, number, folder):
+    """The words that its decoder then writes there: each the likeliest behind those before."""
+    model = _speech("decoder_model_merged.onnx")
+    decoder = session_of(str(path_of(model, folder)))
+    feeds, _ = feeds_of(model, decoder)
+    kind = model.asked["encoder_hidden_states"]
+    feeds["encoder_hidden_states"] = question(kind, number, folder)
+    said = [FIRST_WORD]
+    while len(said) < shape[1]:
+        logits = results_of(decoder, {**feeds, "input_ids": np.array([said])})["logits"]
+        said.append(int(logits[0, -1].argmax()))
+    return np.array([said])
+
+
+def _speech(file):
+    (model,) = (item for item in listed() if "moonshine" in item.name and item.file.endswith(file))
+    return model
+
+
 @cache
 def _samples(path):
     with wave.open(str(path)) as opened:
@@ -148,6 +180,8 @@ QUESTIONS = {
     "line": (line, len(SENTENCES)),
     "page": (page, 3),
     "small_face": (small_face, 2),
+    "heard": (heard, 2),
+    "spoken": (spoken, 2),
     "turned_line": (turned_line, 2 * len(SENTENCES)),
     "turned_page": (turned_page, 4),
     "voice": (voice, FRAMES),
