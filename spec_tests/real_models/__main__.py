@@ -1,7 +1,8 @@
 """Real models, here and in onnxruntime: ``python -m spec_tests.real_models [--backend numpy] [NAME …]``.
 
 Their packages are downloaded into a folder (``--folder``). Prints a line for each model, and fails where one is not as
-listed. Models of quantized weights are compared node by node, too, with ``--apart`` all are.
+listed. Models whose outputs mean something are asked questions, too, whose answers must be the same: the text of a
+line, the class, the places of faces. Models of quantized weights are compared node by node, too, with ``--apart`` all.
 """
 
 import argparse
@@ -12,8 +13,9 @@ from pathlib import Path
 
 import trio
 
-from spec_tests.real_models.comparison import compared, compared_apart
+from spec_tests.real_models.comparison import compared, compared_apart, from_itself
 from spec_tests.real_models.listed import listed
+from spec_tests.real_models.meanings import answered
 from spec_tests.real_models.packages import NotHadError, path_of
 from webnn_py.onnx_models import UnsupportedModelError
 
@@ -22,17 +24,27 @@ SLOWEST = 3
 MANY_NODES = 1500
 
 
-def outcome(model, path, backend, *, apart):
+def outcome(model, path, options):
     """What a model comes to: its line, and whether it is as listed."""
     try:
-        result = trio.run(partial(compared, model, path, backend))
+        result = trio.run(partial(compared, model, path, options.backend))
     except UnsupportedModelError as error:
         return f"refused: {error.problems[0]}", bool(model.refused) and model.refused in str(error)
     line = f"{result.nodes:5} nodes  {result.seconds:6.3f} s  {result.difference:8.1e}"
     good = not model.refused and result.seconds <= SLOWEST * max(1, result.nodes / MANY_NODES)
-    good = good and (bool(model.rounds) or result.difference <= model.bound)
-    if model.rounds or apart:
-        told = trio.run(partial(compared_apart, model, path, backend))
+    measured = result.difference
+    if result.from_exact is not None:
+        measured, theirs = result.from_exact
+        line += f"  from float64 {measured:8.1e}, onnxruntime {theirs:8.1e}"
+    good = good and (bool(model.rounds) or measured <= model.bound)
+    if model.rounds:
+        line += f"  onnxruntime from itself {from_itself(model, path):8.1e}"
+    if model.meaning:
+        told = trio.run(partial(answered, model, path, options.backend, options.folder))
+        line += f"  {model.meaning}: {told.same} of {told.asked} the same: {told.shown}"
+        good = good and told.same == told.asked
+    if model.rounds or options.apart:
+        told = trio.run(partial(compared_apart, model, path, options.backend))
         line += f"  apart {told.difference:8.1e}, {told.steps} steps of {told.compared}"
         good = good and told.difference <= model.bound_apart and told.steps <= 1
         line += "" if good else f", at {told.where}"
@@ -42,7 +54,7 @@ def outcome(model, path, backend, *, apart):
 def _outcome_or_failure(model, path, options):
     """Likewise; what neither side can run is not as listed, and the others go on."""
     try:
-        return outcome(model, path, options.backend, apart=options.apart)
+        return outcome(model, path, options)
     except Exception as error:  # noqa: BLE001 - onnxruntime's own errors, or a fault to be found
         return f"failed: {type(error).__name__}: {str(error)[:300]}", False
 

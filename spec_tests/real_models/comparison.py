@@ -10,13 +10,9 @@ from onnx import helper, numpy_helper
 
 import webnn_py
 from spec_tests.real_models.contents import content
+from spec_tests.real_models.exact import exactly
 from webnn_py import MLGraphBuilder
 from webnn_py.onnx_models import OnnxModel
-
-OPTIONS = onnxruntime.SessionOptions()
-OPTIONS.intra_op_num_threads = 1
-OPTIONS.log_severity_level = 4
-OPTIONS.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
 
 
 @attrs.frozen
@@ -27,11 +23,13 @@ class Result:
         nodes: how many it has, those of its branches and bodies counted.
         seconds: of the processor, to read and draw it.
         difference: from onnxruntime, relative to the largest value of an output; the largest of all outputs.
+        from_exact: likewise from float64, of here and of onnxruntime; None where that is not asked for.
     """
 
     nodes: int
     seconds: float
     difference: float
+    from_exact: tuple[float, float] | None = None
 
 
 @attrs.frozen
@@ -51,9 +49,13 @@ class Apart:
     where: tuple[str, str]
 
 
-def session_of(model):
+def session_of(model, level=onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL):
     """A session of a path, or of bytes."""
-    return onnxruntime.InferenceSession(model, OPTIONS, providers=["CPUExecutionProvider"])
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 4
+    options.graph_optimization_level = level
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
 def feeds_of(model, session):
@@ -85,10 +87,31 @@ async def compared(model, path, backend):
         shapes = {name: value.shape for name, value in feeds.items() if name not in known}
         outputs = loaded.convert(builder, shapes, {name: feeds[name] for name in known})
         seconds = time.thread_time() - began
-        ours = await _run(context, await builder.build(outputs), feeds)
+        ours = await run_graph(context, await builder.build(outputs), feeds)
     assert ours.keys() == wanted.keys(), sorted(ours.keys() ^ wanted.keys())
-    differences = [difference(ours[name], wanted[name]) for name in wanted]
-    return Result(_count(onnx.load(path, load_external_data=False).graph), seconds, max(differences))
+    from_exact = None
+    if model.exact:
+        exact = exactly(path, feeds)
+        from_exact = farthest(ours, exact), farthest(wanted, exact)
+    nodes = _count(onnx.load(path, load_external_data=False).graph)
+    return Result(nodes, seconds, farthest(ours, wanted), from_exact)
+
+
+def farthest(ours, theirs):
+    """The largest difference of any output."""
+    return max(difference(ours[name], theirs[name]) for name in theirs)
+
+
+def from_itself(model, path):
+    """How far onnxruntime with its optimizations is from itself without; the farthest of its levels."""
+    session = session_of(str(path))
+    feeds, _ = feeds_of(model, session)
+    plain = results_of(session, feeds)
+    levels = onnxruntime.GraphOptimizationLevel
+    return max(
+        farthest(results_of(session_of(str(path), level), feeds), plain)
+        for level in (levels.ORT_ENABLE_BASIC, levels.ORT_ENABLE_EXTENDED, levels.ORT_ENABLE_ALL)
+    )
 
 
 def difference(ours, theirs):
@@ -102,7 +125,7 @@ def difference(ours, theirs):
     return float(apart / largest) if largest else float(apart)
 
 
-async def _run(context, graph, feeds):
+async def run_graph(context, graph, feeds):
     inputs, outputs = {}, {}
     for name, descriptor in graph.input_descriptors.items():
         inputs[name] = await context.create_buffer(
@@ -137,7 +160,7 @@ async def compared_apart(model, path, backend):
         context = await ml.create_context(backend=backend)
         builder = MLGraphBuilder(context)
         outputs = OnnxModel.load(taken.SerializeToString(), **model.options).convert(builder)
-        ours = await _run(context, await builder.build(outputs), given)
+        ours = await run_graph(context, await builder.build(outputs), given)
     return _told(ours, wanted)
 
 

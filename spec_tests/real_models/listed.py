@@ -44,11 +44,14 @@ class Model:
             building.
         beside: files that it needs beside it, with their SHA-256.
         bound: the largest relative difference from onnxruntime.
+        exact: whether it is compared with float64, too, and the bound is that of the difference from there.
         options: of ``OnnxModel.load``.
         refused: why it cannot be read.
         rounds: why its outputs are no measure: what is rounded to few bits on the way may fall to the other side. Then
             its nodes are compared one by one.
         bound_apart: the largest relative difference of a node.
+        meaning: what its outputs mean, by ``meanings.py``; "" where that is numbers.
+        asked: what inputs it is asked about, as ``questions.py`` has it: "line 1 3 48 320". The others are as above.
     """
 
     package: Package
@@ -57,10 +60,13 @@ class Model:
     inputs: Mapping[str, str]
     beside: Mapping[str, str] = attrs.field(factory=dict)
     bound: float = BOUND
+    exact: bool = False
     options: Mapping[str, bool] = attrs.field(factory=dict)
     refused: str = ""
     rounds: str = ""
     bound_apart: float = BOUND
+    meaning: str = ""
+    asked: Mapping[str, str] = attrs.field(factory=dict)
 
     @property
     def name(self):

@@ -13,7 +13,9 @@ from onnx import TensorProto, helper, numpy_helper
 from spec_tests.real_models.comparison import compared, compared_apart, difference, session_of
 from spec_tests.real_models.contents import KINDS
 from spec_tests.real_models.listed import Model, Package, listed
+from spec_tests.real_models.meanings import MEANINGS
 from spec_tests.real_models.packages import NotHadError, path_of
+from spec_tests.real_models.questions import QUESTIONS
 
 PACKAGE = Package("pypi", "no-such-package", "1.0", "MIT")
 
@@ -62,6 +64,10 @@ def test_each_listed_model_is_there_once_with_a_licence_and_inputs():
         kinds = {text.split()[0] for text in model.inputs.values()}
         assert kinds, model.name
         assert kinds <= {*KINDS, "known", "value"}, model.name
+        assert bool(model.meaning) == bool(model.asked), model.name
+        assert not model.meaning or model.meaning in MEANINGS, model.name
+        assert {text.split()[0] for text in model.asked.values()} <= {*QUESTIONS}, model.name
+        assert {*model.asked} <= {*model.inputs}, model.name
 
 
 def test_at_least_126_are_listed_to_agree():
