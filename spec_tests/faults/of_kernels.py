@@ -428,4 +428,5 @@ FAULTS = [
     Fault(
         "loss-told-twice", "            if told_by_loss:\n", "            if False:\n", GPU, "told_by_the_loss_alone"
     ),
+    Fault("build-submits-itself", "if get_ident() == self._thread:", "if True:", GPU, "in_the_event_loops_thread"),
 ]
