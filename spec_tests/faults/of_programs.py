@@ -55,7 +55,8 @@ FAULTS = [
         "has_been_submitted",
     ),
     Fault("follows-unheard", "        self.has_failed = True  #", "        #", GPU, "test_a_submission_that_fails"),
-    Fault("gpu-waits-for-users", "        self.backend.flush()  # no other step", "        # no other step", LENDING),
+    Fault("gpu-waits-for-users", "self._rest()\n                    await", "await", LENDING, "lent_buffer_has_been"),
+    Fault("gpu-waits-for-builds", "self._rest()\n                    await", "await", GPU, "has_been_submitted_when"),
     Fault(
         "timeline-bytes",
         "_queued_bytes += entry.held_bytes",
