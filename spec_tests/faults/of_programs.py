@@ -126,6 +126,7 @@ FAULTS = [
         'state != "pending":\n            return False',
         'state == "":\n            return False',
         SCRIPT,
+        "test_promise",
     ),
     Fault("accepts-constant-buffers", "if given.constant:", "if False:", SCRIPT),
     Fault("accepts-other-shapes", " or given.shape != wanted.shape:", ":", VALIDATION),
@@ -153,7 +154,11 @@ FAULTS = [
     ),
     Fault("reads-a-gpu", "if device is not None and device[0] == _CPU:", "if device is not None:", SCRIPT),
     Fault(
-        "lets-memory-errors-out", "    except MemoryError as error:", "    except ZeroDivisionError as error:", SCRIPT
+        "lets-memory-errors-out",
+        "    except MemoryError as error:",
+        "    except ZeroDivisionError as error:",
+        SCRIPT,
+        "without_memory",
     ),
     Fault("writes-whole-labels", "{visible(shortened(text, LONGEST))}]", "{visible(text)}]", SCRIPT),
     Fault("keeps-pending-reads", "pending, self._pending_reads = self._pending_reads, {}", "pending = {}", SCRIPT),
