@@ -4,6 +4,7 @@
 """
 
 import argparse
+import ast
 import os
 import shutil
 import subprocess
@@ -30,7 +31,17 @@ def holder(root, fault):
     found = [path for path in files for _ in range(path.read_text(encoding="utf-8").count(fault.old))]
     if len(found) != 1:
         raise SystemExit(f"{fault.name}: {fault.old!r} is found {len(found)} times, not once; update the fault")
+    if found[0].suffix == ".py":
+        _check_parses(fault, found[0])
     return found[0]
+
+
+def _check_parses(fault, path):
+    """Any test finds a file that cannot be imported."""
+    try:
+        ast.parse(path.read_text(encoding="utf-8").replace(fault.old, fault.new))
+    except SyntaxError as error:
+        raise SystemExit(f"{fault.name}: leaves {path.name} no Python ({error}); update the fault") from error
 
 
 def what_happens(root, fault, options):

@@ -464,13 +464,6 @@ FAULTS = [
         "while_a_large_read_is_copied",
     ),
     Fault(
-        "collected-through-a-build",
-        '"""\n        self.flush()\n        try:\n            return',
-        '"""\n        try:\n            return',
-        GPU,
-        "has_been_submitted_when",
-    ),
-    Fault(
         "loss-told-twice", "            if told_by_loss:\n", "            if False:\n", GPU, "told_by_the_loss_alone"
     ),
     Fault(
@@ -479,4 +472,5 @@ FAULTS = [
     Fault(
         "wide-factors", 'cast_number(node.options[name], "float16")', "7 * node.options[name]", OWN_NODES, "few_rows"
     ),
+    Fault("build-submits-itself", "if get_ident() == self._thread:", "if True:", GPU, "in_the_event_loops_thread"),
 ]

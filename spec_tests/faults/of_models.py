@@ -41,7 +41,7 @@ FAULTS = [
     Fault("onnx-loop-once-more", "most is None or number < most)", "most is None or number <= most)", ONNX),
     Fault("onnx-scan-backwards", "stack[::-1] if is_prepended else stack", "stack", ONNX),
     Fault("onnx-cycle-of-names", "return used - own", "return used", ONNX),
-    Fault("onnx-own-value-first", "and item.name not in self._scope:  # an input", "# an input", ONNX),
+    Fault("onnx-own-value-first", "and item.name not in self._scope:  # an input", ":  # an input", ONNX),
     Fault("onnx-empty-always", "if all(result is None or result.size == 0 for", "if any(True for", ONNX),
     Fault("onnx-sequence-place", "range(-count, count + 1))", "range(-count, count))", ONNX),
     Fault("onnx-backwards", "exclusive), reversed=bool(reverse)", "exclusive), reversed=False", ONNX),

@@ -56,7 +56,8 @@ FAULTS = [
         "has_been_submitted",
     ),
     Fault("follows-unheard", "        self.has_failed = True  #", "        #", GPU, "test_a_submission_that_fails"),
-    Fault("gpu-waits-for-users", "        self.backend.flush()  # no other step", "        # no other step", LENDING),
+    Fault("gpu-waits-for-users", "self._rest()\n                    await", "await", LENDING, "lent_buffer_has_been"),
+    Fault("gpu-waits-for-builds", "self._rest()\n                    await", "await", GPU, "has_been_submitted_when"),
     Fault(
         "timeline-bytes",
         "_queued_bytes += entry.held_bytes",
@@ -126,6 +127,7 @@ FAULTS = [
         'state != "pending":\n            return False',
         'state == "":\n            return False',
         SCRIPT,
+        "test_promise",
     ),
     Fault("accepts-constant-buffers", "if given.constant:", "if False:", SCRIPT),
     Fault("accepts-other-shapes", " or given.shape != wanted.shape:", ":", VALIDATION),
@@ -153,7 +155,11 @@ FAULTS = [
     ),
     Fault("reads-a-gpu", "if device is not None and device[0] == _CPU:", "if device is not None:", SCRIPT),
     Fault(
-        "lets-memory-errors-out", "    except MemoryError as error:", "    except ZeroDivisionError as error:", SCRIPT
+        "lets-memory-errors-out",
+        "    except MemoryError as error:",
+        "    except ZeroDivisionError as error:",
+        SCRIPT,
+        "without_memory",
     ),
     Fault("writes-whole-labels", "{visible(shortened(text, LONGEST))}]", "{visible(text)}]", SCRIPT),
     Fault("keeps-pending-reads", "pending, self._pending_reads = self._pending_reads, {}", "pending = {}", SCRIPT),

@@ -200,7 +200,7 @@ class Backend(Protocol):
         """Wait until everything that was begun has finished."""
 
     def flush(self) -> None:
-        """Nothing more is queued for now: begin what was only collected."""
+        """Nothing more is begun for now, or something long is: begin what was only collected."""
 
     def stop(self) -> None:
         """The context is lost: a dispatch that is running may end before its next kernel."""

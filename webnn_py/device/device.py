@@ -36,7 +36,7 @@ from webnn_py.device.copying import CopiesThroughHost
 from webnn_py.device.expansion import needs_expansion
 from webnn_py.device.failure import Failure
 from webnn_py.device.four_bits import needs_bytes, prepared
-from webnn_py.device.lending import Step, when_back
+from webnn_py.device.lending import when_back
 from webnn_py.device.savable_nodes import SavableNodes, captured_storages
 from webnn_py.device.timed_dispatch import Told, dispatch_timed
 from webnn_py.errors import UnknownError
@@ -172,7 +172,7 @@ class Device:
     def write(self, storage: Storage, data: Any, line: Line | None = None) -> Awaitable[None] | None:
         """Store ``data``; a failure marks ``storage``, and tells the ``line`` of the call that asked for it."""
         if storage.lent is not None:
-            return self._when_back([storage], lambda: self.write(storage, data, line))
+            return when_back([storage], lambda: self.write(storage, data, line))
         self.host_copies += 1
         return self._write([storage], "write_buffer()", line, self.backend.write, storage, data)
 
@@ -183,7 +183,7 @@ class Device:
             UnknownError: the contents were never written as they should have been.
         """
         if storage.lent is not None:
-            return self._when_back([storage], lambda: self.read(storage, readback))
+            return when_back([storage], lambda: self.read(storage, readback))
         if storage.failure is not None:
             storage.failure.tell()
             raise UnknownError(f"read_buffer(): the buffer holds no data, because {storage.failure}")
@@ -210,7 +210,7 @@ class Device:
         """
         lent = [storage for storage in (source, destination) if storage.lent is not None]
         if lent:
-            return self._when_back(lent, lambda: self.copy(source, destination, region, line))
+            return when_back(lent, lambda: self.copy(source, destination, region, line))
         if source.failure is not None:
             why = f"the source of a copy_buffer() holds no data, because {source.failure}"
             self._follow([destination], source.failure, why)
@@ -222,13 +222,13 @@ class Device:
     def clear(self, storage: Storage, line: Line | None = None) -> Awaitable[None] | None:
         """Set all bytes to zero; a failure marks ``storage``."""
         if storage.lent is not None:
-            return self._when_back([storage], lambda: self.clear(storage, line))
+            return when_back([storage], lambda: self.clear(storage, line))
         return self._write([storage], "clear_buffer()", line, self._copies.clear, storage)
 
     def release(self, storage: Storage) -> Awaitable[None] | None:
         """Let go of the memory of ``storage``, if it has any."""
         if storage.lent is not None:
-            return self._when_back([storage], lambda: self.release(storage))
+            return when_back([storage], lambda: self.release(storage))
         if storage.failure is not None:
             storage.failure.miss()
             storage.failure = None
@@ -256,7 +256,7 @@ class Device:
     def lend(self, storage: Storage, give: Callable[[Any], None]) -> Awaitable[None] | None:
         """Lend the memory of ``storage`` out through ``give``; steps that need it wait until it has come back."""
         if storage.lent is not None:
-            return self._when_back([storage], lambda: self.lend(storage, give))
+            return when_back([storage], lambda: self.lend(storage, give))
         backend = self.backend
         assert isinstance(backend, Lends)  # noqa: S101 - the script asks only those that do
         back = storage.lent = trio.Event()
@@ -282,10 +282,6 @@ class Device:
             if lent is not None:
                 lent.set()
         self._lent.clear()
-
-    def _when_back(self, storages: Iterable[Storage], step: Step) -> Awaitable[None]:
-        self.backend.flush()  # no other step comes before a user gives memory back, which may take any time
-        return when_back(storages, step)
 
     # --- graphs ----------------------------------------------------------------------------------------------
 
@@ -333,7 +329,7 @@ class Device:
         if self._lent:
             lent = [storage for storage in (*inputs.values(), *outputs.values()) if storage.lent is not None]
             if lent:
-                return self._when_back(lent, lambda: self.dispatch(handle, inputs, outputs, line))
+                return when_back(lent, lambda: self.dispatch(handle, inputs, outputs, line))
         for name, storage in inputs.items():
             if storage.failure is not None:
                 why = f"the input {shown(name)} of a dispatch() holds no data, because {storage.failure}"

@@ -91,7 +91,7 @@ class Timeline(Generic[EntryT]):
         raise NotImplementedError
 
     def _rest(self) -> None:
-        """Nothing is to be run for now."""
+        """Nothing is to be run for now: no entry waits, or one has to be awaited first."""
 
     def _set_aside(self, entry: EntryT, pending: Awaitable[None]) -> bool:
         """Let the next entry begin while ``pending`` is awaited elsewhere; False when it must be awaited first."""
@@ -162,6 +162,7 @@ class Timeline(Generic[EntryT]):
                 self._running = None
             else:
                 if pending is not None:
+                    self._rest()
                     await pending
                 self._running = None
                 self._finished(entry)

@@ -260,8 +260,7 @@ class WgpuBackend:
         return await self._in_thread(self._compile, graph, told)
 
     async def _in_thread(self, function: Callable[..., T], *given: Any) -> T:
-        """What compiles, in a worker thread; the GPU begins with what is collected, and need not wait for the end."""
-        self.flush()
+        """What compiles, in a worker thread."""
         try:
             return await trio.to_thread.run_sync(function, *given, limiter=self._compiling)
         except Exception:

@@ -13,11 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from itertools import count, groupby
-from threading import RLock
+from threading import get_ident
 from time import perf_counter, sleep
 from typing import Any, Final, Protocol, cast
 
 import attrs
+import trio
 import wgpu
 from trio.lowlevel import enable_ki_protection
 from wgpu.backends.wgpu_native import _api, _helpers
@@ -208,7 +209,8 @@ class NativeQueue:
     Launches, and copies between buffers, are collected and submitted together, before anything else that goes into the
     queue: a submission costs more than ten launches, and the GPU pauses between two of them.
 
-    A build submits from its worker thread, with :meth:`run` and :meth:`fill`, one submission at a time.
+    Submissions are made in the thread that this was made in, the event loop's: a task that destroyed the device between
+    the check of a submission and the submission itself would end the process.
     """
 
     def __init__(self, device: wgpu.GPUDevice) -> None:
@@ -222,7 +224,7 @@ class NativeQueue:
         self._map_info = ffi.new("WGPUBufferMapCallbackInfo *")
         self._map_info.mode, self._map_info.callback = _SPONTANEOUS, _mapped
         self._launches: list[Command] = []
-        self._lock = RLock()
+        self._thread = get_ident()
         self.ending: Future[None] = Future()  # done when the context is lost: then builds end
         self._submissions = 0
         self._answered = 0  # so many of them are known to be done
@@ -234,35 +236,38 @@ class NativeQueue:
 
     def launch(self, launches: Sequence[Command]) -> None:
         """Collect kernels and copies for the next submission; submit while there are many, so that the GPU begins."""
-        with self._lock:
-            waiting = [*self._take_launches(), *launches]
-            if self._answered == self._submissions and len(waiting) >= LEAST_LAUNCHES:
-                self._submit("dispatch", waiting[:FIRST_SUBMITTED])
-                del waiting[:FIRST_SUBMITTED]
-            while len(waiting) >= MOST_COLLECTED:
-                self._submit("dispatch", waiting[:MOST_COLLECTED])
-                del waiting[:MOST_COLLECTED]
-            self._launches = waiting
+        waiting = [*self._take_launches(), *launches]
+        if self._answered == self._submissions and len(waiting) >= LEAST_LAUNCHES:
+            self._submit("dispatch", waiting[:FIRST_SUBMITTED])
+            del waiting[:FIRST_SUBMITTED]
+        while len(waiting) >= MOST_COLLECTED:
+            self._submit("dispatch", waiting[:MOST_COLLECTED])
+            del waiting[:MOST_COLLECTED]
+        self._launches = waiting
 
     def submit(self) -> None:
         """Submit what is collected."""
-        with self._lock:
-            if self._launches:
-                self._submit("dispatch", self._take_launches())
+        if self._launches:
+            self._submit("dispatch", self._take_launches())
 
     def run(self, launches: Sequence[Command]) -> None:
-        """Submit kernels by themselves and now; what is collected stays so, and fails for itself."""
-        with self._lock:
+        """Submit kernels by themselves and now; what is collected stays so, and fails for itself.
+
+        A build calls it in its worker thread.
+        """
+        if get_ident() == self._thread:
             self._submit("build", launches)
+        else:
+            trio.from_thread.run_sync(self._submit, "build", launches)
 
     def write(self, buffer: wgpu.GPUBuffer, data: Any, byte_length: int) -> None:
         """Copy ``data``, a contiguous buffer, into ``buffer`` behind everything before."""
-        with self._lock, checked("write"):
+        with checked("write"):
             self.submit()
             lib.wgpuQueueWriteBuffer(self._queue, buffer._internal, 0, ffi.from_buffer(data), byte_length)
 
     def fill(self, buffer: wgpu.GPUBuffer, data: Any, byte_length: int) -> None:
-        """Likewise into memory that nothing has used yet; no other thread has to wait for the copy."""
+        """Likewise into memory that nothing has used yet; in any thread."""
         with checked("fill"):
             lib.wgpuQueueWriteBuffer(self._queue, buffer._internal, 0, ffi.from_buffer(data), byte_length)
 
@@ -270,13 +275,11 @@ class NativeQueue:
         self, source: wgpu.GPUBuffer, target: wgpu.GPUBuffer, byte_length: int, source_offset: int = 0
     ) -> None:
         """Submit what is collected, and a copy from one buffer to another behind it."""
-        with self._lock:
-            self._submit("copy", self._take_launches(), BufferCopy(source, target, byte_length, source_offset))
+        self._submit("copy", self._take_launches(), BufferCopy(source, target, byte_length, source_offset))
 
     def submit_behind(self, commands: Sequence[Command]) -> None:
         """Submit what is collected, and commands behind it, now."""
-        with self._lock:
-            self._submit("write", [*self._take_launches(), *commands])
+        self._submit("write", [*self._take_launches(), *commands])
 
     def _take_launches(self) -> list[Command]:
         launches, self._launches = self._launches, []
