@@ -173,6 +173,21 @@ async def test_what_is_noticed_is_run_again_and_what_is_not_is_not(contexts, exa
         assert len(exact_runs) == count, case
 
 
+@pytest.mark.parametrize("place", [0, 1, 2], ids=["no mean", "the second mean", "a mean of another shape"])
+async def test_each_of_several_means_is_noticed(contexts, exact_runs, place):
+    def draw(b, x):
+        parts = [b.slice(x, [0, begin, 0, 0], [1, size, 6, 6]) for begin, size in ((0, 2), (2, 3), (5, 4))]
+        first, second = [b.reduce_mean(part, axes=[2, 3], keep_dimensions=True) for part in parts[:2]]
+        return b.add(b.concat([first, second], 1), b.reduce_mean(parts[2]))
+
+    feed = IMAGES.copy()
+    if place:
+        feed[0, (None, 4, 5)[place], :2, :3] = 1e38
+    got, expected = await on_both(contexts, draw, feed)
+    np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
+    assert len(exact_runs) == bool(place)
+
+
 async def test_a_graph_is_run_quickly_again_and_again(contexts, exact_runs):
     """Also once it has been run otherwise, with buffers that come and go, inline and in a thread."""
     context = contexts[0]

@@ -14,6 +14,7 @@ from onnx import helper
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.graph import Constant, Node, Value
 from webnn_py.onnx_export.drafts import Draft
+from webnn_py.onnx_export.guards import Guard
 from webnn_py.operators.decompositions import DECOMPOSITIONS
 from webnn_py.rewriting import RewriteBuilder
 
@@ -97,8 +98,7 @@ class Body:
         is_plain: whether all of it are twins: ONNX operators that are read back as the WebNN operator.
         truths: the operands of which the boolean is used, by the name that stands for it.
         made_truths: the booleans that results of uint8 were made of.
-        guards: tensors whose sum is NaN where what was written may not mean the operator, each with whether it is a
-            number already.
+        guards: what tells where what was written may not mean the operator.
     """
 
     def __init__(self, known: Known, write: Write) -> None:
@@ -112,7 +112,7 @@ class Body:
         self.is_plain = True
         self.truths: dict[str, str] = {}
         self.made_truths: dict[str, str] = {}
-        self.guards: list[tuple[OnnxTensor, bool]] = []
+        self.guards: list[Guard] = []
 
     def node(self, operator: str, *inputs: Given, data_type: str | None = None, **attributes: Any) -> OnnxTensor:
         """Write a node of one output, whose data type is that of the first input unless said."""
@@ -168,7 +168,11 @@ class Body:
 
     def guard(self, x: OnnxTensor, *, is_number: bool = False) -> None:
         """Note that what was written means the operator only if the sum of ``x`` is not NaN."""
-        self.guards.append((x, is_number))
+        self.guards.append(Guard(x.name, is_number))
+
+    def guard_finite(self, x: OnnxTensor, shape: tuple[int, ...]) -> None:
+        """Note that what was written means the operator only if all elements of ``x``, of that shape, are finite."""
+        self.guards.append(Guard(x.name, not shape, shape))
 
     # --- types ---------------------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.graph import Constant, Graph, Node, Value
 from webnn_py.onnx_export.body import Array, Body, Known, OnnxTensor, Operands, Write, element_type, name_of
 from webnn_py.onnx_export.drafts import names_only, tensor_proto
+from webnn_py.onnx_export.guards import Guard, sum_of
 from webnn_py.onnx_export.sealing import DOMAIN, OPTIONS, options_text, seal
 from webnn_py.onnx_export.writing import write
 from webnn_py.version import __version__
@@ -122,7 +123,7 @@ class ModelExport:
         self._is_inlined = is_inlined
         self.beside: dict[str, Array] = {}
         self.guard: str | None = None
-        self._guards: dict[str, bool] = {}
+        self._guards: dict[Guard, None] = {}
         self._names = Names([*graph.inputs, *graph.outputs])
         self._function_names = Names()
         self._of_value: dict[Value, str] = {value: name for name, value in graph.inputs.items()}
@@ -147,7 +148,9 @@ class ModelExport:
     def _assembled(self) -> ModelProto:
         outputs = [_value_info(name, value.descriptor) for name, value in self._graph.outputs.items()]
         if self._guards:
-            self.guard = self._guard()
+            nodes = sum_of(self._guards, self._names.new)
+            self._nodes += nodes
+            self.guard = nodes[-1].name
             outputs.append(helper.make_tensor_value_info(self.guard, TensorProto.FLOAT, []))
         nodes, used = _needed(self._nodes, [item.name for item in outputs])
         node_names = Names()
@@ -174,17 +177,6 @@ class ModelExport:
             producer_name="webnn_py",
             producer_version=__version__,
         )
-
-    def _guard(self) -> str:
-        """The name of the sum of all guards."""
-        sums = [name for name, is_number in self._guards.items() if is_number]
-        for name, is_number in self._guards.items():
-            if not is_number:
-                sums.append(self._names.new(f"{name}/guard"))
-                self._nodes.append(helper.make_node("ReduceSum", [name], [sums[-1]], name=sums[-1], keepdims=0))
-        guard = self._names.new("guard")
-        self._nodes.append(helper.make_node("Sum", sums, [guard], name=guard))
-        return guard
 
     def _tensor_of(self, name: str, array: Array) -> TensorProto:
         number = element_type(name_of(array.dtype))
@@ -238,7 +230,7 @@ class ModelExport:
                 if local and local not in names:
                     names[local] = self._names.new(f"{label}/{written.operator}")
             self._nodes.append(written.node(names, f"{label}/{written.operator}" if index else label))
-        self._guards |= {names[guard.name]: is_number for guard, is_number in body.guards}
+        self._guards |= {attrs.evolve(guard, tensor=names[guard.tensor]): None for guard in body.guards}
         for local, result in zip(placed.outputs, node.results, strict=True):
             if local in body.made_truths:
                 self._of_truth[result] = names[body.made_truths[local]]

@@ -20,6 +20,7 @@ from webnn_py.onnx_export.rules.pooling import pooling_attributes
 from webnn_py.onnx_export.table import Rule, Written
 from webnn_py.onnx_export.types import shape
 from webnn_py.operators.casting import INTEGER_RANGES
+from webnn_py.operators.windows import image_shape
 
 LOWEST: Final = np.array(np.finfo(np.float32).min)
 
@@ -55,13 +56,14 @@ def cast(body: Body, node: Node, input: OnnxTensor) -> Written:
 
 
 def max_pool2d(body: Body, node: Node, input: OnnxTensor) -> Written:
-    """MaxPool, of numbers; with others, the mean of the channel is not finite, and less itself it is NaN."""
+    """MaxPool, of numbers; with others, the mean of the channel is not finite."""
     how = pooling_attributes(node)
     if how is None or input.data_type != "float32":
         return rules.max_pool2d(body, node, input)
     images = channels_first(body, input, node.options["layout"])
     mean = body.node("GlobalAveragePool", images)
-    body.guard(body.node("Sub", mean, mean))
+    batch, channels, _, _ = image_shape(input.shape, node.options["layout"])
+    body.guard_finite(mean, (batch, channels, 1, 1))
     return laid_out(body, body.node("MaxPool", images, **how), node.options["layout"])
 
 
@@ -76,7 +78,7 @@ def quantize_linear(body: Body, node: Node, input: OnnxTensor, scale: OnnxTensor
 
 
 def reduce_mean(body: Body, node: Node, input: OnnxTensor) -> Written:
-    """In float32, where a sum may be too large: then the mean is not finite, and less itself it is NaN."""
+    """In float32, where a sum may be too large: then the mean is not finite."""
     places = _places(node, input.rank)
     if input.data_type != "float32" or not places:
         return rules.reduce_mean(body, node, input)
@@ -85,7 +87,7 @@ def reduce_mean(body: Body, node: Node, input: OnnxTensor) -> Written:
         mean = body.node("GlobalAveragePool", input)
     else:
         mean = body.node("ReduceMean", input, shape(*places), keepdims=int(node.options["keep_dimensions"]))
-    body.guard(body.node("Sub", mean, mean), is_number=not node.outputs[0].shape)
+    body.guard_finite(mean, node.outputs[0].shape)
     return mean
 
 
