@@ -50,7 +50,7 @@ class OnnxruntimeGraph:
         constants = _Constants(shared)
         self._options = options
         graph = folded(with_integer_products(reshaped(graph), constants.peek), constants.peek)
-        self._quick = self._session(graph, constants.contents, Guarded(graph))
+        self._quick = self._session(graph, constants.contents, Guarded(graph, constants.peek))
         self._exactly: Callable[[], BoundSession] | None = None
         if self._quick.guard is not None:
             self._exactly = partial(self._session, graph, constants.used.__getitem__, rules.write)
