@@ -295,6 +295,15 @@ FAULTS = [
     ),
     Fault("engine-noticing", "slide.stride <= slide.window and", "", ENGINE, "same_as_on_numpy"),
     Fault("engine-stale-binding", "if before is buffer:", "if before is not None:", ENGINE, "written_between"),
+    Fault("engine-guards-not-joined", 'add("Concat", tensors,', 'add("Concat", tensors[:1],', ENGINE, "several_means"),
+    Fault("engine-bounds-of-single-weights", "sums = factors.sum(axis", "sums = factors.max(axis", ENGINE, "looked_at"),
+    Fault(
+        "engine-inputs-not-looked-at",
+        "for tensor, value in zip(tensors, node",
+        "for tensor, value in zip(tensors[:1], node",
+        ENGINE,
+        "joins",
+    ),
     Fault("engine-spare-memory-kept", "self._spares.drop(data)", "pass", ENGINE, "next_write_goes"),
     Fault("engine-holds-buffers", "            data.unbind()\n", "            pass\n", ENGINE, "destroyed_buffer"),
     Fault(

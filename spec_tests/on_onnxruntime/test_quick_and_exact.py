@@ -9,10 +9,12 @@ import pytest
 from spec_tests.on_onnxruntime.both import on_both
 from spec_tests.support.buffers import filled, zeroed
 from webnn_py import MLGraphBuilder
+from webnn_py.script.builder import drawing_of
 
 pytest.importorskip("onnxruntime")
 
 from webnn_py.device.on_onnxruntime import executable
+from webnn_py.device.on_onnxruntime.bounding import HIGHEST, LEAST, MOST, MOST_WEIGHTS, Bounded
 
 RNG = np.random.default_rng(11)
 NAN, INF = math.nan, math.inf
@@ -48,6 +50,11 @@ def exact_runs(monkeypatch):
 
 def conv(b, x, filter=FILTER, **options):
     return b.conv2d(x, b.constant(filter), padding=[1, 1, 1, 1], **options)
+
+
+def widened(b, x, filter=FILTER, **options):
+    """A convolution with more windows than there are elements."""
+    return b.conv2d(x, b.constant(filter), padding=[3, 3, 3, 3], **options)
 
 
 def normalized(b, x, *, axis=1, **changed):
@@ -132,6 +139,10 @@ CHAIN = {
     "hard swish, behind it a maximum along no axis": lambda b, x: b.is_nan(b.reduce_max(b.hard_swish(x), axes=[])),
     "gelu": lambda b, x: conv(b, b.gelu(x)),
     "max pool": lambda b, x: conv(b, b.max_pool2d(x, window_dimensions=[2, 2])),
+    "max pool behind convolutions": lambda b, x: b.max_pool2d(
+        b.relu(widened(b, widened(b, x), bias=b.constant(BIAS))), window_dimensions=[2, 2]
+    ),
+    "max pool behind what joins": lambda b, x: b.max_pool2d(b.concat([x, x], 1), window_dimensions=[2, 2]),
     "max pool of single elements": lambda b, x: b.max_pool2d(x, window_dimensions=[1, 1]),
     "mean": lambda b, x: b.reduce_mean(x, axes=[2, 3], keep_dimensions=True),
     "mean of rows": lambda b, x: b.reduce_mean(x, axes=[3]),
@@ -161,6 +172,10 @@ async def test_usual_and_other_numbers_mean_the_same_as_on_numpy(contexts, exact
 async def test_what_is_noticed_is_run_again_and_what_is_not_is_not(contexts, exact_runs):
     for case, feed, count in (
         ("max pool", spiked(NAN), 1),
+        ("max pool behind convolutions", spiked(NAN), 1),
+        ("max pool behind convolutions", spiked(HIGHEST / 2), 0),
+        ("max pool behind convolutions", spiked(HIGHEST * 1.01), 1),
+        ("max pool behind what joins", spiked(-INF), 1),
         ("max of rows", spiked(INF, -3), 1),
         ("max of all", spiked(INF, -3), 0),
         ("max", spiked(INF, -3), 0),
@@ -171,6 +186,76 @@ async def test_what_is_noticed_is_run_again_and_what_is_not_is_not(contexts, exa
         exact_runs.clear()
         await on_both(contexts, CHAIN[case], feed)
         assert len(exact_runs) == count, case
+
+
+@pytest.mark.parametrize("place", [0, 1, 2], ids=["no mean", "the second mean", "a mean of another shape"])
+async def test_each_of_several_means_is_noticed(contexts, exact_runs, place):
+    def draw(b, x):
+        parts = [b.slice(x, [0, begin, 0, 0], [1, size, 6, 6]) for begin, size in ((0, 2), (2, 3), (5, 4))]
+        first, second = [b.reduce_mean(part, axes=[2, 3], keep_dimensions=True) for part in parts[:2]]
+        return b.add(b.concat([first, second], 1), b.reduce_mean(parts[2]))
+
+    feed = IMAGES.copy()
+    if place:
+        feed[0, (None, 4, 5)[place], :2, :3] = 1e38
+    got, expected = await on_both(contexts, draw, feed)
+    np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
+    assert len(exact_runs) == bool(place)
+
+
+def pooled(b, x):
+    return b.max_pool2d(x, window_dimensions=[2, 2])
+
+
+def with_number(place, number, array=FILTER):
+    changed = array.copy()
+    changed[place] = number
+    return changed
+
+
+BOUNDED = {
+    "behind convolutions": (lambda b, x: pooled(b, b.relu(widened(b, x, bias=b.constant(BIAS)))), 1),
+    "behind a pool": (lambda b, x: pooled(b, widened(b, pooled(b, widened(b, x)))), 2),
+    "behind a filter whose channels are last": (
+        lambda b, x: pooled(b, widened(b, x, FILTER.transpose(1, 2, 3, 0).copy(), filter_layout="ihwo")),
+        1,
+    ),
+    "of fewer elements than the input": (lambda b, x: pooled(b, conv(b, x)), 0),
+    "behind a large filter": (lambda b, x: pooled(b, widened(b, x, with_number((3, 2, 1, 1), MOST / LEAST))), 0),
+    "behind a filter whose sum is large": (
+        lambda b, x: pooled(b, widened(b, x, with_number(3, MOST / LEAST / 200))),
+        0,
+    ),
+    "behind a filter with NaN": (lambda b, x: pooled(b, widened(b, x, with_number((3, 2, 1, 1), NAN))), 0),
+    "behind a large bias": (lambda b, x: pooled(b, widened(b, x, bias=b.constant(BIAS * np.float32(1e38)))), 0),
+    "behind what may be infinite": (lambda b, x: pooled(b, widened(b, b.exp(x))), 0),
+    "of integers that came of floats": (lambda b, x: pooled(b, b.cast(b.cast(widened(b, x), "int32"), "float32")), 0),
+    "behind more weights than are looked at": (
+        lambda b, x: pooled(b, widened(b, x, np.tile(FILTER, [MOST_WEIGHTS // FILTER.size + 1, 1, 1, 1]))),
+        0,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BOUNDED)
+async def test_inputs_are_looked_at_instead_of_what_is_finite_if_they_are_small(contexts, case):
+    draw, count = BOUNDED[case]
+    builder = MLGraphBuilder(contexts[0])
+    x = builder.input("x", data_type="float32", shape=IMAGES.shape)
+    graph = drawing_of("test", {"y": draw(builder, x)})
+    found = Bounded.of(graph, lambda _node: True, lambda constant: constant.data)
+    assert len(found.pools) == count
+    assert found.inputs == (frozenset(graph.inputs.values()) if count else frozenset())
+
+
+async def test_inputs_may_be_as_large_as_keeps_everything_finite(contexts):
+    builder = MLGraphBuilder(contexts[0])
+    x = builder.input("x", data_type="float32", shape=IMAGES.shape)
+    weights = np.zeros_like(FILTER)
+    weights[3, 2, 1, 1] = -MOST / LEAST / 100
+    graph = drawing_of("test", {"y": pooled(builder, widened(builder, x, weights))})
+    found = Bounded.of(graph, lambda _node: True, lambda constant: constant.data)
+    assert LEAST * 100 / 8 < found.largest < LEAST * 100 / 2
 
 
 async def test_a_graph_is_run_quickly_again_and_again(contexts, exact_runs):

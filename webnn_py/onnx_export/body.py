@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from enum import Enum, auto
 from functools import cache
 from typing import Any, Final, final
 
@@ -15,6 +14,7 @@ from onnx import helper
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.graph import Constant, Node, Value
 from webnn_py.onnx_export.drafts import Draft
+from webnn_py.onnx_export.guards import Guard, Must
 from webnn_py.operators.decompositions import DECOMPOSITIONS
 from webnn_py.rewriting import RewriteBuilder
 
@@ -82,34 +82,6 @@ class Known:
 
     arrays: Mapping[str, Array] = attrs.field(factory=dict)
     truths: frozenset[str] = frozenset()
-
-
-class Must(Enum):
-    """What the elements of a tensor must be, or what was written does not mean the operator."""
-
-    BE_NUMBERS = auto()
-    """None is NaN."""
-
-    BE_FINITE = auto()
-    """None is NaN or infinite."""
-
-    BE_ABOVE_ZERO = auto()
-    """A number that is 0 or more is more."""
-
-
-@attrs.frozen
-class Guard:
-    """A tensor that tells whether what was written means the operator.
-
-    Attributes:
-        name: of the tensor.
-        must: what it must be.
-        is_number: whether it is of no dimensions.
-    """
-
-    name: str
-    must: Must
-    is_number: bool
 
 
 @final
@@ -194,9 +166,17 @@ class Body:
         """The values of a constant operand."""
         return self._known.arrays.get(tensor.name, self.constants.get(tensor.name))
 
-    def guard(self, x: OnnxTensor, must: Must = Must.BE_NUMBERS, *, is_number: bool = False) -> None:
+    def guard(
+        self,
+        x: OnnxTensor,
+        must: Must = Must.BE_NUMBERS,
+        *,
+        is_number: bool = False,
+        shape: tuple[int, ...] | None = None,
+    ) -> None:
         """Note that what was written means the operator only if ``x`` is as it must be, and its sum as well."""
-        self.guards.append(Guard(x.name, must, is_number or (x.descriptor is not None and not x.rank)))
+        is_number = is_number or shape == () or (x.descriptor is not None and not x.rank)
+        self.guards.append(Guard(x.name, must, is_number, shape))
 
     # --- types ---------------------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, final
+from typing import Final, final
 
 import attrs
 import numpy as np
@@ -14,9 +14,7 @@ from webnn_py.graph import Constant, Graph, Node, Value
 from webnn_py.onnx_export.body import (
     Array,
     Body,
-    Guard,
     Known,
-    Must,
     OnnxTensor,
     Operands,
     Write,
@@ -24,6 +22,7 @@ from webnn_py.onnx_export.body import (
     name_of,
 )
 from webnn_py.onnx_export.drafts import names_only, tensor_proto
+from webnn_py.onnx_export.guards import Guard, number_of
 from webnn_py.onnx_export.sealing import DOMAIN, OPTIONS, options_text, seal
 from webnn_py.onnx_export.writing import write
 from webnn_py.version import __version__
@@ -160,7 +159,9 @@ class ModelExport:
     def _assembled(self) -> ModelProto:
         outputs = [_value_info(name, value.descriptor) for name, value in self._graph.outputs.items()]
         if self._guards:
-            self.guard = self._guard()
+            nodes = number_of(self._guards, self._names.new)
+            self._nodes += nodes
+            self.guard = nodes[-1].name
             outputs.append(helper.make_tensor_value_info(self.guard, TensorProto.FLOAT, []))
         nodes, used = _needed(self._nodes, [item.name for item in outputs])
         node_names = Names()
@@ -188,26 +189,6 @@ class ModelExport:
             producer_name="webnn_py",
             producer_version=__version__,
         )
-
-    def _guard(self) -> str:
-        """The name of a number that is NaN if any guard is not as it must be."""
-        numbers: dict[Must, list[str]] = {must: [] for must in Must}
-        for guard in self._guards:
-            number = guard.name if guard.is_number else self._guard_node("ReduceSum", [guard.name], keepdims=0)
-            numbers[guard.must].append(number)
-        finite, sums = numbers[Must.BE_FINITE], numbers[Must.BE_NUMBERS]
-        if numbers[Must.BE_ABOVE_ZERO]:
-            least = self._guard_node("Min", numbers[Must.BE_ABOVE_ZERO])
-            finite.append(self._guard_node("Reciprocal", [least]))
-        if finite:
-            total = self._guard_node("Sum", finite)
-            sums.append(self._guard_node("Sub", [total, total]))
-        return self._guard_node("Sum", sums)
-
-    def _guard_node(self, operator: str, inputs: Sequence[str], **attributes: Any) -> str:
-        name = self._names.new("guard")
-        self._nodes.append(helper.make_node(operator, inputs, [name], name=name, **attributes))
-        return name
 
     def _tensor_of(self, name: str, array: Array) -> TensorProto:
         number = element_type(name_of(array.dtype))
@@ -264,8 +245,7 @@ class ModelExport:
                 if local and local not in names:
                     names[local] = self._names.new(f"{label}/{written.operator}")
             self._nodes.append(written.node(names, f"{label}/{written.operator}" if index else label))
-        for guard in body.guards:
-            self._guards[attrs.evolve(guard, name=names[guard.name])] = None
+        self._guards |= {attrs.evolve(guard, tensor=names[guard.tensor]): None for guard in body.guards}
         if body.made_truths:
             for local, result in zip(placed.outputs, node.results, strict=True):
                 if local in body.made_truths:

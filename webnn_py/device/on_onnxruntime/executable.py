@@ -51,12 +51,11 @@ class OnnxruntimeGraph:
         self._outputs = {name: f"o{number}" for number, name in enumerate(graph.outputs)}
         constants = _Constants(shared)
         self._options = options
-        replace = first_of(
-            recognizing(graph), reshaping(graph)
-        )  # together, since each walk over a graph takes its time
+        # Together, since each walk over a graph takes its time.
+        replace = first_of(recognizing(graph), reshaping(graph))
         graph = graph if replace is None else rewrite(graph, replace)
         graph = folded(with_integer_products(graph, constants.peek), constants.peek)
-        self._quick = self._session(graph, constants.contents, Guarded(graph))
+        self._quick = self._session(graph, constants.contents, Guarded(graph, constants.peek))
         self._exactly: Callable[[], BoundSession] | None = None
         if self._quick.guard is not None:
             self._exactly = partial(self._session, graph, constants.used.__getitem__, rules.write)

@@ -11,15 +11,19 @@ from typing import Final
 import numpy as np
 
 from webnn_py.device.on_onnxruntime import rules
+from webnn_py.device.on_onnxruntime.bounding import Bounded
 from webnn_py.device.on_onnxruntime.noticing import noticed
 from webnn_py.graph import Graph, Node
 from webnn_py.onnx_export import writing
-from webnn_py.onnx_export.body import Array, Body, Must, OnnxTensor, Operands
+from webnn_py.onnx_export.body import Array, Body, OnnxTensor, Operands
+from webnn_py.onnx_export.guards import Must
 from webnn_py.onnx_export.images import channels_first, laid_out
+from webnn_py.onnx_export.model_export import ReadConstant
 from webnn_py.onnx_export.rules.pooling import pooling_attributes
 from webnn_py.onnx_export.table import Rule, Written
 from webnn_py.onnx_export.types import shape
 from webnn_py.operators.casting import INTEGER_RANGES
+from webnn_py.operators.windows import image_shape
 
 LOWEST: Final = np.array(np.finfo(np.float32).min)
 
@@ -64,12 +68,25 @@ def dynamic_quantize(body: Body, node: Node, input: OnnxTensor) -> Written:
 
 def max_pool2d(body: Body, node: Node, input: OnnxTensor) -> Written:
     """MaxPool, of numbers; with others, the mean of the channel is not finite."""
-    how = pooling_attributes(node)
-    if how is None or input.data_type != "float32":
+    if not _is_looked_at(node):
         return rules.max_pool2d(body, node, input)
+    mean = body.node("GlobalAveragePool", channels_first(body, input, node.options["layout"]))
+    batch, channels, _, _ = image_shape(input.shape, node.options["layout"])
+    body.guard(mean, Must.BE_FINITE, shape=(batch, channels, 1, 1))
+    return _of_numbers(body, node, input)
+
+
+def _of_numbers(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
+    """A max pool of what is finite."""
+    how = pooling_attributes(node)
+    assert how is not None  # noqa: S101 - it is looked at only then
     images = channels_first(body, input, node.options["layout"])
-    body.guard(body.node("GlobalAveragePool", images), Must.BE_FINITE)
     return laid_out(body, body.node("MaxPool", images, **how), node.options["layout"])
+
+
+def _is_looked_at(node: Node) -> bool:
+    """Whether a max pool is MaxPool, so that what it reads must be finite."""
+    return node.operand("input").data_type == "float32" and pooling_attributes(node) is not None
 
 
 def quantize_linear(body: Body, node: Node, input: OnnxTensor, scale: OnnxTensor, zero_point: OnnxTensor) -> Written:
@@ -92,7 +109,7 @@ def reduce_mean(body: Body, node: Node, input: OnnxTensor) -> Written:
         mean = body.node("GlobalAveragePool", input)
     else:
         mean = body.node("ReduceMean", input, shape(*places), keepdims=int(node.options["keep_dimensions"]))
-    body.guard(mean, Must.BE_FINITE, is_number=not node.outputs[0].shape)
+    body.guard(mean, Must.BE_FINITE, shape=node.outputs[0].shape)
     return mean
 
 
@@ -157,9 +174,12 @@ class Guarded:
 
     Args:
         graph: the graph.
+        contents: gives the values of constants.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, contents: ReadConstant) -> None:
+        self._bounded = Bounded.of(graph, _is_looked_at, contents)
+        self._unseen = set(self._bounded.inputs)
         seen = noticed(graph, _is_guarded) if any(node.operator.name in TWINS for node in graph.nodes) else ()
         results = [node.results[0] for node in graph.nodes if node.operator.name in TWINS]
         self._plain = {value for value in results if value in seen}
@@ -180,6 +200,12 @@ class Guarded:
 
     def _written(self, body: Body, node: Node, operands: Operands) -> list[OnnxTensor]:
         name = node.operator.name
+        if self._unseen:
+            self._guard_sizes(body, node, operands)
+        if node in self._bounded.pools:
+            (operand,) = operands.values()
+            assert isinstance(operand, OnnxTensor)  # noqa: S101 - for type checkers
+            return [_of_numbers(body, node, operand)]
         if name in TWINS and node.results[0] in self._plain:
             (operand,) = operands.values()
             assert isinstance(operand, OnnxTensor)  # noqa: S101 - for type checkers
@@ -188,3 +214,15 @@ class Guarded:
             return rules.write(body, node, operands)
         written = RULES[name](body, node, **operands)
         return written if isinstance(written, list) else [written]
+
+    def _guard_sizes(self, body: Body, node: Node, operands: Operands) -> None:
+        """Look at inputs of the graph that a node is the first to read, if they may not be too large."""
+        tensors = [
+            tensor for given in operands.values() for tensor in ((given,) if isinstance(given, OnnxTensor) else given)
+        ]
+        for tensor, value in zip(tensors, node.inputs, strict=True):
+            if value in self._unseen:
+                self._unseen.discard(value)
+                most = np.array(self._bounded.largest**2, np.float32)
+                left = body.node("Sub", most, body.node("ReduceSumSquare", tensor, keepdims=0))
+                body.guard(body.node("Sqrt", left), is_number=True)

@@ -1,0 +1,75 @@
+"""Guards: tensors that tell where what was written may not mean the graph; one number tells of all by being NaN."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from enum import Enum, auto
+from typing import Any
+
+import attrs
+from onnx import NodeProto, helper
+
+
+class Must(Enum):
+    """What the elements of a tensor must be, or what was written does not mean the operator."""
+
+    BE_NUMBERS = auto()
+    """None is NaN."""
+
+    BE_FINITE = auto()
+    """None is NaN or infinite."""
+
+    BE_ABOVE_ZERO = auto()
+    """A number that is 0 or more is more."""
+
+
+@attrs.frozen
+class Guard:
+    """A tensor that tells whether what was written means the operator.
+
+    Attributes:
+        tensor: its name.
+        must: what it must be.
+        is_number: whether it is of no dimensions.
+        shape: its shape, if it may be joined with others.
+    """
+
+    tensor: str
+    must: Must = Must.BE_NUMBERS
+    is_number: bool = False
+    shape: tuple[int, ...] | None = None
+
+
+def number_of(guards: Iterable[Guard], new_name: Callable[[str], str]) -> list[NodeProto]:
+    """The nodes that make a number which is NaN if any guard is not as it must be; it is that of the last node.
+
+    Tensors are joined before they are summed, where their shapes differ in one axis only: a node costs as much as
+    thousands of elements.
+    """
+    nodes: list[NodeProto] = []
+
+    def add(operator: str, inputs: list[str], **attributes: Any) -> str:
+        name = new_name("guard")
+        nodes.append(helper.make_node(operator, inputs, [name], name=name, **attributes))
+        return name
+
+    def total(tensor: str) -> str:
+        return add("ReduceSum", [tensor], keepdims=0)
+
+    numbers: dict[Must, list[str]] = {must: [] for must in Must}
+    joined: defaultdict[tuple[Must, int, tuple[int, ...]], list[str]] = defaultdict(list)
+    for guard in guards:
+        if guard.shape:
+            axis = min(1, len(guard.shape) - 1)
+            joined[guard.must, axis, guard.shape[:axis] + guard.shape[axis + 1 :]].append(guard.tensor)
+        else:
+            numbers[guard.must].append(guard.tensor if guard.is_number else total(guard.tensor))
+    for (must, axis, _), tensors in joined.items():
+        numbers[must].append(total(tensors[0] if len(tensors) == 1 else add("Concat", tensors, axis=axis)))
+    finite, sums = numbers[Must.BE_FINITE], numbers[Must.BE_NUMBERS]
+    if numbers[Must.BE_ABOVE_ZERO]:
+        finite.append(add("Reciprocal", [add("Min", numbers[Must.BE_ABOVE_ZERO])]))
+    if finite:
+        whole = add("Sum", finite)
+        sums.append(add("Sub", [whole, whole]))
+    add("Sum", sums)
+    return nodes
