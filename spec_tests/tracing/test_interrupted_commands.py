@@ -16,6 +16,9 @@ from webnn_py.tracing import Trace
 
 INTERRUPTED = 130
 
+SOON = 3
+"""So many calls of a step may be begun behind an interrupt: each gives way for a turn, and the end takes some turns."""
+
 
 @pytest.fixture
 def model(tmp_path):
@@ -86,13 +89,13 @@ def run(model, monkeypatch, capsys):
 
 
 def test_it_ends_soon_and_with_no_words(run, case):
-    assert case.number <= run(case.step, case.number, *case.options) <= case.number + 1
+    assert case.number <= run(case.step, case.number, *case.options) <= case.number + SOON
 
 
 def test_what_was_traced_until_then_is_saved(run, case, tmp_path):
     path = tmp_path / "run.json"
     times = run(case.traced_step, case.traced_number, *case.options, "--trace", str(path))
-    assert case.traced_number <= times <= case.traced_number + 1
+    assert case.traced_number <= times <= case.traced_number + SOON
     found = operations(path)
     assert all(count <= found.count(name) <= count + 1 for name, count in case.recorded.items()), found
 
