@@ -44,7 +44,7 @@ class Model:
             building.
         beside: files that it needs beside it, with their SHA-256.
         bound: the largest relative difference from onnxruntime.
-        exact: whether it is compared with float64, too, and the bound is that of the difference from there.
+        exact: whether it is compared with float64, too, and may be within the bound of that instead.
         options: of ``OnnxModel.load``.
         refused: why it cannot be read.
         rounds: why its outputs are no measure: what is rounded to few bits on the way may fall to the other side. Then
