@@ -6,7 +6,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from spec_tests.real_models.comparison import session_of
 from spec_tests.real_models.listed import Model, Package
-from spec_tests.real_models.meanings import MEANINGS, answered
+from spec_tests.real_models.meanings import MEANINGS, answered, are_same_faces
 from spec_tests.real_models.questions import QUESTIONS, question
 
 WITHOUT_PACKAGES = {"face 1 3 24 32", "small_face 1 3 24 32", "file 1 64", "letters 2 8"}
@@ -115,3 +115,18 @@ def test_questions_differ_and_are_the_same_each_time(text, tmp_path):
     assert {item.shape for item in asked} == {tuple(map(int, shape))}
     assert len({item.tobytes() for item in asked}) == count
     assert np.array_equal(question(text, 1, tmp_path), asked[1])
+
+
+@pytest.mark.parametrize(
+    ("ours", "is_same"),
+    [
+        ([(7, 10, 11, 12, 13)], True),
+        ([(7, 10, 12, 12, 13)], True),
+        ([(7, 10, 13, 12, 13)], False),
+        ([(8, 10, 11, 12, 13)], False),
+        ([(7, 10, 11, 12, 13), (8, 10, 11, 12, 13)], False),
+        ([], False),
+    ],
+)
+def test_boxes_may_be_a_pixel_apart(ours, is_same):
+    assert are_same_faces(ours, [(7, 10, 11, 12, 13)]) == is_same
