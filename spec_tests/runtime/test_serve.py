@@ -14,6 +14,7 @@ import pytest
 import trio
 
 from spec_tests.support import depth
+from spec_tests.support.backends import BACKENDS
 from spec_tests.support.onnx_programs import product
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "serve.py"
@@ -97,7 +98,9 @@ def assert_right(status, answer, rows):
 
 
 async def test_under_load_no_request_is_lost(request, session, backend, capsys):
-    count = 10_000 if depth.is_full(request.config) else 1000
+    # Ten thousand take the processor a quarter of a minute: on one device a day.
+    has_turn = depth.has_turn(request.config, BACKENDS.index(backend), len(BACKENDS))
+    count = 10_000 if depth.is_thorough(request.config) or (depth.is_full(request.config) and has_turn) else 1000
     latencies = []
 
     async def client(connect, number):
