@@ -140,10 +140,15 @@ async def test_after_another_thread_had_to_wait_everything_is_in_the_thread_for_
 
 def test_in_a_loop_that_is_the_guest_of_another_one_all_calls_are_made_in_the_thread():
     turns, ended = queue.SimpleQueue(), []
-    trio.lowlevel.start_guest_run(is_here, OwnThread(), run_sync_soon_threadsafe=turns.put, done_callback=ended.append)
+
+    async def several_times():
+        await trio.testing.wait_all_tasks_blocked()  # those that begin with the loop
+        return [await is_here(OwnThread()) for _ in range(12)]
+
+    trio.lowlevel.start_guest_run(several_times, run_sync_soon_threadsafe=turns.put, done_callback=ended.append)
     while not ended:
         turns.get(timeout=10)()
-    assert ended[0].unwrap() is False
+    assert ended[0].unwrap() == [False] * 12
 
 
 # --- dispatches ------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ onnxruntime = pytest.importorskip("onnxruntime")
 import onnx  # noqa: E402 - an extra
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402 - an extra
 
-from webnn_py.device.on_onnxruntime import engine, executable  # noqa: E402 - an extra
+from webnn_py.device.on_onnxruntime import engine  # noqa: E402 - an extra
 
 RNG = np.random.default_rng(29)
 NAN, INF, TINY = math.nan, math.inf, float(np.finfo(np.float32).smallest_subnormal)
@@ -25,11 +25,6 @@ CONSTANTS = {
     "steps": RNG.random(5, np.float32) / 8,
     "bias": RNG.normal(size=5).astype(np.float32),
 }
-
-
-@pytest.fixture
-async def contexts(ml):
-    return await ml.create_context(backend="onnxruntime", threads=1), await ml.create_context(backend="numpy")
 
 
 @pytest.fixture
@@ -44,19 +39,6 @@ def written(monkeypatch):
 
     monkeypatch.setattr(engine.onnxruntime, "InferenceSession", Session)
     return models
-
-
-@pytest.fixture
-def exact_runs(monkeypatch):
-    """One item for each run by the rules for all numbers."""
-    runs, run = [], executable.OnnxruntimeGraph.run_exactly
-
-    def observed(graph):
-        runs.append(graph)
-        run(graph)
-
-    monkeypatch.setattr(executable.OnnxruntimeGraph, "run_exactly", observed)
-    return runs
 
 
 def quantized_product():

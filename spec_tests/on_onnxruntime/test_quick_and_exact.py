@@ -30,24 +30,6 @@ PARAMETERS = {"mean": numbers(16), "variance": RNG.random(16, np.float32) + 0.5,
 BIAS = numbers(16)
 
 
-@pytest.fixture
-async def contexts(ml):
-    return await ml.create_context(backend="onnxruntime", threads=1), await ml.create_context(backend="numpy")
-
-
-@pytest.fixture
-def exact_runs(monkeypatch):
-    """One item for each run by the rules for all numbers."""
-    runs, run = [], executable.OnnxruntimeGraph.run_exactly
-
-    def observed(graph):
-        runs.append(graph)
-        run(graph)
-
-    monkeypatch.setattr(executable.OnnxruntimeGraph, "run_exactly", observed)
-    return runs
-
-
 def conv(b, x, filter=FILTER, **options):
     return b.conv2d(x, b.constant(filter), padding=[1, 1, 1, 1], **options)
 

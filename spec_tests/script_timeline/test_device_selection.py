@@ -117,6 +117,7 @@ async def test_the_best_device_of_the_first_kind_there_is_is_taken(ml, with_gpu)
         ),
         ({"fft": {"input": {"data_types": ["float32"]}}}, "float32 as fft input data_types"),
         ({"fft": {"min": 1, "max": 2}}, "fft from 1 to 2"),
+        ({"relu": {"min": 1, "max": 2}}, "relu from 1 to 2"),
     ],
 )
 async def test_limits_that_no_device_has_are_refused_and_named(ml, limits, lacking):

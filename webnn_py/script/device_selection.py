@@ -205,7 +205,7 @@ def _lacking(has: object, wanted: object, place: str = "") -> str | None:
     if isinstance(wanted, Mapping):
         known = has if isinstance(has, Mapping) else {}
         if wanted.keys() == {"min", "max"}:
-            reaches = bool(known) and known["min"] <= wanted["min"] and wanted["max"] <= known["max"]
+            reaches = known.keys() >= {"min", "max"} and known["min"] <= wanted["min"] and wanted["max"] <= known["max"]
             return None if reaches else f"{place} from {wanted['min']} to {wanted['max']}"
         for name, value in wanted.items():
             if name != "preferred_input_layout" and (

@@ -36,7 +36,7 @@ def simplified(graph: Graph) -> Graph:
                 return _cell(node, current)
             if name in PRODUCTS:
                 return {node.results[0]: wide.product(current)}
-            if name == "dequantize_linear" and uses[node.operands["input"]] == 1:  # type: ignore[index]
+            if name == "dequantize_linear" and uses[node.operands["input"]] == 1:  # type: ignore[index]  # no sequence
                 return {node.results[0]: requantization(current).results[0]}
         except UnlikeError:
             pass
