@@ -10,9 +10,9 @@ from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from webnn_py import InvalidStateError, UnknownError
 from webnn_py.device.on_wgpu import backend as wgpu_backend
 from webnn_py.device.on_wgpu.adapters import choose, request_device
-from webnn_py.device.on_wgpu.runtime import transfers
+from webnn_py.device.on_wgpu.runtime import transfers, uploads
 from webnn_py.device.on_wgpu.runtime.native import is_lost
-from webnn_py.device.on_wgpu.runtime.transfers import StagedBytes
+from webnn_py.device.on_wgpu.runtime.uploads import StagedBytes
 
 pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
@@ -23,17 +23,20 @@ SLICE = 1024
 def _small(monkeypatch):
     limits = {
         "SLICE": SLICE,
+        "LEAST": 512,
+        "MOST_STAGED": 8 * SLICE,
+        "KEPT": 6 * SLICE,
         "LARGE": 512,
+        "SHARE": 300,
         "PIECE": SLICE,
         "LONG_READ": 4 * SLICE,
         "SLICE_READ": SLICE,
         "SLICES_READ": 2,
-        "MOST_STAGED": 8 * SLICE,
     }
-    for name, value in {**limits, "KEPT": 6 * SLICE}.items():
-        monkeypatch.setattr(transfers, name, value)
-        if hasattr(wgpu_backend, name):
-            monkeypatch.setattr(wgpu_backend, name, value)
+    for name, value in limits.items():
+        for module in (transfers, uploads, wgpu_backend):
+            if hasattr(module, name):
+                monkeypatch.setattr(module, name, value)
 
 
 def numbers(count, first=0):
@@ -77,40 +80,40 @@ async def test_writes_and_a_long_read_keep_their_order(gpu):
 
 
 async def test_mapped_memory_is_used_again_and_bounded(gpu):
-    x, uploads = await made(gpu, 1024), gpu._device.backend._uploads
+    x, ring = await made(gpu, 1024), gpu._device.backend._uploads
     for turn in range(6):
         gpu.write_buffer(x, numbers(1024, turn))
         await gpu.read_buffer(x)
-    assert len(uploads._all) == 4
+    assert len(ring._all) == 4
     gpu.device_timeline.pause()
     for turn in range(4):  # 16 slices, of which 8 may be there
         gpu.write_buffer(x, numbers(1024, turn))
-    assert len(uploads._all) == 8
+    assert len(ring._all) == 8
     gpu.device_timeline.resume()
     np.testing.assert_array_equal(await gpu.read_buffer(x), numbers(1024, 3))
     gpu.write_buffer(x, numbers(1024))
-    assert len(uploads._all) <= 6
+    assert len(ring._all) <= 6
 
 
 async def test_what_is_never_written_leaves_its_memory(gpu):
-    uploads = gpu._device.backend._uploads
-    staged = uploads.stage(numbers(512))
+    ring = gpu._device.backend._uploads
+    staged = ring.stage(numbers(512))
     assert isinstance(staged, StagedBytes)
-    assert len(uploads.idle) == 0
+    assert ring.idle_bytes == 0
     del staged
-    assert len(uploads.idle) == 2
+    assert ring.idle_bytes == 2 * SLICE
 
 
 async def test_without_mapped_memory_a_write_takes_the_other_way(gpu, monkeypatch):
-    uploads = gpu._device.backend._uploads
+    ring = gpu._device.backend._uploads
 
     def fail(_buffer):
         raise MemoryError
 
-    monkeypatch.setattr(uploads, "_map", fail)
+    monkeypatch.setattr(ring, "_map", fail)
     x = await made(gpu, 1000)
     gpu.write_buffer(x, numbers(1000))
-    assert not uploads._all
+    assert not ring._all
     np.testing.assert_array_equal(await gpu.read_buffer(x), numbers(1000))
 
 
@@ -124,7 +127,7 @@ async def test_a_large_write_to_a_lost_device_leaves_mapped_memory_alone(gpu, mo
     if not is_under_way:
         backend._queue.poll(wait=True)
         backend._uploads._collect()
-    assert bool(backend._uploads.idle) != is_under_way
+    assert bool(backend._uploads.idle_bytes) != is_under_way
     mapped = backend._queue.mapped_for_writing
 
     def mapped_unless_lost(*given):
