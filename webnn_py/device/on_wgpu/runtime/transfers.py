@@ -70,7 +70,7 @@ async def copy_mapped(
             between pieces only. None where nobody else has the device.
     """
     if target.nbytes < LARGE:
-        np.copyto(target, source)
+        copy_in_shares(target, source, copiers)
     elif look is None:
         await trio.to_thread.run_sync(copy_in_shares, target, source, copiers, limiter=trio.CapacityLimiter(1))
     else:
