@@ -386,7 +386,9 @@ class WgpuBackend:
 
     async def finish(self) -> None:
         """Wait until the GPU has finished with everything submitted so far."""
-        await self._wait(self._work_done())
+        ticket = self._work_done()
+        self._waiting.expect(ticket)
+        await self._wait(ticket)
 
     def stop(self) -> None:
         """End a build that is going on; what is submitted cannot be stopped."""
