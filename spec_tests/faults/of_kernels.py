@@ -371,7 +371,7 @@ FAULTS = [
     Fault(
         "copies-beside-destroy",
         "                look()\n",
-        "",
+        "                pass\n",
         GPU,
         "while_a_large_read_is_copied",
     ),

@@ -227,3 +227,31 @@ async def test_what_is_read_of_a_device_of_its_own_is_copied_beside_other_tasks(
     np.testing.assert_array_equal(await gpu.read_buffer(x), numbers(2000))
     assert threads
     assert threading.get_ident() not in threads
+
+
+@pytest.mark.sampled(1)
+async def test_what_is_not_that_much_is_copied_in_pieces_between_other_tasks_turns(gpu, monkeypatch):
+    x = await made(gpu, 2000)
+    gpu.write_buffer(x, numbers(2000))
+    await gpu.drain()
+    copy, turns = transfers.copy_in_shares, []
+    monkeypatch.setattr(transfers, "LARGE", 2**20)
+    monkeypatch.setattr(wgpu_backend, "LONG_READ", 2**20)
+
+    def noted(*given):
+        turns.append("piece")
+        copy(*given)
+
+    async def other_task():
+        while True:
+            await trio.lowlevel.checkpoint()
+            turns.append("other")
+
+    monkeypatch.setattr(transfers, "copy_in_shares", noted)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(other_task)
+        np.testing.assert_array_equal(await gpu.read_buffer(x), numbers(2000))
+        nursery.cancel_scope.cancel()
+    pieces = [index for index, turn in enumerate(turns) if turn == "piece"]
+    assert len(pieces) == 8
+    assert turns[pieces[0] : pieces[-1]].count("other") >= 6, "one after each piece, in a random order at the ends"
