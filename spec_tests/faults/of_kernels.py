@@ -71,6 +71,9 @@ FAULTS = [
         GPU,
         "test_long_epilogues",
     ),
+    Fault("upload-forgotten", "        self.ring.submitted(self.source)\n", "", GPU, "mapped_memory_is_used_again"),
+    Fault("upload-kept", "self.idle_bytes + buffer.size > KEPT", "False", GPU, "mapped_memory_is_used_again"),
+    Fault("upload-own-share", "copy_in_chunks(target[own], source[own])", "pass", GPU, "test_transfers"),
     Fault("upload-offset", "length, target_offset=index * SLICE", "length", GPU, "test_transfers"),
     Fault("wait-overslept", "self.graph.seconds = known / 2", "self.graph.seconds = known", GPU, "test_waiting"),
     Fault(
@@ -368,7 +371,7 @@ FAULTS = [
     Fault(
         "copies-beside-destroy",
         "                look()\n",
-        "",
+        "                pass\n",
         GPU,
         "while_a_large_read_is_copied",
     ),

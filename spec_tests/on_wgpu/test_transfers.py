@@ -10,9 +10,9 @@ from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from webnn_py import InvalidStateError, UnknownError
 from webnn_py.device.on_wgpu import backend as wgpu_backend
 from webnn_py.device.on_wgpu.adapters import choose, request_device
-from webnn_py.device.on_wgpu.runtime import transfers
-from webnn_py.device.on_wgpu.runtime.native import is_lost
-from webnn_py.device.on_wgpu.runtime.transfers import StagedBytes
+from webnn_py.device.on_wgpu.runtime import transfers, uploads
+from webnn_py.device.on_wgpu.runtime.native import FIRST_SUBMITTED, LEAST_LAUNCHES, BufferClear, NativeQueue, is_lost
+from webnn_py.device.on_wgpu.runtime.uploads import StagedBytes
 
 pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
@@ -23,17 +23,21 @@ SLICE = 1024
 def _small(monkeypatch):
     limits = {
         "SLICE": SLICE,
+        "LEAST": 512,
+        "MOST_STAGED": 8 * SLICE,
+        "KEPT": 6 * SLICE,
         "LARGE": 512,
+        "CHUNK": 100,
+        "SHARE": 300,
         "PIECE": SLICE,
         "LONG_READ": 4 * SLICE,
         "SLICE_READ": SLICE,
         "SLICES_READ": 2,
-        "MOST_STAGED": 8 * SLICE,
     }
-    for name, value in {**limits, "KEPT": 6 * SLICE}.items():
-        monkeypatch.setattr(transfers, name, value)
-        if hasattr(wgpu_backend, name):
-            monkeypatch.setattr(wgpu_backend, name, value)
+    for name, value in limits.items():
+        for module in (transfers, uploads, wgpu_backend):
+            if hasattr(module, name):
+                monkeypatch.setattr(module, name, value)
 
 
 def numbers(count, first=0):
@@ -77,40 +81,79 @@ async def test_writes_and_a_long_read_keep_their_order(gpu):
 
 
 async def test_mapped_memory_is_used_again_and_bounded(gpu):
-    x, uploads = await made(gpu, 1024), gpu._device.backend._uploads
+    x, ring = await made(gpu, 1024), gpu._device.backend._uploads
     for turn in range(6):
         gpu.write_buffer(x, numbers(1024, turn))
         await gpu.read_buffer(x)
-    assert len(uploads._all) == 4
+    assert len(ring._all) == 4
     gpu.device_timeline.pause()
     for turn in range(4):  # 16 slices, of which 8 may be there
         gpu.write_buffer(x, numbers(1024, turn))
-    assert len(uploads._all) == 8
+    assert len(ring._all) == 8
     gpu.device_timeline.resume()
     np.testing.assert_array_equal(await gpu.read_buffer(x), numbers(1024, 3))
     gpu.write_buffer(x, numbers(1024))
-    assert len(uploads._all) <= 6
+    assert len(ring._all) <= 6
+
+
+@pytest.mark.parametrize(
+    ("byte_length", "slices"), [(512, [512]), (516, [1024]), (1024, [1024]), (1028, [1024, 512]), (2800, [1024] * 3)]
+)
+async def test_a_write_takes_slices_of_its_size(gpu, byte_length, slices):
+    x, ring = await made(gpu, byte_length // 4), gpu._device.backend._uploads
+    for turn in range(2):
+        gpu.write_buffer(x, numbers(byte_length // 4, turn))
+        np.testing.assert_array_equal(await gpu.read_buffer(x), numbers(byte_length // 4, turn))
+    assert sorted(buffer.size for buffer in ring._all) == sorted(slices)
+
+
+async def test_slices_of_another_size_make_room(gpu):
+    ring = gpu._device.backend._uploads
+    small = [ring.stage(numbers(128)) for _ in range(8)]
+    assert ring.stage(numbers(1280)) is None, "4 KiB are taken, of 8; 5 are wanted"
+    small.clear()
+    assert ring.stage(numbers(1280)).nbytes == 5120
+    assert ring.byte_length == 8 * SLICE
+
+
+async def test_an_idle_gpu_begins_with_what_is_written_and_the_first_kernels(gpu, monkeypatch):
+    x, other, ring = await made(gpu, 256), await made(gpu, 4), gpu._device.backend._uploads
+    gpu.write_buffer(x, numbers(256))
+    await gpu.read_buffer(x)
+    queue, launches = gpu._device.backend._queue, []
+    submit = NativeQueue._submit
+
+    def submit_and_tell(self, what, given, *rest):
+        launches.append(len(given))
+        submit(self, what, given, *rest)
+
+    monkeypatch.setattr(NativeQueue, "_submit", submit_and_tell)
+    gpu._device.backend.write(x._storage, ring.stage(numbers(256, 5)))
+    assert launches == []
+    queue.launch([BufferClear(other._storage.data, 16)] * LEAST_LAUNCHES)
+    assert launches == [FIRST_SUBMITTED]
+    np.testing.assert_array_equal(await gpu.read_buffer(x), numbers(256, 5))
 
 
 async def test_what_is_never_written_leaves_its_memory(gpu):
-    uploads = gpu._device.backend._uploads
-    staged = uploads.stage(numbers(512))
+    ring = gpu._device.backend._uploads
+    staged = ring.stage(numbers(512))
     assert isinstance(staged, StagedBytes)
-    assert len(uploads.idle) == 0
+    assert ring.idle_bytes == 0
     del staged
-    assert len(uploads.idle) == 2
+    assert ring.idle_bytes == 2 * SLICE
 
 
 async def test_without_mapped_memory_a_write_takes_the_other_way(gpu, monkeypatch):
-    uploads = gpu._device.backend._uploads
+    ring = gpu._device.backend._uploads
 
     def fail(_buffer):
         raise MemoryError
 
-    monkeypatch.setattr(uploads, "_map", fail)
+    monkeypatch.setattr(ring, "_map", fail)
     x = await made(gpu, 1000)
     gpu.write_buffer(x, numbers(1000))
-    assert not uploads._all
+    assert not ring._all
     np.testing.assert_array_equal(await gpu.read_buffer(x), numbers(1000))
 
 
@@ -124,7 +167,7 @@ async def test_a_large_write_to_a_lost_device_leaves_mapped_memory_alone(gpu, mo
     if not is_under_way:
         backend._queue.poll(wait=True)
         backend._uploads._collect()
-    assert bool(backend._uploads.idle) != is_under_way
+    assert bool(backend._uploads.idle_bytes) != is_under_way
     mapped = backend._queue.mapped_for_writing
 
     def mapped_unless_lost(*given):
@@ -184,3 +227,31 @@ async def test_what_is_read_of_a_device_of_its_own_is_copied_beside_other_tasks(
     np.testing.assert_array_equal(await gpu.read_buffer(x), numbers(2000))
     assert threads
     assert threading.get_ident() not in threads
+
+
+@pytest.mark.sampled(1)
+async def test_what_is_not_that_much_is_copied_in_pieces_between_other_tasks_turns(gpu, monkeypatch):
+    x = await made(gpu, 2000)
+    gpu.write_buffer(x, numbers(2000))
+    await gpu.drain()
+    copy, turns = transfers.copy_in_shares, []
+    monkeypatch.setattr(transfers, "LARGE", 2**20)
+    monkeypatch.setattr(wgpu_backend, "LONG_READ", 2**20)
+
+    def noted(*given):
+        turns.append("piece")
+        copy(*given)
+
+    async def other_task():
+        while True:
+            await trio.lowlevel.checkpoint()
+            turns.append("other")
+
+    monkeypatch.setattr(transfers, "copy_in_shares", noted)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(other_task)
+        np.testing.assert_array_equal(await gpu.read_buffer(x), numbers(2000))
+        nursery.cancel_scope.cancel()
+    pieces = [index for index, turn in enumerate(turns) if turn == "piece"]
+    assert len(pieces) == 8
+    assert turns[pieces[0] : pieces[-1]].count("other") >= 6, "one after each piece, in a random order at the ends"

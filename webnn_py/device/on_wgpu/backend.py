@@ -38,11 +38,10 @@ from webnn_py.device.on_wgpu.runtime.transfers import (
     LONG_READ,
     SLICE_READ,
     SLICES_READ,
-    StagedBytes,
-    UploadRing,
     as_bytes,
     copy_mapped,
 )
+from webnn_py.device.on_wgpu.runtime.uploads import StagedBytes, UploadRing
 from webnn_py.device.on_wgpu.runtime.waiting import Waiting, WaitPolicy
 from webnn_py.device.shared_constants import SharedConstants
 from webnn_py.graph import Graph
@@ -131,16 +130,15 @@ class WgpuBackend:
         return self._uploads.stage(array) or array.copy()
 
     def write(self, storage: Storage, data: HostArray | StagedBytes) -> None:
-        """Copy ``data`` behind everything submitted."""
+        """Copy ``data`` behind everything submitted; what is staged is launched like a dispatch."""
+        if isinstance(data, StagedBytes):
+            launch = lambda: self._queue.launch(self._uploads.commands(data, storage.data))  # noqa: E731
+            self._launch("write_buffer()", [storage], [storage], launch)
+            return
         self.flush()
         try:
             self._check_usable(storage)
-            if isinstance(data, StagedBytes):
-                copies = self._uploads.commands(data, storage.data)
-                self._queue.submit_behind(copies)
-                self._uploads.submitted(copies)
-            else:
-                upload(self._queue.write, storage.data, data)
+            upload(self._queue.write, storage.data, data)
         except wgpu.GPUError:
             self._watch.look()
             raise
@@ -179,6 +177,7 @@ class WgpuBackend:
             self._check_usable(storage)
             staging = self._staging.take(whole)
             self._submit(partial(self._queue.submit_copy, storage.data, staging, whole, start))
+            self._uploads.map_again()
             ticket = self._queue.map_for_reading(staging, whole)
         except wgpu.GPUError:
             self._watch.look()
@@ -372,6 +371,7 @@ class WgpuBackend:
 
     def _work_done(self) -> Ticket:
         self.flush()
+        self._uploads.map_again()
         return self._queue.work_done()
 
     def release_graph(self, compiled: WgpuGraph | DynamicWgpuGraph) -> InFlight[None]:
@@ -386,7 +386,9 @@ class WgpuBackend:
 
     async def finish(self) -> None:
         """Wait until the GPU has finished with everything submitted so far."""
-        await self._wait(self._work_done())
+        ticket = self._work_done()
+        self._waiting.expect(ticket)
+        await self._wait(ticket)
 
     def stop(self) -> None:
         """End a build that is going on; what is submitted cannot be stopped."""

@@ -277,10 +277,6 @@ class NativeQueue:
         """Submit what is collected, and a copy from one buffer to another behind it."""
         self._submit("copy", self._take_launches(), BufferCopy(source, target, byte_length, source_offset))
 
-    def submit_behind(self, commands: Sequence[Command]) -> None:
-        """Submit what is collected, and commands behind it, now."""
-        self._submit("write", [*self._take_launches(), *commands])
-
     def _take_launches(self) -> list[Command]:
         launches, self._launches = self._launches, []
         return launches
