@@ -315,6 +315,14 @@ FAULTS = [
         GPU,
         "between_operators_is_rounded",
     ),
+    Fault("parts-distance", "offset=part * sums.distance", "offset=0", GPU, "adds_up_what_it_reads"),
+    Fault(
+        "parts-unread",
+        "if isinstance(value, Output) and value in self._left:",
+        "if value is None:",
+        GPU,
+        "cannot_keep or more_operands",
+    ),
     Fault("tile-alone", "self.least if rounds <= self.least", "rounds if rounds <= self.least", GPU, "alone_as_two"),
     Fault("joins-no-cache", "ANYHOW: Final = frozenset({movement.concat})", "ANYHOW = ()", GPU, "to_a_cache"),
     Fault(

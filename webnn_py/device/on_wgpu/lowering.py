@@ -25,6 +25,7 @@ from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.records.layout import Layout, dense_strides
 from webnn_py.device.on_wgpu.records.lowering import Lowering
+from webnn_py.device.on_wgpu.records.partial_sums import PartialSums
 from webnn_py.device.on_wgpu.records.table import WgslEntry, entry_of
 from webnn_py.device.shared_constants import Identity
 from webnn_py.graph import Constant, Graph, Node, Output, Value
@@ -57,6 +58,7 @@ class GraphLowering(Lowering):
         self._graph = graph
         self._repacked: dict[Place, Buffer] = {}
         self._places: dict[Value, Place] = {}
+        self._left: dict[Value, PartialSums] = {}
         self._output_buffers: dict[Value, Buffer] = {}
         self._known = known
         self._identity_of = identity_of
@@ -84,6 +86,10 @@ class GraphLowering(Lowering):
     # --- what kernel writers use, as the protocol says -------------------------------------------------------
 
     def place(self, value: Value) -> Place:
+        if isinstance(value, Output) and value in self._left:
+            sums = self._left.pop(value)
+            with self._kernels_of(value.node):
+                sums.add_up()
         if value not in self._places:
             node = self.deferred(value)
             if node is None:
@@ -172,7 +178,7 @@ class GraphLowering(Lowering):
         self._fused, self._written = [node], []
         yield
         fused = node.operands.get(entry_of(node).fuses or "")
-        if isinstance(fused, Output) and fused.node in self._fusion.deferred and fused not in self._places:
+        if isinstance(fused, Output) and (self.deferred(fused) or fused in self._left):
             self._fused.insert(0, fused.node)
         kernels = [self.kernels[index] for index in self._written]
         nodes = nodes_computed(self._fused, self._fusion.is_inlined)
@@ -216,6 +222,16 @@ class GraphLowering(Lowering):
         if isinstance(value, Output) and value.node in self._fusion.deferred and value not in self._places:
             return value.node
         return None
+
+    def leave(self, value: Output, sums: PartialSums) -> bool:
+        if value.node not in self._fusion.deferred:
+            return False
+        self._left[value] = sums
+        self._fused.remove(value.node)
+        return True
+
+    def left(self, value: Value) -> PartialSums | None:
+        return self._left.get(value)
 
     # --- the walk --------------------------------------------------------------------------------------------
 

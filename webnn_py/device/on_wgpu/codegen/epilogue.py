@@ -15,7 +15,8 @@ from webnn_py.device.on_wgpu.records.element import COMPONENTS, WIDTH, Element
 from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.records.layout import Layout
 from webnn_py.device.on_wgpu.records.lowering import Lowering
-from webnn_py.graph import Node, Value
+from webnn_py.device.on_wgpu.records.partial_sums import PartialSums
+from webnn_py.graph import Node, Output, Value
 
 OWN_BUFFERS = 3
 """What a product binds besides: two operands and the output."""
@@ -83,6 +84,16 @@ class Epilogue:
     def stores_single_elements(self) -> bool:
         """Whether an element has memory of its own, so that ``finish_one`` can be used."""
         return self.output.per_one == 1
+
+    def partial_sums(self, sums: Buffer, parts: int, add_up: Callable[[], None]) -> tuple[Output, PartialSums] | None:
+        """What the last of the fused nodes returns, and the parts that another kernel can make it of.
+
+        None where no nodes are fused, there is but one part, or the producer has a last step of its own.
+        """
+        if self._fused is None or self._terms or parts == 1 or not isinstance(self._fused.result, Output):
+            return None
+        distance = -(-self.count // WIDTH) * WIDTH
+        return self._fused.result, PartialSums(self._value, sums, parts, distance, add_up)
 
     def write(self, *, vec4s: bool) -> EpilogueCode:
         """The functions' text and what it binds: for whole vec4s, or for single elements."""
@@ -168,7 +179,16 @@ class EpilogueCode:
 
 
 def emit_split_k_sum(lowering: Lowering, epilogue: Epilogue, sums: Buffer, parts: int) -> None:
-    """The kernel that adds up ``parts`` arrays of sums, one behind the other in whole vec4s, and ends the operator."""
+    """Add up ``parts`` arrays of sums, one behind the other in whole vec4s, and end the operator.
+
+    Where a kernel can do both as it reads the result, it is left to that.
+    """
+    partial_sums = epilogue.partial_sums(sums, parts, lambda: _emit_sum(lowering, epilogue, sums, parts))
+    if partial_sums is None or not lowering.leave(*partial_sums):
+        _emit_sum(lowering, epilogue, sums, parts)
+
+
+def _emit_sum(lowering: Lowering, epilogue: Epilogue, sums: Buffer, parts: int) -> None:
     finish = epilogue.write(vec4s=True)
     vec4s = -(-epilogue.count // WIDTH)
     terms = ["sums[four]", *(f"sums[four + {part * vec4s}u]" for part in range(1, parts))]

@@ -11,6 +11,7 @@ from webnn_py.device.on_wgpu.records.element import Element
 from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.records.layout import Layout
+from webnn_py.device.on_wgpu.records.partial_sums import PartialSums
 from webnn_py.graph import Node, Output, Value
 
 
@@ -90,4 +91,16 @@ class Lowering(Protocol):
 
         That kernel's writer either does so, or asks where the value lies: then the node gets a kernel of its own.
         """
+        ...
+
+    def leave(self, value: Output, sums: PartialSums) -> bool:
+        """Leave it to the kernel that alone reads a value to add up the product behind which it is computed.
+
+        That kernel's writer either does so, or asks where the value lies: then a kernel of their own adds the parts up.
+        Returns whether there is such a kernel; otherwise nothing is left.
+        """
+        ...
+
+    def left(self, value: Value) -> PartialSums | None:
+        """The parts that make a value and were left to the kernel that reads it; None where it lies somewhere."""
         ...

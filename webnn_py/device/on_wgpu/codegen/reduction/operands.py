@@ -14,7 +14,8 @@ from webnn_py.device.on_wgpu.records.element import Element
 from webnn_py.device.on_wgpu.records.graph_queries import constant_scalar
 from webnn_py.device.on_wgpu.records.layout import Layout
 from webnn_py.device.on_wgpu.records.lowering import Lowering
-from webnn_py.graph import Node, Value
+from webnn_py.device.on_wgpu.records.partial_sums import PartialSums
+from webnn_py.graph import Node, Output, Value
 
 STORED_AS: Final[dict[str, MLOperandDataType]] = {
     "f32": "float32",
@@ -64,6 +65,28 @@ class ScalarOperand:
 
 
 @attrs.frozen
+class SummedOperand:
+    """A product that lies in parts, which are added up where a kernel reads it.
+
+    Attributes:
+        parts: the parts, of float32.
+        element: how the product would be stored: to that it is rounded.
+    """
+
+    parts: tuple[TensorOperand, ...]
+    element: Element
+
+    @classmethod
+    def of(cls, lowering: Lowering, sums: PartialSums) -> SummedOperand:
+        """What a product has left."""
+        float32 = lowering.features.element("float32")
+        shape = sums.product.descriptor.shape
+        layouts = (attrs.evolve(Layout.dense(shape), offset=part * sums.distance) for part in range(sums.parts))
+        parts = tuple(TensorOperand(sums.buffer, float32, layout) for layout in layouts)
+        return cls(parts, lowering.element(sums.product))
+
+
+@attrs.frozen
 class FusedOperand:
     """A tensor that element-wise nodes make of others, where a kernel reads it.
 
@@ -74,11 +97,11 @@ class FusedOperand:
     """
 
     fused: ElementwiseFunction
-    terms: tuple[TensorOperand | ScalarOperand, ...]
+    terms: tuple[TensorOperand | ScalarOperand | SummedOperand, ...]
     layout: Layout
 
 
-KernelOperand = TensorOperand | ScalarOperand | FusedOperand
+KernelOperand = TensorOperand | ScalarOperand | SummedOperand | FusedOperand
 """What a kernel may read."""
 
 
@@ -90,6 +113,9 @@ def read_or_fuse(lowering: Lowering, value: Value, spare_buffers: int) -> Tensor
         value: the operand that the operator's entry says is computed.
         spare_buffers: what the kernel can bind for it.
     """
+    sums = lowering.left(value)
+    if sums is not None:
+        return _added_up(lowering, value, sums, spare_buffers)
     last = lowering.deferred(value)
     fused = None if last is None else ElementwiseFunction.of(lowering, last, is_stored=False)
     if fused is None or len(_bound(fused.leaves)) > spare_buffers or any(map(_is_packed, fused.leaves)):
@@ -102,6 +128,18 @@ def read_or_fuse(lowering: Lowering, value: Value, spare_buffers: int) -> Tensor
         if isinstance(term, TensorOperand) and leaf.descriptor.element_count == value.descriptor.element_count
     }
     return FusedOperand(fused, terms, wide.pop() if len(wide) == 1 else Layout.dense(shape))
+
+
+def _added_up(lowering: Lowering, value: Value, sums: PartialSums, spare_buffers: int) -> TensorOperand | FusedOperand:
+    """What element-wise nodes make of a product that lies in parts."""
+    assert isinstance(value, Output)  # noqa: S101 - a product's node or one behind it returns it
+    fused = ElementwiseFunction.of(lowering, value.node, sums.product, is_stored=False)
+    _, *others = fused.leaves
+    if 1 + len(_bound(others)) > spare_buffers or any(map(_is_packed, others)):
+        return TensorOperand.of(lowering, value)
+    shape = value.descriptor.shape
+    terms = SummedOperand.of(lowering, sums), *(_term(lowering, leaf, shape) for leaf in others)
+    return FusedOperand(fused, terms, Layout.dense(shape))
 
 
 def _is_packed(value: Value) -> bool:

@@ -8,7 +8,13 @@ from typing import Final
 from webnn_py.device.on_wgpu.codegen.elementwise import ElementwiseFunction
 from webnn_py.device.on_wgpu.codegen.entry_point import grid
 from webnn_py.device.on_wgpu.codegen.module import declare, module
-from webnn_py.device.on_wgpu.codegen.reduction.operands import KernelOperand, ScalarOperand, StoreTarget, TensorOperand
+from webnn_py.device.on_wgpu.codegen.reduction.operands import (
+    KernelOperand,
+    ScalarOperand,
+    StoreTarget,
+    SummedOperand,
+    TensorOperand,
+)
 from webnn_py.device.on_wgpu.codegen.reduction.rows import ReductionRows, RowsView, VectorAxis
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import WIDTH, Element
@@ -92,6 +98,9 @@ class KernelWriter:
             return lambda output, position: self.load(source, view, vector, output, position)
         if isinstance(source, ScalarOperand):
             return lambda _output, _position: [source.text] * (1 if vector == "none" else WIDTH)
+        if isinstance(source, SummedOperand):
+            parts = [self.reader(part, rows, vector) for part in source.parts]
+            return lambda *at: self._add_up(source.element, [read(*at) for read in parts])
         readers = [self.reader(term, rows, vector) for term in source.terms]
         return lambda *at: self._call(source.fused, [read(*at) for read in readers])
 
@@ -114,6 +123,10 @@ class KernelWriter:
             return list(values)
         narrowed = [self.let(target.epilogue.computed.narrow(value)) for value in values]
         return self._call(target.epilogue.fused, [narrowed, *beside])
+
+    def _add_up(self, element: Element, parts: Sequence[Sequence[str]]) -> list[str]:
+        """Name the sums of elements, part by part."""
+        return [self.let(element.narrow(" + ".join(items))) for items in zip(*parts, strict=True)]
 
     def _call(self, fused: ElementwiseFunction, columns: Sequence[Sequence[str]]) -> list[str]:
         """Name what fused nodes make of each of some elements, given what it reads, column by column."""
