@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from webnn_py.device.on_wgpu.codegen.epilogue import EpilogueCode
@@ -19,6 +20,10 @@ A driver puts it in for every call. GELU's took NVIDIA's compiler 0.5 s of a ker
 
 LONG_END_IN_HALVES: Final = 1500
 """Likewise where results are rounded to float16 in between, each for itself: such text takes a compiler longer."""
+
+
+AT_ONCE: Final = 8
+"""Vec4s of sums whose last step is computed before any of them is stored."""
 
 
 def is_long(end: EpilogueCode | Buffer) -> bool:
@@ -69,18 +74,71 @@ class TileStore:
     def _store(self) -> list[str]:
         tile = self._plan.tile
         groups = tile.thread_columns // WIDTH
-        lines = []
         if is_long(self._end):
             return self._store_in_a_loop(groups)
         if tile.slices > 1:
-            for share in range(tile.sums // tile.slices):
-                number = f"({share * tile.slices}u + slice)"
-                lines += self._store_vec4(f"{number} / {groups}u", f"{number} % {groups}u", f"total{share}")
-            return lines
-        for row in range(tile.thread_rows):
-            for group in range(groups):
-                lines += self._store_vec4(f"{row}u", f"{group}u", f"c{row}_{group}")
-        return lines
+            sums = [(f"({share * tile.slices}u + slice)", f"total{share}") for share in range(tile.sums // tile.slices)]
+            places = [(f"{number} / {groups}u", f"{number} % {groups}u", total) for number, total in sums]
+        else:
+            rows = range(tile.thread_rows)
+            places = [(f"{row}u", f"{group}u", f"c{row}_{group}") for row in rows for group in range(groups)]
+        if not isinstance(self._end, EpilogueCode):
+            return [line for place in places for line in self._store_vec4(*place)]
+        parts = [places[first : first + AT_ONCE] for first in range(0, len(places), AT_ONCE)]
+        return [line for part in parts for line in self._end_together(part)]
+
+    def _end_together(self, places: Sequence[tuple[str, str, str]]) -> list[str]:
+        """Compute what becomes of several vec4s of sums, then store all of it.
+
+        Compilers leave loads behind the stores before them, if both are of the same memory, as far as they know.
+        """
+        product = self._plan.problem
+        ends, stores = [], []
+        for index, (row, group, total) in enumerate(places):
+            row_name, first = f"row_{index}", f"column_{index}"
+            ends += self._place(row, group, f"_{index}")
+            if product.vec4s:
+                number = f"({product.address('batch', row_name, first)}) / {WIDTH}u"
+                ends += self._ended("", f"_{index}", number, self._as_f32(total))
+                stores += self._put("", f"_{index}", row_name, first)
+                continue
+            for component, name in enumerate(COMPONENTS):
+                tag, column = f"_{index}_{component}", f"({first} + {component}u)"
+                number = product.address("batch", row_name, column)
+                ends += self._ended("_one", tag, number, f"{self._as_f32(total)}.{name}")
+                stores += self._put("_one", tag, row_name, column)
+        return ["{", *ends, *stores, "}"]
+
+    def _ended(self, suffix: str, tag: str, number: str, total: str) -> list[str]:
+        unit = 1 if suffix else WIDTH
+        plan = self._plan
+        is_whole = not (plan.rows % plan.tile.rows or plan.columns % plan.tile.columns or plan.problem.is_there)
+        there = f"at{tag}" if is_whole else f"min(at{tag}, {self._count // unit - 1}u)"
+        return [f"let at{tag} = {number};", f"let ending{tag} = ended{suffix}({there}, {total});"]
+
+    def _put(self, suffix: str, tag: str, row: str, column: str) -> list[str]:
+        plan = self._plan
+        call = f"put{suffix}(at{tag}, ending{tag});"
+        checks = []
+        if plan.rows % plan.tile.rows:
+            checks.append(f"{row} < {plan.rows}u")
+        if plan.columns % plan.tile.columns:
+            checks.append(f"{column} < {plan.columns}u")
+        if plan.problem.is_there is not None:
+            checks.append(plan.problem.is_there("batch", row, column))
+        return [f"if ({' && '.join(checks)}) {{ {call} }}"] if checks else [call]
+
+    def _place(self, row: str, group: str, tag: str = "") -> list[str]:
+        """Name the row and the first column of four sums of the invocation."""
+        tile = self._plan.tile
+        return [
+            f"let row{tag} = row0 + ({row} / {WIDTH}u * {tile.down}u + down) * {WIDTH}u + {row} % {WIDTH}u;",
+            f"let column{tag} = column0 + ({group} * {tile.across}u + across) * {WIDTH}u;",
+        ]
+
+    def _as_f32(self, total: str) -> str:
+        is_f32 = self._plan.accumulate == "f32" or total.startswith("totals[")
+        return total if is_f32 else f"vec4<f32>({total})"
 
     def _store_in_a_loop(self, groups: int) -> list[str]:
         tile = self._plan.tile
@@ -97,17 +155,13 @@ class TileStore:
         """Store four sums of a row and a group of columns of the invocation."""
         plan = self._plan
         tile, product = plan.tile, plan.problem
-        total = total if plan.accumulate == "f32" or total.startswith("totals[") else f"vec4<f32>({total})"
+        total = self._as_f32(total)
         checks = []
         if plan.rows % tile.rows:
             checks.append(f"row < {plan.rows}u")
         if plan.columns % tile.columns:
             checks.append(f"column < {plan.columns}u")
-        lines = [
-            "{",
-            f"let row = row0 + ({row} / {WIDTH}u * {tile.down}u + down) * {WIDTH}u + {row} % {WIDTH}u;",
-            f"let column = column0 + ({group} * {tile.across}u + across) * {WIDTH}u;",
-        ]
+        lines = ["{", *self._place(row, group)]
         if product.vec4s:
             number = f"({product.address('batch', 'row', 'column')}) / {WIDTH}u"
             stored = self._store_if_there("column", self._store_call("finish", number, total))
