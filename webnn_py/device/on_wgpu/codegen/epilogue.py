@@ -43,8 +43,8 @@ class Epilogue:
     """The last step of a node, as WGSL functions that also store the output.
 
     ``finish(four, totals)`` stores four neighbouring elements, ``finish_one(i, total)`` a single one. Totals are of the
-    type in which the node's data type is computed. What is stored is ``ended(four, totals)`` or ``ended_one(i, total)``,
-    and ``put(four, …)`` or ``put_one(i, …)`` stores it.
+    type in which the node's data type is computed. Both have two halves: ``ended(four, totals)`` is what is stored, and
+    ``put(four, …)`` stores it; likewise ``ended_one`` and ``put_one``.
     """
 
     def __init__(

@@ -82,53 +82,33 @@ class TileStore:
         else:
             rows = range(tile.thread_rows)
             places = [(f"{row}u", f"{group}u", f"c{row}_{group}") for row in rows for group in range(groups)]
-        if not isinstance(self._end, EpilogueCode):
-            return [line for place in places for line in self._store_vec4(*place)]
-        parts = [places[first : first + AT_ONCE] for first in range(0, len(places), AT_ONCE)]
-        return [line for part in parts for line in self._end_together(part)]
+        at_once = AT_ONCE if isinstance(self._end, EpilogueCode) else 1
+        parts = [places[first : first + at_once] for first in range(0, len(places), at_once)]
+        return [line for part in parts for line in self._store_together(part)]
 
-    def _end_together(self, places: Sequence[tuple[str, str, str]]) -> list[str]:
-        """Compute what becomes of several vec4s of sums, then store all of it.
+    def _store_together(self, places: Sequence[tuple[str, str, str]]) -> list[str]:
+        """Compute what becomes of several vec4s of sums (row, group of columns, variable), then store all of it.
 
-        Compilers leave loads behind the stores before them, if both are of the same memory, as far as they know.
+        Compilers leave loads behind the stores before them if both may be of the same memory, as residuals are.
         """
         product = self._plan.problem
         ends, stores = [], []
-        for index, (row, group, total) in enumerate(places):
+        for index, (row, group, variable) in enumerate(places):
+            total = variable if self._is_float32(variable) else f"vec4<f32>({variable})"
             row_name, first = f"row_{index}", f"column_{index}"
             ends += self._place(row, group, f"_{index}")
             if product.vec4s:
                 number = f"({product.address('batch', row_name, first)}) / {WIDTH}u"
-                ends += self._ended("", f"_{index}", number, self._as_f32(total))
-                stores += self._put("", f"_{index}", row_name, first)
+                ends += self._ended(f"_{index}", number, total)
+                stores += self._put(f"_{index}", row_name, first)
                 continue
             for component, name in enumerate(COMPONENTS):
                 tag, column = f"_{index}_{component}", f"({first} + {component}u)"
-                number = product.address("batch", row_name, column)
-                ends += self._ended("_one", tag, number, f"{self._as_f32(total)}.{name}")
-                stores += self._put("_one", tag, row_name, column)
+                ends += self._ended(tag, product.address("batch", row_name, column), f"{total}.{name}")
+                stores += self._put(tag, row_name, column)
         return ["{", *ends, *stores, "}"]
 
-    def _ended(self, suffix: str, tag: str, number: str, total: str) -> list[str]:
-        unit = 1 if suffix else WIDTH
-        plan = self._plan
-        is_whole = not (plan.rows % plan.tile.rows or plan.columns % plan.tile.columns or plan.problem.is_there)
-        there = f"at{tag}" if is_whole else f"min(at{tag}, {self._count // unit - 1}u)"
-        return [f"let at{tag} = {number};", f"let ending{tag} = ended{suffix}({there}, {total});"]
-
-    def _put(self, suffix: str, tag: str, row: str, column: str) -> list[str]:
-        plan = self._plan
-        call = f"put{suffix}(at{tag}, ending{tag});"
-        checks = []
-        if plan.rows % plan.tile.rows:
-            checks.append(f"{row} < {plan.rows}u")
-        if plan.columns % plan.tile.columns:
-            checks.append(f"{column} < {plan.columns}u")
-        if plan.problem.is_there is not None:
-            checks.append(plan.problem.is_there("batch", row, column))
-        return [f"if ({' && '.join(checks)}) {{ {call} }}"] if checks else [call]
-
-    def _place(self, row: str, group: str, tag: str = "") -> list[str]:
+    def _place(self, row: str, group: str, tag: str) -> list[str]:
         """Name the row and the first column of four sums of the invocation."""
         tile = self._plan.tile
         return [
@@ -136,9 +116,36 @@ class TileStore:
             f"let column{tag} = column0 + ({group} * {tile.across}u + across) * {WIDTH}u;",
         ]
 
-    def _as_f32(self, total: str) -> str:
-        is_f32 = self._plan.accumulate == "f32" or total.startswith("totals[")
-        return total if is_f32 else f"vec4<f32>({total})"
+    def _ended(self, tag: str, number: str, total: str) -> list[str]:
+        """Name an element's or a vec4's number, and what becomes of its sums."""
+        lines = [f"let at{tag} = {number};"]
+        if isinstance(self._end, EpilogueCode):
+            plan, product = self._plan, self._plan.problem
+            is_whole = not (plan.rows % plan.tile.rows or plan.columns % plan.tile.columns or product.is_there)
+            function, unit = ("ended", WIDTH) if product.vec4s else ("ended_one", 1)
+            at = f"at{tag}" if is_whole else f"min(at{tag}, {self._count // unit - 1}u)"
+            total = f"{function}({at}, {total})"
+        return [*lines, f"let ending{tag} = {total};"]
+
+    def _put(self, tag: str, row: str, column: str) -> list[str]:
+        """Store it, if it is in the output."""
+        plan, product = self._plan, self._plan.problem
+        checks = []
+        if plan.rows % plan.tile.rows:
+            checks.append(f"{row} < {plan.rows}u")
+        if plan.columns % plan.tile.columns:
+            checks.append(f"{column} < {plan.columns}u")
+        if product.is_there is not None:
+            checks.append(product.is_there("batch", row, column))
+        if isinstance(self._end, EpilogueCode):
+            stored = f"{'put' if product.vec4s else 'put_one'}(at{tag}, ending{tag});"
+        else:
+            part = -(-self._count // WIDTH) * WIDTH // (WIDTH if product.vec4s else 1)
+            stored = f"sums[part * {part}u + at{tag}] = ending{tag};"
+        return [f"if ({' && '.join(checks)}) {{ {stored} }}"] if checks else [stored]
+
+    def _is_float32(self, total: str) -> bool:
+        return self._plan.accumulate == "f32" or total.startswith("totals[")
 
     def _store_in_a_loop(self, groups: int) -> list[str]:
         tile = self._plan.tile
@@ -147,43 +154,6 @@ class TileStore:
         lines = [f"var totals: array<vec4<f32>, {count}>;"]
         lines += [f"totals[{index}] = vec4<f32>({name});" for index, name in enumerate(names)]
         number = "share" if tile.slices == 1 else f"(share * {tile.slices}u + slice)"
-        stored = self._store_vec4(f"({number} / {groups}u)", f"({number} % {groups}u)", "totals[share]")
+        stored = self._store_together([(f"({number} / {groups}u)", f"({number} % {groups}u)", "totals[share]")])
         # There is one layer of workgroups, which compilers do not know: they would write the loop out.
         return [*lines, f"for (var share = 0u; share < {count}u + group.z; share++) {{", *stored, "}"]
-
-    def _store_vec4(self, row: str, group: str, total: str) -> list[str]:
-        """Store four sums of a row and a group of columns of the invocation."""
-        plan = self._plan
-        tile, product = plan.tile, plan.problem
-        total = self._as_f32(total)
-        checks = []
-        if plan.rows % tile.rows:
-            checks.append(f"row < {plan.rows}u")
-        if plan.columns % tile.columns:
-            checks.append(f"column < {plan.columns}u")
-        lines = ["{", *self._place(row, group)]
-        if product.vec4s:
-            number = f"({product.address('batch', 'row', 'column')}) / {WIDTH}u"
-            stored = self._store_if_there("column", self._store_call("finish", number, total))
-        else:
-            stored = []
-            for component in range(WIDTH):
-                column = f"(column + {component}u)"
-                number = product.address("batch", "row", column)
-                call = self._store_call("finish_one", number, f"{total}.{COMPONENTS[component]}")
-                call = call if plan.columns % WIDTH == 0 else f"if {column} < {plan.columns}u {{ {call} }}"
-                stored += self._store_if_there(column, call)
-        if checks:
-            stored = [f"if ({' && '.join(checks)}) {{", *stored, "}"]
-        return [*lines, *stored, "}"]
-
-    def _store_if_there(self, column: str, call: str) -> list[str]:
-        is_there = self._plan.problem.is_there
-        return [call] if is_there is None else [f"if ({is_there('batch', 'row', column)}) {{", call, "}"]
-
-    def _store_call(self, function: str, number: str, total: str) -> str:
-        if isinstance(self._end, EpilogueCode):
-            return f"{function}({number}, {total});"
-        unit = WIDTH if self._plan.problem.vec4s else 1
-        part = -(-self._count // WIDTH) * WIDTH // unit
-        return f"sums[part * {part}u + {number}] = {total};"
