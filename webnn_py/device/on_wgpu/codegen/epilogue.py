@@ -102,7 +102,8 @@ class Epilogue:
             f"total: {element.compute}",
             *(f"{name}: {kind}" for name, kind in zip([*terms, *others], kinds, strict=True)),
         ]
-        result = element.narrow(self._combine("total", *terms), is_stored=self._fused is None)
+        is_rounded_later = self._fused is None or self._fused.rounds_first
+        result = element.narrow(self._combine("total", *terms), is_stored=is_rounded_later)
         if self._fused is not None:
             result = f"chain({', '.join([result, *others])})"
         calls = [
