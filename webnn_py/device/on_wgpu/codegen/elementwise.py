@@ -92,9 +92,9 @@ class ElementwiseFunction:
 
 
 def _is_rounded_later(value: Value, nodes: Collection[Node]) -> bool:
-    """Whether all nodes of a kernel that read a value of float16 make the same of it before it is rounded."""
+    """Whether all nodes of a kernel that read a value make the same of it before it is rounded to float16."""
     readers = [node for node in nodes if value in node.inputs]
-    return value.descriptor.data_type == "float16" and all(node.operator.spec_name in ROUND_LATER for node in readers)
+    return all(node.operator.spec_name in ROUND_LATER for node in readers)
 
 
 def _nodes(lowering: ElementwiseWalk, last: Node) -> list[Node]:
