@@ -387,4 +387,21 @@ FAULTS = [
         "loss-told-twice", "            if told_by_loss:\n", "            if False:\n", GPU, "told_by_the_loss_alone"
     ),
     Fault("build-submits-itself", "if get_ident() == self._thread:", "if True:", GPU, "in_the_event_loops_thread"),
+    Fault(
+        "product-rounded-later",
+        '"identity", "neg", "relu"}',
+        '"identity", "mul", "neg", "relu"}',
+        GPU,
+        "test_rounding_once",
+    ),
+    Fault(
+        "each-residual-waited-for",
+        "at_once = AT_ONCE if isinstance(self._end, EpilogueCode) else 1",
+        "at_once = 1",
+        GPU,
+        "test_residuals",
+    ),
+    Fault(
+        "relu-without-nan", "0x80000000u <= 0x7f800000u);", "0x80000000u <= 0x7fffffffu);", GPU, "test_rounding_once"
+    ),
 ]

@@ -35,6 +35,6 @@ async def test_a_long_last_step(ml, data_type, shape):
             sources = [kernel for kernel in context._device.backend._pipelines._of_graphs if "fn chain(" in kernel]
     rtol = 1e-5 if data_type == "float32" else 2e-3
     np.testing.assert_allclose(results[1], results[0], rtol=rtol, atol=rtol)
-    calls = {source.count("finish(") + source.count("finish_one(") for source in sources if "totals[share]" in source}
-    assert calls <= {2, 5}, "its function, and one call of it, or one for each of four elements"
+    calls = {source.count("ended(") + source.count("ended_one(") for source in sources if "totals[share]" in source}
+    assert calls <= {3, 6}, "its function, one call of it by finish, and one more, or one for each of four elements"
     assert calls

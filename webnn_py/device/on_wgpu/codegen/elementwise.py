@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol, TypeGuard
+from collections.abc import Collection
+from typing import Final, Protocol, TypeGuard
 
 import attrs
 
@@ -14,6 +15,9 @@ from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.table import entry_of
 from webnn_py.graph import Node, Output, Value
+
+ROUND_LATER: Final = {"abs", "clamp", "identity", "neg", "relu"}
+"""Operators whose operand need not be rounded if their result is: they keep the order of numbers, or mirror it at 0."""
 
 
 class ElementwiseWalk(Protocol):
@@ -36,11 +40,13 @@ class ElementwiseFunction:
         result: what comes out.
         leaves: what goes in, in the order of the function's parameters.
         label: the operators, with the data type of those that read nothing of the others.
+        rounds_first: whether the first parameter need not be rounded, since what becomes of it is.
     """
 
     result: Value
     leaves: tuple[Value, ...]
     label: str
+    rounds_first: bool
     _text: str
 
     @classmethod
@@ -70,17 +76,25 @@ class ElementwiseFunction:
             assert expression is not None  # noqa: S101 - only element-wise nodes are fused
             computed[node] = f"v{len(lines)}"
             element = lowering.element(node.results[0])
-            value_of_node = element.narrow(expression(node, *names), is_stored=is_stored and node is last)
+            is_rounded_later = is_stored if node is last else _is_rounded_later(node.results[0], nodes)
+            value_of_node = element.narrow(expression(node, *names), is_stored=is_rounded_later)
             lines.append(f"  let {computed[node]} = {value_of_node};\n")
         result = last.results[0]
         parameters = ", ".join(f"{name}: {lowering.element(leaf).compute}" for leaf, name in leaves.items())
         lines.append(f"  return {computed[last]};\n}}")
         text = f"({parameters}) -> {lowering.element(result).compute} {{\n{''.join(lines)}"
-        return cls(result, tuple(leaves), _label(lowering, nodes), text)
+        rounds_first = first is not None and _is_rounded_later(first, nodes)
+        return cls(result, tuple(leaves), _label(lowering, nodes), rounds_first, text)
 
     def function(self, name: str) -> str:
         """The text of the function."""
         return f"fn {name}{self._text}"
+
+
+def _is_rounded_later(value: Value, nodes: Collection[Node]) -> bool:
+    """Whether all nodes of a kernel that read a value make the same of it before it is rounded to float16."""
+    readers = [node for node in nodes if value in node.inputs]
+    return all(node.operator.spec_name in ROUND_LATER for node in readers)
 
 
 def _nodes(lowering: ElementwiseWalk, last: Node) -> list[Node]:

@@ -44,7 +44,8 @@ class Epilogue:
     """The last step of a node, as WGSL functions that also store the output.
 
     ``finish(four, totals)`` stores four neighbouring elements, ``finish_one(i, total)`` a single one. Totals are of the
-    type in which the node's data type is computed.
+    type in which the node's data type is computed. Both have two halves: ``ended(four, totals)`` is what is stored, and
+    ``put(four, …)`` stores it; likewise ``ended_one`` and ``put_one``.
     """
 
     def __init__(
@@ -112,7 +113,8 @@ class Epilogue:
             f"total: {element.compute}",
             *(f"{name}: {kind}" for name, kind in zip([*terms, *others], kinds, strict=True)),
         ]
-        result = element.narrow(self._combine("total", *terms), is_stored=self._fused is None)
+        is_rounded_later = self._fused is None or self._fused.rounds_first
+        result = element.narrow(self._combine("total", *terms), is_stored=is_rounded_later)
         if self._fused is not None:
             result = f"chain({', '.join([result, *others])})"
         calls = [
@@ -133,15 +135,25 @@ class Epilogue:
         return EpilogueCode(text, bindings, self.target, self.output.vec4 if vec4s else self.output.one)
 
     def _store_vec4s(self, prepare: str, calls: list[str], element: Element) -> str:
-        lines = f"fn finish(four: u32, totals: vec4<{element.compute}>) {{\n  let i = four * {WIDTH}u;\n{prepare}"
+        kind, totals = self.output.vec4, f"vec4<{element.compute}>"
         vec4s = self._layout.vec4s()
         place = "four" if self._layout.is_dense or vec4s is None else vec4s.index("four")
-        return f"{lines}  o[{place}] = {self.output.pack(calls)};\n}}"
+        return f"""fn ended(four: u32, totals: {totals}) -> {kind} {{
+  let i = four * {WIDTH}u;
+{prepare}  return {self.output.pack(calls)};
+}}
+fn put(four: u32, ending: {kind}) {{ o[{place}] = ending; }}
+fn finish(four: u32, totals: {totals}) {{ put(four, ended(four, totals)); }}"""
 
     def _store_one(self, prepare: str, call: str, element: Element) -> str:
-        value = f"f16({call})" if self.output.one == "f16" else call
+        kind = self.output.one
+        value = f"f16({call})" if kind == "f16" else call
         place = "i" if self._layout.is_dense else self._layout.index("i")
-        return f"fn finish_one(i: u32, total: {element.compute}) {{\n{prepare}  o[{place}] = {value};\n}}"
+        return f"""fn ended_one(i: u32, total: {element.compute}) -> {kind} {{
+{prepare}  return {value};
+}}
+fn put_one(i: u32, ending: {kind}) {{ o[{place}] = ending; }}
+fn finish_one(i: u32, total: {element.compute}) {{ put_one(i, ended_one(i, total)); }}"""
 
 
 @attrs.frozen

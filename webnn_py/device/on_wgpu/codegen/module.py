@@ -14,8 +14,8 @@ from webnn_py.device.on_wgpu.records.kernel import writable
 Binding = tuple[Buffer, str, str]
 """A buffer, its name in a module, and the WGSL type of the elements of the array that it is there."""
 
-LAST_STEP: Final = "finish"
-"""The name of the function that ends an operator (:class:`~webnn_py.device.on_wgpu.codegen.epilogue.Epilogue`)."""
+LAST_STEPS: Final = ("finish", "ended")
+"""The functions that end an operator (:class:`~webnn_py.device.on_wgpu.codegen.epilogue.Epilogue`)."""
 
 _CALL: Final = re.compile(r"\b(\w++)\(")
 
@@ -51,7 +51,8 @@ def length_with_helpers(text: str) -> int:
 
 def effort(source: str) -> int:
     """About what a driver has to compile, in characters: an operator's last step is put in wherever it is called."""
-    return len(source) + source.count(f"{LAST_STEP}(") * len(source.partition("@compute")[0])
+    calls = sum(source.count(f"{name}(") for name in LAST_STEPS)
+    return len(source) + calls * len(source.partition("@compute")[0])
 
 
 def _called(text: str) -> list[str]:

@@ -35,7 +35,7 @@ def option(node: Node, name: str) -> str:
 
 def positive(x: str) -> str:
     """max(0, x), and NaN for NaN."""
-    return f"maximum({x}, 0.0)"
+    return f"ramp({x})"
 
 
 def negative(x: str) -> str:
@@ -108,7 +108,7 @@ def prelu(node: Node, x: str, slope: str) -> str:
 @expression(activation.relu)
 def relu(node: Node, x: str) -> str:
     kind = compute_type(node.outputs[0].data_type)
-    return extreme("max", kind, x, literal(0, kind))
+    return positive(x) if kind == "f32" else extreme("max", kind, x, literal(0, kind))
 
 
 @expression(activation.sigmoid)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from webnn_py.device.on_wgpu.codegen.epilogue import EpilogueCode
@@ -19,6 +20,10 @@ A driver puts it in for every call. GELU's took NVIDIA's compiler 0.5 s of a ker
 
 LONG_END_IN_HALVES: Final = 1500
 """Likewise where results are rounded to float16 in between, each for itself: such text takes a compiler longer."""
+
+
+AT_ONCE: Final = 8
+"""Vec4s of sums whose last step is computed before any of them is stored."""
 
 
 def is_long(end: EpilogueCode | Buffer) -> bool:
@@ -69,18 +74,78 @@ class TileStore:
     def _store(self) -> list[str]:
         tile = self._plan.tile
         groups = tile.thread_columns // WIDTH
-        lines = []
         if is_long(self._end):
             return self._store_in_a_loop(groups)
         if tile.slices > 1:
-            for share in range(tile.sums // tile.slices):
-                number = f"({share * tile.slices}u + slice)"
-                lines += self._store_vec4(f"{number} / {groups}u", f"{number} % {groups}u", f"total{share}")
-            return lines
-        for row in range(tile.thread_rows):
-            for group in range(groups):
-                lines += self._store_vec4(f"{row}u", f"{group}u", f"c{row}_{group}")
-        return lines
+            sums = [(f"({share * tile.slices}u + slice)", f"total{share}") for share in range(tile.sums // tile.slices)]
+            places = [(f"{number} / {groups}u", f"{number} % {groups}u", total) for number, total in sums]
+        else:
+            rows = range(tile.thread_rows)
+            places = [(f"{row}u", f"{group}u", f"c{row}_{group}") for row in rows for group in range(groups)]
+        at_once = AT_ONCE if isinstance(self._end, EpilogueCode) else 1
+        parts = [places[first : first + at_once] for first in range(0, len(places), at_once)]
+        return [line for part in parts for line in self._store_together(part)]
+
+    def _store_together(self, places: Sequence[tuple[str, str, str]]) -> list[str]:
+        """Compute what becomes of several vec4s of sums (row, group of columns, variable), then store all of it.
+
+        Compilers leave loads behind the stores before them if both may be of the same memory, as residuals are.
+        """
+        product = self._plan.problem
+        ends, stores = [], []
+        for index, (row, group, variable) in enumerate(places):
+            total = variable if self._is_float32(variable) else f"vec4<f32>({variable})"
+            row_name, first = f"row_{index}", f"column_{index}"
+            ends += self._place(row, group, f"_{index}")
+            if product.vec4s:
+                number = f"({product.address('batch', row_name, first)}) / {WIDTH}u"
+                ends += self._ended(f"_{index}", number, total)
+                stores += self._put(f"_{index}", row_name, first)
+                continue
+            for component, name in enumerate(COMPONENTS):
+                tag, column = f"_{index}_{component}", f"({first} + {component}u)"
+                ends += self._ended(tag, product.address("batch", row_name, column), f"{total}.{name}")
+                stores += self._put(tag, row_name, column)
+        return ["{", *ends, *stores, "}"]
+
+    def _place(self, row: str, group: str, tag: str) -> list[str]:
+        """Name the row and the first column of four sums of the invocation."""
+        tile = self._plan.tile
+        return [
+            f"let row{tag} = row0 + ({row} / {WIDTH}u * {tile.down}u + down) * {WIDTH}u + {row} % {WIDTH}u;",
+            f"let column{tag} = column0 + ({group} * {tile.across}u + across) * {WIDTH}u;",
+        ]
+
+    def _ended(self, tag: str, number: str, total: str) -> list[str]:
+        """Name an element's or a vec4's number, and what becomes of its sums."""
+        lines = [f"let at{tag} = {number};"]
+        if isinstance(self._end, EpilogueCode):
+            plan, product = self._plan, self._plan.problem
+            is_whole = not (plan.rows % plan.tile.rows or plan.columns % plan.tile.columns or product.is_there)
+            function, unit = ("ended", WIDTH) if product.vec4s else ("ended_one", 1)
+            at = f"at{tag}" if is_whole else f"min(at{tag}, {self._count // unit - 1}u)"
+            total = f"{function}({at}, {total})"
+        return [*lines, f"let ending{tag} = {total};"]
+
+    def _put(self, tag: str, row: str, column: str) -> list[str]:
+        """Store it, if it is in the output."""
+        plan, product = self._plan, self._plan.problem
+        checks = []
+        if plan.rows % plan.tile.rows:
+            checks.append(f"{row} < {plan.rows}u")
+        if plan.columns % plan.tile.columns:
+            checks.append(f"{column} < {plan.columns}u")
+        if product.is_there is not None:
+            checks.append(product.is_there("batch", row, column))
+        if isinstance(self._end, EpilogueCode):
+            stored = f"{'put' if product.vec4s else 'put_one'}(at{tag}, ending{tag});"
+        else:
+            part = -(-self._count // WIDTH) * WIDTH // (WIDTH if product.vec4s else 1)
+            stored = f"sums[part * {part}u + at{tag}] = ending{tag};"
+        return [f"if ({' && '.join(checks)}) {{ {stored} }}"] if checks else [stored]
+
+    def _is_float32(self, total: str) -> bool:
+        return self._plan.accumulate == "f32" or total.startswith("totals[")
 
     def _store_in_a_loop(self, groups: int) -> list[str]:
         tile = self._plan.tile
@@ -89,47 +154,6 @@ class TileStore:
         lines = [f"var totals: array<vec4<f32>, {count}>;"]
         lines += [f"totals[{index}] = vec4<f32>({name});" for index, name in enumerate(names)]
         number = "share" if tile.slices == 1 else f"(share * {tile.slices}u + slice)"
-        stored = self._store_vec4(f"({number} / {groups}u)", f"({number} % {groups}u)", "totals[share]")
+        stored = self._store_together([(f"({number} / {groups}u)", f"({number} % {groups}u)", "totals[share]")])
         # There is one layer of workgroups, which compilers do not know: they would write the loop out.
         return [*lines, f"for (var share = 0u; share < {count}u + group.z; share++) {{", *stored, "}"]
-
-    def _store_vec4(self, row: str, group: str, total: str) -> list[str]:
-        """Store four sums of a row and a group of columns of the invocation."""
-        plan = self._plan
-        tile, product = plan.tile, plan.problem
-        total = total if plan.accumulate == "f32" or total.startswith("totals[") else f"vec4<f32>({total})"
-        checks = []
-        if plan.rows % tile.rows:
-            checks.append(f"row < {plan.rows}u")
-        if plan.columns % tile.columns:
-            checks.append(f"column < {plan.columns}u")
-        lines = [
-            "{",
-            f"let row = row0 + ({row} / {WIDTH}u * {tile.down}u + down) * {WIDTH}u + {row} % {WIDTH}u;",
-            f"let column = column0 + ({group} * {tile.across}u + across) * {WIDTH}u;",
-        ]
-        if product.vec4s:
-            number = f"({product.address('batch', 'row', 'column')}) / {WIDTH}u"
-            stored = self._store_if_there("column", self._store_call("finish", number, total))
-        else:
-            stored = []
-            for component in range(WIDTH):
-                column = f"(column + {component}u)"
-                number = product.address("batch", "row", column)
-                call = self._store_call("finish_one", number, f"{total}.{COMPONENTS[component]}")
-                call = call if plan.columns % WIDTH == 0 else f"if {column} < {plan.columns}u {{ {call} }}"
-                stored += self._store_if_there(column, call)
-        if checks:
-            stored = [f"if ({' && '.join(checks)}) {{", *stored, "}"]
-        return [*lines, *stored, "}"]
-
-    def _store_if_there(self, column: str, call: str) -> list[str]:
-        is_there = self._plan.problem.is_there
-        return [call] if is_there is None else [f"if ({is_there('batch', 'row', column)}) {{", call, "}"]
-
-    def _store_call(self, function: str, number: str, total: str) -> str:
-        if isinstance(self._end, EpilogueCode):
-            return f"{function}({number}, {total});"
-        unit = WIDTH if self._plan.problem.vec4s else 1
-        part = -(-self._count // WIDTH) * WIDTH // unit
-        return f"sums[part * {part}u + {number}] = {total};"
