@@ -132,16 +132,17 @@ class MLPromise(Promised, Generic[T]):
     def __await__(self) -> Generator[Any, Any, T]:
         if self._trio_run is None:
             check_in_trio(self._answers)
+            task = trio.lowlevel.current_task()
         else:
-            self._trio_run.check(self._answers)
+            task = self._trio_run.check(self._answers)
         if self._unheard is not None:
             self._hear()
         if self._state == "pending":
-            yield from self._wait()
+            yield from self._wait(task)
         else:
             yield from trio.lowlevel.checkpoint().__await__()  # noqa: ASYNC105 - awaited, by hand
         if self._state == "fulfilled":
-            return cast("T", self._outcome)
+            return self._outcome  # type: ignore[return-value]  # cast() would be a call
         # A copy for each awaiter: one exception raised in two tasks would mix their tracebacks.
         error = cast("Exception", self._outcome)
         raise copy.copy(error) from error.__cause__
@@ -152,8 +153,7 @@ class MLPromise(Promised, Generic[T]):
             self._unheard.tell()
 
     @enable_ki_protection  # an interrupt in the midst would leave the task among those that are woken
-    def _wait(self) -> Generator[Any, Any, None]:
-        task = trio.lowlevel.current_task()
+    def _wait(self, task: trio.lowlevel.Task) -> Generator[Any, Any, None]:
         if self._waiters is None:
             self._waiters = {}
         self._waiters[task] = None

@@ -165,7 +165,10 @@ class Timeline(Generic[EntryT]):
                     self._rest()
                     await pending
                 self._running = None
-                self._finished(entry)
+                self._queued_bytes -= entry.held_bytes  # as _finished() does, without a call for each entry
+                self._done += 1
+                if self._waiters:
+                    self._wake_waiters()
             if pending is not None:
                 since = perf_counter()
             elif perf_counter() - since > INLINE_SECONDS:
