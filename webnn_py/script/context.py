@@ -57,6 +57,7 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers, TellsItsDevic
     _ml: ML
     _device: Device
     _timeline: DeviceTimeline
+    _run_by_readers: DeviceTimeline | None
     _trio_run: TrioRun
     _browser: BrowserRules | None
     _power_preference: MLPowerPreference
@@ -86,6 +87,7 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers, TellsItsDevic
         self._graph_folder = ml._graph_folder
         self._files = trio.CapacityLimiter(1)
         self._timeline = DeviceTimeline(ml.script_timeline, overlapping=backend.overlapping, rest=backend.flush)
+        self._run_by_readers = None if backend.overlapping else self._timeline  # a device that overlaps gains nothing
         self._accelerated, self._browser = accelerated, None
         self._power_preference = power_preference
         self._max_queued_bytes = max_queued_bytes
@@ -296,7 +298,7 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers, TellsItsDevic
             return rejected("read_buffer", error)
         caller = _getframe(1)
         line = caller.f_code, caller.f_lasti
-        promise: MLPromise[Any] = MLPromise._create("read_buffer()", self._trio_run, line)
+        promise: MLPromise[Any] = MLPromise._create("read_buffer()", self._trio_run, line, self._run_by_readers)
         buffer._pending_reads[promise] = None
         readback = Readback(self._device)
         self._timeline.enqueue(

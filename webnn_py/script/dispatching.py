@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.backend import Storage
 from webnn_py.errors import InvalidStateError
 from webnn_py.script.buffer import MLBuffer
@@ -29,36 +28,37 @@ def storages_of(
         TypeError: an object is another context's, a buffer is destroyed, constant or given twice, or the names, data
             types or shapes are not the graph's.
     """
-    if graph._context is context and not graph._destroyed and graph._dynamic is None:
-        read = _plain(context, inputs, graph.input_descriptors)
-        written = _plain(context, outputs, graph.output_descriptors)
-        if read is not None and written is not None and _are_distinct(read, written):
-            return read, written
-    return _checked(context, graph, inputs, outputs)
-
-
-def _are_distinct(read: Storages, written: Storages) -> bool:
-    return len({*read.values(), *written.values()}) == len(read) + len(written)
+    return _plain(context, graph, inputs, outputs) or _checked(context, graph, inputs, outputs)
 
 
 def _plain(
-    context: MLContext, given: Mapping[str, MLBuffer], descriptors: Mapping[str, MLOperandDescriptor]
-) -> Storages | None:
-    """The memory of what fits at first sight; None where :func:`_checked` has to look, and may refuse.
+    context: MLContext, graph: MLGraph, inputs: Mapping[str, MLBuffer], outputs: Mapping[str, MLBuffer]
+) -> tuple[Storages, Storages] | None:
+    """What fits at first sight; None where :func:`_checked` has to look, and may refuse.
 
-    In one look and without a call for each buffer: nearly all dispatches are of this kind.
+    In one look, without calls for each buffer: nearly all dispatches are of this kind.
     """
-    if type(given) is not dict or len(given) != len(descriptors):
+    if graph._context is not context or graph._destroyed or graph._dynamic is not None:
         return None
-    found = {}
-    for name, buffer in given.items():
-        if type(name) is not str or type(buffer) is not MLBuffer or buffer._context is not context or buffer._destroyed:
+    read: Storages = {}
+    written: Storages = {}
+    for given, descriptors, found in (
+        (inputs, graph.input_descriptors, read),
+        (outputs, graph.output_descriptors, written),
+    ):
+        if type(given) is not dict or len(given) != len(descriptors):
             return None
-        has, wanted = buffer._descriptor, descriptors.get(name)
-        if wanted is None or has.constant or has.data_type != wanted.data_type or has.shape != wanted.shape:
-            return None
-        found[name] = buffer._storage
-    return found
+        for name, buffer in given.items():
+            if type(name) is not str or type(buffer) is not MLBuffer:
+                return None
+            has, wanted = buffer._descriptor, descriptors.get(name)
+            if wanted is None or has.constant or has.data_type != wanted.data_type or has.shape != wanted.shape:
+                return None
+            if buffer._context is not context or buffer._destroyed:
+                return None
+            found[name] = buffer._storage
+    is_each_one_distinct = len({*read.values(), *written.values()}) == len(read) + len(written)
+    return (read, written) if is_each_one_distinct else None
 
 
 def _checked(
