@@ -5,7 +5,7 @@ import threading
 from time import perf_counter_ns
 from typing import NoReturn, Protocol, final
 
-from trio.lowlevel import TrioToken, current_task, current_trio_token, in_trio_task
+from trio.lowlevel import Task, TrioToken, current_task, current_trio_token, in_trio_task
 
 
 class CallWatch(Protocol):
@@ -33,8 +33,11 @@ class TrioRun:
         self._seen = current_task()
         self.watch: CallWatch | None = None
 
-    def check(self, call: str) -> None:
+    def check(self, call: str) -> Task:
         """Refuse a call that is made in another thread, in another run or in none; else tell ``watch`` of it.
+
+        Returns:
+            The task that calls.
 
         Raises:
             RuntimeError: it is.
@@ -51,6 +54,7 @@ class TrioRun:
         if watch is not None:
             watch.call = call
             watch.began_ns = perf_counter_ns()
+        return task
 
     def _refuse(self, call: str) -> NoReturn:
         if in_trio_task():

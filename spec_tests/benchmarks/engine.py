@@ -8,6 +8,7 @@ added as paths: ``python -m spec_tests.benchmarks.engine MODEL.onnx=1x3x224x224 
 import argparse
 import math
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 from time import perf_counter
 
@@ -25,6 +26,8 @@ MAGIKA = Path(magika.__file__).parent / "models/standard_v3_3/model.onnx"
 RNG = np.random.default_rng(7)
 LAYERS, WIDTH, HEADS, TOKENS = 6, 384, 12, 64
 """Those of the smallest usual sentence model."""
+NO_STATE = {}
+"""Which outputs of a model are its inputs of the next run, by name: none."""
 
 
 def one_add(builder):
@@ -80,8 +83,8 @@ def of_file(path, shape, builder):
     return model.convert(builder, input_shapes=dict.fromkeys(model.inputs, shape))
 
 
-async def contender(context, builder, outputs, feeds):
-    """What computes the outputs from host to host, and the seconds of the build."""
+async def contender(context, builder, outputs, feeds, state=NO_STATE):
+    """What computes the outputs from host to host, and the seconds of the build; state stays on the device."""
     began = perf_counter()
     graph = await builder.build(outputs)
     seconds = perf_counter() - began
@@ -93,15 +96,26 @@ async def contender(context, builder, outputs, feeds):
         name: await context.create_buffer(data_type=item.data_type, shape=item.shape, readable=True)
         for name, item in graph.output_descriptors.items()
     }
+    read = [target for name, target in targets.items() if name not in state]
+    written = {name: buffer for name, buffer in given.items() if name not in state.values()}
+    turns = cycle([(given, targets), _swapped(given, targets, state)] if state else [(given, targets)])
 
     async def run():
-        for name, buffer in given.items():
+        inputs, outputs = next(turns)
+        for name, buffer in written.items():
             context.write_buffer(buffer, feeds[name])
-        context.dispatch(graph, given, targets)
-        for reading in [context.read_buffer(target) for target in targets.values()]:
+        context.dispatch(graph, inputs, outputs)
+        for reading in [context.read_buffer(target) for target in read]:
             await reading
 
     return run, seconds
+
+
+def _swapped(inputs, outputs, state):
+    """The same with the buffers of the state before and after in each other's places."""
+    before = {into: outputs[out] for out, into in state.items()}
+    after = {out: inputs[into] for out, into in state.items()}
+    return {**inputs, **before}, {**outputs, **after}
 
 
 def _numbers(descriptor):
@@ -109,8 +123,8 @@ def _numbers(descriptor):
     return (numbers / 100 if descriptor.data_type.startswith("float") else numbers).astype(descriptor.data_type)
 
 
-def itself(model, feeds, threads):
-    """The same by onnxruntime."""
+def itself(model, feeds, threads, state=NO_STATE):
+    """The same by onnxruntime: of a model with state by two bindings that take turns, on the same memory."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = threads
@@ -118,21 +132,38 @@ def itself(model, feeds, threads):
     began = perf_counter()
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     seconds = perf_counter() - began
-    binding = session.io_binding()
     bound = {name: array.copy() for name, array in feeds.items()}
-    for name, array in bound.items():
-        binding.bind_ortvalue_input(name, onnxruntime.OrtValue.ortvalue_from_numpy(array))
-    for item in session.get_outputs():
-        binding.bind_output(item.name)
+    inputs = {name: onnxruntime.OrtValue.ortvalue_from_numpy(array) for name, array in bound.items()}
+    kept = {out: onnxruntime.OrtValue.ortvalue_from_numpy(bound[into].copy()) for out, into in state.items()}
+    names = [item.name for item in session.get_outputs()]
+    read = [index for index, name in enumerate(names) if name not in state]
+    written = [name for name in bound if name not in state.values()]
+    places = [(inputs, kept), _swapped(inputs, kept, state)] if state else [(inputs, kept)]
+    turns = cycle([_binding(session, names, *given) for given in places])
 
     def run():
-        for name, array in bound.items():
-            np.copyto(array, feeds[name])
+        binding = next(turns)
+        for name in written:
+            np.copyto(bound[name], feeds[name])
         session.run_with_iobinding(binding)
-        for value in binding.get_outputs():
-            value.numpy()
+        values = binding.get_outputs()
+        for index in read:
+            values[index].numpy()
 
     return run, seconds
+
+
+def _binding(session, names, inputs, kept):
+    """Inputs bound to these values, and outputs to those, or where onnxruntime puts them."""
+    binding = session.io_binding()
+    for name, value in inputs.items():
+        binding.bind_ortvalue_input(name, value)
+    for name in names:
+        if name in kept:
+            binding.bind_ortvalue_output(name, kept[name])
+        else:
+            binding.bind_output(name)
+    return binding
 
 
 async def row(ml, name, draw, model, *, runs, threads):

@@ -4,7 +4,8 @@
 shape of each input. With ``--backend numpy``, before which ``OPENBLAS_NUM_THREADS=1`` keeps numpy on one thread. Both
 are timed in turn, by processor time, so that other programs count as little as they can.
 onnxruntime itself is a session of the model as it is shipped, with its optimizations as they are by default, and with
-bound inputs and outputs; its build is the session's.
+bound inputs and outputs; its build is the session's. Of models with state, what one run leaves is read by the next
+where it lies, on both sides, as such models are used; with ``--state-by-host`` it goes to the host and back.
 """
 
 import argparse
@@ -17,7 +18,7 @@ import numpy as np
 import real_models
 import trio
 
-from spec_tests.benchmarks.engine import MAGIKA, contender, itself
+from spec_tests.benchmarks.engine import MAGIKA, NO_STATE, contender, itself
 from spec_tests.benchmarks.measure import as_text
 from webnn_py import MLGraphBuilder, open_ml
 from webnn_py.onnx_models import OnnxModel
@@ -35,6 +36,9 @@ MODELS = {
     "speech_encoder": [1, 80000],
 }
 """Those of the examples, with the shapes of their inputs."""
+
+STATES = {"voice_activity": {"stateN": "state"}}
+"""The outputs of a model that the next run reads, and as which input: they stay where they are computed."""
 
 
 async def drawn(context, path, shapes):
@@ -66,7 +70,7 @@ async def taken(call):
     return process_time() - began
 
 
-async def times(context, path, shapes):
+async def times(context, path, shapes, state):
     """Of ours and of onnxruntime: the medians of the runs, and the least of the builds."""
     builds = [[], []]
     for _ in range(BUILDS):
@@ -74,10 +78,10 @@ async def times(context, path, shapes):
         feeds = feeds_of(outputs)
         gc.collect()
         began = process_time()
-        ours, _ = await contender(context, builder, outputs, feeds)
+        ours, _ = await contender(context, builder, outputs, feeds, state)
         builds[0].append(process_time() - began)
         began = process_time()
-        theirs, _ = itself(str(path), feeds, 1)
+        theirs, _ = itself(str(path), feeds, 1, state)
         builds[1].append(process_time() - began)
     runs, began = [[], []], process_time()
     while process_time() - began < SECONDS or len(runs[0]) < LEAST:
@@ -86,14 +90,14 @@ async def times(context, path, shapes):
     return [statistics.median(samples) for samples in runs], [min(samples) for samples in builds]
 
 
-async def measure(backend, models):
+async def measure(backend, models, states):
     options = {"threads": 1} if backend == "onnxruntime" else {}
     print("| | webnn_py | onnxruntime | | build | session | |\n|---|---|---|---|---|---|---|")
     ratios = []
     async with open_ml() as ml:
         for name, path, shapes in models:
             context = await ml.create_context(backend=backend, **options)
-            (ours, theirs), (build, session) = await times(context, path, shapes)
+            (ours, theirs), (build, session) = await times(context, path, shapes, states.get(name, NO_STATE))
             context.destroy()
             ratios.append((ours / theirs, build / session))
             run, made = ratios[-1]
@@ -110,6 +114,7 @@ def main():
     parser = argparse.ArgumentParser(prog="python -m spec_tests.benchmarks.engine_models", description=__doc__)
     parser.add_argument("models", nargs="*", metavar="PATH=SHAPE")
     parser.add_argument("--backend", choices=["onnxruntime", "numpy"], default="onnxruntime")
+    parser.add_argument("--state-by-host", action="store_true", help="states go to the host and back at each run")
     given = parser.parse_args()
     further = [argument.rpartition("=") for argument in given.models]
     models = [
@@ -117,7 +122,7 @@ def main():
         *((name, real_models.get(name), shapes) for name, shapes in MODELS.items()),
         *((Path(path).stem, path, [int(size) for size in shape.split("x")]) for path, _, shape in further),
     ]
-    trio.run(measure, given.backend, models)
+    trio.run(measure, given.backend, models, {} if given.state_by_host else STATES)
 
 
 if __name__ == "__main__":

@@ -71,6 +71,15 @@ FAULTS = [
         SCRIPT,
         "no_answer",
     ),
+    Fault("runs-while-paused", "self._running is not None or self._permits is not None or", "", TIMELINES, "paused"),
+    Fault(
+        "runs-for-ever",
+        "not self._closing and perf_counter() - since < INLINE_SECONDS",
+        "not self._closing",
+        TIMELINES,
+        "starve",
+    ),
+    Fault("dispatch-of-destroyed", " is not context or buffer._destroyed:", " is not context:", SCRIPT, "destroy"),
     Fault("sizes-never-asked-again", "decide(value) == holds for", "True for", DYNAMIC),
     Fault(
         "sizes-only-guessed",

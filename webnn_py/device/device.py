@@ -73,11 +73,6 @@ class Readback:
         self._device = device
         self.data: HostArray | None = None
 
-    def put(self, data: HostArray) -> None:
-        """The bytes have arrived."""
-        self.data = data
-        self._device.live_bytes += data.nbytes
-
     def take(self) -> HostArray | None:
         """Hand the bytes over, or drop them: they no longer count."""
         data = self.data
@@ -174,7 +169,15 @@ class Device:
         if storage.lent is not None:
             return when_back([storage], lambda: self.write(storage, data, line))
         self.host_copies += 1
-        return self._write([storage], "write_buffer()", line, self.backend.write, storage, data)
+        try:  # as _write() does, in fewer calls: this is on the way of each run
+            pending = self.backend.write(storage, data)
+        except Exception as error:  # noqa: BLE001 - whatever it is, a later read tells it
+            self._fail([storage], "write_buffer()", error, line)
+            return None
+        if pending is not None:
+            return self._finish([storage], pending, "write_buffer()", line, is_whole=True)
+        storage.failure = None
+        return None
 
     def read(self, storage: Storage, readback: Readback) -> Awaitable[None] | None:
         """Copy the contents of ``storage`` into ``readback``.
@@ -194,12 +197,14 @@ class Device:
             _tell_failure(storage)  # of a step that was submitted just now, together with the read
             raise
         if isinstance(data, np.ndarray):
-            readback.put(data)
+            readback.data = data
+            self.live_bytes += data.nbytes
             return None
         return _like(data, self._finish_read(data, readback))
 
     async def _finish_read(self, data: Awaitable[HostArray], readback: Readback) -> None:
-        readback.put(await data)
+        readback.data = array = await data
+        self.live_bytes += array.nbytes
 
     def copy(
         self, source: Storage, destination: Storage, region: CopyRegion, line: Line | None = None
@@ -338,7 +343,16 @@ class Device:
         run: Callable[..., Awaitable[None] | None] = self.backend.dispatch
         if self.watch_kernels is not None:
             run = partial(dispatch_timed, self.backend, self.watch_kernels())
-        return self._write(outputs.values(), "dispatch()", line, run, handle.compiled, inputs, outputs)
+        try:  # as in write()
+            pending = run(handle.compiled, inputs, outputs)
+        except Exception as error:  # noqa: BLE001 - whatever it is, a later read tells it
+            self._fail(outputs.values(), "dispatch()", error, line)
+            return None
+        if pending is not None:
+            return self._finish(outputs.values(), pending, "dispatch()", line, is_whole=True)
+        for storage in outputs.values():
+            storage.failure = None
+        return None
 
     def release_graph(self, handle: GraphHandle) -> Awaitable[None] | None:
         """Let go of a graph's memory, if it was compiled."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from sys import _getframe
 from typing import TYPE_CHECKING, Any, Self, final, overload
 
 import trio
@@ -20,9 +21,10 @@ from webnn_py.errors import InvalidStateError, NotSupportedError, UnknownError
 from webnn_py.handle import Handle, forgotten_await
 from webnn_py.script.browser_rules import BrowserRules
 from webnn_py.script.buffer import MLBuffer
-from webnn_py.script.checks import buffer_descriptor, check_descriptor, named, rejected, storages, unknown
+from webnn_py.script.checks import buffer_descriptor, check_descriptor, rejected, unknown
 from webnn_py.script.copying import CopiesBuffers
 from webnn_py.script.device_selection import TellsItsDevice
+from webnn_py.script.dispatching import storages_of
 from webnn_py.script.graph import MLGraph
 from webnn_py.script.interop import SharesBuffers
 from webnn_py.script.limits import op_support_limits, with_four_bits
@@ -55,6 +57,7 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers, TellsItsDevic
     _ml: ML
     _device: Device
     _timeline: DeviceTimeline
+    _run_by_readers: DeviceTimeline | None
     _trio_run: TrioRun
     _browser: BrowserRules | None
     _power_preference: MLPowerPreference
@@ -84,6 +87,7 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers, TellsItsDevic
         self._graph_folder = ml._graph_folder
         self._files = trio.CapacityLimiter(1)
         self._timeline = DeviceTimeline(ml.script_timeline, overlapping=backend.overlapping, rest=backend.flush)
+        self._run_by_readers = None if backend.overlapping else self._timeline  # a device that overlaps gains nothing
         self._accelerated, self._browser = accelerated, None
         self._power_preference = power_preference
         self._max_queued_bytes = max_queued_bytes
@@ -250,20 +254,17 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers, TellsItsDevic
         A failure on the device is told by the next ``read_buffer()``.
         """
         self._trio_run.check("write_buffer()")
-        self._check_buffer("write_buffer", buffer)
+        if type(buffer) is not MLBuffer or buffer._context is not self or buffer._destroyed:
+            self._check_buffer("write_buffer", buffer)
         if not buffer._descriptor.writable:
             raise TypeError(f"write_buffer(): {buffer!r} is not writable")
         try:
             copied = host_copy(data, buffer._descriptor, self._device.host_copy)
         except (TypeError, UnknownError) as error:
             raise type(error)(f"write_buffer(): {error}") from error.__cause__
-        self._timeline.enqueue(
-            DeviceOperation(
-                "write_buffer",
-                partial(self._device.write, buffer._storage, copied, calling_line()),
-                held_bytes=copied.nbytes,
-            )
-        )
+        caller = _getframe(1)  # as calling_line() does, without a call, as all that is on the way of each run
+        work = partial(self._device.write, buffer._storage, copied, (caller.f_code, caller.f_lasti))
+        self._timeline.enqueue(DeviceOperation("write_buffer", work, held_bytes=copied.nbytes))
 
     @overload
     def read_buffer(self, buffer: MLBuffer) -> MLPromise[HostArray]: ...
@@ -286,7 +287,8 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers, TellsItsDevic
         """
         self._trio_run.check("read_buffer()")
         try:
-            self._check_buffer("read_buffer", buffer)
+            if type(buffer) is not MLBuffer or buffer._context is not self or buffer._destroyed:
+                self._check_buffer("read_buffer", buffer)
             descriptor = buffer._descriptor
             if not descriptor.readable:
                 raise TypeError(f"{buffer!r} is not readable")
@@ -294,7 +296,9 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers, TellsItsDevic
                 check_target(out, descriptor)
         except TypeError as error:
             return rejected("read_buffer", error)
-        promise: MLPromise[Any] = MLPromise._create("read_buffer()", self._trio_run, calling_line())
+        caller = _getframe(1)
+        line = caller.f_code, caller.f_lasti
+        promise: MLPromise[Any] = MLPromise._create("read_buffer()", self._trio_run, line, self._run_by_readers)
         buffer._pending_reads[promise] = None
         readback = Readback(self._device)
         self._timeline.enqueue(
@@ -311,13 +315,13 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers, TellsItsDevic
         self, promise: MLPromise[Any], buffer: MLBuffer, readback: Readback, out: object, error: Exception | None
     ) -> None:
         data = readback.take()
-        if promise.state != "pending":
+        if promise._state != "pending":
             return  # destroy() was faster; out must not be written
         del buffer._pending_reads[promise]
         if error is not None:
             promise._reject(unknown("read_buffer", error))
         elif out is None:
-            promise._resolve(data)
+            promise._settle("fulfilled", data)
         else:
             try:
                 target = check_target(out, buffer._descriptor)
@@ -358,22 +362,9 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers, TellsItsDevic
         self._trio_run.check("dispatch()")
         if type(graph) is not MLGraph:
             raise TypeError(f"dispatch(): graph is {shown(graph)}; it must be an MLGraph{forgotten_await(graph)}")
-        named_inputs = named("dispatch(): inputs", MLBuffer, "buffers", inputs)
-        named_outputs = named("dispatch(): outputs", MLBuffer, "buffers", outputs)
-        if graph._context is not self:
-            raise TypeError("dispatch(): the graph belongs to another context")
-        if graph._destroyed:
-            lost = self._lost_message
-            why = "destroy() was called on it" if lost is None else f"the context is lost: {lost}"
-            raise InvalidStateError(f"dispatch(): the graph is destroyed: {why}")
-        if len({*named_inputs.values(), *named_outputs.values()}) != len(named_inputs) + len(named_outputs):
-            raise TypeError("dispatch(): a buffer is given twice; each name needs a buffer of its own")
-        for buffer in (*named_inputs.values(), *named_outputs.values()):
-            self._check_buffer("dispatch", buffer)
-        wanted = graph if graph._dynamic is None else graph._dynamic.at(named_inputs)
-        read = storages("inputs", named_inputs, wanted.input_descriptors)
-        written = storages("outputs", named_outputs, wanted.output_descriptors)
-        work = partial(self._device.dispatch, graph._handle, read, written, calling_line())
+        read, written = storages_of(self, graph, inputs, outputs)
+        caller = _getframe(1)
+        work = partial(self._device.dispatch, graph._handle, read, written, (caller.f_code, caller.f_lasti))
         self._timeline.enqueue(DeviceOperation("dispatch", work))
 
     # --- the end ---------------------------------------------------------------------------------------------

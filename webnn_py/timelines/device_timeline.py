@@ -145,7 +145,11 @@ class DeviceTimeline(Timeline[DeviceOperation]):
         except Exception as error:  # noqa: BLE001 - whatever a device raises goes to the promise
             return self._answer(entry, _from_device(error))
         if pending is None:
-            return self._answer(entry, None)
+            if self._in_flight:
+                return InFlight(self._answer_later(entry, None))
+            if entry.settled is not None or self.watch is not None:  # else there is nobody to tell
+                self._say_settled(entry, None)
+            return None
         if isinstance(pending, InFlight):
             return InFlight(self._finish(entry, pending))
         return self._finish(entry, pending)

@@ -9,6 +9,7 @@ from trio.lowlevel import enable_ki_protection
 
 from webnn_py.errors import OperationError, UnknownError
 from webnn_py.handle import Promised
+from webnn_py.timelines.timeline import Timeline
 from webnn_py.tracing.operation import Operation
 from webnn_py.trio_run import TrioRun, check_in_trio
 from webnn_py.unheard import Line, UnheardFailure
@@ -42,6 +43,7 @@ class MLPromise(Promised, Generic[T]):
         "_line",
         "_outcome",
         "_state",
+        "_timeline",
         "_traced",
         "_trio_run",
         "_unheard",
@@ -55,10 +57,24 @@ class MLPromise(Promised, Generic[T]):
     _unheard: UnheardFailure | None
     _waiters: dict[trio.lowlevel.Task | Callable[[], None], None] | None
     _traced: Operation | None
+    _timeline: Timeline[Any] | None
 
     @classmethod
-    def _create(cls, answers: str = "", trio_run: TrioRun | None = None, line: Line | None = None) -> Self:
-        """A pending promise; ``answers`` is the call that it answers, made at that line, for eyes."""
+    def _create(
+        cls,
+        answers: str = "",
+        trio_run: TrioRun | None = None,
+        line: Line | None = None,
+        timeline: Timeline[Any] | None = None,
+    ) -> Self:
+        """A pending promise.
+
+        Args:
+            answers: the call that it answers, for eyes.
+            trio_run: where it may be awaited; None for anywhere in trio.
+            line: where that call was made.
+            timeline: what settles it, which who awaits it may run; None where that takes long.
+        """
         self = cls.__new__(cls)
         self._answers = answers
         self._trio_run = trio_run
@@ -68,6 +84,7 @@ class MLPromise(Promised, Generic[T]):
         self._outcome = None
         self._waiters = None
         self._traced = None
+        self._timeline = timeline
         return self
 
     @classmethod
@@ -82,6 +99,7 @@ class MLPromise(Promised, Generic[T]):
         self._outcome = error
         self._waiters = None
         self._traced = None
+        self._timeline = None
         return self
 
     @property
@@ -106,6 +124,7 @@ class MLPromise(Promised, Generic[T]):
             return False
         self._state = state
         self._outcome = outcome
+        self._timeline = None
         if self._traced is not None:
             operation, self._traced = self._traced, None
             operation._watch.settled(operation, cast("Exception", outcome) if state == "rejected" else None)
@@ -132,16 +151,19 @@ class MLPromise(Promised, Generic[T]):
     def __await__(self) -> Generator[Any, Any, T]:
         if self._trio_run is None:
             check_in_trio(self._answers)
+            task = trio.lowlevel.current_task()
         else:
-            self._trio_run.check(self._answers)
+            task = self._trio_run.check(self._answers)
+        if self._timeline is not None:
+            self._timeline.run_waiting()
         if self._unheard is not None:
             self._hear()
         if self._state == "pending":
-            yield from self._wait()
+            yield from self._wait(task)
         else:
             yield from trio.lowlevel.checkpoint().__await__()  # noqa: ASYNC105 - awaited, by hand
         if self._state == "fulfilled":
-            return cast("T", self._outcome)
+            return self._outcome  # type: ignore[return-value]  # cast() would be a call
         # A copy for each awaiter: one exception raised in two tasks would mix their tracebacks.
         error = cast("Exception", self._outcome)
         raise copy.copy(error) from error.__cause__
@@ -152,8 +174,7 @@ class MLPromise(Promised, Generic[T]):
             self._unheard.tell()
 
     @enable_ki_protection  # an interrupt in the midst would leave the task among those that are woken
-    def _wait(self) -> Generator[Any, Any, None]:
-        task = trio.lowlevel.current_task()
+    def _wait(self, task: trio.lowlevel.Task) -> Generator[Any, Any, None]:
         if self._waiters is None:
             self._waiters = {}
         self._waiters[task] = None

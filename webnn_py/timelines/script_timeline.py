@@ -47,7 +47,7 @@ class ScriptTimeline(Timeline[ScriptEntry]):
     def answer(self, entry: ScriptEntry) -> None:
         """Run a device timeline's entry: at once while nothing waits and nobody looks, which spares a turn of trio's.
 
-        To be called by the task that drains the device timeline.
+        To be called by the task that drains the device timeline, or runs what waits there.
         """
         rests = self._parked is not None and self._permits is None
         if not rests or self.watch is not None or self.after_task is not None:

@@ -74,6 +74,8 @@ class Timeline(Generic[EntryT]):
         self._ended = False
         self._end = trio.Event()
         self._parked: trio.lowlevel.Task | None = None
+        self._is_woken = False
+        self._handed_over: tuple[EntryT, Awaitable[None]] | None = None
         self._waiters: dict[Callable[[], bool], trio.Event] = {}
 
     def __repr__(self) -> str:
@@ -109,6 +111,7 @@ class Timeline(Generic[EntryT]):
         if self._parked is not None and self._permits != 0:
             trio.lowlevel.reschedule(self._parked)
             self._parked = None
+            self._is_woken = True
         self._queue.append(entry)
         self._queued_bytes += entry.held_bytes
 
@@ -145,18 +148,23 @@ class Timeline(Generic[EntryT]):
             self._end.set()
 
     async def _drain_queue(self) -> None:
+        pending: Awaitable[None] | None
         since = perf_counter()
-        while not (self._closing and not self._queue):
-            if not self._queue or self._permits == 0:
+        while self._queue or self._handed_over is not None or not self._closing:
+            if self._handed_over is not None:
+                (entry, pending), self._handed_over = self._handed_over, None
+            elif not self._queue or self._permits == 0:
                 self._rest()
                 self._parked = trio.lowlevel.current_task()
                 await trio.lowlevel.wait_task_rescheduled(never_cancelled)
+                self._is_woken = False
                 since = perf_counter()
                 continue
-            if self._permits is not None:
-                self._permits -= 1
-            entry = self._running = self._queue.popleft()
-            pending = self._run_entry(entry)
+            else:
+                if self._permits is not None:
+                    self._permits -= 1
+                entry = self._running = self._queue.popleft()
+                pending = self._run_entry(entry)
             if pending is not None and self._set_aside(entry, pending):
                 self._in_flight += 1
                 self._running = None
@@ -172,6 +180,28 @@ class Timeline(Generic[EntryT]):
                 await trio.lowlevel.checkpoint()
                 since = perf_counter()
             del entry, pending  # while the task is parked it must not keep what an entry refers to
+
+    @enable_ki_protection
+    def run_waiting(self) -> None:
+        """Run what waits, in the task that calls and would wait for it, which spares a turn of trio's.
+
+        That is what the timeline's own task does in its next turn, which it has been woken for. A step that has to be
+        awaited is left to it, and so is all that comes behind, and everything while somebody steps or watches.
+        """
+        if not self._is_woken or self._running is not None or self._permits is not None or self.watch is not None:
+            return
+        since = perf_counter()
+        while self._queue and not self._closing and perf_counter() - since < INLINE_SECONDS:
+            entry = self._running = self._queue.popleft()
+            try:
+                pending = self._run_entry(entry)
+            except BaseException as error:  # noqa: BLE001 - it ends the timeline, not the task that called
+                pending = _raise(error)
+            if pending is not None:
+                self._handed_over = entry, pending
+                return
+            self._running = None
+            self._finished(entry)
 
     def _finished(self, entry: EntryT) -> None:
         self._queued_bytes -= entry.held_bytes
@@ -278,6 +308,11 @@ class Timeline(Generic[EntryT]):
         if self._parked is not None:
             trio.lowlevel.reschedule(self._parked)
             self._parked = None
+            self._is_woken = True
+
+
+async def _raise(error: BaseException) -> None:
+    raise error
 
 
 def never_cancelled(_raise_cancel: object) -> trio.lowlevel.Abort:

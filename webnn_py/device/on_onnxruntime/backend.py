@@ -59,7 +59,7 @@ class OnnxruntimeBackend:
             raise MemoryError("the buffer has no memory on the device")
         if not isinstance(data, HostBuffer):
             if data.nbytes < LEAST_TAKEN:
-                np.copyto(storage.data.array, data)
+                storage.memory.data.array[...] = data  # numpy's copyto() takes a call of Python's more
                 return
             data = HostBuffer(data)
         self._spares.give(storage.data)

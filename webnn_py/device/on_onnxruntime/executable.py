@@ -82,14 +82,11 @@ class OnnxruntimeGraph:
         export = ModelExport(named, contents, write, is_inlined=True)
         model = export.model()
         session = self._options.session(model, export.beside, _largest(graph))
-        return BoundSession(session, export.beside, export.guard)
+        return BoundSession(session, (self._inputs, self._outputs), export.beside, export.guard)
 
     def bind(self, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]) -> None:
         """Let the next run read and write these buffers."""
-        self._quick.bind(
-            [(self._inputs[name], storage.data) for name, storage in inputs.items()],
-            [(self._outputs[name], storage.data) for name, storage in outputs.items()],
-        )
+        self._quick.bind(inputs, outputs)
 
     def run(self) -> bool:
         """Compute what is bound from what is bound; whether that may be wrong: then :meth:`run_exactly` is needed."""

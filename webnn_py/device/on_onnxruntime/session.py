@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
 import onnxruntime
 
-from webnn_py.device.backend import HostArray
+from webnn_py.device.backend import HostArray, Storage
 
 
 class HostBuffer:
@@ -18,7 +18,7 @@ class HostBuffer:
     Attributes:
         array: the contents.
         value: onnxruntime's tensor over the same bytes.
-        bound_to: the sessions that it is bound to, which must forget it when it is freed.
+        bound_to: the bindings that it is in, which must forget it when it is freed.
     """
 
     __slots__ = ("array", "bound_to", "value")
@@ -26,12 +26,12 @@ class HostBuffer:
     def __init__(self, array: HostArray) -> None:
         self.array = array
         self.value = onnxruntime.OrtValue.ortvalue_from_numpy(array)
-        self.bound_to: set[BoundSession] = set()
+        self.bound_to: set[Binding] = set()
 
     def unbind(self) -> None:
-        """Have every session let go of it."""
-        for session in list(self.bound_to):
-            session.unbind()
+        """Have every binding that it is in let go of all."""
+        for binding in list(self.bound_to):
+            binding.unbind()
 
     @property
     def nbytes(self) -> int:
@@ -41,6 +41,9 @@ class HostBuffer:
 
 MOST_SPARE: Final = 2**26
 """Bytes that are kept for the next writes."""
+
+Names = Mapping[str, str]
+"""What a graph's inputs or outputs are called in its session."""
 
 Kind = tuple[np.dtype[Any], tuple[int, ...]]
 """Data type and shape."""
@@ -78,45 +81,51 @@ class SpareBuffers:
             buffer.unbind()
 
 
-Buffers = Iterable[tuple[str, HostBuffer]]
-"""Buffers with the names of the session's inputs or outputs."""
+Buffers = Mapping[str, HostBuffer]
+"""Buffers by the names that the graph has for its inputs or outputs."""
 
 
-class BoundSession:
-    """A session with its bindings.
+class Binding:
+    """Buffers that a session reads and writes.
 
     Args:
-        session: onnxruntime's.
-        constants: what it reads where they lie.
+        binding: onnxruntime's.
+        names: what the graph's inputs are called in the session, and its outputs.
+        guard: the output that tells of the others, and where it goes.
 
     Attributes:
-        guard: its output that is NaN where the others may be wrong; None if they never are.
+        inputs: what is bound to the graph's inputs.
+        outputs: what is bound to its outputs.
     """
 
     def __init__(
-        self, session: onnxruntime.InferenceSession, constants: Mapping[str, HostArray], guard: str | None
+        self, binding: onnxruntime.IOBinding, names: tuple[Names, Names], guard: tuple[str, HostBuffer] | None
     ) -> None:
-        self._session = session
-        self._constants = constants
-        self._binding = session.io_binding()
-        self.guard = guard
-        self._guard_buffer = HostBuffer(np.zeros((), np.float32))
-        self._inputs: dict[str, HostBuffer] = {}
-        self._outputs: dict[str, HostBuffer] = {}
+        self.binding = binding
+        self._names = names
+        self._guard = guard
+        self.inputs: dict[str, HostBuffer] = {}
+        self.outputs: dict[str, HostBuffer] = {}
         self._bind_guard()
 
-    def bind(self, inputs: Buffers, outputs: Buffers) -> None:
-        """Let the next run read and write these buffers."""
-        for name, buffer in inputs:
-            if self._takes(self._inputs, name, buffer):
-                self._binding.bind_ortvalue_input(name, buffer.value)
-        for name, buffer in outputs:
-            if self._takes(self._outputs, name, buffer):
-                self._binding.bind_ortvalue_output(name, buffer.value)
+    def holds(self, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]) -> bool:
+        """Whether just these are bound."""
+        for storages, bound in ((inputs, self.inputs), (outputs, self.outputs)):
+            for name, storage in storages.items():
+                memory = storage.memory  # not storage.data, which is a call
+                if memory is None or bound.get(name) is not memory.data:
+                    return False
+        return True
 
-    def bind_as(self, other: BoundSession) -> None:
-        """Let the next run read and write what is bound to another session of the same inputs and outputs."""
-        self.bind(other._inputs.items(), other._outputs.items())
+    def bind(self, inputs: Buffers, outputs: Buffers) -> None:
+        """Let the next run read and write these."""
+        names_of_inputs, names_of_outputs = self._names
+        for name, buffer in inputs.items():
+            if self._takes(self.inputs, name, buffer):
+                self.binding.bind_ortvalue_input(names_of_inputs[name], buffer.value)
+        for name, buffer in outputs.items():
+            if self._takes(self.outputs, name, buffer):
+                self.binding.bind_ortvalue_output(names_of_outputs[name], buffer.value)
 
     def _takes(self, bound: dict[str, HostBuffer], name: str, buffer: HostBuffer) -> bool:
         """Whether a buffer is not the one that is bound already; if so, note that it will be."""
@@ -124,26 +133,75 @@ class BoundSession:
         if before is buffer:
             return False
         bound[name] = buffer
-        if before is not None and before not in self._inputs.values() and before not in self._outputs.values():
+        if before is not None and before not in self.inputs.values() and before not in self.outputs.values():
             before.bound_to.discard(self)
         buffer.bound_to.add(self)
         return True
 
-    def run(self, options: onnxruntime.RunOptions) -> bool:
-        """Compute what is bound from what is bound; whether that may not be what the graph means."""
-        self._session.run_with_iobinding(self._binding, options)
-        return self.guard is not None and math.isnan(self._guard_buffer.array)
-
     def unbind(self) -> None:
         """Let go of all buffers."""
-        self._binding.clear_binding_inputs()
-        self._binding.clear_binding_outputs()
-        for bound in (self._inputs, self._outputs):
+        self.binding.clear_binding_inputs()
+        self.binding.clear_binding_outputs()
+        for bound in (self.inputs, self.outputs):
             for buffer in bound.values():
                 buffer.bound_to.discard(self)
             bound.clear()
         self._bind_guard()
 
     def _bind_guard(self) -> None:
-        if self.guard is not None:
-            self._binding.bind_ortvalue_output(self.guard, self._guard_buffer.value)
+        if self._guard is not None:
+            name, buffer = self._guard
+            self.binding.bind_ortvalue_output(name, buffer.value)
+
+
+class BoundSession:
+    """A session with two bindings that take turns: often a state, or what is written, lies in two buffers in turn.
+
+    Args:
+        session: onnxruntime's.
+        names: what the graph's inputs are called in the session, and its outputs.
+        constants: what it reads where they lie.
+
+    Attributes:
+        guard: its output that is NaN where the others may be wrong; None if they never are.
+    """
+
+    def __init__(
+        self,
+        session: onnxruntime.InferenceSession,
+        names: tuple[Names, Names],
+        constants: Mapping[str, HostArray],
+        guard: str | None,
+    ) -> None:
+        self._session = session
+        self._constants = constants
+        self.guard = guard
+        self._guard_buffer = HostBuffer(np.zeros((), np.float32))
+        told = None if guard is None else (guard, self._guard_buffer)
+        self._bound, self._other = (Binding(session.io_binding(), names, told) for _ in range(2))
+
+    def bind(self, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]) -> None:
+        """Let the next run read and write these buffers."""
+        if self._bound.holds(inputs, outputs):
+            return
+        self._bound, self._other = self._other, self._bound
+        if not self._bound.holds(inputs, outputs):
+            self._bound.bind(_data(inputs), _data(outputs))
+
+    def bind_as(self, other: BoundSession) -> None:
+        """Let the next run read and write what is bound to another session of the same inputs and outputs."""
+        self._bound.bind(other._bound.inputs, other._bound.outputs)
+
+    def run(self, options: onnxruntime.RunOptions) -> bool:
+        """Compute what is bound from what is bound; whether that may not be what the graph means."""
+        self._session.run_with_iobinding(self._bound.binding, options)
+        return self.guard is not None and math.isnan(self._guard_buffer.array)
+
+    def unbind(self) -> None:
+        """Let go of all buffers."""
+        self._bound.unbind()
+        self._other.unbind()
+
+
+def _data(storages: Mapping[str, Storage]) -> dict[str, HostBuffer]:
+    return {name: storage.data for name, storage in storages.items()}

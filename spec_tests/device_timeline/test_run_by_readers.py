@@ -1,0 +1,143 @@
+"""A task that awaits a read runs what waits before it: in one turn of trio's, and else as the timeline would."""
+
+import numpy as np
+import pytest
+import trio
+from trio.testing import assert_checkpoints
+
+from spec_tests.device_timeline.test_liveness import SlowClock
+from spec_tests.support.buffers import filled, zeroed
+from spec_tests.support.drawing import build_add_one
+from webnn_py import open_ml
+from webnn_py.timelines import timeline as timelines
+
+
+class Turns(trio.abc.Instrument):
+    """Counts how often trio has looked for who can go on."""
+
+    count = 0
+
+    def after_io_wait(self, timeout):
+        self.count += 1
+
+
+@pytest.fixture
+async def run(numpy_context):
+    """Write, dispatch and read one number."""
+    context = numpy_context
+    x, y, graph = await zeroed(context, [1]), await zeroed(context, [1]), await build_add_one(context, [1])
+
+    async def run(number):
+        context.write_buffer(x, np.float32([number]))
+        context.dispatch(graph, {"x": x}, {"y": y})
+        return (await context.read_buffer(y)).item()
+
+    return run
+
+
+async def test_a_run_takes_one_turn(run):
+    assert await run(1) == 2
+    turns = Turns()
+    trio.lowlevel.add_instrument(turns)
+    try:
+        with assert_checkpoints():
+            assert await run(2) == 3
+    finally:
+        trio.lowlevel.remove_instrument(turns)
+    assert turns.count == 1
+
+
+async def test_other_tasks_have_their_turn_at_each_read(run):
+    turns = 0
+
+    async def others():
+        nonlocal turns
+        while True:
+            turns += 1
+            await trio.lowlevel.checkpoint()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(others)
+        for number in range(20):
+            await run(number)
+            assert turns >= number, f"{turns} of {number} before this read"
+        nursery.cancel_scope.cancel()
+
+
+async def test_many_operations_before_a_read_do_not_starve_other_tasks(device, context, monkeypatch):
+    monkeypatch.setattr(timelines, "perf_counter", SlowClock())
+    buffer, seen = await zeroed(context, [2]), []
+    await context.drain()
+    device.log.clear()
+
+    async def look():
+        while not seen or seen[-1] < 1000:
+            seen.append(device.log.count("write"))
+            await trio.lowlevel.checkpoint()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(look)
+        for number in range(1000):
+            context.write_buffer(buffer, np.float32([number, number]))
+        assert (await context.read_buffer(buffer)).tolist() == [999, 999]
+    assert 0 < np.diff(seen).max() <= 25, "at most two turns of the timeline between two turns of another task"
+
+
+async def test_a_step_that_waits_goes_on_when_the_reader_is_cancelled(device, context):
+    source, target = await filled(context, [1]), await zeroed(context, [1])
+    graph = await build_add_one(context, [1])
+    await context.drain()
+    finish = device.waiting["dispatch"] = trio.Event()
+    context.dispatch(graph, {"x": source}, {"y": target})
+    read = context.read_buffer(target)
+    async with trio.open_nursery() as nursery:
+
+        async def give_up():
+            with pytest.raises(trio.Cancelled):
+                await read
+            await trio.lowlevel.checkpoint_if_cancelled()
+
+        nursery.start_soon(give_up)
+        await device.quiet()
+        assert (read.state, context.statistics().queued_operations) == ("pending", 2)
+        nursery.cancel_scope.cancel()
+    finish.set()
+    assert (await read).tolist() == [2]
+
+
+async def test_a_cancelled_reader_is_told_so_and_the_next_gets_the_answer(context):
+    read = context.read_buffer(await filled(context, [1]))
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await read
+    assert scope.cancelled_caught
+    assert (await read).tolist() == [1]
+
+
+async def test_a_paused_timeline_runs_nothing_for_a_reader(context):
+    buffer = await filled(context, [1])
+    await context.drain()
+    read = context.read_buffer(buffer)
+    context.device_timeline.pause()
+    with trio.move_on_after(0):
+        await read
+    assert (read.state, context.statistics().queued_operations) == ("pending", 1)
+    assert await context.device_timeline.step() == 1
+    assert (await read).tolist() == [1]
+
+
+async def test_a_defect_ends_the_block_and_not_the_reader_alone(monkeypatch):
+    def settle(*_given):
+        raise RuntimeError("a defect")
+
+    async def read():
+        async with open_ml() as ml:
+            context = await ml.create_context(backend="numpy")
+            buffer = await filled(context, [1])
+            monkeypatch.setattr(context, "_settle_read", settle)
+            with pytest.raises(trio.Cancelled):
+                await context.read_buffer(buffer)
+            await trio.lowlevel.checkpoint()
+
+    with pytest.RaisesGroup(pytest.RaisesExc(RuntimeError, match="a defect"), flatten_subgroups=True):
+        await read()

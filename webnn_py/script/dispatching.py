@@ -1,0 +1,82 @@
+"""What a dispatch is given: checked, and as the device knows it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from webnn_py.device.backend import Storage
+from webnn_py.errors import InvalidStateError
+from webnn_py.script.buffer import MLBuffer
+from webnn_py.script.checks import named, storages
+
+if TYPE_CHECKING:
+    from webnn_py.script.context import MLContext
+    from webnn_py.script.graph import MLGraph
+
+Storages = dict[str, Storage]
+"""Memory by the names of inputs or outputs."""
+
+
+def storages_of(
+    context: MLContext, graph: MLGraph, inputs: Mapping[str, MLBuffer], outputs: Mapping[str, MLBuffer]
+) -> tuple[Storages, Storages]:
+    """What a dispatch reads and what it writes.
+
+    Raises:
+        InvalidStateError: the graph is destroyed.
+        TypeError: an object is another context's, a buffer is destroyed, constant or given twice, or the names, data
+            types or shapes are not the graph's.
+    """
+    return _plain(context, graph, inputs, outputs) or _checked(context, graph, inputs, outputs)
+
+
+def _plain(
+    context: MLContext, graph: MLGraph, inputs: Mapping[str, MLBuffer], outputs: Mapping[str, MLBuffer]
+) -> tuple[Storages, Storages] | None:
+    """What fits at first sight; None where :func:`_checked` has to look, and may refuse.
+
+    In one look, without calls for each buffer: nearly all dispatches are of this kind.
+    """
+    if graph._context is not context or graph._destroyed or graph._dynamic is not None:
+        return None
+    read: Storages = {}
+    written: Storages = {}
+    for given, descriptors, found in (
+        (inputs, graph.input_descriptors, read),
+        (outputs, graph.output_descriptors, written),
+    ):
+        if type(given) is not dict or len(given) != len(descriptors):
+            return None
+        for name, buffer in given.items():
+            if type(name) is not str or type(buffer) is not MLBuffer:
+                return None
+            has, wanted = buffer._descriptor, descriptors.get(name)
+            if wanted is None or has.constant or has.data_type != wanted.data_type or has.shape != wanted.shape:
+                return None
+            if buffer._context is not context or buffer._destroyed:
+                return None
+            found[name] = buffer._storage
+    is_each_one_distinct = len({*read.values(), *written.values()}) == len(read) + len(written)
+    return (read, written) if is_each_one_distinct else None
+
+
+def _checked(
+    context: MLContext, graph: MLGraph, inputs: Mapping[str, MLBuffer], outputs: Mapping[str, MLBuffer]
+) -> tuple[Storages, Storages]:
+    """Any mapping's, as the specification says, in its order."""
+    named_inputs = named("dispatch(): inputs", MLBuffer, "buffers", inputs)
+    named_outputs = named("dispatch(): outputs", MLBuffer, "buffers", outputs)
+    if graph._context is not context:
+        raise TypeError("dispatch(): the graph belongs to another context")
+    if graph._destroyed:
+        lost = context._lost_message
+        why = "destroy() was called on it" if lost is None else f"the context is lost: {lost}"
+        raise InvalidStateError(f"dispatch(): the graph is destroyed: {why}")
+    if len({*named_inputs.values(), *named_outputs.values()}) != len(named_inputs) + len(named_outputs):
+        raise TypeError("dispatch(): a buffer is given twice; each name needs a buffer of its own")
+    for buffer in (*named_inputs.values(), *named_outputs.values()):
+        context._check_buffer("dispatch", buffer)
+    wanted = graph if graph._dynamic is None else graph._dynamic.at(named_inputs)
+    read = storages("inputs", named_inputs, wanted.input_descriptors)
+    return read, storages("outputs", named_outputs, wanted.output_descriptors)
