@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import cache
 from typing import Any, Final, final
 
@@ -13,7 +13,7 @@ from onnx import helper
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.graph import Constant, Node, Value
-from webnn_py.onnx_export.drafts import Draft
+from webnn_py.onnx_export.drafts import Draft, attributes_of
 from webnn_py.onnx_export.guards import Guard, Must
 from webnn_py.operators.decompositions import DECOMPOSITIONS
 from webnn_py.rewriting import RewriteBuilder
@@ -73,15 +73,17 @@ Write = Callable[["Body", Node, Operands], list[OnnxTensor]]
 
 @attrs.frozen
 class Known:
-    """What is known of a body's operands, by their names in it.
+    """What is known of a body's operands.
 
     Attributes:
-        arrays: the values of constants.
-        truths: those of uint8 that came from a boolean, which can be had for them.
+        operands: what they are, by their names in the body.
+        array: gives the elements of a constant; None for anything else.
+        truths: the values of uint8 that came from a boolean, which can be had for them.
     """
 
-    arrays: Mapping[str, Array] = attrs.field(factory=dict)
-    truths: frozenset[str] = frozenset()
+    operands: Mapping[str, Value]
+    array: Callable[[Value], Array | None]
+    truths: Container[Value]
 
 
 @final
@@ -116,11 +118,12 @@ class Body:
 
     def node(self, operator: str, *inputs: Given, data_type: str | None = None, **attributes: Any) -> OnnxTensor:
         """Write a node of one output, whose data type is that of the first input unless said."""
-        return self.nodes_outputs(operator, inputs, [data_type or _type_of(inputs[0])], **attributes)[0]
+        self.is_plain = False
+        return self._write_one(operator, inputs, data_type, attributes)
 
     def twin(self, operator: str, *inputs: Given, data_type: str | None = None, **attributes: Any) -> OnnxTensor:
         """Write a node that alone means what the WebNN operator does, and is read back as such."""
-        return self._write(operator, inputs, [data_type or _type_of(inputs[0])], attributes)[0]
+        return self._write_one(operator, inputs, data_type, attributes)
 
     def nodes_outputs(
         self, operator: str, inputs: Sequence[Given], data_types: Sequence[str], **attributes: Any
@@ -135,6 +138,11 @@ class Body:
         """Write a twin of several outputs."""
         return self._write(operator, inputs, data_types, attributes)
 
+    def _write_one(
+        self, operator: str, inputs: Sequence[Given], data_type: str | None, attributes: Mapping[str, Any]
+    ) -> OnnxTensor:
+        return self._write(operator, inputs, (data_type or _type_of(inputs[0]),), attributes)[0]
+
     def _write(
         self, operator: str, inputs: Sequence[Given], data_types: Sequence[str], attributes: Mapping[str, Any]
     ) -> list[OnnxTensor]:
@@ -142,7 +150,7 @@ class Body:
         while not names[-1]:  # onnxruntime takes an absent last input for one that is there
             names.pop()
         outputs = [OnnxTensor(self._fresh() if data_type else "", data_type) for data_type in data_types]
-        given = {name: value for name, value in attributes.items() if value is not None}
+        given = attributes_of(attributes) if attributes else ()
         self.nodes.append(Draft(operator, names, [item.name for item in outputs], given))
         return outputs
 
@@ -164,7 +172,8 @@ class Body:
 
     def known(self, tensor: OnnxTensor) -> Array | None:
         """The values of a constant operand."""
-        return self._known.arrays.get(tensor.name, self.constants.get(tensor.name))
+        operand = self._known.operands.get(tensor.name)
+        return self.constants.get(tensor.name) if operand is None else self._known.array(operand)
 
     def guard(
         self,
@@ -188,7 +197,7 @@ class Body:
         """Whether the elements of uint8 are not 0, as a boolean: the one that they were made of, if there is one."""
         if x.name in self.made_truths:
             return OnnxTensor(self.made_truths[x.name], BOOL)
-        if x.name in self._known.truths:
+        if self._known.operands.get(x.name) in self._known.truths:
             self.truths[x.name] = f"{x.name}?"
             return OnnxTensor(f"{x.name}?", BOOL)
         return self.cast(x, BOOL)

@@ -21,7 +21,7 @@ from webnn_py.onnx_export.body import (
     element_type,
     name_of,
 )
-from webnn_py.onnx_export.drafts import names_only, tensor_proto
+from webnn_py.onnx_export.drafts import Draft, write_name, write_tensor
 from webnn_py.onnx_export.guards import Guard, number_of
 from webnn_py.onnx_export.sealing import DOMAIN, OPTIONS, options_text, seal
 from webnn_py.onnx_export.writing import write
@@ -143,7 +143,7 @@ class ModelExport:
         self._of_array: dict[object, str] = {}
         self._initializers: dict[str, Array] = {}
         self._functions: dict[bytes, FunctionProto] = {}
-        self._nodes: list[NodeProto] = []
+        self._nodes: list[Draft] = []
 
     def model(self) -> ModelProto:
         """The whole model."""
@@ -153,7 +153,7 @@ class ModelExport:
             self._add(node)
         for name, value in self._graph.outputs.items():
             if self._of_value[value] != name:
-                self._nodes.append(helper.make_node("Identity", [self._of_value[value]], [name], name=name))
+                self._nodes.append(Draft("Identity", [self._of_value[value]], [name], name=name))
         return self._assembled()
 
     def _assembled(self) -> ModelProto:
@@ -164,39 +164,37 @@ class ModelExport:
             self.guard = nodes[-1].name
             outputs.append(helper.make_tensor_value_info(self.guard, TensorProto.FLOAT, []))
         nodes, used = _needed(self._nodes, [item.name for item in outputs])
+        # In place: each message that is put into another one is copied.
+        model = ModelProto(ir_version=IR_VERSION, producer_name="webnn_py", producer_version=__version__)
+        model.graph.name = "graph"
         node_names = Names()
         for node in nodes:
-            node.name = node_names.new(node.name)
-        graph = helper.make_graph(
-            nodes,
-            "graph",
-            [_value_info(name, value.descriptor) for name, value in self._graph.inputs.items()],
-            outputs,
-            [self._tensor_of(name, array) for name, array in self._initializers.items() if name in used],
-        )
-        in_blocks = (node for node in nodes if node.op_type in QUANTIZE_IN_BLOCKS)
-        has_blocks = any(attribute.name == "block_size" for node in in_blocks for attribute in node.attribute)
+            written = model.graph.node.add()
+            node.write(written, node_names.new(node.name))
+        model.graph.input.extend([_value_info(name, value.descriptor) for name, value in self._graph.inputs.items()])
+        model.graph.output.extend(outputs)
+        for name, array in self._initializers.items():
+            if name in used:
+                self._write_tensor(model.graph.initializer.add(), name, array)
+        in_blocks = (node for node in nodes if node.operator in QUANTIZE_IN_BLOCKS)
+        has_blocks = any(name == "block_size" for node in in_blocks for name, _ in node.attributes)
         opsets = [helper.make_opsetid("", OPSET_OF_BLOCKS if has_blocks else OPSET)]
         for function in self._functions.values():
             function.opset_import.extend(opsets)
         if self._functions:
             opsets.append(helper.make_opsetid(DOMAIN, DOMAIN_VERSION))
-        return helper.make_model(
-            graph,
-            functions=list(self._functions.values()),
-            opset_imports=opsets,
-            ir_version=IR_VERSION,
-            producer_name="webnn_py",
-            producer_version=__version__,
-        )
+        model.opset_import.extend(opsets)
+        model.functions.extend(self._functions.values())
+        return model
 
-    def _tensor_of(self, name: str, array: Array) -> TensorProto:
+    def _write_tensor(self, tensor: TensorProto, name: str, array: Array) -> None:
         number = element_type(name_of(array.dtype))
         if not self._is_inlined or array.nbytes < LEAST_BESIDE:
-            return tensor_proto(name, number, array)
+            write_tensor(tensor, name, number, array)
+            return
         lies_well = array.flags.c_contiguous and array.flags.aligned  # asked first: numpy takes longer to require it
         self.beside[name] = array if lies_well else np.require(array, requirements=["C_CONTIGUOUS", "ALIGNED"])
-        return names_only(name, number, array)
+        write_name(tensor, name, number, array)
 
     # --- nodes ---------------------------------------------------------------------------------------------------
 
@@ -219,16 +217,14 @@ class ModelExport:
             self._add_call(placed, node, label)
 
     def _written(self, node: Node, inputs: Mapping[str, Value], operands: Operands) -> Placed:
-        arrays = {name: array for name, value in inputs.items() if (array := self._array(value)) is not None}
-        truths = frozenset(name for name, value in inputs.items() if value in self._of_truth)
-        body = Body(Known(arrays, truths), self._write)
+        body = Body(Known(inputs, self._array, self._of_truth), self._write)
         outputs: list[str] = []
         for tensor in self._write(body, node, operands):
             is_made_here = tensor.name not in inputs and tensor.name not in body.constants
             is_first = is_made_here and tensor.name not in outputs
             outputs.append(tensor.name if is_first else body.twin("Identity", tensor).name)
-        if node.operator.name == "reshape" and "input" in arrays:
-            self._arrays[node.results[0]] = arrays["input"].reshape(node.outputs[0].shape)
+        if node.operator.name == "reshape" and (array := self._array(inputs["input"])) is not None:
+            self._arrays[node.results[0]] = array.reshape(node.outputs[0].shape)
         return Placed(body, inputs, outputs)
 
     def _add_nodes(self, placed: Placed, node: Node, label: str) -> None:
@@ -244,8 +240,9 @@ class ModelExport:
             for local in written.outputs:
                 if local and local not in names:
                     names[local] = self._names.new(f"{label}/{written.operator}")
-            self._nodes.append(written.node(names, f"{label}/{written.operator}" if index else label))
-        self._guards |= {attrs.evolve(guard, tensor=names[guard.tensor]): None for guard in body.guards}
+            self._nodes.append(written.placed(names, f"{label}/{written.operator}" if index else label))
+        if body.guards:
+            self._guards |= {attrs.evolve(guard, tensor=names[guard.tensor]): None for guard in body.guards}
         if body.made_truths:
             for local, result in zip(placed.outputs, node.results, strict=True):
                 if local in body.made_truths:
@@ -259,14 +256,9 @@ class ModelExport:
             function.name = self._function_names.new(function.name)
             seal(function)
             self._functions[key] = function
-        call = helper.make_node(
-            self._functions[key].name,
-            [self._name(value) for value in placed.inputs.values()],
-            self._result_names(node, label),
-            name=label,
-            domain=DOMAIN,
-            **{OPTIONS: options_text(node.options)},
-        )
+        inputs = [self._name(value) for value in placed.inputs.values()]
+        options = ((OPTIONS, options_text(node.options)),)
+        call = Draft(self._functions[key].name, inputs, self._result_names(node, label), options, label, DOMAIN)
         self._nodes.append(call)
 
     def _result_names(self, node: Node, label: str) -> list[str]:
@@ -327,23 +319,24 @@ def _function(placed: Placed, node: Node) -> FunctionProto:
         helper.make_node("Constant", [], [name], value=numpy_helper.from_array(array))
         for name, array in body.constants.items()
     ]
-    before += [
-        helper.make_node("Cast", [name], [local], to=element_type("bool")) for name, local in body.truths.items()
-    ]
-    nodes = [*before, *(written.node(names, written.outputs[0]) for written in body.nodes)]
-    needed, _ = _needed(nodes, results)
+    casts = [Draft("Cast", [name], [local], (("to", element_type("bool")),)) for name, local in body.truths.items()]
+    drafts, used = _needed([*casts, *(written.placed(names, written.outputs[0]) for written in body.nodes)], results)
+    needed = [constant for constant in before if constant.output[0] in used]
+    for draft in drafts:
+        needed.append(NodeProto())
+        draft.write(needed[-1], draft.name)
     return helper.make_function(
         DOMAIN, node.operator.spec_name, list(placed.inputs), results, needed, [], attributes=[OPTIONS]
     )
 
 
-def _needed(nodes: Sequence[NodeProto], outputs: Iterable[str]) -> tuple[list[NodeProto], set[str]]:
+def _needed(nodes: Sequence[Draft], outputs: Iterable[str]) -> tuple[list[Draft], set[str]]:
     """The nodes that the outputs need, and all names that these use."""
     used = set(outputs)
-    needed: list[NodeProto] = []
+    needed: list[Draft] = []
     for node in reversed(nodes):
-        if not used.isdisjoint(node.output):
-            used.update(node.input)
+        if not used.isdisjoint(node.outputs):
+            used.update(node.inputs)
             needed.append(node)
     return needed[::-1], used
 
