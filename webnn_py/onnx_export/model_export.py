@@ -16,7 +16,6 @@ from webnn_py.onnx_export.body import (
     Body,
     Known,
     OnnxTensor,
-    Operands,
     Write,
     element_type,
     name_of,
@@ -94,21 +93,6 @@ class Names:
         return name
 
 
-@attrs.frozen
-class Placed:
-    """A body with what its names stand for in the model.
-
-    Attributes:
-        body: what was written.
-        inputs: the operands' values, by the names that they have in the body.
-        outputs: the results' names in the body.
-    """
-
-    body: Body
-    inputs: Mapping[str, Value]
-    outputs: Sequence[str]
-
-
 @final
 class ModelExport:
     """One export of a graph.
@@ -140,6 +124,7 @@ class ModelExport:
         self._of_value: dict[Value, str] = {value: name for name, value in graph.inputs.items()}
         self._of_truth: dict[Value, str] = {}
         self._arrays: dict[Value, Array] = {}
+        self._known = Known(self._array, self._of_truth)
         self._of_array: dict[object, str] = {}
         self._initializers: dict[str, Array] = {}
         self._functions: dict[bytes, FunctionProto] = {}
@@ -199,43 +184,38 @@ class ModelExport:
     # --- nodes ---------------------------------------------------------------------------------------------------
 
     def _add(self, node: Node) -> None:
-        inputs: dict[str, Value] = {}
+        values: dict[str, Value] = {}
         operands: dict[str, OnnxTensor | tuple[OnnxTensor, ...]] = {}
         for parameter, operand in node.operands.items():
             if isinstance(operand, tuple):
                 named = {f"{parameter}.{index}": value for index, value in enumerate(operand)}
-                operands[parameter] = tuple(_tensor(name, value) for name, value in named.items())
-                inputs |= named
+                operands[parameter] = tuple([_tensor(name, value) for name, value in named.items()])
+                values |= named
             else:
                 operands[parameter] = _tensor(parameter, operand)
-                inputs[parameter] = operand
-        placed = self._written(node, inputs, operands)
-        label = node.label or node.operator.name
-        if self._is_inlined or placed.body.is_plain:
-            self._add_nodes(placed, node, label)
-        else:
-            self._add_call(placed, node, label)
-
-    def _written(self, node: Node, inputs: Mapping[str, Value], operands: Operands) -> Placed:
-        body = Body(Known(inputs, self._array, self._of_truth), self._write)
+                values[parameter] = operand
+        body = Body(values, self._known, self._write)
         outputs: list[str] = []
         for tensor in self._write(body, node, operands):
-            is_made_here = tensor.name not in inputs and tensor.name not in body.constants
+            is_made_here = tensor.name not in values and tensor.name not in body.constants
             is_first = is_made_here and tensor.name not in outputs
             outputs.append(tensor.name if is_first else body.twin("Identity", tensor).name)
-        if node.operator.name == "reshape" and (array := self._array(inputs["input"])) is not None:
+        if node.operator.name == "reshape" and (array := self._array(values["input"])) is not None:
             self._arrays[node.results[0]] = array.reshape(node.outputs[0].shape)
-        return Placed(body, inputs, outputs)
+        label = node.label or node.operator.name
+        if self._is_inlined or body.is_plain:
+            self._add_nodes(body, outputs, node, label)
+        else:
+            self._add_call(body, outputs, node, label)
 
-    def _add_nodes(self, placed: Placed, node: Node, label: str) -> None:
+    def _add_nodes(self, body: Body, outputs: Sequence[str], node: Node, label: str) -> None:
         """Add what was written as it is."""
-        names = {name: self._name(value) for name, value in placed.inputs.items()}
-        body = placed.body
+        names = {name: self._name(value) for name, value in body.operands.items()}
         for name, local in body.truths.items():
-            names[local] = self._of_truth[placed.inputs[name]]
+            names[local] = self._of_truth[body.operands[name]]
         for name, array in body.constants.items():
             names[name] = self._initializer(array)
-        names.update(zip(placed.outputs, self._result_names(node, label), strict=True))
+        names.update(zip(outputs, self._result_names(node, label), strict=True))
         for index, written in enumerate(body.nodes):
             for local in written.outputs:
                 if local and local not in names:
@@ -244,29 +224,30 @@ class ModelExport:
         if body.guards:
             self._guards |= {attrs.evolve(guard, tensor=names[guard.tensor]): None for guard in body.guards}
         if body.made_truths:
-            for local, result in zip(placed.outputs, node.results, strict=True):
+            for local, result in zip(outputs, node.results, strict=True):
                 if local in body.made_truths:
                     self._of_truth[result] = names[body.made_truths[local]]
 
-    def _add_call(self, placed: Placed, node: Node, label: str) -> None:
+    def _add_call(self, body: Body, outputs: Sequence[str], node: Node, label: str) -> None:
         """Add what was written as a function, unless there is the same one, and a call of it."""
-        function = _function(placed, node)
+        function = _function(body, outputs, node)
         key = function.SerializeToString(deterministic=True)
         if key not in self._functions:
             function.name = self._function_names.new(function.name)
             seal(function)
             self._functions[key] = function
-        inputs = [self._name(value) for value in placed.inputs.values()]
+        inputs = [self._name(value) for value in body.operands.values()]
         options = ((OPTIONS, options_text(node.options)),)
         call = Draft(self._functions[key].name, inputs, self._result_names(node, label), options, label, DOMAIN)
         self._nodes.append(call)
 
     def _result_names(self, node: Node, label: str) -> list[str]:
-        several = len(node.results) > 1
+        names = []
         for result in node.results:
             if result not in self._of_value:
-                self._of_value[result] = self._names.new(f"{label}/{result.index}" if several else label)
-        return [self._of_value[result] for result in node.results]
+                self._of_value[result] = self._names.new(f"{label}/{result.index}" if len(node.results) > 1 else label)
+            names.append(self._of_value[result])
+        return names
 
     # --- constants -------------------------------------------------------------------------------------------------
 
@@ -310,11 +291,10 @@ def _tensor(name: str, value: Value) -> OnnxTensor:
     return OnnxTensor(name, value.descriptor.data_type, value.descriptor)
 
 
-def _function(placed: Placed, node: Node) -> FunctionProto:
+def _function(body: Body, outputs: Sequence[str], node: Node) -> FunctionProto:
     """The function that a body is, not sealed yet; its name may be another's, and it lacks the model's opset."""
-    body = placed.body
     results = [f"output{index}" for index in range(len(node.results))] if node.operator.returns_sequence else ["output"]
-    names = dict(zip(placed.outputs, results, strict=True))
+    names = dict(zip(outputs, results, strict=True))
     before = [
         helper.make_node("Constant", [], [name], value=numpy_helper.from_array(array))
         for name, array in body.constants.items()
@@ -326,7 +306,7 @@ def _function(placed: Placed, node: Node) -> FunctionProto:
         needed.append(NodeProto())
         draft.write(needed[-1], draft.name)
     return helper.make_function(
-        DOMAIN, node.operator.spec_name, list(placed.inputs), results, needed, [], attributes=[OPTIONS]
+        DOMAIN, node.operator.spec_name, list(body.operands), results, needed, [], attributes=[OPTIONS]
     )
 
 
