@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import cache
 from typing import Any, Final, final
 
@@ -13,7 +13,7 @@ from onnx import helper
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.graph import Constant, Node, Value
-from webnn_py.onnx_export.drafts import Draft
+from webnn_py.onnx_export.drafts import Draft, attributes_of
 from webnn_py.onnx_export.guards import Guard, Must
 from webnn_py.operators.decompositions import DECOMPOSITIONS
 from webnn_py.rewriting import RewriteBuilder
@@ -73,15 +73,15 @@ Write = Callable[["Body", Node, Operands], list[OnnxTensor]]
 
 @attrs.frozen
 class Known:
-    """What is known of a body's operands, by their names in it.
+    """What is known of a graph's values.
 
     Attributes:
-        arrays: the values of constants.
-        truths: those of uint8 that came from a boolean, which can be had for them.
+        array: gives the elements of a constant; None for anything else.
+        truths: the values of uint8 that came from a boolean, which can be had for them.
     """
 
-    arrays: Mapping[str, Array] = attrs.field(factory=dict)
-    truths: frozenset[str] = frozenset()
+    array: Callable[[Value], Array | None]
+    truths: Container[Value]
 
 
 @final
@@ -89,10 +89,12 @@ class Body:
     """The ONNX nodes that say one WebNN operator.
 
     Args:
-        known: what is known of the operands.
+        operands: the operator's operands, by their names in the body.
+        known: what is known of them.
         write: writes an operator, given by a node, with its operands' tensors; returns the outputs.
 
     Attributes:
+        operands: the operands.
         nodes: what was written so far, with names that hold in the body.
         constants: the constants that the nodes use.
         is_plain: whether all of it are twins: ONNX operators that are read back as the WebNN operator.
@@ -101,7 +103,8 @@ class Body:
         guards: what tells where what was written may not mean the operator.
     """
 
-    def __init__(self, known: Known, write: Write) -> None:
+    def __init__(self, operands: Mapping[str, Value], known: Known, write: Write) -> None:
+        self.operands = operands
         self._known = known
         self.write = write
         self._constants: dict[tuple[str, tuple[int, ...], bytes], OnnxTensor] = {}
@@ -116,11 +119,12 @@ class Body:
 
     def node(self, operator: str, *inputs: Given, data_type: str | None = None, **attributes: Any) -> OnnxTensor:
         """Write a node of one output, whose data type is that of the first input unless said."""
-        return self.nodes_outputs(operator, inputs, [data_type or _type_of(inputs[0])], **attributes)[0]
+        self.is_plain = False
+        return self._write(operator, inputs, (data_type,), attributes)[0]
 
     def twin(self, operator: str, *inputs: Given, data_type: str | None = None, **attributes: Any) -> OnnxTensor:
         """Write a node that alone means what the WebNN operator does, and is read back as such."""
-        return self._write(operator, inputs, [data_type or _type_of(inputs[0])], attributes)[0]
+        return self._write(operator, inputs, (data_type,), attributes)[0]
 
     def nodes_outputs(
         self, operator: str, inputs: Sequence[Given], data_types: Sequence[str], **attributes: Any
@@ -136,22 +140,25 @@ class Body:
         return self._write(operator, inputs, data_types, attributes)
 
     def _write(
-        self, operator: str, inputs: Sequence[Given], data_types: Sequence[str], attributes: Mapping[str, Any]
+        self, operator: str, inputs: Sequence[Given], data_types: Sequence[str | None], attributes: Mapping[str, Any]
     ) -> list[OnnxTensor]:
-        names = ["" if item is None else self._tensor(item).name for item in inputs]
+        # In one piece, as what it does for nodes of one output is most of what a build does in Python.
+        names = []
+        for item in inputs:
+            tensor = item if item is None or isinstance(item, OnnxTensor) else self.constant(item)
+            names.append("" if tensor is None else tensor.name)
+        outputs, made = [], []
+        for data_type in data_types:
+            if data_type == "":
+                made.append("")
+            else:
+                self._count += 1
+                made.append(f"t{self._count}")
+            outputs.append(OnnxTensor(made[-1], _type_of(inputs[0]) if data_type is None else data_type))
         while not names[-1]:  # onnxruntime takes an absent last input for one that is there
             names.pop()
-        outputs = [OnnxTensor(self._fresh() if data_type else "", data_type) for data_type in data_types]
-        given = {name: value for name, value in attributes.items() if value is not None}
-        self.nodes.append(Draft(operator, names, [item.name for item in outputs], given))
+        self.nodes.append(Draft(operator, names, made, attributes_of(attributes) if attributes else ()))
         return outputs
-
-    def _fresh(self) -> str:
-        self._count += 1
-        return f"t{self._count}"
-
-    def _tensor(self, given: OnnxTensor | Array) -> OnnxTensor:
-        return given if isinstance(given, OnnxTensor) else self.constant(given)
 
     def constant(self, array: Array) -> OnnxTensor:
         """A constant; equal ones are one."""
@@ -164,7 +171,8 @@ class Body:
 
     def known(self, tensor: OnnxTensor) -> Array | None:
         """The values of a constant operand."""
-        return self._known.arrays.get(tensor.name, self.constants.get(tensor.name))
+        operand = self.operands.get(tensor.name)
+        return self.constants.get(tensor.name) if operand is None else self._known.array(operand)
 
     def guard(
         self,
@@ -188,7 +196,7 @@ class Body:
         """Whether the elements of uint8 are not 0, as a boolean: the one that they were made of, if there is one."""
         if x.name in self.made_truths:
             return OnnxTensor(self.made_truths[x.name], BOOL)
-        if x.name in self._known.truths:
+        if self.operands.get(x.name) in self._known.truths:
             self.truths[x.name] = f"{x.name}?"
             return OnnxTensor(f"{x.name}?", BOOL)
         return self.cast(x, BOOL)

@@ -1,4 +1,4 @@
-"""What rules write, before it is ONNX: a node is made once its names are known, and attributes only once each."""
+"""What rules write, before it is ONNX: nodes are made once names are known, of templates of operators."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -7,59 +7,84 @@ from typing import Any
 import attrs
 import numpy as np
 from numpy.typing import NDArray
-from onnx import AttributeProto, NodeProto, TensorProto, helper
+from onnx import NodeProto, TensorProto, helper
+
+Attributes = tuple[tuple[str, Any], ...]
+"""Names and values, by name."""
+
+
+def attributes_of(given: Mapping[str, Any]) -> Attributes:
+    """The attributes that are there, as they can be compared."""
+    there = [(name, tuple(value) if isinstance(value, list) else value) for name, value in given.items()]
+    return tuple(sorted([attribute for attribute in there if attribute[1] is not None]))
 
 
 @attrs.frozen(eq=False)
 class Draft:
-    """A node of a body.
+    """A node, of a body or of a model.
 
     Attributes:
-        operator: ONNX's operator.
-        inputs: the names in the body of what it is given, "" for what is absent.
+        operator: ONNX's operator, or the name of a function.
+        inputs: the names of what it is given, "" for what is absent.
         outputs: those of what it makes, "" for what nobody wants.
         attributes: those that are there.
+        name: what it is to be called, or "".
+        domain: the operator's, "" for ONNX's own.
     """
 
     operator: str
     inputs: Sequence[str]
     outputs: Sequence[str]
-    attributes: Mapping[str, Any]
+    attributes: Attributes = ()
+    name: str = ""
+    domain: str = ""
 
-    def node(self, names: Mapping[str, str], label: str) -> NodeProto:
+    def placed(self, names: Mapping[str, str], name: str) -> "Draft":
         """The node with other names; those that are not said stay."""
-        node = NodeProto(
-            op_type=self.operator,
-            name=label,
-            input=[names.get(name, name) for name in self.inputs],
-            output=[names.get(name, name) for name in self.outputs],
-        )
+        inputs = [*map(names.get, self.inputs, self.inputs)]
+        return Draft(self.operator, inputs, [*map(names.get, self.outputs, self.outputs)], self.attributes, name)
+
+    def write(self, node: NodeProto, name: str) -> None:
+        """Write it into an empty node, which is called so."""
         if self.attributes:
-            node.attribute.extend(
-                [_attribute(name, _hashable(value)) for name, value in sorted(self.attributes.items())]
-            )
-        return node
+            node.CopyFrom(_template(self.operator, self.attributes, _kinds(self.attributes)))
+        else:
+            node.op_type = self.operator
+        if name:
+            node.name = name
+        if self.domain:
+            node.domain = self.domain
+        node.input.extend(self.inputs)
+        node.output.extend(self.outputs)
 
 
-def _hashable(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+def _kinds(attributes: Attributes) -> tuple[object, ...]:
+    """What tells values that compare equal: numbers of different types, and zeros of different signs."""
+    return tuple([value.hex() if isinstance(value, float) else type(value) for _, value in attributes])
 
 
-@lru_cache(1024, typed=True)
-def _attribute(name: str, value: Any) -> AttributeProto:
-    """An attribute, which a node gets a copy of."""
-    return helper.make_attribute(name, value)
+@lru_cache(1024)
+def _template(operator: str, attributes: Attributes, kinds: tuple[object, ...]) -> NodeProto:
+    """A node without names, which others are copies of: to make an attribute takes as long as all else of a node."""
+    return helper.make_node(operator, (), (), **dict(attributes))
 
 
-def tensor_proto(name: str, element_type: int, array: NDArray[Any]) -> TensorProto:
-    """An array with its bytes, in the order of bytes that ONNX has."""
-    little = array.astype(array.dtype.newbyteorder("<"), copy=False)
-    return TensorProto(name=name, data_type=element_type, dims=array.shape, raw_data=little.tobytes())
+def write_tensor(tensor: TensorProto, name: str, element_type: int, array: NDArray[Any]) -> None:
+    """Write an array into an empty tensor with its bytes, in the order of bytes that ONNX has."""
+    _describe(tensor, name, element_type, array)
+    tensor.raw_data = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
 
 
-def names_only(name: str, element_type: int, array: NDArray[np.generic]) -> TensorProto:
-    """An array whose bytes lie elsewhere."""
-    tensor = TensorProto(name=name, data_type=element_type, dims=array.shape, data_location=TensorProto.EXTERNAL)
+def write_name(tensor: TensorProto, name: str, element_type: int, array: NDArray[np.generic]) -> None:
+    """Write an array, whose bytes lie elsewhere, into an empty tensor."""
+    _describe(tensor, name, element_type, array)
+    tensor.data_location = TensorProto.EXTERNAL
     for key, value in (("location", name), ("offset", "0"), ("length", str(array.nbytes))):
-        tensor.external_data.add(key=key, value=value)
-    return tensor
+        entry = tensor.external_data.add()
+        entry.key, entry.value = key, value
+
+
+def _describe(tensor: TensorProto, name: str, element_type: int, array: NDArray[Any]) -> None:
+    # One by one: as arguments of a constructor they take five times as long.
+    tensor.name, tensor.data_type = name, element_type
+    tensor.dims.extend(array.shape)

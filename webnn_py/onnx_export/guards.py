@@ -6,7 +6,8 @@ from enum import Enum, auto
 from typing import Any
 
 import attrs
-from onnx import NodeProto, helper
+
+from webnn_py.onnx_export.drafts import Draft, attributes_of
 
 
 class Must(Enum):
@@ -39,17 +40,17 @@ class Guard:
     shape: tuple[int, ...] | None = None
 
 
-def number_of(guards: Iterable[Guard], new_name: Callable[[str], str]) -> list[NodeProto]:
+def number_of(guards: Iterable[Guard], new_name: Callable[[str], str]) -> list[Draft]:
     """The nodes that make a number which is NaN if any guard is not as it must be; it is that of the last node.
 
     Tensors are joined before they are summed, where their shapes differ in one axis only: a node costs as much as
     thousands of elements.
     """
-    nodes: list[NodeProto] = []
+    nodes: list[Draft] = []
 
     def add(operator: str, inputs: list[str], **attributes: Any) -> str:
         name = new_name("guard")
-        nodes.append(helper.make_node(operator, inputs, [name], name=name, **attributes))
+        nodes.append(Draft(operator, inputs, [name], attributes_of(attributes), name))
         return name
 
     def total(tensor: str) -> str:

@@ -8,7 +8,7 @@ from webnn_py.operators.windows import InputLayout, image_axes
 
 def reordered(body: Body, x: OnnxTensor, permutation: Sequence[int]) -> OnnxTensor:
     """The axes in another order."""
-    return x if list(permutation) == [0, 1, 2, 3] else body.node("Transpose", x, perm=list(permutation))
+    return x if tuple(permutation) == (0, 1, 2, 3) else body.node("Transpose", x, perm=list(permutation))
 
 
 def channels_first(body: Body, x: OnnxTensor, layout: InputLayout) -> OnnxTensor:

@@ -16,12 +16,11 @@ from webnn_py.onnx_export.body import (
     Body,
     Known,
     OnnxTensor,
-    Operands,
     Write,
     element_type,
     name_of,
 )
-from webnn_py.onnx_export.drafts import names_only, tensor_proto
+from webnn_py.onnx_export.drafts import Draft, write_name, write_tensor
 from webnn_py.onnx_export.guards import Guard, number_of
 from webnn_py.onnx_export.sealing import DOMAIN, OPTIONS, options_text, seal
 from webnn_py.onnx_export.writing import write
@@ -94,21 +93,6 @@ class Names:
         return name
 
 
-@attrs.frozen
-class Placed:
-    """A body with what its names stand for in the model.
-
-    Attributes:
-        body: what was written.
-        inputs: the operands' values, by the names that they have in the body.
-        outputs: the results' names in the body.
-    """
-
-    body: Body
-    inputs: Mapping[str, Value]
-    outputs: Sequence[str]
-
-
 @final
 class ModelExport:
     """One export of a graph.
@@ -140,10 +124,11 @@ class ModelExport:
         self._of_value: dict[Value, str] = {value: name for name, value in graph.inputs.items()}
         self._of_truth: dict[Value, str] = {}
         self._arrays: dict[Value, Array] = {}
+        self._known = Known(self._array, self._of_truth)
         self._of_array: dict[object, str] = {}
         self._initializers: dict[str, Array] = {}
         self._functions: dict[bytes, FunctionProto] = {}
-        self._nodes: list[NodeProto] = []
+        self._nodes: list[Draft] = []
 
     def model(self) -> ModelProto:
         """The whole model."""
@@ -153,7 +138,7 @@ class ModelExport:
             self._add(node)
         for name, value in self._graph.outputs.items():
             if self._of_value[value] != name:
-                self._nodes.append(helper.make_node("Identity", [self._of_value[value]], [name], name=name))
+                self._nodes.append(Draft("Identity", [self._of_value[value]], [name], name=name))
         return self._assembled()
 
     def _assembled(self) -> ModelProto:
@@ -164,117 +149,105 @@ class ModelExport:
             self.guard = nodes[-1].name
             outputs.append(helper.make_tensor_value_info(self.guard, TensorProto.FLOAT, []))
         nodes, used = _needed(self._nodes, [item.name for item in outputs])
+        # In place: each message that is put into another one is copied.
+        model = ModelProto(ir_version=IR_VERSION, producer_name="webnn_py", producer_version=__version__)
+        model.graph.name = "graph"
         node_names = Names()
         for node in nodes:
-            node.name = node_names.new(node.name)
-        graph = helper.make_graph(
-            nodes,
-            "graph",
-            [_value_info(name, value.descriptor) for name, value in self._graph.inputs.items()],
-            outputs,
-            [self._tensor_of(name, array) for name, array in self._initializers.items() if name in used],
-        )
-        in_blocks = (node for node in nodes if node.op_type in QUANTIZE_IN_BLOCKS)
-        has_blocks = any(attribute.name == "block_size" for node in in_blocks for attribute in node.attribute)
+            written = model.graph.node.add()
+            node.write(written, node_names.new(node.name))
+        model.graph.input.extend([_value_info(name, value.descriptor) for name, value in self._graph.inputs.items()])
+        model.graph.output.extend(outputs)
+        for name, array in self._initializers.items():
+            if name in used:
+                self._write_tensor(model.graph.initializer.add(), name, array)
+        in_blocks = (node for node in nodes if node.operator in QUANTIZE_IN_BLOCKS)
+        has_blocks = any(name == "block_size" for node in in_blocks for name, _ in node.attributes)
         opsets = [helper.make_opsetid("", OPSET_OF_BLOCKS if has_blocks else OPSET)]
         for function in self._functions.values():
             function.opset_import.extend(opsets)
         if self._functions:
             opsets.append(helper.make_opsetid(DOMAIN, DOMAIN_VERSION))
-        return helper.make_model(
-            graph,
-            functions=list(self._functions.values()),
-            opset_imports=opsets,
-            ir_version=IR_VERSION,
-            producer_name="webnn_py",
-            producer_version=__version__,
-        )
+        model.opset_import.extend(opsets)
+        model.functions.extend(self._functions.values())
+        return model
 
-    def _tensor_of(self, name: str, array: Array) -> TensorProto:
+    def _write_tensor(self, tensor: TensorProto, name: str, array: Array) -> None:
         number = element_type(name_of(array.dtype))
         if not self._is_inlined or array.nbytes < LEAST_BESIDE:
-            return tensor_proto(name, number, array)
+            write_tensor(tensor, name, number, array)
+            return
         lies_well = array.flags.c_contiguous and array.flags.aligned  # asked first: numpy takes longer to require it
         self.beside[name] = array if lies_well else np.require(array, requirements=["C_CONTIGUOUS", "ALIGNED"])
-        return names_only(name, number, array)
+        write_name(tensor, name, number, array)
 
     # --- nodes ---------------------------------------------------------------------------------------------------
 
     def _add(self, node: Node) -> None:
-        inputs: dict[str, Value] = {}
+        values: dict[str, Value] = {}
         operands: dict[str, OnnxTensor | tuple[OnnxTensor, ...]] = {}
         for parameter, operand in node.operands.items():
             if isinstance(operand, tuple):
                 named = {f"{parameter}.{index}": value for index, value in enumerate(operand)}
-                operands[parameter] = tuple(_tensor(name, value) for name, value in named.items())
-                inputs |= named
+                operands[parameter] = tuple([_tensor(name, value) for name, value in named.items()])
+                values |= named
             else:
                 operands[parameter] = _tensor(parameter, operand)
-                inputs[parameter] = operand
-        placed = self._written(node, inputs, operands)
-        label = node.label or node.operator.name
-        if self._is_inlined or placed.body.is_plain:
-            self._add_nodes(placed, node, label)
-        else:
-            self._add_call(placed, node, label)
-
-    def _written(self, node: Node, inputs: Mapping[str, Value], operands: Operands) -> Placed:
-        arrays = {name: array for name, value in inputs.items() if (array := self._array(value)) is not None}
-        truths = frozenset(name for name, value in inputs.items() if value in self._of_truth)
-        body = Body(Known(arrays, truths), self._write)
+                values[parameter] = operand
+        body = Body(values, self._known, self._write)
         outputs: list[str] = []
         for tensor in self._write(body, node, operands):
-            is_made_here = tensor.name not in inputs and tensor.name not in body.constants
+            is_made_here = tensor.name not in values and tensor.name not in body.constants
             is_first = is_made_here and tensor.name not in outputs
             outputs.append(tensor.name if is_first else body.twin("Identity", tensor).name)
-        if node.operator.name == "reshape" and "input" in arrays:
-            self._arrays[node.results[0]] = arrays["input"].reshape(node.outputs[0].shape)
-        return Placed(body, inputs, outputs)
+        if node.operator.name == "reshape" and (array := self._array(values["input"])) is not None:
+            self._arrays[node.results[0]] = array.reshape(node.outputs[0].shape)
+        label = node.label or node.operator.name
+        if self._is_inlined or body.is_plain:
+            self._add_nodes(body, outputs, node, label)
+        else:
+            self._add_call(body, outputs, node, label)
 
-    def _add_nodes(self, placed: Placed, node: Node, label: str) -> None:
+    def _add_nodes(self, body: Body, outputs: Sequence[str], node: Node, label: str) -> None:
         """Add what was written as it is."""
-        names = {name: self._name(value) for name, value in placed.inputs.items()}
-        body = placed.body
+        names = {name: self._name(value) for name, value in body.operands.items()}
         for name, local in body.truths.items():
-            names[local] = self._of_truth[placed.inputs[name]]
+            names[local] = self._of_truth[body.operands[name]]
         for name, array in body.constants.items():
             names[name] = self._initializer(array)
-        names.update(zip(placed.outputs, self._result_names(node, label), strict=True))
+        names.update(zip(outputs, self._result_names(node, label), strict=True))
         for index, written in enumerate(body.nodes):
             for local in written.outputs:
                 if local and local not in names:
                     names[local] = self._names.new(f"{label}/{written.operator}")
-            self._nodes.append(written.node(names, f"{label}/{written.operator}" if index else label))
-        self._guards |= {attrs.evolve(guard, tensor=names[guard.tensor]): None for guard in body.guards}
+            self._nodes.append(written.placed(names, f"{label}/{written.operator}" if index else label))
+        if body.guards:
+            self._guards |= {attrs.evolve(guard, tensor=names[guard.tensor]): None for guard in body.guards}
         if body.made_truths:
-            for local, result in zip(placed.outputs, node.results, strict=True):
+            for local, result in zip(outputs, node.results, strict=True):
                 if local in body.made_truths:
                     self._of_truth[result] = names[body.made_truths[local]]
 
-    def _add_call(self, placed: Placed, node: Node, label: str) -> None:
+    def _add_call(self, body: Body, outputs: Sequence[str], node: Node, label: str) -> None:
         """Add what was written as a function, unless there is the same one, and a call of it."""
-        function = _function(placed, node)
+        function = _function(body, outputs, node)
         key = function.SerializeToString(deterministic=True)
         if key not in self._functions:
             function.name = self._function_names.new(function.name)
             seal(function)
             self._functions[key] = function
-        call = helper.make_node(
-            self._functions[key].name,
-            [self._name(value) for value in placed.inputs.values()],
-            self._result_names(node, label),
-            name=label,
-            domain=DOMAIN,
-            **{OPTIONS: options_text(node.options)},
-        )
+        inputs = [self._name(value) for value in body.operands.values()]
+        options = ((OPTIONS, options_text(node.options)),)
+        call = Draft(self._functions[key].name, inputs, self._result_names(node, label), options, label, DOMAIN)
         self._nodes.append(call)
 
     def _result_names(self, node: Node, label: str) -> list[str]:
-        several = len(node.results) > 1
+        names = []
         for result in node.results:
             if result not in self._of_value:
-                self._of_value[result] = self._names.new(f"{label}/{result.index}" if several else label)
-        return [self._of_value[result] for result in node.results]
+                self._of_value[result] = self._names.new(f"{label}/{result.index}" if len(node.results) > 1 else label)
+            names.append(self._of_value[result])
+        return names
 
     # --- constants -------------------------------------------------------------------------------------------------
 
@@ -318,32 +291,32 @@ def _tensor(name: str, value: Value) -> OnnxTensor:
     return OnnxTensor(name, value.descriptor.data_type, value.descriptor)
 
 
-def _function(placed: Placed, node: Node) -> FunctionProto:
+def _function(body: Body, outputs: Sequence[str], node: Node) -> FunctionProto:
     """The function that a body is, not sealed yet; its name may be another's, and it lacks the model's opset."""
-    body = placed.body
     results = [f"output{index}" for index in range(len(node.results))] if node.operator.returns_sequence else ["output"]
-    names = dict(zip(placed.outputs, results, strict=True))
+    names = dict(zip(outputs, results, strict=True))
     before = [
         helper.make_node("Constant", [], [name], value=numpy_helper.from_array(array))
         for name, array in body.constants.items()
     ]
-    before += [
-        helper.make_node("Cast", [name], [local], to=element_type("bool")) for name, local in body.truths.items()
-    ]
-    nodes = [*before, *(written.node(names, written.outputs[0]) for written in body.nodes)]
-    needed, _ = _needed(nodes, results)
+    casts = [Draft("Cast", [name], [local], (("to", element_type("bool")),)) for name, local in body.truths.items()]
+    drafts, used = _needed([*casts, *(written.placed(names, written.outputs[0]) for written in body.nodes)], results)
+    needed = [constant for constant in before if constant.output[0] in used]
+    for draft in drafts:
+        needed.append(NodeProto())
+        draft.write(needed[-1], draft.name)
     return helper.make_function(
-        DOMAIN, node.operator.spec_name, list(placed.inputs), results, needed, [], attributes=[OPTIONS]
+        DOMAIN, node.operator.spec_name, list(body.operands), results, needed, [], attributes=[OPTIONS]
     )
 
 
-def _needed(nodes: Sequence[NodeProto], outputs: Iterable[str]) -> tuple[list[NodeProto], set[str]]:
+def _needed(nodes: Sequence[Draft], outputs: Iterable[str]) -> tuple[list[Draft], set[str]]:
     """The nodes that the outputs need, and all names that these use."""
     used = set(outputs)
-    needed: list[NodeProto] = []
+    needed: list[Draft] = []
     for node in reversed(nodes):
-        if not used.isdisjoint(node.output):
-            used.update(node.input)
+        if not used.isdisjoint(node.outputs):
+            used.update(node.inputs)
             needed.append(node)
     return needed[::-1], used
 

@@ -6,6 +6,7 @@ This is not the operator ``cast``, which wraps integers around and truncates flo
 import math
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 
 from webnn_py.descriptors import MLOperandDataType
@@ -53,6 +54,12 @@ def _nearest_float(value: float, *, precision: int, lowest_unit: int, end: int) 
     """
     if value == 0 or (isinstance(value, float) and not math.isfinite(value)):
         return float(value)
+    return _rounded(value, precision, lowest_unit, end)
+
+
+@lru_cache
+def _rounded(value: float, precision: int, lowest_unit: int, end: int) -> float:
+    """A finite number that is not 0: few numbers are options of most operators, and fractions take long."""
     exponent = value.bit_length() if isinstance(value, int) else math.frexp(value)[1]
     sign = -1.0 if value < 0 else 1.0
     if exponent > end:

@@ -33,6 +33,8 @@ KEEPS: Final = frozenset(
 )
 """Operators of which no element is larger than all of the operands'."""
 
+NOTHING: Final = np.zeros(1, np.float32)
+
 ADDS: Final = frozenset({"add", "sub"})
 
 
@@ -60,7 +62,7 @@ class Bounded:
             contents: gives the values of constants.
         """
         pools = [node for node in graph.nodes if node.operator.name == "max_pool2d" and is_guarded(node)]
-        bounds = _bounds(graph, contents) if pools else {}
+        bounds = _bounds(graph, _cone(pools), contents) if pools else {}
         pools = [node for node in pools if node.operands["input"] in bounds]
         cone = _cone(pools)
         inputs = {value for value in cone if isinstance(value, Input)}
@@ -73,7 +75,7 @@ class Bounded:
         return cls(frozenset(pools), frozenset(inputs), min(LEAST * 2.0 ** math.floor(math.log2(times)), HIGHEST))
 
 
-def _cone(nodes: Iterable[Node]) -> set[Value]:
+def _cone(nodes: Iterable[Node]) -> frozenset[Value]:
     """All that some nodes depend on."""
     found: set[Value] = set()
     stack = [value for node in nodes for value in node.inputs]
@@ -83,17 +85,17 @@ def _cone(nodes: Iterable[Node]) -> set[Value]:
             found.add(value)
             if isinstance(value, Output):
                 stack.extend(value.node.inputs)
-    return found
+    return frozenset(found)
 
 
-def _bounds(graph: Graph, contents: ReadConstant) -> Mapping[Value, float]:
-    """What the elements of values of float32 cannot exceed, where that is known and far below infinity."""
+def _bounds(graph: Graph, wanted: frozenset[Value], contents: ReadConstant) -> Mapping[Value, float]:
+    """What the elements of values of float32 cannot exceed, of those that are wanted, if far below infinity."""
     floats = (value for value in graph.inputs.values() if value.descriptor.data_type == "float32")
     # A sum of squares in float32 is off by some parts in a thousand.
     bounds: dict[Value, float] = dict.fromkeys(floats, 2 * LEAST)
     weights = 0
     for node in graph.nodes:
-        if any(result.descriptor.data_type != "float32" for result in node.results):
+        if wanted.isdisjoint(node.results) or any(item.descriptor.data_type != "float32" for item in node.results):
             continue
         if node.operator.name == "conv2d":
             weights += node.operand("filter").element_count
@@ -119,12 +121,13 @@ def _of_convolution(node: Node, bounds: Mapping[Value, float], contents: ReadCon
     if not all(value is None or isinstance(value, Constant) for value in values[1:]):
         return np.inf
     factors, biases = (_magnitudes(value, contents) for value in values[1:])
-    factors = factors.reshape(node.operand("filter").shape)
     axis: int = node.options["filter_layout"].index("o")
-    sums = factors.sum(axis=tuple(place for place in range(factors.ndim) if place != axis))
+    factors = factors.reshape(node.operand("filter").shape)
+    others = tuple([place for place in range(factors.ndim) if place != axis])
+    sums = factors.sum(axis=others, dtype=np.float64)  # in which none is too large
     bound = source * sums.max() + biases.max()
     return float(bound) if np.isfinite(bound) else np.inf
 
 
-def _magnitudes(value: object, contents: ReadConstant) -> NDArray[np.float64]:
-    return np.abs(contents(value).astype(np.float64)) if isinstance(value, Constant) else np.zeros(1)
+def _magnitudes(value: object, contents: ReadConstant) -> NDArray[np.float32]:
+    return np.abs(contents(value)) if isinstance(value, Constant) else NOTHING

@@ -6,7 +6,7 @@ A graph is run as these rules write it. If its guards tell so after a run, the g
 
 import math
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -151,11 +151,13 @@ def _places(node: Node, rank: int) -> tuple[int, ...]:
     return tuple(range(rank)) if axes is None else tuple(sorted(axes))
 
 
-RULES: Final[Mapping[str, Rule]] = {
+RULES: Final[Mapping[str, Rule]] = {**rules.RULES} | {
     rule.__name__: rule
     for rule in (cast, dynamic_quantize, max_pool2d, quantize_linear, reduce_max, reduce_mean, reduce_min)
 }
-"""The guarded rules by the operator's Python name."""
+"""By the operator's Python name: the guarded ones, and those that need no guard."""
+
+_write: Final = writing.by(RULES)
 
 TWINS: Final[Mapping[str, str]] = {"gelu": "Gelu", "hard_swish": "HardSwish"}
 """Operators of which onnxruntime makes NaN of -Infinity, by Python name, with its own: NaN is noticed further on."""
@@ -167,6 +169,13 @@ def _is_guarded(node: Node) -> bool:
         return pooling_attributes(node) is not None
     is_reduction = node.operator.name in {"reduce_max", "reduce_mean", "reduce_min"}
     return is_reduction and bool(_places(node, node.operand("input").rank))
+
+
+def _as_numbers(body: Body, node: Node, input: Any) -> OnnxTensor:
+    """A max pool of what is finite, or a twin of which NaN is noticed further on."""
+    if node.operator.name == "max_pool2d":
+        return _of_numbers(body, node, input)
+    return body.node(TWINS[node.operator.name], input)
 
 
 class Guarded:
@@ -191,29 +200,15 @@ class Guarded:
         Returns:
             The outputs, which have the data types that the node says.
         """
-        outputs = self._written(body, node, operands)
+        if self._unseen:
+            self._guard_sizes(body, node, operands)
+        is_plain = node in self._bounded.pools or (self._plain and node.results[0] in self._plain)
+        outputs = [_as_numbers(body, node, **operands)] if is_plain else _write(body, node, operands)
         if self._watched:
             for value, tensor in zip(node.results, outputs, strict=True):
                 if value in self._watched:
                     body.guard(tensor)
         return outputs
-
-    def _written(self, body: Body, node: Node, operands: Operands) -> list[OnnxTensor]:
-        name = node.operator.name
-        if self._unseen:
-            self._guard_sizes(body, node, operands)
-        if node in self._bounded.pools:
-            (operand,) = operands.values()
-            assert isinstance(operand, OnnxTensor)  # noqa: S101 - for type checkers
-            return [_of_numbers(body, node, operand)]
-        if name in TWINS and node.results[0] in self._plain:
-            (operand,) = operands.values()
-            assert isinstance(operand, OnnxTensor)  # noqa: S101 - for type checkers
-            return [body.node(TWINS[name], operand)]
-        if name not in RULES:
-            return rules.write(body, node, operands)
-        written = RULES[name](body, node, **operands)
-        return written if isinstance(written, list) else [written]
 
     def _guard_sizes(self, body: Body, node: Node, operands: Operands) -> None:
         """Look at inputs of the graph that a node is the first to read, if they may not be too large."""

@@ -14,8 +14,9 @@ import numpy as np
 from webnn_py.device.on_onnxruntime.dynamic_quantization import decomposition
 from webnn_py.graph import Node
 from webnn_py.onnx_export import writing
-from webnn_py.onnx_export.body import BOOL, Body, Drawing, OnnxTensor, Operands
+from webnn_py.onnx_export.body import BOOL, Body, Drawing, OnnxTensor
 from webnn_py.onnx_export.images import channels_first, laid_out
+from webnn_py.onnx_export.registry import RULES as SAVED
 from webnn_py.onnx_export.rules.indexing import in_range
 from webnn_py.onnx_export.rules.pooling import pooling_attributes
 from webnn_py.onnx_export.table import Rule, Written
@@ -211,7 +212,7 @@ def _reduced_in_float64(body: Body, operator: str, node: Node, input: OnnxTensor
     return body.cast(reduced, input.data_type)
 
 
-RULES: Final[Mapping[str, Rule]] = {
+RULES: Final[Mapping[str, Rule]] = {**SAVED} | {
     rule.__name__: rule
     for rule in (
         batch_normalization,
@@ -232,17 +233,7 @@ RULES: Final[Mapping[str, Rule]] = {
         sigmoid,
     )
 }
-"""The device's own rules by the operator's Python name."""
+"""By the operator's Python name: the device's own, and those of what is saved."""
 
-
-def write(body: Body, node: Node, operands: Operands) -> list[OnnxTensor]:
-    """Write an operator into a body.
-
-    Returns:
-        The outputs, which have the data types that the node says.
-    """
-    own = RULES.get(node.operator.name)
-    if own is None:
-        return writing.write(body, node, operands)
-    written = own(body, node, **operands)
-    return written if isinstance(written, list) else [written]
+write: Final = writing.by(RULES)
+"""By the rules that hold for all numbers."""

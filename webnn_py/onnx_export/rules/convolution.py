@@ -1,13 +1,20 @@
 """Convolutions, in ONNX's one layout; float16 is computed in float32."""
 
+from functools import cache
+
 from webnn_py.graph import Node
 from webnn_py.onnx_export.body import Body, OnnxTensor
 from webnn_py.onnx_export.images import channels_first, laid_out, onnx_pads, reordered
 from webnn_py.onnx_export.table import Written, rule
 from webnn_py.onnx_export.types import FLOAT, widened
 from webnn_py.operators import convolution
-from webnn_py.operators.convolution import filter_shape
 from webnn_py.operators.windows import image_shape, slides
+
+
+@cache
+def _axes(layout: str, wanted: str) -> tuple[int, ...]:
+    """Where a layout of filters has the axes that are wanted."""
+    return tuple(layout.index(axis) for axis in wanted)
 
 
 def _steps(node: Node) -> dict[str, list[int]]:
@@ -23,9 +30,9 @@ def conv2d(body: Body, node: Node, input: OnnxTensor, filter: OnnxTensor, bias: 
     """Conv."""
     options = node.options
     images = channels_first(body, input, options["input_layout"])
-    filters = reordered(body, filter, [options["filter_layout"].index(axis) for axis in "oihw"])
+    filters = reordered(body, filter, _axes(options["filter_layout"], "oihw"))
     biases = [] if bias is None else [bias]
-    _, _, *window = filter_shape(filter.shape, options["filter_layout"])
+    window = [filter.shape[axis] for axis in _axes(options["filter_layout"], "hw")]
     how = {"group": options["groups"], "kernel_shape": window, **_steps(node)}
     output = widened(body, "Conv", images, filters, *biases, native=FLOAT, **how)
     return laid_out(body, output, options["input_layout"])
@@ -37,10 +44,10 @@ def conv_transpose2d(
 ) -> Written:
     """ConvTranspose; what the output's size is more than follows from the rest is padding at its end."""
     options = node.options
-    filters = reordered(body, filter, [options["filter_layout"].index(axis) for axis in "iohw"])
+    filters = reordered(body, filter, _axes(options["filter_layout"], "iohw"))
     _, _, *sizes = image_shape(input.shape, options["input_layout"])
     _, _, *new_sizes = image_shape(node.outputs[0].shape, options["input_layout"])
-    _, _, *window = filter_shape(filter.shape, options["filter_layout"])
+    window = [filter.shape[axis] for axis in _axes(options["filter_layout"], "hw")]
     along = slides(sizes, window, options["padding"], options["strides"], options["dilations"])
     appended = [size - slide.transposed_size for slide, size in zip(along, new_sizes, strict=True)]
     images = channels_first(body, input, options["input_layout"])
