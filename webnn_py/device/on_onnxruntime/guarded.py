@@ -12,6 +12,7 @@ import numpy as np
 
 from webnn_py.device.on_onnxruntime import rules
 from webnn_py.device.on_onnxruntime.bounding import Bounded
+from webnn_py.device.on_onnxruntime.gating import gates
 from webnn_py.device.on_onnxruntime.noticing import noticed
 from webnn_py.graph import Graph, Node
 from webnn_py.onnx_export import writing
@@ -180,6 +181,7 @@ class Guarded:
     def __init__(self, graph: Graph, contents: ReadConstant) -> None:
         self._bounded = Bounded.of(graph, _is_looked_at, contents)
         self._unseen = set(self._bounded.inputs)
+        self._gates = gates(graph)
         seen = noticed(graph, _is_guarded) if any(node.operator.name in TWINS for node in graph.nodes) else ()
         results = [node.results[0] for node in graph.nodes if node.operator.name in TWINS]
         self._plain = {value for value in results if value in seen}
@@ -210,6 +212,10 @@ class Guarded:
             (operand,) = operands.values()
             assert isinstance(operand, OnnxTensor)  # noqa: S101 - for type checkers
             return [body.node(TWINS[name], operand)]
+        if node.results[0] in self._gates:
+            (operand,) = operands.values()
+            assert isinstance(operand, OnnxTensor)  # noqa: S101 - for type checkers
+            return [body.node("Sigmoid", operand)]
         if name not in RULES:
             return rules.write(body, node, operands)
         written = RULES[name](body, node, **operands)
