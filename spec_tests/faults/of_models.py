@@ -37,6 +37,14 @@ FAULTS = [
     ),
     Fault("onnx-causal-past", "return past.shape[2]\n", "return 0\n", ONNX, "attention"),
     Fault("onnx-drawn-known", "array = known_value(self._builder._values[value], self.expenses)", "array = None", ONNX),
+    Fault(
+        "onnx-lstm-bias-first",
+        "of_input = _product(context, rows, weights.w)\n",
+        "of_input = context.add(_product(context, rows, weights.w), weights.bias or context.number(0, x))\n"
+        "    weights = attrs.evolve(weights, bias=None)\n",
+        ONNX,
+        "test_lstm",
+    ),
     Fault("onnx-cell-seen", "context.mul(peepholes[1], following)", "context.mul(peepholes[1], cell)", ONNX, "lstm"),
     Fault("onnx-loop-once-more", "most is None or number < most)", "most is None or number <= most)", ONNX),
     Fault("onnx-scan-backwards", "stack[::-1] if is_prepended else stack", "stack", ONNX),

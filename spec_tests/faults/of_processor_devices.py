@@ -48,6 +48,8 @@ FAULTS = [
         ENGINE,
         "every_number",
     ),
+    Fault("engine-gates-read-otherwise", '== "mul" for reader', "for reader", ENGINE, "only_gates"),
+    Fault("engine-gates-returned", "        and value not in outputs\n", "", ENGINE, "gate_that_is_an_output"),
     Fault(
         "engine-quantizes-nan",
         "body.guard(input, Must.BE_FINITE)\n    results",

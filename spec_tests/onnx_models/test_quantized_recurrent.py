@@ -1,5 +1,6 @@
 """Recurrent networks of quantized weights: onnxruntime quantizes the same states, so that results are as close."""
 
+import attrs
 import numpy as np
 import pytest
 
@@ -45,6 +46,14 @@ def given(directions, data_type="int8", *, bias=None, lengths=None, states=(None
 KNOWN = (1, 2, 8, 9, 10, 11)
 
 
+def opposite():
+    """Weights and states such that both products are 133 million, and nothing together: what is left is the bias."""
+    w = np.full([1, 1, 4], 127, np.int8)
+    bias = np.full([1, 8], 0.25, np.float32)
+    state, scale, zero = np.full([1, 1, 1], 255, np.float32), np.array([2**12], np.float32), np.zeros(1, np.int8)
+    return w, -w, bias, None, state, np.zeros_like(state), None, scale, zero, scale, zero
+
+
 @each(
     node(OPERATOR, 1, floats(STEPS, BATCH, SIZE), *given(1), known=KNOWN, **OUTPUTS),
     node(
@@ -73,6 +82,7 @@ KNOWN = (1, 2, 8, 9, 10, 11)
         **OUTPUTS,
     ),
     node(OPERATOR, 1, floats(1, 1, SIZE), *given(1), known=KNOWN, **OUTPUTS),
+    node(OPERATOR, 1, np.full([1, 1, 1], 255, np.float32), *opposite(), known=KNOWN, **{**OUTPUTS, "hidden_size": 1}),
 )
 async def test_lstm(context, case):
     await check(context, case)
@@ -86,3 +96,15 @@ async def test_the_weights_are_turned_into_floats_once_for_all_steps(context):
     casts = [next(iter(item.inputs)) for item in graph.nodes if item.operator.name == "cast"]
     of_weights = [item.descriptor.shape for item in casts if isinstance(item, Constant) and item.descriptor.rank == 2]
     assert sorted(of_weights) == sorted([(SIZE, 4 * HIDDEN), (HIDDEN, 4 * HIDDEN)] * 2)
+
+
+async def test_onnxruntimes_own_kernels_round_the_states_of_many_steps_as_its_network_does(ml):
+    steps, hidden = 40, 24
+    r = rng.integers(-128, 128, (2, hidden, 4 * hidden)).astype(np.int8)
+    w = rng.integers(-128, 128, (2, SIZE, 4 * hidden)).astype(np.int8)
+    quantized = np.array([0.008, 0.005], np.float32), np.zeros(2, np.int8)
+    rest = (floats(2, 8 * hidden), None, None, None, None, *quantized, *quantized)
+    options = {**OUTPUTS, "hidden_size": hidden, "direction": "bidirectional"}
+    (case,) = node(OPERATOR, 1, floats(steps, 1, SIZE), w, r, *rest, known=KNOWN, **options)
+    context = await ml.create_context(backend="onnxruntime", threads=1)
+    await check(context, attrs.evolve(case, relative=0, absolute=1e-6))  # a step of a state makes some 1e-3

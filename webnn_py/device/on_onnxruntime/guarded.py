@@ -12,6 +12,7 @@ import numpy as np
 
 from webnn_py.device.on_onnxruntime import rules
 from webnn_py.device.on_onnxruntime.bounding import Bounded
+from webnn_py.device.on_onnxruntime.gating import gates
 from webnn_py.device.on_onnxruntime.noticing import noticed
 from webnn_py.graph import Graph, Node
 from webnn_py.onnx_export import writing
@@ -172,10 +173,10 @@ def _is_guarded(node: Node) -> bool:
 
 
 def _as_numbers(body: Body, node: Node, input: Any) -> OnnxTensor:
-    """A max pool of what is finite, or a twin of which NaN is noticed further on."""
+    """A max pool of what is finite, a twin of which NaN is noticed further on, or a gate."""
     if node.operator.name == "max_pool2d":
         return _of_numbers(body, node, input)
-    return body.node(TWINS[node.operator.name], input)
+    return body.node(TWINS.get(node.operator.name, "Sigmoid"), input)
 
 
 class Guarded:
@@ -189,6 +190,7 @@ class Guarded:
     def __init__(self, graph: Graph, contents: ReadConstant) -> None:
         self._bounded = Bounded.of(graph, _is_looked_at, contents)
         self._unseen = set(self._bounded.inputs)
+        self._gates = gates(graph)
         seen = noticed(graph, _is_guarded) if any(node.operator.name in TWINS for node in graph.nodes) else ()
         results = [node.results[0] for node in graph.nodes if node.operator.name in TWINS]
         self._plain = {value for value in results if value in seen}
@@ -202,7 +204,8 @@ class Guarded:
         """
         if self._unseen:
             self._guard_sizes(body, node, operands)
-        is_plain = node in self._bounded.pools or (self._plain and node.results[0] in self._plain)
+        value = node.results[0]
+        is_plain = node in self._bounded.pools or value in self._plain or value in self._gates
         outputs = [_as_numbers(body, node, **operands)] if is_plain else _write(body, node, operands)
         if self._watched:
             for value, tensor in zip(node.results, outputs, strict=True):

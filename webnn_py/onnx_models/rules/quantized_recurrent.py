@@ -123,12 +123,12 @@ def _run(
     hidden, cell = state
     rows = context.reshape(x, [steps * batch, size])
     of_input = _product(context, rows, weights.w)
-    if weights.bias is not None:
-        of_input = context.add(of_input, weights.bias)
     inputs = context.split(of_input, steps, axis=0) if steps > 1 else [of_input]
     outputs = []
     for gates in reversed(inputs) if is_backward else inputs:
         summed = context.add(gates, _product(context, hidden, weights.r))
+        if weights.bias is not None:  # last, as onnxruntime adds it: each step quantizes what the step before rounded
+            summed = context.add(summed, weights.bias)
         hidden, cell = _step(context, context.split(summed, 4, axis=1), cell, weights.peepholes)
         outputs.append(hidden)
     shape = [1, batch, hidden.shape[1]]
