@@ -217,8 +217,14 @@ FAULTS = [
     ),
     Fault(
         "part-left-behind",
-        "        fresh.unlink(missing_ok=True)\n",
-        "        pass\n",
+        "            part.unlink(missing_ok=True)\n",
+        "            pass\n",
+        ("spec_tests/command/test_written_files.py",),
+    ),
+    Fault(
+        "data-kept-without-its-model",
+        "                if not part.exists():\n                    path.unlink(missing_ok=True)\n",
+        "                pass\n",
         ("spec_tests/command/test_written_files.py",),
     ),
 ]
