@@ -227,4 +227,10 @@ FAULTS = [
         "                pass\n",
         ("spec_tests/command/test_written_files.py",),
     ),
+    Fault(
+        "interrupted-while-words-are-read",
+        "    except KeyboardInterrupt:\n        return INTERRUPTED\n",
+        "    except InterruptedError:\n        return INTERRUPTED\n",
+        ("spec_tests/command/test_interrupts.py",),
+    ),
 ]
