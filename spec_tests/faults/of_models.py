@@ -233,4 +233,10 @@ FAULTS = [
         "    except InterruptedError:\n        return INTERRUPTED\n",
         ("spec_tests/command/test_interrupts.py",),
     ),
+    Fault(
+        "short-integers-not-cut-off",
+        "ShortIntegers(context.clamp(operand, min_value=bounds.min, max_value=bounds.max), data_type)",
+        "ShortIntegers(operand, data_type)",
+        ("spec_tests/onnx_models/test_short_integers.py",),
+    ),
 ]
