@@ -31,7 +31,13 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 130 after Ctrl-C, 1 when nobody reads what it prints."""
-    options = _parser().parse_args(arguments)
+    try:
+        return _ended(_parser().parse_args(arguments))
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _ended(options: argparse.Namespace) -> int:
     status = 1
     try:
         status = _run(options)

@@ -69,7 +69,7 @@ def test_the_sdist_has_what_the_readme_names():
 
 
 def test_data_files_are_within_what_wheels_have():
-    assert PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"] == ["webnn_py"]
+    assert PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"] == ["webnn_py", "_webnn_py_command.py"]
     assert {path.suffix for path in DATA} == {f".{suffix}" for suffix in SUFFIXES}
     assert (ROOT / "webnn_py/py.typed").exists()
     ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").split() if (ROOT / ".gitignore").exists() else []

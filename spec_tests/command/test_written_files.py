@@ -55,6 +55,44 @@ def test_nothing_is_left_of_a_file_that_is_not_written_to_its_end(error, status,
     assert ("No space left" in ended.err) == (status == 1)
 
 
+@pytest.mark.parametrize("step", ["data", "model"])
+@pytest.mark.parametrize(
+    ("error", "status"), [(OSError(errno.ENOSPC, "No space left on device"), 1), (KeyboardInterrupt(), 130)]
+)
+def test_neither_of_two_files_is_left_when_the_other_is_not_written(
+    error, status, step, command, picked, *, tmp_path, monkeypatch
+):
+    real = Path.replace
+
+    def fail(self, target):
+        assert {path.name for path in (data, out) if path.with_name(f"{path.name}.part").exists()} >= {out.name}
+        if target == {"data": data, "model": out}[step]:
+            raise error
+        return real(self, target)
+
+    out, data = tmp_path / "out.onnx", tmp_path / "out.onnx.data"
+    before = {*tmp_path.iterdir()}
+    monkeypatch.setattr("webnn_py.command.convert.LARGEST_FILE", 1)
+    monkeypatch.setattr(Path, "replace", fail)
+    assert command("convert", picked, out).status == status
+    assert {*tmp_path.iterdir()} == before
+
+
+def test_two_files_that_are_there_stay_until_the_new_ones_are_written(command, picked, tmp_path, monkeypatch):
+    def fail(tensors, path, location):
+        path.write_bytes(b"half")
+        raise KeyboardInterrupt
+
+    out, data = tmp_path / "out.onnx", tmp_path / "out.onnx.data"
+    out.write_bytes(b"before")
+    data.write_bytes(b"before")
+    monkeypatch.setattr("webnn_py.command.convert.LARGEST_FILE", 1)
+    monkeypatch.setattr("webnn_py.onnx_models.external_data.write_external_data", fail)
+    assert command("convert", picked, out, "--overwrite").status == 130
+    assert (out.read_bytes(), data.read_bytes()) == (b"before", b"before")
+    assert len([*tmp_path.glob("out.*")]) == 2
+
+
 def test_a_file_that_is_there_stays_until_the_new_one_is_whole(command, doubled, tmp_path):
     out = tmp_path / "out.npz"
     out.write_bytes(b"before")

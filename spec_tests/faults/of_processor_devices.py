@@ -64,6 +64,12 @@ FAULTS = [
         ENGINE,
         "only_what_is_drawn",
     ),
+    Fault(
+        "differences-of-another-zero-point",
+        "check(found.zero_point is zero_point and differences",
+        "check(differences",
+        OWN_NODES,
+    ),
     Fault("narrow-without-sign", "or x.view(np.int32).min() < 0", "or x.min() < 0", FLOAT16),
     Fault("narrow-without-limit", "magnitude.clip(ZERO, OVERFLOW)", "magnitude.clip(ZERO, INFINITY)", FLOAT16),
     Fault("widen-negative-infinity", "NEGATIVE_INFINITY_BITS = 0xFC00", "NEGATIVE_INFINITY_BITS = 0x10000", FLOAT16),

@@ -104,6 +104,17 @@ def test_a_quantization_of_another_range_stays():
     assert operators_of(simplified(graph)) == operators_of(graph)
 
 
+def test_integers_less_another_zero_point_stay_integers():
+    array = rng.normal(size=(2, 9)).astype(np.float32)
+    b = Drawing()
+    quantized, _, _ = quantized_by_range(b, b.given("x", array))
+    _, _, (differences,) = quantized_by_range(b, b.given("z", 3 * array + 1))
+    zero_point = b.value(differences).node.operands["b"]
+    graph = b.graph(mixed=b.sub(b.cast(quantized, "float32"), b.operand(zero_point)))
+    assert operators_of(simplified(graph)) == operators_of(graph)
+    check_bits(graph, {"x": array, "z": 3 * array + 1})
+
+
 def product_of_integers(a, weights, *, zero_point):
     b = Drawing()
     x = b.given("a", a)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -13,7 +12,7 @@ from webnn_py.command.failures import BadInputError, CommandFailedError
 from webnn_py.command.layout import counted, in_bytes
 from webnn_py.command.loading import load_model, parts_of, unreadable
 from webnn_py.command.to_javascript import to_javascript
-from webnn_py.command.written_files import check_writable, written_whole
+from webnn_py.command.written_files import check_writable, written_together, written_whole
 from webnn_py.javascript.words import say
 
 if TYPE_CHECKING:
@@ -62,16 +61,15 @@ def convert(options: argparse.Namespace) -> int:
 
 def _write(proto: ModelProto, out: Path) -> int:
     """Write a model, whole or not at all, and return how long its file is, with that of its data."""
-    import onnx  # noqa: PLC0415 - an extra
-
-    from webnn_py.onnx_models.contents import contents_of  # noqa: PLC0415 - an extra
+    from webnn_py.onnx_models.contents import contents_of, initializers_of  # noqa: PLC0415 - an extra
+    from webnn_py.onnx_models.external_data import write_external_data  # noqa: PLC0415 - an extra
 
     if contents_of(proto).parameter_bytes <= LARGEST_FILE:
         with written_whole(out) as fresh:
             fresh.write_bytes(proto.SerializeToString())
         return out.stat().st_size
     data = out.with_name(f"{out.name}.data")
-    data.unlink(missing_ok=True)  # what onnx writes it appends
-    with written_whole(out) as fresh:
-        onnx.save_model(proto, os.fspath(fresh), save_as_external_data=True, location=data.name)
+    with written_together(data, out) as (fresh_data, fresh):
+        write_external_data(initializers_of(proto), fresh_data, data.name)
+        fresh.write_bytes(proto.SerializeToString())
     return out.stat().st_size + data.stat().st_size

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -33,9 +33,33 @@ def written_whole(path: Path) -> Iterator[Path]:
     Raises:
         OSError: the file cannot be written.
     """
-    fresh = path.with_name(f"{path.name}.part")
+    with written_together(path) as (fresh,):
+        yield fresh
+
+
+@contextmanager
+def written_together(*paths: Path) -> Iterator[tuple[Path, ...]]:
+    """The same for files that are of use together only: they take their places in this order, and all or none stay.
+
+    Raises:
+        OSError: a file cannot be written.
+    """
+    fresh = tuple(path.with_name(f"{path.name}.part") for path in paths)
     try:
         yield fresh
-        fresh.replace(path)
+        _place(fresh, paths)
     finally:
-        fresh.unlink(missing_ok=True)
+        for part in fresh:
+            part.unlink(missing_ok=True)
+
+
+def _place(fresh: Sequence[Path], paths: Sequence[Path]) -> None:
+    try:
+        for part, path in zip(fresh, paths, strict=True):
+            part.replace(path)
+    except BaseException:
+        if fresh[-1].exists():  # no file, or an older one, is beside what has been placed: they would not fit together
+            for part, path in zip(fresh, paths, strict=True):
+                if not part.exists():
+                    path.unlink(missing_ok=True)
+        raise

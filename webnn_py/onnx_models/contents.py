@@ -59,6 +59,15 @@ def contents_of(model: ModelProto) -> ModelContents:
     )
 
 
+def initializers_of(model: ModelProto) -> Iterator[TensorProto]:
+    """The initializers of a model's graph, and of those in it; sparse ones are left out."""
+    yield from model.graph.initializer
+    for node in _all_nodes(model.graph.node):
+        for attribute in node.attribute:
+            for graph in inner_graphs(attribute):
+                yield from graph.initializer
+
+
 def _operator(node: NodeProto) -> str:
     return node.op_type if node.domain in OWN_DOMAINS else f"{node.domain}.{node.op_type}"
 

@@ -7,18 +7,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO, Final
 
-import onnx
 from onnx import ModelProto
 
 from webnn_py.onnx_export import model_of
+from webnn_py.onnx_models.external_data import write_external_data
 from webnn_py.operators.operand import MLOperand
 from webnn_py.script.builder import drawing_of
 
 LARGEST_FILE: Final = 2**31 - 1
 """Bytes that a protocol buffer may have."""
-
-SMALLEST_BESIDE: Final = 1024
-"""Constants of fewer bytes always stand in the model's own file."""
 
 
 def save(
@@ -55,7 +52,8 @@ def save(
     if isinstance(target, (str, os.PathLike)):
         path = Path(target)
         if is_large or external_data:
-            _move_out(model, path)
+            beside = path.with_name(f"{path.name}.data")
+            write_external_data(model.graph.initializer, beside, beside.name)
         path.write_bytes(model.SerializeToString())
     else:
         target.write(model.SerializeToString())
@@ -70,23 +68,3 @@ def _is_large(model: ModelProto) -> bool:
     """Whether one file cannot be the model; protobuf cannot even measure one whose weights alone are too long."""
     weights = sum(len(tensor.raw_data) for tensor in model.graph.initializer)
     return weights > LARGEST_FILE or model.ByteSize() > LARGEST_FILE
-
-
-def _move_out(model: ModelProto, path: Path) -> None:
-    """Write the larger constants to a file beside the model's, and say in the model where they are."""
-    beside = path.with_name(f"{path.name}.data")
-    with beside.open("wb") as file:
-        for tensor in model.graph.initializer:
-            if len(tensor.raw_data) < SMALLEST_BESIDE:
-                continue
-            file.write(b"\0" * (-file.tell() % ALIGNMENT))
-            place = {"location": beside.name, "offset": str(file.tell()), "length": str(len(tensor.raw_data))}
-            file.write(tensor.raw_data)
-            tensor.ClearField("raw_data")
-            tensor.data_location = onnx.TensorProto.EXTERNAL
-            for key, value in place.items():
-                tensor.external_data.add(key=key, value=value)
-
-
-ALIGNMENT: Final = 4096
-"""Where each of them begins: at a page, so that it can be mapped into memory."""

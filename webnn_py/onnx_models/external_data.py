@@ -1,4 +1,7 @@
-"""Tensors whose data lie in files beside the model's: inside its folder, as long as the shape says, or not at all."""
+"""Tensors whose data lie in files beside the model's, read and written.
+
+What is read lies inside the model's folder and is as long as the shape says, or is not read at all.
+"""
 
 import stat
 from collections.abc import Iterable
@@ -14,6 +17,12 @@ from webnn_py.onnx_models.tensors import data_length
 from webnn_py.operators.rules import Refused
 
 LONGEST_NUMBER: Final = 20
+
+SMALLEST_BESIDE: Final = 1024
+"""Data of fewer bytes always stand in the model's own file."""
+
+ALIGNMENT: Final = 4096
+"""Where the data of each tensor begin: at a page, so that they can be mapped into memory."""
 
 
 @attrs.frozen
@@ -72,6 +81,30 @@ def read_external_data(tensors: Iterable[TensorProto], folder: Path, own_size: i
         region.tensor.data_location = TensorProto.DEFAULT
         del region.tensor.external_data[:]
     return size
+
+
+def write_external_data(tensors: Iterable[TensorProto], path: Path, location: str) -> None:
+    """Write the data of the larger of a model's tensors to a file, and say in the tensors where they are.
+
+    Args:
+        tensors: the tensors; only raw data are moved, those in typed fields stay.
+        path: of the file.
+        location: where the model is to find it, from its own folder on.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    with path.open("wb") as file:
+        for tensor in tensors:
+            if len(tensor.raw_data) < SMALLEST_BESIDE:
+                continue
+            file.write(b"\0" * (-file.tell() % ALIGNMENT))
+            place = {"location": location, "offset": str(file.tell()), "length": str(len(tensor.raw_data))}
+            file.write(tensor.raw_data)
+            tensor.ClearField("raw_data")
+            tensor.data_location = TensorProto.EXTERNAL
+            for key, value in place.items():
+                tensor.external_data.add(key=key, value=value)
 
 
 def _region(tensor: TensorProto, root: Path, sizes: dict[Path, int]) -> _Region:

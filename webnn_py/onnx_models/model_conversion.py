@@ -33,6 +33,7 @@ from webnn_py.onnx_models.scopes import (
     MISSING,
     Converted,
     Scope,
+    ShortIntegers,
     Steps,
     Surroundings,
     TensorSequence,
@@ -40,6 +41,7 @@ from webnn_py.onnx_models.scopes import (
     tensor_of,
 )
 from webnn_py.onnx_models.sequences import SEQUENCE_OPERATORS, sequence_result
+from webnn_py.onnx_models.short_integers import short_results
 from webnn_py.onnx_models.tensors import tensor_array
 from webnn_py.onnx_models.weights import Weights
 from webnn_py.operators.operand import MLOperand
@@ -134,12 +136,7 @@ class ModelConversion:
                 continue
             context = self._context(name, [True])
             try:
-                if isinstance(value, np.ndarray) and value.size == 0:
-                    raise RefusedWithWayOut(
-                        f"its shape is {list(value.shape)}; WebNN has no tensors without elements",
-                        "leave it out, by outputs",
-                    )
-                operand = context.operand(_present(value))
+                operand = context.operand(_output(value))
                 computed = isinstance(self._builder._values[operand], Output)
                 outputs[name] = operand if computed else context.identity(operand)
             except Refused as refused:
@@ -219,8 +216,10 @@ class ModelConversion:
         elif node.op_type == "Identity" and values and isinstance(values[0], TensorSequence):
             result = values[0]
         else:
-            tensors = [None if value is None else tensor_of(value) for value in values]
-            results = results_of(node, tensors, seen.opsets, context)
+            results = short_results(node, values, seen.opsets, context)
+            if results is None:
+                tensors = [None if value is None else tensor_of(value) for value in values]
+                results = results_of(node, tensors, seen.opsets, context)
             return [MISSING if result is None else result for result in results]
         return [result, *[MISSING] * (len(node.output) - 1)]
 
@@ -300,6 +299,15 @@ def _present(value: Converted) -> Value:
     if value is None:
         raise Refused("it is an input of a function that its call leaves out")
     return tensor_of(value)
+
+
+def _output(value: Converted) -> Value:
+    way_out = "leave it out, by outputs"
+    if isinstance(value, np.ndarray) and value.size == 0:
+        raise RefusedWithWayOut(f"its shape is {list(value.shape)}; WebNN has no tensors without elements", way_out)
+    if isinstance(value, ShortIntegers):
+        raise RefusedWithWayOut(f"it is {value.data_type}, which WebNN lacks", way_out)
+    return _present(value)
 
 
 def _way_out(error: Exception) -> str:

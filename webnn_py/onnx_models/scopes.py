@@ -12,6 +12,7 @@ from onnx import AttributeProto
 
 from webnn_py.onnx_models.conversion_context import Value
 from webnn_py.onnx_models.problems import InvalidModelError, worded
+from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import Refused
 
 
@@ -30,7 +31,20 @@ class TensorSequence:
     items: tuple[Value, ...]
 
 
-Converted = Value | TensorSequence | Literal[_Missing.MISSING] | None
+@attrs.frozen
+class ShortIntegers:
+    """Integers of 16 bits that are computed when the graph runs.
+
+    Attributes:
+        operand: the same numbers as int32, which WebNN has.
+        data_type: "int16" or "uint16".
+    """
+
+    operand: MLOperand
+    data_type: str
+
+
+Converted = Value | TensorSequence | ShortIntegers | Literal[_Missing.MISSING] | None
 """A value, or none where a function's input is absent at its call."""
 
 Scope = ChainMap[str, Converted]
@@ -65,8 +79,13 @@ def tensor_of(value: Converted) -> Value:
     """A value that must be a tensor.
 
     Raises:
-        Refused: it is absent, or a sequence.
+        Refused: it is absent, a sequence, or of integers of 16 bits that are not known.
     """
+    if isinstance(value, ShortIntegers):
+        raise Refused(
+            f"an input is {value.data_type}, which WebNN lacks, and computed when the graph runs; only "
+            "DequantizeLinear and operators that move elements take it"
+        )
     if isinstance(value, TensorSequence):
         raise Refused("a sequence of tensors stands where a tensor is needed")
     if value is None or value is MISSING:

@@ -11,7 +11,7 @@ from typing import Final
 import attrs
 import numpy as np
 
-from webnn_py.device.on_onnxruntime.dynamic_quantization import decomposition
+from webnn_py.device.dynamic_quantization import decomposition
 from webnn_py.graph import Node
 from webnn_py.onnx_export import writing
 from webnn_py.onnx_export.body import BOOL, Body, Drawing, OnnxTensor

@@ -13,9 +13,10 @@ import attrs
 import numpy as np
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.on_numpy.passes.matching import Matched, check, is_number, single
+from webnn_py.device.dynamic_quantization import DynamicQuantization, Recognizer
+from webnn_py.device.on_numpy.passes.matching import Matched, UnlikeError, check, single
 from webnn_py.device.on_numpy.table import Array, Kernel, kernel, scalar
-from webnn_py.graph import Node, Value
+from webnn_py.graph import Node
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.operand import MLOperand
 
@@ -81,72 +82,39 @@ def _quantize(x: Array, scale: Array, zero_point: np.float32, y: Array, *, is_wi
 
 
 @attrs.frozen
-class DynamicQuantization:
+class DynamicDifferences:
     """What a graph says in many operators.
 
     Attributes:
-        input: what is quantized.
-        scale: its scale.
-        drawn: the places of the operators.
+        quantized: what makes the integers.
+        drawn: the places of the operators, those that take the zero point off among them.
     """
 
-    input: Value
-    scale: Value
+    quantized: DynamicQuantization
     drawn: tuple[int, ...]
 
     @classmethod
-    def at(cls, differences: Node) -> DynamicQuantization:
+    def at(cls, differences: Node, recognizer: Recognizer) -> DynamicDifferences:
         """What ends in a subtraction of the zero point.
 
         Raises:
             UnlikeError: the node is none.
         """
         matched = Matched()
-        quantized = matched.before(
-            matched.before(differences.operands["a"], "cast").operands["input"], "quantize_linear"
+        integers, zero_point = (
+            single(matched.before(differences.operands[name], "cast").operands["input"]) for name in "ab"
         )
-        zero_point = single(matched.before(differences.operands["b"], "cast").operands["input"])
-        x = single(quantized.operands["input"])
-        scale = matched.through_reshapes(quantized.operands["scale"])
-        check(matched.through_reshapes(quantized.operands["zero_point"]) is zero_point)
-        lowest = _matched_scale(matched, x, scale)
-        _match_zero_point(matched, zero_point, lowest, scale)
-        check(x.descriptor.data_type == differences.outputs[0].data_type == "float32")
-        check(quantized.outputs[0].data_type == zero_point.descriptor.data_type == "uint8")
-        check(differences.outputs[0].shape == x.descriptor.shape and x.descriptor.element_count > 0)
-        matched.include(differences)
-        return cls(x, scale, matched.drawn)
+        found = recognizer.at(matched.before(integers, "quantize_linear"))
+        if found is None:
+            raise UnlikeError
+        check(found.zero_point is zero_point and differences.outputs[0].data_type == "float32")
+        check(differences.outputs[0].shape == found.input.descriptor.shape)
+        for node in (*found.nodes, differences):
+            matched.include(node)
+        return cls(found, matched.drawn)
 
     def node(self, label: str) -> Node:
         """The same as one node."""
-        outputs = (MLOperandDescriptor("float32", self.input.descriptor.shape), self.scale.descriptor)
-        return Node(DYNAMIC_DIFFERENCES, {"input": self.input}, {}, outputs, label, self.drawn)
-
-
-def _matched_scale(matched: Matched, x: Value, scale: Value) -> Value:
-    """Match the scale, and return the lowest number of the range that it is for."""
-    check(scale.descriptor.shape == ())
-    chosen = matched.before(scale, "where").operands
-    check(is_number(chosen["true_value"], 1))
-    quotient = matched.before(chosen["false_value"], "div").operands
-    check(is_number(quotient["b"], HIGHEST))
-    is_nothing = matched.before(chosen["condition"], "equal").operands
-    check(is_nothing["a"] is quotient["a"] and is_number(is_nothing["b"], 0))
-    span = matched.before(quotient["a"], "sub").operands
-    for end, extreme, reduction in (("a", "max", "reduce_max"), ("b", "min", "reduce_min")):
-        pair = matched.before(span[end], extreme).operands
-        check(is_number(pair["b"], 0))
-        reduced = matched.before(pair["a"], reduction)
-        check(
-            reduced.operands["input"] is x
-            and len(reduced.options["axes"] or range(x.descriptor.rank)) == x.descriptor.rank
-        )
-    return single(span["b"])
-
-
-def _match_zero_point(matched: Matched, zero_point: Value, lowest: Value, scale: Value) -> None:
-    clamped = matched.before(matched.before(zero_point, "cast").operands["input"], "clamp")
-    check(clamped.options["min_value"] == 0 and clamped.options["max_value"] == HIGHEST)
-    rounded = matched.before(clamped.operands["input"], "round_even")
-    quotient = matched.before(rounded.operands["input"], "div").operands
-    check(quotient["b"] is scale and matched.before(quotient["a"], "neg").operands["input"] is lowest)
+        x, scale = self.quantized.input, self.quantized.scale
+        outputs = (MLOperandDescriptor("float32", x.descriptor.shape), scale.descriptor)
+        return Node(DYNAMIC_DIFFERENCES, {"input": x}, {}, outputs, label, self.drawn)

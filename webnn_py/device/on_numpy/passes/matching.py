@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from webnn_py.graph import Constant, Node, Output, Value
+from webnn_py.graph import Node, Output, Value
 
 
 class UnlikeError(Exception):
@@ -63,8 +61,3 @@ def check(condition: object) -> None:
     """
     if not condition:
         raise UnlikeError
-
-
-def is_number(value: object, number: float) -> bool:
-    """Whether a value is the constant number."""
-    return isinstance(value, Constant) and isinstance(value.data, np.ndarray) and bool(np.all(value.data == number))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from webnn_py.device.on_numpy.passes.dynamic_quantization import DynamicQuantization
+from webnn_py.device.dynamic_quantization import Recognizer
+from webnn_py.device.on_numpy.passes.dynamic_quantization import DynamicDifferences
 from webnn_py.device.on_numpy.passes.gated_cells import GatedCell
 from webnn_py.device.on_numpy.passes.integer_casts import uncast
 from webnn_py.device.on_numpy.passes.matching import UnlikeError
@@ -23,13 +24,14 @@ def simplified(graph: Graph) -> Graph:
     uses = Counter(value for node in graph.nodes for value in node.inputs)
     uses.update(graph.outputs.values())
     quantizations: dict[Value, Node] = {}
+    recognizer = Recognizer()
     wide = WidenedConstants({result for node in split_constant(graph)[0] for result in node.results})
 
     def replace(node: Node, current: Node) -> Mapping[Value, Value] | None:
         name = node.operator.name
         try:
             if name == "sub":
-                return _differences(node, current, quantizations)
+                return _differences(node, current, quantizations, recognizer)
             if name == "cast":
                 return {node.results[0]: uncast(current)}
             if name == "mul":
@@ -52,12 +54,12 @@ def _may_begin(node: Node) -> bool:
     return node.operator.name in ("quantize_linear", "split")
 
 
-def _differences(node: Node, current: Node, made: dict[Value, Node]) -> Mapping[Value, Value]:
+def _differences(node: Node, current: Node, made: dict[Value, Node], recognizer: Recognizer) -> Mapping[Value, Value]:
     """Quantization by the range of the elements, which several products may have in common."""
-    found = DynamicQuantization.at(current)
-    one = made.setdefault(found.scale, found.node(node.label))
+    found = DynamicDifferences.at(current, recognizer)
+    one = made.setdefault(found.quantized.scale, found.node(node.label))
     differences, scale = one.results
-    return {node.results[0]: differences, DynamicQuantization.at(node).scale: scale}
+    return {node.results[0]: differences, DynamicDifferences.at(node, recognizer).quantized.scale: scale}
 
 
 def _cell(node: Node, current: Node) -> Mapping[Value, Value]:

@@ -1,0 +1,50 @@
+"""Ctrl-C before the command has begun: while Python imports what it needs, and while its words are read."""
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import _webnn_py_command
+from webnn_py import cli
+
+PROGRAM = """
+import signal, sys
+
+class Interrupting:
+    def find_spec(self, name, path, target=None):
+        if name == sys.argv[1]:
+            signal.raise_signal(signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting())
+import _webnn_py_command
+sys.exit(_webnn_py_command.main())
+"""
+
+
+@pytest.mark.parametrize("module", ["numpy", "webnn_py.command.arguments"])
+def test_an_interrupt_while_modules_are_imported_ends_with_status_130_and_says_nothing(module):
+    ended = subprocess.run([sys.executable, "-c", PROGRAM, module], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (cli.INTERRUPTED, "", "")
+
+
+def test_an_interrupt_while_the_words_are_read_ends_with_status_130(command, monkeypatch):
+    def interrupt():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "_parser", interrupt)
+    ended = command("devices")
+    assert (ended.status, ended.out, ended.err) == (130, "", "")
+
+
+@pytest.mark.parametrize("handler", [signal.default_int_handler, signal.SIG_IGN], ids=["usual", "ignored"])
+def test_the_script_runs_the_command_with_the_handler_that_was_there(handler, monkeypatch):
+    seen = []
+    monkeypatch.setattr(cli, "main", lambda: seen.append(signal.getsignal(signal.SIGINT)) or 7)
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        assert _webnn_py_command.main() == 7
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert seen == [handler]
