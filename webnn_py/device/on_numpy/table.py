@@ -18,6 +18,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
+from webnn_py.device.backend import Storage
 from webnn_py.graph import Node
 from webnn_py.operators.declaration import Operator
 
@@ -126,6 +127,14 @@ def run_node(node: Node, operands: list[Array]) -> list[Array]:
     with np.errstate(all="ignore"):
         _TABLE[node.operator].make(node)(*operands, *outputs)
     return outputs
+
+
+def constant_array(data: object) -> Array:
+    """The array of a constant, or of a constant buffer."""
+    array = data.data if isinstance(data, Storage) else data
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"a constant of {type(array).__name__}")
+    return array
 
 
 def scalar(value: float, data_type: str) -> Array:
