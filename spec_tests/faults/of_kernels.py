@@ -224,7 +224,7 @@ FAULTS = [
     Fault("tile-sum", "return waves * self.rows * self.columns / self.rate", "return -waves", GPU, "tiles or products"),
     Fault(
         "numpy-mul",
-        "def mul(_node: Node) -> Kernel:\n    return np.multiply",
+        "def mul(node: Node) -> Kernel:\n    return by_rows(node, np.multiply)",
         "def mul(_node: Node) -> Kernel:\n    return np.divide",
         CASES,
         "numpy and mul",

@@ -1,13 +1,23 @@
 """Faults of the devices that compute on the processor, beside their operators' cases: numpy and onnxruntime."""
 
-from spec_tests.faults.records import ENGINE, FLOAT16, OWN_NODES, Fault
+from spec_tests.faults.records import ENGINE, FLOAT16, OWN_NODES, ROWS, Fault
 
 FAULTS = [
     Fault("engine-optimizer", '"DivMulFusion": "It', '"NoSuchFusion": "It', ENGINE, "drawing"),
     Fault(
         "engine-negative-infinity", 'body.node("Max", body.cast(input, "float32"), LEAST_GELU)', "input", ENGINE, "gelu"
     ),
-    Fault("engine-folding", "bias + (doubles(convolution", "bias - (doubles(convolution", ENGINE, "folded"),
+    Fault("folding-mean", "bias + (doubles(convolution", "bias - (doubles(convolution", OWN_NODES, "folded_into"),
+    Fault(
+        "numpy-small-buffer",
+        "NUMPYS_BUFFER or count < WORTH_UNBUFFERED:",
+        "NUMPYS_BUFFER or count > WORTH_UNBUFFERED:",
+        ROWS,
+        "small_buffer",
+    ),
+    Fault("numpy-long-rows-bias", "np.add(result, bias, out=output)", "np.add(result, 0, out=output)", ROWS, "windows"),
+    Fault("folding-key", 'digest("factors", key, factors.shape, factors.tobytes())', "key", OWN_NODES, "one_key"),
+    Fault("folding-shared", ' or uses[node.operands["input"]] != 1:', ":", OWN_NODES, "normalization_stays"),
     Fault("engine-ends", '{"Transpose", "Cast", "MatMul"}', '{"Transpose", "Cast", "Gemm"}', ENGINE, "not_fused"),
     Fault("engine-doubts", "if self.run():", "if not self.run():", ENGINE, "quickly_again"),
     Fault("numpy-late-sign", " or x.view(np.int32).min() < 0", "", FLOAT16, "comes_late"),

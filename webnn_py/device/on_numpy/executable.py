@@ -19,7 +19,7 @@ from webnn_py.device.kernel_nodes import remembered
 from webnn_py.device.on_numpy.passes.fusion import FusionGroup, Step, fused_kernel, nodes_of, steps_of
 from webnn_py.device.on_numpy.passes.views import Views, find_views
 from webnn_py.device.on_numpy.scratch import ScratchPool
-from webnn_py.device.on_numpy.table import Array, DispatchError, Kernel, View, entry_of, run_node
+from webnn_py.device.on_numpy.table import Array, DispatchError, Kernel, View, constant_array, entry_of, run_node
 from webnn_py.device.own_thread import computing_time
 from webnn_py.device.plan import lay_out, lifetimes, split_constant
 from webnn_py.device.shared_constants import Identities, Identity, SharedConstants
@@ -330,7 +330,7 @@ def _compute(wanted: list[Value], folded: list[Node]) -> dict[Value, Array]:
         if not needed.isdisjoint(node.results):
             nodes.append(node)
             needed.update(node.inputs)
-    arrays.update((value, _constant_array(value.data)) for value in needed if isinstance(value, Constant))
+    arrays.update((value, constant_array(value.data)) for value in needed if isinstance(value, Constant))
     for node in reversed(nodes):
         try:
             arrays.update(zip(node.results, run_node(node, [arrays[value] for value in node.inputs]), strict=True))
@@ -347,10 +347,3 @@ def _byte_length(array: Array) -> int:
 
 def _copy(source: Array, output: Array) -> None:
     np.copyto(output, source)
-
-
-def _constant_array(data: object) -> Array:
-    array = data.data if isinstance(data, Storage) else data
-    if not isinstance(array, np.ndarray):
-        raise TypeError(f"a constant of {type(array).__name__}")
-    return array

@@ -12,14 +12,23 @@ for what they compute on the way they take from ``scratch`` as they are made; at
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 import attrs
 import numpy as np
 import numpy.typing as npt
 
+from webnn_py.device.backend import Storage
 from webnn_py.graph import Node
 from webnn_py.operators.declaration import Operator
+
+LEAST_UNBUFFERED: Final = 160
+SMALL_BUFFER: Final = 128
+NUMPYS_BUFFER: Final = 8192
+"""In elements: the rows from which on copying takes longer, a buffer that is smaller than those, and numpy's own."""
+
+WORTH_UNBUFFERED: Final = 2**14
+"""The elements from which on changing the buffer takes less time than it saves."""
 
 Array = npt.NDArray[Any]
 Kernel = Callable[..., object]
@@ -128,6 +137,14 @@ def run_node(node: Node, operands: list[Array]) -> list[Array]:
     return outputs
 
 
+def constant_array(data: object) -> Array:
+    """The array of a constant, or of a constant buffer."""
+    array = data.data if isinstance(data, Storage) else data
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"a constant of {type(array).__name__}")
+    return array
+
+
 def scalar(value: float, data_type: str) -> Array:
     """A number as a 0-d array of a data type, so that ufuncs need not convert it at each call."""
     return np.array(value, data_type)
@@ -145,11 +162,26 @@ def unbuffered(length: int) -> Iterator[None]:
     Where rows are shorter than its buffer, numpy copies the operands that broadcast into it, so that the inner loop
     runs over several rows at once. From some hundred elements on, those copies take longer than the loops they save.
     """
-    if not 512 <= length < 8192:
+    if not LEAST_UNBUFFERED <= length < NUMPYS_BUFFER:
         yield
         return
-    size = np.setbufsize(512)
+    size = np.setbufsize(SMALL_BUFFER)
     try:
         yield
     finally:
         np.setbufsize(size)
+
+
+def unbuffered_kernel(kernel: Kernel, length: int, count: int) -> Kernel:
+    """The kernel, run so; or itself, where it has too few results for that."""
+    if not LEAST_UNBUFFERED <= length < NUMPYS_BUFFER or count < WORTH_UNBUFFERED:
+        return kernel
+
+    def run(*arrays: Array) -> None:
+        size = np.setbufsize(SMALL_BUFFER)  # not by a context manager, which takes as long again
+        try:
+            kernel(*arrays)
+        finally:
+            np.setbufsize(size)
+
+    return run

@@ -12,10 +12,10 @@ import numpy as np
 import onnxruntime
 
 from webnn_py.device.backend import HostArray, Memory, Storage
+from webnn_py.device.folding import folded
 from webnn_py.device.on_onnxruntime import rules
 from webnn_py.device.on_onnxruntime.dynamic_quantization import recognizing
 from webnn_py.device.on_onnxruntime.engine import TESTED_PROVIDER, EngineOptions
-from webnn_py.device.on_onnxruntime.folding import folded
 from webnn_py.device.on_onnxruntime.guarded import Guarded
 from webnn_py.device.on_onnxruntime.integer_products import with_integer_products
 from webnn_py.device.on_onnxruntime.reshaping import reshaping

@@ -4,8 +4,8 @@ from typing import Final
 
 import numpy as np
 
-from webnn_py.device.on_numpy.routines.blocks import float_blocks, in_blocks
-from webnn_py.device.on_numpy.table import Array, Kernel, kernel
+from webnn_py.device.on_numpy.routines.blocks import collapse, float_blocks, in_blocks
+from webnn_py.device.on_numpy.table import Array, Kernel, kernel, product, unbuffered_kernel
 from webnn_py.graph import Node
 from webnn_py.operators import arithmetic
 
@@ -14,24 +14,31 @@ FEW: Final = 2**12
 
 
 @kernel(arithmetic.add)
-def add(_node: Node) -> Kernel:
-    return np.add
+def add(node: Node) -> Kernel:
+    return by_rows(node, np.add)
 
 
 @kernel(arithmetic.sub)
-def sub(_node: Node) -> Kernel:
-    return np.subtract
+def sub(node: Node) -> Kernel:
+    return by_rows(node, np.subtract)
 
 
 @kernel(arithmetic.mul)
-def mul(_node: Node) -> Kernel:
-    return np.multiply
+def mul(node: Node) -> Kernel:
+    return by_rows(node, np.multiply)
+
+
+def by_rows(node: Node, function: np.ufunc) -> Kernel:
+    """The function, looping over the rows along which an operand is repeated."""
+    output = node.outputs[0].shape
+    *outer, length = collapse(*(value.descriptor.shape for value in node.inputs), output)[-1]
+    return unbuffered_kernel(function, length, product(output)) if outer else function
 
 
 @kernel(arithmetic.div)
 def div(node: Node) -> Kernel:
     if node.outputs[0].data_type in ("float32", "float16"):
-        return np.divide
+        return by_rows(node, np.divide)
     item = np.dtype(node.outputs[0].data_type)
     return in_blocks(node, truncated_division, item, allocated=4) if item.kind == "i" else np.floor_divide
 

@@ -17,7 +17,7 @@ from webnn_py.device.on_numpy.routines.packed_filter import filter_matrices
 from webnn_py.device.on_numpy.routines.tiling import inside, steps_of, tile_size, tile_starts
 from webnn_py.device.on_numpy.routines.widened import Widened
 from webnn_py.device.on_numpy.scratch import scratch
-from webnn_py.device.on_numpy.table import Array, Kernel, kernel
+from webnn_py.device.on_numpy.table import Array, Kernel, kernel, unbuffered_kernel
 from webnn_py.graph import Node
 from webnn_py.operators import convolution
 from webnn_py.operators.windows import Slide
@@ -52,6 +52,8 @@ def conv2d(node: Node) -> Kernel:
         convolve = overlapping_rows(conv)
     else:
         convolve = im2col_planes(conv)
+    if conv.has_bias and conv.layout == "nchw" and conv.data_type == "float32":
+        convolve = unbuffered_kernel(convolve, prod(conv.output_sizes), node.outputs[0].element_count)
     return conv.upright(convolve)
 
 

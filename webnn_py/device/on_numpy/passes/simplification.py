@@ -1,4 +1,7 @@
-"""Nodes of the device's own in place of several that a graph says the same with: fewer calls, the same bits."""
+"""Nodes of the device's own in place of several that a graph says the same with: fewer calls, the same bits.
+
+Folded batch normalizations alone round elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +9,22 @@ from collections import Counter
 from collections.abc import Mapping
 
 from webnn_py.device.dynamic_quantization import Recognizer
+from webnn_py.device.folding import folded
 from webnn_py.device.on_numpy.passes.dynamic_quantization import DynamicDifferences
 from webnn_py.device.on_numpy.passes.gated_cells import GatedCell
 from webnn_py.device.on_numpy.passes.integer_casts import uncast
 from webnn_py.device.on_numpy.passes.matching import UnlikeError
 from webnn_py.device.on_numpy.passes.requantization import requantization
 from webnn_py.device.on_numpy.passes.widened_constants import PRODUCTS, WidenedConstants
+from webnn_py.device.on_numpy.table import constant_array
 from webnn_py.device.plan import split_constant
 from webnn_py.graph import Graph, Node, Value
 from webnn_py.rewriting import rewrite
 
 
 def simplified(graph: Graph) -> Graph:
-    """The graph with such nodes."""
+    """The graph with such nodes, and with batch normalizations in the convolutions before them."""
+    graph = folded(graph, lambda constant: constant_array(constant.data))
     if not any(map(_may_begin, graph.nodes)):
         return graph
     uses = Counter(value for node in graph.nodes for value in node.inputs)

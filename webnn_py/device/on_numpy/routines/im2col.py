@@ -18,7 +18,7 @@ from webnn_py.device.on_numpy.routines.packed_filter import FilterBlocks, Packed
 from webnn_py.device.on_numpy.routines.spread_windows import SpreadWindows
 from webnn_py.device.on_numpy.routines.tiling import tile_size, tile_starts
 from webnn_py.device.on_numpy.scratch import scratch
-from webnn_py.device.on_numpy.table import Array, Kernel
+from webnn_py.device.on_numpy.table import LEAST_UNBUFFERED, Array, Kernel
 
 PRODUCT_TILE: Final = 2**19
 """The most elements of the im2col matrix of a tile for matrix products: the fewer tiles, the better BLAS works."""
@@ -46,11 +46,12 @@ def emit(result: Array, bias: Array | None, output: Array) -> None:
             np.add(result, bias, out=result)
         narrow(result, output)
         return
-    if result is not output:
+    if result is not output and (bias is None or output.shape[-1] < LEAST_UNBUFFERED):
+        # Apart from the sum: the output's rows follow each other in memory, those of the result need not.
         np.copyto(output, result)
+        result = output
     if bias is not None:
-        # Apart from the copy: the output's rows follow each other in memory, those of the result need not.
-        np.add(output, bias, out=output)
+        np.add(result, bias, out=output)
 
 
 @attrs.frozen

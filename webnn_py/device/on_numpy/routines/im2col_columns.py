@@ -17,6 +17,10 @@ from webnn_py.device.on_numpy.table import Array
 MOST_EXCESS: Final = 1.3
 """How much wider than the output an im2col matrix may be, so that its rows are copied as one run."""
 
+RUN: Final = 56
+EXCESS: Final = 1 / 10
+"""What it takes to begin a run of memory, and to multiply and add once, in elements of a result that are copied."""
+
 MOST_PLANES: Final = 8
 """The planes that a tile's elements may be dealt out to: each is filled and copied by itself."""
 
@@ -56,7 +60,7 @@ def padded_columns(conv: Convolution, sizes: Sizes, row_starts: Sequence[int]) -
     width = conv.output_sizes[1]
     channels = (groups, conv.group_inputs)
     tile = Im2colTile((prod(channels), images), (), conv.slides, (rows, width), row_starts)
-    columns = tile.pitch if tile.pitch <= MOST_EXCESS * width else width
+    columns = tile.pitch if tile.pitch <= MOST_EXCESS * width and not is_exact_better(conv) else width
     plane = tile.plane((0, 0))
     if len(conv.taps) == 1 and plane.shape[2:] == (rows, columns) and not conv.multiplies_bias:
         return Columns(plane.reshape(*channels, -1), columns, tile.clear, tile.fill)
@@ -76,6 +80,14 @@ def padded_columns(conv: Convolution, sizes: Sizes, row_starts: Sequence[int]) -
             np.copyto(target, source)
 
     return Columns(patches, columns, clear, fill)
+
+
+def is_exact_better(conv: Convolution) -> bool:
+    """Whether copying row by row takes less time than windows in excess: these are multiplied, and results copied."""
+    width, elements = conv.output_sizes[1], conv.group_inputs * len(conv.taps)
+    is_direct = conv.data_type == "float32" and conv.layout == "nchw"
+    excess = (conv.pitch - width) * elements * EXCESS
+    return is_direct and elements * RUN < conv.group_outputs * (width + excess)
 
 
 def is_far_apart(conv: Convolution) -> bool:

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.device.shared_constants import digest
 from webnn_py.graph import Constant, Graph, Node, Output, Value
-from webnn_py.onnx_export.model_export import ReadConstant
 from webnn_py.operators.casting import cast_number
 from webnn_py.rewriting import rewrite
 
 Doubles = NDArray[np.float64]
 
+Contents = Callable[[Constant], NDArray[Any]]
+"""Gives the array of a constant."""
+
 LEAST: Final = float(np.finfo(np.float32).smallest_normal)
 STATISTICS: Final = ("mean", "variance", "scale", "bias")
 
 
-def folded(graph: Graph, contents: ReadConstant) -> Graph:
+def folded(graph: Graph, contents: Contents) -> Graph:
     """The graph with each batch normalization in the filter and bias of the convolution that is its alone.
 
     Done where all of them are constants of float32 and no element of the filter becomes too large, or so small that it
@@ -63,7 +66,7 @@ def _convolution_before(node: Node) -> Node | None:
     return convolution if are_constants and is_wide and node.options["axis"] == channels else None
 
 
-def _as_one(convolution: Node, normalization: Node, contents: ReadConstant) -> Node | None:
+def _as_one(convolution: Node, normalization: Node, contents: Contents) -> Node | None:
     """The convolution with the normalization in its filter and bias; None where an element of those cannot be so."""
 
     def doubles(node: Node, name: str, otherwise: float) -> Doubles:
@@ -90,7 +93,7 @@ def _as_one(convolution: Node, normalization: Node, contents: ReadConstant) -> N
         return None
     operands = {
         "input": convolution.operands["input"],
-        "filter": _constant(new_filter),
+        "filter": _constant(new_filter, _key_of(convolution.operands["filter"], factors)),
         "bias": _constant(new_bias),
     }
     label = normalization.label or convolution.label
@@ -102,5 +105,11 @@ def _filter_axes(convolution: Node) -> str:
     return axes
 
 
-def _constant(array: NDArray[np.float32]) -> Constant:
-    return Constant(MLOperandDescriptor("float32", array.shape), array)
+def _key_of(filter_: object, factors: NDArray[np.float32]) -> bytes | None:
+    """What tells the filter times factors from others, as what told the filter; None where nothing did."""
+    key = filter_.key if isinstance(filter_, Constant) else None
+    return None if key is None else digest("factors", key, factors.shape, factors.tobytes())
+
+
+def _constant(array: NDArray[np.float32], key: bytes | None = None) -> Constant:
+    return Constant(MLOperandDescriptor("float32", array.shape), array, key)

@@ -1,0 +1,69 @@
+"""Rows of memory: sums beside which numpy repeats a number by row, and convolutions that are copied row by row."""
+
+import numpy as np
+import pytest
+
+from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.device.on_numpy import (
+    backend,  # noqa: F401 - enters the kernels into the table
+    table,
+)
+from webnn_py.device.on_numpy.routines import im2col_columns
+from webnn_py.device.on_numpy.table import LEAST_UNBUFFERED, NUMPYS_BUFFER, entry_of, unbuffered_kernel
+from webnn_py.graph import Constant
+from webnn_py.rewriting import RewriteBuilder
+
+rng = np.random.default_rng(5)
+
+OPERANDS = {"conv2d": ("input", "filter", "bias")}
+
+
+def node_of(operator, *arrays, **options):
+    b = RewriteBuilder()
+    given = [b.operand(Constant(MLOperandDescriptor("float32", array.shape), array)) for array in arrays]
+    operands = dict(zip(OPERANDS.get(operator, "ab"), given, strict=True))
+    return b.value(getattr(b, operator)(**operands, **options)).node
+
+
+def result_of(node, *arrays):
+    output = np.full(node.outputs[0].shape, np.nan, np.float32)
+    entry_of(node).make(node)(*arrays, output)
+    return output
+
+
+@pytest.mark.parametrize("length", [LEAST_UNBUFFERED - 1, LEAST_UNBUFFERED, NUMPYS_BUFFER - 1, NUMPYS_BUFFER])
+@pytest.mark.parametrize("count", [100, table.WORTH_UNBUFFERED])
+def test_ufuncs_have_a_small_buffer_for_many_rows_of_middle_length(length, count):
+    seen = []
+    unbuffered_kernel(lambda: seen.append(np.getbufsize()), length, count)()
+    is_small = LEAST_UNBUFFERED <= length < NUMPYS_BUFFER and count > 100
+    assert seen == [table.SMALL_BUFFER if is_small else NUMPYS_BUFFER]
+    assert np.getbufsize() == NUMPYS_BUFFER
+
+
+def test_the_buffer_is_as_before_behind_a_kernel_that_fails():
+    with pytest.raises(TypeError):
+        unbuffered_kernel(np.add, LEAST_UNBUFFERED, table.WORTH_UNBUFFERED)("one operand")
+    assert np.getbufsize() == NUMPYS_BUFFER
+
+
+@pytest.mark.parametrize("operator", ["add", "sub", "mul", "div"])
+def test_a_number_for_each_row_is_repeated_along_it(operator):
+    x, factors = rng.normal(size=(2, 50, 20, 20)).astype(np.float32), rng.normal(size=(50, 1, 1)).astype(np.float32)
+    function = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}[operator]
+    np.testing.assert_array_equal(
+        result_of(node_of(operator, x, factors), x, factors), function(x, np.broadcast_to(factors, x.shape).copy())
+    )
+
+
+@pytest.mark.parametrize("width", [30, LEAST_UNBUFFERED + 2], ids=["short rows", "long rows"])
+@pytest.mark.parametrize("run", [0, 10**9], ids=["row by row", "in excess"])
+def test_windows_copied_either_way_give_the_same(monkeypatch, run, width):
+    monkeypatch.setattr(im2col_columns, "RUN", run)
+    arrays = [rng.normal(size=shape).astype(np.float32) for shape in ((1, 2, 9, width), (6, 2, 3, 3), (6,))]
+    images, filters, bias = arrays
+    padded = np.pad(images.astype(float), [(0, 0), (0, 0), (1, 0), (1, 1)])
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3))
+    expected = np.einsum("bchwij,ocij->bohw", windows, filters) + bias[:, None, None]
+    node = node_of("conv2d", *arrays, padding=[1, 0, 1, 1])
+    np.testing.assert_allclose(result_of(node, *arrays), expected, rtol=0, atol=1e-5)
