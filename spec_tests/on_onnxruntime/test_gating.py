@@ -13,8 +13,8 @@ onnxruntime = pytest.importorskip("onnxruntime")
 
 import onnx  # noqa: E402 - an extra
 
-from webnn_py.device.on_onnxruntime import engine  # noqa: E402 - an extra
 from webnn_py.device.dynamic_quantization import decomposition  # noqa: E402 - an extra
+from webnn_py.device.on_onnxruntime import engine  # noqa: E402 - an extra
 
 X = np.linspace(-9, 9, 48, dtype=np.float32).reshape(4, 12)
 
