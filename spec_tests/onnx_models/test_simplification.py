@@ -261,6 +261,17 @@ def test_a_split_into_billions_takes_no_time_and_stays():
     assert time.thread_time() - started < 2
 
 
+def test_a_negative_size_is_none_that_onnx_is_asked_about():
+    """Its inference ends the process where such an axis is sliced."""
+    bounds = {name: np.array([value], np.int64) for name, value in (("starts", 0), ("ends", 1), ("axes", 0))}
+    cut = helper.make_node("Slice", ["a", *bounds], ["y"])
+    model = made([helper.make_node("Abs", ["x"], ["a"]), cut], {"x": (FLOAT, [-1, 2])}, {"y": (FLOAT, None)}, bounds)
+    result = simplify(read_model(model, LIMITS), {}, {}, LIMITS)
+    (y,) = result.proto.graph.output
+    assert not y.type.tensor_type.shape.dim[0].HasField("dim_value")
+    assert y.type.tensor_type.shape.dim[1].dim_value == 2
+
+
 def test_what_the_file_says_of_itself_stays():
     source = onnx.load_model_from_string(
         made(FLATTEN, {"x": (FLOAT, [1, 2, 3])}, {"y": (FLOAT, [1, 6])}, FLATTEN_VALUES)

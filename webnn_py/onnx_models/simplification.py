@@ -265,7 +265,7 @@ class _Walk:
         said = {name: self._declared[name] for name in node.output if name in self._declared}
         schema = self._schema(node)
         types = {name: self._type_of(name) for name in node.input if name}
-        known = {name: item for name, item in types.items() if item is not None}
+        known = {name: _of_sizes(item) for name, item in types.items() if item is not None}
         if schema is None or len(known) < len(types) or _splits_more(node):
             return said
         data = {
@@ -342,6 +342,18 @@ def _splits_more(node: NodeProto) -> bool:
     return node.op_type == "Split" and any(
         item.name == "num_outputs" and item.i > len(node.output) for item in node.attribute
     )
+
+
+def _of_sizes(declared: TypeProto) -> TypeProto:
+    """A type whose negative sizes are unknown: ONNX's inference takes them for sizes, and ends the process at some."""
+    if all(item.dim_value >= 0 for item in declared.tensor_type.shape.dim):
+        return declared
+    sized = TypeProto()
+    sized.CopyFrom(declared)
+    for item in sized.tensor_type.shape.dim:
+        if item.dim_value < 0:
+            item.ClearField("dim_value")
+    return sized
 
 
 def _of_shape(declared: TypeProto, shape: Sequence[int | str] | None) -> TypeProto:
