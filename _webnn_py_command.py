@@ -1,4 +1,4 @@
-"""The script ``webnn-py``: Ctrl-C ends it also while the package is imported.
+"""The script ``webnn-py``: Ctrl-C ends it also while the package is imported, and while Python ends.
 
 It stands beside the package because all that stands in the package is imported after the package itself.
 """
@@ -14,7 +14,7 @@ INTERRUPTED: Final = 130
 
 
 def _end(number: int, frame: FrameType | None) -> None:
-    os._exit(INTERRUPTED)  # nothing has begun; an exception is swallowed at some places of an import
+    os._exit(INTERRUPTED)  # an exception is swallowed at some places of an import, and told of at Python's end
 
 
 def main() -> int:
@@ -26,7 +26,11 @@ def main() -> int:
 
     if is_usual:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    return command()
+    try:
+        return command()
+    finally:
+        if is_usual:
+            signal.signal(signal.SIGINT, _end)
 
 
 if __name__ == "__main__":

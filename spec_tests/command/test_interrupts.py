@@ -1,4 +1,4 @@
-"""Ctrl-C before the command has begun: while Python imports what it needs, and while its words are read."""
+"""Ctrl-C around the command: while Python imports what it needs, while the words are read, and while Python ends."""
 
 import signal
 import subprocess
@@ -27,6 +27,14 @@ sys.exit(_webnn_py_command.main())
 def test_an_interrupt_while_modules_are_imported_ends_with_status_130_and_says_nothing(module):
     ended = subprocess.run([sys.executable, "-c", PROGRAM, module], capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout, ended.stderr) == (cli.INTERRUPTED, "", "")
+
+
+def test_an_interrupt_at_the_end_of_python_ends_with_status_130_and_says_nothing():
+    program = PROGRAM.replace(
+        "sys.exit(", "import atexit; atexit.register(signal.raise_signal, signal.SIGINT); sys.exit("
+    )
+    ended = subprocess.run([sys.executable, "-c", program, "--version"], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (cli.INTERRUPTED, "")
 
 
 def test_an_interrupt_while_the_words_are_read_ends_with_status_130(command, monkeypatch):

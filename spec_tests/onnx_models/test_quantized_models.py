@@ -1,4 +1,4 @@
-"""A trained model, quantized in three ways, against onnxruntime."""
+"""A trained model, quantized in four ways, against onnxruntime."""
 
 from pathlib import Path
 
@@ -27,11 +27,13 @@ class OneInput(CalibrationDataReader):
 def quantized(kind, path):
     if kind == "dynamic":
         quantize_dynamic(TRAINED, path, weight_type=QuantType.QInt8)
+    elif kind == "QDQ of 16 bits":
+        quantize_static(TRAINED, path, OneInput(), activation_type=QuantType.QUInt16, weight_type=QuantType.QInt8)
     else:
         quantize_static(TRAINED, path, OneInput(), quant_format=QuantFormat[kind], per_channel=kind == "QDQ")
 
 
-@pytest.mark.parametrize("kind", ["dynamic", "QDQ", "QOperator"])
+@pytest.mark.parametrize("kind", ["dynamic", "QDQ", "QDQ of 16 bits", "QOperator"])
 async def test_a_quantized_model_agrees(context, kind, tmp_path):
     path = tmp_path / "quantized.onnx"
     quantized(kind, path)
