@@ -73,7 +73,9 @@ FAULTS = [
     ),
     Fault("upload-forgotten", "        self.ring.submitted(self.source)\n", "", GPU, "mapped_memory_is_used_again"),
     Fault("upload-kept", "self.idle_bytes + buffer.size > KEPT", "False", GPU, "mapped_memory_is_used_again"),
-    Fault("upload-own-share", "copy_in_chunks(target[own], source[own])", "pass", GPU, "test_transfers"),
+    Fault("upload-own-share", "np.copyto(target[own], source[own])", "pass", GPU, "test_transfers"),
+    Fault("launch-pieces", "piece = min(2 * piece, MOST_COLLECTED)", "piece = MOST_COLLECTED", GPU, "test_waiting"),
+    Fault("launches-of-other-buffers", "if bound != self._bound:", "if self._bound == ():", GPU, "test_executable"),
     Fault("upload-offset", "length, target_offset=index * SLICE", "length", GPU, "test_transfers"),
     Fault("wait-overslept", "self.graph.seconds = known / 2", "self.graph.seconds = known", GPU, "test_waiting"),
     Fault(
@@ -349,8 +351,8 @@ FAULTS = [
     Fault("joined-view-of-scalars", "  let at = i * {held.width}u;", "  let at = i;", GPU, "test_joining"),
     Fault(
         "idle-gpu-waits-for-all",
-        "if self._answered == self._submissions and",
-        "if self._answered > self._submissions and",
+        "self._answered == self._submissions and",
+        "self._answered > self._submissions and",
         GPU,
         "test_waiting",
     ),

@@ -27,7 +27,6 @@ def _small(monkeypatch):
         "MOST_STAGED": 8 * SLICE,
         "KEPT": 6 * SLICE,
         "LARGE": 512,
-        "CHUNK": 100,
         "SHARE": 300,
         "PIECE": SLICE,
         "LONG_READ": 4 * SLICE,

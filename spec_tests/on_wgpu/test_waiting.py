@@ -11,6 +11,7 @@ from webnn_py.device.on_wgpu.runtime import waiting
 from webnn_py.device.on_wgpu.runtime.native import (
     FIRST_SUBMITTED,
     LEAST_LAUNCHES,
+    MOST_COLLECTED,
     BufferClear,
     NativeQueue,
     Ticket,
@@ -161,4 +162,6 @@ async def test_a_gpu_that_has_nothing_to_do_gets_the_first_launches_at_once(gpu,
     assert launched(LEAST_LAUNCHES) == []  # it is busy
     await gpu.drain()
     assert launched(LEAST_LAUNCHES) == [FIRST_SUBMITTED]
+    await gpu.drain()
+    assert launched(4 * MOST_COLLECTED) == [8, 16, 32, 32, 32]
     queue.submit()

@@ -150,6 +150,8 @@ class WgpuGraph:
         self._own_groups: dict[object, wgpu.GPUBindGroup] = {}
         self._begun: dict[str, Future[wgpu.GPUComputePipeline]] = {}
         self._held: list[Kernel] = []
+        self._bound: tuple[object, ...] = ()  # names and memory of inputs and outputs that the launches are for
+        self._launches: list[Launch] = []
         self.seconds: float | None = None  # what a run is known to take, for waiting
 
     @classmethod
@@ -209,7 +211,10 @@ class WgpuGraph:
 
     def run(self, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]) -> None:
         """Launch all kernels."""
-        self._queue.launch([step.launch(inputs, outputs) for step in self._steps])
+        bound = (*inputs, *outputs, *[storage.data for storage in (*inputs.values(), *outputs.values())])
+        if bound != self._bound:
+            self._bound, self._launches = bound, [step.launch(inputs, outputs) for step in self._steps]
+        self._queue.launch(self._launches)
 
     def timed(self, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]) -> TimedLaunches:
         """Submit all kernels by themselves and now, each with a look at the GPU's clock before and after it."""
@@ -227,6 +232,7 @@ class WgpuGraph:
         self._owned = []
         self._shared = {}
         self._steps = []
+        self._bound, self._launches = (), []
         self._memory = {}
         self._own_groups = {}
 

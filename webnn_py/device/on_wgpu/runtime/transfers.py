@@ -19,11 +19,8 @@ from webnn_py.device.backend import HostArray
 LARGE: Final = 2**24
 """From so many bytes on, a read is copied in a thread of its own."""
 
-CHUNK: Final = 2**19
-"""So many bytes are copied at a time: of more than some 1 MB the C library takes twice as long, past the caches."""
-
-SHARE: Final = 3 * CHUNK
-"""So many bytes at least are each thread's share of a copy: to wake it takes as long as 1 to 3 MB."""
+SHARE: Final = 3 * 2**20
+"""So many bytes at least are each thread's share of a copy: to wake it takes as long as to copy 1 to 3 MB."""
 
 LONG_READ: Final = 2**27
 """A read of more bytes than this goes in slices."""
@@ -43,12 +40,6 @@ def as_bytes(array: HostArray) -> HostArray:
     return array.reshape(-1).view(np.uint8)
 
 
-def copy_in_chunks(target: Any, source: Any) -> None:
-    """Copy arrays of bytes in this thread."""
-    for start in range(0, source.nbytes, CHUNK):
-        np.copyto(target[start : start + CHUNK], source[start : start + CHUNK])
-
-
 def copy_in_shares(target: Any, source: Any, copiers: ThreadPoolExecutor) -> None:
     """Copy bytes, many of them in shares side by side: in this thread, and in others.
 
@@ -59,12 +50,12 @@ def copy_in_shares(target: Any, source: Any, copiers: ThreadPoolExecutor) -> Non
     """
     count = min(COPYING_THREADS, source.nbytes // SHARE)
     if count <= 1:
-        copy_in_chunks(target, source)
+        np.copyto(target, source)
         return
     edges = [source.nbytes * share // count for share in range(count + 1)]
     own, *others = [slice(*edge) for edge in pairwise(edges)]
-    copied = copiers.map(lambda span: copy_in_chunks(target[span], source[span]), others)
-    copy_in_chunks(target[own], source[own])
+    copied = copiers.map(lambda span: np.copyto(target[span], source[span]), others)
+    np.copyto(target[own], source[own])
     list(copied)
 
 

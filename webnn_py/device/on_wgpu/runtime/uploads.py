@@ -92,15 +92,11 @@ class UploadRing:
         self._device = device
         self._queue = queue
         self._copiers = copiers
+        self.byte_length = 0  # of all slices
         self._all: dict[wgpu.GPUBuffer, None] = {}
         self._submitted: list[wgpu.GPUBuffer] = []
         self._on_the_way: deque[tuple[Ticket, wgpu.GPUBuffer]] = deque()
         self._idle: dict[int, deque[MappedSlice]] = {}
-
-    @property
-    def byte_length(self) -> int:
-        """The bytes of all slices."""
-        return sum(buffer.size for buffer in self._all)
 
     @property
     def idle_bytes(self) -> int:
@@ -158,6 +154,7 @@ class UploadRing:
             except wgpu.GPUError:
                 return False
             self._all[buffer] = None
+            self.byte_length += size
             try:
                 self._map(buffer)
             except MemoryError:
@@ -167,6 +164,7 @@ class UploadRing:
 
     def _drop(self, buffer: wgpu.GPUBuffer) -> None:
         del self._all[buffer]
+        self.byte_length -= buffer.size
         buffer.destroy()
 
     def _map(self, buffer: wgpu.GPUBuffer) -> None:
@@ -215,3 +213,4 @@ class UploadRing:
         for buffer in self._all:
             buffer.destroy()
         self._all = {}
+        self.byte_length = 0
