@@ -312,6 +312,7 @@ FAULTS = [
         GPU,
         "between_operators_is_rounded",
     ),
+    Fault("half-way", "return divisor % 2 != 0 or", "return True or", GPU, "quotients_of_float16"),
     Fault("parts-distance", "offset=part * sums.distance", "offset=0", GPU, "adds_up_what_it_reads"),
     Fault(
         "parts-unread",
