@@ -321,6 +321,13 @@ FAULTS = [
         GPU,
         "cannot_keep or more_operands",
     ),
+    Fault(
+        "middle-alone",
+        "if parts > 1 else 0.0\n    return products / RATE",
+        "\n    return products / RATE",
+        GPU,
+        "tile_middle",
+    ),
     Fault("tile-alone", "self.least if rounds <= self.least", "rounds if rounds <= self.least", GPU, "alone_as_two"),
     Fault("joins-no-cache", "ANYHOW: Final = frozenset({movement.concat})", "ANYHOW = ()", GPU, "to_a_cache"),
     Fault(
