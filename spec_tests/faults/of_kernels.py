@@ -317,6 +317,7 @@ FAULTS = [
         GPU,
         "between_operators_is_rounded",
     ),
+    Fault("half-way", "return divisor % 2 != 0 or", "return True or", GPU, "quotients_of_float16"),
     Fault("parts-distance", "offset=part * sums.distance", "offset=0", GPU, "adds_up_what_it_reads"),
     Fault(
         "parts-unread",
@@ -324,6 +325,13 @@ FAULTS = [
         "if value is None:",
         GPU,
         "cannot_keep or more_operands",
+    ),
+    Fault(
+        "middle-alone",
+        "if parts > 1 else 0.0\n    return products / RATE",
+        "\n    return products / RATE",
+        GPU,
+        "tile_middle",
     ),
     Fault("tile-alone", "self.least if rounds <= self.least", "rounds if rounds <= self.least", GPU, "alone_as_two"),
     Fault("joins-no-cache", "ANYHOW: Final = frozenset({movement.concat})", "ANYHOW = ()", GPU, "to_a_cache"),

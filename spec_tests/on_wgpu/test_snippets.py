@@ -86,6 +86,25 @@ async def test_quotients_of_constants_are_rounded_to_the_nearest(ml, rng, monkey
             assert not where, f"by {name}, off by {off}: {wrong} wrong; x, got, expected: {where}"
 
 
+HALF_DIVISORS = [2**0.5, 14.0, -3.0, 26.0, 0.1, 2047.0, 1 + 2**-10, 8.0]
+
+
+async def test_quotients_of_float16_constants_are_rounded_to_the_nearest(ml):
+    """Of all numbers, also where they lie half-way between subnormal ones."""
+    context = await ml.create_context(backend="wgpu")
+    x = np.arange(2**16, dtype=np.uint16).view(np.float16)
+    builder = MLGraphBuilder(context)
+    operand = builder.input("x", data_type="float16", shape=x.shape)
+    divisors = [np.float16(number) for number in HALF_DIVISORS]
+    drawn = {str(divisor): builder.div(operand, builder.constant(divisor)) for divisor in divisors}
+    for divisor, (name, got) in zip(divisors, (await compute(context, builder, {"x": x}, drawn)).items(), strict=True):
+        with np.errstate(all="ignore"):
+            expected = x / divisor
+        is_same = (got.view(np.uint16) == expected.view(np.uint16)) | (np.isnan(got) & np.isnan(expected))
+        where = [(float(x[i]), float(got[i]), float(expected[i])) for i in np.flatnonzero(~is_same)[:3]]
+        assert not where, f"by {name}: {np.count_nonzero(~is_same)} wrong; x, got, expected: {where}"
+
+
 @pytest.mark.parametrize("data_type", ["float32", "float16"])
 async def test_zero_times_infinity_is_nan_though_compilers_take_it_for_zero(ml, data_type):
     context = await ml.create_context(backend="wgpu")

@@ -11,6 +11,7 @@ from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.both_devices import check_both, integers
 from webnn_py.device.on_wgpu.backend import features_of
 from webnn_py.device.on_wgpu.codegen.gemm import selection, tiled
+from webnn_py.device.on_wgpu.codegen.gemm.tile_middle import MIDDLE
 from webnn_py.device.on_wgpu.codegen.gemm.tile_rounds import MEASURED
 from webnn_py.device.on_wgpu.codegen.gemm.tile_sizes import TILES, GemmTile, choose_tile
 from webnn_py.device.on_wgpu.records.features import Features
@@ -96,7 +97,7 @@ async def test_products(ml, data_type, a, b):
 
 @pytest.mark.sampled(21)
 @pytest.mark.parametrize(("data_type", "buffers"), [("float32", 1), ("float16", 1), ("float32", 2)])
-@pytest.mark.parametrize("tile", [*TILES, *TILES_OF_LARGE, GemmTile(128, 128, 8, 8, interleaved=True)], ids=str)
+@pytest.mark.parametrize("tile", [*TILES, *TILES_OF_LARGE, MIDDLE, GemmTile(128, 128, 8, 8, interleaved=True)], ids=str)
 async def test_every_tile_computes_the_same(ml, monkeypatch, tile, buffers, data_type):
     tile = attrs.evolve(tile, buffers=buffers)
     context = await ml.create_context(backend="wgpu")

@@ -176,12 +176,14 @@ fn half_bits(x: f32) -> u32 {
   return sign | (kept + select(0u, 1u, dropped > half || (dropped == half && (kept & 1u) == 1u)));
 }
 
-// x, rounded to float16 as by half_bits. A sum with ½ is a multiple of 2⁻²⁴, as small float16 are.
+// x, rounded to float16 as by half_bits. A sum with ½ is a multiple of 2⁻²⁴, as small float16 are; its bits become
+// those of a sum with 2²³, since GPUs take long to make a float of an integer.
 fn rounded_half(x: f32) -> f32 {
   let bits = bitcast<u32>(x);
   let magnitude = bits & 0x7fffffffu;
   let large = (magnitude + 0xfffu + ((magnitude >> 13u) & 1u)) & 0xffffe000u;
-  let small = bitcast<u32>(f32(bitcast<u32>(abs(x) + 0.5) - 0x3f000000u) * 5.9604644775390625e-8);
+  let steps = bitcast<f32>(bitcast<u32>(abs(x) + 0.5) + 0x0c000000u) - 8388608.0;
+  let small = bitcast<u32>(steps * 5.9604644775390625e-8);
   let finite = select(large, small, magnitude < 0x38800000u);
   let rounded = select(select(finite, 0x7f800000u, magnitude >= 0x477ff000u), 0x7fc00000u, magnitude > 0x7f800000u);
   return bitcast<f32>((bits & 0x80000000u) | rounded);

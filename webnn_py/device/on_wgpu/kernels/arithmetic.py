@@ -1,5 +1,6 @@
 """Element-wise binary operators in WGSL."""
 
+import math
 from typing import Final
 
 import numpy as np
@@ -49,7 +50,20 @@ def div(node: Node, a: str, b: str) -> str:
     number = constant_scalar(divisor) if isinstance(divisor, Value) else None
     if number is None or not LEAST_DIVISOR <= abs(number) <= 1 / LEAST_DIVISOR:
         return f"quotient({a}, {b})"
-    return f"quotient_by({a}, {b}, {literal(float(1 / np.float32(number)), 'f32')})"
+    inverse = literal(float(1 / np.float32(number)), "f32")
+    if node.outputs[0].data_type == "float16" and is_halved_by_inverse(number):
+        return f"{a} * {inverse}"
+    return f"quotient_by({a}, {b}, {inverse})"
+
+
+def is_halved_by_inverse(divisor: float) -> bool:
+    """Whether float16 numbers times a divisor's inverse in float32 round to the same float16 as the quotients.
+
+    The product is off by less than 2⁻²³ of it. Quotients of 11 bits by 11 bits are farther than that from what lies
+    half-way between two float16, or just there: with an inverse that is exact, or half-way between subnormal numbers,
+    which are odd multiples of 2⁻²⁵. A float16, of which all are multiples of 2⁻²⁴, is that times an even number.
+    """
+    return divisor % 2 != 0 or abs(math.frexp(divisor)[0]) == 0.5
 
 
 @expression(arithmetic.max_)

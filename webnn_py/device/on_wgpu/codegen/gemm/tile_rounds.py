@@ -69,6 +69,7 @@ MEASURED: Final = (
     MeasuredTile(GemmTile(128, 96, 8, 12), 174e3, 154e3, step=2),
     MeasuredTile(GemmTile(64, 96, 8, 12), 164e3, 145e3, step=4),
     MeasuredTile(GemmTile(128, 144, 8, 12), 140e3, 156e3, step=2),
+    MeasuredTile(GemmTile(128, 144, 8, 12, slices=2), 144e3, 148e3, least=1),
     MeasuredTile(GemmTile(128, 64, 8, 8), 155e3, 159e3),
     MeasuredTile(GemmTile(64, 64, 8, 8), 152e3, 155e3, least=4, step=2),
     MeasuredTile(GemmTile(128, 128, 8, 8), 162e3, 162e3),
@@ -81,11 +82,16 @@ def sizes_of(product: GemmProblem) -> tuple[int, int, int]:
     return rough(product.left.outer), rough(product.right.outer), rough(product.left.inner)
 
 
+def are_matrices(product: GemmProblem) -> bool:
+    """Whether a product is that of one matrix and another."""
+    are_loaded = isinstance(product.left, MatrixLoader) and isinstance(product.right, MatrixLoader)
+    return are_loaded and rough(product.batch) == 1
+
+
 def is_large(product: GemmProblem) -> bool:
     """Whether a product is of the kind that was measured."""
     sizes = sizes_of(product)
-    are_matrices = isinstance(product.left, MatrixLoader) and isinstance(product.right, MatrixLoader)
-    return are_matrices and rough(product.batch) == 1 and min(sizes[:2]) >= LEAST_SIDE and prod(sizes) >= LEAST_PRODUCTS
+    return are_matrices(product) and min(sizes[:2]) >= LEAST_SIDE and prod(sizes) >= LEAST_PRODUCTS
 
 
 def fewest_rounds(product: GemmProblem, features: Features) -> tuple[GemmTile, int] | None:

@@ -14,6 +14,7 @@ from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import bound, described
 from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
 from webnn_py.device.on_wgpu.codegen.gemm.tile_choice import rebalanced
 from webnn_py.device.on_wgpu.codegen.gemm.tile_loop import TileLoop
+from webnn_py.device.on_wgpu.codegen.gemm.tile_middle import shared_within
 from webnn_py.device.on_wgpu.codegen.gemm.tile_plan import TilePlan
 from webnn_py.device.on_wgpu.codegen.gemm.tile_rounds import fewest_rounds, is_large
 from webnn_py.device.on_wgpu.codegen.gemm.tile_sizes import GemmTile, choose_split_k, choose_tile
@@ -60,7 +61,11 @@ def choose_work(
         return large
     tile = given or choose_tile(rows, columns, product.batch, features)
     usual = tile, choose_split_k(tile, tile.groups(rows, columns) * product.batch, inner)
-    return usual if given else rebalanced(usual, (product.batch, rows, columns, inner), features)
+    if given:
+        return usual
+    taken = rebalanced(usual, (product.batch, rows, columns, inner), features)
+    middle = shared_within(product, usual, features) if taken == usual and accumulate == "f32" else None
+    return middle or taken
 
 
 def padded_count(epilogue: Epilogue) -> int:
