@@ -13,6 +13,7 @@ from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue, EpilogueCode, emi
 from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import bound, described
 from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
 from webnn_py.device.on_wgpu.codegen.gemm.tile_choice import rebalanced
+from webnn_py.device.on_wgpu.codegen.gemm.tile_images import measured_for_images
 from webnn_py.device.on_wgpu.codegen.gemm.tile_loop import TileLoop
 from webnn_py.device.on_wgpu.codegen.gemm.tile_plan import TilePlan
 from webnn_py.device.on_wgpu.codegen.gemm.tile_rounds import fewest_rounds, is_large
@@ -60,7 +61,10 @@ def choose_work(
         return large
     tile = given or choose_tile(rows, columns, product.batch, features)
     usual = tile, choose_split_k(tile, tile.groups(rows, columns) * product.batch, inner)
-    return usual if given else rebalanced(usual, (product.batch, rows, columns, inner), features)
+    if given:
+        return usual
+    of_images = measured_for_images(product, usual, features)
+    return of_images or rebalanced(usual, (product.batch, rows, columns, inner), features)
 
 
 def padded_count(epilogue: Epilogue) -> int:
