@@ -4,12 +4,12 @@ import pytest
 
 from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.both_devices import check_both, integers
-from webnn_py.device.on_wgpu.codegen.gemm import tile_images
+from webnn_py.device.on_wgpu.codegen.gemm import tile_images, tiled
 from webnn_py.device.on_wgpu.codegen.gemm.im2col_loader import Im2colLoader, WindowAxis
 from webnn_py.device.on_wgpu.codegen.gemm.matrix_loader import MatrixLoader
 from webnn_py.device.on_wgpu.codegen.gemm.pixel_loader import PixelLoader
 from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
-from webnn_py.device.on_wgpu.codegen.gemm.tiled import choose_work
+from webnn_py.device.on_wgpu.codegen.gemm.tile_sizes import GemmTile
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import element
 from webnn_py.device.on_wgpu.records.features import Features
@@ -31,7 +31,7 @@ def chosen(images, channels, outputs, size, *of_windows):
         axis = WindowAxis(size, after, stride, 1, (-(window // 2),), (window,))
         pixels = Im2colLoader(buffer, FLOAT32, one, images, strides[0], inputs, strides[1], (axis, axis), (size, 1))
     product = GemmProblem(1, filter_, pixels, lambda *_: "0u", vec4s=after % 4 == 0)
-    tile, parts = choose_work(product, LARGE_GPU, None, "f32")
+    tile, parts = tiled.choose_work(product, LARGE_GPU, None, "f32")
     return tile.rows, tile.columns, parts
 
 
@@ -64,4 +64,16 @@ async def test_few_channels_of_many_windows_compute_the_same(ml, monkeypatch):
 async def test_few_pixels_of_many_channels_compute_the_same(ml, compiled):
     arrays = [integers((1, 1030, 5, 7), low=-1, high=2), integers((33, 1030, 1, 1), low=-1, high=2)]
     await check_both(ml, arrays, lambda b, x, w: b.relu(b.conv2d(x, w)))
+    assert compiled[-1][0] == 2
+
+
+@pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
+async def test_parts_of_images_whose_pixels_are_no_vec4s_compute_the_same(ml, monkeypatch, compiled):
+    monkeypatch.setattr(tiled, "choose_work", lambda *_: (GemmTile(32, 32, 8, 8), 3))
+    arrays = [integers((4, 80, 5, 5)), integers((82, 40, 1, 1)), integers((82,)), integers((4, 82, 5, 5))]
+
+    def draw(b, x, w, bias, residual):
+        return b.relu(b.add(b.conv2d(x, w, bias=bias, groups=2), residual))
+
+    await check_both(ml, arrays, draw)
     assert compiled[-1][0] == 2

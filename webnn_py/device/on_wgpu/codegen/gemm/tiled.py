@@ -46,9 +46,12 @@ def emit_tiled_gemm(lowering: Lowering, product: GemmProblem, epilogue: Epilogue
             lowering.emit(writer.kernel(epilogue.label))
             return
     sums = Buffer("block", splits * padded_count(epilogue) * 4)
+    place = None
+    if product.dense_place is not None and not product.vec4s and product.right.outer % WIDTH == 0:
+        product, place = product.in_order(), product.dense_place
     writer = TiledGemmWriter(TilePlan(product, tile, splits, accumulate), epilogue.count, sums)
     lowering.emit(writer.kernel(f"{epilogue.label} (parts)"))
-    emit_split_k_sum(lowering, epilogue, sums, splits)
+    emit_split_k_sum(lowering, epilogue, sums, splits, place)
 
 
 def choose_work(
