@@ -40,6 +40,7 @@ CHOSEN = {
     (16, 128, 128, 56, 3, 2): (128, 64, 2),
     (16, 256, 256, 28, 3, 2): (128, 64, 4),
     (16, 512, 2048, 7): (128, 64, 1),
+    (16, 64, 256, 56): (128, 64, 1),
     (16, 256, 512, 56, 1, 2): (128, 128, 1),
     (1, 512, 512, 7, 3): (32, 32, 4),
     (1, 2048, 512, 7): (32, 32, 4),
@@ -68,8 +69,10 @@ async def test_few_pixels_of_many_channels_compute_the_same(ml, compiled):
 
 
 @pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
-async def test_parts_of_images_whose_pixels_are_no_vec4s_compute_the_same(ml, monkeypatch, compiled):
-    monkeypatch.setattr(tiled, "choose_work", lambda *_: (GemmTile(32, 32, 8, 8), 3))
+@pytest.mark.parametrize("parts", [1, 3])
+async def test_sums_of_images_whose_pixels_are_no_vec4s_are_laid_in_vec4s(ml, monkeypatch, compiled, parts):
+    monkeypatch.setattr(tiled, "choose_work", lambda *_: (GemmTile(32, 32, 8, 8), parts))
+    monkeypatch.setattr(tiled, "LEAST_PRODUCTS", 0)
     arrays = [integers((4, 80, 5, 5)), integers((82, 40, 1, 1)), integers((82,)), integers((4, 82, 5, 5))]
 
     def draw(b, x, w, bias, residual):

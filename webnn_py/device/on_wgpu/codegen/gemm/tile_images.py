@@ -30,6 +30,9 @@ MEASURED: Final = (
 
 SMALLEST: Final = min(TILES, key=lambda tile: tile.rows * tile.columns)
 SMALL: Final = GemmTile(32, 32, 8, 4, inner=8, slices=8)
+SHORT: Final = 128
+"""Up to this length of the inner axis, workgroups begin and end more than they multiply: more of them hide that."""
+
 LONG: Final = 1024
 """From this length of the inner axis on, parts of it by the small tile are faster than whole ones by the smallest."""
 
@@ -55,7 +58,8 @@ def measured_for_images(
         is_filled = FEW_CHANNELS.groups(rows, columns) >= 2 * PROCESSORS and FEW_CHANNELS.fits(features)
         return (FEW_CHANNELS, 1) if is_filled else None
     fitting = [measured for measured in MEASURED if measured.tile.fits(features)]
-    if rows < 2 * FEW_CHANNELS.rows or use_of_processors(tile.groups(rows, columns) * rough(parts)) >= BUSY:
+    is_busy = use_of_processors(tile.groups(rows, columns) * rough(parts)) >= BUSY and inner > SHORT
+    if rows < 2 * FEW_CHANNELS.rows or is_busy:
         return None
     is_float16 = product.left.element.data_type == "float16"
     ways = [
