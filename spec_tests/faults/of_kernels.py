@@ -414,4 +414,18 @@ FAULTS = [
     Fault(
         "relu-without-nan", "0x80000000u <= 0x7f800000u);", "0x80000000u <= 0x7fffffffu);", GPU, "test_rounding_once"
     ),
+    Fault(
+        "twin-on-another-axis",
+        "(node.operator, node.options) != (other.operator, other.options)",
+        "node.operator != other.operator",
+        GPU,
+        "test_twin_concats",
+    ),
+    Fault(
+        "sums-of-images-misplaced",
+        "{channel} * {images.outer}u + {image} * {conv.pixels}u",
+        "{channel} * {images.outer}u + {image} * {conv.output_channels}u",
+        GPU,
+        "test_tile_images",
+    ),
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from webnn_py.device.on_wgpu.codegen.copies import bits_of
 from webnn_py.device.on_wgpu.codegen.entry_point import vec4_entry_point, vec4_indices
@@ -97,12 +97,32 @@ class MovementKernel:
         else:
             calls = [f"moved({index})" for index in vec4_indices(count)]
             main, workgroups = vec4_entry_point(count, f"  o[four] = {self._bits.pack(calls)};")
-        self.define(f"fn moved(i: u32) -> {self.unit} {{\n{statements}\n}}")
-        self.finish(operator, main, workgroups, target, self._bits.vec4)
+        self._move("moved", statements)
+        self.finish(operator, main, workgroups, {"o": target}, self._bits.vec4)
 
-    def finish(self, operator: str, main: str, workgroups: tuple[int, int, int], target: Buffer, kind: str) -> None:
-        """Add the kernel with an entry point that writes ``o``, an array of ``kind``."""
+    def emit_several(self, operator: str, count: int, outputs: Sequence[tuple[Buffer, str]]) -> None:
+        """The same for outputs of ``count`` elements each, given with their statements; units are whole vec4s."""
+        vec4s = count // WIDTH
+        lines = []
+        for number, (_, statements) in enumerate(outputs):
+            first = f"{number * vec4s}u"
+            self._move(f"moved{number}", statements)
+            stored = f"o{number}[four - {first}] = moved{number}(four - {first});"
+            lines.append(f"  if (four >= {first} && four < {(number + 1) * vec4s}u) {{ {stored} }}")
+        main, workgroups = vec4_entry_point(len(outputs) * count, "\n".join(lines))
+        targets = {f"o{number}": target for number, (target, _) in enumerate(outputs)}
+        self.finish(operator, main, workgroups, targets, self._bits.vec4)
+
+    def _move(self, name: str, statements: str) -> None:
+        self.define(f"fn {name}(i: u32) -> {self.unit} {{\n{statements}\n}}")
+
+    def finish(
+        self, operator: str, main: str, workgroups: tuple[int, int, int], targets: Mapping[str, Buffer], kind: str
+    ) -> None:
+        """Add the kernel with an entry point that writes arrays of ``kind``, given by their names."""
         reads = [(buffer, name, read) for (buffer, read), name in self._bindings.items()]
-        source = module(declare(reads, [(target, "o", kind)]), *self._functions, main)
+        writes = [(buffer, name, kind) for name, buffer in targets.items()]
+        source = module(declare(reads, writes), *self._functions, main)
         buffers = tuple(buffer for buffer, _ in self._bindings)
-        self._lowering.emit(Kernel(f"{operator} {self._data_type}", source, buffers, (target,), workgroups))
+        label = f"{operator} {self._data_type}"
+        self._lowering.emit(Kernel(label, source, buffers, tuple(targets.values()), workgroups))

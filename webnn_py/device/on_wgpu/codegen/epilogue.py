@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import attrs
 
 from webnn_py.device.on_wgpu.codegen.bound_operands import BoundOperands
 from webnn_py.device.on_wgpu.codegen.elementwise import ElementwiseFunction
-from webnn_py.device.on_wgpu.codegen.entry_point import vec4_entry_point
+from webnn_py.device.on_wgpu.codegen.entry_point import vec4_entry_point, vec4_indices
 from webnn_py.device.on_wgpu.codegen.module import Binding, declare, module
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import COMPONENTS, WIDTH, Element
@@ -190,20 +191,39 @@ class EpilogueCode:
         return Kernel(label, source, tuple(buffer for buffer, _, _ in bound), (self.target,), workgroups)
 
 
-def emit_split_k_sum(lowering: Lowering, epilogue: Epilogue, sums: Buffer, parts: int) -> None:
+def emit_split_k_sum(
+    lowering: Lowering, epilogue: Epilogue, sums: Buffer, parts: int, place: Callable[[str], str] | None = None
+) -> None:
     """Add up ``parts`` arrays of sums, one behind the other in whole vec4s, and end the operator.
 
     Where a kernel can do both as it reads the result, it is left to that.
+
+    Args:
+        lowering: the walk.
+        epilogue: what becomes of the sums.
+        sums: the arrays.
+        parts: how many.
+        place: tells where the sum of an element of the output lies, if not at its number.
     """
-    partial_sums = epilogue.partial_sums(sums, parts, lambda: _emit_sum(lowering, epilogue, sums, parts))
+    add_up = partial(_emit_sum, lowering, epilogue, sums, parts, place)
+    partial_sums = epilogue.partial_sums(sums, parts, add_up) if place is None else None
     if partial_sums is None or not lowering.leave(*partial_sums):
-        _emit_sum(lowering, epilogue, sums, parts)
+        add_up()
 
 
-def _emit_sum(lowering: Lowering, epilogue: Epilogue, sums: Buffer, parts: int) -> None:
+def _emit_sum(
+    lowering: Lowering, epilogue: Epilogue, sums: Buffer, parts: int, place: Callable[[str], str] | None
+) -> None:
     finish = epilogue.write(vec4s=True)
     vec4s = -(-epilogue.count // WIDTH)
-    terms = ["sums[four]", *(f"sums[four + {part * vec4s}u]" for part in range(1, parts))]
-    main, workgroups = vec4_entry_point(epilogue.count, f"  finish(four, {' + '.join(terms)});")
-    reads = [(sums, "sums", "vec4<f32>")]
-    lowering.emit(finish.kernel(f"{epilogue.label} (sum)", reads, [], main, workgroups))
+    functions, kind = [], "vec4<f32>"
+    if place is None:
+        total = " + ".join(["sums[four]", *(f"sums[four + {part * vec4s}u]" for part in range(1, parts))])
+    else:
+        kind = "f32"
+        terms = " + ".join(["sums[at]", *(f"sums[at + {part * vec4s * WIDTH}u]" for part in range(1, parts))])
+        functions = [f"fn sum_of(i: u32) -> f32 {{\n  let at = {place('i')};\n  return {terms};\n}}"]
+        total = f"vec4<f32>({', '.join(f'sum_of({index})' for index in vec4_indices(epilogue.count))})"
+    main, workgroups = vec4_entry_point(epilogue.count, f"  finish(four, {total});")
+    reads = [(sums, "sums", kind)]
+    lowering.emit(finish.kernel(f"{epilogue.label} (sum)", reads, functions, main, workgroups))

@@ -210,5 +210,5 @@ def last_updates(lowering: Lowering, result: Output, places: ElementIndices | Co
     ]
     moving.define(f"fn row_of(i: u32) -> u32 {{ return {places.row(moving, 'i')}; }}")
     main, workgroups = vec4_entry_point(places.updates, "\n".join(f"  {line}" for line in lines))
-    moving.finish("scatter find", main, workgroups, table, "atomic<u32>")
+    moving.finish("scatter find", main, workgroups, {"o": table}, "atomic<u32>")
     return table

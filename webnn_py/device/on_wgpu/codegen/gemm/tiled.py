@@ -6,6 +6,7 @@ Every invocation keeps its sums in named variables; all loops but the one over t
 from __future__ import annotations
 
 from collections.abc import Hashable
+from math import prod
 from typing import Final
 
 from webnn_py.device.on_wgpu.codegen.entry_point import grid
@@ -13,10 +14,11 @@ from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue, EpilogueCode, emi
 from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import bound, described
 from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
 from webnn_py.device.on_wgpu.codegen.gemm.tile_choice import rebalanced
+from webnn_py.device.on_wgpu.codegen.gemm.tile_images import measured_for_images
 from webnn_py.device.on_wgpu.codegen.gemm.tile_loop import TileLoop
 from webnn_py.device.on_wgpu.codegen.gemm.tile_middle import shared_within
 from webnn_py.device.on_wgpu.codegen.gemm.tile_plan import TilePlan
-from webnn_py.device.on_wgpu.codegen.gemm.tile_rounds import fewest_rounds, is_large
+from webnn_py.device.on_wgpu.codegen.gemm.tile_rounds import LEAST_PRODUCTS, fewest_rounds, is_large, sizes_of
 from webnn_py.device.on_wgpu.codegen.gemm.tile_sizes import GemmTile, choose_split_k, choose_tile
 from webnn_py.device.on_wgpu.codegen.gemm.tile_store import TileStore, is_long
 from webnn_py.device.on_wgpu.codegen.module import declare, module
@@ -35,20 +37,26 @@ _MAINS: Final[RecentlyUsed[Hashable, str]] = RecentlyUsed(Room(count=256, byte_l
 def emit_tiled_gemm(lowering: Lowering, product: GemmProblem, epilogue: Epilogue, tile: GemmTile | None = None) -> None:
     """The kernels of a product: one, or one for parts of the inner axis and one that adds them up.
 
-    A long last step of a large product is left to the second as well, whose invocations have a vec4 each.
+    A long last step of a large product is left to the second as well, whose invocations have a vec4 each; and so is one
+    of single elements, which takes a compiler longest.
     """
     accumulate = "f16" if lowering.features.float16_accumulation and product.is_native_float16 else "f32"
     tile, splits = choose_work(product, lowering.features, tile, accumulate)
-    if splits == 1 and (product.vec4s or epilogue.stores_single_elements):
+    is_laid_out = product.dense_place is not None and not product.vec4s and product.right.outer % WIDTH == 0
+    is_left = is_laid_out and prod(sizes_of(product)) >= LEAST_PRODUCTS
+    if splits == 1 and not is_left and (product.vec4s or epilogue.stores_single_elements):
         finish = epilogue.write(vec4s=product.vec4s)
         if not (product.vec4s and is_long(finish) and is_large(product)):  # else few invocations would each have much
             writer = TiledGemmWriter(TilePlan(product, tile, 1, accumulate), epilogue.count, finish)
             lowering.emit(writer.kernel(epilogue.label))
             return
     sums = Buffer("block", splits * padded_count(epilogue) * 4)
+    place = None
+    if is_laid_out:
+        product, place = product.in_order(), product.dense_place
     writer = TiledGemmWriter(TilePlan(product, tile, splits, accumulate), epilogue.count, sums)
     lowering.emit(writer.kernel(f"{epilogue.label} (parts)"))
-    emit_split_k_sum(lowering, epilogue, sums, splits)
+    emit_split_k_sum(lowering, epilogue, sums, splits, place)
 
 
 def choose_work(
@@ -63,6 +71,9 @@ def choose_work(
     usual = tile, choose_split_k(tile, tile.groups(rows, columns) * product.batch, inner)
     if given:
         return usual
+    of_images = measured_for_images(product, usual, features)
+    if of_images is not None:
+        return of_images
     taken = rebalanced(usual, (product.batch, rows, columns, inner), features)
     middle = shared_within(product, usual, features) if taken == usual and accumulate == "f32" else None
     return middle or taken
