@@ -1,15 +1,23 @@
-"""A task that awaits a read runs what waits before it: in one turn of trio's, and else as the timeline would."""
+"""A task that awaits a read runs what waits before it: in one turn of trio's and in few calls."""
+
+import sys
+from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
 import trio
 from trio.testing import assert_checkpoints
 
+import webnn_py
 from spec_tests.device_timeline.test_liveness import SlowClock
 from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.drawing import build_add_one
 from webnn_py import open_ml
 from webnn_py.timelines import timeline as timelines
+
+MOST_CALLS = 60
+"""Of the package's functions, by a write, a dispatch and a read: where caches are cold, each is felt."""
 
 
 class Turns(trio.abc.Instrument):
@@ -141,3 +149,23 @@ async def test_a_defect_ends_the_block_and_not_the_reader_alone(monkeypatch):
 
     with pytest.RaisesGroup(pytest.RaisesExc(RuntimeError, match="a defect"), flatten_subgroups=True):
         await read()
+
+
+async def test_a_run_calls_few_functions(run):
+    folder, calls = str(Path(webnn_py.__file__).parent), Counter()
+
+    def profile(frame, event, _argument):
+        code = frame.f_code
+        if event == "call" and (code.co_filename.startswith((folder, "<attrs"))):
+            calls[code.co_qualname] += 1
+
+    for number in range(3):
+        await run(number)
+    before = sys.getprofile()
+    sys.setprofile(profile)
+    try:
+        await run(3)
+    finally:
+        sys.setprofile(before)
+    assert calls["MLContext.dispatch"] == 1
+    assert calls.total() <= MOST_CALLS, calls.most_common()

@@ -23,6 +23,20 @@ FAULTS = [
     Fault("numpy-late-sign", " or x.view(np.int32).min() < 0", "", FLOAT16, "comes_late"),
     Fault("engine-noticing", "slide.stride <= slide.window and", "", ENGINE, "same_as_on_numpy"),
     Fault("engine-stale-binding", "if before is buffer:", "if before is not None:", ENGINE, "written_between"),
+    Fault(
+        "engine-outputs-stay-bound",
+        "((inputs, self.inputs), (outputs, self.outputs))",
+        "((inputs, self.inputs),)",
+        ENGINE,
+        "same_inputs",
+    ),
+    Fault(
+        "engine-means-of-several-as-one",
+        'node.operand("input").element_count == node.outputs[0].element_count',
+        "node.outputs[0].element_count > 0",
+        ENGINE,
+        "reshapes",
+    ),
     Fault("engine-guards-not-joined", 'add("Concat", tensors,', 'add("Concat", tensors[:1],', ENGINE, "several_means"),
     Fault("engine-bounds-of-single-weights", "sums = factors.sum(axis", "sums = factors.max(axis", ENGINE, "looked_at"),
     Fault(

@@ -56,6 +56,14 @@ RESHAPED = {
         {"Reshape": 0},
     ),
     "in vain": (lambda b, x: b.reshape(x, [2, 3, 4]), {"Reshape": 0, "Identity": 1}),
+    "means and extremes of one element each": (
+        lambda b, x: b.softmax(b.reduce_max(b.reduce_mean(b.reshape(x, [24, 1, 1]), axes=[1]), axes=[1]), 0),
+        {"Reshape": 1, "ReduceMean": 0, "ReduceMax": 0, "Sum": 0},
+    ),
+    "means of several": (
+        lambda b, x: b.reshape(b.reduce_mean(b.reshape(x, [6, 4]), axes=[1]), [2, 3]),
+        {"Reshape": 2, "ReduceMean": 1},
+    ),
     "one after the other": (lambda b, x: b.reshape(b.reshape(x, [24]), [4, 6]), {"Reshape": 1}),
     "before what reads them twice": (gated, {"Reshape": 1}),
     "before what other operators read, too": (

@@ -70,7 +70,8 @@ def number_of(guards: Iterable[Guard], new_name: Callable[[str], str]) -> list[D
     if numbers[Must.BE_ABOVE_ZERO]:
         finite.append(add("Reciprocal", [add("Min", numbers[Must.BE_ABOVE_ZERO])]))
     if finite:
-        whole = add("Sum", finite)
+        whole = finite[0] if len(finite) == 1 else add("Sum", finite)
         sums.append(add("Sub", [whole, whole]))
-    add("Sum", sums)
+    if not nodes or sums != [nodes[-1].name]:  # else that is the sum already
+        add("Sum", sums)
     return nodes

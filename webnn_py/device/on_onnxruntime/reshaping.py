@@ -17,6 +17,9 @@ from webnn_py.rewriting import Replace
 BY_AXES: Final = frozenset({"quantize_linear", "dequantize_linear"})
 """Element-wise operators whose operands have as many axes as each other."""
 
+OF_ONE: Final = frozenset({"reduce_max", "reduce_mean", "reduce_min"})
+"""Reductions that make of one element that element."""
+
 
 def reshaping(graph: Graph) -> Replace | None:
     """What puts reshapes behind the element-wise operators that read them, and one in place of several.
@@ -58,7 +61,10 @@ def reshaping(graph: Graph) -> Replace | None:
 
 
 def _is_reshape(node: Node) -> bool:
-    return node.operator.name == "reshape"
+    """Whether a node moves no element: a reshape, or what it makes of each element alone is that element."""
+    if node.operator.name not in OF_ONE:
+        return node.operator.name == "reshape"
+    return node.operand("input").element_count == node.outputs[0].element_count
 
 
 def _takes_any_shape(node: Node) -> bool:
@@ -86,7 +92,8 @@ def _as_one(node: Node) -> Value:
         return value
     if isinstance(value, Constant) and isinstance(value.data, np.ndarray):
         return Constant(descriptor, value.data.reshape(descriptor.shape), value.key)
-    return node.results[0] if value is node.operands["input"] else _reshape(value, node).results[0]
+    is_least = value is node.operands["input"] and node.operator.name not in OF_ONE
+    return node.results[0] if is_least else _reshape(value, node).results[0]
 
 
 def _reshape(value: Value, like: Node) -> Node:

@@ -1,0 +1,83 @@
+"""Buffers that take turns, as those of a state do: each pair is bound once, and read and written where it lies."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from spec_tests.support.buffers import filled, zeroed
+from webnn_py import MLGraphBuilder
+
+onnxruntime = pytest.importorskip("onnxruntime")
+
+
+@pytest.fixture
+async def context(ml):
+    return await ml.create_context(backend="onnxruntime", threads=1)
+
+
+@pytest.fixture
+async def add(context):
+    """A graph that adds ``x`` to a state."""
+    builder = MLGraphBuilder(context)
+    x, state = (builder.input(name, data_type="float32", shape=[2]) for name in ("x", "state"))
+    return await builder.build({"next": builder.add(x, state)})
+
+
+@pytest.fixture
+def bound(monkeypatch):
+    """How often something was bound."""
+    counts = Counter()
+    for name in ("bind_ortvalue_input", "bind_ortvalue_output"):
+        bind = getattr(onnxruntime.IOBinding, name)
+
+        def observed(*arguments, bind=bind, name=name):
+            counts[name] += 1
+            bind(*arguments)
+
+        monkeypatch.setattr(onnxruntime.IOBinding, name, observed)
+    return counts
+
+
+async def test_a_state_in_two_buffers_is_bound_once_for_each(context, add, bound):
+    x = await filled(context, [1, 10])
+    before, after = await zeroed(context, [2]), await zeroed(context, [2])
+    for count in range(1, 8):
+        context.dispatch(add, {"x": x, "state": before}, {"next": after})
+        assert (await context.read_buffer(after)).tolist() == [count, 10 * count], f"run {count}"
+        before, after = after, before
+    assert bound == {"bind_ortvalue_input": 4, "bind_ortvalue_output": 2}
+
+
+async def test_three_buffers_in_turn_and_those_that_are_gone_are_no_matter(context, add):
+    x = await filled(context, [1, 10])
+    states = [await zeroed(context, [2]) for _ in range(3)]
+    for count in range(1, 8):
+        context.dispatch(add, {"x": x, "state": states[0]}, {"next": states[1]})
+        assert (await context.read_buffer(states[1])).tolist() == [count, 10 * count], f"run {count}"
+        states = [*states[1:], states[0]]
+        if count == 4:
+            states[2].destroy()
+            states[2] = await zeroed(context, [2])
+
+
+async def test_large_writes_whose_memory_takes_turns_are_bound_once_for_each(context, bound):
+    builder = MLGraphBuilder(context)
+    x = builder.input("x", data_type="float32", shape=[2**16])
+    graph = await builder.build({"y": builder.add(x, x)})
+    source, target = [
+        await context.create_buffer(data_type="float32", shape=[2**16], writable=True, readable=True) for _ in range(2)
+    ]
+    for count in range(8):
+        context.write_buffer(source, np.full(2**16, count, np.float32))
+        context.dispatch(graph, {"x": source}, {"y": target})
+        assert (await context.read_buffer(target) == 2 * count).all(), f"run {count}"
+    assert bound["bind_ortvalue_input"] <= 3
+
+
+async def test_the_same_inputs_go_to_other_outputs(context, add):
+    x, state = await filled(context, [1, 10]), await filled(context, [2, 20])
+    targets = [await zeroed(context, [2]) for _ in range(2)]
+    for target in targets:
+        context.dispatch(add, {"x": x, "state": state}, {"next": target})
+    assert [(await context.read_buffer(target)).tolist() for target in targets] == [[3, 30]] * 2
