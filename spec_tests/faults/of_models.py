@@ -81,6 +81,8 @@ FAULTS = [
         "functions",
     ),
     Fault("export-known-indices", "np.all(known <= highest) and", "", EXPORT, "indices"),
+    Fault("export-shared-templates", "value.hex() if isinstance(value, float) else type(value)", "0", EXPORT, "drafts"),
+    Fault("export-foreign-order", ' == "little" and array.dtype.isnative', ' == "little"', EXPORT, "drafts"),
     Fault("export-boolean", "self.made_truths[made.name] = truth.name", "pass", EXPORT, "boolean"),
     Fault("export-changed-function", "if sealed == digest_of(function) else None", "", ONNX, "was_changed"),
     Fault(

@@ -38,6 +38,8 @@ FAULTS = [
         "reshapes",
     ),
     Fault("engine-guards-not-joined", 'add("Concat", tensors,', 'add("Concat", tensors[:1],', ENGINE, "several_means"),
+    Fault("engine-idle-optimizers", " if there.isdisjoint(sought)}", "}", ENGINE, "idle"),
+    Fault("engine-bounds-of-all", "wanted.isdisjoint(node.results) or ", "", ENGINE, "looked_at"),
     Fault("engine-bounds-of-single-weights", "sums = factors.sum(axis", "sums = factors.max(axis", ENGINE, "looked_at"),
     Fault(
         "engine-inputs-not-looked-at",

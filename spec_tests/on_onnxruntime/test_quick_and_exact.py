@@ -212,6 +212,13 @@ BOUNDED = {
     "behind a large bias": (lambda b, x: pooled(b, widened(b, x, bias=b.constant(BIAS * np.float32(1e38)))), 0),
     "behind what may be infinite": (lambda b, x: pooled(b, widened(b, b.exp(x))), 0),
     "of integers that came of floats": (lambda b, x: pooled(b, b.cast(b.cast(widened(b, x), "int32"), "float32")), 0),
+    "beside more weights than are looked at": (
+        lambda b, x: b.add(
+            b.reduce_sum(widened(b, x, np.tile(FILTER, [MOST_WEIGHTS // FILTER.size + 1, 1, 1, 1]))),
+            pooled(b, widened(b, x)),
+        ),
+        1,
+    ),
     "behind more weights than are looked at": (
         lambda b, x: pooled(b, widened(b, x, np.tile(FILTER, [MOST_WEIGHTS // FILTER.size + 1, 1, 1, 1]))),
         0,

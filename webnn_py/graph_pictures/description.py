@@ -85,18 +85,66 @@ class GraphDescription:
     @classmethod
     def of(cls, graph: Graph) -> Self:
         """Describe a graph."""
+        return cls.made_of(Sketch.of(graph))
+
+    @classmethod
+    def made_of(cls, sketch: Sketch) -> Self:
+        """Describe a graph as it was sketched."""
+        values = dict(sketch.leaves)
+        operators = []
+        for index, (operator, label, drawn, operands, options, outputs, first) in enumerate(sketch.nodes):
+            results = tuple(range(first, first + len(outputs)))
+            for port, (number, descriptor) in enumerate(zip(results, outputs, strict=True)):
+                values[number] = DrawnValue(descriptor, "result", "", index, port)
+            place = drawn[0] if drawn else -1
+            operators.append(DrawnOperator(operator, label, place, tuple(operands), options, results))
+        in_order = tuple(values[number] for number in range(len(values)))
+        return cls(in_order, tuple(operators), sketch.inputs, sketch.outputs)
+
+
+SketchedNode = tuple[
+    Operator[..., Any],
+    str,
+    tuple[int, ...],
+    list[tuple[str, int]],
+    Mapping[str, Any],
+    tuple[MLOperandDescriptor, ...],
+    int,
+]
+"""Operator, label, places of drawing, parameters with their values, options, outputs, and the first output's index."""
+
+
+@attrs.frozen(eq=False)
+class Sketch:
+    """What a description is made of when somebody asks for one: every build keeps a sketch, and few are asked.
+
+    Attributes:
+        leaves: inputs and constants, by their indices.
+        nodes: the operators.
+        inputs: the indices of the graph's inputs.
+        outputs: the graph's outputs: name and index.
+    """
+
+    leaves: Mapping[int, DrawnValue]
+    nodes: list[SketchedNode]
+    inputs: tuple[int, ...]
+    outputs: tuple[tuple[str, int], ...]
+
+    @classmethod
+    def of(cls, graph: Graph) -> Self:
+        """Sketch a graph."""
         numbers: dict[Value, int] = {}
-        values: list[DrawnValue] = []
+        leaves: dict[int, DrawnValue] = {}
 
         def number(value: Value) -> int:
             if value not in numbers:
-                numbers[value] = len(values)
-                values.append(_drawn(value))
+                numbers[value] = len(numbers)
+                leaves[numbers[value]] = _drawn(value)
             return numbers[value]
 
         inputs = tuple(map(number, graph.inputs.values()))
-        operators = []
-        for index, node in enumerate(graph.nodes):
+        nodes: list[SketchedNode] = []
+        for node in graph.nodes:
             operands: list[tuple[str, int]] = []
             for name, operand in node.operands.items():
                 if isinstance(operand, tuple):
@@ -104,15 +152,11 @@ class GraphDescription:
                 else:
                     known = numbers.get(operand)
                     operands.append((name, number(operand) if known is None else known))
-            first = len(values)
+            first = len(numbers)
             for result in node.results:
-                numbers[result] = len(values)
-                values.append(DrawnValue(result.descriptor, "result", "", index, result.index))
-            place = node.drawn[0] if node.drawn else -1
-            results = tuple(range(first, len(values)))
-            operators.append(DrawnOperator(node.operator, node.label, place, tuple(operands), node.options, results))
-        outputs = tuple((name, number(value)) for name, value in graph.outputs.items())
-        return cls(tuple(values), tuple(operators), inputs, outputs)
+                numbers[result] = len(numbers)
+            nodes.append((node.operator, node.label, node.drawn, operands, node.options, node.outputs, first))
+        return cls(leaves, nodes, inputs, tuple((name, number(value)) for name, value in graph.outputs.items()))
 
 
 def _drawn(value: Value) -> DrawnValue:

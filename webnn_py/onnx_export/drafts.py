@@ -1,5 +1,6 @@
 """What rules write, before it is ONNX: nodes are made once names are known, of templates of operators."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -10,13 +11,18 @@ from numpy.typing import NDArray
 from onnx import NodeProto, TensorProto, helper
 
 Attributes = tuple[tuple[str, Any], ...]
-"""Names and values, by name."""
+"""Names and values."""
 
 
 def attributes_of(given: Mapping[str, Any]) -> Attributes:
     """The attributes that are there, as they can be compared."""
-    there = [(name, tuple(value) if isinstance(value, list) else value) for name, value in given.items()]
-    return tuple(sorted([attribute for attribute in there if attribute[1] is not None]))
+    return tuple(
+        [
+            (name, tuple(value) if isinstance(value, list) else value)
+            for name, value in given.items()
+            if value is not None
+        ]
+    )
 
 
 @attrs.frozen(eq=False)
@@ -72,7 +78,11 @@ def _template(operator: str, attributes: Attributes, kinds: tuple[object, ...]) 
 def write_tensor(tensor: TensorProto, name: str, element_type: int, array: NDArray[Any]) -> None:
     """Write an array into an empty tensor with its bytes, in the order of bytes that ONNX has."""
     _describe(tensor, name, element_type, array)
-    tensor.raw_data = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
+    is_in_order = (
+        sys.byteorder == "little" and array.dtype.isnative
+    )  # asked first: another data type takes long to make
+    little = array if is_in_order else array.astype(array.dtype.newbyteorder("<"))
+    tensor.raw_data = little.tobytes()
 
 
 def write_name(tensor: TensorProto, name: str, element_type: int, array: NDArray[np.generic]) -> None:

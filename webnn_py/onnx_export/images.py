@@ -13,7 +13,7 @@ def reordered(body: Body, x: OnnxTensor, permutation: Sequence[int]) -> OnnxTens
 
 def channels_first(body: Body, x: OnnxTensor, layout: InputLayout) -> OnnxTensor:
     """Images of a layout, as [batch, channels, height, width]."""
-    return reordered(body, x, image_axes(layout))
+    return x if layout == "nchw" else reordered(body, x, image_axes(layout))
 
 
 def laid_out(body: Body, x: OnnxTensor, layout: InputLayout) -> OnnxTensor:

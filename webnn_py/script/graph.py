@@ -15,7 +15,7 @@ from webnn_py.device.backend import MLDeviceType
 from webnn_py.device.device import GraphHandle
 from webnn_py.errors import InvalidStateError
 from webnn_py.graph import Graph
-from webnn_py.graph_pictures.description import GraphDescription
+from webnn_py.graph_pictures.description import GraphDescription, Sketch
 from webnn_py.graph_pictures.plan import CompiledPlan
 from webnn_py.handle import Handle
 from webnn_py.script.dynamic_shapes import DynamicShapes, compute_shapes
@@ -46,8 +46,8 @@ class MLGraph(Pictured, Handle):
     __slots__ = (
         "__weakref__",
         "_context",
-        "_description",
         "_destroyed",
+        "_drawing",
         "_dynamic",
         "_handle",
         "_operator_count",
@@ -56,8 +56,8 @@ class MLGraph(Pictured, Handle):
         "output_descriptors",
     )
     _context: MLContext
-    _description: GraphDescription
     _destroyed: bool
+    _drawing: GraphDescription | Sketch
     _dynamic: DynamicShapes | None
     _handle: GraphHandle
     _operator_count: int
@@ -70,7 +70,7 @@ class MLGraph(Pictured, Handle):
         self = cls._create_empty(context)
         inputs = {name: value.descriptor for name, value in graph.inputs.items()}
         outputs = {name: value.descriptor for name, value in graph.outputs.items()}
-        self._fill(inputs, outputs, len(graph.nodes), GraphDescription.of(graph))
+        self._fill(inputs, outputs, len(graph.nodes), Sketch.of(graph))
         return self
 
     @classmethod
@@ -88,10 +88,10 @@ class MLGraph(Pictured, Handle):
         inputs: Mapping[str, MLOperandDescriptor],
         outputs: Mapping[str, MLOperandDescriptor],
         operator_count: int,
-        description: GraphDescription,
+        drawing: GraphDescription | Sketch,
         saved_plan: CompiledPlan | None = None,
     ) -> None:
-        self._description = description
+        self._drawing = drawing
         self._saved_plan = saved_plan
         self._operator_count = operator_count
         self.input_descriptors = MappingProxyType(dict(inputs))

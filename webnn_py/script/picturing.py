@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from webnn_py.graph_pictures.description import GraphDescription, Sketch
 from webnn_py.graph_pictures.picture import GraphPicture
 
 if TYPE_CHECKING:
     from webnn_py.device.device import GraphHandle
-    from webnn_py.graph_pictures.description import GraphDescription
     from webnn_py.graph_pictures.plan import CompiledPlan
     from webnn_py.script.context import MLContext
 
@@ -18,13 +18,18 @@ class Pictured:
 
     __slots__ = ()
     _context: MLContext
-    _description: GraphDescription
+    _drawing: GraphDescription | Sketch
     _handle: GraphHandle
     _saved_plan: CompiledPlan | None
 
     def picture(self) -> GraphPicture:
         """The graph as it was drawn, and what the device has made of it."""
         return GraphPicture(self._description, self._plan, str(self._context._device.backend.info))
+
+    @property
+    def _description(self) -> GraphDescription:
+        drawing = self._drawing
+        return GraphDescription.made_of(drawing) if isinstance(drawing, Sketch) else drawing
 
     @property
     def _plan(self) -> CompiledPlan | None:

@@ -10,6 +10,7 @@ From the top; each part uses only parts below it:
 * ``guarded``, ``noticing``: rules that hold for usual numbers only, and how others are noticed.
 * ``session``: a session with buffers bound to it.
 * ``engine``: how onnxruntime is told what to do: threads, provider, and which optimizations are left out.
+* ``idle_optimizers``: which of them would find nothing.
 * ``claims``: which operators are left to their decompositions.
 * ``rules``: which are written otherwise than ``webnn_py.onnx_export`` does.
 * ``dynamic_quantization``: dynamic quantization as one node.

@@ -9,6 +9,7 @@ import onnxruntime
 from onnx import ModelProto
 
 from webnn_py.device.backend import BackendInfo, HostArray, MLDeviceType
+from webnn_py.device.on_onnxruntime.idle_optimizers import idle
 from webnn_py.device.processor import processor
 from webnn_py.errors import NotSupportedError
 from webnn_py.wording import shown
@@ -78,7 +79,7 @@ def left_out(model: ModelProto) -> set[str]:
     Other optimizers move and remove nodes before: that a Cast is no neighbour yet tells nothing.
     """
     there = {node.op_type for node in model.graph.node}
-    names = set(DISABLED)
+    names = idle(there) | DISABLED.keys()
     if there.issuperset({"Transpose", "Cast", "MatMul"}):
         names.add(FUSES_TRANSPOSES)
     if there.issuperset({"Transpose", "Gemm"}) and _returns_transposed(model):

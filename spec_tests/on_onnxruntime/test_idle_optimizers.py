@@ -1,0 +1,64 @@
+"""Optimizers that are left out because they would find nothing in a model would indeed change nothing in it."""
+
+from collections import Counter
+
+import pytest
+
+from spec_tests.on_onnxruntime.meaning import DRAWINGS
+
+onnx = pytest.importorskip("onnx")
+onnxruntime = pytest.importorskip("onnxruntime")
+engine = pytest.importorskip("webnn_py.device.on_onnxruntime.engine", exc_type=ImportError)
+idle_optimizers = pytest.importorskip("webnn_py.device.on_onnxruntime.idle_optimizers", exc_type=ImportError)
+
+
+def optimized(model, beside, left_out, path):
+    """How many nodes of each operator, and how many constants, onnxruntime makes of a model."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    options.optimized_model_filepath = str(path)
+    for name, value in engine.CONFIGURATION.items():
+        options.add_session_config_entry(name, value)
+    values = [*map(onnxruntime.OrtValue.ortvalue_from_numpy, beside.values())]
+    options.add_external_initializers(list(beside), values)
+    providers = [engine.TESTED_PROVIDER]
+    onnxruntime.InferenceSession(model.SerializeToString(), options, providers, disabled_optimizers=left_out)
+    graph = onnx.load(path, load_external_data=False).graph
+    return Counter((node.domain, node.op_type) for node in graph.node), len(graph.initializer)
+
+
+@pytest.fixture
+def models(monkeypatch):
+    """The models of which sessions are made, with the constants beside them."""
+    made = []
+    session = engine.EngineOptions.session
+
+    def noted(self, model, beside, largest):
+        made.append((model, dict(beside)))
+        return session(self, model, beside, largest)
+
+    monkeypatch.setattr(engine.EngineOptions, "session", noted)
+    return made
+
+
+async def test_no_drawing_is_optimized_otherwise(ml, models, tmp_path):
+    context = await ml.create_context(backend="onnxruntime")
+    for drawing in DRAWINGS:
+        models.clear()
+        await drawing.compute(context)
+        for model, beside in models:
+            left_out = engine.left_out(model)
+            idle = idle_optimizers.idle({node.op_type for node in model.graph.node})
+            with_all, without = (
+                optimized(model, beside, names, tmp_path / "optimized.onnx")
+                for names in (left_out - idle | engine.DISABLED.keys(), left_out)
+            )
+            assert without == with_all, drawing.name
+
+
+@pytest.mark.parametrize(
+    ("operators", "is_idle"), [(("Conv", "Relu"), True), (("MatMul",), False), (("Gemm", "Conv"), False)], ids=str
+)
+def test_an_optimizer_is_idle_where_no_operator_that_it_looks_for_is_there(operators, is_idle):
+    assert ("MatMulAddFusion" in idle_optimizers.idle(set(operators))) == is_idle
