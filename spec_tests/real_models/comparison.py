@@ -23,12 +23,14 @@ class Result:
         nodes: how many it has, those of its branches and bodies counted.
         seconds: of the processor, to read and draw it.
         difference: from onnxruntime, relative to the largest value of an output; the largest of all outputs.
+        are_bits: whether all outputs are onnxruntime's, bit for bit.
         from_exact: likewise from float64, of here and of onnxruntime; None where that is not asked for.
     """
 
     nodes: int
     seconds: float
     difference: float
+    are_bits: bool
     from_exact: tuple[float, float] | None = None
 
 
@@ -94,7 +96,8 @@ async def compared(model, path, backend):
         exact = exactly(path, feeds)
         from_exact = farthest(ours, exact), farthest(wanted, exact)
     nodes = _count(onnx.load(path, load_external_data=False).graph)
-    return Result(nodes, seconds, farthest(ours, wanted), from_exact)
+    are_bits = all(np.array_equal(ours[name], wanted[name], equal_nan=True) for name in wanted)
+    return Result(nodes, seconds, farthest(ours, wanted), are_bits, from_exact)
 
 
 def farthest(ours, theirs):
@@ -147,14 +150,8 @@ def _count(graph):
 
 async def compared_apart(model, path, backend):
     """Give each node what onnxruntime computed before it, and compare what it makes of that."""
-    proto = _without_branches(onnx.load(path), model)
-    everything = [name for node in proto.graph.node for name in node.output if name]
-    shown = {item.name for item in proto.graph.output}
-    proto.graph.output.extend(onnx.ValueInfoProto(name=name) for name in everything if name not in shown)
-    session = session_of(proto.SerializeToString())
-    feeds, known = feeds_of(model, session)
-    names = [item.name for item in session.get_outputs()]
-    values = {**feeds, **dict(zip(names, session.run(None, feeds), strict=True))}
+    proto = without_branches(onnx.load(path), model)
+    values, known = all_values(proto, model)
     taken, given, wanted = taken_apart(proto, values, known)
     async with webnn_py.open_ml() as ml:
         context = await ml.create_context(backend=backend)
@@ -164,7 +161,26 @@ async def compared_apart(model, path, backend):
     return _told(ours, wanted)
 
 
-def _without_branches(proto, model):
+def all_values(proto, model, asked=None):
+    """What each node of a listed model gives in onnxruntime, and what it is given, by name; and what is known.
+
+    Args:
+        proto: the model, without branches.
+        model: what the list says of it.
+        asked: what some inputs are given instead.
+    """
+    shown = onnx.ModelProto.FromString(proto.SerializeToString())
+    outputs = {item.name for item in proto.graph.output}
+    everything = [name for node in proto.graph.node for name in node.output if name]
+    shown.graph.output.extend(onnx.ValueInfoProto(name=name) for name in everything if name not in outputs)
+    session = session_of(shown.SerializeToString())
+    feeds, known = feeds_of(model, session)
+    feeds.update(asked or {})
+    names = [item.name for item in session.get_outputs()]
+    return {**feeds, **dict(zip(names, session.run(None, feeds), strict=True))}, known
+
+
+def without_branches(proto, model):
     """The same model with the branch that is taken in place of each If of a known input."""
     nodes = []
     for node in proto.graph.node:

@@ -97,7 +97,7 @@ MEANINGS = {"best": best, "decisions": decisions, "faces": faces, "lines": lines
 
 async def answered(model, path, backend, folder):
     """Ask both the same questions, in their order; what a model remembers of one it is given with the next."""
-    session, letters = session_of(str(path)), _letters_of(path)
+    session, letters = session_of(str(path)), letters_of(path)
     outputs = [item.name for item in session.get_outputs()]
     mean = MEANINGS[model.meaning]
     are_same = are_same_faces if model.meaning == "faces" else operator.eq
@@ -131,7 +131,7 @@ def _shapes(asked):
     return {name: " ".join(["zeros", *kind.split()[1:]]) for name, kind in asked.items()}
 
 
-def _letters_of(path):
+def letters_of(path):
     """The letters that a model says it knows, if it does."""
     known = [item.value for item in onnx.load(path, load_external_data=False).metadata_props if item.key == "character"]
     return ["", *known[0].split("\n"), " "] if known else None
