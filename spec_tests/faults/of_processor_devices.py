@@ -1,6 +1,6 @@
 """Faults of the devices that compute on the processor, beside their operators' cases: numpy and onnxruntime."""
 
-from spec_tests.faults.records import ENGINE, FLOAT16, OWN_NODES, ROWS, Fault
+from spec_tests.faults.records import DIRECTIONS, ENGINE, FLOAT16, OWN_NODES, ROWS, Fault
 
 FAULTS = [
     Fault("engine-optimizer", '"DivMulFusion": "It', '"NoSuchFusion": "It', ENGINE, "drawing"),
@@ -16,6 +16,9 @@ FAULTS = [
         "small_buffer",
     ),
     Fault("numpy-long-rows-bias", "np.add(result, bias, out=output)", "np.add(result, 0, out=output)", ROWS, "windows"),
+    Fault("numpy-backward-input", "steps - start][::-1] if", "steps - start] if", DIRECTIONS, "both_directions"),
+    Fault("numpy-backward-output", "self._sizes.steps - 1 - step if", "step if", DIRECTIONS, "both_directions"),
+    Fault("numpy-rounding", "ROUNDING: Final = 3 * 2**22", "ROUNDING: Final = 3 * 2**22 + 1", OWN_NODES, "taking_back"),
     Fault("folding-key", 'digest("factors", key, factors.shape, factors.tobytes())', "key", OWN_NODES, "one_key"),
     Fault("folding-shared", ' or uses[node.operands["input"]] != 1:', ":", OWN_NODES, "normalization_stays"),
     Fault("engine-ends", '{"Transpose", "Cast", "MatMul"}', '{"Transpose", "Cast", "Gemm"}', ENGINE, "not_fused"),

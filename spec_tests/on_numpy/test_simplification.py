@@ -188,9 +188,11 @@ def test_gates_of_two_splits_are_no_cell():
 @pytest.mark.parametrize("blocks", [(1, 1), (3, 1), (3, 5)], ids=str)
 def test_quantizing_and_taking_back_is_one_step_with_the_same_bits(data_type, blocks):
     array = (rng.normal(size=(3, 50)) * 9).astype(np.float32)
-    array[:, :4] = np.nan, np.inf, -np.inf, -0.0
+    array[:, :6] = np.nan, np.inf, -np.inf, -0.0, 1e6, -3e8
+    array[:, 20:] = np.rint(array[:, 20:] * 32) / 32
     limits = np.iinfo(data_type)
     scale = rng.uniform(0.05, 0.1, blocks).astype(np.float32)
+    scale[0, 0] = 1 / 16  # half of the numbers lie between two integers
     point = rng.integers(limits.min, limits.max, blocks, data_type, endpoint=True)
     b = Drawing()
     # The same numbers in the same shape, by reshapes of their own, as ONNX's are read.

@@ -18,6 +18,10 @@ from webnn_py.operators.operand import MLOperand
 
 BYTES: Final = ("int8", "uint8")
 
+ROUNDING: Final = 3 * 2**22
+INTEGERS: Final = scalar(ROUNDING, "float32")
+"""Sums with it are integers, rounded ties to even, as far as eight bits go and further; taken away, it leaves those."""
+
 
 def requantized(input: MLOperand, scale: MLOperand, zero_point: MLOperand) -> MLOperandDescriptor:
     """What is left of float32 that is quantized to eight bits; the operands are those of ``quantize_linear``."""
@@ -35,17 +39,17 @@ def _work(node: Node) -> float:
 @kernel(REQUANTIZED, work=_work)
 def make_requantized(node: Node) -> Kernel:
     """The kernel; see the operator."""
-    lowest, highest = (scalar(bound, "float32") for bound in INTEGER_RANGES[node.operand("zero_point").data_type])
+    bounds = INTEGER_RANGES[node.operand("zero_point").data_type]
+    lowest, highest = (scalar(ROUNDING + bound, "float32") for bound in bounds)
 
     def step(x: Array, scale: Array, zero_point: Array, y: Array) -> None:
         point = zero_point.astype(np.float32)
         np.divide(x, scale, out=y)
-        np.rint(y, out=y)
-        np.add(y, point, out=y)
-        y.clip(lowest, highest, out=y)
-        if not y.max() <= highest:
-            np.copyto(y, 0, where=np.isnan(y))
-        np.subtract(y, point, out=y)
+        np.add(y, INTEGERS, out=y)
+        y.clip(lowest - point, highest - point, out=y)
+        if np.isnan(y.max()):
+            np.copyto(y, INTEGERS - point, where=np.isnan(y))
+        np.subtract(y, INTEGERS, out=y)
         np.multiply(y, scale, out=y)
 
     blocks, ones = blockwise_shapes(node.outputs[0].shape, node.operand("scale").shape)

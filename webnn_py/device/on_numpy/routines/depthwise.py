@@ -4,19 +4,20 @@ For each row of the image the copies for a window's columns follow each other, r
 windows spans are one matrix, whatever row it is, and those of the next row of windows are the same matrix further on.
 """
 
+from collections.abc import Sequence
 from itertools import product
-from typing import Final
+from typing import Final, Self
 
 import attrs
 import numpy as np
 
 from webnn_py.device.on_numpy.routines.blas import float32, matrix_product
 from webnn_py.device.on_numpy.routines.conv_sizes import Convolution
-from webnn_py.device.on_numpy.routines.float16 import NARROWING
+from webnn_py.device.on_numpy.routines.float16 import NARROWING, copy_in_float32
 from webnn_py.device.on_numpy.routines.im2col import emit
-from webnn_py.device.on_numpy.routines.im2col_tiles import Im2colTile
+from webnn_py.device.on_numpy.routines.im2col_tiles import not_empty
 from webnn_py.device.on_numpy.routines.packed_filter import PackedFilter
-from webnn_py.device.on_numpy.routines.tiling import tile_size, tile_starts
+from webnn_py.device.on_numpy.routines.tiling import inside, steps_of, tile_size, tile_starts
 from webnn_py.device.on_numpy.scratch import scratch
 from webnn_py.device.on_numpy.table import Array, Kernel
 
@@ -38,24 +39,26 @@ def has_overlapping_rows(conv: Convolution) -> bool:
 
 def overlapping_rows(conv: Convolution) -> Kernel:
     """A depthwise convolution of nchw images."""
-    (vertical, horizontal), (height, width) = conv.slides, conv.output_sizes
+    vertical, (height, width) = conv.slides[0], conv.output_sizes
     packed = PackedFilter(conv, window_first=False)
     most = min(TILE, conv.most_elements - packed.elements)
-    # For each row of the image its copies and itself with padding; the products, which only float16 does not store.
-    row = (horizontal.window + horizontal.stride) * width + horizontal.reach
-    sums = 0 if conv.data_type == "float32" else conv.group_outputs * width * (1 + NARROWING // 4)
+    # For each row of the image its copies, and only in float16 itself in float32; and the products.
+    in_float16 = conv.data_type == "float16"
+    row = conv.slides[1].window * width + (conv.slides[1].size if in_float16 else 0)
+    sums = conv.group_outputs * width * (1 + NARROWING // 4) if in_float16 else 0
     rows = tile_size(height, (most - row * vertical.window) / (vertical.stride * row + sums))
     spanned = (rows - 1) * vertical.stride + vertical.window
     channels = tile_size(conv.groups, most / (spanned * row + rows * sums))
     starts = tile_starts(height, rows)
-    tile, windows = tile_of(conv, channels, rows, starts)
-    copies = scratch(windows.shape)
+    tops = [first * vertical.stride - vertical.begin for first in starts]
+    copies = ColumnCopies.of(conv, channels, spanned, tops)
+    memory = copies.memory
     matrices = np.ndarray(
         (channels, rows, len(conv.taps), width),
-        copies.dtype,
-        copies,
+        memory.dtype,
+        memory,
         0,
-        (copies.strides[0], vertical.stride * copies.strides[1], *copies.strides[2:]),
+        (memory.strides[0], vertical.stride * memory.strides[1], *memory.strides[2:]),
     )
     results = scratch((channels if sums else 0, conv.group_outputs, rows, width))
     by_group = (conv.batch, conv.groups, conv.group_outputs, height, width)
@@ -63,12 +66,12 @@ def overlapping_rows(conv: Convolution) -> Kernel:
     def run(images: Array, filter_: Array, *rest: Array) -> None:
         bias = float32(rest[0]).reshape(conv.groups, -1, 1, 1) if conv.has_bias else None
         output = rest[-1].reshape(by_group, copy=False)
-        tile.clear()
+        copies.clear()
         for part, filters in packed.of(filter_)():
-            for channel, image, first in product(tile_starts(conv.groups, channels), range(conv.batch), starts):
+            tiles = product(tile_starts(conv.groups, channels), range(conv.batch), zip(starts, tops, strict=True))
+            for channel, image, (first, top) in tiles:
                 here = slice(channel, channel + channels)
-                tile.fill(images[image, here], first * vertical.stride)
-                np.copyto(copies, windows)
+                copies.fill(images[image, here], top)
                 region = output[image, here, part, first : first + rows]
                 result = results[:, part] if sums else region
                 matrix_product(filters[here, None], matrices, result.transpose(0, 2, 1, 3))
@@ -77,23 +80,61 @@ def overlapping_rows(conv: Convolution) -> Kernel:
     return run
 
 
-def tile_of(conv: Convolution, channels: int, rows: int, starts: list[int]) -> tuple[Im2colTile, Array]:
-    """The padded rows of some channels that some rows of windows span, and a view of them.
+@attrs.frozen
+class ColumnCopies:
+    """Copies of some rows of images for the columns of a window.
 
-    The view is (channels, rows of the image, columns of a window, columns).
+    Attributes:
+        memory: (channels, rows of the images, columns of a window, columns); zeros where windows reach over the edges.
+        moves: for each column of a window where its copy goes, and from which columns of the images.
+        margins: what of the memory lies over the left and the right edge.
+        blanks: for each first row, which rows lie over the edges, unless they always do; then they are margins.
+        widened: float16 images in float32: (channels, rows, columns); without elements for others.
+        height: the rows of the images.
     """
-    vertical, horizontal = conv.slides
-    dense = tuple(attrs.evolve(slide, window=slide.reach, stride=1, dilation=1) for slide in conv.slides)
-    width = conv.output_sizes[1]
-    sizes = ((rows - 1) * vertical.stride + 1, (width - 1) * horizontal.stride + 1)
-    tile = Im2colTile((channels,), (), (dense[0], dense[1]), sizes, [start * vertical.stride for start in starts])
-    plane = tile.plane((0, 0))
-    to_channel, to_row, item = plane.strides
-    view = np.ndarray(
-        (channels, plane.shape[1], horizontal.window, width),
-        plane.dtype,
-        plane,
-        0,
-        (to_channel, to_row, horizontal.dilation * item, horizontal.stride * item),
-    )
-    return tile, view
+
+    memory: Array
+    moves: list[tuple[Array, slice]]
+    margins: list[Array]
+    blanks: dict[int, list[Array]]
+    widened: Array
+    height: int
+
+    @classmethod
+    def of(cls, conv: Convolution, channels: int, rows: int, tops: Sequence[int]) -> Self:
+        """The copies of so many rows of so many channels; ``tops`` are all first rows."""
+        (vertical, horizontal), width = conv.slides, conv.output_sizes[1]
+        memory = scratch((channels, rows, horizontal.window, width))
+        moves, margins = [], []
+        for j in range(horizontal.window):
+            left = j * horizontal.dilation - horizontal.begin
+            begin, end = inside(left, horizontal.stride, width, horizontal.size)
+            margins += [memory[:, :, j, :begin], memory[:, :, j, end:]]
+            if begin < end:
+                moves.append((memory[:, :, j, begin:end], steps_of(left, horizontal.stride, begin, end)))
+        widened = scratch((channels if conv.data_type == "float16" else 0, rows, horizontal.size))
+        blanks = {}
+        for top in tops:
+            first, last = inside(top, 1, rows, vertical.size)
+            blanks[top] = not_empty(memory[:, :first], memory[:, last:])
+        if len(tops) == 1:
+            margins += blanks.pop(tops[0])
+        return cls(memory, moves, not_empty(*margins), blanks, widened, vertical.size)
+
+    def clear(self) -> None:
+        """Lay out what no filling touches: once for each dispatch."""
+        for margin in self.margins:
+            margin.fill(0)
+
+    def fill(self, images: Array, top: int) -> None:
+        """Copy the rows from ``top`` on, of which some may lie over the edges, of (channels, height, width)."""
+        first, last = inside(top, 1, self.memory.shape[1], self.height)
+        for blank in self.blanks.get(top, ()):
+            blank.fill(0)
+        source = images[:, top + first : top + last]
+        if len(self.widened):
+            wide = self.widened[:, first:last]
+            copy_in_float32(source, wide)
+            source = wide
+        for target, columns in self.moves:
+            np.copyto(target[:, first:last], source[:, :, columns])
