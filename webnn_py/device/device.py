@@ -194,7 +194,8 @@ class Device:
         try:
             data = self.backend.read(storage)
         except Exception:
-            _tell_failure(storage)  # of a step that was submitted just now, together with the read
+            if storage.failure is not None:  # of a step that was submitted just now, together with the read
+                storage.failure.tell()
             raise
         if isinstance(data, np.ndarray):
             readback.data = data
@@ -444,11 +445,6 @@ class Device:
 def _like(pending: Awaitable[object], rest: Awaitable[None]) -> Awaitable[None]:
     """``rest``, as something that has begun where ``pending``, which it awaits, has."""
     return InFlight(rest) if isinstance(pending, InFlight) else rest
-
-
-def _tell_failure(storage: Storage) -> None:
-    if storage.failure is not None:
-        storage.failure.tell()
 
 
 def _mark(storages: Iterable[Storage], failure: Failure | None) -> None:
