@@ -17,3 +17,8 @@ class InFlight(Generic[T]):
 
     def __await__(self) -> Generator[Any, Any, T]:
         return self._answer.__await__()
+
+
+def like(pending: Awaitable[object], rest: Awaitable[None]) -> Awaitable[None]:
+    """``rest``, as something that has begun where ``pending``, which it awaits, has."""
+    return InFlight(rest) if isinstance(pending, InFlight) else rest

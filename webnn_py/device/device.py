@@ -42,7 +42,7 @@ from webnn_py.device.timed_dispatch import Told, dispatch_timed
 from webnn_py.errors import UnknownError
 from webnn_py.graph import Graph
 from webnn_py.graph_pictures.plan import CompiledPlan, plan_of
-from webnn_py.in_flight import InFlight
+from webnn_py.in_flight import like
 from webnn_py.unheard import Line
 from webnn_py.wording import shown
 
@@ -201,7 +201,7 @@ class Device:
             readback.data = data
             self.live_bytes += data.nbytes
             return None
-        return _like(data, self._finish_read(data, readback))
+        return like(data, self._finish_read(data, readback))
 
     async def _finish_read(self, data: Awaitable[HostArray], readback: Readback) -> None:
         readback.data = array = await data
@@ -243,7 +243,7 @@ class Device:
             return None
         pending = self._let_go(memory)
         if pending is not None:
-            return _like(pending, self._finish_release(pending))
+            return like(pending, self._finish_release(pending))
         self.live_buffers -= 1
         return None
 
@@ -365,7 +365,7 @@ class Device:
         steps += [self._let_go(memory) for memory in captured]
         pending = [step for step in steps if step is not None]
         if pending:
-            return _like(pending[-1], self._finish_release_graph(pending, byte_length))
+            return like(pending[-1], self._finish_release_graph(pending, byte_length))
         self.live_bytes -= byte_length
         return None
 
@@ -433,18 +433,13 @@ class Device:
         data, memory.data = memory.data, None
         pending = None if memory.borrowed else self.backend.free(data)
         if pending is not None:
-            return _like(pending, self._finish_let_go(memory, pending))
+            return like(pending, self._finish_let_go(memory, pending))
         self.live_bytes -= memory.byte_length
         return None
 
     async def _finish_let_go(self, memory: Memory, pending: Awaitable[None]) -> None:
         await pending
         self.live_bytes -= memory.byte_length
-
-
-def _like(pending: Awaitable[object], rest: Awaitable[None]) -> Awaitable[None]:
-    """``rest``, as something that has begun where ``pending``, which it awaits, has."""
-    return InFlight(rest) if isinstance(pending, InFlight) else rest
 
 
 def _mark(storages: Iterable[Storage], failure: Failure | None) -> None:
