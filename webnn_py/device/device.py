@@ -195,7 +195,7 @@ class Device:
             data = self.backend.read(storage)
         except Exception:
             if storage.failure is not None:  # of a step that was submitted just now, together with the read
-                storage.failure.tell()
+                storage.failure.tell()  # type: ignore[unreachable]  # read() may submit a step that fails
             raise
         if isinstance(data, np.ndarray):
             readback.data = data
