@@ -47,8 +47,9 @@ class Model:
         exact: whether it is compared with float64, too, and may be within the bound of that instead.
         options: of ``OnnxModel.load``.
         refused: why it cannot be read.
-        rounds: why its outputs are no measure: what is rounded to few bits on the way may fall to the other side. Then
-            its nodes are compared one by one.
+        rounds: why its outputs may be farther off: what is rounded to few bits on the way may fall to the other side.
+            Then they are held to how far onnxruntime's move by that (``sensitivity.py``), and its nodes are compared
+            one by one.
         bound_apart: the largest relative difference of a node.
         meaning: what its outputs mean, by ``meanings.py``; "" where that is numbers.
         asked: what inputs it is asked about, as ``questions.py`` has it: "line 1 3 48 320". The others are as above.
