@@ -13,7 +13,6 @@ from webnn_py.device.on_wgpu.codegen.gemm.tile_choice import BUSY, PROCESSORS, u
 from webnn_py.device.on_wgpu.codegen.gemm.tile_rounds import (
     ADDING,
     LEAST_PART,
-    LEAST_PRODUCTS,
     MOST_PARTS,
     are_matrices,
     sizes_of,
@@ -39,7 +38,7 @@ def shared_within(product: GemmProblem, usual: tuple[GemmTile, int], features: F
     """The tile and the parts of the inner axis for such a product, given the usual ones; None for others."""
     rows, columns, inner = sizes = sizes_of(product)
     tile, parts = usual
-    is_measured = LEAST_MIDDLE <= prod(sizes) < LEAST_PRODUCTS and min(rows, columns) >= LEAST_ROWS
+    is_measured = prod(sizes) >= LEAST_MIDDLE and min(rows, columns) >= LEAST_ROWS
     is_busy = use_of_processors(tile.groups(rows, columns) * rough(parts)) >= BUSY
     if not are_matrices(product) or not is_measured or is_busy or not MIDDLE.fits(features):
         return None
