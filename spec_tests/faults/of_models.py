@@ -43,7 +43,7 @@ FAULTS = [
         "of_input = context.add(_product(context, rows, weights.w), weights.bias or context.number(0, x))\n"
         "    weights = attrs.evolve(weights, bias=None)\n",
         ONNX,
-        "test_lstm",
+        "bias_of_an_lstm",
     ),
     Fault("onnx-cell-seen", "context.mul(peepholes[1], following)", "context.mul(peepholes[1], cell)", ONNX, "lstm"),
     Fault("onnx-loop-once-more", "most is None or number < most)", "most is None or number <= most)", ONNX),
