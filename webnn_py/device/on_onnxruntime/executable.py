@@ -24,7 +24,8 @@ from webnn_py.device.own_thread import computing_time
 from webnn_py.device.shared_constants import Identity, SharedConstants
 from webnn_py.graph import Constant, Graph
 from webnn_py.onnx_export.body import Write
-from webnn_py.onnx_export.model_export import ModelExport, ReadConstant
+from webnn_py.onnx_export.inlined_export import InlinedExport
+from webnn_py.onnx_export.model_export import ReadConstant
 from webnn_py.rewriting import first_of, rewrite
 
 NOT_MEASURED: Final = 1.0
@@ -47,8 +48,6 @@ class OnnxruntimeGraph:
     """
 
     def __init__(self, graph: Graph, options: EngineOptions, shared: SharedConstants) -> None:
-        self._inputs = {name: f"i{number}" for number, name in enumerate(graph.inputs)}
-        self._outputs = {name: f"o{number}" for number, name in enumerate(graph.outputs)}
         constants = _Constants(shared)
         self._options = options
         # Together, since each walk over a graph takes its time.
@@ -73,16 +72,10 @@ class OnnxruntimeGraph:
         self._clock = computing_time if options.provider == TESTED_PROVIDER else perf_counter
 
     def _session(self, graph: Graph, contents: ReadConstant, write: Write) -> BoundSession:
-        # The script's names may be one for an input and an output, which ONNX does not have.
-        named = Graph(
-            {self._inputs[name]: graph.inputs[name] for name in self._inputs},
-            {self._outputs[name]: graph.outputs[name] for name in self._outputs},
-            graph.nodes,
-        )
-        export = ModelExport(named, contents, write, is_inlined=True)
+        export = InlinedExport(graph, contents, write)
         model = export.model()
-        session = self._options.session(model, export.beside, _largest(graph))
-        return BoundSession(session, (self._inputs, self._outputs), export.beside, export.guard)
+        session = self._options.session(model, export.beside, graph.descriptors)
+        return BoundSession(session, (export.inputs, export.outputs), export.beside, export.guard)
 
     def bind(self, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]) -> None:
         """Let the next run read and write these buffers."""
@@ -122,12 +115,6 @@ class OnnxruntimeGraph:
         del self._quick
         self._exact = self._exactly = None
         self.shared = ()
-
-
-def _largest(graph: Graph) -> int:
-    """The elements of the largest value."""
-    values = {value for node in graph.nodes for value in (*node.inputs, *node.results)}
-    return max((value.descriptor.element_count for value in values), default=0)
 
 
 class _Constants:
