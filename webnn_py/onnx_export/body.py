@@ -147,8 +147,10 @@ class Body:
         # In one piece, as what it does for nodes of one output is most of what a build does in Python.
         names = []
         for item in inputs:
-            tensor = item if item is None or isinstance(item, OnnxTensor) else self.constant(item)
-            names.append("" if tensor is None else tensor.name)
+            if isinstance(item, OnnxTensor):
+                names.append(item.name)
+            else:
+                names.append("" if item is None else self.constant(item).name)
         outputs, made = [], []
         for data_type in data_types:
             if data_type == "":

@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 from onnx import ModelProto, TensorProto, helper
 
-from webnn_py.graph import Graph, Node, Value
+from webnn_py.graph import Constant, Graph, Node, Value
 from webnn_py.onnx_export.body import Array, Body, Known, OnnxTensor, Write, element_type, name_of
 from webnn_py.onnx_export.drafts import Draft, write_name, write_tensor
 from webnn_py.onnx_export.guards import number_of
@@ -85,6 +85,7 @@ class InlinedExport:
         inputs = self._graph.inputs.items()
         model.graph.input.extend([value_info(self.inputs[name], value.descriptor) for name, value in inputs])
         model.graph.output.extend(outputs)
+
         for name, array in self._body.constants.items():
             if name in used:
                 self._write_tensor(model.graph.initializer.add(), name, array)
@@ -108,11 +109,14 @@ class InlinedExport:
 
     def _constant(self, value: Value) -> OnnxTensor:
         """The tensor of a constant that is met for the first time."""
-        array = self._read_constant(value).reshape(value.descriptor.shape)  # type: ignore[arg-type]  # all others were made
-        name = self._body.constant(array, constant_key(value.key, array)).name  # type: ignore[attr-defined]
-        self._tensors[value] = OnnxTensor(name, value.descriptor.data_type, value.descriptor)
+        assert isinstance(value, Constant)  # noqa: S101 - all others are made before they are used
+        array, shape = self._read_constant(value), value.descriptor.shape
+        if array.shape != shape:
+            array = array.reshape(shape)
+        name = self._body.constant(array, constant_key(value.key, array)).name
+        tensor = self._tensors[value] = OnnxTensor(name, value.descriptor.data_type, value.descriptor)
         self._know(value, array)
-        return self._tensors[value]
+        return tensor
 
     def _know(self, value: Value, array: Array) -> None:
         """Let rules look at the elements of a value."""
