@@ -153,12 +153,12 @@ class Body:
                 names.append("" if item is None else self.constant(item).name)
         outputs, made = [], []
         for data_type in data_types:
-            if data_type == "":
-                made.append("")
-            else:
+            name = ""
+            if data_type != "":
                 self._count += 1
-                made.append(f"t{self._count}")
-            outputs.append(OnnxTensor(made[-1], _type_of(inputs[0]) if data_type is None else data_type))
+                name = f"t{self._count}"
+            made.append(name)
+            outputs.append(OnnxTensor(name, _type_of(inputs[0]) if data_type is None else data_type))
         while not names[-1]:  # onnxruntime takes an absent last input for one that is there
             names.pop()
         given = attributes_of(attributes) if attributes else ()

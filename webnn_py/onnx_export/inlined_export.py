@@ -22,8 +22,9 @@ from webnn_py.onnx_export.model_export import (
     value_info,
 )
 
-LEAST_BESIDE: Final = 1024
-"""Constants of fewer bytes always stand in the model: engines look at those as they infer shapes."""
+LEAST_BESIDE: Final = 4096
+"""Constants of fewer bytes always stand in the model: engines look at some as they infer shapes, and a value of its own
+takes longer to make than those take to copy."""
 
 
 @final
@@ -64,31 +65,33 @@ class InlinedExport:
         for node in self._graph.nodes:
             self._add(node)
         names = self._names_of_outputs()
-        drafts = self._body.nodes
+        renamed = names.keys()
         nodes = [
-            draft.placed(names, draft.name) if not names.keys().isdisjoint((*draft.inputs, *draft.outputs)) else draft
-            for draft in drafts
+            draft
+            if renamed.isdisjoint(draft.outputs) and renamed.isdisjoint(draft.inputs)
+            else draft.placed(names, draft.name)
+            for draft in self._body.nodes
         ]
         outputs = [value_info(self.outputs[name], value.descriptor) for name, value in self._graph.outputs.items()]
         guards = dict.fromkeys(self._body.guards)
         if guards:
-            renamed = (attrs.evolve(guard, tensor=names.get(guard.tensor, guard.tensor)) for guard in guards)
-            nodes += number_of(renamed, Names().new)
+            placed = (attrs.evolve(guard, tensor=names.get(guard.tensor, guard.tensor)) for guard in guards)
+            nodes += number_of(placed, Names().new)
             self.guard = nodes[-1].name
             outputs.append(helper.make_tensor_value_info(self.guard, TensorProto.FLOAT, []))
         nodes, used = needed(nodes, [item.name for item in outputs])
         model = empty_model()
         # In place: each message that is put into another one is copied.
-        node_names = Names()
+        new_name, add_node, add_tensor = Names().new, model.graph.node.add, model.graph.initializer.add
         for draft in nodes:
-            draft.write(model.graph.node.add(), node_names.new(draft.name))
+            draft.write(add_node(), new_name(draft.name))
         inputs = self._graph.inputs.items()
         model.graph.input.extend([value_info(self.inputs[name], value.descriptor) for name, value in inputs])
         model.graph.output.extend(outputs)
 
         for name, array in self._body.constants.items():
             if name in used:
-                self._write_tensor(model.graph.initializer.add(), name, array)
+                self._write_tensor(add_tensor(), name, array)
         model.opset_import.append(opset_of(nodes))
         return model
 
@@ -105,23 +108,23 @@ class InlinedExport:
             tensors[result] = OnnxTensor(tensor.name, tensor.data_type, result.descriptor)
         if node.operator.name == "reshape" and (array := self._arrays.get(node.inputs[0])) is not None:
             result = node.results[0]
-            self._know(result, array.reshape(result.descriptor.shape))
+            self._know(result, tensors[result].name, array.reshape(result.descriptor.shape))
 
     def _constant(self, value: Value) -> OnnxTensor:
         """The tensor of a constant that is met for the first time."""
         assert isinstance(value, Constant)  # noqa: S101 - all others are made before they are used
-        array, shape = self._read_constant(value), value.descriptor.shape
-        if array.shape != shape:
-            array = array.reshape(shape)
+        array, descriptor = self._read_constant(value), value.descriptor
+        if array.shape != descriptor.shape:
+            array = array.reshape(descriptor.shape)
         name = self._body.constant(array, constant_key(value.key, array)).name
-        tensor = self._tensors[value] = OnnxTensor(name, value.descriptor.data_type, value.descriptor)
-        self._know(value, array)
+        tensor = self._tensors[value] = OnnxTensor(name, descriptor.data_type, descriptor)
+        self._know(value, name, array)
         return tensor
 
-    def _know(self, value: Value, array: Array) -> None:
+    def _know(self, value: Value, name: str, array: Array) -> None:
         """Let rules look at the elements of a value."""
         self._arrays[value] = array
-        self._with_arrays[self._tensors[value].name] = value
+        self._with_arrays[name] = value
 
     def _names_of_outputs(self) -> dict[str, str]:
         """The names that what nodes make gets as an output; what is none's, or two's, goes through an Identity."""

@@ -145,9 +145,10 @@ class _Constants:
 
     def contents(self, constant: Constant) -> HostArray:
         """The array of a constant, which is noted as used."""
-        if constant not in self.used:
-            self.used[constant] = self._noted(constant, self.peek(constant))
-        return self.used[constant]
+        array = self.used.get(constant)
+        if array is None:
+            array = self.used[constant] = self._noted(constant, self.peek(constant))
+        return array
 
     def _noted(self, constant: Constant, data: HostArray) -> HostArray:
         if isinstance(constant.data, Storage):
