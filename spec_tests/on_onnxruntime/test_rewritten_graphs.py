@@ -7,6 +7,8 @@ import onnx
 import pytest
 
 from spec_tests.on_onnxruntime.both import on_both
+from spec_tests.support.computing import compute
+from webnn_py import MLGraphBuilder
 
 onnxruntime = pytest.importorskip("onnxruntime")
 
@@ -33,6 +35,36 @@ def written(monkeypatch):
 
     monkeypatch.setattr(engine.onnxruntime, "InferenceSession", Session)
     return counts
+
+
+# --- outputs -------------------------------------------------------------------------------------------------------
+
+
+def one_of_two_names(builder, x):
+    y = builder.neg(x)
+    return {"a": y, "b": y, "c": builder.abs(y)}
+
+
+def an_input_as_it_is(builder, x):
+    return {"a": builder.cast(x, "float32"), "x": builder.neg(x)}
+
+
+def a_constant_as_it_is(builder, x):
+    constant = builder.constant(np.arange(5, dtype=np.float32))
+    return {"a": builder.cast(constant, "float32"), "b": builder.cast(constant, "float32"), "c": builder.neg(x)}
+
+
+@pytest.mark.parametrize("draw", [one_of_two_names, an_input_as_it_is, a_constant_as_it_is])
+async def test_an_output_may_be_what_no_operator_makes_for_it_alone(contexts, draw):
+    results = []
+    for context in contexts:
+        builder = MLGraphBuilder(context)
+        x = builder.input("x", data_type="float32", shape=[2, 3, 4])
+        results.append(await compute(context, builder, {"x": X}, draw(builder, x)))
+    ours, expected = results
+    assert ours.keys() == expected.keys()
+    for name, array in expected.items():
+        np.testing.assert_array_equal(ours[name], array)
 
 
 # --- reshapes ------------------------------------------------------------------------------------------------------
