@@ -218,6 +218,47 @@ async def test_a_convolution_of_one_window_with_few_filters_is_a_product(context
     assert (written["Gemm"], written["Conv"]) == ((1, 0) if is_product else (0, 1))
 
 
+# --- convolutions of channels that are no multiple of four ---------------------------------------------------------
+
+
+def narrow(channels, size, **options):
+    """A convolution of small images of so many channels, which are made of the matrices."""
+
+    def draw(b, x):
+        images = b.expand(b.reshape(x, [2, 1, 3, 4]), [2, channels, 3, 4])
+        filters = np.random.default_rng(3).normal(size=(16, channels // options.get("groups", 1), size, size))
+        return b.softmax(b.conv2d(images, b.constant(filters.astype(np.float32)), **options), 1)
+
+    return draw
+
+
+NARROW = {
+    "that fill a block": (narrow(9, 1), 1),
+    "that fill several": (narrow(18, 3, padding=[1, 1, 1, 1]), 1),
+    "that are a multiple": (narrow(12, 1), 0),
+    "that do not fill one": (narrow(7, 1), 0),
+    "of images that are not small": (narrow(9, 1, padding=[1, 1, 1, 1]), 0),
+    "in groups": (narrow(18, 1, groups=2), 0),
+}
+
+
+@pytest.mark.parametrize("case", NARROW)
+async def test_small_images_get_channels_of_zeros_which_change_nothing(contexts, written, case):
+    draw, count = NARROW[case]
+    got, expected = await on_both(contexts, draw, X)
+    np.testing.assert_allclose(got, expected, rtol=0, atol=2e-6)
+    assert (written["Pad"], written["Conv"]) == (count, 1)
+
+
+async def test_what_is_not_finite_in_an_image_passes_channels_of_zeros(contexts, written):
+    x = np.where(np.eye(3, 4, dtype=bool), np.inf, X).astype(np.float32)
+    x[1, 2, 3] = np.nan
+    builder = narrow(9, 1)
+    got, expected = await on_both(contexts, lambda b, y: b.sign(builder(b, y)), x)
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(expected))
+    assert written["Pad"] == 1
+
+
 # --- products of integers ------------------------------------------------------------------------------------------
 
 

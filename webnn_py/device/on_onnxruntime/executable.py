@@ -14,13 +14,13 @@ import onnxruntime
 from webnn_py.device.backend import HostArray, Memory, Storage
 from webnn_py.device.folding import folded
 from webnn_py.device.on_onnxruntime import rules
+from webnn_py.device.on_onnxruntime.convolving import convolving
 from webnn_py.device.on_onnxruntime.dynamic_quantization import recognizing
 from webnn_py.device.on_onnxruntime.engine import TESTED_PROVIDER, EngineOptions
 from webnn_py.device.on_onnxruntime.guarded import Guarded
 from webnn_py.device.on_onnxruntime.integer_products import with_integer_products
 from webnn_py.device.on_onnxruntime.reshaping import reshaping
 from webnn_py.device.on_onnxruntime.session import BoundSession
-from webnn_py.device.on_onnxruntime.single_windows import as_product
 from webnn_py.device.own_thread import computing_time
 from webnn_py.device.shared_constants import Identity, SharedConstants
 from webnn_py.graph import Constant, Graph
@@ -58,7 +58,7 @@ class OnnxruntimeGraph:
         constants = _Constants(shared)
         self._options = options
         # Together, since each walk over a graph takes its time.
-        replace = first_of(recognizing(graph), as_product, reshaping(graph))
+        replace = first_of(recognizing(graph), convolving, reshaping(graph))
         graph = graph if replace is None else rewrite(graph, replace)
         graph = folded(with_integer_products(graph, constants.peek), constants.peek)
         self._quick = self._session(graph, constants.contents, Guarded(graph, constants.peek))
