@@ -25,7 +25,8 @@ from webnn_py.device.own_thread import computing_time
 from webnn_py.device.shared_constants import Identity, SharedConstants
 from webnn_py.graph import Constant, Graph
 from webnn_py.onnx_export.body import Write
-from webnn_py.onnx_export.model_export import ModelExport, ReadConstant
+from webnn_py.onnx_export.inlined_export import InlinedExport
+from webnn_py.onnx_export.model_export import ReadConstant
 from webnn_py.rewriting import first_of, rewrite
 
 NOT_MEASURED: Final = 1.0
@@ -53,8 +54,6 @@ class OnnxruntimeGraph:
     """
 
     def __init__(self, graph: Graph, options: EngineOptions, shared: SharedConstants) -> None:
-        self._inputs = {name: f"i{number}" for number, name in enumerate(graph.inputs)}
-        self._outputs = {name: f"o{number}" for number, name in enumerate(graph.outputs)}
         constants = _Constants(shared)
         self._options = options
         # Together, since each walk over a graph takes its time.
@@ -80,16 +79,10 @@ class OnnxruntimeGraph:
         self._clock = computing_time if options.provider == TESTED_PROVIDER else perf_counter
 
     def _session(self, graph: Graph, contents: ReadConstant, write: Write) -> BoundSession:
-        # The script's names may be one for an input and an output, which ONNX does not have.
-        named = Graph(
-            {self._inputs[name]: graph.inputs[name] for name in self._inputs},
-            {self._outputs[name]: graph.outputs[name] for name in self._outputs},
-            graph.nodes,
-        )
-        export = ModelExport(named, contents, write, is_inlined=True)
+        export = InlinedExport(graph, contents, write)
         model = export.model()
-        session = self._options.session(model, export.beside, _largest(graph))
-        return BoundSession(session, (self._inputs, self._outputs), export.beside, export.guard)
+        session = self._options.session(model, export.beside, graph.descriptors)
+        return BoundSession(session, (export.inputs, export.outputs), export.beside, export.guard)
 
     def run(self) -> bool:
         """Compute what is bound from what is bound; whether that may be wrong: then :meth:`run_exactly` is needed."""
@@ -132,12 +125,6 @@ class OnnxruntimeGraph:
         self.shared = ()
 
 
-def _largest(graph: Graph) -> int:
-    """The elements of the largest value."""
-    values = {value for node in graph.nodes for value in (*node.inputs, *node.results)}
-    return max((value.descriptor.element_count for value in values), default=0)
-
-
 class _Constants:
     """The arrays of a graph's constants, of which those with a key are the ones that another graph has already.
 
@@ -166,9 +153,10 @@ class _Constants:
 
     def contents(self, constant: Constant) -> HostArray:
         """The array of a constant, which is noted as used."""
-        if constant not in self.used:
-            self.used[constant] = self._noted(constant, self.peek(constant))
-        return self.used[constant]
+        array = self.used.get(constant)
+        if array is None:
+            array = self.used[constant] = self._noted(constant, self.peek(constant))
+        return array
 
     def _noted(self, constant: Constant, data: HostArray) -> HostArray:
         if isinstance(constant.data, Storage):
