@@ -9,10 +9,12 @@ from typing import Final
 import numpy as np
 
 from webnn_py.device.on_numpy.routines.blas import float32, for_blas, matrix_product
+from webnn_py.device.on_numpy.routines.channel_runs import channel_runs, has_channel_runs
 from webnn_py.device.on_numpy.routines.conv_sizes import Convolution
 from webnn_py.device.on_numpy.routines.depthwise import has_overlapping_rows, overlapping_rows
 from webnn_py.device.on_numpy.routines.float16 import NARROWING, copy_in_float32, narrow
 from webnn_py.device.on_numpy.routines.im2col import PRODUCT_TILE, emit, im2col_pixels, im2col_planes, shifted_pixels
+from webnn_py.device.on_numpy.routines.low_images import has_low_images, low_images
 from webnn_py.device.on_numpy.routines.packed_filter import filter_matrices
 from webnn_py.device.on_numpy.routines.tiling import inside, steps_of, tile_size, tile_starts
 from webnn_py.device.on_numpy.routines.widened import Widened
@@ -40,6 +42,13 @@ def transposed_multiply_adds(node: Node) -> float:
 @kernel(convolution.conv2d, work=multiply_adds)
 def conv2d(node: Node) -> Kernel:
     conv = Convolution.of(node)
+    if has_low_images(conv):
+        return conv.upright(low_images(conv, partial(by_layout, conv)))
+    return conv.upright(by_layout(conv))
+
+
+def by_layout(conv: Convolution) -> Kernel:
+    """The kernel for images that are as upright as it takes them."""
     if conv.is_pointwise and conv.data_type == "float32":
         convolve = pointwise(conv)
     elif conv.is_pointwise and conv.groups == 1:
@@ -48,13 +57,16 @@ def conv2d(node: Node) -> Kernel:
         convolve = im2col_pixels(conv)
     elif conv.layout == "nhwc" and conv.is_depthwise and not conv.is_spread:
         convolve = shifted_pixels(conv)
+    elif has_channel_runs(conv):
+        return channel_runs(conv)
     elif has_overlapping_rows(conv):
         convolve = overlapping_rows(conv)
     else:
         convolve = im2col_planes(conv)
     if conv.has_bias and conv.layout == "nchw" and conv.data_type == "float32":
-        convolve = unbuffered_kernel(convolve, prod(conv.output_sizes), node.outputs[0].element_count)
-    return conv.upright(convolve)
+        plane = prod(conv.output_sizes)
+        return unbuffered_kernel(convolve, plane, conv.batch * conv.output_channels * plane)
+    return convolve
 
 
 def pointwise(conv: Convolution) -> Kernel:
