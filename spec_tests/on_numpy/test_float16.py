@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from webnn_py import MLGraphBuilder
-from webnn_py.device.on_numpy.routines.float16 import BLOCK, COPIED, copy_in_float32, narrow, widen
+from webnn_py.device.on_numpy.routines.float16 import BLOCK, COPIED, MOST_TINY, copy_in_float32, narrow, widen
 
 ALL = np.arange(2**16, dtype=np.uint16).view(np.float16)
 
@@ -24,6 +24,12 @@ def between():
     with np.errstate(under="ignore"):
         beside = [np.nextafter(middle, side) for side in (np.float32(-9e9), np.float32(9e9))]
     return np.concatenate([ALL.astype(np.float32), middle, *beside, beyond, -beyond])
+
+
+def finite():
+    """Those that are finite in float16."""
+    numbers = between()
+    return numbers[np.abs(numbers) < 65520]
 
 
 def assert_same(result, expected):
@@ -55,6 +61,32 @@ def test_narrowing_little_rounds_as_numpy_does(count):
             result = np.empty(part.shape, np.float16)
             narrow(part, result)
             assert_same(result, part.astype(np.float16))
+
+
+@pytest.mark.parametrize("sign", ["both", "positive", "negative"])
+@pytest.mark.parametrize("rest", [0, 1, 77])
+def test_narrowing_usual_numbers_rounds_as_numpy_does(sign, rest):
+    numbers = np.random.default_rng(5).permutation(finite())
+    numbers = {"both": numbers, "positive": np.abs(numbers), "negative": -np.abs(numbers)}[sign]
+    numbers = numbers[: 3 * BLOCK + rest]
+    assert 0 < np.count_nonzero(np.abs(numbers) < 2**-14) < numbers.size // MOST_TINY
+    result = np.empty(numbers.shape, np.float16)
+    with np.errstate(all="ignore"):
+        narrow(numbers, result)
+        assert_same(result, numbers.astype(np.float16))
+
+
+@pytest.mark.parametrize("number", [0, -0.0, 2**-25, 2**-24, -(2**-15), 65519, 65536, -70000, np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("count", [1, 100, 5000])
+def test_narrowing_usual_numbers_rounds_unusual_ones_among_them(number, count):
+    numbers = np.random.default_rng(6).standard_normal(10000).astype(np.float32)
+    with np.errstate(under="ignore"):
+        numbers[5000 : 5000 + count] = np.nextafter(np.float32(number), np.float32(1))
+    numbers[4000 : 4000 + count // 4] = number
+    result = np.empty(numbers.shape, np.float16)
+    with np.errstate(all="ignore"):
+        narrow(numbers, result)
+        assert_same(result, numbers.astype(np.float16))
 
 
 def test_narrowing_rounds_any_bits_as_numpy_does():
