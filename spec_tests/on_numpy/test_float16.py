@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from webnn_py import MLGraphBuilder
-from webnn_py.device.on_numpy.routines.float16 import BLOCK, COPIED, MOST_TINY, copy_in_float32, narrow, widen
+from webnn_py.device.on_numpy.routines.float16 import BLOCK, COPIED, FEWEST, SAMPLE, copy_in_float32, narrow, widen
 
 ALL = np.arange(2**16, dtype=np.uint16).view(np.float16)
 
@@ -66,10 +66,12 @@ def test_narrowing_little_rounds_as_numpy_does(count):
 @pytest.mark.parametrize("sign", ["both", "positive", "negative"])
 @pytest.mark.parametrize("rest", [0, 1, 77])
 def test_narrowing_usual_numbers_rounds_as_numpy_does(sign, rest):
-    numbers = np.random.default_rng(5).permutation(finite())
+    numbers = finite()
+    usual = np.random.default_rng(5).permutation(numbers[np.abs(numbers) >= 2**-14])
+    tiny = np.random.default_rng(6).permutation(numbers[np.abs(numbers) < 2**-14])
+    numbers = usual[: 3 * BLOCK + rest]
+    numbers[SAMPLE :: BLOCK // FEWEST * 2] = tiny[: len(numbers[SAMPLE :: BLOCK // FEWEST * 2])]
     numbers = {"both": numbers, "positive": np.abs(numbers), "negative": -np.abs(numbers)}[sign]
-    numbers = numbers[: 3 * BLOCK + rest]
-    assert 0 < np.count_nonzero(np.abs(numbers) < 2**-14) < numbers.size // MOST_TINY
     result = np.empty(numbers.shape, np.float16)
     with np.errstate(all="ignore"):
         narrow(numbers, result)

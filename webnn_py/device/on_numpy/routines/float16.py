@@ -47,19 +47,16 @@ SMALL = 2**12
 """The elements that numpy widens sooner than several passes do."""
 
 SAMPLE = 64
-"""The numbers that are looked at before all, for negative and tiny ones: most arrays that have many have some there."""
+"""The numbers that are looked at before all, for negative and tiny ones: most arrays that have many have one there."""
 
 FEW = 2**12
 """The most elements that numpy narrows sooner, if it can do with few of them as with the others."""
 
 FEWEST = 2**6
-"""The most elements that numpy narrows sooner whatever they are."""
+"""The most elements that numpy narrows sooner whatever they are, also a few among others."""
 
 COPIED = 2**15
 """The most elements that are widened at a time in memory of their own."""
-
-MOST_TINY = 8
-"""One number in so many may be subnormal in float16, or zero, for the others to be narrowed as usual ones are."""
 
 NARROWING = 8
 """The bytes of scratch that narrowing takes for each element."""
@@ -147,24 +144,26 @@ def _is_quick(x: Array) -> bool:
 
 
 def _narrow(x: Array, y: Array) -> None:
-    """Narrow one block, a row of numbers: as usual ones, unless some are beyond float16 or many are tiny."""
-    sample = np.abs(x[:SAMPLE])
-    if np.count_nonzero(np.less(sample, LEAST_NORMAL)) > sample.size // MOST_TINY:
-        _narrow_any(x, y)
+    """Narrow one block, a row of numbers: as usual ones, unless some are beyond float16 or not few are tiny."""
+    if np.less(np.abs(x[:SAMPLE]), LEAST_NORMAL).any():
+        _narrow_any(x, y, np.abs(x) if _is_signed(x) else x)
         return
     magnitude = np.abs(x)
     is_tiny = np.less(magnitude, LEAST_NORMAL)
     tiny_count = np.count_nonzero(is_tiny)
-    if not np.maximum.reduce(magnitude) < OVERFLOW or tiny_count > x.size // MOST_TINY:
-        del magnitude, is_tiny  # so that all takes no more memory than what follows
-        _narrow_any(x, y)
+    if tiny_count > FEWEST or not np.maximum.reduce(magnitude) < OVERFLOW:
+        del is_tiny  # so that all takes no more memory than what follows
+        _narrow_any(x, y, magnitude)
         return
     _narrow_usual(x.view(np.int32), y.view(np.int16), magnitude.view(np.int32))
     if tiny_count:
         tiny = is_tiny.nonzero()[0]
-        few = np.empty(tiny_count, np.float16)
-        narrow(x[tiny], few)
-        y[tiny] = few
+        y[tiny] = x[tiny].astype(np.float16)
+
+
+def _is_signed(x: Array) -> bool:
+    """Whether some numbers of a row are negative, or -0."""
+    return bool(np.signbit(x[:SAMPLE]).any()) or bool(np.minimum.reduce(x.view(np.int32)) < 0)
 
 
 def _narrow_usual(x: Array, y: Array, bits: Array) -> None:
@@ -186,18 +185,16 @@ def _narrow_usual(x: Array, y: Array, bits: Array) -> None:
     np.copyto(y, bits, casting="unsafe")
 
 
-def _narrow_any(x: Array, y: Array) -> None:
-    """Narrow one block of any numbers.
+def _narrow_any(x: Array, y: Array, magnitude: Array) -> None:
+    """Narrow any numbers, given their magnitudes, which are overwritten, unless they are the numbers themselves.
 
     Adding the power of two whose last place is float16's last place at |x| makes the processor round, and leaves the
     significand in the sum's low bits. The power's own bits hold the exponent, but for a constant, which it adds, too.
     Only the low 16 bits count.
     """
-    is_signed = bool(np.signbit(x[:SAMPLE]).any()) or np.minimum.reduce(x.view(np.int32)) < 0
-    magnitude = np.abs(x) if is_signed else x
     highest = np.maximum.reduce(magnitude)
     if not highest <= OVERFLOW:
-        magnitude = magnitude.clip(ZERO, OVERFLOW)
+        magnitude = magnitude.clip(ZERO, OVERFLOW, out=None if magnitude is x else magnitude)
     power_bits = np.bitwise_and(magnitude.view(np.int32), EXPONENT_BITS)
     power = power_bits.view(np.float32)
     np.multiply(power, UNIT, out=power)
@@ -208,8 +205,8 @@ def _narrow_any(x: Array, y: Array) -> None:
     np.add(bits, power_bits, out=bits)
     halves = y.view(np.int16)
     np.copyto(halves, bits, casting="unsafe")
-    if is_signed:
-        del magnitude, rounded, bits  # so that the sign takes no more than they
+    if magnitude is not x:
+        del power, power_bits, rounded, bits  # so that the sign takes no more than they
         sign = np.signbit(x).view(np.int8).astype(np.int16)
         np.multiply(sign, SIGN_BIT, out=sign)  # sooner than a shift
         np.bitwise_or(halves, sign, out=halves)
