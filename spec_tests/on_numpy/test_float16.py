@@ -70,7 +70,8 @@ def test_narrowing_usual_numbers_rounds_as_numpy_does(sign, rest):
     usual = np.random.default_rng(5).permutation(numbers[np.abs(numbers) >= 2**-14])
     tiny = np.random.default_rng(6).permutation(numbers[np.abs(numbers) < 2**-14])
     numbers = usual[: 3 * BLOCK + rest]
-    numbers[SAMPLE :: BLOCK // FEWEST * 2] = tiny[: len(numbers[SAMPLE :: BLOCK // FEWEST * 2])]
+    there = numbers[SAMPLE :: BLOCK // FEWEST * 2]
+    there[:] = tiny[: len(there)]
     numbers = {"both": numbers, "positive": np.abs(numbers), "negative": -np.abs(numbers)}[sign]
     result = np.empty(numbers.shape, np.float16)
     with np.errstate(all="ignore"):

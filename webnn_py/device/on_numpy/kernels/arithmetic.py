@@ -83,6 +83,8 @@ def min_(node: Node) -> Kernel:
 
 @kernel(arithmetic.pow_)
 def pow_(node: Node) -> Kernel:
+    if is_much_float16(node):
+        return float_blocks(node, np.power)
     if node.outputs[0].data_type in ("float32", "float16", "uint32", "uint64", "uint8"):
         return np.power
     item = np.dtype(node.outputs[0].data_type)
