@@ -12,6 +12,7 @@ from typing import Final
 from webnn_py.device.on_wgpu.codegen.entry_point import grid
 from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue, EpilogueCode, emit_split_k_sum
 from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import bound, described
+from webnn_py.device.on_wgpu.codegen.gemm.packed_loader import packed
 from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
 from webnn_py.device.on_wgpu.codegen.gemm.tile_choice import rebalanced
 from webnn_py.device.on_wgpu.codegen.gemm.tile_images import measured_for_images
@@ -42,6 +43,8 @@ def emit_tiled_gemm(lowering: Lowering, product: GemmProblem, epilogue: Epilogue
     """
     accumulate = "f16" if lowering.features.float16_accumulation and product.is_native_float16 else "f32"
     tile, splits = choose_work(product, lowering.features, tile, accumulate)
+    if accumulate == "f32" and is_large(product):  # small kernels would not be joined with others' elements
+        product = packed(product)
     is_laid_out = product.dense_place is not None and not product.vec4s and product.right.outer % WIDTH == 0
     is_left = is_laid_out and prod(sizes_of(product)) >= LEAST_PRODUCTS
     if splits == 1 and not is_left and (product.vec4s or epilogue.stores_single_elements):
