@@ -82,6 +82,22 @@ async def test_a_long_last_step_of_a_large_product_has_a_kernel_of_its_own(ml, c
 
 
 @pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
+@pytest.mark.parametrize("highest", [40, 900], ids=["rounded", "overflowing"])
+async def test_sums_of_float16_are_rounded_before_a_last_step_of_its_own(ml, compiled, monkeypatch, highest):
+    for name in ("LEAST_SIDE", "LEAST_PRODUCTS"):
+        monkeypatch.setattr(tile_rounds, name, 1)
+    monkeypatch.setattr(tile_store, "LONG_END_IN_HALVES", 0)
+    shapes = [(70, 64), (64, 100), (100,)]
+    a, b, row = (integers(shape, "float16", -highest, highest + 1) for shape in shapes)
+
+    def draw(builder, x, y, z):
+        return builder.clamp(builder.add(builder.matmul(x, y), z), min_value=-60_000, max_value=60_000)
+
+    await check_both(ml, [a, b, row], draw)
+    assert compiled[-1][0] == 2
+
+
+@pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 async def test_a_product_in_parts_is_what_it_is_as_a_whole(ml, compiled, monkeypatch):
     for name in ("LEAST_SIDE", "LEAST_PRODUCTS"):
         monkeypatch.setattr(tile_rounds, name, 1)

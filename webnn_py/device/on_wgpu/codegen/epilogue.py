@@ -97,8 +97,13 @@ class Epilogue:
         distance = -(-self.count // WIDTH) * WIDTH
         return self._fused.result, PartialSums(self._value, sums, parts, distance, add_up)
 
-    def write(self, *, vec4s: bool) -> EpilogueCode:
-        """The functions' text and what it binds: for whole vec4s, or for single elements."""
+    @property
+    def rounds_totals(self) -> bool:
+        """Whether totals become float16 before anything else is done with them, or might as well."""
+        return self._lowering.element(self._value).one == "f16" and not self._terms and self._combine is as_it_is
+
+    def write(self, *, vec4s: bool, is_rounded: bool = False) -> EpilogueCode:
+        """The functions' text and what it binds: for vec4s or single elements, of totals that may be rounded."""
         operands = BoundOperands(self._lowering)
         indices = ["i", *(f"i + {component}u" for component in range(1, WIDTH))] if vec4s else ["i"]
         if vec4s and self.count % WIDTH:
@@ -114,7 +119,7 @@ class Epilogue:
             f"total: {element.compute}",
             *(f"{name}: {kind}" for name, kind in zip([*terms, *others], kinds, strict=True)),
         ]
-        is_rounded_later = self._fused is None or self._fused.rounds_first
+        is_rounded_later = is_rounded or self._fused is None or self._fused.rounds_first
         result = element.narrow(self._combine("total", *terms), is_stored=is_rounded_later)
         if self._fused is not None:
             result = f"chain({', '.join([result, *others])})"
@@ -192,7 +197,12 @@ class EpilogueCode:
 
 
 def emit_split_k_sum(
-    lowering: Lowering, epilogue: Epilogue, sums: Buffer, parts: int, place: Callable[[str], str] | None = None
+    lowering: Lowering,
+    epilogue: Epilogue,
+    sums: Buffer,
+    parts: int,
+    place: Callable[[str], str] | None = None,
+    kind: str = "f32",
 ) -> None:
     """Add up ``parts`` arrays of sums, one behind the other in whole vec4s, and end the operator.
 
@@ -204,26 +214,33 @@ def emit_split_k_sum(
         sums: the arrays.
         parts: how many.
         place: tells where the sum of an element of the output lies, if not at its number.
+        kind: the type of a sum; ``f16`` if there is but one part, which is rounded.
     """
-    add_up = partial(_emit_sum, lowering, epilogue, sums, parts, place)
+    add_up = partial(_emit_sum, lowering, epilogue, sums, parts, place, kind)
     partial_sums = epilogue.partial_sums(sums, parts, add_up) if place is None else None
     if partial_sums is None or not lowering.leave(*partial_sums):
         add_up()
 
 
 def _emit_sum(
-    lowering: Lowering, epilogue: Epilogue, sums: Buffer, parts: int, place: Callable[[str], str] | None
+    lowering: Lowering,
+    epilogue: Epilogue,
+    sums: Buffer,
+    parts: int,
+    place: Callable[[str], str] | None,
+    kind: str,
 ) -> None:
-    finish = epilogue.write(vec4s=True)
+    finish = epilogue.write(vec4s=True, is_rounded=kind == "f16")
     vec4s = -(-epilogue.count // WIDTH)
-    functions, kind = [], "vec4<f32>"
+    functions, unit = [], f"vec4<{kind}>"
     if place is None:
         total = " + ".join(["sums[four]", *(f"sums[four + {part * vec4s}u]" for part in range(1, parts))])
+        total = total if kind == "f32" else f"vec4<f32>({total})"
     else:
-        kind = "f32"
+        unit = kind
         terms = " + ".join(["sums[at]", *(f"sums[at + {part * vec4s * WIDTH}u]" for part in range(1, parts))])
         functions = [f"fn sum_of(i: u32) -> f32 {{\n  let at = {place('i')};\n  return {terms};\n}}"]
         total = f"vec4<f32>({', '.join(f'sum_of({index})' for index in vec4_indices(epilogue.count))})"
     main, workgroups = vec4_entry_point(epilogue.count, f"  finish(four, {total});")
-    reads = [(sums, "sums", kind)]
+    reads = [(sums, "sums", unit)]
     lowering.emit(finish.kernel(f"{epilogue.label} (sum)", reads, functions, main, workgroups))

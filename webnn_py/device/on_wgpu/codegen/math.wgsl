@@ -255,6 +255,14 @@ fn exp_of_sum(high: f32, low: f32) -> f32 {
   return scaled(1.0 + (r + r * r * p), i32(n));
 }
 
+// eˣ for x from -87 to 88, where powers of two are normal numbers: a third fewer instructions.
+fn exp_of_moderate(x: f32) -> f32 {
+  let n = halvings(x);
+  let r = without_halvings(x, n);
+  let p = 0.5 + r * (0.16666508 + r * (0.041666385 + r * (0.008370232 + r * 0.0013942344)));
+  return (1.0 + (r + r * r * p)) * bitcast<f32>((i32(n) + 127i) << 23u);
+}
+
 // eˣ - 1 for x ≤ 0.
 fn expm1_of_negative(x: f32) -> f32 {
   let y = max(x, -20.0);
@@ -316,7 +324,7 @@ fn erf_f32(x: f32) -> f32 {
     return x + x * (0.12837917 + z * (-0.3761263 + z * p));
   }
   let p = -0.10841210 + t * (0.02520408 + t * (-0.0042029782 + t * (0.0004410092 + t * -0.000021658447)));
-  let y = 1.0 - exp_f32(0.00018742772 + t * (-1.1295755 + t * (-0.6332258 + t * p)));
+  let y = 1.0 - exp_of_moderate(0.00018742772 + t * (-1.1295755 + t * (-0.6332258 + t * p)));
   return select(select(y, -y, x < 0.0), x, is_nan(x));
 }
 

@@ -12,6 +12,7 @@ from typing import Final
 import attrs
 
 from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import OperandLoader
+from webnn_py.device.on_wgpu.codegen.gemm.packed_loader import PACKED, widened_column, widened_four
 from webnn_py.device.on_wgpu.codegen.gemm.tile_sizes import GemmTile
 from webnn_py.device.on_wgpu.records.element import COMPONENTS, WIDTH
 
@@ -32,7 +33,7 @@ class SharedMemoryTile:
         threads: how many invocations take part.
         base: where the side begins in the workgroup's memory, in vec4s.
         vector: the type of a vec4 there.
-        fetched: the type of a vec4 as it is read; its numbers are float16 or those of ``vector``.
+        fetched: the type of a vec4 as it is read: its numbers are float16 or those of ``vector``, or words hold them.
     """
 
     name: str
@@ -160,16 +161,21 @@ class SharedMemoryTile:
             names = [
                 f"p{register + turn * (WIDTH if self.is_transposed else 1) + component}" for component in range(WIDTH)
             ]
-            stored = []
-            for step in range(WIDTH if self.is_transposed else 1):
-                place = self._place(outer, inner, step, half)
-                value = names[0]
-                if self.is_transposed:
-                    value = f"{self.fetched}({', '.join(f'{name}.{COMPONENTS[step]}' for name in names)})"
-                value = value if self.fetched == self.vector else f"{self.vector}({value})"
-                stored.append(f"tile[{place}] = {value};")
+            stored = [
+                f"tile[{self._place(outer, inner, step, half)}] = {self._widened(names, step)};"
+                for step in range(WIDTH if self.is_transposed else 1)
+            ]
             lines += self._guarded(turn, stored)
         return lines
+
+    def _widened(self, names: list[str], step: int) -> str:
+        """The vec4 to store of those that were read: the first, or the column number ``step`` of all four."""
+        if self.fetched == PACKED:
+            return widened_column(names, step) if self.is_transposed else widened_four(names[0])
+        value = names[0]
+        if self.is_transposed:
+            value = f"{self.fetched}({', '.join(f'{name}.{COMPONENTS[step]}' for name in names)})"
+        return value if self.fetched == self.vector else f"{self.vector}({value})"
 
     def _place(self, outer: str, inner: str, step: int, half: str) -> str:
         if self.exchange:

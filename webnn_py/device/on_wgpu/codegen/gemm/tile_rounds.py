@@ -66,13 +66,13 @@ class MeasuredTile:
 
 
 MEASURED: Final = (
-    MeasuredTile(GemmTile(128, 96, 8, 12), 174e3, 154e3, step=2),
+    MeasuredTile(GemmTile(128, 96, 8, 12, interleaved=True), 175e3, 167e3, step=2),
     MeasuredTile(GemmTile(64, 96, 8, 12), 164e3, 145e3, step=4),
     MeasuredTile(GemmTile(128, 144, 8, 12), 140e3, 156e3, step=2),
-    MeasuredTile(GemmTile(128, 144, 8, 12, slices=2), 130e3, 148e3, least=1),
-    MeasuredTile(GemmTile(128, 64, 8, 8), 155e3, 159e3),
+    MeasuredTile(GemmTile(128, 144, 8, 12, slices=2), 140e3, 164e3, least=1),
+    MeasuredTile(GemmTile(128, 64, 8, 8, interleaved=True), 170e3, 179e3),
     MeasuredTile(GemmTile(64, 64, 8, 8), 152e3, 155e3, least=4, step=2),
-    MeasuredTile(GemmTile(128, 128, 8, 8), 162e3, 162e3),
+    MeasuredTile(GemmTile(128, 128, 8, 8, interleaved=True), 177e3, 187e3),
     MeasuredTile(GemmTile(64, 64, 8, 8, inner=8, slices=2), 140e3, 108e3),
 )
 

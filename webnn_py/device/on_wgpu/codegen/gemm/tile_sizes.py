@@ -72,6 +72,11 @@ class GemmTile:
         return self.slice_threads * self.slices
 
     @property
+    def is_serpentine(self) -> bool:
+        """Whether an invocation adds products up to and fro; measured for these tiles, and slower for others."""
+        return self.interleaved and self.thread_rows == self.thread_columns
+
+    @property
     def sums(self) -> int:
         """Vec4s of sums that an invocation has."""
         return self.thread_rows * self.thread_columns // WIDTH

@@ -37,17 +37,19 @@ def is_long(end: EpilogueCode | Buffer) -> bool:
 class TileStore:
     """Writes the statements behind the loop."""
 
-    def __init__(self, plan: TilePlan, count: int, end: EpilogueCode | Buffer) -> None:
+    def __init__(self, plan: TilePlan, count: int, end: EpilogueCode | Buffer, kind: str) -> None:
         """Store what has been summed up.
 
         Args:
             plan: the tile.
             count: the elements of the output.
             end: the operator's last step; or the buffer for parts of the sums, one behind the other.
+            kind: the type of a sum in that buffer.
         """
         self._plan = plan
         self._count = count
         self._end = end
+        self._kind = kind
 
     def write(self) -> list[str]:
         """The statements."""
@@ -125,6 +127,8 @@ class TileStore:
             function, unit = ("ended", WIDTH) if product.vec4s else ("ended_one", 1)
             at = f"at{tag}" if is_whole else f"min(at{tag}, {self._count // unit - 1}u)"
             total = f"{function}({at}, {total})"
+        elif self._kind != "f32":
+            total = f"vec4<{self._kind}>({total})"
         return [*lines, f"let ending{tag} = {total};"]
 
     def _put(self, tag: str, row: str, column: str) -> list[str]:

@@ -12,6 +12,7 @@ from typing import Final
 from webnn_py.device.on_wgpu.codegen.entry_point import grid
 from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue, EpilogueCode, emit_split_k_sum
 from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import bound, described
+from webnn_py.device.on_wgpu.codegen.gemm.packed_loader import packed
 from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
 from webnn_py.device.on_wgpu.codegen.gemm.tile_choice import rebalanced
 from webnn_py.device.on_wgpu.codegen.gemm.tile_images import measured_for_images
@@ -42,6 +43,8 @@ def emit_tiled_gemm(lowering: Lowering, product: GemmProblem, epilogue: Epilogue
     """
     accumulate = "f16" if lowering.features.float16_accumulation and product.is_native_float16 else "f32"
     tile, splits = choose_work(product, lowering.features, tile, accumulate)
+    if accumulate == "f32" and is_large(product):  # small kernels would not be joined with others' elements
+        product = packed(product)
     is_laid_out = product.dense_place is not None and not product.vec4s and product.right.outer % WIDTH == 0
     is_left = is_laid_out and prod(sizes_of(product)) >= LEAST_PRODUCTS
     if splits == 1 and not is_left and (product.vec4s or epilogue.stores_single_elements):
@@ -50,13 +53,15 @@ def emit_tiled_gemm(lowering: Lowering, product: GemmProblem, epilogue: Epilogue
             writer = TiledGemmWriter(TilePlan(product, tile, 1, accumulate), epilogue.count, finish)
             lowering.emit(writer.kernel(epilogue.label))
             return
-    sums = Buffer("block", splits * padded_count(epilogue) * 4)
     place = None
     if is_laid_out:
         product, place = product.in_order(), product.dense_place
-    writer = TiledGemmWriter(TilePlan(product, tile, splits, accumulate), epilogue.count, sums)
+    is_rounded = splits == 1 and place is None and product.vec4s and epilogue.rounds_totals
+    kind, byte_length = ("f16", 2) if is_rounded else ("f32", 4)
+    sums = Buffer("block", splits * padded_count(epilogue) * byte_length)
+    writer = TiledGemmWriter(TilePlan(product, tile, splits, accumulate), epilogue.count, sums, kind)
     lowering.emit(writer.kernel(f"{epilogue.label} (parts)"))
-    emit_split_k_sum(lowering, epilogue, sums, splits, place)
+    emit_split_k_sum(lowering, epilogue, sums, splits, place, kind)
 
 
 def choose_work(
@@ -91,11 +96,12 @@ class TiledGemmWriter:
     workgroup's memory, ``c{r}_{g}`` are the sums of row r and the group g of four columns.
     """
 
-    def __init__(self, plan: TilePlan, count: int, end: EpilogueCode | Buffer) -> None:
-        """Write the kernel; what it ends with is as :class:`.TileStore` has it."""
+    def __init__(self, plan: TilePlan, count: int, end: EpilogueCode | Buffer, kind: str = "f32") -> None:
+        """Write the kernel; what it ends with, and the type of sums, is as :class:`.TileStore` has it."""
         self._plan = plan
         self._count = count
         self._end = end
+        self._kind = kind
 
     def kernel(self, label: str) -> Kernel:
         """The kernel."""
@@ -113,7 +119,7 @@ class TiledGemmWriter:
                 _MAINS.put(key, main, len(main))
         if isinstance(self._end, EpilogueCode):
             return self._end.kernel(label, reads, parts, main, workgroups)
-        declared = declare(reads, [(self._end, "sums", "vec4<f32>" if product.vec4s else "f32")])
+        declared = declare(reads, [(self._end, "sums", f"vec4<{self._kind}>" if product.vec4s else self._kind)])
         source = module(declared, *parts, main=main)
         return Kernel(label, source, tuple(buffer for buffer, _, _ in reads), (self._end,), workgroups)
 
@@ -130,6 +136,7 @@ class TiledGemmWriter:
             plan.accumulate,
             isinstance(self._end, EpilogueCode),
             is_long(self._end),
+            self._kind,
         ]
         return (*expressions, *sides, *ways)
 
@@ -144,7 +151,7 @@ class TiledGemmWriter:
             f"let part = number / {plan.column_tiles * plan.row_tiles}u % {plan.split_k}u;",
             *self._begin(),
             *TileLoop(plan).write(),
-            *TileStore(plan, self._count, self._end).write(),
+            *TileStore(plan, self._count, self._end, self._kind).write(),
         ]
         body = "\n".join(f"  {line}" for line in lines)
         return f"""
