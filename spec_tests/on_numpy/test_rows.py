@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from spec_tests.support.computing import compute
+from webnn_py import MLGraphBuilder
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.on_numpy import (
     backend,  # noqa: F401 - enters the kernels into the table
@@ -67,3 +69,32 @@ def test_windows_copied_either_way_give_the_same(monkeypatch, run, width):
     expected = np.einsum("bchwij,ocij->bohw", windows, filters) + bias[:, None, None]
     node = node_of("conv2d", *arrays, padding=[1, 0, 1, 1])
     np.testing.assert_allclose(result_of(node, *arrays), expected, rtol=0, atol=1e-5)
+
+
+async def computed(context, draw, **arrays):
+    builder = MLGraphBuilder(context)
+    given = [builder.input(name, data_type=array.dtype.name, shape=array.shape) for name, array in arrays.items()]
+    return (await compute(context, builder, arrays, {"y": draw(builder, *given)}))["y"]
+
+
+@pytest.mark.parametrize("length", [7, 8, 4096, 4097])
+async def test_sums_of_rows_keep_infinities_and_nan_to_their_row(numpy_context, length):
+    x = rng.integers(-3, 4, (5, length)).astype(np.float32)
+    x[1, 3], x[3, 5], x[4, :2] = np.inf, np.nan, (np.inf, -np.inf)
+    sums = await computed(numpy_context, lambda b, x: b.reduce_sum(x, axes=[1]), x=x)
+    np.testing.assert_array_equal(sums, [x[0].sum(), np.inf, x[2].sum(), np.nan, np.nan])
+
+
+async def test_the_mean_of_large_numbers_does_not_overflow(numpy_context):
+    x = np.full((3, 16), 3e38, np.float32)
+    means = await computed(numpy_context, lambda b, x: b.reduce_mean(x, axes=[1]), x=x)
+    np.testing.assert_array_equal(means, x[:, 0])
+
+
+@pytest.mark.parametrize(("index", "place"), [(0, 0), (2, 2), (-1, 3), (-4, 0), (7, 3), (-9, 0)])
+@pytest.mark.parametrize("shape", [(), (1,)])
+async def test_a_gather_by_one_index_clamps_it(numpy_context, index, place, shape):
+    x = rng.normal(size=(3, 4, 5)).astype(np.float32)
+    index = np.full(shape, index, np.int32)
+    taken = await computed(numpy_context, lambda b, x, index: b.gather(x, index, axis=1), x=x, index=index)
+    np.testing.assert_array_equal(taken, x[:, place].reshape(3, *shape, 5))

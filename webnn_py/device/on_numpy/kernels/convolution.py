@@ -45,7 +45,7 @@ def transposed_multiply_adds(node: Node) -> float:
 @kernel(convolution.conv2d, work=multiply_adds)
 def conv2d(node: Node) -> Kernel:
     conv = Convolution.of(node)
-    if has_low_images(conv):
+    if has_low_images(conv) and not has_channel_runs(conv):
         return conv.upright(low_images(conv, partial(by_layout, conv)))
     return conv.upright(by_layout(conv))
 

@@ -20,15 +20,15 @@ from webnn_py.device.on_numpy.table import Array, Kernel
 TILE: Final = 2**16
 """The most elements of scratch of a tile, which fits in cache."""
 
-RUN: Final = 160
+RUN: Final = 512
 """The elements for which the filter is repeated for several columns."""
 
 LEAST_CHANNELS: Final = 32
 """With fewer channels, runs of memory are too short."""
 
-MOST_COLUMNS: Final = 20
-MOST_IN_ROW: Final = 400
-"""With more columns, or more elements in the windows of a row, a product of the row takes less time."""
+MOST_COLUMNS: Final = 28
+MOST_IN_ROW: Final = 600
+"""Of images of more columns, or of more elements in the windows of a row, a product of the row takes less time."""
 
 
 def has_channel_runs(conv: Convolution) -> bool:
@@ -36,7 +36,8 @@ def has_channel_runs(conv: Convolution) -> bool:
     if conv.layout != "nchw" or conv.data_type != "float32" or not conv.is_depthwise or conv.is_spread:
         return False
     width = conv.output_sizes[1]
-    return width <= MOST_COLUMNS and width * len(conv.taps) <= MOST_IN_ROW and conv.groups >= LEAST_CHANNELS
+    is_short = width * conv.slides[1].stride <= MOST_COLUMNS and width * len(conv.taps) <= MOST_IN_ROW
+    return is_short and conv.groups >= LEAST_CHANNELS
 
 
 def tile_of(conv: Convolution) -> tuple[int, int, int]:
@@ -50,9 +51,12 @@ def tile_of(conv: Convolution) -> tuple[int, int, int]:
         return padded + rows * width + columns * len(conv.taps)
 
     channels = tile_size(conv.groups, max(LEAST_CHANNELS, most / elements(height, 1)))
+    is_cut = channels * elements(height, 1) > most
     columns = 1
-    if horizontal.stride == 1:
-        columns = next((size for size in range(1, width) if width % size == 0 and size * channels >= RUN), width)
+    for size in range(2, width + 1) if horizontal.stride == 1 else ():
+        fits = is_cut or channels * elements(height, size) <= most
+        if fits and width % size == 0 and columns * channels < RUN:
+            columns = size
     rows = height
     while rows > 1 and channels * elements(rows, columns) > most:
         rows = tile_size(height, rows - 1)
@@ -96,7 +100,8 @@ def channel_runs(conv: Convolution) -> Kernel:
             np.copyto(weights, filters[here, multiple].transpose(1, 2, 0)[:, :, None])
             for image, (row, top) in product(range(conv.batch), starts.items()):
                 tile.fill(images[image, here].transpose(1, 2, 0), top)
-                np.einsum("ijn,hrijn->nrh", matrix, windows, out=sums.T, order="F")
+                # In the order of memory: in Fortran's, numpy copies runs of up to 2,700 elements to buffers first.
+                np.einsum("ijn,hrijn->hrn", matrix, windows, out=sums, order="K")
                 target = output[image, here, multiple, row : row + rows]
                 if biases is None:
                     np.copyto(target, results)
