@@ -23,7 +23,7 @@ FAULTS = [
     Fault("folding-shared", ' or uses[node.operands["input"]] != 1:', ":", OWN_NODES, "normalization_stays"),
     Fault("engine-ends", '{"Transpose", "Cast", "MatMul"}', '{"Transpose", "Cast", "Gemm"}', ENGINE, "not_fused"),
     Fault("engine-doubts", "if self.run():", "if not self.run():", ENGINE, "quickly_again"),
-    Fault("numpy-late-sign", " or x.view(np.int32).min() < 0", "", FLOAT16, "comes_late"),
+    Fault("numpy-late-sign", " or bool(np.minimum.reduce(x.view(np.int32)) < 0)", "", FLOAT16, "comes_late"),
     Fault("engine-noticing", "slide.stride <= slide.window and", "", ENGINE, "same_as_on_numpy"),
     Fault("engine-stale-binding", "if before is buffer:", "if before is not None:", ENGINE, "written_between"),
     Fault(
@@ -99,8 +99,11 @@ FAULTS = [
         "check(differences",
         OWN_NODES,
     ),
-    Fault("narrow-without-sign", "or x.view(np.int32).min() < 0", "or x.min() < 0", FLOAT16),
-    Fault("narrow-without-limit", "magnitude.clip(ZERO, OVERFLOW)", "magnitude.clip(ZERO, INFINITY)", FLOAT16),
+    Fault("narrow-without-sign", "np.minimum.reduce(x.view(np.int32)) < 0", "np.minimum.reduce(x) < 0", FLOAT16),
+    Fault("narrow-without-limit", "magnitude.clip(ZERO, OVERFLOW", "magnitude.clip(ZERO, INFINITY", FLOAT16),
+    Fault("narrow-beyond", "tiny_count > FEWEST or not np.maximum.reduce(magnitude) < OVERFLOW", "False", FLOAT16),
+    Fault("narrow-half-up", "0xFFF - (112 << 23)", "0x1000 - (112 << 23)", FLOAT16),
+    Fault("narrow-tiny", "    if tiny_count:\n", "    if False:\n", FLOAT16),
     Fault("widen-negative-infinity", "NEGATIVE_INFINITY_BITS = 0xFC00", "NEGATIVE_INFINITY_BITS = 0x10000", FLOAT16),
     Fault("narrow-lost", "        np.copyto(y, halves)\n", "        y.copy()[...] = halves\n", FLOAT16),
     Fault(

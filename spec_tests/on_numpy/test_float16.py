@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from webnn_py import MLGraphBuilder
-from webnn_py.device.on_numpy.routines.float16 import BLOCK, COPIED, FEWEST, SAMPLE, copy_in_float32, narrow, widen
+from webnn_py.device.on_numpy.routines.float16 import BLOCK, COPIED, FEW, FEWEST, SAMPLE, copy_in_float32, narrow, widen
 
 ALL = np.arange(2**16, dtype=np.uint16).view(np.float16)
 
@@ -103,8 +103,9 @@ def test_narrowing_rounds_any_bits_as_numpy_does():
 
 
 @pytest.mark.parametrize("number", [-3, -0.0])
-def test_narrowing_keeps_the_sign_of_a_number_that_comes_late(number):
-    numbers = np.ones(1000, np.float32)
+@pytest.mark.parametrize("others", [1, 2**-20])
+def test_narrowing_keeps_the_sign_of_a_number_that_comes_late(number, others):
+    numbers = np.full(2 * FEW, others, np.float32)
     numbers[-1] = number
     result = np.empty(numbers.shape, np.float16)
     narrow(numbers, result)

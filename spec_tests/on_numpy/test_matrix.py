@@ -13,6 +13,7 @@ SHAPES = {
     "many rows": [(700, 3), (3, 4)],
     "many columns": [(4, 3), (3, 700)],
     "batches": [(5, 2, 9, 12), (2, 12, 7)],
+    "few rows": [(3, 40), (40, 50)],
     "small matrices, several at a time": [(40, 2, 3), (40, 3, 2)],
     "one matrix for all": [(6, 20, 30), (30, 10)],
 }
@@ -20,7 +21,8 @@ SHAPES = {
 
 @pytest.fixture(params=[16, 300, 3000], ids="{} elements of scratch".format)
 def _little_scratch(request, monkeypatch):
-    monkeypatch.setattr(matrix, "WHOLE", request.param)
+    for name in ("WHOLE", "CACHED", "MANY", "LONG"):
+        monkeypatch.setattr(matrix, name, request.param)
     monkeypatch.setattr(matrix, "allowance", lambda _node: 4 * request.param)
 
 

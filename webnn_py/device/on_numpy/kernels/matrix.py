@@ -28,6 +28,9 @@ FEW: Final = 8
 CACHED: Final = 2**18
 """The elements of scratch for products of few rows or columns: what has been widened is still in the cache."""
 
+MANY: Final = 2**19
+"""The elements of scratch for many small products at a time: fewer take more calls, more do not stay in the cache."""
+
 LONG: Final = 2**13
 """The elements of a row from which on it is widened as fast in parts."""
 
@@ -106,8 +109,9 @@ def widened_product(node: Node, *, tall: bool) -> Kernel:
 
 def most_elements(node: Node, sizes: Sizes, count: int = 1) -> int:
     """The elements of scratch for so many float16 products of these sizes."""
-    is_small = elements(sizes) <= SMALL  # many of them at a time take fewer calls
-    least = WHOLE if is_small or min(sizes[0], sizes[2]) > FEW else CACHED
+    if elements(sizes) <= SMALL:
+        return min(count * elements(sizes), MANY)
+    least = WHOLE if min(sizes[0], sizes[2]) > FEW else CACHED
     return min(count * elements(sizes), max(least, 0 if least < WHOLE else allowance(node) // 4))
 
 
@@ -121,6 +125,7 @@ def long_rows(sizes: Sizes, most: int, *, b_transposed: bool) -> Sizes | None:
     if rows > FEW or elements(sizes) <= most:
         return None
     if b_transposed:
+        inner = tile_size(inner, most / 2 / (rows + 1))
         return rows, inner, tile_size(columns, (most - rows * inner) / (inner + elements((rows, 0, 1))))
     columns = tile_size(columns, min(LONG, most / 2 / elements((rows, 0, 1))))
     return rows, tile_size(inner, (most - elements((rows, 0, columns))) / (rows + columns)), columns

@@ -163,7 +163,7 @@ def _narrow(x: Array, y: Array) -> None:
 
 def _is_signed(x: Array) -> bool:
     """Whether some numbers of a row are negative, or -0."""
-    return np.count_nonzero(np.signbit(x[:SAMPLE])) > 0 or bool(np.minimum.reduce(x.view(np.int32)) < 0)
+    return bool(np.count_nonzero(np.signbit(x[:SAMPLE]))) or bool(np.minimum.reduce(x.view(np.int32)) < 0)
 
 
 def _narrow_usual(x: Array, y: Array, bits: Array) -> None:
