@@ -202,10 +202,7 @@ class Timeline(Generic[EntryT]):
                 self._handed_over = entry, pending
                 return
             self._running = None
-            self._queued_bytes -= entry.held_bytes  # as _finished() does, without a call
-            self._done += 1
-            if self._waiters:
-                self._wake_waiters()
+            self._finished(entry)
             if perf_counter() > until:
                 return
 

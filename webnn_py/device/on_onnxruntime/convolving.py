@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
+import attrs
 import numpy as np
 
 from webnn_py.descriptors import MLOperandDescriptor
@@ -82,7 +83,7 @@ def _aligned(node: Node, filters: Constant, data: HostArray) -> Value | None:
     wide = Node(movement.pad, {"input": node.operands["input"]}, padding, (output,), node.label, node.drawn)
     contents = np.concatenate([data, np.zeros((count, more, *window), np.float32)], axis=1)
     operands = {**node.operands, "input": wide.results[0], "filter": _constant(contents, filters)}
-    return Node(node.operator, operands, node.options, node.outputs, node.label, node.drawn).results[0]
+    return attrs.evolve(node, operands=operands).results[0]
 
 
 def _constant(data: HostArray, like: Constant) -> Constant:
