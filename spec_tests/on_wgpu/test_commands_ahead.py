@@ -22,7 +22,7 @@ def ahead(monkeypatch):
     """Waits have all the time that there is; how many command buffers each submission of some has had."""
     for module, name, value in (
         (commands_ahead, "LEAST_LAUNCHES_AHEAD", 1),
-        (commands_ahead, "MOST_COLLECTED", IN_A_PIECE),
+        (commands_ahead, "MOST_AHEAD", IN_A_PIECE),
         (waiting, "BLOCK_SECONDS", -1e9),
     ):
         monkeypatch.setattr(module, name, value)

@@ -10,10 +10,13 @@ from typing import Any, Final
 
 import wgpu
 
-from webnn_py.device.on_wgpu.runtime.native import MOST_COLLECTED, Launch, NativeQueue
+from webnn_py.device.on_wgpu.runtime.native import Launch, NativeQueue
 
 LEAST_LAUNCHES_AHEAD: Final = 16
 """Fewer launches are encoded with what comes before and behind them, in hardly more than the time of a submission."""
+
+MOST_AHEAD: Final = 128
+"""So many launches at most have one command buffer: it is made in one go, and each costs its submission some 10 µs."""
 
 ENCODING_SECONDS: Final = 1.2e-5
 """About what a launch takes at most to be encoded and finished, on a slow host."""
@@ -57,19 +60,16 @@ class CommandsAhead:
         """Take note of a run."""
         self._runs += 1
 
-    @property
-    def seconds_wanted(self) -> float | None:
-        """About how long :meth:`encode_some` takes; None when there is nothing to do."""
-        if self._runs < RUNS_BEFORE or self._count == len(self._launches):
-            return None
-        return ENCODING_SECONDS * min(MOST_COLLECTED, len(self._launches) - self._count)
-
-    def encode_some(self) -> None:
-        """Encode some more launches."""
-        some = self._launches[self._count : self._count + MOST_COLLECTED]
+    def encode_within(self, seconds: float) -> bool:
+        """Encode some more launches, if they are likely to be wanted and there is time; whether any were encoded."""
+        left = len(self._launches) - self._count
+        count = min(left, MOST_AHEAD, int(seconds / ENCODING_SECONDS))
+        if self._runs < RUNS_BEFORE or not left or count < min(left, LEAST_LAUNCHES_AHEAD):
+            return False
         try:
-            self._finished.append(self._queue.finished(some))
+            self._finished.append(self._queue.finished(self._launches[self._count : self._count + count]))
         except wgpu.GPUError:  # the run itself will meet it, and tell
             self.forget(None)
-        else:
-            self._count += len(some)
+            return False
+        self._count += count
+        return True

@@ -164,10 +164,7 @@ class Waiting:
     async def _encode_ahead(self, work: Work) -> None:
         """Encode the graph's next run while there is time, with other tasks in between."""
         ahead = None if work.graph is None else work.graph.ahead
-        while ahead is not None and (wanted := ahead.seconds_wanted) is not None:
-            if self._end(work) - perf_counter() < wanted + BLOCK_SECONDS:
-                return
-            ahead.encode_some()
+        while ahead is not None and ahead.encode_within(self._end(work) - perf_counter() - BLOCK_SECONDS):
             await trio.lowlevel.cancel_shielded_checkpoint()
 
     async def _sleep_before(self, work: Work) -> bool:
