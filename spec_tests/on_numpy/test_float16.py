@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from webnn_py import MLGraphBuilder
-from webnn_py.device.on_numpy.routines.float16 import BLOCK, COPIED, copy_in_float32, narrow, widen
+from webnn_py.device.on_numpy.routines.float16 import BLOCK, COPIED, FEWEST, SAMPLE, copy_in_float32, narrow, widen
 
 ALL = np.arange(2**16, dtype=np.uint16).view(np.float16)
 
@@ -24,6 +24,12 @@ def between():
     with np.errstate(under="ignore"):
         beside = [np.nextafter(middle, side) for side in (np.float32(-9e9), np.float32(9e9))]
     return np.concatenate([ALL.astype(np.float32), middle, *beside, beyond, -beyond])
+
+
+def finite():
+    """Those that are finite in float16."""
+    numbers = between()
+    return numbers[np.abs(numbers) < 65520]
 
 
 def assert_same(result, expected):
@@ -55,6 +61,35 @@ def test_narrowing_little_rounds_as_numpy_does(count):
             result = np.empty(part.shape, np.float16)
             narrow(part, result)
             assert_same(result, part.astype(np.float16))
+
+
+@pytest.mark.parametrize("sign", ["both", "positive", "negative"])
+@pytest.mark.parametrize("rest", [0, 1, 77])
+def test_narrowing_usual_numbers_rounds_as_numpy_does(sign, rest):
+    numbers = finite()
+    usual = np.random.default_rng(5).permutation(numbers[np.abs(numbers) >= 2**-14])
+    tiny = np.random.default_rng(6).permutation(numbers[np.abs(numbers) < 2**-14])
+    numbers = usual[: 3 * BLOCK + rest]
+    there = numbers[SAMPLE :: BLOCK // FEWEST * 2]
+    there[:] = tiny[: len(there)]
+    numbers = {"both": numbers, "positive": np.abs(numbers), "negative": -np.abs(numbers)}[sign]
+    result = np.empty(numbers.shape, np.float16)
+    with np.errstate(all="ignore"):
+        narrow(numbers, result)
+        assert_same(result, numbers.astype(np.float16))
+
+
+@pytest.mark.parametrize("number", [0, -0.0, 2**-25, 2**-24, -(2**-15), 65519, 65536, -70000, np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("count", [1, 100, 5000])
+def test_narrowing_usual_numbers_rounds_unusual_ones_among_them(number, count):
+    numbers = np.random.default_rng(6).standard_normal(10000).astype(np.float32)
+    with np.errstate(under="ignore"):
+        numbers[5000 : 5000 + count] = np.nextafter(np.float32(number), np.float32(1))
+    numbers[4000 : 4000 + count // 4] = number
+    result = np.empty(numbers.shape, np.float16)
+    with np.errstate(all="ignore"):
+        narrow(numbers, result)
+        assert_same(result, numbers.astype(np.float16))
 
 
 def test_narrowing_rounds_any_bits_as_numpy_does():
@@ -101,7 +136,11 @@ def test_widening_keeps_what_is_not_finite(number):
     assert_same(result, numbers.astype(np.float32))
 
 
-COMPARED = {
+FUNCTIONS = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
     "max": np.maximum,
     "min": np.minimum,
     "greater": np.greater,
@@ -112,22 +151,22 @@ COMPARED = {
 
 
 @pytest.mark.parametrize("count", [100, 2**16])
-async def test_comparisons_of_float16_are_numpys(numpy_context, count):
+async def test_arithmetic_and_comparisons_of_float16_are_numpys(numpy_context, count):
     a, b = (np.random.default_rng(seed).permutation(ALL)[:count] for seed in (1, 2))
     b[:50] = a[:50]
     builder = MLGraphBuilder(numpy_context)
     x, y = (builder.input(name, data_type="float16", shape=[count]) for name in "xy")
-    graph = await builder.build({name: getattr(builder, name)(x, y) for name in COMPARED})
+    graph = await builder.build({name: getattr(builder, name)(x, y) for name in FUNCTIONS})
     inputs, outputs = ({}, {})
     for name, array in (("x", a), ("y", b)):
         inputs[name] = await numpy_context.create_buffer(data_type="float16", shape=[count], writable=True)
         numpy_context.write_buffer(inputs[name], array)
-    for name, function in COMPARED.items():
-        data_type = "float16" if function in (np.maximum, np.minimum) else "uint8"
+    with np.errstate(all="ignore"):
+        expected = {name: function(a, b) for name, function in FUNCTIONS.items()}
+    for name, array in expected.items():
+        data_type = "float16" if array.dtype == np.float16 else "uint8"
         outputs[name] = await numpy_context.create_buffer(data_type=data_type, shape=[count], readable=True)
     numpy_context.dispatch(graph, inputs, outputs)
-    for name, function in COMPARED.items():
+    for name, array in expected.items():
         result = await numpy_context.read_buffer(outputs[name])
-        with np.errstate(invalid="ignore"):
-            expected = function(a, b)
-        np.testing.assert_array_equal(result, expected, err_msg=name)
+        np.testing.assert_array_equal(result, array, err_msg=name)

@@ -141,12 +141,28 @@ async def test_where_a_dispatch_runs_follows_how_long_the_last_two_took(context,
     monkeypatch.setattr(executable.OnnxruntimeGraph, "run", observed)
     graph = await build_add_number(context, 1, [2])
     x, y = await filled(context, [1, 2]), await zeroed(context, [2])
-    for seconds in (0.0, 1.0, 1.0, 0.0, 1.0):
+    for seconds in (0.001, 1.0, 1.0, 0.001, 1.0):
         graph._handle.compiled._clock = iter([0.0, seconds]).__next__
         context.dispatch(graph, {"x": x}, {"y": y})
         await context.drain()
     assert [thread == threading.get_ident() for thread in threads] == [False, True, True, False, True]
     np.testing.assert_array_equal(await context.read_buffer(y), [2, 3])
+
+
+async def test_short_dispatches_are_measured_by_the_clock_until_two_were_not_short(context, monkeypatch):
+    monkeypatch.setattr(executable, "perf_counter", iter([0.0, 0.0001, 0.0, 1.0, 0.0, 1.0]).__next__)
+    graph = await build_add_number(context, 1, [2])
+    x, y = await filled(context, [1, 2]), await zeroed(context, [2])
+    compiled = graph._handle.compiled
+    compiled.expected_seconds = 0.0
+    compiled._clock = iter([0.0, 0.5, 0.0, 0.5]).__next__
+    expected = []
+    for _ in range(5):
+        context.dispatch(graph, {"x": x}, {"y": y})
+        await context.drain()
+        expected.append(compiled.expected_seconds)
+    short = executable.SHORT_SECONDS
+    assert expected == [0.0001, 0.0001, short, short, 0.5]
 
 
 async def test_a_dispatch_that_runs_when_the_context_is_lost_ends_before_its_next_node(context, monkeypatch):

@@ -34,9 +34,9 @@ def models(monkeypatch):
     made = []
     session = engine.EngineOptions.session
 
-    def noted(self, model, beside, largest):
+    def noted(self, model, beside, values):
         made.append((model, dict(beside)))
-        return session(self, model, beside, largest)
+        return session(self, model, beside, values)
 
     monkeypatch.setattr(engine.EngineOptions, "session", noted)
     return made

@@ -49,7 +49,64 @@ def gated(b, x):
     return b.mul(b.mul(y, b.sigmoid(y)), b.constant(np.float32(2)))
 
 
+def part(b, y, starts, sizes, strides=None):
+    return b.slice(y, starts, sizes, strides=strides)
+
+
+def parts(b, x):
+    """Two rows of each matrix, which got an axis more, and lose it."""
+    y = b.neg(b.reshape(b.softmax(x, 2), [2, 3, 1, 4]))
+    rows = (part(b, y, [0, 0, 0, 0], [2, 1, 1, 4]), part(b, y, [0, 1, 0, 0], [2, 2, 1, 4], [1, 2, 1, 1]))
+    return b.reshape(b.mul(b.exp(rows[0]), rows[1]), [2, 1, 4])
+
+
+def at(b, x, place, *, axis=1):
+    return b.gather(x, b.constant(np.array(place, np.int64)), axis=axis)
+
+
+def one_of_each(b, x):
+    return [b.reshape(part(b, x, [0, row, 0], [1, 1, 1]), shape) for row, shape in ((0, [1]), (1, [1, 1]))]
+
+
 RESHAPED = {
+    "before slices": (parts, {"Reshape": 0, "Slice": 2}),
+    "of other lengths before slices": (
+        lambda b, x: b.neg(part(b, b.reshape(b.exp(x), [6, 4]), [1, 0], [3, 4])),
+        {"Reshape": 1, "Slice": 1},
+    ),
+    "before slices that are outputs": (
+        lambda b, x: part(b, b.reshape(b.exp(x), [2, 1, 3, 4]), [0] * 4, [2, 1, 1, 4]),
+        {"Reshape": 1, "Slice": 1},
+    ),
+    "before slices that other operators read, too": (
+        lambda b, x: b.softmax(part(b, b.reshape(b.exp(x), [2, 1, 3, 4]), [0] * 4, [2, 1, 1, 4]), 3),
+        {"Reshape": 1, "Slice": 1},
+    ),
+    "before what is one element": (
+        lambda b, x: b.reshape(b.sigmoid(one_of_each(b, x)[0]), [1, 1, 1]),
+        {"Reshape": 0, "Slice": 1},
+    ),
+    "before what is one element of two": (lambda b, x: b.add(*one_of_each(b, x)), {"Reshape": 2, "Slice": 2}),
+    "of what is gathered from one place": (
+        lambda b, x: b.add(b.reshape(at(b, x, -1), [2, 1, 4]), b.reshape(at(b, x, [9]), [2, 1, 4])),
+        {"Reshape": 0, "Gather": 0, "Slice": 2},
+    ),
+    "of what is gathered from before the first place": (
+        lambda b, x: b.reshape(at(b, x, -9, axis=2), [6]),
+        {"Reshape": 1, "Gather": 0, "Slice": 1},
+    ),
+    "of what is gathered from several places": (
+        lambda b, x: b.reshape(at(b, x, [0, 2]), [16]),
+        {"Reshape": 1, "Gather": 1},
+    ),
+    "of what is gathered from where the graph computes": (
+        lambda b, x: b.reshape(b.gather(x, b.cast(b.reduce_sum(b.exp(x)), "int32"), axis=1), [8]),
+        {"Reshape": 1, "Gather": 1},
+    ),
+    "of what others read, too, gathered from one place": (
+        lambda b, x: b.add(b.reshape(y := at(b, x, 1), [1, 8]), b.reduce_max(b.softmax(y, 1))),
+        {"Gather": 1, "Slice": 0},
+    ),
     "convolutions of lines": (lambda b, x: lines(b, b.relu(lines(b, x))), {"Reshape": 2, "Relu": 1, "Conv": 2}),
     "there and back": (
         lambda b, x: b.softmax(b.reshape(b.reshape(b.softmax(x, 2), [24]), [2, 3, 4]), 2),
@@ -110,6 +167,96 @@ async def test_reshapes_are_joined_and_moved_behind_what_takes_any_shape(context
     got, expected = await on_both(contexts, draw, X)
     np.testing.assert_allclose(got, expected, rtol=0, atol=2e-6)
     assert {name: written[name] for name in counts} == counts
+
+
+# --- convolutions of one window ------------------------------------------------------------------------------------
+
+
+def window(b, x, filters, *, shape=(2, 3, 1, 4), **options):
+    """What a convolution makes of each matrix as a whole."""
+    given = b.constant(filters) if isinstance(filters, np.ndarray) else filters
+    return b.softmax(b.reshape(b.conv2d(b.reshape(b.relu(x), shape), given, **options), [2, 6]), 1)
+
+
+FILTERS = RNG.normal(size=(6, 3, 1, 4)).astype(np.float32)
+
+
+def biased(b, x):
+    return window(b, x, FILTERS, bias=b.constant(np.arange(6, dtype=np.float32)))
+
+
+WINDOWS = {
+    "of few filters": (lambda b, x: window(b, x, FILTERS), True),
+    "with a bias": (biased, True),
+    "of filters that fill a block": (
+        lambda b, x: b.conv2d(b.reshape(x, [2, 3, 1, 4]), b.constant(np.concatenate([FILTERS, FILTERS]))),
+        False,
+    ),
+    "of several windows": (lambda b, x: b.conv2d(b.reshape(x, [2, 3, 1, 4]), b.constant(FILTERS[..., :2])), False),
+    "with padding": (lambda b, x: window(b, x, FILTERS, strides=[1, 4], padding=[0, 0, 0, 2]), False),
+    "in groups": (lambda b, x: window(b, x, FILTERS[:, :1], groups=3), False),
+    "of channels last": (
+        lambda b, x: window(
+            b, x, FILTERS.transpose(0, 2, 3, 1), shape=(2, 1, 4, 3), input_layout="nhwc", filter_layout="ohwi"
+        ),
+        False,
+    ),
+    "of filters that are no constant": (lambda b, x: window(b, x, b.relu(b.constant(FILTERS))), False),
+    "of images": (lambda b, x: b.conv2d(x, b.constant(FILTERS)), False),
+    "of float16": (
+        lambda b, x: b.cast(window(b, b.cast(x, "float16"), FILTERS.astype(np.float16)), "float32"),
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WINDOWS)
+async def test_a_convolution_of_one_window_with_few_filters_is_a_product(contexts, written, case):
+    draw, is_product = WINDOWS[case]
+    got, expected = await on_both(contexts, draw, X.reshape(2, 3, 1, 4) if case == "of images" else X)
+    np.testing.assert_allclose(got, expected, rtol=0, atol=1e-3 if case == "of float16" else 2e-6)
+    assert (written["Gemm"], written["Conv"]) == ((1, 0) if is_product else (0, 1))
+
+
+# --- convolutions of channels that are no multiple of four ---------------------------------------------------------
+
+
+def narrow(channels, size, **options):
+    """A convolution of small images of so many channels, which are made of the matrices."""
+
+    def draw(b, x):
+        images = b.expand(b.reshape(x, [2, 1, 3, 4]), [2, channels, 3, 4])
+        filters = np.random.default_rng(3).normal(size=(16, channels // options.get("groups", 1), size, size))
+        return b.softmax(b.conv2d(images, b.constant(filters.astype(np.float32)), **options), 1)
+
+    return draw
+
+
+NARROW = {
+    "that fill a block": (narrow(9, 1), 1),
+    "that fill several": (narrow(18, 3, padding=[1, 1, 1, 1]), 1),
+    "that are a multiple": (narrow(12, 1), 0),
+    "that do not fill one": (narrow(7, 1), 0),
+    "of images that are not small": (narrow(9, 1, padding=[1, 1, 1, 1]), 0),
+    "in groups": (narrow(18, 1, groups=2), 0),
+}
+
+
+@pytest.mark.parametrize("case", NARROW)
+async def test_small_images_get_channels_of_zeros_which_change_nothing(contexts, written, case):
+    draw, count = NARROW[case]
+    got, expected = await on_both(contexts, draw, X)
+    np.testing.assert_allclose(got, expected, rtol=0, atol=2e-6)
+    assert (written["Pad"], written["Conv"]) == (count, 1)
+
+
+async def test_what_is_not_finite_in_an_image_passes_channels_of_zeros(contexts, written):
+    x = np.where(np.eye(3, 4, dtype=bool), np.inf, X).astype(np.float32)
+    x[1, 2, 3] = np.nan
+    builder = narrow(9, 1)
+    got, expected = await on_both(contexts, lambda b, y: b.sign(builder(b, y)), x)
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(expected))
+    assert written["Pad"] == 1
 
 
 # --- products of integers ------------------------------------------------------------------------------------------

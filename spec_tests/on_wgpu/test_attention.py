@@ -385,6 +385,31 @@ async def test_lanes_share_rows_in_every_way(check, monkeypatch, way):
     assert await check(masked, given) == (1 if way[4] == 1 else 2)
 
 
+GROWTH = {"little": 0.125, "much": 8.0, "by turns": -8.0}
+
+
+@pytest.mark.parametrize("growth", GROWTH.values(), ids=GROWTH)
+async def test_scores_may_grow_along_a_row(check, growth):
+    given = arrays(keys=80, batch=(1,), m=(20, 80))
+    numbers = np.arange(80) if growth > 0 else np.arange(80) // 4 % 3 * np.arange(80)
+    given["m"] = (abs(growth) * numbers * np.linspace(0, 1, 20)[:, None]).astype("float32")
+    assert await check(masked, given) == 1
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize(("keys", "parts"), [(32, 1), (75, 1), (128, 1), (128, 3)])
+async def test_tiles_that_are_read_ahead_are_those_read_in_time(check, monkeypatch, keys, parts):
+    plan = {"lanes": 4, "each": 4, "slices": 2, "threads": 64, "splits": parts, "is_ahead": True}
+    monkeypatch.setattr(emit, "choose_lanes", lambda shape, _: LanePlan(shape, **plan))
+    assert await check(masked, arrays(rows=33, keys=keys, m=(33, keys))) == (1 if parts == 1 else 2)
+
+
+def test_only_attention_of_more_than_a_gpu_holds_reads_tiles_ahead():
+    adapter = Features(subgroups=True, least_subgroup=32, max_workgroup_storage=49152)
+    plans = [emit.find_plan(tile.AttentionShape(heads, 512, 512, 64, 64), adapter) for heads in (12, 96)]
+    assert [plan.is_ahead for plan in plans] == [False, True]
+
+
 class Memory:
     """So many bytes, which nobody has."""
 

@@ -30,7 +30,7 @@ class Gpu:
         self.now = 1.0
         self.seconds = seconds
         self.looked = self.slept = self.in_thread = 0.0
-        self.graph = SimpleNamespace(seconds=None)
+        self.graph = SimpleNamespace(seconds=None, ahead=None)
         self.waiting = Waiting(self, POLICIES[policy], SimpleNamespace(are_shared=False))
         monkeypatch.setattr(waiting, "perf_counter", lambda: self.now)
         monkeypatch.setattr(waiting.trio, "sleep", self.sleep)

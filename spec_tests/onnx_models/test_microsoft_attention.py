@@ -1,7 +1,16 @@
 import numpy as np
 import pytest
 
-from spec_tests.onnx_models.single_node import assert_refused, assert_same, check, each, expected, node, run
+from spec_tests.onnx_models.single_node import (
+    assert_refused,
+    assert_same,
+    check,
+    each,
+    expected,
+    node,
+    run,
+    seven_bits,
+)
 from spec_tests.support.backends import BACKENDS
 
 rng = np.random.default_rng(7)
@@ -31,7 +40,7 @@ def step(value):
 X, WEIGHTS, BIAS = floats(2, 3, 8), floats(8, 24), floats(24)
 PAST = floats(2, 2, 2, 4, 4)
 SEEN = np.array([[1, 1, 0], [1, 0, 0]], np.int32)
-BYTES, COLUMNS = rng.integers(0, 256, [2, 3, 8], np.uint8), rng.integers(-128, 128, [8, 24], np.int8)
+BYTES, COLUMNS = rng.integers(0, 256, [2, 3, 8], np.uint8), seven_bits(rng.integers(-128, 128, [8, 24], np.int8))
 
 
 @each(

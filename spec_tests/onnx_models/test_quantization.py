@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from spec_tests.onnx_models.single_node import assert_same, check, check_steps, each, make_model, node, run
+from spec_tests.onnx_models.single_node import (
+    assert_same,
+    check,
+    check_steps,
+    each,
+    make_model,
+    node,
+    run,
+    seven_bits,
+)
 from spec_tests.support.backends import BACKENDS
 from spec_tests.support.depth import amount
 from webnn_py.onnx_models.integer_sums import EXACT, bounds
@@ -46,7 +55,7 @@ def largest(data_type, *shape):
     return np.full(shape, np.iinfo(data_type).max, data_type)
 
 
-ROWS, COLUMNS = of_bytes("uint8", 2, 3, 5), of_bytes("int8", 5, 4)
+ROWS, COLUMNS = of_bytes("uint8", 2, 3, 5), seven_bits(of_bytes("int8", 5, 4))
 LONG, TALL = largest("uint8", 2, 1000), largest("uint8", 1000, 3)
 IMAGES, FILTERS = of_bytes("uint8", 2, 4, 5, 6), of_bytes("uint8", 6, 2, 3, 3)
 MANY, DEEP = largest("uint8", 1, 80, 4, 4), largest("uint8", 2, 40, 3, 3)
@@ -115,7 +124,7 @@ async def test_a_list_of_zero_points_is_one_for_each_row(context):
         point(3), np.arange(6, dtype=np.int32) * 999, known=(3, 4, 5, 8), group=2, pads=[1, 1, 1, 1],
     ),
     node(
-        "QLinearConv", 10, IMAGES, step(0.1), point(7), FILTERS.view(np.int8),
+        "QLinearConv", 10, IMAGES, step(0.1), point(7), seven_bits(FILTERS.view(np.int8)),
         scale(0.02, 0.1, 0.2, 0.05, 0.01, 0.3), np.zeros(6, np.int8), step(0.9), point(100), group=2,
         known=(3, 4, 5),
     ),

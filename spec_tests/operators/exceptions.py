@@ -4,6 +4,9 @@ _MASKED = "Elements outside of the image are zeros times the filter's elements, 
 _GELU = "It computes 1 + erf(x), which cancels below zero: off by less than 1e-6."
 _WHERE = "It adds zeros to what it chooses, so that -0 becomes 0."
 
+FLUSHED = {("onnxruntime", "softmax")}
+"""(backend, operator): where a processor lacks AVX-512, a result that is subnormal may be 0."""
+
 EXCEPTIONS = {
     ("wgpu", "conv_transpose2d", "float32, NaN and infinities in the filter"): _MASKED,
     ("wgpu", "conv_transpose2d", "float16, NaN and infinities in the filter"): _MASKED,

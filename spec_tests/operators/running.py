@@ -10,7 +10,8 @@ import numpy as np
 import trio
 
 import webnn_py
-from spec_tests.operators.cases import Case, CaseFile, decode, difference, within
+from spec_tests.operators.cases import Case, CaseFile, decode, difference, flushed, within
+from spec_tests.operators.exceptions import FLUSHED
 from spec_tests.support.adapter_arithmetic import (
     SMALLEST_NORMAL,
     lacks_long_integers,
@@ -85,11 +86,13 @@ class Computed:
         with_zeros: if the adapter may take subnormal float32 numbers for zero: of the cases that have such numbers,
             what the numpy device computes when they are zero.
         lacks_long_integers: whether the adapter has no 64-bit integers, which it then has to refuse.
+        may_flush: whether zero is as good as a subnormal result.
     """
 
     results: Results
     with_zeros: Results | None = None
     lacks_long_integers: bool = False
+    may_flush: bool = False
 
     @classmethod
     def of(cls, backend: str, file: CaseFile, drawer: Drawer | None = None, **options: Any) -> Self:
@@ -102,7 +105,7 @@ class Computed:
             some = attrs.evolve(file, cases=tuple(filter(has_subnormals, file.cases)))
             with_zeros = trio.run(run_cases, "numpy", some, drawer, with_subnormals_as_zero)
         run = partial(run_cases, backend, file, drawer, **options)
-        return cls(trio.run(run), with_zeros, lacks_long_integers(backend))
+        return cls(trio.run(run), with_zeros, lacks_long_integers(backend), (backend, file.operator) in FLUSHED)
 
     def must_refuse(self, case: Case) -> bool:
         """Whether a case has numbers that the adapter has not."""
@@ -121,7 +124,7 @@ class Computed:
             return f"there are {len(result)} outputs, expected {len(expected)}"
         said = []
         for index, (got, wanted) in enumerate(zip(result, expected, strict=True)):
-            explained = got
+            explained = flushed(got, wanted) if self.may_flush else got
             if self.with_zeros is not None:
                 zeros = self.with_zeros.get(case.name, expected)[index]
                 explained = without_zeros(got, wanted, zeros, case.tolerance)

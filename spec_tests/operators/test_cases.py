@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import trio
 
-from spec_tests.operators.cases import load_all
+from spec_tests.operators.cases import flushed, load_all
 from spec_tests.operators.choosing import Choice
 from spec_tests.operators.exceptions import EXCEPTIONS
 from spec_tests.operators.running import DRAWERS, Computed, has_subnormals, run_cases, without_zeros
@@ -131,6 +131,15 @@ def test_only_what_subnormal_numbers_taken_for_zero_explain_is_forgiven(got, exp
     got, expected, with_zeros = (np.float32([number]) for number in (got, expected, with_zeros))
     left = without_zeros(got, expected, with_zeros, {"exact": True})
     np.testing.assert_array_equal(left, expected if is_explained else got)
+
+
+@pytest.mark.parametrize(
+    ("got", "expected", "is_forgiven"),
+    [(0, SUBNORMAL, True), (0, 2.0**-126, False), (SUBNORMAL / 2, SUBNORMAL, False), (SUBNORMAL, 0, False)],
+)
+def test_only_zeros_are_forgiven_where_a_result_is_subnormal(got, expected, is_forgiven):
+    got, expected = np.float32([got]), np.float32([expected])
+    np.testing.assert_array_equal(flushed(got, expected), expected if is_forgiven else got)
 
 
 def test_an_adapter_that_takes_subnormal_numbers_for_zero_passes_only_as_such():

@@ -86,10 +86,11 @@ def _as_one(convolution: Node, normalization: Node, contents: Contents) -> Node 
         factors = factor.astype(np.float32).reshape(sizes)
         new_filter = filters * factors
         new_bias = (bias + (doubles(convolution, "bias", 0) - mean) * factor).astype(np.float32)
-    if not (np.isfinite(new_filter).all() and np.isfinite(new_bias).all()):
+    magnitudes = np.abs(new_filter)
+    if not (np.isfinite(magnitudes.max(initial=0)) and np.isfinite(new_bias).all()):  # the greatest is NaN if one is
         return None
-    has_lost_digits = np.abs(new_filter) < LEAST
-    if has_lost_digits.any() and (has_lost_digits & (filters != 0) & (factors != 0)).any():
+    may_lack_digits = magnitudes.min(initial=LEAST) < LEAST
+    if may_lack_digits and ((magnitudes < LEAST) & (filters != 0) & (factors != 0)).any():
         return None
     operands = {
         "input": convolution.operands["input"],

@@ -53,7 +53,8 @@ def _contents_of(read: Mapping[Storage, HostArray], constant: Constant) -> np.nd
 def captured_storages(graph: Graph) -> list[Storage]:
     """The constant buffers that a graph reads, each once."""
     storages: dict[Storage, None] = {}
-    for value in [*(value for node in graph.nodes for value in node.inputs), *graph.outputs.values()]:
-        if isinstance(value, Constant) and isinstance(value.data, Storage):
-            storages[value.data] = None
+    for values in (*[node.inputs for node in graph.nodes], graph.outputs.values()):
+        for value in values:
+            if isinstance(value, Constant) and isinstance(value.data, Storage):
+                storages[value.data] = None
     return list(storages)

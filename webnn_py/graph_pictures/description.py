@@ -90,7 +90,7 @@ class GraphDescription:
     @classmethod
     def made_of(cls, sketch: Sketch) -> Self:
         """Describe a graph as it was sketched."""
-        values = dict(sketch.leaves)
+        values = {number: _drawn(*leaf) for number, leaf in sketch.leaves.items()}
         operators = []
         for index, (operator, label, drawn, operands, options, outputs, first) in enumerate(sketch.nodes):
             results = tuple(range(first, first + len(outputs)))
@@ -114,6 +114,10 @@ SketchedNode = tuple[
 """Operator, label, places of drawing, parameters with their values, options, outputs, and the first output's index."""
 
 
+Leaf = tuple[MLOperandDescriptor, str | float | None]
+"""Of an input its name, of a constant its number if it is one."""
+
+
 @attrs.frozen(eq=False)
 class Sketch:
     """What a description is made of when somebody asks for one: every build keeps a sketch, and few are asked.
@@ -125,7 +129,7 @@ class Sketch:
         outputs: the graph's outputs: name and index.
     """
 
-    leaves: Mapping[int, DrawnValue]
+    leaves: Mapping[int, Leaf]
     nodes: list[SketchedNode]
     inputs: tuple[int, ...]
     outputs: tuple[tuple[str, int], ...]
@@ -134,12 +138,12 @@ class Sketch:
     def of(cls, graph: Graph) -> Self:
         """Sketch a graph."""
         numbers: dict[Value, int] = {}
-        leaves: dict[int, DrawnValue] = {}
+        leaves: dict[int, Leaf] = {}
 
         def number(value: Value) -> int:
             if value not in numbers:
+                leaves[len(numbers)] = _leaf(value)
                 numbers[value] = len(numbers)
-                leaves[numbers[value]] = _drawn(value)
             return numbers[value]
 
         inputs = tuple(map(number, graph.inputs.values()))
@@ -147,11 +151,9 @@ class Sketch:
         for node in graph.nodes:
             operands: list[tuple[str, int]] = []
             for name, operand in node.operands.items():
-                if isinstance(operand, tuple):
-                    operands += [(name, number(item)) for item in operand]
-                else:
-                    known = numbers.get(operand)
-                    operands.append((name, number(operand) if known is None else known))
+                for item in operand if isinstance(operand, tuple) else (operand,):
+                    index = numbers.get(item)
+                    operands.append((name, number(item) if index is None else index))
             first = len(numbers)
             for result in node.results:
                 numbers[result] = len(numbers)
@@ -159,9 +161,14 @@ class Sketch:
         return cls(leaves, nodes, inputs, tuple((name, number(value)) for name, value in graph.outputs.items()))
 
 
-def _drawn(value: Value) -> DrawnValue:
+def _leaf(value: Value) -> Leaf:
     if isinstance(value, Input):
-        return DrawnValue(value.descriptor, "input", value.name)
+        return value.descriptor, value.name
     is_number = isinstance(value, Constant) and isinstance(value.data, np.ndarray) and value.data.size == 1
-    number = f"{value.data.reshape(-1)[0].item():.6g}" if is_number else ""  # type: ignore[attr-defined]
-    return DrawnValue(value.descriptor, "constant", number)
+    return value.descriptor, value.data.item() if is_number else None  # type: ignore[attr-defined]
+
+
+def _drawn(descriptor: MLOperandDescriptor, told: str | float | None) -> DrawnValue:
+    if isinstance(told, str):
+        return DrawnValue(descriptor, "input", told)
+    return DrawnValue(descriptor, "constant", "" if told is None else f"{told:.6g}")

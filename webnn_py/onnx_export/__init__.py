@@ -2,13 +2,14 @@
 
 From the top::
 
-    model_export  model_of: walks over the graph: names, initializers, functions
-    writing       one operator by its rule
-    rules         one rule for each WebNN operator, in the categories of ``webnn_py.operators``
-    table         @rule
-    images, types what rules share: layouts of images; data types that onnxruntime lacks
-    body          what a rule writes to; decompositions draw into it, too
-    sealing       the names and digests of functions
+    inlined_export  a model that is run, and not read back
+    model_export    model_of: walks over the graph: names, initializers, functions
+    writing         one operator by its rule
+    rules           one rule for each WebNN operator, in the categories of ``webnn_py.operators``
+    table           @rule
+    images, types   what rules share: layouts of images; data types that onnxruntime lacks
+    body            what a rule writes to; decompositions draw into it, too
+    sealing         the names and digests of functions
 
 An operator with a *twin*, an ONNX operator of the same meaning, is that. Any other is a function of the model, named
 as the operator, whose body says exactly what it means; its calls keep the options, so that ``OnnxModel`` draws the

@@ -95,6 +95,7 @@ class Body:
 
     Attributes:
         operands: the operands.
+        label: what the nodes that are written next are called.
         nodes: what was written so far, with names that hold in the body.
         constants: the constants that the nodes use.
         is_plain: whether all of it are twins: ONNX operators that are read back as the WebNN operator.
@@ -107,9 +108,10 @@ class Body:
         self.operands = operands
         self._known = known
         self.write = write
-        self._constants: dict[tuple[str, tuple[int, ...], bytes], OnnxTensor] = {}
+        self._constants: dict[object, OnnxTensor] = {}
         self._values: dict[Value, OnnxTensor] = {}
         self._count = 0
+        self.label = ""
         self.nodes: list[Draft] = []
         self.constants: dict[str, Array] = {}
         self.is_plain = True
@@ -145,29 +147,33 @@ class Body:
         # In one piece, as what it does for nodes of one output is most of what a build does in Python.
         names = []
         for item in inputs:
-            tensor = item if item is None or isinstance(item, OnnxTensor) else self.constant(item)
-            names.append("" if tensor is None else tensor.name)
+            if isinstance(item, OnnxTensor):
+                names.append(item.name)
+            else:
+                names.append("" if item is None else self.constant(item).name)
         outputs, made = [], []
         for data_type in data_types:
-            if data_type == "":
-                made.append("")
-            else:
+            name = ""
+            if data_type != "":
                 self._count += 1
-                made.append(f"t{self._count}")
-            outputs.append(OnnxTensor(made[-1], _type_of(inputs[0]) if data_type is None else data_type))
+                name = f"t{self._count}"
+            made.append(name)
+            outputs.append(OnnxTensor(name, _type_of(inputs[0]) if data_type is None else data_type))
         while not names[-1]:  # onnxruntime takes an absent last input for one that is there
             names.pop()
-        self.nodes.append(Draft(operator, names, made, attributes_of(attributes) if attributes else ()))
+        given = attributes_of(attributes) if attributes else ()
+        self.nodes.append(Draft(operator, names, made, given, self.label))
         return outputs
 
-    def constant(self, array: Array) -> OnnxTensor:
-        """A constant; equal ones are one."""
-        key = (name_of(array.dtype), array.shape, array.tobytes())
-        if key not in self._constants:
-            tensor = OnnxTensor(f"c{len(self._constants) + 1}", key[0])
-            self._constants[key] = tensor
+    def constant(self, array: Array, key: object = None) -> OnnxTensor:
+        """A constant; equal ones, or those of one key, are one."""
+        data_type = name_of(array.dtype)
+        same = (data_type, array.shape, array.tobytes()) if key is None else key
+        tensor = self._constants.get(same)
+        if tensor is None:
+            tensor = self._constants[same] = OnnxTensor(f"c{len(self._constants) + 1}", data_type)
             self.constants[tensor.name] = array
-        return self._constants[key]
+        return tensor
 
     def known(self, tensor: OnnxTensor) -> Array | None:
         """The values of a constant operand."""
@@ -224,12 +230,12 @@ class Body:
         if value not in self._values:
             assert isinstance(value, Constant)  # noqa: S101 - all others are drawn before they are used
             array = np.asarray(value.data)
-            self._values[value] = attrs.evolve(self.constant(array), descriptor=value.descriptor)
+            self.enter(value, self.constant(array))
         return self._values[value]
 
     def enter(self, value: Value, tensor: OnnxTensor) -> None:
         """Keep the tensor of a value in a decomposition."""
-        self._values[value] = attrs.evolve(tensor, descriptor=value.descriptor)
+        self._values[value] = OnnxTensor(tensor.name, tensor.data_type, value.descriptor)
 
 
 def _type_of(given: Given) -> str:

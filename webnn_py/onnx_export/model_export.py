@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, final
 
-import attrs
 import numpy as np
-from onnx import FunctionProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+from onnx import FunctionProto, ModelProto, NodeProto, OperatorSetIdProto, ValueInfoProto, helper, numpy_helper
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.graph import Constant, Graph, Node, Value
@@ -16,12 +15,10 @@ from webnn_py.onnx_export.body import (
     Body,
     Known,
     OnnxTensor,
-    Write,
     element_type,
     name_of,
 )
-from webnn_py.onnx_export.drafts import Draft, write_name, write_tensor
-from webnn_py.onnx_export.guards import Guard, number_of
+from webnn_py.onnx_export.drafts import Draft, write_tensor
 from webnn_py.onnx_export.sealing import DOMAIN, OPTIONS, options_text, seal
 from webnn_py.onnx_export.writing import write
 from webnn_py.version import __version__
@@ -100,25 +97,11 @@ class ModelExport:
     Args:
         graph: what to write.
         read_constant: gives the values of constants.
-        write: writes an operator into a body.
-        is_inlined: whether what is no twin stands in the model as it is, too: nobody reads that back.
-
-    Attributes:
-        beside: once the model is made, the constants of ``LEAST_BESIDE`` bytes and more, by name, if it is inlined; the
-            model has no more of them than data type and shape, as those that lie in a file.
-        guard: once the model is made, the name of its output more that the sum of the guards is, if there are any.
     """
 
-    def __init__(
-        self, graph: Graph, read_constant: ReadConstant, write: Write = write, *, is_inlined: bool = False
-    ) -> None:
+    def __init__(self, graph: Graph, read_constant: ReadConstant) -> None:
         self._graph = graph
         self._read_constant = read_constant
-        self._write = write
-        self._is_inlined = is_inlined
-        self.beside: dict[str, Array] = {}
-        self.guard: str | None = None
-        self._guards: dict[Guard, None] = {}
         self._names = Names([*graph.inputs, *graph.outputs])
         self._function_names = Names()
         self._of_value: dict[Value, str] = {value: name for name, value in graph.inputs.items()}
@@ -142,28 +125,20 @@ class ModelExport:
         return self._assembled()
 
     def _assembled(self) -> ModelProto:
-        outputs = [_value_info(name, value.descriptor) for name, value in self._graph.outputs.items()]
-        if self._guards:
-            nodes = number_of(self._guards, self._names.new)
-            self._nodes += nodes
-            self.guard = nodes[-1].name
-            outputs.append(helper.make_tensor_value_info(self.guard, TensorProto.FLOAT, []))
-        nodes, used = _needed(self._nodes, [item.name for item in outputs])
+        outputs = [value_info(name, value.descriptor) for name, value in self._graph.outputs.items()]
+        nodes, used = needed(self._nodes, [item.name for item in outputs])
         # In place: each message that is put into another one is copied.
-        model = ModelProto(ir_version=IR_VERSION, producer_name="webnn_py", producer_version=__version__)
-        model.graph.name = "graph"
+        model = empty_model()
         node_names = Names()
         for node in nodes:
             written = model.graph.node.add()
             node.write(written, node_names.new(node.name))
-        model.graph.input.extend([_value_info(name, value.descriptor) for name, value in self._graph.inputs.items()])
+        model.graph.input.extend([value_info(name, value.descriptor) for name, value in self._graph.inputs.items()])
         model.graph.output.extend(outputs)
         for name, array in self._initializers.items():
             if name in used:
-                self._write_tensor(model.graph.initializer.add(), name, array)
-        in_blocks = (node for node in nodes if node.operator in QUANTIZE_IN_BLOCKS)
-        has_blocks = any(name == "block_size" for node in in_blocks for name, _ in node.attributes)
-        opsets = [helper.make_opsetid("", OPSET_OF_BLOCKS if has_blocks else OPSET)]
+                write_tensor(model.graph.initializer.add(), name, element_type(name_of(array.dtype)), array)
+        opsets = [opset_of(nodes)]
         for function in self._functions.values():
             function.opset_import.extend(opsets)
         if self._functions:
@@ -171,15 +146,6 @@ class ModelExport:
         model.opset_import.extend(opsets)
         model.functions.extend(self._functions.values())
         return model
-
-    def _write_tensor(self, tensor: TensorProto, name: str, array: Array) -> None:
-        number = element_type(name_of(array.dtype))
-        if not self._is_inlined or array.nbytes < LEAST_BESIDE:
-            write_tensor(tensor, name, number, array)
-            return
-        lies_well = array.flags.c_contiguous and array.flags.aligned  # asked first: numpy takes longer to require it
-        self.beside[name] = array if lies_well else np.require(array, requirements=["C_CONTIGUOUS", "ALIGNED"])
-        write_name(tensor, name, number, array)
 
     # --- nodes ---------------------------------------------------------------------------------------------------
 
@@ -194,16 +160,16 @@ class ModelExport:
             else:
                 operands[parameter] = _tensor(parameter, operand)
                 values[parameter] = operand
-        body = Body(values, self._known, self._write)
+        body = Body(values, self._known, write)
         outputs: list[str] = []
-        for tensor in self._write(body, node, operands):
+        for tensor in write(body, node, operands):
             is_made_here = tensor.name not in values and tensor.name not in body.constants
             is_first = is_made_here and tensor.name not in outputs
             outputs.append(tensor.name if is_first else body.twin("Identity", tensor).name)
         if node.operator.name == "reshape" and (array := self._array(values["input"])) is not None:
             self._arrays[node.results[0]] = array.reshape(node.outputs[0].shape)
         label = node.label or node.operator.name
-        if self._is_inlined or body.is_plain:
+        if body.is_plain:
             self._add_nodes(body, outputs, node, label)
         else:
             self._add_call(body, outputs, node, label)
@@ -221,8 +187,6 @@ class ModelExport:
                 if local and local not in names:
                     names[local] = self._names.new(f"{label}/{written.operator}")
             self._nodes.append(written.placed(names, f"{label}/{written.operator}" if index else label))
-        if body.guards:
-            self._guards |= {attrs.evolve(guard, tensor=names[guard.tensor]): None for guard in body.guards}
         if body.made_truths:
             for local, result in zip(outputs, node.results, strict=True):
                 if local in body.made_truths:
@@ -262,29 +226,41 @@ class ModelExport:
             assert isinstance(value, Constant)  # noqa: S101 - all others are written before they are used
             array = self._array(value)
             assert array is not None  # noqa: S101 - for type checkers
-            key = None if value.key is None else (value.key, name_of(array.dtype), array.shape)
-            self._of_value[value] = self._initializer(array, key)
+            self._of_value[value] = self._initializer(array, value.key)
         return self._of_value[value]
 
-    def _initializer(self, array: Array, key: object = None) -> str:
+    def _initializer(self, array: Array, key: bytes | None = None) -> str:
         """The name of an initializer; equal arrays are one, large ones only if they have the same key, or are one."""
-        if key is None:
-            key = (
-                name_of(array.dtype),
-                array.shape,
-                array.tobytes() if array.nbytes <= LARGEST_COMPARED else id(array),
-            )
-        if key not in self._of_array:
-            self._of_array[key] = self._names.new("constant")
-            self._initializers[self._of_array[key]] = array
-        return self._of_array[key]
+        same = constant_key(key, array)
+        if same not in self._of_array:
+            self._of_array[same] = self._names.new("constant")
+            self._initializers[self._of_array[same]] = array
+        return self._of_array[same]
 
-
-LEAST_BESIDE: Final = 1024
-"""Constants of fewer bytes always stand in the model: engines look at those as they infer shapes."""
 
 LARGEST_COMPARED: Final = 4096
 """Constants of so many bytes are told by their contents."""
+
+
+def constant_key(key: bytes | None, array: Array) -> tuple[object, ...]:
+    """What tells the constants of a model: by their key, what they hold, or, if that is much, the array."""
+    if key is None:
+        return name_of(array.dtype), array.shape, array.tobytes() if array.nbytes <= LARGEST_COMPARED else id(array)
+    return key, name_of(array.dtype), array.shape
+
+
+def empty_model() -> ModelProto:
+    """A model without nodes."""
+    model = ModelProto(ir_version=IR_VERSION, producer_name="webnn_py", producer_version=__version__)
+    model.graph.name = "graph"
+    return model
+
+
+def opset_of(nodes: Iterable[Draft]) -> OperatorSetIdProto:
+    """The version of ONNX's operators that nodes need."""
+    in_blocks = (node for node in nodes if node.operator in QUANTIZE_IN_BLOCKS)
+    has_blocks = any(name == "block_size" for node in in_blocks for name, _ in node.attributes)
+    return helper.make_opsetid("", OPSET_OF_BLOCKS if has_blocks else OPSET)
 
 
 def _tensor(name: str, value: Value) -> OnnxTensor:
@@ -300,26 +276,27 @@ def _function(body: Body, outputs: Sequence[str], node: Node) -> FunctionProto:
         for name, array in body.constants.items()
     ]
     casts = [Draft("Cast", [name], [local], (("to", element_type("bool")),)) for name, local in body.truths.items()]
-    drafts, used = _needed([*casts, *(written.placed(names, written.outputs[0]) for written in body.nodes)], results)
-    needed = [constant for constant in before if constant.output[0] in used]
+    drafts, used = needed([*casts, *(written.placed(names, written.outputs[0]) for written in body.nodes)], results)
+    nodes = [constant for constant in before if constant.output[0] in used]
     for draft in drafts:
-        needed.append(NodeProto())
-        draft.write(needed[-1], draft.name)
+        nodes.append(NodeProto())
+        draft.write(nodes[-1], draft.name)
     return helper.make_function(
-        DOMAIN, node.operator.spec_name, list(body.operands), results, needed, [], attributes=[OPTIONS]
+        DOMAIN, node.operator.spec_name, list(body.operands), results, nodes, [], attributes=[OPTIONS]
     )
 
 
-def _needed(nodes: Sequence[Draft], outputs: Iterable[str]) -> tuple[list[Draft], set[str]]:
+def needed(nodes: Sequence[Draft], outputs: Iterable[str]) -> tuple[list[Draft], set[str]]:
     """The nodes that the outputs need, and all names that these use."""
     used = set(outputs)
-    needed: list[Draft] = []
+    found: list[Draft] = []
     for node in reversed(nodes):
         if not used.isdisjoint(node.outputs):
             used.update(node.inputs)
-            needed.append(node)
-    return needed[::-1], used
+            found.append(node)
+    return found[::-1], used
 
 
-def _value_info(name: str, descriptor: MLOperandDescriptor) -> ValueInfoProto:
+def value_info(name: str, descriptor: MLOperandDescriptor) -> ValueInfoProto:
+    """An input or output of a model."""
     return helper.make_tensor_value_info(name, element_type(descriptor.data_type), descriptor.shape)

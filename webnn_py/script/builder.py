@@ -306,6 +306,8 @@ class MLGraphBuilder(OperatorMethods):
         return checked
 
     def _check_constant_buffers(self, graph: Graph, method: str) -> None:
+        if not self._constant_buffers:
+            return
         for value in (value for node in graph.nodes for value in node.inputs):
             buffer = self._constant_buffers.get(value)
             if buffer is not None:

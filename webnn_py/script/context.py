@@ -24,7 +24,7 @@ from webnn_py.script.buffer import MLBuffer
 from webnn_py.script.checks import buffer_descriptor, check_descriptor, rejected, unknown
 from webnn_py.script.copying import CopiesBuffers
 from webnn_py.script.device_selection import TellsItsDevice
-from webnn_py.script.dispatching import storages_of
+from webnn_py.script.dispatching import plain_storages, storages_of
 from webnn_py.script.graph import MLGraph
 from webnn_py.script.interop import SharesBuffers
 from webnn_py.script.limits import op_support_limits, with_four_bits
@@ -314,7 +314,10 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers, TellsItsDevic
     def _settle_read(
         self, promise: MLPromise[Any], buffer: MLBuffer, readback: Readback, out: object, error: Exception | None
     ) -> None:
-        data = readback.take()
+        data = readback.data  # as take() does, without a call
+        if data is not None:
+            self._device.live_bytes -= data.nbytes
+            readback.data = None
         if promise._state != "pending":
             return  # destroy() was faster; out must not be written
         del buffer._pending_reads[promise]
@@ -362,7 +365,8 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers, TellsItsDevic
         self._trio_run.check("dispatch()")
         if type(graph) is not MLGraph:
             raise TypeError(f"dispatch(): graph is {shown(graph)}; it must be an MLGraph{forgotten_await(graph)}")
-        read, written = storages_of(self, graph, inputs, outputs)
+        given = plain_storages(self, graph, inputs, outputs) or storages_of(self, graph, inputs, outputs)
+        read, written = given
         caller = _getframe(1)
         work = partial(self._device.dispatch, graph._handle, read, written, (caller.f_code, caller.f_lasti))
         self._timeline.enqueue(DeviceOperation("dispatch", work))

@@ -18,23 +18,10 @@ Storages = dict[str, Storage]
 """Memory by the names of inputs or outputs."""
 
 
-def storages_of(
-    context: MLContext, graph: MLGraph, inputs: Mapping[str, MLBuffer], outputs: Mapping[str, MLBuffer]
-) -> tuple[Storages, Storages]:
-    """What a dispatch reads and what it writes.
-
-    Raises:
-        InvalidStateError: the graph is destroyed.
-        TypeError: an object is another context's, a buffer is destroyed, constant or given twice, or the names, data
-            types or shapes are not the graph's.
-    """
-    return _plain(context, graph, inputs, outputs) or _checked(context, graph, inputs, outputs)
-
-
-def _plain(
+def plain_storages(
     context: MLContext, graph: MLGraph, inputs: Mapping[str, MLBuffer], outputs: Mapping[str, MLBuffer]
 ) -> tuple[Storages, Storages] | None:
-    """What fits at first sight; None where :func:`_checked` has to look, and may refuse.
+    """What a dispatch reads and what it writes, if it fits at first sight; else :func:`storages_of` has to look.
 
     In one look, without calls for each buffer: nearly all dispatches are of this kind.
     """
@@ -61,10 +48,16 @@ def _plain(
     return (read, written) if is_each_one_distinct else None
 
 
-def _checked(
+def storages_of(
     context: MLContext, graph: MLGraph, inputs: Mapping[str, MLBuffer], outputs: Mapping[str, MLBuffer]
 ) -> tuple[Storages, Storages]:
-    """Any mapping's, as the specification says, in its order."""
+    """What a dispatch reads and what it writes, of any mappings; looked at as the specification says, in its order.
+
+    Raises:
+        InvalidStateError: the graph is destroyed.
+        TypeError: an object is another context's, a buffer is destroyed, constant or given twice, or the names, data
+            types or shapes are not the graph's.
+    """
     named_inputs = named("dispatch(): inputs", MLBuffer, "buffers", inputs)
     named_outputs = named("dispatch(): outputs", MLBuffer, "buffers", outputs)
     if graph._context is not context:

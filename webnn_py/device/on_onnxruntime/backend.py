@@ -67,7 +67,9 @@ class OnnxruntimeBackend:
 
     def read(self, storage: Storage) -> HostArray | Coroutine[Any, Any, HostArray]:
         """Copy the contents."""
-        array: HostArray = storage.data.array
+        if storage.memory is None:
+            raise MemoryError("the buffer has no memory on the device")
+        array: HostArray = storage.memory.data.array  # not storage.data, which is a call
         if array.nbytes > THREAD_SECONDS * COPY_BYTES_PER_SECOND:
             return self._thread.run(array.copy)
         return array.copy()

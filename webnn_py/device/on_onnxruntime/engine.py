@@ -1,13 +1,14 @@
 """How onnxruntime is told what to do: threads, provider, and which of its optimizers are left out."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import attrs
 import onnxruntime
 from onnx import ModelProto
 
+from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.backend import BackendInfo, HostArray, MLDeviceType
 from webnn_py.device.on_onnxruntime.idle_optimizers import idle
 from webnn_py.device.processor import processor
@@ -117,27 +118,28 @@ class EngineOptions:
                 f"execution_provider is {shown(self.provider)}; the installed onnxruntime has {', '.join(providers())}"
             )
 
-    def session(self, model: ModelProto, beside: Mapping[str, HostArray], largest: int) -> onnxruntime.InferenceSession:
+    def session(
+        self, model: ModelProto, beside: Mapping[str, HostArray], values: Iterable[MLOperandDescriptor]
+    ) -> onnxruntime.InferenceSession:
         """A session that runs a model.
 
         Args:
             model: the model.
             beside: the constants that are not in it, whose memory must outlive the session.
-            largest: the elements of the largest value.
+            values: all that there are in it.
         """
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4  # what goes wrong is raised
         # Each session has its own. One pool for all would be the whole process's, whose other sessions it would break.
-        several = usable_cores() if largest >= LEAST_CUT else 1
-        options.intra_op_num_threads = several if self.threads is None else self.threads
+        options.intra_op_num_threads = _threads(values) if self.threads is None else self.threads
         options.inter_op_num_threads = 1
         options.use_deterministic_compute = self.deterministic
         options.add_session_config_entry("session.intra_op.allow_spinning", str(int(self.spinning)))
         for name, value in CONFIGURATION.items():
             options.add_session_config_entry(name, value)
         if beside:
-            values = [*map(onnxruntime.OrtValue.ortvalue_from_numpy, beside.values())]
-            options.add_external_initializers(list(beside), values)
+            tensors = [*map(onnxruntime.OrtValue.ortvalue_from_numpy, beside.values())]
+            options.add_external_initializers(list(beside), tensors)
         session = onnxruntime.InferenceSession(
             model.SerializeToString(),
             options,
@@ -149,3 +151,8 @@ class EngineOptions:
                 f"onnxruntime cannot use {self.provider} here; it would run the graph on the CPU instead"
             )
         return session
+
+
+def _threads(values: Iterable[MLOperandDescriptor]) -> int:
+    """How many threads are worth their while for what computes these."""
+    return usable_cores() if any(value.element_count >= LEAST_CUT for value in values) else 1

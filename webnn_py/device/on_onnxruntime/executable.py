@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from time import perf_counter
 from typing import Final
@@ -14,6 +14,7 @@ import onnxruntime
 from webnn_py.device.backend import HostArray, Memory, Storage
 from webnn_py.device.folding import folded
 from webnn_py.device.on_onnxruntime import rules
+from webnn_py.device.on_onnxruntime.convolving import convolving
 from webnn_py.device.on_onnxruntime.dynamic_quantization import recognizing
 from webnn_py.device.on_onnxruntime.engine import TESTED_PROVIDER, EngineOptions
 from webnn_py.device.on_onnxruntime.guarded import Guarded
@@ -24,11 +25,16 @@ from webnn_py.device.own_thread import computing_time
 from webnn_py.device.shared_constants import Identity, SharedConstants
 from webnn_py.graph import Constant, Graph
 from webnn_py.onnx_export.body import Write
-from webnn_py.onnx_export.model_export import ModelExport, ReadConstant
+from webnn_py.onnx_export.inlined_export import InlinedExport
+from webnn_py.onnx_export.model_export import ReadConstant
 from webnn_py.rewriting import first_of, rewrite
 
 NOT_MEASURED: Final = 1.0
 """Seconds that a dispatch is expected to take until one has been measured: the first is always slow."""
+
+
+SHORT_SECONDS: Final = 0.0003
+"""Runs that are expected to take less are measured by the clock, which is looked at faster."""
 
 
 class OnnxruntimeGraph:
@@ -43,19 +49,19 @@ class OnnxruntimeGraph:
         byte_length: that of the constants that are its own. What onnxruntime makes of constants, and where it keeps
             intermediates, it does not tell.
         shared: the memory of the constants that other graphs may use as well.
+        bind: lets the next run read and write these buffers.
         expected_seconds: the shorter of the last two runs: one of them may have waited for memory.
     """
 
     def __init__(self, graph: Graph, options: EngineOptions, shared: SharedConstants) -> None:
-        self._inputs = {name: f"i{number}" for number, name in enumerate(graph.inputs)}
-        self._outputs = {name: f"o{number}" for number, name in enumerate(graph.outputs)}
         constants = _Constants(shared)
         self._options = options
         # Together, since each walk over a graph takes its time.
-        replace = first_of(recognizing(graph), reshaping(graph))
+        replace = first_of(recognizing(graph), convolving, reshaping(graph))
         graph = graph if replace is None else rewrite(graph, replace)
         graph = folded(with_integer_products(graph, constants.peek), constants.peek)
         self._quick = self._session(graph, constants.contents, Guarded(graph, constants.peek))
+        self.bind = self._quick.bind
         self._exactly: Callable[[], BoundSession] | None = None
         if self._quick.guard is not None:
             self._exactly = partial(self._session, graph, constants.used.__getitem__, rules.write)
@@ -73,29 +79,24 @@ class OnnxruntimeGraph:
         self._clock = computing_time if options.provider == TESTED_PROVIDER else perf_counter
 
     def _session(self, graph: Graph, contents: ReadConstant, write: Write) -> BoundSession:
-        # The script's names may be one for an input and an output, which ONNX does not have.
-        named = Graph(
-            {self._inputs[name]: graph.inputs[name] for name in self._inputs},
-            {self._outputs[name]: graph.outputs[name] for name in self._outputs},
-            graph.nodes,
-        )
-        export = ModelExport(named, contents, write, is_inlined=True)
+        export = InlinedExport(graph, contents, write)
         model = export.model()
-        session = self._options.session(model, export.beside, _largest(graph))
-        return BoundSession(session, (self._inputs, self._outputs), export.beside, export.guard)
-
-    def bind(self, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]) -> None:
-        """Let the next run read and write these buffers."""
-        self._quick.bind(inputs, outputs)
+        session = self._options.session(model, export.beside, graph.descriptors)
+        return BoundSession(session, (export.inputs, export.outputs), export.beside, export.guard)
 
     def run(self) -> bool:
         """Compute what is bound from what is bound; whether that may be wrong: then :meth:`run_exactly` is needed."""
-        started = self._clock()
-        is_doubtful = self._quick.run(self._run_options)
-        seconds = self._clock() - started
+        session = self._quick
+        is_short = self.expected_seconds < SHORT_SECONDS
+        clock = perf_counter if is_short else self._clock
+        started = clock()
+        session.compute(session.bound.native, self._run_options)
+        seconds = clock() - started
+        if is_short:
+            seconds = min(seconds, SHORT_SECONDS)  # at least so long: the next but one is measured well
         self.expected_seconds = min(seconds, self._last_seconds)
         self._last_seconds = seconds
-        return is_doubtful
+        return session.guard is not None and session.is_doubtful()
 
     def run_exactly(self) -> None:
         """Compute the same, by the rules that hold for all numbers."""
@@ -119,15 +120,9 @@ class OnnxruntimeGraph:
         for session in (self._quick, self._exact):
             if session is not None:
                 session.unbind()
-        del self._quick
+        del self._quick, self.bind
         self._exact = self._exactly = None
         self.shared = ()
-
-
-def _largest(graph: Graph) -> int:
-    """The elements of the largest value."""
-    values = {value for node in graph.nodes for value in (*node.inputs, *node.results)}
-    return max((value.descriptor.element_count for value in values), default=0)
 
 
 class _Constants:
@@ -158,9 +153,10 @@ class _Constants:
 
     def contents(self, constant: Constant) -> HostArray:
         """The array of a constant, which is noted as used."""
-        if constant not in self.used:
-            self.used[constant] = self._noted(constant, self.peek(constant))
-        return self.used[constant]
+        array = self.used.get(constant)
+        if array is None:
+            array = self.used[constant] = self._noted(constant, self.peek(constant))
+        return array
 
     def _noted(self, constant: Constant, data: HostArray) -> HostArray:
         if isinstance(constant.data, Storage):

@@ -20,6 +20,7 @@ SOUGHT: Final[Mapping[str, tuple[str, ...]]] = {
     "EmbedLayerNormFusion": _NORMALIZATION,
     "EnsureUniqueDQForNodeUnit": _QUANTIZATION,
     "FastGeluFusion": ("Tanh",),
+    "FreeDimensionOverrideTransformer": (),  # no dimension is free
     "GatherSliceToSplitFusion": ("Gather", "Slice"),
     "GatherToSliceFusion": ("Gather",),
     "GeluFusionL1": ("Erf",),
@@ -36,10 +37,16 @@ SOUGHT: Final[Mapping[str, tuple[str, ...]]] = {
     "MatMulNBitsFusion": _PRODUCT,
     "MatMulNBitsMlpFusion": _PRODUCT,
     "MatMulNBitsQkvFusion": _PRODUCT,
+    "MatmulTransposeFusion": ("Transpose",),
+    "QDQFinalCleanupTransformer": _QUANTIZATION,
     "QDQPropagationTransformer": _QUANTIZATION,
     "QuickGeluFusion": ("Sigmoid",),
+    "ReshapeFusion": ("Reshape",),
     "SimplifiedLayerNormFusion": ("Pow", "ReduceMean"),
     "SkipLayerNormFusion": _NORMALIZATION,
+    "SliceConcatToSpaceToDepthFusion": ("Slice",),
+    "TransposeOptimizer": ("Transpose",),
+    "TransposeOptimizer_CPUExecutionProvider": ("Transpose",),
 }
 """The operators of which one at least must be there for an optimizer to find something, by onnxruntime's name for it.
 

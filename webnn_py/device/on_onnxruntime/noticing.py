@@ -25,6 +25,7 @@ KEPT_BY: Final[Mapping[str, Sequence[str]]] = {
         "expand",
         "floor",
         "gelu",
+        "gemm",
         "hard_sigmoid",
         "hard_swish",
         "identity",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -11,7 +11,7 @@ import numpy as np
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.graph import Constant, Graph, Node, Output, Value
-from webnn_py.operators import movement
+from webnn_py.operators import indexing, movement
 from webnn_py.rewriting import Replace
 
 BY_AXES: Final = frozenset({"quantize_linear", "dequantize_linear"})
@@ -22,9 +22,9 @@ OF_ONE: Final = frozenset({"reduce_max", "reduce_mean", "reduce_min"})
 
 
 def reshaping(graph: Graph) -> Replace | None:
-    """What puts reshapes behind the element-wise operators that read them, and one in place of several.
+    """What puts reshapes behind the element-wise operators and slices that read them, and one in place of several.
 
-    A reshape of a constant becomes a constant.
+    A reshape of a constant becomes a constant, and one of what is gathered from one place often none.
 
     Args:
         graph: what to rewrite.
@@ -32,35 +32,52 @@ def reshaping(graph: Graph) -> Replace | None:
     Returns:
         What replaces nodes of the graph; None where it has no reshape.
     """
-    if not any(_is_reshape(node) for node in graph.nodes):
-        return None
-    readers: dict[Value, list[Node]] = defaultdict(list)
-    for node in graph.nodes:
-        for value in node.inputs:
-            readers[value].append(node)
-    outputs = set(graph.outputs.values())
+    return _Reshaping(graph).replace if any(is_reshape(node) for node in graph.nodes) else None
 
-    def moves(node: Node) -> bool:
-        """Whether no reshape that an operator reads would have to stay for others."""
-        wide = [value for value in node.inputs if value.descriptor.element_count > 1]
-        return not any(
-            value in outputs or not all(_is_reshape(reader) or _takes_any_shape(reader) for reader in readers[value])
-            for value in wide
-        )
 
-    def replace(node: Node, current: Node) -> Mapping[Value, Value] | None:
-        if not _is_reshape(current):
-            may_move = _takes_any_shape(node) and _reads_reshaped(current) and moves(node)
-            made = _moved(current) if may_move else None
-            return None if made is None else {node.results[0]: made}
+class _Reshaping:
+    """What :func:`reshaping` does to one graph."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._readers: dict[Value, list[Node]] = defaultdict(list)
+        for node in graph.nodes:
+            for value in node.inputs:
+                self._readers[value].append(node)
+        self._outputs = set(graph.outputs.values())
+        self._squeezed = _squeezed(graph)
+
+    def replace(self, node: Node, current: Node) -> Mapping[Value, Value] | None:
+        """What takes the place of a node's result."""
+        if not is_reshape(current):
+            value = self._other(node, current)
+            return None if value is None else {node.results[0]: value}
         value = _as_one(current)
-        is_constant_output = isinstance(value, Constant) and node.results[0] in outputs
+        is_constant_output = isinstance(value, Constant) and node.results[0] in self._outputs
         return None if value is current.results[0] or is_constant_output else {node.results[0]: value}
 
-    return replace
+    def _other(self, node: Node, current: Node) -> Value | None:
+        """What takes the place of the result of an operator that is no reshape."""
+        result = node.results[0]
+        if node.operator is movement.slice_:
+            return _slice_before(current) if self._moves(result) and self._moves(node.inputs[0]) else None
+        if node.operator is indexing.gather:
+            is_reshaped = result not in self._outputs and all(map(is_reshape, self._readers[result]))
+            return _as_slice(current) if is_reshaped else None
+        if not _takes_any_shape(node) or not _reads_reshaped(current):
+            return None
+        return _moved(current) if all(self._moves(value) for value in node.inputs if _is_wide(value, node)) else None
+
+    def _moves(self, value: Value) -> bool:
+        """Whether no reshape has to stay for others that read a value."""
+        return value not in self._outputs and all(map(self._lets_pass, self._readers[value]))
+
+    def _lets_pass(self, node: Node) -> bool:
+        """Whether an operator may read what a reshape was given."""
+        is_slice = node.operator is movement.slice_ and node.inputs[0] in self._squeezed
+        return is_slice or is_reshape(node) or _takes_any_shape(node)
 
 
-def _is_reshape(node: Node) -> bool:
+def is_reshape(node: Node) -> bool:
     """Whether a node moves no element: a reshape, or what it makes of each element alone is that element."""
     if node.operator.name not in OF_ONE:
         return node.operator.name == "reshape"
@@ -72,13 +89,40 @@ def _takes_any_shape(node: Node) -> bool:
 
 
 def _reads_reshaped(node: Node) -> bool:
-    return any(isinstance(value, Output) and _is_reshape(value.node) for value in node.inputs)
+    return any(isinstance(value, Output) and is_reshape(value.node) for value in node.inputs)
 
 
-def _origin(value: object) -> Value:
+def _is_wide(value: Value, node: Node) -> bool:
+    """Whether an operand of an element-wise operator gives its result the shape, and is no number beside that."""
+    count = value.descriptor.element_count
+    return count > 1 or (node.outputs[0].element_count == 1 and not isinstance(value, Constant))
+
+
+def _squeezed(graph: Graph) -> frozenset[Value]:
+    """What is made by reshapes that do no more than add and remove axes of size 1, and what is made of that."""
+    found: set[Value] = set()
+    for node in graph.nodes:
+        result = node.results[0]
+        if is_reshape(node):
+            is_squeezed = _long(origin_of(result).descriptor) == _long(result.descriptor)
+        elif _takes_any_shape(node) or node.operator is movement.slice_:
+            is_squeezed = not found.isdisjoint(node.inputs)
+        else:
+            is_squeezed = False
+        if is_squeezed:
+            found.add(result)
+    return frozenset(found)
+
+
+def _long(descriptor: MLOperandDescriptor) -> list[int]:
+    """The sizes of the axes that are longer than 1."""
+    return [size for size in descriptor.shape if size > 1]
+
+
+def origin_of(value: object) -> Value:
     """What a value is a reshape of, or itself."""
     assert isinstance(value, Value)  # noqa: S101 - for type checkers
-    while isinstance(value, Output) and _is_reshape(value.node):
+    while isinstance(value, Output) and is_reshape(value.node):
         before = value.node.operands["input"]
         assert isinstance(before, Value)  # noqa: S101 - for type checkers
         value = before
@@ -87,19 +131,21 @@ def _origin(value: object) -> Value:
 
 def _as_one(node: Node) -> Value:
     """What a reshape makes, of what all reshapes before it were given; itself where that is not less to do."""
-    value, descriptor = _origin(node.operands["input"]), node.outputs[0]
+    value, descriptor = origin_of(node.operands["input"]), node.outputs[0]
     if value.descriptor.shape == descriptor.shape:
         return value
     if isinstance(value, Constant) and isinstance(value.data, np.ndarray):
         return Constant(descriptor, value.data.reshape(descriptor.shape), value.key)
     is_least = value is node.operands["input"] and node.operator.name not in OF_ONE
-    return node.results[0] if is_least else _reshape(value, node).results[0]
+    return node.results[0] if is_least else reshaped(value, descriptor.shape, node)
 
 
-def _reshape(value: Value, like: Node) -> Node:
-    shape = like.outputs[0].shape
-    output = MLOperandDescriptor(value.descriptor.data_type, shape)
-    return Node(movement.reshape, {"input": value}, {"new_shape": shape}, (output,), like.label, like.drawn)
+def reshaped(value: Value, shape: tuple[int, ...], like: Node) -> Value:
+    """A value in a shape, made in the place of a node; itself where it has that shape."""
+    if value.descriptor.shape == shape:
+        return value
+    output, options = MLOperandDescriptor(value.descriptor.data_type, shape), {"new_shape": shape}
+    return Node(movement.reshape, {"input": value}, options, (output,), like.label, like.drawn).results[0]
 
 
 def _moved(node: Node) -> Value | None:
@@ -109,8 +155,8 @@ def _moved(node: Node) -> Value | None:
     for name, value in node.operands.items():
         assert isinstance(value, Value)  # noqa: S101 - no element-wise operator has a sequence
         operands[name] = value
-        if value.descriptor.element_count > 1:
-            operands[name] = origin = _origin(value)
+        if _is_wide(value, node):
+            operands[name] = origin = origin_of(value)
             if origin is value or value.descriptor.shape != node.outputs[0].shape:
                 return None
             shapes.add(origin.descriptor.shape)
@@ -120,4 +166,38 @@ def _moved(node: Node) -> Value | None:
     if any(value.descriptor.rank > len(shape) for value in operands.values()):
         return None
     moved = attrs.evolve(node, operands=operands, outputs=(MLOperandDescriptor(node.outputs[0].data_type, shape),))
-    return _reshape(moved.results[0], node).results[0]
+    return reshaped(moved.results[0], node.outputs[0].shape, node)
+
+
+def _slice_before(node: Node) -> Value | None:
+    """What a slice makes of a value that got axes of size 1, or lost some: those are of the slice."""
+    value = node.inputs[0]
+    origin = origin_of(value)
+    if origin is value or _long(origin.descriptor) != _long(value.descriptor):
+        return None
+    options = node.options
+    strides = options["strides"] or [1] * value.descriptor.rank
+    along = zip(value.descriptor.shape, options["starts"], options["sizes"], strides, strict=True)
+    cuts = iter([cut for size, *cut in along if size > 1])
+    every = [next(cuts) if size > 1 else [0, 1, 1] for size in origin.descriptor.shape]
+    return reshaped(_slice(origin, every, node), node.outputs[0].shape, node)
+
+
+def _as_slice(node: Node) -> Value | None:
+    """What is gathered from one place that is known: a slice, reshaped."""
+    value, place = node.inputs
+    if not isinstance(place, Constant) or not isinstance(place.data, np.ndarray) or place.data.size != 1:
+        return None
+    shape, axis = value.descriptor.shape, node.options["axis"]
+    start = min(max(int(place.data.item()), -shape[axis]), shape[axis] - 1) % shape[axis]
+    cuts = [[start, 1, 1] if number == axis else [0, size, 1] for number, size in enumerate(shape)]
+    return reshaped(_slice(value, cuts, node), node.outputs[0].shape, node)
+
+
+def _slice(value: Value, cuts: Sequence[Sequence[int]], like: Node) -> Value:
+    """A slice by where it begins, how long it is, and the step along each axis."""
+    starts, sizes, strides = (tuple(numbers) for numbers in zip(*cuts, strict=True))
+    shape = tuple(-(-size // stride) for size, stride in zip(sizes, strides, strict=True))
+    output = MLOperandDescriptor(value.descriptor.data_type, shape)
+    options = {"starts": starts, "sizes": sizes, "strides": strides}
+    return Node(movement.slice_, {"input": value}, options, (output,), like.label, like.drawn).results[0]

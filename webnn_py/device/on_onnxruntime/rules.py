@@ -60,15 +60,15 @@ def batch_normalization(
 
 def conv2d(body: Body, node: Node, input: OnnxTensor, filter: OnnxTensor, bias: OnnxTensor | None = None) -> Written:
     """Conv; of images that are padded before, unless the filter is known to be finite: Conv leaves padding out."""
-    operands = {"input": input, "filter": filter} if bias is None else {"input": input, "filter": filter, "bias": bias}
     padding, filters = node.options["padding"], body.known(filter)
     if not any(padding or ()) or (filters is not None and np.isfinite(filters).all()):
-        return writing.write(body, node, operands)
+        return SAVED["conv2d"](body, node, input, filter, bias)
     top, bottom, left, right = padding
     begins, ends = (
         (0, 0, *along) if node.options["input_layout"] == "nchw" else (0, *along, 0)
         for along in ((top, left), (bottom, right))
     )
+    operands = {"input": input, "filter": filter} if bias is None else {"input": input, "filter": filter, "bias": bias}
     operands["input"] = body.node("Pad", input, shape(*begins, *ends), np.zeros((), input.data_type))
     return writing.write(body, attrs.evolve(node, options={**node.options, "padding": None}), operands)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -94,6 +94,8 @@ class Binding:
         guard: the output that tells of the others, and where it goes.
 
     Attributes:
+        binding: onnxruntime's.
+        native: what it keeps in C++, for :attr:`BoundSession.compute`.
         inputs: what is bound to the graph's inputs.
         outputs: what is bound to its outputs.
     """
@@ -102,6 +104,7 @@ class Binding:
         self, binding: onnxruntime.IOBinding, names: tuple[Names, Names], guard: tuple[str, HostBuffer] | None
     ) -> None:
         self.binding = binding
+        self.native: Any = binding._iobinding
         self._names = names
         self._guard = guard
         self.inputs: dict[str, HostBuffer] = {}
@@ -164,6 +167,8 @@ class BoundSession:
 
     Attributes:
         guard: its output that is NaN where the others may be wrong; None if they never are.
+        bound: what the next run reads and writes.
+        compute: runs the session, of what a binding keeps in C++ and options.
     """
 
     def __init__(
@@ -173,33 +178,38 @@ class BoundSession:
         constants: Mapping[str, HostArray],
         guard: str | None,
     ) -> None:
-        self._session = session
+        # The method in Python asks at each run for what WebGPU may have captured: as long as some small operators.
+        self.compute: Callable[[Any, onnxruntime.RunOptions], None] = session._sess.run_with_iobinding
         self._constants = constants
         self.guard = guard
         self._guard_buffer = HostBuffer(np.zeros((), np.float32))
         told = None if guard is None else (guard, self._guard_buffer)
-        self._bound, self._other = (Binding(session.io_binding(), names, told) for _ in range(2))
+        self.bound, self._other = (Binding(session.io_binding(), names, told) for _ in range(2))
 
     def bind(self, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]) -> None:
         """Let the next run read and write these buffers."""
-        if self._bound.holds(inputs, outputs):
+        if self.bound.holds(inputs, outputs):
             return
-        self._bound, self._other = self._other, self._bound
-        if not self._bound.holds(inputs, outputs):
-            self._bound.bind(_data(inputs), _data(outputs))
+        self.bound, self._other = self._other, self.bound
+        if not self.bound.holds(inputs, outputs):
+            self.bound.bind(_data(inputs), _data(outputs))
 
     def bind_as(self, other: BoundSession) -> None:
         """Let the next run read and write what is bound to another session of the same inputs and outputs."""
-        self._bound.bind(other._bound.inputs, other._bound.outputs)
+        self.bound.bind(other.bound.inputs, other.bound.outputs)
 
     def run(self, options: onnxruntime.RunOptions) -> bool:
         """Compute what is bound from what is bound; whether that may not be what the graph means."""
-        self._session.run_with_iobinding(self._bound.binding, options)
+        self.compute(self.bound.native, options)
+        return self.is_doubtful()
+
+    def is_doubtful(self) -> bool:
+        """Whether what the last run has made may not be what the graph means."""
         return self.guard is not None and math.isnan(self._guard_buffer.array)
 
     def unbind(self) -> None:
         """Let go of all buffers."""
-        self._bound.unbind()
+        self.bound.unbind()
         self._other.unbind()
 
 

@@ -29,13 +29,14 @@ def _steps(node: Node) -> dict[str, list[int]]:
 def conv2d(body: Body, node: Node, input: OnnxTensor, filter: OnnxTensor, bias: OnnxTensor | None = None) -> OnnxTensor:
     """Conv."""
     options = node.options
-    images = channels_first(body, input, options["input_layout"])
-    filters = reordered(body, filter, _axes(options["filter_layout"], "oihw"))
+    layout, filter_layout, sizes = options["input_layout"], options["filter_layout"], filter.shape
+    images = channels_first(body, input, layout)
+    filters = reordered(body, filter, _axes(filter_layout, "oihw"))
     biases = [] if bias is None else [bias]
-    window = [filter.shape[axis] for axis in _axes(options["filter_layout"], "hw")]
+    window = [sizes[axis] for axis in _axes(filter_layout, "hw")]
     how = {"group": options["groups"], "kernel_shape": window, **_steps(node)}
     output = widened(body, "Conv", images, filters, *biases, native=FLOAT, **how)
-    return laid_out(body, output, options["input_layout"])
+    return laid_out(body, output, layout)
 
 
 @rule(convolution.conv_transpose2d)

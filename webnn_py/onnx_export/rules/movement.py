@@ -60,13 +60,16 @@ def reverse(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
 
 @rule(movement.slice_)
 def slice_(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
-    """Slice."""
+    """Slice, along the axes of which elements are left out: what cuts in one is recognized as a part of Split."""
     if input.rank == 0:
         return body.node("Identity", input)
-    starts, sizes = node.options["starts"], node.options["sizes"]
-    strides = node.options["strides"] or [1] * input.rank
+    given = node.options["starts"], node.options["sizes"], node.options["strides"] or [1] * input.rank
+    cuts = list(enumerate(zip(*given, strict=True)))
+    cuts = [cut for cut in cuts if cut[1] != (0, input.shape[cut[0]], 1)] or cuts[:1]
+    axes = [axis for axis, _ in cuts]
+    starts, sizes, strides = zip(*(cut for _, cut in cuts), strict=True)
     ends = [start + size for start, size in zip(starts, sizes, strict=True)]
-    return body.twin("Slice", input, shape(*starts), shape(*ends), shape(*range(input.rank)), shape(*strides))
+    return body.twin("Slice", input, shape(*starts), shape(*ends), shape(*axes), shape(*strides))
 
 
 @rule(movement.split)

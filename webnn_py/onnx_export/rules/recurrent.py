@@ -26,9 +26,7 @@ def cell(body: Body, node: Node, **operands: OnnxTensor) -> Written:
 @rule(recurrent.gru)
 def gru(body: Body, node: Node, **operands: OnnxTensor) -> Written:
     """GRU."""
-    outputs = _network(body, node, "GRU", "zrn", GRU_ACTIVATIONS, operands)
-    sequence, last = outputs
-    return [last, sequence] if node.options["return_sequence"] else [last]
+    return _network(body, node, "GRU", "zrn", GRU_ACTIVATIONS, operands)
 
 
 @rule(recurrent.lstm)
@@ -36,8 +34,7 @@ def lstm(body: Body, node: Node, **operands: OnnxTensor) -> Written:
     """LSTM; with peepholes it is decomposed: ONNX's output gate sees the new cell state, WebNN's the old one."""
     if "peephole_weight" in operands:
         return body.decomposed(node, operands)
-    sequence, *last = _network(body, node, "LSTM", "iofg", LSTM_ACTIVATIONS, operands)
-    return [*last, sequence] if node.options["return_sequence"] else last
+    return _network(body, node, "LSTM", "iofg", LSTM_ACTIVATIONS, operands)
 
 
 def _network(
@@ -48,7 +45,10 @@ def _network(
     activations: tuple[str, ...],
     operands: Mapping[str, OnnxTensor],
 ) -> list[OnnxTensor]:
-    """The network of ONNX: the hidden states of all steps, and the last states."""
+    """The network of ONNX: the last states and, if somebody wants them, the hidden states of all steps.
+
+    What ONNX takes for granted is not said: onnxruntime is faster so.
+    """
     options: Any = node.options
     directions, size = direction_count(options["direction"]), options["hidden_size"]
     wide = {name: body.cast(item, "float32") for name, item in operands.items()}
@@ -62,15 +62,17 @@ def _network(
         both = [gates(name) if name in wide else zeros for name in ("bias", "recurrent_bias")]
         biases = body.node("Concat", *both, data_type="float32", axis=1)
     inputs = [wide["input"], gates("weight"), gates("recurrent_weight"), biases, None, wide.get("initial_hidden_state")]
-    names = options["activations"] or activations
     how: dict[str, object] = {"direction": DIRECTIONS[options["direction"]], "hidden_size": size}
     if operator == "GRU":
         how["linear_before_reset"] = int(options["reset_after"])
     else:
         inputs.append(wide.get("initial_cell_state"))
-    how["activations"] = [ACTIVATIONS[name] for name in names] * directions
-    states = 1 if operator == "GRU" else 2
-    outputs = body.nodes_outputs(operator, inputs, ["float32"] * (1 + states), **how)
+    names = tuple(options["activations"] or activations)
+    if names != activations:
+        how["activations"] = [ACTIVATIONS[name] for name in names] * directions
+    types = ["float32" if options["return_sequence"] else "", *["float32"] * (1 if operator == "GRU" else 2)]
+    sequence, *last = body.nodes_outputs(operator, inputs, types, **how)
+    outputs = [*last, sequence] if options["return_sequence"] else last
     return [body.cast(output, node.outputs[0].data_type) for output in outputs]
 
 

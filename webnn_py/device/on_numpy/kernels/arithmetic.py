@@ -10,7 +10,12 @@ from webnn_py.graph import Node
 from webnn_py.operators import arithmetic
 
 FEW: Final = 2**12
-"""The elements up to which numpy compares float16 one by one sooner than it is converted to float32 and back."""
+"""The elements up to which numpy computes float16 one by one sooner than it is converted to float32 and back."""
+
+
+def is_much_float16(node: Node) -> bool:
+    """Whether numpy, which converts each element of float16 by itself, would take longer than several passes do."""
+    return node.outputs[0].data_type == "float16" and node.outputs[0].element_count > FEW
 
 
 @kernel(arithmetic.add)
@@ -29,7 +34,9 @@ def mul(node: Node) -> Kernel:
 
 
 def by_rows(node: Node, function: np.ufunc) -> Kernel:
-    """The function, looping over the rows along which an operand is repeated."""
+    """The function, looping over the rows along which an operand is repeated; of float16, by way of float32."""
+    if is_much_float16(node):
+        return float_blocks(node, function)
     output = node.outputs[0].shape
     *outer, length = collapse(*(value.descriptor.shape for value in node.inputs), output)[-1]
     return unbuffered_kernel(function, length, product(output)) if outer else function
@@ -61,9 +68,7 @@ def extreme(node: Node, choose: np.ufunc) -> Kernel:
     def compute(a: Array, b: Array, output: Array) -> None:
         choose(a, b, out=output)  # the only ufuncs that want it by name
 
-    output = node.outputs[0]
-    is_slow = output.data_type == "float16" and output.element_count > FEW
-    return float_blocks(node, compute) if is_slow else compute
+    return float_blocks(node, compute) if is_much_float16(node) else compute
 
 
 @kernel(arithmetic.max_)
@@ -78,6 +83,8 @@ def min_(node: Node) -> Kernel:
 
 @kernel(arithmetic.pow_)
 def pow_(node: Node) -> Kernel:
+    if is_much_float16(node):
+        return float_blocks(node, np.power)
     if node.outputs[0].data_type in ("float32", "float16", "uint32", "uint64", "uint8"):
         return np.power
     item = np.dtype(node.outputs[0].data_type)

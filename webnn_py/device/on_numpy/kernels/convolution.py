@@ -9,13 +9,15 @@ from typing import Final
 import numpy as np
 
 from webnn_py.device.on_numpy.routines.blas import float32, for_blas, matrix_product
+from webnn_py.device.on_numpy.routines.channel_runs import channel_runs, has_channel_runs
 from webnn_py.device.on_numpy.routines.conv_sizes import Convolution
 from webnn_py.device.on_numpy.routines.depthwise import has_overlapping_rows, overlapping_rows
 from webnn_py.device.on_numpy.routines.float16 import NARROWING, copy_in_float32, narrow
 from webnn_py.device.on_numpy.routines.im2col import PRODUCT_TILE, emit, im2col_pixels, im2col_planes, shifted_pixels
+from webnn_py.device.on_numpy.routines.low_images import has_low_images, low_images
 from webnn_py.device.on_numpy.routines.packed_filter import filter_matrices
 from webnn_py.device.on_numpy.routines.tiling import inside, steps_of, tile_size, tile_starts
-from webnn_py.device.on_numpy.routines.widened import Widened
+from webnn_py.device.on_numpy.routines.widened import Sizes, Widened
 from webnn_py.device.on_numpy.scratch import scratch
 from webnn_py.device.on_numpy.table import Array, Kernel, kernel, unbuffered_kernel
 from webnn_py.graph import Node
@@ -24,6 +26,9 @@ from webnn_py.operators.windows import Slide
 
 ROUNDED_TILE: Final = 2**17
 """The most elements of a float16 product that are rounded before the next ones are computed."""
+
+LEAST_PIXELS: Final = 2**8
+"""The pixels of a tile up to which copying the filter and calls take longer than what they compute."""
 
 
 def multiply_adds(node: Node) -> float:
@@ -40,6 +45,13 @@ def transposed_multiply_adds(node: Node) -> float:
 @kernel(convolution.conv2d, work=multiply_adds)
 def conv2d(node: Node) -> Kernel:
     conv = Convolution.of(node)
+    if has_low_images(conv):
+        return conv.upright(low_images(conv, partial(by_layout, conv)))
+    return conv.upright(by_layout(conv))
+
+
+def by_layout(conv: Convolution) -> Kernel:
+    """The kernel for images that are as upright as it takes them."""
     if conv.is_pointwise and conv.data_type == "float32":
         convolve = pointwise(conv)
     elif conv.is_pointwise and conv.groups == 1:
@@ -48,13 +60,16 @@ def conv2d(node: Node) -> Kernel:
         convolve = im2col_pixels(conv)
     elif conv.layout == "nhwc" and conv.is_depthwise and not conv.is_spread:
         convolve = shifted_pixels(conv)
+    elif has_channel_runs(conv):
+        return channel_runs(conv)
     elif has_overlapping_rows(conv):
         convolve = overlapping_rows(conv)
     else:
         convolve = im2col_planes(conv)
     if conv.has_bias and conv.layout == "nchw" and conv.data_type == "float32":
-        convolve = unbuffered_kernel(convolve, prod(conv.output_sizes), node.outputs[0].element_count)
-    return conv.upright(convolve)
+        plane = prod(conv.output_sizes)
+        return unbuffered_kernel(convolve, plane, conv.batch * conv.output_channels * plane)
+    return convolve
 
 
 def pointwise(conv: Convolution) -> Kernel:
@@ -88,9 +103,7 @@ def pointwise_in_float16(conv: Convolution) -> Kernel:
     pixels = prod(conv.output_sizes)
     rows, columns = (conv.output_channels, pixels) if nchw else (conv.batch * pixels, conv.output_channels)
     inner, most = conv.input_channels, conv.most_elements
-    each = 1 + NARROWING // 4
-    cut = tile_size(columns, most / 2 / inner)
-    step = tile_size(rows, min(ROUNDED_TILE / cut, (most - inner * cut) / (inner + each * cut))), inner, cut
+    step = rounded_tile(rows, inner, columns, most) if nchw else rounded_tile(columns, inner, rows, most)[::-1]
     multiply = Widened((rows, inner, columns), most, step)
 
     def run(images: Array, filter_: Array, *rest: Array) -> None:
@@ -114,6 +127,20 @@ def pointwise_in_float16(conv: Convolution) -> Kernel:
             multiply(matrix, image.reshape(conv.input_channels, -1), finish)
 
     return run
+
+
+def rounded_tile(channels: int, inner: int, pixels: int, most: int) -> Sizes:
+    """The output channels, input channels and pixels of a tile of a float16 product.
+
+    All channels, so that the images are widened once and rounding takes many elements at a time; some of them where
+    that leaves too few pixels.
+    """
+    each = 1 + NARROWING // 4
+    cut = min(ROUNDED_TILE / channels, (most - channels * inner) / (inner + each * channels))
+    if cut >= min(LEAST_PIXELS, pixels):
+        return channels, inner, tile_size(pixels, cut)
+    cut = tile_size(pixels, most / 2 / inner)
+    return tile_size(channels, min(ROUNDED_TILE / cut, (most - inner * cut) / (inner + each * cut))), inner, cut
 
 
 @kernel(convolution.conv_transpose2d, work=transposed_multiply_adds)

@@ -48,6 +48,8 @@ def gather(node: Node) -> Kernel:
     outer, size, inner = math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
     count = node.operand("indices").element_count
     most = allowance(node)
+    if count == 1:
+        return gather_one(axis, size)
     # Where numpy cannot take straight into the output, it takes into an array of its own.
     taken_bytes = outer * inner * np.dtype(node.outputs[0].data_type).itemsize
     length = most // NUMBER_BYTES
@@ -70,6 +72,19 @@ def gather(node: Node) -> Kernel:
             else:
                 selected = rows[(*(slice(None),) * axis, found)]
                 np.copyto(results[:, block], selected.reshape(outer, -1, inner))
+
+    return take
+
+
+def gather_one(axis: int, size: int) -> Kernel:
+    """A gather by a single index: a copy of one slice."""
+    before = (slice(None),) * axis
+
+    def take(input: Array, indices: Array, output: Array) -> None:
+        index = indices.item()
+        index = min(max(index + size if index < 0 else index, 0), size - 1)
+        selected = input[(*before, index)]
+        np.copyto(output.reshape(selected.shape), selected)
 
     return take
 

@@ -27,6 +27,12 @@ NORMAL_SPAN = scalar(0x477FF000 - 0x38800000, "uint32")
 BIAS = scalar(2.0**112, "float32")
 """Between float32's exponents and float16's."""
 
+LAST_AND_SIGN = scalar(0x10000001, "int32")
+"""Where a shift by 13 puts the last bit that float16 keeps, and where the next one takes the sign from."""
+BELOW_HALF = scalar(0xFFF - (112 << 23), "int32")
+"""Less than half of that bit, by one; and what takes float32's exponents to float16's."""
+LEAST_NORMAL = scalar(2.0**-14, "float32")
+
 ZERO = scalar(0, "float32")
 OVERFLOW = scalar(2.0**16, "float32")
 UNIT = scalar(2.0**13 * (1 + 2.0**-12), "float32")
@@ -40,14 +46,14 @@ BLOCK = 2**16
 SMALL = 2**12
 """The elements that numpy widens sooner than several passes do."""
 
-SAMPLE = 64
-"""The numbers among which a negative one is looked for before all: most arrays that have any have one there."""
+SAMPLE = 2**9
+"""The numbers that are looked at before all, for negative and tiny ones: most arrays that have many have one there."""
 
 FEW = 2**12
 """The most elements that numpy narrows sooner, if it can do with few of them as with the others."""
 
 FEWEST = 2**6
-"""The most elements that numpy narrows sooner whatever they are."""
+"""The most elements that numpy narrows sooner whatever they are, also a few among others."""
 
 COPIED = 2**15
 """The most elements that are widened at a time in memory of their own."""
@@ -107,19 +113,23 @@ def narrow(x: Array, y: Array) -> None:
     if x.size <= FEW and (x.size <= FEWEST or _is_quick(x)):
         np.copyto(y, x, casting="same_kind")
         return
-    is_dense = x.flags.forc and y.flags.forc
-    most = BLOCK if is_dense else BLOCK // 2
-    if x.size <= most and is_dense:
-        _narrow(x, y)
-    elif x.size <= most:
+    is_dense = x.flags.c_contiguous and y.flags.c_contiguous
+    if not is_dense and x.flags.f_contiguous and y.flags.f_contiguous:
+        x, y, is_dense = x.T, y.T, True
+    if is_dense:
+        x, y = x.reshape(-1), y.reshape(-1)
+        step = -(-x.size // -(-x.size // BLOCK))
+        for start in range(0, x.size, step):
+            _narrow(x[start : start + step], y[start : start + step])
+    elif x.size <= BLOCK // 2:
         dense = x if x.flags.forc else x.copy(order="K")
         halves = np.empty_like(dense, np.float16)
-        _narrow(dense, halves)
+        narrow(dense, halves)
         np.copyto(y, halves)
     elif len(x) == 1:
         narrow(x[0], y[0])
     else:
-        step = max(1, most * len(x) // x.size)
+        step = max(1, BLOCK // 2 * len(x) // x.size)
         for start in range(0, len(x), step):
             narrow(x[start : start + step], y[start : start + step])
 
@@ -134,17 +144,57 @@ def _is_quick(x: Array) -> bool:
 
 
 def _narrow(x: Array, y: Array) -> None:
-    """Narrow one block.
+    """Narrow one block, a row of numbers: as usual ones, unless some are beyond float16 or not few are tiny."""
+    if np.count_nonzero(np.less(np.abs(x[:SAMPLE]), LEAST_NORMAL)):  # sooner than any()
+        _narrow_any(x, y, np.abs(x) if _is_signed(x) else x)
+        return
+    magnitude = np.abs(x)
+    is_tiny = np.less(magnitude, LEAST_NORMAL)
+    tiny_count = np.count_nonzero(is_tiny)
+    if tiny_count > FEWEST or not np.maximum.reduce(magnitude) < OVERFLOW:
+        del is_tiny  # so that all takes no more memory than what follows
+        _narrow_any(x, y, magnitude)
+        return
+    _narrow_usual(x.view(np.int32), y.view(np.int16), magnitude.view(np.int32))
+    if tiny_count:
+        tiny = is_tiny.nonzero()[0]
+        y[tiny] = x[tiny].astype(np.float16)
+
+
+def _is_signed(x: Array) -> bool:
+    """Whether some numbers of a row are negative, or -0."""
+    return np.count_nonzero(np.signbit(x[:SAMPLE])) > 0 or bool(np.minimum.reduce(x.view(np.int32)) < 0)
+
+
+def _narrow_usual(x: Array, y: Array, bits: Array) -> None:
+    """Narrow the bits of numbers that are normal in float16, or nearly so large as not to be.
+
+    Added to a number's bits, the last bit that float16 keeps and a little less than half of it round. A shift by as
+    many bits as are dropped brings that bit to the end, and copies the sign to where a second one has it in its place.
+
+    Args:
+        x: the numbers' bits.
+        y: float16's, to be filled.
+        bits: scratch of as many.
+    """
+    np.right_shift(x, MANTISSA_SHIFT, out=bits)
+    np.bitwise_and(bits, LAST_AND_SIGN, out=bits)
+    np.add(bits, x, out=bits)
+    np.add(bits, BELOW_HALF, out=bits)
+    np.right_shift(bits, MANTISSA_SHIFT, out=bits)
+    np.copyto(y, bits, casting="unsafe")
+
+
+def _narrow_any(x: Array, y: Array, magnitude: Array) -> None:
+    """Narrow any numbers, given their magnitudes, which are overwritten, unless they are the numbers themselves.
 
     Adding the power of two whose last place is float16's last place at |x| makes the processor round, and leaves the
     significand in the sum's low bits. The power's own bits hold the exponent, but for a constant, which it adds, too.
     Only the low 16 bits count.
     """
-    is_signed = bool(np.signbit(x.ravel("K")[:SAMPLE]).any()) or x.view(np.int32).min() < 0
-    magnitude = np.abs(x) if is_signed else x
-    highest = magnitude.max()
+    highest = np.maximum.reduce(magnitude)
     if not highest <= OVERFLOW:
-        magnitude = magnitude.clip(ZERO, OVERFLOW)
+        magnitude = magnitude.clip(ZERO, OVERFLOW, out=None if magnitude is x else magnitude)
     power_bits = np.bitwise_and(magnitude.view(np.int32), EXPONENT_BITS)
     power = power_bits.view(np.float32)
     np.multiply(power, UNIT, out=power)
@@ -155,8 +205,8 @@ def _narrow(x: Array, y: Array) -> None:
     np.add(bits, power_bits, out=bits)
     halves = y.view(np.int16)
     np.copyto(halves, bits, casting="unsafe")
-    if is_signed:
-        del magnitude, rounded, bits  # so that the sign takes no more than they
+    if magnitude is not x:
+        del power, power_bits, rounded, bits  # so that the sign takes no more than they
         sign = np.signbit(x).view(np.int8).astype(np.int16)
         np.multiply(sign, SIGN_BIT, out=sign)  # sooner than a shift
         np.bitwise_or(halves, sign, out=halves)

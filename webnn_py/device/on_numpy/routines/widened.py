@@ -41,19 +41,25 @@ class Widened:
             for size, step in zip((*a.shape[-2:], b.shape[-1]), self._step, strict=True)
         )
         for column, row in itertools.product(columns, rows):
-            if len(depths) > 1 or row.start == 0:
-                factor = widened(b[..., depths[0], column], self._b)
-            block = self._multiply(a[..., row, depths[0]], factor, self._product)
+            if column.start == 0 or len(rows) > 1 or len(depths) > 1:
+                rows_of_a = widened(a[..., row, depths[0]], self._a)
+            if row.start == 0 or len(depths) > 1:
+                columns_of_b = widened(b[..., depths[0], column], self._b)
+            block = _product(rows_of_a, columns_of_b, self._product)
             for depth in depths[1:]:
-                factor = widened(b[..., depth, column], self._b)
-                np.add(block, self._multiply(a[..., row, depth], factor, self._term), out=block)
+                rows_of_a, columns_of_b = (
+                    widened(a[..., row, depth], self._a),
+                    widened(b[..., depth, column], self._b),
+                )
+                np.add(block, _product(rows_of_a, columns_of_b, self._term), out=block)
             finish(block, row, column)
 
-    def _multiply(self, a: Array, b: Array, memory: Array) -> Array:
-        shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
-        block = memory[: math.prod(shape)].reshape(shape)
-        matrix_product(widened(a, self._a), b, block)
-        return block
+
+def _product(a: Array, b: Array, memory: Array) -> Array:
+    shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
+    block = memory[: math.prod(shape)].reshape(shape)
+    matrix_product(a, b, block)
+    return block
 
 
 def fitted(sizes: Sizes, most: int) -> Sizes:

@@ -23,7 +23,7 @@ def kind_of(node: Node) -> str:
 
 @expression(arithmetic.add)
 def add(_node: Node, a: str, b: str) -> str:
-    return f"{a} + {b}"
+    return " + ".join(sorted((a, b)))  # so that residuals on either side share a pipeline
 
 
 @expression(arithmetic.sub)

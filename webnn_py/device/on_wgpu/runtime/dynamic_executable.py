@@ -246,6 +246,7 @@ class DynamicWgpuGraph:
         self._axes = [(place.input, place.axis) for place in dynamic.names.places]
         self._current: tuple[SizesKey, WgpuGraph] | None = None
         self.seconds: float | None = None  # what a run is known to take, for waiting
+        self.ahead = None  # what is launched depends on sizes
         self._intermediates = Intermediates(
             lambda byte_length, label: device.create_buffer(label=label, size=padded(byte_length), usage=STORAGE)
         )

@@ -22,6 +22,7 @@ from webnn_py.device.on_wgpu.passes.horizontal_fusion import fuse_horizontally
 from webnn_py.device.on_wgpu.records.buffer import Buffer, padded
 from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.device.on_wgpu.records.kernel import Kernel
+from webnn_py.device.on_wgpu.runtime.commands_ahead import CommandsAhead
 from webnn_py.device.on_wgpu.runtime.memory import STORAGE
 from webnn_py.device.on_wgpu.runtime.native import Launch, NativeQueue
 from webnn_py.device.on_wgpu.runtime.pipelines import EndedError, Pipelines
@@ -152,6 +153,7 @@ class WgpuGraph:
         self._held: list[Kernel] = []
         self._bound: tuple[object, ...] = ()  # names and memory of inputs and outputs that the launches are for
         self._launches: list[Launch] = []
+        self.ahead = CommandsAhead(queue)
         self.seconds: float | None = None  # what a run is known to take, for waiting
 
     @classmethod
@@ -211,10 +213,13 @@ class WgpuGraph:
 
     def run(self, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]) -> None:
         """Launch all kernels."""
-        bound = (*inputs, *outputs, *[storage.data for storage in (*inputs.values(), *outputs.values())])
+        storages = (*inputs.values(), *outputs.values())
+        bound = (*inputs, *outputs, *[storage.data for storage in storages])
         if bound != self._bound:
             self._bound, self._launches = bound, [step.launch(inputs, outputs) for step in self._steps]
-        self._queue.launch(self._launches)
+            # What is a user's may be destroyed at any time, and has to be looked at when it is encoded.
+            self.ahead.forget(None if any(storage.is_borrowed for storage in storages) else self._launches)
+        self._queue.launch(self._launches, self.ahead)
 
     def timed(self, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]) -> TimedLaunches:
         """Submit all kernels by themselves and now, each with a look at the GPU's clock before and after it."""
@@ -233,6 +238,7 @@ class WgpuGraph:
         self._shared = {}
         self._steps = []
         self._bound, self._launches = (), []
+        self.ahead.forget(None)
         self._memory = {}
         self._own_groups = {}
 

@@ -185,6 +185,16 @@ class Encodes(Protocol):
         """Add it to a command encoder, a raw handle."""
 
 
+class EncodedAhead(Protocol):
+    """The first of some launches, as command buffers."""
+
+    def launched(self) -> None:
+        """Take note that all of them are launched."""
+
+    def take(self) -> tuple[list[Any], int]:
+        """The command buffers, which are the caller's now, and how many launches are in them."""
+
+
 Command = Launch | Encodes
 
 MOST_COLLECTED = 32
@@ -217,7 +227,6 @@ class NativeQueue:
         self._encoder_descriptor = ffi.new("WGPUCommandEncoderDescriptor *")
         self._pass_descriptor = ffi.new("WGPUComputePassDescriptor *")
         self._command_descriptor = ffi.new("WGPUCommandBufferDescriptor *")
-        self._commands = ffi.new("WGPUCommandBuffer[1]")
         self._map_info = ffi.new("WGPUBufferMapCallbackInfo *")
         self._map_info.mode, self._map_info.callback = _SPONTANEOUS, _mapped
         self._launches: list[Command] = []
@@ -231,16 +240,46 @@ class NativeQueue:
         if not self.ending.done():
             self.ending.set_result(None)
 
-    def launch(self, launches: Sequence[Command]) -> None:
-        """Collect kernels and copies for the next submission; submit while there are many, so that the GPU begins."""
+    @property
+    def _is_idle(self) -> bool:
+        """Whether the GPU is known to have done all that was submitted."""
+        return self._answered == self._submissions
+
+    def launch(self, launches: Sequence[Command], ahead: EncodedAhead | None = None) -> None:
+        """Collect kernels and copies for the next submission; submit while there are many, so that the GPU begins.
+
+        Args:
+            launches: what to collect.
+            ahead: has the first of them, as far as they are encoded; nobody else may have destroyed what they use.
+        """
+        if ahead is not None:
+            ahead.launched()
+            if self._is_idle:
+                finished, count = ahead.take()
+                if count:
+                    self._submit("dispatch", self._take_launches(), None, finished)
+                    launches = launches[count:]
         waiting = [*self._take_launches(), *launches]
-        is_idle = self._answered == self._submissions and len(waiting) >= LEAST_LAUNCHES
-        piece = FIRST_SUBMITTED if is_idle else MOST_COLLECTED
+        piece = FIRST_SUBMITTED if self._is_idle and len(waiting) >= LEAST_LAUNCHES else MOST_COLLECTED
         while len(waiting) >= piece:
             self._submit("dispatch", waiting[:piece])
             del waiting[:piece]
             piece = min(2 * piece, MOST_COLLECTED)
         self._launches = waiting
+
+    def finished(self, launches: Sequence[Launch]) -> Any:
+        """A command buffer of launches, as a raw handle.
+
+        Raises:
+            wgpu.GPUError: they cannot be encoded.
+        """
+        return self._encoded("dispatch", launches)
+
+    @staticmethod
+    def give_up(finished: Iterable[Any]) -> None:
+        """Let go of command buffers."""
+        for commands in finished:
+            lib.wgpuCommandBufferRelease(commands)
 
     def submit(self) -> None:
         """Submit what is collected."""
@@ -278,12 +317,24 @@ class NativeQueue:
         launches, self._launches = self._launches, []
         return launches
 
-    def _submit(self, what: str, launches: Sequence[Command], copy: BufferCopy | None = None) -> None:
-        """Submit what is collected, and behind it a copy from one buffer to another.
+    def _submit(
+        self, what: str, launches: Sequence[Command], copy: BufferCopy | None = None, finished: Sequence[Any] = ()
+    ) -> None:
+        """Submit what is collected, and behind it a copy from one buffer to another, or what was finished before.
 
         Only what was encoded without an error is submitted: what the library refuses then, on a lost device too, is
         not raised but ends the process.
         """
+        commands = [*finished]
+        try:
+            commands.insert(0, self._encoded(what, launches, copy))
+            self._submissions += 1
+            with checked("submit"):
+                lib.wgpuQueueSubmit(self._queue, len(commands), ffi.new("WGPUCommandBuffer[]", commands))
+        finally:
+            self.give_up(commands)
+
+    def _encoded(self, what: str, launches: Sequence[Command], copy: BufferCopy | None = None) -> Any:
         encoder = commands = ffi.NULL
         try:
             with checked(what):
@@ -293,15 +344,14 @@ class NativeQueue:
                 if copy is not None:
                     copy.encode(encoder)
                 commands = lib.wgpuCommandEncoderFinish(encoder, self._command_descriptor)
-            self._commands[0] = commands
-            self._submissions += 1
-            with checked("submit"):
-                lib.wgpuQueueSubmit(self._queue, 1, self._commands)
-        finally:
+        except BaseException:
             if commands != ffi.NULL:
                 lib.wgpuCommandBufferRelease(commands)
+            raise
+        finally:
             if encoder != ffi.NULL:
                 lib.wgpuCommandEncoderRelease(encoder)
+        return commands
 
     def _encode_launches(self, encoder: Any, launches: Sequence[Command]) -> None:
         for kind, commands in groupby(launches, type):

@@ -15,6 +15,7 @@ from typing import Final, Protocol
 import attrs
 import trio
 
+from webnn_py.device.on_wgpu.runtime.commands_ahead import CommandsAhead
 from webnn_py.device.on_wgpu.runtime.native import NativeQueue, Ticket
 from webnn_py.device.on_wgpu.runtime.pipelines import Pipelines
 
@@ -66,9 +67,13 @@ class Timed(Protocol):
     Attributes:
         seconds: what a run of it is known to take, launching included; 0 after the first run, which says little, and
             None before it.
+        ahead: the commands of its next run; None where they differ from run to run.
     """
 
     seconds: float | None
+
+    @property
+    def ahead(self) -> CommandsAhead | None: ...
 
 
 class Work:
@@ -137,6 +142,8 @@ class Waiting:
     async def wait(self, ticket: Ticket) -> None:
         """Wait until the GPU has said something."""
         work = self._given.pop(ticket, None)
+        if work is not None and work.is_known and work.count == 1:
+            await self._encode_ahead(work)
         is_late = await self._sleep_before(work) if work is not None and work.is_known else False
         self._queue.poll(wait=False)
         is_late = is_late and ticket.done is not None
@@ -153,6 +160,15 @@ class Waiting:
     def _end(self, work: Work) -> float:
         """When all of it should be done."""
         return max(work.began, self._answered) + work.seconds
+
+    async def _encode_ahead(self, work: Work) -> None:
+        """Encode the graph's next run while there is time, with other tasks in between."""
+        ahead = None if work.graph is None else work.graph.ahead
+        while ahead is not None and (wanted := ahead.seconds_wanted) is not None:
+            if self._end(work) - perf_counter() < wanted + BLOCK_SECONDS:
+                return
+            ahead.encode_some()
+            await trio.lowlevel.cancel_shielded_checkpoint()
 
     async def _sleep_before(self, work: Work) -> bool:
         """Sleep while the answer is far; whether there was a need to."""

@@ -10,7 +10,7 @@ the group g of four columns; ``worst{r}`` the bits of the score that is farthest
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from webnn_py.device.on_wgpu.codegen.attention.assembly import BoundArrays, with_end
 from webnn_py.device.on_wgpu.codegen.attention.operands import AttentionOperands, ScoreTerm
@@ -36,6 +36,23 @@ ROUNDED = """fn rounded(x: f32) -> f32 {
 """Masks of float16 are its lowest number: in a row of these alone all scores are the same, as they are rounded."""
 
 
+LEAST_ROUNDED = "0x45000000u"
+"""The bits of 2048, up to which scores are not rounded."""
+
+
+def rounded_if_large(names: Sequence[str], worst: Sequence[str]) -> list[str]:
+    """Statements that round scores of float16, if there are large ones: nearly always there are none.
+
+    Args:
+        names: the scores.
+        worst: the bits of those that are farthest from zero.
+    """
+    highest = worst[0]
+    for other in worst[1:]:
+        highest = f"max({highest}, {other})"
+    return [f"if ({highest} >= {LEAST_ROUNDED}) {{", *(f"  {name} = rounded({name});" for name in names), "}"]
+
+
 class AttentionWriter:
     """Writes the kernel.
 
@@ -59,7 +76,7 @@ class AttentionWriter:
         self._tile = plan.tile
         self._operands = operands
         self._end = end
-        self._is_float16 = is_float16
+        self._is_rounded = is_float16 and operands.fused is not None
         self._arrays = BoundArrays()
         tile = plan.tile
         self._is_whole = plan.shape.keys % tile.keys == 0
@@ -80,7 +97,7 @@ class AttentionWriter:
         parts = [
             *readers,
             *([] if operands.fused is None else [operands.fused.function("masked")]),
-            *([ROUNDED] if self._is_float16 and operands.fused is not None else []),
+            *([ROUNDED] if self._is_rounded else []),
             POWER,
             f"var<workgroup> queries: array<vec4<f32>, {tile.rows * plan.row}>;",
             f"var<workgroup> brought: array<vec4<f32>, {plan.brought}>;",
@@ -255,13 +272,15 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
                     terms.append(of_all[index])
             for key in range(WIDTH):
                 lines += self._masked_one(row, key, [values[key] for values in terms])
+        if self._is_rounded:
+            names = [f"s{row}_{key}" for row in range(self._tile.each) for key in range(WIDTH)]
+            lines += rounded_if_large(names, [f"worst{row}" for row in range(self._tile.each)])
         return lines
 
     def _masked_one(self, row: int, key: int, terms: list[str]) -> list[str]:
         name, lines = f"s{row}_{key}", []
         if self._operands.fused is not None:
-            value = f"masked({', '.join([name, *terms])})"
-            lines.append(f"{name} = {f'rounded({value})' if self._is_float16 else value};")
+            lines.append(f"{name} = masked({', '.join([name, *terms])});")
         if not self._is_whole:
             lines.append(f"{name} = select({LOWEST}, {name}, key + {key}u < {self._plan.shape.keys}u);")
         return [*lines, f"worst{row} = max(worst{row}, bitcast<u32>({name}) & 0x7fffffffu);"]

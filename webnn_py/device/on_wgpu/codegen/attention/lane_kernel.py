@@ -16,9 +16,10 @@ from webnn_py.device.on_wgpu.codegen.attention.kernel import (
     ROUNDED,
     dead_or_alive,
     inverse,
+    rounded_if_large,
 )
 from webnn_py.device.on_wgpu.codegen.attention.lanes import LanePlan
-from webnn_py.device.on_wgpu.codegen.attention.operands import AttentionOperands
+from webnn_py.device.on_wgpu.codegen.attention.operands import AttentionOperands, AttentionSide
 from webnn_py.device.on_wgpu.codegen.entry_point import grid
 from webnn_py.device.on_wgpu.codegen.epilogue import EpilogueCode
 from webnn_py.device.on_wgpu.records.buffer import Buffer
@@ -40,7 +41,7 @@ class LaneWriter:
         self._plan = plan
         self._operands = operands
         self._end = end
-        self._is_float16 = is_float16
+        self._is_rounded = is_float16 and operands.fused is not None
         self._arrays = BoundArrays()
         self._is_whole = plan.shape.keys % plan.keys == 0
 
@@ -60,7 +61,7 @@ class LaneWriter:
         parts = [
             *readers,
             *([] if operands.fused is None else [operands.fused.function("masked")]),
-            *([ROUNDED] if self._is_float16 and operands.fused is not None else []),
+            *([ROUNDED] if self._is_rounded else []),
             POWER,
             f"var<workgroup> brought: array<vec4<f32>, {plan.brought}>;",
             f"var<workgroup> totals: array<vec2<f32>, {plan.slices * plan.rows}>;",
@@ -103,6 +104,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             *(f"var l{index} = 0.0;" for index in range(plan.own)),
             *(f"var {name} = vec4<f32>();" for name in self._sums()),
             *(f"var worst{index} = 0u;" for index in range(plan.own)),
+            *self._first_tile(each),
             f"for (var step = part * {each}u; step < end; step++) {{",
             f"  let first = step * {plan.keys}u;",
             *(f"  {line}" for line in ([] if plan.is_direct else self._bring())),
@@ -165,28 +167,60 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             ]
         return lines
 
-    def _bring(self) -> list[str]:
-        """Bring a tile of keys and values into the workgroup's memory."""
-        plan = self._plan
-        fetched, stored = [], []
+    def _sides(self) -> list[tuple[str, int, AttentionSide, int]]:
+        """Of keys and values: name, where they begin in the workgroup's memory, where they lie, vec4s of a row."""
+        plan, operands = self._plan, self._operands
         values = plan.keys * plan.depth
-        sides = (("k", 0, self._operands.keys, plan.depth), ("v", values, self._operands.values, plan.columns))
-        for name, base, side, size in sides:
+        return [("k", 0, operands.keys, plan.depth), ("v", values, operands.values, plan.columns)]
+
+    def _items(self) -> list[str]:
+        """Name an invocation's vec4s of a tile, and what it has read of them."""
+        plan, lines = self._plan, []
+        for name, _, side, size in self._sides():
             count = plan.keys * size
             for turn in range(-(-count // plan.threads)):
+                lines.append(f"let {name}_item{turn} = min(t + {turn * plan.threads}u, {count - 1}u);")
+                lines.append(f"var {name}_next{turn}: {side.element.vec4};")
+        return lines
+
+    def _fetch_tile(self, step: str) -> list[str]:
+        """Read a tile of keys and values."""
+        plan, lines = self._plan, []
+        for name, _, side, size in self._sides():
+            for turn in range(-(-plan.keys * size // plan.threads)):
                 item = f"{name}_item{turn}"
-                row = f"first + {item} / {size}u"
+                row = f"{step} * {plan.keys}u + {item} / {size}u"
                 bounded = row if self._is_whole else f"min({row}, {plan.shape.keys - 1}u)"
                 place = f"{name}_base + {side.row(bounded)} + {item} % {size}u"
-                fetched += [
-                    f"let {item} = min(t + {turn * plan.threads}u, {count - 1}u);",
-                    f"let {name}_next{turn} = {name}_at({place});",
-                ]
-                value = f"{name}_wide({name}_next{turn})"
+                lines.append(f"{name}_next{turn} = {name}_at({place});")
+        return lines
+
+    def _first_tile(self, each: int) -> list[str]:
+        """What stands before the loop over a part's tiles."""
+        if self._plan.is_direct:
+            return []
+        if not self._plan.is_ahead:
+            return self._items()
+        first = f"part * {each}u"
+        return [*self._items(), f"if ({first} < end) {{", *self._fetch_tile(f"({first})"), "}"]
+
+    def _store_tile(self) -> list[str]:
+        """Store it in the workgroup's memory."""
+        plan, lines = self._plan, []
+        for name, base, _, size in self._sides():
+            for turn in range(-(-plan.keys * size // plan.threads)):
+                item, value = f"{name}_item{turn}", f"{name}_wide({name}_next{turn})"
                 if name == "v" and not self._is_whole:
-                    value = f"select(vec4<f32>(), {value}, {row} < {plan.shape.keys}u)"
-                stored.append(f"brought[{base}u + {item}] = {value};")
-        return [*fetched, "workgroupBarrier();", *stored, "workgroupBarrier();"]
+                    value = f"select(vec4<f32>(), {value}, first + {item} / {size}u < {plan.shape.keys}u)"
+                lines.append(f"brought[{base}u + {item}] = {value};")
+        return lines
+
+    def _bring(self) -> list[str]:
+        """Bring a tile of keys and values into the workgroup's memory, and begin to read the next one."""
+        begin = ["workgroupBarrier();", *self._store_tile(), "workgroupBarrier();"]
+        if not self._plan.is_ahead:
+            return [*self._fetch_tile("step"), *begin]
+        return [*begin, "if (step + 1u < end) {", *self._fetch_tile("(step + 1u)"), "}"]
 
     # --- scores ----------------------------------------------------------------------------------------------
 
@@ -272,18 +306,21 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 
     def _masked(self, terms: list[list[list[str]]]) -> list[str]:
         """What the element-wise nodes make of the scores; beyond the last key they are lowest."""
-        return [
+        lines = [
             line
             for index, of_row in enumerate(terms)
             for key in range(WIDTH)
             for line in self._masked_one(index, key, [values[key] for values in of_row])
         ]
+        if self._is_rounded:
+            names = [f"x{index}_{key}" for index in range(self._plan.own) for key in range(WIDTH)]
+            lines += rounded_if_large(names, [f"worst{index}" for index in range(self._plan.own)])
+        return lines
 
     def _masked_one(self, index: int, key: int, terms: list[str]) -> list[str]:
         name, lines = f"x{index}_{key}", []
         if self._operands.fused is not None:
-            value = f"masked({', '.join([name, *terms])})"
-            lines.append(f"{name} = {f'rounded({value})' if self._is_float16 else value};")
+            lines.append(f"{name} = masked({', '.join([name, *terms])});")
         if not self._is_whole:
             lines.append(f"{name} = select({LOWEST}, {name}, key + {key}u < {self._plan.shape.keys}u);")
         return [*lines, f"worst{index} = max(worst{index}, bitcast<u32>({name}) & 0x7fffffffu);"]

@@ -32,6 +32,12 @@ MOST_KEPT: Final = 20
 MOST_READ: Final = 8
 """Vec4s of a key and a value that an invocation reads at most, where it reads four at once."""
 
+MOST_WARPS: Final = 8 * UNITS
+"""So many subgroups of 32 a large GPU holds at a time, where each lane keeps 16 vec4s of queries and 16 of sums."""
+
+MOST_AHEAD: Final = 8
+"""Vec4s of a tile that an invocation reads ahead at most."""
+
 KEYS: Final = 32
 """Keys of a tile in the workgroup's memory."""
 
@@ -47,6 +53,7 @@ class LanePlan:
         slices: into how many parts a workgroup cuts the keys, a power of two.
         threads: invocations of a workgroup.
         splits: into how many parts the keys are cut before, each for other workgroups.
+        is_ahead: whether a tile is read while the one before is computed with.
     """
 
     shape: AttentionShape
@@ -55,6 +62,7 @@ class LanePlan:
     slices: int = 1
     threads: int = 128
     splits: int = 1
+    is_ahead: bool = False
 
     @property
     def places(self) -> int:
@@ -70,6 +78,11 @@ class LanePlan:
     def groups(self) -> int:
         """Workgroups, but for the parts."""
         return self.shape.batch * -(-self.shape.rows // self.rows)
+
+    @property
+    def warps(self) -> int:
+        """Subgroups of 32, but for the parts."""
+        return self.groups * self.threads // 32
 
     @property
     def is_direct(self) -> bool:
@@ -118,6 +131,20 @@ class LanePlan:
         return max(1, tile, self.slices * self.rows * self.columns if self.slices > 1 else 0)
 
     @property
+    def turns(self) -> int:
+        """Vec4s of a tile that an invocation brings."""
+        return -(-self.keys * (self.depth + self.columns) // self.threads)
+
+    @property
+    def exchanged(self) -> int:
+        """What a lane reads from the workgroup's memory and gets from other lanes, for a key."""
+        kept, scores = self.each, 0
+        for _ in range(self.lanes.bit_length() - 1):
+            kept = max(1, kept // 2)
+            scores += kept
+        return self.each_depth + self.each_columns + scores + self.each - self.own
+
+    @property
     def storage(self) -> int:
         """Bytes of workgroup memory."""
         return 16 * self.brought + 8 * self.slices * self.rows
@@ -128,9 +155,8 @@ class LanePlan:
 
         All of it is whole, since a size that is known at dispatch only may be compared, and not rounded.
         """
-        warps = self.groups * self.threads // 32
         keys = MOST_SLICES // self.slices * self.shape.keys + (MOST_SLICES * TO_MERGE if self.slices > 1 else 0)
-        return max(WARPS, warps) * keys * (self.each * (self.each_depth + self.each_columns) * WIDTH + BESIDES)
+        return max(WARPS, self.warps) * keys * (self.each * (self.each_depth + self.each_columns) * WIDTH + BESIDES)
 
     def fits(self, features: Features) -> bool:
         """Whether an adapter can run it, with queries and sums in registers."""
@@ -155,8 +181,19 @@ def choose_lanes(shape: AttentionShape, features: Features) -> LanePlan | None:
         for slices in ((1,) if is_few else (1, 2, 4, 8))
     ]
     fitting = [plan for plan in plans if plan.fits(features) and (not is_few or plan.each >= shape.rows)]
-    plan = min(fitting, key=lambda plan: (plan.cost, plan.groups < UNITS), default=None)
+    plan = min(fitting, key=_preference, default=None)
     if plan is None:
         return None
     wanted = (4 if is_few else 1) * UNITS // plan.groups
-    return attrs.evolve(plan, splits=max(1, min(wanted, shape.keys // (LEAST_KEYS // 2 if is_few else LEAST_KEYS))))
+    splits = max(1, min(wanted, shape.keys // (LEAST_KEYS // 2 if is_few else LEAST_KEYS)))
+    return attrs.evolve(plan, splits=splits, is_ahead=is_many(plan) and plan.turns <= MOST_AHEAD)
+
+
+def _preference(plan: LanePlan) -> tuple[int, bool, int]:
+    """What is least for the fastest plan."""
+    return plan.cost, plan.groups < UNITS, plan.exchanged if is_many(plan) else 0
+
+
+def is_many(plan: LanePlan) -> bool:
+    """Whether there are more subgroups than a large GPU holds at a time, where lanes keep much."""
+    return plan.warps > MOST_WARPS and not plan.is_direct

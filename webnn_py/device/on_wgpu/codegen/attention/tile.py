@@ -178,8 +178,8 @@ class AttentionPlan:
 
 
 TILES: Final = (
-    AttentionTile(8, 8, 8, rate=1.0),
-    AttentionTile(8, 16, 4, rate=0.8),
+    AttentionTile(8, 16, 4, rate=1.0),
+    AttentionTile(8, 8, 8, rate=0.7),
     AttentionTile(8, 8, 4, rate=0.7),
     AttentionTile(8, 16, 2, rate=0.5),
     AttentionTile(4, 8, 4, rate=0.4),

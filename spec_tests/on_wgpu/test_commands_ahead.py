@@ -1,0 +1,156 @@
+"""What a graph is likely to launch next is encoded while the host waits: it computes the same, and goes with it."""
+
+import numpy as np
+import pytest
+
+from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
+from webnn_py import InvalidStateError, MLGraphBuilder, UnknownError
+from webnn_py.device.on_wgpu.adapters import choose, request_device
+from webnn_py.device.on_wgpu.runtime import commands_ahead, waiting
+from webnn_py.device.on_wgpu.runtime.memory import STORAGE
+from webnn_py.device.on_wgpu.runtime.native import NativeQueue
+
+pytestmark = [pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER), pytest.mark.sampled(1)]
+
+WIDTH = 24
+PRODUCTS = 5
+IN_A_PIECE = 2
+
+
+@pytest.fixture
+def ahead(monkeypatch):
+    """Waits have all the time that there is; how many command buffers each submission of some has had."""
+    for module, name, value in (
+        (commands_ahead, "LEAST_LAUNCHES_AHEAD", 1),
+        (commands_ahead, "MOST_COLLECTED", IN_A_PIECE),
+        (waiting, "BLOCK_SECONDS", -1e9),
+    ):
+        monkeypatch.setattr(module, name, value)
+    counts = []
+    submit = NativeQueue._submit
+
+    def noted(self, what, launches, copy=None, finished=()):
+        counts.extend([len(finished)] if finished else [])
+        submit(self, what, launches, copy, finished)
+
+    monkeypatch.setattr(NativeQueue, "_submit", noted)
+    return counts
+
+
+class Model:
+    """A chain of products, none of which becomes part of another kernel, and buffers for it."""
+
+    def __init__(self, context):
+        rng = np.random.default_rng(4)
+        self.context = context
+        self.weights = [rng.standard_normal((WIDTH, WIDTH), np.float32) / WIDTH for _ in range(PRODUCTS)]
+
+    async def build(self):
+        builder = MLGraphBuilder(self.context)
+        y = builder.input("x", data_type="float32", shape=[WIDTH, WIDTH])
+        for weight in self.weights:
+            y = builder.matmul(y, builder.constant(weight))
+        self.graph = await builder.build({"y": y})
+        return self
+
+    async def buffers(self):
+        options = {"data_type": "float32", "shape": [WIDTH, WIDTH], "readable": True, "writable": True}
+        return [await self.context.create_buffer(**options) for _ in range(2)]
+
+    async def check(self, x, y, number):
+        data = np.full((WIDTH, WIDTH), number, np.float32)
+        self.context.write_buffer(x, data)
+        self.context.dispatch(self.graph, {"x": x}, {"y": y})
+        for weight in self.weights:
+            data = data @ weight
+        np.testing.assert_allclose(await self.context.read_buffer(y), data, rtol=1e-4, atol=1e-6)
+
+    @property
+    def encoded(self):
+        return self.graph._handle.compiled.ahead._finished
+
+
+async def test_a_graph_that_runs_again_and_again_is_encoded_ahead(gpu, ahead):
+    model = await Model(gpu).build()
+    x, y = await model.buffers()
+    for number in range(3):
+        await model.check(x, y, number)
+    assert ahead == []
+    pieces = -(-PRODUCTS // IN_A_PIECE)
+    assert len(model.encoded) == pieces, "the third run's wait knows how long it takes"
+    for number in range(3):
+        await model.check(x, y, number)
+    assert ahead == [pieces] * 3
+
+
+async def test_other_buffers_are_not_those_that_it_is_encoded_for(gpu, ahead):
+    model = await Model(gpu).build()
+    pairs = [await model.buffers() for _ in range(2)]
+    for number in range(4):
+        await model.check(*pairs[0], number)
+    assert ahead
+    count = len(ahead)
+    for number in range(4):
+        await model.check(*pairs[(number + 1) % 2], number)
+    assert len(ahead) == count
+
+
+async def test_a_busy_gpu_gets_launches_as_ever(gpu, ahead):
+    model = await Model(gpu).build()
+    x, y = await model.buffers()
+    for number in range(3):
+        await model.check(x, y, number)
+    gpu.write_buffer(x, np.ones((WIDTH, WIDTH), np.float32))
+    for _ in range(3):
+        gpu.dispatch(model.graph, {"x": x}, {"y": y})
+    await gpu.read_buffer(y)
+    assert len(ahead) == 1
+
+
+async def test_without_time_nothing_is_encoded_ahead(gpu, ahead, monkeypatch):
+    monkeypatch.setattr(waiting, "BLOCK_SECONDS", 1e9)
+    model = await Model(gpu).build()
+    x, y = await model.buffers()
+    for number in range(3):
+        await model.check(x, y, number)
+    assert model.encoded == []
+
+
+async def test_a_released_graph_lets_go_of_it(gpu, ahead):
+    model = await Model(gpu).build()
+    x, y = await model.buffers()
+    for number in range(3):
+        await model.check(x, y, number)
+    compiled = model.graph._handle.compiled
+    assert compiled.ahead._finished
+    model.graph.destroy()
+    await gpu.drain()
+    assert compiled.ahead._finished == []
+    assert compiled.ahead._launches == ()
+
+
+async def test_what_uses_a_users_buffer_is_never_encoded_ahead(ml, ahead):
+    device = request_device(choose("default", software=True))
+    gpu = await ml.create_context(gpu_device=device)
+    model = await Model(gpu).build()
+    x, _ = await model.buffers()
+    given = device.create_buffer(size=WIDTH * WIDTH * 4, usage=STORAGE)
+    y = gpu.import_buffer(given, data_type="float32", shape=[WIDTH, WIDTH], readable=True)
+    for number in range(4):
+        await model.check(x, y, number)
+    assert model.encoded == []
+
+
+async def test_it_is_not_submitted_to_a_device_that_is_lost(ml, ahead):
+    device = request_device(choose("default", software=True))
+    gpu = await ml.create_context(gpu_device=device)
+    model = await Model(gpu).build()
+    x, y = await model.buffers()
+    for number in range(3):
+        await model.check(x, y, number)
+    assert model.encoded
+    device.destroy()
+    gpu.dispatch(model.graph, {"x": x}, {"y": y})
+    with pytest.raises((UnknownError, InvalidStateError), match="lost"):
+        await gpu.read_buffer(y)
+    assert "lost" in (await gpu.lost).message

@@ -1,0 +1,90 @@
+"""Convolutions as onnxruntime is fast with them, which lays images out in blocks of channels.
+
+Few filters are padded to a block, and the layout changes before them and behind: of one window each they are a product.
+Channels that cannot be laid out are multiplied as a matrix, in tiles of which a small image fills a part.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+
+from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.device.backend import HostArray
+from webnn_py.device.on_onnxruntime.reshaping import is_reshape, origin_of, reshaped
+from webnn_py.graph import Constant, Node, Output, Value
+from webnn_py.operators import convolution, matrix, movement
+
+BLOCK: Final = 8
+"""The fewest channels of a block."""
+
+ALIGNED: Final = 4
+"""What the channels that are laid out in blocks are a multiple of, if they fill one at least."""
+
+TILE: Final = 16
+"""The columns of a tile of a matrix."""
+
+OF_PRODUCT: Final = {"alpha": 1.0, "beta": 1.0, "a_transpose": False, "b_transpose": True}
+
+
+def convolving(node: Node, current: Node) -> Mapping[Value, Value] | None:
+    """What takes the place of a convolution of either kind, else None."""
+    if node.operator is not convolution.conv2d or not _is_plain(current):
+        return None
+    filters = current.operands["filter"]
+    if not isinstance(filters, Constant) or not isinstance(filters.data, np.ndarray):
+        return None
+    made = _as_product(current, filters, filters.data) or _aligned(current, filters, filters.data)
+    return None if made is None else {node.results[0]: made}
+
+
+def _is_plain(node: Node) -> bool:
+    """Whether a convolution is of float32, in one group, and laid out as ONNX has it."""
+    options = node.options
+    is_laid_out = options["input_layout"] == "nchw" and options["filter_layout"] == "oihw"
+    return is_laid_out and options["groups"] == 1 and node.outputs[0].data_type == "float32"
+
+
+def _as_product(node: Node, filters: Constant, data: HostArray) -> Value | None:
+    """The product, where there is one window and few filters, and where no layout has to change for it."""
+    image, shape = node.operands["input"], node.outputs[0].shape
+    assert isinstance(image, Value)  # noqa: S101 - for type checkers
+    has_one_window = filters.descriptor.shape[2:] == image.descriptor.shape[2:] and not any(
+        node.options["padding"] or ()
+    )
+    is_image_only_here = isinstance(image, Output) and is_reshape(image.node)
+    if not has_one_window or not is_image_only_here or shape[1] >= BLOCK:
+        return None
+    length = math.prod(filters.descriptor.shape[1:])
+    operands: dict[str, Value | tuple[Value, ...]] = {
+        "a": reshaped(origin_of(image), (shape[0], length), node),
+        "b": _constant(data.reshape(shape[1], length), filters),
+    }
+    if "bias" in node.operands:
+        operands["c"] = node.operands["bias"]
+    output = MLOperandDescriptor("float32", shape[:2])
+    product = Node(matrix.gemm, operands, OF_PRODUCT, (output,), node.label, node.drawn)
+    return reshaped(product.results[0], shape, node)
+
+
+def _aligned(node: Node, filters: Constant, data: HostArray) -> Value | None:
+    """The convolution with channels of zeros more, where the image is small and only they let it be laid out."""
+    count, channels, *window = filters.descriptor.shape
+    more = -channels % ALIGNED
+    if not more or channels < BLOCK or math.prod(node.outputs[0].shape[2:]) > TILE:
+        return None
+    batch, _, *sizes = node.operand("input").shape
+    output = MLOperandDescriptor("float32", (batch, channels + more, *sizes))
+    padding = {"beginning_padding": (0, 0, 0, 0), "ending_padding": (0, more, 0, 0), "mode": "constant", "value": 0}
+    wide = Node(movement.pad, {"input": node.operands["input"]}, padding, (output,), node.label, node.drawn)
+    contents = np.concatenate([data, np.zeros((count, more, *window), np.float32)], axis=1)
+    operands = {**node.operands, "input": wide.results[0], "filter": _constant(contents, filters)}
+    return Node(node.operator, operands, node.options, node.outputs, node.label, node.drawn).results[0]
+
+
+def _constant(data: HostArray, like: Constant) -> Constant:
+    """A constant that is made of another one, and of each that has its key alike."""
+    return Constant(MLOperandDescriptor("float32", data.shape), data, like.key)

@@ -1,0 +1,75 @@
+"""Commands that are encoded ahead: while the host waits for a graph's run, those of the run that is likely to follow.
+
+A graph that is run again on the same buffers has the same commands. So what is left to do then, is to submit them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import wgpu
+
+from webnn_py.device.on_wgpu.runtime.native import MOST_COLLECTED, Launch, NativeQueue
+
+LEAST_LAUNCHES_AHEAD: Final = 16
+"""Fewer launches are encoded with what comes before and behind them, in hardly more than the time of a submission."""
+
+ENCODING_SECONDS: Final = 1.2e-5
+"""About what a launch takes at most to be encoded and finished, on a slow host."""
+
+RUNS_BEFORE: Final = 2
+"""So many runs on the same buffers make another one likely."""
+
+
+class CommandsAhead:
+    """The commands of a graph's next run, in the buffers of its last one: as many as there was time for.
+
+    Args:
+        queue: of the context.
+    """
+
+    def __init__(self, queue: NativeQueue) -> None:
+        self._queue = queue
+        self._launches: Sequence[Launch] = ()
+        self._finished: list[Any] = []  # command buffers, as raw handles
+        self._count = 0
+        self._runs = 0
+
+    def forget(self, launches: Sequence[Launch] | None) -> None:
+        """Let go of what is encoded.
+
+        Args:
+            launches: those of the runs that follow; None where nothing may be encoded ahead.
+        """
+        finished, _ = self.take()
+        self._queue.give_up(finished)
+        self._launches = () if launches is None or len(launches) < LEAST_LAUNCHES_AHEAD else launches
+        self._runs = 0
+
+    def take(self) -> tuple[list[Any], int]:
+        """The command buffers, which are the caller's now, and how many launches are in them."""
+        taken = self._finished, self._count
+        self._finished, self._count = [], 0
+        return taken
+
+    def launched(self) -> None:
+        """Take note of a run."""
+        self._runs += 1
+
+    @property
+    def seconds_wanted(self) -> float | None:
+        """About how long :meth:`encode_some` takes; None when there is nothing to do."""
+        if self._runs < RUNS_BEFORE or self._count == len(self._launches):
+            return None
+        return ENCODING_SECONDS * min(MOST_COLLECTED, len(self._launches) - self._count)
+
+    def encode_some(self) -> None:
+        """Encode some more launches."""
+        some = self._launches[self._count : self._count + MOST_COLLECTED]
+        try:
+            self._finished.append(self._queue.finished(some))
+        except wgpu.GPUError:  # the run itself will meet it, and tell
+            self.forget(None)
+        else:
+            self._count += len(some)
