@@ -47,6 +47,7 @@ def always(tile: GemmTile | None) -> Iterator[list[GemmTile]]:
 def shown(tile: GemmTile) -> str:
     """A tile in a line."""
     ways = {"inner": tile.inner, "slices": tile.slices, "buffers": tile.buffers, "interleaved": tile.interleaved}
+    ways["in_rows"] = tile.in_rows
     return f"{tile.rows}×{tile.columns} by {tile.thread_rows}×{tile.thread_columns}, {ways}"
 
 

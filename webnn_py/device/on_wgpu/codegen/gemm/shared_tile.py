@@ -83,6 +83,11 @@ class SharedMemoryTile:
         """How many rows have the same mask."""
         return WIDTH if self.is_transposed else 1
 
+    @property
+    def declared(self) -> str:
+        """The array of rows."""
+        return f"var<workgroup> {self.name}_rows: array<array<{self.vector}, {self.row}>, {self.tile.depth}>;"
+
     # --- bringing in -----------------------------------------------------------------------------------------
 
     def _unit(self, turn: int) -> tuple[str, str]:
@@ -162,7 +167,7 @@ class SharedMemoryTile:
                 f"p{register + turn * (WIDTH if self.is_transposed else 1) + component}" for component in range(WIDTH)
             ]
             stored = [
-                f"tile[{self._place(outer, inner, step, half)}] = {self._widened(names, step)};"
+                f"{self._place(outer, inner, step, half)} = {self._widened(names, step)};"
                 for step in range(WIDTH if self.is_transposed else 1)
             ]
             lines += self._guarded(turn, stored)
@@ -180,7 +185,9 @@ class SharedMemoryTile:
     def _place(self, outer: str, inner: str, step: int, half: str) -> str:
         if self.exchange:
             outer = f"({outer} ^ ({inner} / {self.step}u * {self.exchange}u % {BANKS}u))"
-        return f"{half} + {self.base}u + ({inner} + {step}u) * {self.row}u + {outer}"
+        if self.tile.has_rows:
+            return f"{self.name}_rows[{inner} + {step}u][{outer}]"
+        return f"tile[{half} + {self.base}u + ({inner} + {step}u) * {self.row}u + {outer}]"
 
     # --- reading again ---------------------------------------------------------------------------------------
 
@@ -197,12 +204,17 @@ class SharedMemoryTile:
             for group in range(thread_size // WIDTH):
                 place = f"({mine} + {group * count}u)"
                 place = f"({place} ^ ({of_slice}))" if self.exchange else place
-                lines.append(f"let {self.name}_at{group}_{mask} = {first} + {place};")
+                place = place if self.tile.has_rows else f"{first} + {place}"
+                lines.append(f"let {self.name}_at{group}_{mask} = {place};")
         return lines
 
     def take(self, variable: str, inner: int, half: str, thread_size: int) -> list[str]:
         """Read an invocation's vec4s of a row."""
-        return [
-            f"  let {variable}{group} = tile[{half} + {self.name}_at{group}_{self._mask(inner)} + {inner * self.row}u];"
-            for group in range(thread_size // WIDTH)
-        ]
+        lines = []
+        for group in range(thread_size // WIDTH):
+            place = f"{self.name}_at{group}_{self._mask(inner)}"
+            value = f"tile[{half} + {place} + {inner * self.row}u]"
+            if self.tile.has_rows:
+                value = f"{self.name}_rows[{inner}u][{place}]"
+            lines.append(f"  let {variable}{group} = {value};")
+        return lines

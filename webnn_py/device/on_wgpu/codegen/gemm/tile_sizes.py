@@ -34,6 +34,8 @@ class GemmTile:
         rate: the speed on a busy GPU, relative to the fastest tile.
         buffers: 2 to bring a tile in while the one before is computed with, for twice the memory.
         interleaved: whether eight neighbouring invocations compute two rows of vec4s by four, not one by eight.
+        in_rows: whether each side has an array of rows of its own in the workgroup's memory, whose numbers are
+            constants where it is read; only with one slice and one buffer.
     """
 
     rows: int
@@ -45,6 +47,7 @@ class GemmTile:
     rate: float = 1.0
     buffers: int = 1
     interleaved: bool = False
+    in_rows: bool = False
 
     @property
     def depth(self) -> int:
@@ -75,6 +78,11 @@ class GemmTile:
     def is_serpentine(self) -> bool:
         """Whether an invocation adds products up to and fro; measured for these tiles, and slower for others."""
         return self.interleaved and self.thread_rows == self.thread_columns
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether each side has an array of rows of its own."""
+        return self.in_rows and self.slices == self.buffers == 1
 
     @property
     def sums(self) -> int:

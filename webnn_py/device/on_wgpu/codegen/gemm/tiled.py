@@ -110,7 +110,10 @@ class TiledGemmWriter:
         groups = plan.row_tiles * plan.column_tiles * product.batch * plan.split_k
         workgroups = grid(groups)
         reads, functions = bound({"left": product.left, "right": product.right}, plan.fetched)
-        parts = [f"var<workgroup> tile: array<{plan.left.vector}, {tile.vec4s}>;", *functions]
+        shared = [f"var<workgroup> tile: array<{plan.left.vector}, {tile.vec4s}>;"]
+        if tile.has_rows:
+            shared = [plan.left.declared, plan.right.declared]
+        parts = [*shared, *functions]
         key = self._key() if tracing_in_force() is None else None  # what is asked of sizes is to be asked each time
         main = None if key is None else _MAINS.get(key)
         if main is None:
