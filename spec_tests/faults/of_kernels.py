@@ -241,6 +241,7 @@ FAULTS = [
     Fault(
         "attention-lanes", "{name} + subgroupShuffleXor({other}", "{name} + subgroupShuffle({other}", ATTENTION, "lanes"
     ),
+    Fault("attention-grown", "> m{index} + {SLACK}", "> m{index} + 1e9", ATTENTION, "grow"),
     Fault("attention-first-maximum", "* scale{row} + (p{row}.x", "+ (p{row}.x", ATTENTION, "tile"),
     Fault(
         "attention-constants",

@@ -371,8 +371,10 @@ LANES = {
     "slices and parts": (4, 4, 2, 32, 3),
     "parts": (2, 4, 1, 32, 2),
     "nothing but slices": (4, 2, 16, 64, 1),
+    "eight keys at once": (4, 4, 2, 64, 1, False, 8),
+    "sixteen keys at once, read ahead": (2, 4, 1, 32, 2, True, 16),
 }
-"""Lanes, rows of each, slices, threads and parts."""
+"""Lanes, rows of each, slices, threads and parts; whether tiles are read ahead, and keys at once."""
 
 
 @pytest.mark.parametrize("way", LANES.values(), ids=LANES)
@@ -385,10 +387,7 @@ async def test_lanes_share_rows_in_every_way(check, monkeypatch, way):
     assert await check(masked, given) == (1 if way[4] == 1 else 2)
 
 
-GROWTH = {"little": 0.125, "much": 8.0, "by turns": -8.0}
-
-
-@pytest.mark.parametrize("growth", GROWTH.values(), ids=GROWTH)
+@pytest.mark.parametrize("growth", [0.125, 8.0, -8.0])
 async def test_scores_may_grow_along_a_row(check, growth):
     given = arrays(keys=80, batch=(1,), m=(20, 80))
     numbers = np.arange(80) if growth > 0 else np.arange(80) // 4 % 3 * np.arange(80)
@@ -399,15 +398,22 @@ async def test_scores_may_grow_along_a_row(check, growth):
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize(("keys", "parts"), [(32, 1), (75, 1), (128, 1), (128, 3)])
 async def test_tiles_that_are_read_ahead_are_those_read_in_time(check, monkeypatch, keys, parts):
-    plan = {"lanes": 4, "each": 4, "slices": 2, "threads": 64, "splits": parts, "is_ahead": True}
-    monkeypatch.setattr(emit, "choose_lanes", lambda shape, _: LanePlan(shape, **plan))
+    monkeypatch.setattr(emit, "choose_lanes", lambda shape, _: LanePlan(shape, 4, 4, 2, 64, parts, is_ahead=True))
     assert await check(masked, arrays(rows=33, keys=keys, m=(33, keys))) == (1 if parts == 1 else 2)
 
 
-def test_only_attention_of_more_than_a_gpu_holds_reads_tiles_ahead():
+PLANS = {(12, 128): (16, 4, 8, 128), (96, 128): (8, 4, 1, 64), (96, 512): (4, 4, 1, 128), (8, 4096): (4, 4, 1, 128)}
+"""Heads and length; what is fastest on a large GPU: lanes, rows of each, slices and threads."""
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize(("sizes", "fastest"), PLANS.items(), ids=str)
+def test_the_measured_shapes_are_shared_out_as_is_fastest(sizes, fastest):
     adapter = Features(subgroups=True, least_subgroup=32, max_workgroup_storage=49152)
-    plans = [emit.find_plan(tile.AttentionShape(heads, 512, 512, 64, 64), adapter) for heads in (12, 96)]
-    assert [plan.is_ahead for plan in plans] == [False, True]
+    heads, length = sizes
+    plan = emit.find_plan(tile.AttentionShape(heads, length, length, 64, 64), adapter)
+    assert (plan.lanes, plan.each, plan.slices, plan.threads) == fastest
+    assert plan.is_ahead == (fastest[0] == 4)
 
 
 class Memory:

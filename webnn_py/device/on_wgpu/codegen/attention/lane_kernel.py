@@ -18,13 +18,17 @@ from webnn_py.device.on_wgpu.codegen.attention.kernel import (
     inverse,
     rounded_if_large,
 )
+from webnn_py.device.on_wgpu.codegen.attention.lane_tiles import LaneTiles
 from webnn_py.device.on_wgpu.codegen.attention.lanes import LanePlan
-from webnn_py.device.on_wgpu.codegen.attention.operands import AttentionOperands, AttentionSide
+from webnn_py.device.on_wgpu.codegen.attention.operands import AttentionOperands
 from webnn_py.device.on_wgpu.codegen.entry_point import grid
 from webnn_py.device.on_wgpu.codegen.epilogue import EpilogueCode
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import COMPONENTS, WIDTH
 from webnn_py.device.on_wgpu.records.kernel import Kernel
+
+SLACK = "4.0"
+"""By how much a score may exceed what is taken off a row's scores; so powers are 55 at most, and sums seldom scaled."""
 
 
 class LaneWriter:
@@ -44,6 +48,7 @@ class LaneWriter:
         self._is_rounded = is_float16 and operands.fused is not None
         self._arrays = BoundArrays()
         self._is_whole = plan.shape.keys % plan.keys == 0
+        self._tiles = LaneTiles(plan, operands)
 
     def kernel(self, label: str) -> Kernel:
         """The kernel."""
@@ -104,21 +109,21 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             *(f"var l{index} = 0.0;" for index in range(plan.own)),
             *(f"var {name} = vec4<f32>();" for name in self._sums()),
             *(f"var worst{index} = 0u;" for index in range(plan.own)),
-            *self._first_tile(each),
+            *self._tiles.first(each),
             f"for (var step = part * {each}u; step < end; step++) {{",
             f"  let first = step * {plan.keys}u;",
-            *(f"  {line}" for line in ([] if plan.is_direct else self._bring())),
-            f"  let last = (slice + 1u) * {plan.keys // plan.slices}u;",
-            f"  for (var at = slice * {plan.keys // plan.slices}u; at < last; at += {WIDTH}u) {{",
+            *(f"  {line}" for line in ([] if plan.is_direct else self._tiles.bring())),
+            f"  for (var of_slice = 0u; of_slice < {plan.keys // plan.slices}u; of_slice += {plan.at_once}u) {{",
+            f"    let at = slice * {plan.keys // plan.slices}u + of_slice;",
             "    let key = first + at;",
-            *(f"    {line}" for line in self._four_keys()),
+            *(f"    {line}" for line in self._some_keys()),
             "  }",
             "}",
             *(f"let total{index} = {self._total(index)};" for index in range(plan.own)),
             *(self._store() if plan.slices == 1 else [*self._merge(), *self._store_merged()]),
         ]
 
-    def _four_keys(self) -> list[str]:
+    def _some_keys(self) -> list[str]:
         loads, terms = self._terms()
         return [*loads, *self._scores(), *self._masked(terms), *self._powers(), *self._add_values()]
 
@@ -167,72 +172,17 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             ]
         return lines
 
-    def _sides(self) -> list[tuple[str, int, AttentionSide, int]]:
-        """Of keys and values: name, where they begin in the workgroup's memory, where they lie, vec4s of a row."""
-        plan, operands = self._plan, self._operands
-        values = plan.keys * plan.depth
-        return [("k", 0, operands.keys, plan.depth), ("v", values, operands.values, plan.columns)]
-
-    def _items(self) -> list[str]:
-        """Name an invocation's vec4s of a tile, and what it has read of them."""
-        plan, lines = self._plan, []
-        for name, _, side, size in self._sides():
-            count = plan.keys * size
-            for turn in range(-(-count // plan.threads)):
-                lines.append(f"let {name}_item{turn} = min(t + {turn * plan.threads}u, {count - 1}u);")
-                lines.append(f"var {name}_next{turn}: {side.element.vec4};")
-        return lines
-
-    def _fetch_tile(self, step: str) -> list[str]:
-        """Read a tile of keys and values."""
-        plan, lines = self._plan, []
-        for name, _, side, size in self._sides():
-            for turn in range(-(-plan.keys * size // plan.threads)):
-                item = f"{name}_item{turn}"
-                row = f"{step} * {plan.keys}u + {item} / {size}u"
-                bounded = row if self._is_whole else f"min({row}, {plan.shape.keys - 1}u)"
-                place = f"{name}_base + {side.row(bounded)} + {item} % {size}u"
-                lines.append(f"{name}_next{turn} = {name}_at({place});")
-        return lines
-
-    def _first_tile(self, each: int) -> list[str]:
-        """What stands before the loop over a part's tiles."""
-        if self._plan.is_direct:
-            return []
-        if not self._plan.is_ahead:
-            return self._items()
-        first = f"part * {each}u"
-        return [*self._items(), f"if ({first} < end) {{", *self._fetch_tile(f"({first})"), "}"]
-
-    def _store_tile(self) -> list[str]:
-        """Store it in the workgroup's memory."""
-        plan, lines = self._plan, []
-        for name, base, _, size in self._sides():
-            for turn in range(-(-plan.keys * size // plan.threads)):
-                item, value = f"{name}_item{turn}", f"{name}_wide({name}_next{turn})"
-                if name == "v" and not self._is_whole:
-                    value = f"select(vec4<f32>(), {value}, first + {item} / {size}u < {plan.shape.keys}u)"
-                lines.append(f"brought[{base}u + {item}] = {value};")
-        return lines
-
-    def _bring(self) -> list[str]:
-        """Bring a tile of keys and values into the workgroup's memory, and begin to read the next one."""
-        begin = ["workgroupBarrier();", *self._store_tile(), "workgroupBarrier();"]
-        if not self._plan.is_ahead:
-            return [*self._fetch_tile("step"), *begin]
-        return [*begin, "if (step + 1u < end) {", *self._fetch_tile("(step + 1u)"), "}"]
-
     # --- scores ----------------------------------------------------------------------------------------------
 
     def _scores(self) -> list[str]:
-        """The scores of four keys: ``x{row}_{key}`` of the lane's own rows.
+        """The scores of some keys: ``x{row}_{key}`` of the lane's own rows.
 
         What lies in buffers is read before anything is exchanged: drivers read nothing sooner than it stands there.
         """
         plan, lines = self._plan, []
         if plan.is_direct:
-            lines = [line for name in "kv" for key in range(WIDTH) for line in self._fetch(name, key)]
-        for key in range(WIDTH):
+            lines = [line for name in "kv" for key in range(self._plan.at_once) for line in self._fetch(name, key)]
+        for key in range(self._plan.at_once):
             lines += self._read("k", key)
             for row in range(plan.each):
                 total = ""
@@ -276,7 +226,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     def _exchange(self) -> list[str]:
         """Add up what lanes have of the scores of keys: each gives away the rows that it does not keep."""
         lines = []
-        names = [[f"s{row}_{key}" for row in range(self._plan.each)] for key in range(WIDTH)]
+        names = [[f"s{row}_{key}" for row in range(self._plan.each)] for key in range(self._plan.at_once)]
         for level, (distance, kept) in enumerate(self._halvings()):
             for key, of_key in enumerate(names):
                 sums = []
@@ -289,19 +239,21 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         return lines
 
     def _terms(self) -> tuple[list[str], list[list[list[str]]]]:
-        """Statements that read what the element-wise nodes read; of each own row, of each of it, that of four keys."""
+        """Statements that read what the element-wise nodes read; of each own row, of each of it, that of all keys."""
         lines: list[str] = []
         rows: list[list[list[str]]] = []
         for index in range(self._plan.own):
             rows.append([])
             for number, term in enumerate(self._operands.terms):
                 if isinstance(term, str):
-                    rows[-1].append([term] * WIDTH)
+                    rows[-1].append([term] * self._plan.at_once)
                     continue
                 array = self._arrays.name(term.buffer, term.kind)
-                loads, values = term.loads(array, f"t{number}_{index}", f"row{index}")
-                lines += loads
-                rows[-1].append(values)
+                rows[-1].append([])
+                for four in range(0, self._plan.at_once, WIDTH):
+                    loads, values = term.loads(array, f"t{number}_{index}_{four}", f"row{index}", f"(key + {four}u)")
+                    lines += loads
+                    rows[-1][-1] += values
         return lines, rows
 
     def _masked(self, terms: list[list[list[str]]]) -> list[str]:
@@ -309,11 +261,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         lines = [
             line
             for index, of_row in enumerate(terms)
-            for key in range(WIDTH)
+            for key in range(self._plan.at_once)
             for line in self._masked_one(index, key, [values[key] for values in of_row])
         ]
         if self._is_rounded:
-            names = [f"x{index}_{key}" for index in range(self._plan.own) for key in range(WIDTH)]
+            names = [f"x{index}_{key}" for index in range(self._plan.own) for key in range(self._plan.at_once)]
             lines += rounded_if_large(names, [f"worst{index}" for index in range(self._plan.own)])
         return lines
 
@@ -326,12 +278,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         return [*lines, f"worst{index} = max(worst{index}, bitcast<u32>({name}) & 0x7fffffffu);"]
 
     def _powers(self) -> list[str]:
-        """Powers of the scores less the highest; where that has grown, what has been summed up is scaled to it."""
+        """Powers of the scores less the highest; where that has grown much, what has been summed up is scaled to it."""
         plan, lines = self._plan, []
         for index in range(plan.own):
-            x = [f"x{index}_{key}" for key in range(WIDTH)]
-            lines.append(f"let n{index} = max(m{index}, max(max({x[0]}, {x[1]}), max({x[2]}, {x[3]})));")
-        grown = " || ".join(f"n{index} > m{index}" for index in range(plan.own))
+            x = [f"x{index}_{key}" for key in range(self._plan.at_once)]
+            while len(x) > 1:
+                x = [f"max({one}, {other})" for one, other in zip(x[::2], x[1::2], strict=True)]
+            lines.append(f"let n{index} = max(m{index}, {x[0]});")
+        grown = " || ".join(f"n{index} > m{index} + {SLACK}" for index in range(plan.own))
         lines.append(f"if (subgroupAny({grown})) {{")
         for index in range(plan.own):
             lines += [
@@ -345,16 +299,16 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         lines.append("}")
         for index in range(plan.own):
             lines.append(f"let top{index} = finite_or_zero(m{index});")
-            for key in range(WIDTH):
+            for key in range(self._plan.at_once):
                 lines.append(f"let p{key}_{index} = power(x{index}_{key} - top{index});")
-            lines.append(f"l{index} += {' + '.join(f'p{key}_{index}' for key in range(WIDTH))};")
+            lines.append(f"l{index} += {' + '.join(f'p{key}_{index}' for key in range(self._plan.at_once))};")
         return lines
 
     def _add_values(self) -> list[str]:
         plan, lines = self._plan, []
-        for key in range(WIDTH):
+        for key in range(self._plan.at_once):
             lines += [f"let w{row}_{key} = {self._of_owner(f'p{key}_', row)};" for row in range(plan.each)]
-        for key in range(WIDTH):
+        for key in range(self._plan.at_once):
             lines += self._read("v", key)
             for row in range(plan.each):
                 for part in range(plan.each_columns):

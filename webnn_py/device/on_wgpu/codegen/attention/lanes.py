@@ -14,12 +14,22 @@ import attrs
 from webnn_py.device.on_wgpu.codegen.attention.tile import LEAST_KEYS, MOST_VECTORS, UNITS, AttentionShape
 from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.features import Features
+from webnn_py.size_values import rough
 
 WARPS: Final = 4 * UNITS
 """So many subgroups of 32 compute at a time on a large GPU."""
 
 BESIDES: Final = 80
-"""What a lane does for a key besides its products, as so many of these."""
+"""What a lane does for a key besides its products, as so many of these, where there are few rows."""
+
+OF_A_SCORE: Final = 17
+"""What a lane does for a score that it has: mask, power and sums."""
+
+LEAST_WORK: Final = 140
+"""How long a key takes a subgroup at least, in instructions, as each step waits for the one before."""
+
+MOST_AT_ONCE: Final = 8
+"""Keys whose scores are computed at once: with more of them, registers are short."""
 
 MOST_SLICES: Final = 64
 
@@ -32,8 +42,11 @@ MOST_KEPT: Final = 20
 MOST_READ: Final = 8
 """Vec4s of a key and a value that an invocation reads at most, where it reads four at once."""
 
+MUCH_KEPT: Final = 16
+"""With so many vec4s of queries, there are so few subgroups that they wait for tiles, if they do not read ahead."""
+
 MOST_WARPS: Final = 8 * UNITS
-"""So many subgroups of 32 a large GPU holds at a time, where each lane keeps 16 vec4s of queries and 16 of sums."""
+"""So many of these a large GPU holds at a time; of float16, more of them take a fifth longer than the work tells."""
 
 MOST_AHEAD: Final = 8
 """Vec4s of a tile that an invocation reads ahead at most."""
@@ -54,6 +67,7 @@ class LanePlan:
         threads: invocations of a workgroup.
         splits: into how many parts the keys are cut before, each for other workgroups.
         is_ahead: whether a tile is read while the one before is computed with.
+        at_once: keys whose scores a lane computes before it takes their powers, a multiple of four.
     """
 
     shape: AttentionShape
@@ -63,6 +77,7 @@ class LanePlan:
     threads: int = 128
     splits: int = 1
     is_ahead: bool = False
+    at_once: int = WIDTH
 
     @property
     def places(self) -> int:
@@ -85,6 +100,11 @@ class LanePlan:
         return self.groups * self.threads // 32
 
     @property
+    def has_few_groups(self) -> bool:
+        """Whether smaller workgroups are better."""
+        return self.groups < (UNITS if self.shape.rows <= MOST_VECTORS or self.keeps_much else 2 * UNITS)
+
+    @property
     def is_direct(self) -> bool:
         """Whether keys and values are read from where they lie, since each is used once."""
         return self.places == 1
@@ -92,7 +112,8 @@ class LanePlan:
     @property
     def keys(self) -> int:
         """Keys of a tile."""
-        return WIDTH * self.slices if self.is_direct else max(KEYS, WIDTH * self.slices)
+        least = self.at_once * self.slices
+        return least if self.is_direct else max(KEYS, least)
 
     @property
     def steps(self) -> int:
@@ -136,13 +157,18 @@ class LanePlan:
         return -(-self.keys * (self.depth + self.columns) // self.threads)
 
     @property
-    def exchanged(self) -> int:
-        """What a lane reads from the workgroup's memory and gets from other lanes, for a key."""
+    def work(self) -> int:
+        """How long a key takes a subgroup, in instructions: what it issues, or what its lanes wait for from memory.
+
+        All four schedulers of a processor share what delivers vec4s, of all lanes in four cycles, and exchanges.
+        """
         kept, scores = self.each, 0
         for _ in range(self.lanes.bit_length() - 1):
             kept = max(1, kept // 2)
             scores += kept
-        return self.each_depth + self.each_columns + scores + self.each - self.own
+        loads, exchanges = self.each_depth + self.each_columns, scores + self.each - self.own
+        issued = (WIDTH * self.each + 1) * loads + exchanges + scores + OF_A_SCORE * self.own
+        return max(issued, 16 * loads + 4 * exchanges)
 
     @property
     def storage(self) -> int:
@@ -156,7 +182,19 @@ class LanePlan:
         All of it is whole, since a size that is known at dispatch only may be compared, and not rounded.
         """
         keys = MOST_SLICES // self.slices * self.shape.keys + (MOST_SLICES * TO_MERGE if self.slices > 1 else 0)
-        return max(WARPS, self.warps) * keys * (self.each * (self.each_depth + self.each_columns) * WIDTH + BESIDES)
+        if self.shape.rows <= MOST_VECTORS:
+            products = self.each * (self.each_depth + self.each_columns) * WIDTH
+            return max(WARPS, self.warps) * keys * (products + BESIDES)
+        if self.slices > 1:  # of each tile that is waited for, a lane has fewer keys
+            return max(3 * WARPS, self.warps) * keys * self.work * 5
+        is_crowded = self.shape.is_float16 and self.keeps_much and self.warps > MOST_WARPS and self.depth <= MUCH_KEPT
+        rounds = max(max(WARPS, self.warps) * self.work, WARPS * LEAST_WORK)
+        return rounds * keys * (5 if is_crowded else 4)
+
+    @property
+    def keeps_much(self) -> bool:
+        """Whether registers are so many that few subgroups are there at a time."""
+        return self.each * self.each_depth >= MUCH_KEPT
 
     def fits(self, features: Features) -> bool:
         """Whether an adapter can run it, with queries and sums in registers."""
@@ -173,8 +211,11 @@ def choose_lanes(shape: AttentionShape, features: Features) -> LanePlan | None:
     if not features.subgroups:
         return None
     is_few = shape.rows <= MOST_VECTORS
+    about = shape
+    if not is_few:
+        about = attrs.evolve(shape, batch=rough(shape.batch), rows=rough(shape.rows), keys=rough(shape.keys))
     plans = [
-        LanePlan(shape, lanes, each, threads // lanes if is_few else slices, threads)
+        LanePlan(about, lanes, each, threads // lanes if is_few else slices, threads)
         for lanes in (2, 4, 8, 16, 32)
         for each in (8, 4, 2, 1)
         for threads in (128, 64)
@@ -185,15 +226,15 @@ def choose_lanes(shape: AttentionShape, features: Features) -> LanePlan | None:
     if plan is None:
         return None
     wanted = (4 if is_few else 1) * UNITS // plan.groups
-    splits = max(1, min(wanted, shape.keys // (LEAST_KEYS // 2 if is_few else LEAST_KEYS)))
-    return attrs.evolve(plan, splits=splits, is_ahead=is_many(plan) and plan.turns <= MOST_AHEAD)
+    splits = max(1, min(wanted, about.keys // (LEAST_KEYS // 2 if is_few else LEAST_KEYS)))
+    if is_few:
+        return attrs.evolve(plan, shape=shape, splits=splits)
+    at_once = min(MOST_AT_ONCE, plan.keys // plan.slices)
+    is_ahead = plan.turns <= MOST_AHEAD and plan.keeps_much
+    return attrs.evolve(plan, shape=shape, splits=splits, is_ahead=is_ahead, at_once=at_once)
 
 
 def _preference(plan: LanePlan) -> tuple[int, bool, int]:
     """What is least for the fastest plan."""
-    return plan.cost, plan.groups < UNITS, plan.exchanged if is_many(plan) else 0
-
-
-def is_many(plan: LanePlan) -> bool:
-    """Whether there are more subgroups than a large GPU holds at a time, where lanes keep much."""
-    return plan.warps > MOST_WARPS and not plan.is_direct
+    is_few = plan.shape.rows <= MOST_VECTORS
+    return plan.cost, plan.has_few_groups, 0 if is_few else plan.warps * plan.work

@@ -118,17 +118,17 @@ class ScoreTerm:
         """Whether all rows of a batch read the same."""
         return self.rows.is_single
 
-    def loads(self, array: str, variable: str, row: str) -> tuple[list[str], list[str]]:
-        """Statements, and expressions for those of four keys from ``key`` on; ``lasts`` are in range."""
+    def loads(self, array: str, variable: str, row: str, key: str = "key") -> tuple[list[str], list[str]]:
+        """Statements, and expressions for those of four keys from ``key`` on."""
         base = f"{self.batches.index('batch')} + {self.rows.index(f'({row})')}"
         if self.has_vec4s:
-            line = f"let {variable} = {array}[({base} + min(key, {self.keys - WIDTH}u)) / {WIDTH}u];"
+            line = f"let {variable} = {array}[({base} + min({key}, {self.keys - WIDTH}u)) / {WIDTH}u];"
             return [line], self.element.unpack(variable)
         if self.step == 0:
             return [f"let {variable} = {self.element.load(array, base)};"], [variable] * WIDTH
         lines = []
         for component in range(WIDTH):
-            place = f"{base} + min(key + {component}u, {self.keys - 1}u) * {self.step % 2**32}u"
+            place = f"{base} + min({key} + {component}u, {self.keys - 1}u) * {self.step % 2**32}u"
             lines.append(f"let {variable}_{component} = {self.element.load(array, place)};")
         return lines, [f"{variable}_{component}" for component in range(WIDTH)]
 
@@ -226,7 +226,8 @@ def shape_of(attention: Attention) -> AttentionShape:
     """What is computed."""
     rows, size = attention.queries.size
     keys, columns = attention.values.size
-    return AttentionShape(attention.batch, rows, keys, size, columns)
+    is_float16 = attention.keys.value.descriptor.data_type == "float16"
+    return AttentionShape(attention.batch, rows, keys, size, columns, is_float16)
 
 
 class Unrounded:

@@ -36,6 +36,7 @@ class AttentionShape:
         keys: of each: the keys.
         size: elements of a query, or key.
         columns: elements of a value.
+        is_float16: whether these are float16.
     """
 
     batch: int
@@ -43,6 +44,7 @@ class AttentionShape:
     keys: int
     size: int
     columns: int
+    is_float16: bool = False
 
     @property
     def products(self) -> int:
