@@ -361,8 +361,8 @@ FAULTS = [
     Fault("joined-view-of-scalars", "  let at = i * {held.width}u;", "  let at = i;", GPU, "test_joining"),
     Fault(
         "idle-gpu-waits-for-all",
-        "self._answered == self._submissions and",
-        "self._answered > self._submissions and",
+        "self._is_idle and len(waiting) >=",
+        "self._answered > self._submissions and len(waiting) >=",
         GPU,
         "test_waiting",
     ),

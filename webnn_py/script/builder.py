@@ -306,12 +306,10 @@ class MLGraphBuilder(OperatorMethods):
         return checked
 
     def _check_constant_buffers(self, graph: Graph, method: str) -> None:
-        if not self._constant_buffers:
-            return
-        for value in (value for node in graph.nodes for value in node.inputs):
-            buffer = self._constant_buffers.get(value)
-            if buffer is not None:
-                buffer._check_alive(method, repr(buffer))
+        nodes = graph.nodes if self._constant_buffers else ()
+        values = (value for node in nodes for value in node.inputs if value in self._constant_buffers)
+        for buffer in map(self._constant_buffers.__getitem__, values):
+            buffer._check_alive(method, repr(buffer))
 
     def _enqueue_build(self, ml_graph: MLGraph, work: Callable[[], Any]) -> MLPromise[MLGraph]:
         promise: MLPromise[MLGraph] = MLPromise._create("build()", self._context._trio_run, calling_line(2))
