@@ -43,6 +43,10 @@ def test_the_products_of_an_encoder_get_the_tiles_that_were_fastest(data_type):
     assert got == FASTEST[data_type]
 
 
+def test_a_processor_gets_one_large_tile_where_there_are_enough_for_all():
+    assert chosen(1024, 1024, 1024) == (128, 128, 2)
+
+
 @pytest.mark.parametrize("sizes", [(255, 4096, 4096), (4096, 4096, 255), (512, 1024, 1023)])
 def test_small_products_are_left_to_what_was_measured_for_them(sizes):
     assert fewest_rounds(product(*sizes), LARGE_GPU) is None

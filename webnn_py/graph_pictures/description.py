@@ -164,8 +164,9 @@ class Sketch:
 def _leaf(value: Value) -> Leaf:
     if isinstance(value, Input):
         return value.descriptor, value.name
-    is_number = isinstance(value, Constant) and isinstance(value.data, np.ndarray) and value.data.size == 1
-    return value.descriptor, value.data.item() if is_number else None  # type: ignore[attr-defined]
+    if isinstance(value, Constant) and isinstance(value.data, np.ndarray) and value.data.size == 1:
+        return value.descriptor, value.data.item()
+    return value.descriptor, None
 
 
 def _drawn(descriptor: MLOperandDescriptor, told: str | float | None) -> DrawnValue:

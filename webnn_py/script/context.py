@@ -314,10 +314,7 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers, TellsItsDevic
     def _settle_read(
         self, promise: MLPromise[Any], buffer: MLBuffer, readback: Readback, out: object, error: Exception | None
     ) -> None:
-        data = readback.data  # as take() does, without a call
-        if data is not None:
-            self._device.live_bytes -= data.nbytes
-            readback.data = None
+        data = readback.take()
         if promise._state != "pending":
             return  # destroy() was faster; out must not be written
         del buffer._pending_reads[promise]

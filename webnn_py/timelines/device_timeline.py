@@ -147,11 +147,8 @@ class DeviceTimeline(Timeline[DeviceOperation]):
         if pending is None:
             if self._in_flight:
                 return InFlight(self._answer_later(entry, None))
-            if self.watch is not None or self._lost:
+            if entry.settled is not None or self.watch is not None:  # else there is nobody to tell
                 self._say_settled(entry, None)
-            elif entry.settled is not None:  # what _say_settled() does then; most have nobody to tell
-                entry.error = None
-                self._script.answer(entry)
             return None
         if isinstance(pending, InFlight):
             return InFlight(self._finish(entry, pending))
