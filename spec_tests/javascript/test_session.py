@@ -87,6 +87,24 @@ async def test_leaving_a_session_early_leaves_nothing(engine):
     assert "rejected" not in notes.lines
 
 
+@pytest.mark.parametrize("engine", ["quickjs", "node"])
+async def test_what_is_queued_when_a_session_is_closed_runs_nothing(engine):
+    notes = Notes()
+    async with open_session(engine, notes, descriptions.of_specification(), backend="numpy") as session:
+
+        def close():
+            session.evaluate("setTimeout(() => console.log('fired'), 1e6); console.log('started');", "open.js")
+            (timer,) = session.timers._live
+            session.enqueue(lambda: session._fire_timer(timer))
+            session.enqueue(lambda: session.evaluate("console.log('evaluated')", "late.js"))
+            session.enqueue(lambda: session.evaluate_module("console.log('evaluated')", "late.mjs"))
+            session.close()
+
+        session.enqueue(close)
+        await trio.testing.wait_all_tasks_blocked()
+    assert notes.lines == ["started"]
+
+
 async def test_an_exception_of_the_block_comes_out_and_the_engine_is_closed():
     with pytest.raises(BaseExceptionGroup) as caught:
         async with open_session("node", Notes(), descriptions.of_specification(), backend="numpy") as session:

@@ -157,9 +157,10 @@ class Session:
     def _enter(self, what: Callable[[], None]) -> None:
         """Have the engine do something; what ends it is raised where the session's end is waited for.
 
-        The timelines go on, as they must for everything to be given back in order.
+        The timelines go on, as they must for everything to be given back in order; what they still have for a realm
+        that is closed or ended, a due timer say, does nothing.
         """
-        if self._ended is not None:
+        if self._closed or self._ended is not None:
             return
         try:
             what()
@@ -182,8 +183,7 @@ class Session:
         self._enter(partial(self.engine.call, function, json.dumps(argument), payload))
 
     def _settle(self, settlement: dict[str, Any], data: memoryview | None) -> None:
-        if not self._closed:
-            self.call("settle", settlement, data)
+        self.call("settle", settlement, data)
 
     def _fire_timer(self, timer: int) -> None:
         self.call("fire", {"timer": timer})
@@ -231,7 +231,7 @@ class Session:
             raise self._ended
 
     def close(self) -> None:
-        """End the realm; what is settled from now on is settled in Python only."""
+        """End the realm; what is settled or due from now on is so in Python only."""
         self._closed = True
         self._timeline.after_task = None
         self.engine.close()
