@@ -216,37 +216,43 @@ def test_a_second_interrupt_does_not_wait(loop):
     loop.run(finished.wait)
 
 
-def within_a_condition():
-    """What CPython makes of an interrupt as a wait takes its lock again: its block has nothing to release."""
-    lock = threading.Lock()
-    with lock:
-        lock.release()
-        raise KeyboardInterrupt
-
-
-def before_the_wait():
-    raise KeyboardInterrupt
-
-
-@pytest.mark.parametrize("interrupted", [within_a_condition, before_the_wait])
-def test_an_interrupt_as_the_loop_is_started_is_one_and_leaves_no_loop(monkeypatch, interrupted):
+@needs_signals
+def test_an_interrupt_as_the_loop_is_started_leaves_no_loop(monkeypatch):
     start, loops = threading.Thread.start, []
 
-    def start_and_be_interrupted(thread):
+    def start_and_interrupt(thread):
         start(thread)
         loops.append(thread)
-        interrupted()
+        interrupt()
+
+    def start_a_loop():
+        LoopThread.shared()
+        threading.Event().wait(60)  # however late the interrupt comes
 
     monkeypatch.setattr(loop_thread, "SECONDS_UNUSED", 0)
     with monkeypatch.context() as patch:
-        patch.setattr(threading.Thread, "start", start_and_be_interrupted)
+        patch.setattr(threading.Thread, "start", start_and_interrupt)
         with pytest.raises(KeyboardInterrupt) as caught:
-            LoopThread.shared()
+            start_a_loop()
     assert caught.value.__cause__ is None
     (thread,) = loops
     thread.join()
     assert not LoopThread.running
     LoopThread.shared().join()
+
+
+def test_no_interrupt_strikes_in_the_start_of_a_thread(monkeypatch):
+    start, starters = threading.Thread.start, []
+
+    def start_and_note(thread):
+        starters.append(threading.current_thread())
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_and_note)
+    monkeypatch.setattr(loop_thread, "SECONDS_UNUSED", 0)
+    LoopThread.shared().join()
+    assert len(starters) == 1
+    assert threading.main_thread() not in starters
 
 
 def test_a_loop_whose_thread_cannot_be_started_says_why(monkeypatch):
@@ -292,6 +298,24 @@ def test_interrupts_at_any_moment_end_the_call_alone():
             loop.run(loop.close, resource)
         loop.join()
     assert not LoopThread.running, seed
+
+
+@needs_signals
+def test_an_interrupted_wait_for_the_end_is_no_end(opened):
+    loop, resource = opened
+
+    async def interrupt_the_wait():
+        with trio.move_on_after(5):
+            while not loop._calls:
+                await trio.lowlevel.checkpoint()
+        interrupt()
+
+    loop.run_soon(interrupt_the_wait)
+    with pytest.raises(KeyboardInterrupt):
+        loop.join()
+    loop.run_soon(partial(loop.close, resource))
+    loop.join()
+    assert loop not in LoopThread.running
 
 
 # --- the end ---------------------------------------------------------------------------------------------------------
