@@ -9,6 +9,7 @@ import threading
 import traceback
 from functools import partial
 
+import outcome
 import pytest
 import trio
 import trio.testing
@@ -298,6 +299,24 @@ def test_interrupts_at_any_moment_end_the_call_alone():
             loop.run(loop.close, resource)
         loop.join()
     assert not LoopThread.running, seed
+
+
+def test_no_wait_is_so_long_that_an_interrupt_just_before_it_is_lost():
+    call, waits = loop_thread._Call(trio.sleep_forever), []
+
+    class Lock:
+        def acquire(self, timeout):
+            waits.append(timeout)
+            if len(waits) == 3:
+                call.settle(outcome.Value(None))
+
+        def release(self):
+            pass
+
+    call._settled = Lock()
+    call.wait()
+    assert len(waits) == 3
+    assert all(0 < timeout <= 1 for timeout in waits)
 
 
 @needs_signals

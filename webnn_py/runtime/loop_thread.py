@@ -29,8 +29,11 @@ from webnn_py.script.ml import ML, open_ml
 P = ParamSpec("P")
 T = TypeVar("T")
 
-SECONDS_WITHOUT_INTERRUPT = 0.1 if sys.platform == "win32" else -1
-"""How long a wait for a lock lasts before Python looks for signals: on Windows they do not end it."""
+SECONDS_WITHOUT_INTERRUPT = 0.1 if sys.platform == "win32" else 1
+"""How long a wait for a lock lasts before Python looks for signals.
+
+On Windows they do not end it; elsewhere those do not that come when Python has looked and the wait is about to begin.
+"""
 
 SECONDS_UNUSED = 2
 """How long a loop waits for the first thing to be opened: an interrupt may have ended the call that started it."""
