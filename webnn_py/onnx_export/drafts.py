@@ -21,11 +21,7 @@ Attributes = tuple[tuple[str, Any], ...]
 def attributes_of(given: Mapping[str, Any]) -> Attributes:
     """The attributes that are there, as they can be compared."""
     return tuple(
-        [
-            (name, tuple(value) if isinstance(value, list) else value)
-            for name, value in given.items()
-            if value is not None
-        ]
+        [(name, tuple(value) if type(value) is list else value) for name, value in given.items() if value is not None]
     )
 
 

@@ -139,9 +139,8 @@ class InlinedExport:
         array, descriptor = self._read_constant(value), value.descriptor
         if array.shape != descriptor.shape:
             array = array.reshape(descriptor.shape)
-        name = self._body.constant(array, constant_key(value.key, array)).name
-        tensor = self._tensors[value] = OnnxTensor(name, descriptor.data_type, descriptor)
-        self._know(value, name, array)
+        tensor = self._tensors[value] = self._body.constant(array, constant_key(value.key, array), descriptor)
+        self._know(value, tensor.name, array)
         return tensor
 
     def _know(self, value: Value, name: str, array: Array) -> None:

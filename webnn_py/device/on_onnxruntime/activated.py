@@ -2,9 +2,8 @@
 
 from collections import Counter
 from collections.abc import Collection, Sequence
+from itertools import chain
 from typing import Final
-
-import attrs
 
 from webnn_py.onnx_export.drafts import Draft
 
@@ -18,7 +17,7 @@ def activated(nodes: Sequence[Draft], outputs: Collection[str]) -> list[Draft]:
         nodes: in an order in which they can run.
         outputs: the names of the model's outputs.
     """
-    reads = Counter(name for node in nodes for name in node.inputs)
+    reads = Counter(chain.from_iterable([node.inputs for node in nodes]))
     reads.update(outputs)
     found: list[Draft] = []
     places: dict[str, int] = {}
@@ -35,4 +34,4 @@ def activated(nodes: Sequence[Draft], outputs: Collection[str]) -> list[Draft]:
 
 def _fused(convolution: Draft, relu: Draft) -> Draft:
     attributes = (*convolution.attributes, ("activation", "Relu"))
-    return attrs.evolve(convolution, operator="FusedConv", outputs=relu.outputs, attributes=attributes, domain=DOMAIN)
+    return Draft("FusedConv", convolution.inputs, relu.outputs, attributes, convolution.name, DOMAIN)
