@@ -166,7 +166,7 @@ class InlinedExport:
         placed = (attrs.evolve(guard, tensor=names.get(guard.tensor, guard.tensor)) for guard in guards)
         return number_of(placed, Names().new) if guards else []
 
-    def _encoded(self, name: str, array: Array) -> bytes:
+    def _encoded(self, name: str, array: Array) -> wire.Pieces:
         """A constant, of which the bytes lie beside the model if they are many."""
         number = element_type(name_of(array.dtype))
         if array.nbytes < LEAST_BESIDE:

@@ -256,7 +256,7 @@ def encoded_model(
     *,
     inputs: Iterable[bytes],
     outputs: Iterable[bytes],
-    initializers: Iterable[bytes] = (),
+    initializers: Iterable[wire.Pieces] = (),
 ) -> bytes:
     """A model of nodes, which get names of their own, and of messages that are written."""
     new_name = Names().new

@@ -7,7 +7,7 @@ their length. What has been said once is kept, as names, shapes and lengths are 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -29,6 +29,9 @@ BYTES: Final = 2
 """The kinds of what follows a field's number."""
 
 BITS: Final = 2**64 - 1
+
+Pieces = Sequence[bytes]
+"""What a message is when it is joined: all of a model is only once, as fresh memory is slow."""
 
 
 def _varint(value: int) -> bytes:
@@ -86,13 +89,14 @@ def elements(array: NDArray[Any]) -> bytes:
     return (array if is_in_order else array.astype(array.dtype.newbyteorder("<"))).tobytes()
 
 
-def tensor(name: str, element_type: int, array: NDArray[Any]) -> bytes:
+def tensor(name: str, element_type: int, array: NDArray[Any]) -> Pieces:
     """A TensorProto of an array."""
-    contents = message(TensorProto.RAW_DATA_FIELD_NUMBER, elements(array))
-    return described(name, element_type, array.shape) + contents
+    contents = elements(array)
+    head = described(name, element_type, array.shape) + start(TensorProto.RAW_DATA_FIELD_NUMBER, len(contents))
+    return head, contents
 
 
-def tensor_beside(name: str, element_type: int, array: NDArray[np.generic]) -> bytes:
+def tensor_beside(name: str, element_type: int, array: NDArray[np.generic]) -> Pieces:
     """A TensorProto of an array whose bytes lie elsewhere, under its name."""
     parts = [described(name, element_type, array.shape)]
     for key, value in (("location", name), ("offset", "0"), ("length", str(array.nbytes))):
@@ -101,7 +105,7 @@ def tensor_beside(name: str, element_type: int, array: NDArray[np.generic]) -> b
         )
         parts.append(message(TensorProto.EXTERNAL_DATA_FIELD_NUMBER, entry))
     parts.append(number(TensorProto.DATA_LOCATION_FIELD_NUMBER, TensorProto.EXTERNAL))
-    return b"".join(parts)
+    return parts
 
 
 # --- models ----------------------------------------------------------------------------------------------------------
@@ -131,31 +135,29 @@ def graph(
     nodes: Iterable[bytes],
     inputs: Iterable[bytes],
     outputs: Iterable[bytes],
-    initializers: Iterable[bytes] = (),
-) -> bytes:
+    initializers: Iterable[Pieces] = (),
+) -> Pieces:
     """A GraphProto of messages that are written."""
     parts: list[bytes] = []
-    for field, messages in (
-        (GraphProto.NODE_FIELD_NUMBER, nodes),
-        (GraphProto.NAME_FIELD_NUMBER, (name.encode(),)),
-        (GraphProto.INITIALIZER_FIELD_NUMBER, initializers),
-        (GraphProto.INPUT_FIELD_NUMBER, inputs),
-        (GraphProto.OUTPUT_FIELD_NUMBER, outputs),
-    ):
-        for content in messages:
-            parts += start(field, len(content)), content
-    return b"".join(parts)
+    for content in nodes:
+        parts += start(GraphProto.NODE_FIELD_NUMBER, len(content)), content
+    parts.append(text(GraphProto.NAME_FIELD_NUMBER, name))
+    for pieces in initializers:
+        parts += start(GraphProto.INITIALIZER_FIELD_NUMBER, sum(map(len, pieces))), *pieces
+    parts += [message(GraphProto.INPUT_FIELD_NUMBER, content) for content in inputs]
+    parts += [message(GraphProto.OUTPUT_FIELD_NUMBER, content) for content in outputs]
+    return parts
 
 
-def model(ir_version: int, producer: tuple[str, str], of_graph: bytes, opsets: Iterable[bytes]) -> bytes:
+def model(ir_version: int, producer: tuple[str, str], of_graph: Pieces, opsets: Iterable[bytes]) -> bytes:
     """A ModelProto of a graph; the producer is its name and version."""
     name, version = producer
     parts = [
         number(ModelProto.IR_VERSION_FIELD_NUMBER, ir_version),
         text(ModelProto.PRODUCER_NAME_FIELD_NUMBER, name),
         text(ModelProto.PRODUCER_VERSION_FIELD_NUMBER, version),
-        start(ModelProto.GRAPH_FIELD_NUMBER, len(of_graph)),
-        of_graph,
+        start(ModelProto.GRAPH_FIELD_NUMBER, sum(map(len, of_graph))),
+        *of_graph,
     ]
     parts += [message(ModelProto.OPSET_IMPORT_FIELD_NUMBER, item) for item in opsets]
     return b"".join(parts)

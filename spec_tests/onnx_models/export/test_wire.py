@@ -61,7 +61,7 @@ def test_text_that_is_none_is_refused():
 def test_a_tensor_is_the_one_that_the_helper_makes(array, name):
     made = numpy_helper.from_array(in_order(array), name)
     made.name = name  # the helper leaves an empty one out
-    written = wire.tensor(name, made.data_type, array)
+    written = b"".join(wire.tensor(name, made.data_type, array))
     assert written == made.SerializeToString()
     np.testing.assert_array_equal(numpy_helper.to_array(TensorProto.FromString(written)), array)
 
@@ -76,7 +76,9 @@ def test_a_tensor_is_described_without_its_elements(array):
 
 
 def test_a_tensor_whose_bytes_lie_elsewhere_says_where_and_how_many():
-    tensor = TensorProto.FromString(wire.tensor_beside("c", TensorProto.INT32, np.zeros((2, 3), np.int32)))
+    written = b"".join(wire.tensor_beside("c", TensorProto.INT32, np.zeros((2, 3), np.int32)))
+    tensor = TensorProto.FromString(written)
+    assert written == tensor.SerializeToString()
     assert (tensor.name, tensor.data_type, list(tensor.dims)) == ("c", TensorProto.INT32, [2, 3])
     assert tensor.data_location == TensorProto.EXTERNAL
     assert {entry.key: entry.value for entry in tensor.external_data} == {
@@ -106,9 +108,9 @@ def test_a_model_is_the_one_that_the_helper_makes():
     made = helper.make_model(
         graph, opset_imports=opsets, ir_version=10, producer_name="webnn_py", producer_version="1.2"
     )
-    messages = ([item.SerializeToString() for item in items] for items in (nodes, inputs, outputs, tensors))
-    written = wire.model(
-        10, ("webnn_py", "1.2"), wire.graph("graph", *messages), [wire.opset("", 20), wire.opset("com.microsoft", 1)]
-    )
+    messages = ([item.SerializeToString() for item in items] for items in (nodes, inputs, outputs))
+    pieces = [wire.tensor("c", TensorProto.FLOAT, np.arange(400, dtype=np.float32))]
+    of_graph = wire.graph("graph", *messages, pieces)
+    written = wire.model(10, ("webnn_py", "1.2"), of_graph, [wire.opset("", 20), wire.opset("com.microsoft", 1)])
     assert written == made.SerializeToString()
     checker.check_model(ModelProto.FromString(written))
