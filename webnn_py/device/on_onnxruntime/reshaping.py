@@ -42,7 +42,8 @@ class _Reshaping:
         self._readers: dict[Value, list[Node]] = defaultdict(list)
         for node in graph.nodes:
             for value in node.inputs:
-                self._readers[value].append(node)
+                if not isinstance(value, Constant):  # nothing moves behind those
+                    self._readers[value].append(node)
         self._outputs = set(graph.outputs.values())
         self._squeezed = _squeezed(graph)
 
