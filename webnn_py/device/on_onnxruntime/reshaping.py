@@ -42,7 +42,8 @@ class _Reshaping:
         self._readers: dict[Value, list[Node]] = defaultdict(list)
         for node in graph.nodes:
             for value in node.inputs:
-                self._readers[value].append(node)
+                if not isinstance(value, Constant):  # nothing moves behind those
+                    self._readers[value].append(node)
         self._outputs = set(graph.outputs.values())
         self._squeezed = _squeezed(graph)
 
@@ -78,10 +79,23 @@ class _Reshaping:
 
 
 def is_reshape(node: Node) -> bool:
-    """Whether a node moves no element: a reshape, or what it makes of each element alone is that element."""
-    if node.operator.name not in OF_ONE:
-        return node.operator.name == "reshape"
-    return node.operand("input").element_count == node.outputs[0].element_count
+    """Whether a node moves no element: a reshape, a transpose, or what makes of each element alone that element."""
+    name = node.operator.name
+    if name == "transpose":
+        return _keeps_order(node)
+    return name == "reshape" or (name in OF_ONE and _is_of_one(node))
+
+
+def _keeps_order(transpose: Node) -> bool:
+    """Whether the axes that are longer than 1 stay in their order."""
+    shape = transpose.operand("input").shape
+    order = transpose.options["permutation"] or range(len(shape))[::-1]
+    long = [axis for axis in order if shape[axis] > 1]
+    return long == sorted(long)
+
+
+def _is_of_one(reduction: Node) -> bool:
+    return reduction.operand("input").element_count == reduction.outputs[0].element_count
 
 
 def _takes_any_shape(node: Node) -> bool:
@@ -136,7 +150,7 @@ def _as_one(node: Node) -> Value:
         return value
     if isinstance(value, Constant) and isinstance(value.data, np.ndarray):
         return Constant(descriptor, value.data.reshape(descriptor.shape), value.key)
-    is_least = value is node.operands["input"] and node.operator.name not in OF_ONE
+    is_least = value is node.operands["input"] and node.operator is movement.reshape
     return node.results[0] if is_least else reshaped(value, descriptor.shape, node)
 
 
