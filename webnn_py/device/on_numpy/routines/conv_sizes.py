@@ -167,6 +167,11 @@ class Convolution:
         """Whether every window is one element of the images themselves."""
         return all(slide.window == 1 and not slide.begin and not slide.end for slide in self.slides)
 
+    @property
+    def is_pixel(self) -> bool:
+        """Whether there is one image, of a single element of each channel, in one group."""
+        return self.is_pointwise and self.batch == self.groups == 1 and all(slide.size == 1 for slide in self.slides)
+
     def upright(self, convolve: Kernel) -> Kernel:
         """The kernel for the node's images, given one for images turned as this says."""
         if not self.is_turned:
