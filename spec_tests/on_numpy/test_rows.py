@@ -70,13 +70,32 @@ def test_a_number_for_each_row_is_repeated_along_it(operator):
 @pytest.mark.parametrize("run", [0, 10**9], ids=["row by row", "in excess"])
 def test_windows_copied_either_way_give_the_same(monkeypatch, run, width):
     monkeypatch.setattr(im2col_columns, "RUN", run)
-    arrays = [rng.normal(size=shape).astype(np.float32) for shape in ((1, 2, 9, width), (6, 2, 3, 3), (6,))]
+    arrays = [rng.normal(size=shape).astype(np.float32) for shape in ((1, 4, 9, width), (6, 4, 3, 3), (6,))]
     images, filters, bias = arrays
     padded = np.pad(images.astype(float), [(0, 0), (0, 0), (1, 0), (1, 1)])
     windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3))
     expected = np.einsum("bchwij,ocij->bohw", windows, filters) + bias[:, None, None]
     node = node_of("conv2d", *arrays, padding=[1, 0, 1, 1])
     np.testing.assert_allclose(result_of(node, *arrays), expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+@pytest.mark.parametrize("height", [3, 40], ids=["few windows", "many windows"])
+def test_the_bias_of_small_windows_stays_with_its_channel(height, layout):
+    x, filters = rng.normal(size=(2, 4, height, 31)).astype(np.float32), rng.normal(size=(12, 2, 3, 3))
+    x[1, 3, 1, 7], bias = np.inf, rng.normal(size=12).astype(np.float32)
+    bias[2], bias[7] = np.nan, -np.inf
+    padded = np.pad(x.astype(float), [(0, 0), (0, 0), (1, 1), (1, 1)]).reshape(2, 2, 2, height + 2, 33)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (3, 4))
+    filters = filters.astype(np.float32)
+    with np.errstate(invalid="ignore"):
+        sums = np.einsum("bgchwij,gocij->bgohw", windows, filters.reshape(2, 6, 2, 3, 3).astype(float))
+        expected = sums.reshape(2, 12, height, 31) + bias[:, None, None]
+    if layout == "nhwc":
+        x, expected = np.ascontiguousarray(x.transpose(0, 2, 3, 1)), expected.transpose(0, 2, 3, 1)
+    node = node_of("conv2d", x, filters, bias, padding=[1, 1, 1, 1], groups=2, input_layout=layout)
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_allclose(result_of(node, x, filters, bias), expected, rtol=0, atol=1e-5)
 
 
 async def computed(context, draw, **arrays):

@@ -14,6 +14,9 @@ from webnn_py.operators.windows import Slide, image_shape, slides
 FEW_OUTPUTS: Final = 4
 """The output channels of a group up to which BLAS waits for memory."""
 
+SMALL_WINDOW: Final = 32
+MANY_WINDOWS: Final = 2**10
+"""The elements of a window up to which one more takes less time than a pass over the results, of how many windows."""
 
 LEAST_IN_FLOAT16: Final = 2**19
 MOST_IN_FLOAT16: Final = 2**23
@@ -150,7 +153,9 @@ class Convolution:
     @property
     def multiplies_bias(self) -> bool:
         """Whether the bias is one more column of the filter's matrix, times one: a pass over the output less."""
-        return self.has_bias and self.has_few_outputs
+        are_small = self.group_inputs * len(self.taps) <= SMALL_WINDOW
+        are_many = self.batch * prod(self.output_sizes) >= MANY_WINDOWS
+        return self.has_bias and (self.has_few_outputs or (are_small and are_many))
 
     @property
     def is_depthwise(self) -> bool:
