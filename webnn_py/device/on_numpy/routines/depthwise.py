@@ -24,6 +24,9 @@ from webnn_py.device.on_numpy.table import Array, Kernel
 TILE: Final = 2**17
 """The most elements of scratch of a tile, which fits in cache."""
 
+POOLED_TILE: Final = 2**19
+"""The same where results are pooled: what is written of them is a quarter."""
+
 PAIR: Final = 2
 """The rows, and the columns, of results that are pooled."""
 
@@ -93,7 +96,7 @@ def pooled_rows(conv: Convolution) -> Kernel:
     conv = attrs.evolve(conv, output_sizes=(PAIR * height, PAIR * width))
     vertical, columns = conv.slides[0], PAIR * width
     packed = PackedFilter(conv, window_first=False)
-    most = min(TILE, conv.most_elements - packed.elements)
+    most = min(POOLED_TILE, conv.most_elements - packed.elements)
     # For each row of the image its copies; and the products, their greatest by height, and by both.
     row, sums = conv.slides[1].window * columns, 2 * columns
     count = tile_size(height, (most - row * vertical.window) / (PAIR * (vertical.stride * row + sums)))
