@@ -1,6 +1,6 @@
 """Nodes of the device's own in place of several that a graph says the same with: fewer calls, the same bits.
 
-Folded batch normalizations alone round elsewhere.
+Folded batch normalizations alone round elsewhere, and a zero that is pooled may have the other sign.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from webnn_py.device.on_numpy.passes.dynamic_quantization import DynamicDifferen
 from webnn_py.device.on_numpy.passes.gated_cells import GatedCell
 from webnn_py.device.on_numpy.passes.integer_casts import uncast
 from webnn_py.device.on_numpy.passes.matching import UnlikeError
+from webnn_py.device.on_numpy.passes.pooled_convolutions import pooled_early
 from webnn_py.device.on_numpy.passes.requantization import requantization
 from webnn_py.device.on_numpy.passes.widened_constants import PRODUCTS, WidenedConstants
 from webnn_py.device.on_numpy.table import constant_array
@@ -44,11 +45,10 @@ def simplified(graph: Graph) -> Graph:
                 return _cell(node, current)
             if name in PRODUCTS:
                 return {node.results[0]: wide.product(current)}
-            if name == "dequantize_linear" and uses[node.operands["input"]] == 1:  # type: ignore[index]  # no sequence
-                return {node.results[0]: requantization(current).results[0]}
+            one = _one_node(node, current, uses)
         except UnlikeError:
-            pass
-        return None
+            return None
+        return None if one is None else {node.results[0]: one.results[0]}
 
     return rewrite(graph, replace)
 
@@ -57,7 +57,16 @@ def _may_begin(node: Node) -> bool:
     """Whether there may be something to simplify where such a node is."""
     if node.operator.name in PRODUCTS:
         return node.outputs[0].data_type == "float16"
-    return node.operator.name in ("quantize_linear", "split")
+    return node.operator.name in ("quantize_linear", "split", "max_pool2d")
+
+
+def _one_node(node: Node, current: Node, uses: Mapping[Value, int]) -> Node | None:
+    """The node that gives what this one does; None where none is looked for."""
+    if node.operator.name == "max_pool2d":
+        return pooled_early(node, current, uses)
+    if node.operator.name == "dequantize_linear" and uses[node.operands["input"]] == 1:  # type: ignore[index]  # no sequence
+        return requantization(current)
+    return None
 
 
 def _differences(node: Node, current: Node, made: dict[Value, Node], recognizer: Recognizer) -> Mapping[Value, Value]:
