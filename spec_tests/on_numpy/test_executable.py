@@ -5,6 +5,7 @@ import pytest
 
 from spec_tests.support.buffers import constant, filled, zeroed
 from webnn_py import MLGraphBuilder
+from webnn_py.device.on_numpy.kernels.recurrent import Network
 
 X = np.arange(24, dtype=np.int32).reshape(2, 3, 4)
 
@@ -268,3 +269,24 @@ async def test_a_released_graph_holds_no_arrays(numpy_context, drawn):
     await numpy_context.drain()
     assert compiled._template == []
     assert compiled._calls == []
+
+
+@pytest.mark.parametrize("between", [False, True])
+async def test_a_kernel_looks_once_at_arrays_that_are_always_the_same(drawn, monkeypatch, between):
+    """Those in the arena; what buffers have it looks at in each dispatch."""
+    looks = []
+    prepare = Network.prepare
+    monkeypatch.setattr(Network, "prepare", lambda self, *arrays: looks.append(self) or prepare(self, *arrays))
+    x = np.linspace(-1, 1, 12, dtype=np.float32).reshape(1, 3, 4)
+    builder = drawn.builder
+    operand = drawn.input(array=x)
+    operand = builder.neg(operand) if between else operand
+    weight = builder.constant(np.full((1, 8, 4), 0.5, np.float32))
+    recurrent = builder.constant(np.full((1, 8, 2), 0.25, np.float32))
+    (hidden, _) = builder.lstm(operand, weight, recurrent, steps=1, hidden_size=2)
+    await drawn.build(y=builder.neg(hidden))
+    built = len(looks)
+    results = [(await drawn.run(x=array))["y"] for array in (x, 2 * x, x)]
+    assert (built, len(looks)) == ((1, 1) if between else (0, 3))
+    np.testing.assert_array_equal(results[0], results[2])
+    assert (results[0] != results[1]).any()

@@ -111,7 +111,7 @@ class DynamicNumpyGraph(NumpyGraph):
         kernels = self._pool.make(dict(self._makers(sizes)))
         for index, kernel in kernels.items():
             calls[index] = attrs.evolve(calls[index], kernel=kernel)
-        return SizedCalls(template, list(late.values()), calls)
+        return SizedCalls(template, list(late.values()), [call.prepared(template) for call in calls])
 
     def _look_again(self, node: Node, sizes: Sizes, template: list[Array | None], late: dict[int, LateView]) -> None:
         make = entry_of(node).view

@@ -19,7 +19,17 @@ from webnn_py.device.kernel_nodes import remembered
 from webnn_py.device.on_numpy.passes.fusion import FusionGroup, Step, fused_kernel, nodes_of, steps_of
 from webnn_py.device.on_numpy.passes.views import Views, find_views
 from webnn_py.device.on_numpy.scratch import ScratchPool
-from webnn_py.device.on_numpy.table import Array, DispatchError, Kernel, View, constant_array, entry_of, run_node
+from webnn_py.device.on_numpy.table import (
+    Array,
+    DispatchError,
+    Kernel,
+    Run,
+    View,
+    constant_array,
+    entry_of,
+    prepared,
+    run_node,
+)
 from webnn_py.device.own_thread import computing_time
 from webnn_py.device.plan import lay_out, lifetimes, split_constant
 from webnn_py.device.shared_constants import Identities, Identity, SharedConstants
@@ -35,11 +45,21 @@ SECONDS_PER_NODE = 2e-5
 
 @attrs.frozen
 class Call:
-    """One call: ``kernel(*pick(slots))``, which computes ``nodes``; none when it copies."""
+    """One call: ``kernel(*pick(slots))``, which computes ``nodes``; none when it copies.
+
+    Where the arrays are the same at each dispatch, ``run`` is the same with them.
+    """
 
     kernel: Kernel
     pick: Callable[[list[Array | None]], tuple[Array, ...]]
     nodes: tuple[Node, ...]
+    run: Run | None = None
+
+    def prepared(self, template: list[Array | None]) -> "Call":
+        """The call with ``run``, if its arrays are known before a dispatch."""
+        arrays = self.pick(template)
+        is_known = all(array is not None for array in arrays)
+        return attrs.evolve(self, run=prepared(self.kernel, *arrays) if is_known else None)
 
 
 class TimedKernel:
@@ -51,7 +71,7 @@ class TimedKernel:
     """
 
     def __init__(self, call: Call, timings: list[KernelTiming]) -> None:
-        self._kernel = call.kernel
+        self._call = call
         self._timings = timings
         self._nodes = remembered(call.nodes)
         self._operators = tuple(node.operator for node in self._nodes)
@@ -63,8 +83,12 @@ class TimedKernel:
             first, *others = self._operators or ("copy",)
             self._name = " ".join([first, str(arrays[-1].dtype), *others])
             self._byte_length = sum(_byte_length(array) for array in {id(array): array for array in arrays}.values())
+        kernel, run = self._call.kernel, self._call.run
         began = perf_counter_ns()
-        self._kernel(*arrays)
+        if run is None:
+            kernel(*arrays)
+        else:
+            run()
         took = perf_counter_ns() - began
         self._timings.append(
             KernelTiming(self._name, self._operators, began, took, self._byte_length, "host", self._nodes)
@@ -233,7 +257,8 @@ class NumpyGraph:
     def _add_call(self, step: Step, kernel: Kernel) -> None:
         last = nodes_of(step)[-1]
         values = (*step.operands, *step.results) if isinstance(step, FusionGroup) else (*last.inputs, *last.results)
-        self._calls.append(Call(kernel, itemgetter(*(self._slots[value] for value in values)), nodes_of(step)))
+        call = Call(kernel, itemgetter(*(self._slots[value] for value in values)), nodes_of(step))
+        self._calls.append(call.prepared(self._template))
 
     def _place_view(self, node: Node, view: View) -> None:
         base = self._slots[next(iter(node.inputs))]
@@ -288,8 +313,12 @@ class NumpyGraph:
         calls = self._calls if timings is None else self._timed_calls()
         with np.errstate(all="ignore"):
             for call in calls:
+                run = call.run
                 try:
-                    call.kernel(*call.pick(slots))
+                    if run is None:
+                        call.kernel(*call.pick(slots))
+                    else:
+                        run()
                 except DispatchError:
                     raise
                 except Exception as error:

@@ -1,12 +1,13 @@
 """Products by BLAS, of float32 matrices whose rows, or columns, have their elements side by side."""
 
+from functools import partial
 from typing import Final
 
 import numpy as np
 
-from webnn_py.device.on_numpy.routines.blas_threads import ProductThreads, loaded_openblas
+from webnn_py.device.on_numpy.routines.blas_threads import UNSPREAD, ProductThreads, loaded_openblas
 from webnn_py.device.on_numpy.routines.float16 import in_float32
-from webnn_py.device.on_numpy.table import Array
+from webnn_py.device.on_numpy.table import Array, Run
 
 _OPENBLAS: Final = loaded_openblas()
 _THREADS: Final = None if _OPENBLAS is None else ProductThreads(_OPENBLAS)
@@ -24,6 +25,14 @@ def matrix_product(a: Array, b: Array, output: Array) -> None:
         np.matmul(a, b, out=output)
     else:
         _THREADS.multiply(a, b, output)
+
+
+def prepared_product(a: Array, b: Array, output: Array) -> Run:
+    """The same, to be done as often as wanted: what is so little that it is never spread asks for no threads."""
+    rows, columns = output.shape[-2:]
+    if rows * columns * a.shape[-1] <= UNSPREAD:
+        return partial(np.matmul, a, b, output)
+    return partial(matrix_product, a, b, output)
 
 
 def for_blas(matrices: Array) -> Array:
