@@ -1,6 +1,7 @@
 """Nodes of the device's own in place of several that a graph says the same with: fewer calls, the same bits.
 
-Folded batch normalizations alone round elsewhere.
+Folded batch normalizations alone round elsewhere, and of reductions of single elements, which are these, the mean of a
+negative zero stays one.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from webnn_py.device.folding import folded
 from webnn_py.device.on_numpy.passes.dynamic_quantization import DynamicDifferences
 from webnn_py.device.on_numpy.passes.gated_cells import GatedCell
 from webnn_py.device.on_numpy.passes.integer_casts import uncast
-from webnn_py.device.on_numpy.passes.matching import UnlikeError
+from webnn_py.device.on_numpy.passes.matching import UnlikeError, check
 from webnn_py.device.on_numpy.passes.requantization import requantization
 from webnn_py.device.on_numpy.passes.widened_constants import PRODUCTS, WidenedConstants
 from webnn_py.device.on_numpy.table import constant_array
 from webnn_py.device.plan import split_constant
+from webnn_py.device.reshapes import OF_ONE, is_reshape, reshaped
 from webnn_py.graph import Graph, Node, Value
 from webnn_py.rewriting import rewrite
 
@@ -38,17 +40,21 @@ def simplified(graph: Graph) -> Graph:
         try:
             if name == "sub":
                 return _differences(node, current, quantizations, recognizer)
-            if name == "cast":
-                return {node.results[0]: uncast(current)}
             if name == "mul":
                 return _cell(node, current)
-            if name in PRODUCTS:
-                return {node.results[0]: wide.product(current)}
-            if name == "dequantize_linear" and uses[node.operands["input"]] == 1:  # type: ignore[index]  # no sequence
-                return {node.results[0]: requantization(current).results[0]}
+            if name == "cast":
+                value = uncast(current)
+            elif name in OF_ONE:
+                value = _of_one(current)
+            elif name in PRODUCTS:
+                value = wide.product(current)
+            elif name == "dequantize_linear" and uses[node.operands["input"]] == 1:  # type: ignore[index]  # no sequence
+                value = requantization(current).results[0]
+            else:
+                return None
         except UnlikeError:
-            pass
-        return None
+            return None
+        return {node.results[0]: value}
 
     return rewrite(graph, replace)
 
@@ -57,7 +63,15 @@ def _may_begin(node: Node) -> bool:
     """Whether there may be something to simplify where such a node is."""
     if node.operator.name in PRODUCTS:
         return node.outputs[0].data_type == "float16"
+    if node.operator.name in OF_ONE:
+        return is_reshape(node)
     return node.operator.name in ("quantize_linear", "split")
+
+
+def _of_one(node: Node) -> Value:
+    """What a reduction of single elements gives: these."""
+    check(is_reshape(node))
+    return reshaped(node.inputs[0], node.outputs[0].shape, node)
 
 
 def _differences(node: Node, current: Node, made: dict[Value, Node], recognizer: Recognizer) -> Mapping[Value, Value]:
