@@ -271,22 +271,22 @@ async def test_a_released_graph_holds_no_arrays(numpy_context, drawn):
     assert compiled._calls == []
 
 
-@pytest.mark.parametrize("between", [False, True])
-async def test_a_kernel_looks_once_at_arrays_that_are_always_the_same(drawn, monkeypatch, between):
-    """Those in the arena; what buffers have it looks at in each dispatch."""
+@pytest.mark.parametrize(("features", "between", "times"), [(2000, True, 1), (2000, False, 3), (4, False, 1)])
+async def test_a_kernel_looks_once_at_arrays_that_are_always_the_same(drawn, monkeypatch, features, between, times):
+    """Those in the arena, where small inputs are copied to; others of a buffer it looks at in each dispatch."""
     looks = []
     prepare = Network.prepare
     monkeypatch.setattr(Network, "prepare", lambda self, *arrays: looks.append(self) or prepare(self, *arrays))
-    x = np.linspace(-1, 1, 12, dtype=np.float32).reshape(1, 3, 4)
+    x = np.linspace(-1, 1, 3 * features, dtype=np.float32).reshape(1, 3, features)
     builder = drawn.builder
     operand = drawn.input(array=x)
     operand = builder.neg(operand) if between else operand
-    weight = builder.constant(np.full((1, 8, 4), 0.5, np.float32))
+    weight = builder.constant(np.full((1, 8, features), 0.5 / features, np.float32))
     recurrent = builder.constant(np.full((1, 8, 2), 0.25, np.float32))
     (hidden, _) = builder.lstm(operand, weight, recurrent, steps=1, hidden_size=2)
     await drawn.build(y=builder.neg(hidden))
-    built = len(looks)
+    assert len(looks) == (times == 1)
     results = [(await drawn.run(x=array))["y"] for array in (x, 2 * x, x)]
-    assert (built, len(looks)) == ((1, 1) if between else (0, 3))
+    assert len(looks) == times
     np.testing.assert_array_equal(results[0], results[2])
     assert (results[0] != results[1]).any()
