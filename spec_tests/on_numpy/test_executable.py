@@ -290,3 +290,11 @@ async def test_a_kernel_looks_once_at_arrays_that_are_always_the_same(drawn, mon
     assert len(looks) == times
     np.testing.assert_array_equal(results[0], results[2])
     assert (results[0] != results[1]).any()
+
+
+async def test_the_plan_names_what_a_dispatch_calls(drawn):
+    x = drawn.input(array=X.astype(np.float32))
+    padded = drawn.builder.pad(x, [1, 1, 1], [0, 0, 0])
+    await drawn.build(y=drawn.builder.relu(padded), x=drawn.builder.identity(x))
+    names = [kernel.name for kernel in drawn.graph._handle.compiled.plan.kernels]
+    assert names == [step or "copy" for step in drawn.steps] == ["copy", "pad", "relu", "copy"]

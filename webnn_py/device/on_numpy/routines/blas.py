@@ -40,12 +40,15 @@ def for_blas(matrices: Array) -> Array:
 
     Others numpy multiplies by itself, a hundred times slower (or copies, since version 2.3).
     """
+    return matrices if is_for_blas(matrices) else np.ascontiguousarray(matrices)
+
+
+def is_for_blas(matrices: Array) -> bool:
+    """Whether BLAS takes the matrices as they lie."""
     rows, columns = matrices.shape[-2:]
     to_row, to_column = matrices.strides[-2:]
     step = matrices.itemsize
-    if (to_column == step and to_row >= columns * step) or (to_row == step and to_column >= rows * step):
-        return matrices
-    return np.ascontiguousarray(matrices)
+    return (to_column == step and to_row >= columns * step) or (to_row == step and to_column >= rows * step)
 
 
 def float32(array: Array) -> Array:
