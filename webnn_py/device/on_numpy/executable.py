@@ -227,14 +227,15 @@ class NumpyGraph:
         written: set[Value],
         views: Mapping[Node, View],
     ) -> None:
-        """Copy small inputs to where they always are, for kernels that need not look at them then at each dispatch."""
+        """Copy small inputs to where they always are, for kernels that would look long at them at each dispatch."""
         small = {value for value in inputs.values() if value.descriptor.byte_length <= SMALL_INPUT}
         bases = _bases(views)
         kept: set[Value] = set()
         for step, kernel in kernels.items():
             last = nodes_of(step)[-1]
             read = {_base_of(value, bases) for value in last.inputs}.intersection(inputs.values())
-            if isinstance(kernel, PreparedKernel) and written.isdisjoint(last.results) and read <= small:
+            is_long = isinstance(kernel, PreparedKernel) and kernel.is_long
+            if is_long and written.isdisjoint(last.results) and read <= small:
                 kept |= read
         for name, value in inputs.items():
             if value in kept:

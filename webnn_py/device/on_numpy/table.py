@@ -67,9 +67,11 @@ class PreparedKernel:
     Attributes:
         prepare: takes the arrays, makes views of them, and returns what computes. It must not look at their elements,
             nor copy any: what is there when it is called is garbage.
+        is_long: whether that takes longer than copying small inputs to where they always are.
     """
 
     prepare: Callable[..., Run]
+    is_long: bool = False
 
     def __call__(self, *arrays: Array) -> None:
         """Compute once."""

@@ -106,7 +106,7 @@ def pointwise(conv: Convolution) -> Kernel:
         return in_order(runs)
 
     is_dense = nchw and conv.filter_layout == "oihw" and all(slide.stride == 1 for slide in conv.slides)
-    return PreparedKernel(prepare) if is_dense else run
+    return PreparedKernel(prepare, is_long=True) if is_dense else run
 
 
 def pointwise_in_float16(conv: Convolution) -> Kernel:

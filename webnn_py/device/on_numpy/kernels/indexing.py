@@ -90,7 +90,7 @@ def gather_one(node: Node, axis: int, size: int) -> Kernel:
     def take(input: Array, indices: Array, output: Array) -> None:
         prepare(input, indices, output)()
 
-    return PreparedKernel(prepare) if isinstance(node.operands["indices"], Constant) else take
+    return PreparedKernel(prepare, is_long=True) if isinstance(node.operands["indices"], Constant) else take
 
 
 @kernel(indexing.gather_elements, work=looked_up)

@@ -169,7 +169,7 @@ class Network:
         network = cls(node, gate_count, make_step, states)
         if node.outputs[0].data_type == "float16":
             return lambda *arrays: network.prepare(*arrays)()
-        return PreparedKernel(network.prepare)
+        return PreparedKernel(network.prepare, is_long=True)
 
     def prepare(self, *arrays: Array) -> Run:
         """What runs the network on the operands that are there, into the outputs."""

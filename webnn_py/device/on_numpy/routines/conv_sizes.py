@@ -176,7 +176,7 @@ class Convolution:
         def prepare(images: Array, filter_: Array, *rest: Array) -> Run:
             return prepared(convolve, images.swapaxes(*axes), filter_, *rest[:-1], rest[-1].swapaxes(*axes))
 
-        return PreparedKernel(prepare)
+        return PreparedKernel(prepare, is_long=True)
 
 
 def float16_allowance(node: Node) -> int:

@@ -54,4 +54,4 @@ def few_windows(conv: Convolution) -> PreparedKernel:
     def convolve_copy(images: Array, filter_: Array, *rest: Array) -> None:
         prepare(images, np.ascontiguousarray(filter_), *rest)()
 
-    return PreparedKernel(prepare)
+    return PreparedKernel(prepare, is_long=True)
