@@ -130,7 +130,8 @@ class NumpyGraph:
         self._template: list[Array | None] = []
         self._late_views: list[LateView] = []
         self._calls: list[Call] = []
-        self._copied: list[tuple[int, ...]] = []
+        self._input_copies: list[tuple[int, ...]] = []
+        self._output_copies: list[tuple[int, ...]] = []
         self._timed: list[Call] = []
         self._timings: list[KernelTiming] = []
         folded, live = split_constant(graph)
@@ -230,19 +231,21 @@ class NumpyGraph:
         """Copy small inputs to where they always are, for kernels that would look long at them at each dispatch."""
         small = {value for value in inputs.values() if value.descriptor.byte_length <= SMALL_INPUT}
         bases = _bases(views)
-        kept: set[Value] = set()
+        readers: dict[Value, list[Node]] = {}
         for step, kernel in kernels.items():
             last = nodes_of(step)[-1]
             read = {_base_of(value, bases) for value in last.inputs}.intersection(inputs.values())
             is_long = isinstance(kernel, PreparedKernel) and kernel.is_long
             if is_long and written.isdisjoint(last.results) and read <= small:
-                kept |= read
+                for value in read:
+                    readers.setdefault(value, []).append(last)
         for name, value in inputs.items():
-            if value in kept:
+            if value in readers:
                 array = np.empty(value.descriptor.shape, value.descriptor.data_type)
                 self.byte_length += array.nbytes
                 self._between += array.nbytes
                 self._calls.append(Call(_copy, itemgetter(self._input_slots[name], self._new_slot(value, array)), ()))
+                self._input_copies.append(tuple(place for node in readers[value] for place in node.drawn))
 
     def _place_intermediates(
         self,
@@ -303,7 +306,7 @@ class NumpyGraph:
             slot = self._output_slots[name]
             if value not in written or self._slots[value] != slot:
                 self._calls.append(Call(_copy, itemgetter(self._slots[value], slot), ()))
-                self._copied.append(value.node.drawn if isinstance(value, Output) else ())
+                self._output_copies.append(value.node.drawn if isinstance(value, Output) else ())
 
     def _planned(self, steps: list[Step], kernels: Mapping[Step, Kernel]) -> list[tuple[str, tuple[int, ...]]]:
         """What each call is named, and the places of the operators that it computes."""
@@ -315,8 +318,8 @@ class NumpyGraph:
             )
             for nodes in called
         ]
-        kept = len(self._calls) - len(computing) - len(self._copied)
-        return [*[("copy", ())] * kept, *computing, *(("copy", drawn) for drawn in self._copied)]
+        kept, copied = ([("copy", drawn) for drawn in places] for places in (self._input_copies, self._output_copies))
+        return [*kept, *computing, *copied]
 
     # --- running ---------------------------------------------------------------------------------------------
 
