@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from webnn_py.device.on_numpy.routines.blas import prepared_product
+from webnn_py.device.on_numpy.routines.blas import matrix_product, prepared_product
 from webnn_py.device.on_numpy.routines.conv_sizes import Convolution
 from webnn_py.device.on_numpy.scratch import scratch
 from webnn_py.device.on_numpy.table import Array, PreparedKernel, Run, in_order
@@ -40,18 +40,21 @@ def few_windows(conv: Convolution) -> PreparedKernel:
     matrices = columns.reshape(conv.groups, -1, windows)
 
     def prepare(images: Array, filter_: Array, *rest: Array) -> Run:
-        if not filter_.flags.c_contiguous:
-            return partial(convolve_copy, images, filter_, *rest)
         runs: list[Run] = [partial(np.copyto, inner, images[0, :, : inner.shape[1], 0]), *moves]
         if inner.size < padded.size:
             runs.insert(0, partial(padded.fill, 0))
         output = rest[-1].reshape(conv.groups, conv.group_outputs, windows, copy=False)
-        runs.append(prepared_product(filter_.reshape(conv.groups, conv.group_outputs, -1), matrices, output))
+        if filter_.flags.c_contiguous:
+            runs.append(prepared_product(filter_.reshape(*output.shape[:2], -1), matrices, output))
+        else:
+            runs.append(partial(multiply_copy, filter_, matrices, output))
         if conv.has_bias:
             runs.append(partial(np.add, output, rest[0].reshape(conv.groups, -1, 1), output))
         return in_order(runs)
 
-    def convolve_copy(images: Array, filter_: Array, *rest: Array) -> None:
-        prepare(images, np.ascontiguousarray(filter_), *rest)()
-
     return PreparedKernel(prepare, is_long=True)
+
+
+def multiply_copy(filter_: Array, matrices: Array, output: Array) -> None:
+    """Multiply a filter that does not lie as BLAS takes it."""
+    matrix_product(np.ascontiguousarray(filter_).reshape(*output.shape[:2], -1), matrices, output)
