@@ -98,6 +98,7 @@ FAULTS = [
     Fault("size-quotient", "else -quotient", "else -quotient - 1", DYNAMIC),
     Fault("unequal-sizes-of-a-name", "if sizes.setdefault(text, size) != size:", "if False:", DYNAMIC),
     Fault("views-of-the-largest", "self._look_again(node, sizes, template, late)", "pass", DYNAMIC),
+    Fault("calls-of-the-largest", "[call.prepared(template) for call in calls]", "calls", DYNAMIC),
     Fault("sizes-of-another-dispatch", "self._places] = np.array(", "self._places] = 1 + np.array(", DYNAMIC),
     Fault("trace-without-cause", "if instruments.answering is entry else instruments.call", "", TRACING, "points_to"),
     Fault(

@@ -22,7 +22,7 @@ from webnn_py.device.on_onnxruntime.guarded import Guarded
 from webnn_py.device.on_onnxruntime.integer_products import with_integer_products
 from webnn_py.device.on_onnxruntime.reshaping import reshaping
 from webnn_py.device.on_onnxruntime.session import BoundSession
-from webnn_py.device.own_thread import computing_time
+from webnn_py.device.own_thread import SHORT_SECONDS, computing_time
 from webnn_py.device.shared_constants import Identity, SharedConstants
 from webnn_py.graph import Constant, Graph
 from webnn_py.onnx_export.body import Write
@@ -32,10 +32,6 @@ from webnn_py.rewriting import first_of, rewrite
 
 NOT_MEASURED: Final = 1.0
 """Seconds that a dispatch is expected to take until one has been measured: the first is always slow."""
-
-
-SHORT_SECONDS: Final = 0.0003
-"""Runs that are expected to take less are measured by the clock, which is looked at faster."""
 
 
 class OnnxruntimeGraph:
