@@ -41,6 +41,7 @@ FAULTS = [
         "reshapes",
     ),
     Fault("engine-guards-not-joined", 'add("Concat", tensors,', 'add("Concat", tensors[:1],', ENGINE, "several_means"),
+    Fault("engine-relu-in-float16", '        "Relu",\n        "Tile",\n', '        "Tile",\n', ENGINE, "was_rounded"),
     Fault("engine-idle-optimizers", " if there.isdisjoint(sought)}", "}", ENGINE, "idle"),
     Fault("engine-bounds-of-all", "wanted.isdisjoint(node.results) or ", "", ENGINE, "looked_at"),
     Fault(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from functools import cache
-from typing import Any, Final, final
+from typing import Any, Final, TypeGuard, final
 
 import attrs
 import numpy as np
@@ -92,6 +92,7 @@ class Body:
         operands: the operator's operands, by their names in the body.
         known: what is known of them.
         write: writes an operator, given by a node, with its operands' tensors; returns the outputs.
+        without_float16: the ONNX operators that are written in float32 where they would be in float16.
 
     Attributes:
         operands: the operands.
@@ -104,10 +105,17 @@ class Body:
         guards: what tells where what was written may not mean the operator.
     """
 
-    def __init__(self, operands: Mapping[str, Value], known: Known, write: Write) -> None:
+    def __init__(
+        self,
+        operands: Mapping[str, Value],
+        known: Known,
+        write: Write,
+        without_float16: Container[str] = (),
+    ) -> None:
         self.operands = operands
         self._known = known
         self.write = write
+        self._without_float16 = without_float16
         self._constants: dict[object, str] = {}
         self._values: dict[Value, OnnxTensor] = {}
         self._count = 0
@@ -145,6 +153,8 @@ class Body:
         self, operator: str, inputs: Sequence[Given], data_types: Sequence[str | None], attributes: Mapping[str, Any]
     ) -> list[OnnxTensor]:
         # In one piece, as what it does for nodes of one output is most of what a build does in Python.
+        if operator in self._without_float16 and any(map(_is_float16, inputs)):
+            return self._write_in_float32(operator, inputs, data_types, attributes)
         names = []
         for item in inputs:
             if isinstance(item, OnnxTensor):
@@ -164,6 +174,23 @@ class Body:
         given = attributes_of(attributes) if attributes else ()
         self.nodes.append(Draft(operator, names, made, given, self.label))
         return outputs
+
+    def _write_in_float32(
+        self, operator: str, inputs: Sequence[Given], data_types: Sequence[str | None], attributes: Mapping[str, Any]
+    ) -> list[OnnxTensor]:
+        """Write nodes of float16 in float32, which they round nothing of."""
+        named = [_type_of(inputs[0]) if data_type is None else data_type for data_type in data_types]
+        wide = ["float32" if data_type == "float16" else data_type for data_type in named]
+        made = self._write(operator, [self._widened(item) for item in inputs], wide, attributes)
+        return [
+            self.cast(output, "float16") if data_type == "float16" else output
+            for output, data_type in zip(made, named, strict=True)
+        ]
+
+    def _widened(self, given: Given) -> Given:
+        if not _is_float16(given):
+            return given
+        return self.cast(given, "float32") if isinstance(given, OnnxTensor) else given.astype(np.float32)
 
     def constant(self, array: Array, key: object = None, descriptor: MLOperandDescriptor | None = None) -> OnnxTensor:
         """A constant; equal ones, or those of one key, are one."""
@@ -242,6 +269,10 @@ def _type_of(given: Given) -> str:
     if given is None:
         raise ValueError("the first input is absent; say the data type")
     return given.data_type if isinstance(given, OnnxTensor) else name_of(given.dtype)
+
+
+def _is_float16(given: Given) -> TypeGuard[OnnxTensor | Array]:
+    return given is not None and _type_of(given) == "float16"
 
 
 @final

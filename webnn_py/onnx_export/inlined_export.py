@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from typing import Final, final
 
 import attrs
@@ -66,9 +66,17 @@ class InlinedExport:
         read_constant: gives the values of constants.
         write: writes an operator into a body.
         join: what is done to the nodes that were written.
+        without_float16: the ONNX operators that are written in float32 where they would be in float16.
     """
 
-    def __init__(self, graph: Graph, read_constant: ReadConstant, write: Write, join: Join | None = None) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        read_constant: ReadConstant,
+        write: Write,
+        join: Join | None = None,
+        without_float16: Container[str] = (),
+    ) -> None:
         self._inputs = {name: f"i{number}" for number, name in enumerate(graph.inputs)}
         self._outputs = {name: f"o{number}" for number, name in enumerate(graph.outputs)}
         self._beside: dict[str, Array] = {}
@@ -78,7 +86,7 @@ class InlinedExport:
         self._join = join
         self._arrays: dict[Value, Array] = {}
         self._with_arrays: dict[str, Value] = {}
-        self._body = Body(self._with_arrays, Known(self._arrays.get, ()), write)
+        self._body = Body(self._with_arrays, Known(self._arrays.get, ()), write, without_float16)
         self._tensors: dict[Value, OnnxTensor] = {
             value: OnnxTensor(self._inputs[name], value.descriptor.data_type, value.descriptor)
             for name, value in graph.inputs.items()

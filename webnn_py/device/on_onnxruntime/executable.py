@@ -77,7 +77,7 @@ class OnnxruntimeGraph:
 
     def _session(self, graph: Graph, contents: ReadConstant, write: Write) -> BoundSession:
         join = activated if self._options.provider == TESTED_PROVIDER else None
-        model = InlinedExport(graph, contents, write, join).model()
+        model = InlinedExport(graph, contents, write, join, rules.WITHOUT_FLOAT16).model()
         session = self._options.session(model, graph.descriptors)
         return BoundSession(session, (model.inputs, model.outputs), model.beside, model.guard)
 

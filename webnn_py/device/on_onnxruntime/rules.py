@@ -216,6 +216,29 @@ def _reduced_in_float64(body: Body, operator: str, node: Node, input: OnnxTensor
     return body.cast(reduced, input.data_type)
 
 
+WITHOUT_FLOAT16: Final = frozenset(
+    {
+        "Abs",
+        "Ceil",
+        "Equal",
+        "Floor",
+        "Greater",
+        "GreaterOrEqual",
+        "Less",
+        "LessOrEqual",
+        "Neg",
+        "Pad",
+        "Relu",
+        "Tile",
+        "Trilu",
+        "Where",
+    }
+)
+"""Operators of which onnxruntime has no kernels for float16, and which therefore say that they compute in float32.
+
+The casts that it would put in, it drops together with the one that rounds what they read.
+"""
+
 RULES: Final[Mapping[str, Rule]] = {**SAVED} | {
     rule.__name__: rule
     for rule in (
