@@ -112,7 +112,7 @@ FAULTS = [
     Fault("narrow-half-up", "0xFFF - (112 << 23)", "0x1000 - (112 << 23)", FLOAT16),
     Fault("narrow-tiny", "    if tiny_count:\n", "    if False:\n", FLOAT16),
     Fault("widen-negative-infinity", "NEGATIVE_INFINITY_BITS = 0xFC00", "NEGATIVE_INFINITY_BITS = 0x10000", FLOAT16),
-    Fault("narrow-lost", "        np.copyto(y, halves)\n", "        y.copy()[...] = halves\n", FLOAT16),
+    Fault("narrow-lost", "        np.copyto(y.transpose(axes), halves)\n", "        y.copy()[...] = halves\n", FLOAT16),
     Fault(
         "extremes-without-nan",
         "choose(a, b, out=output)",
