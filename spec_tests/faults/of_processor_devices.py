@@ -22,7 +22,6 @@ FAULTS = [
     ),
     Fault("numpy-pooled-bias", "np.isfinite(constant_array(bias.data)).all()", "True", OWN_NODES, "other_pooling"),
     Fault("numpy-pooled-padding", "check(all(map(_has_elements, *_slides(pool))))", "", OWN_NODES, "other_pooling"),
-    Fault("numpy-narrow-order", "key=lambda axis: -abs(x.strides[axis])", "key=abs", FLOAT16, "any_order"),
     Fault("numpy-backward-input", "steps - start][::-1] if", "steps - start] if", DIRECTIONS, "both_directions"),
     Fault("numpy-backward-output", "self._sizes.steps - 1 - step if", "step if", DIRECTIONS, "both_directions"),
     Fault("numpy-rounding", "ROUNDING: Final = 3 * 2**22", "ROUNDING: Final = 3 * 2**22 + 1", OWN_NODES, "taking_back"),
