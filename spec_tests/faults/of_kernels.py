@@ -283,8 +283,8 @@ FAULTS = [
     ),
     Fault(
         "numpy-depthwise-stride",
-        "to_channel, conv.slides[0].stride * to_row, to_element",
-        "to_channel, to_row, to_element",
+        "conv.slides[0].stride * to_row, to_element",
+        "to_row, to_element",
         DEPTHWISE,
         "strides",
     ),

@@ -81,6 +81,19 @@ async def test_where_a_dispatch_runs_follows_how_long_the_last_one_took(numpy_co
     assert [thread == threading.get_ident() for thread in observed_add.threads] == [True, False, True]
 
 
+async def test_short_dispatches_are_measured_by_the_clock_until_one_was_not_short(numpy_context, monkeypatch):
+    monkeypatch.setattr(executable, "perf_counter", iter([0.0, 0.0001, 0.0, 1.0]).__next__)
+    graph = await build_add_number(numpy_context, 1, [2])
+    x, y = await filled(numpy_context, [1, 2]), await zeroed(numpy_context, [2])
+    monkeypatch.setattr(executable, "computing_time", iter([0.0, 0.0, 0.0, 0.4]).__next__)
+    compiled, expected = graph._handle.compiled, []
+    for _ in range(4):
+        numpy_context.dispatch(graph, {"x": x}, {"y": y})
+        await numpy_context.drain()
+        expected.append(compiled.expected_seconds)
+    assert expected == [0.0, 0.0001, executable.SHORT_SECONDS, 0.4]
+
+
 @pytest.mark.parametrize(("elements", "inline"), [(2, True), (2**20, False)], ids=["short", "long"])
 async def test_a_long_read_runs_in_a_worker_thread_and_a_short_one_inline(numpy_context, monkeypatch, elements, inline):
     handed_over = []

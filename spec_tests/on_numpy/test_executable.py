@@ -5,6 +5,7 @@ import pytest
 
 from spec_tests.support.buffers import constant, filled, zeroed
 from webnn_py import MLGraphBuilder
+from webnn_py.device.on_numpy.kernels.recurrent import Network
 
 X = np.arange(24, dtype=np.int32).reshape(2, 3, 4)
 
@@ -268,3 +269,32 @@ async def test_a_released_graph_holds_no_arrays(numpy_context, drawn):
     await numpy_context.drain()
     assert compiled._template == []
     assert compiled._calls == []
+
+
+@pytest.mark.parametrize(("features", "between", "times"), [(2000, True, 1), (2000, False, 3), (4, False, 1)])
+async def test_a_kernel_looks_once_at_arrays_that_are_always_the_same(drawn, monkeypatch, features, between, times):
+    """Those in the arena, where small inputs are copied to; others of a buffer it looks at in each dispatch."""
+    looks = []
+    prepare = Network.prepare
+    monkeypatch.setattr(Network, "prepare", lambda self, *arrays: looks.append(self) or prepare(self, *arrays))
+    x = np.linspace(-1, 1, 3 * features, dtype=np.float32).reshape(1, 3, features)
+    builder = drawn.builder
+    operand = drawn.input(array=x)
+    operand = builder.neg(operand) if between else operand
+    weight = builder.constant(np.full((1, 8, features), 0.5 / features, np.float32))
+    recurrent = builder.constant(np.full((1, 8, 2), 0.25, np.float32))
+    (hidden, _) = builder.lstm(operand, weight, recurrent, steps=1, hidden_size=2)
+    await drawn.build(y=builder.neg(hidden))
+    assert len(looks) == (times == 1)
+    results = [(await drawn.run(x=array))["y"] for array in (x, 2 * x, x)]
+    assert len(looks) == times
+    np.testing.assert_array_equal(results[0], results[2])
+    assert (results[0] != results[1]).any()
+
+
+async def test_the_plan_names_what_a_dispatch_calls(drawn):
+    x = drawn.input(array=X.astype(np.float32))
+    padded = drawn.builder.pad(x, [1, 1, 1], [0, 0, 0])
+    await drawn.build(y=drawn.builder.relu(padded), x=drawn.builder.identity(x))
+    names = [kernel.name for kernel in drawn.graph._handle.compiled.plan.kernels]
+    assert names == [step or "copy" for step in drawn.steps] == ["copy", "pad", "relu", "copy"]

@@ -5,6 +5,7 @@ import itertools
 import tracemalloc
 import weakref
 
+import attrs
 import numpy as np
 import pytest
 import trio
@@ -237,7 +238,9 @@ async def test_nothing_in_the_scratch_outlives_a_kernel(compile_for, pools, draw
         def spoil(kernel, byte=byte):
             return lambda *arrays: pools[-1].memory.fill(byte) or kernel(*arrays)
 
-        compiled_graph._calls = [executable.Call(spoil(step.kernel), step.pick, step.nodes) for step in steps]
+        compiled_graph._calls = [
+            attrs.evolve(step, kernel=spoil(step.kernel), run=step.run and spoil(step.run)) for step in steps
+        ]
         for name, array in run(graph, compiled_graph).items():
             np.testing.assert_array_equal(array, expected[name])
 

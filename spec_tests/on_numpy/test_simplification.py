@@ -408,3 +408,33 @@ def test_a_relu_comes_behind_the_pooling(layout, data_type):
     graph = b.graph(y=halved(b, b.relu(b.given("x", array)), **options))
     assert operators_of(simplified(graph)) == ["max_pool2d", "relu"]
     check_bits(graph, {"x": array})
+
+
+@pytest.mark.parametrize("keep_dimensions", [False, True])
+@pytest.mark.parametrize("data_type", ["float32", "float16"])
+def test_a_reduction_of_single_elements_is_these(data_type, keep_dimensions):
+    draw = Drawing()
+    x = np.array([[-0.0, 3, np.inf, -np.inf, np.nan, 5]], data_type)
+    operand = draw.neg(draw.given("x", x))
+    drawn = {
+        name: getattr(draw, name)(operand, axes=[0], keep_dimensions=keep_dimensions)
+        for name in ("reduce_mean", "reduce_max", "reduce_min")
+    }
+    graph = draw.graph(**drawn, sum=draw.reduce_sum(operand, axes=[0]))
+    assert set(operators_of(simplified(graph))) <= {"neg", "reshape", "reduce_sum"}
+    expected = -x if keep_dimensions else -x[0]
+    for name, array in results(simplified(graph), {"x": x}).items():
+        np.testing.assert_array_equal(array, expected if name in drawn else -x[0])
+
+
+def test_a_mean_of_more_than_one_element_stays():
+    draw = Drawing()
+    graph = draw.graph(y=draw.reduce_mean(draw.given("x", np.zeros((1, 2), np.float32))))
+    assert operators_of(simplified(graph)) == ["reduce_mean"]
+
+
+def test_an_input_of_one_element_may_be_its_own_mean():
+    draw = Drawing()
+    x = np.full((1, 1), 7, np.float32)
+    graph = draw.graph(y=draw.reduce_mean(draw.given("x", x), keep_dimensions=True))
+    np.testing.assert_array_equal(results(simplified(graph), {"x": x})["y"], x)

@@ -29,6 +29,9 @@ COUNTS: Final = (
 )
 """How many wait for the system, in the statistics of trio's loops for Linux, macOS and Windows."""
 
+SHORT_SECONDS: Final = 0.0003
+"""Runs that are expected to take less are measured by the clock, which is looked at faster."""
+
 computing_time: Final[Callable[[], float]] = thread_time if sys.platform != "win32" else perf_counter
 """The clock for the lengths of runs: on a busy machine what the processor does for others does not count.
 

@@ -19,7 +19,7 @@ from webnn_py.device.backend import HostArray, KernelTiming, Storage
 from webnn_py.device.on_numpy.executable import Call, LateView, NumpyGraph
 from webnn_py.device.on_numpy.passes.fusion import FusionGroup, Step, fused_kernel
 from webnn_py.device.on_numpy.passes.views import Views
-from webnn_py.device.on_numpy.table import Array, Kernel, entry_of
+from webnn_py.device.on_numpy.table import Array, Kernel, View, entry_of
 from webnn_py.device.plan import split_constant
 from webnn_py.device.shared_constants import SharedConstants
 from webnn_py.graph import Constant, Node, Value
@@ -83,6 +83,15 @@ class DynamicNumpyGraph(NumpyGraph):
 
     # --- building --------------------------------------------------------------------------------------------
 
+    def _keep_inputs(
+        self,
+        inputs: Mapping[str, Value],
+        kernels: Mapping[Step, Kernel],
+        written: set[Value],
+        views: Mapping[Node, View],
+    ) -> None:
+        """None: of other sizes they would lie elsewhere."""
+
     def _place_intermediates(
         self,
         steps: list[Step],
@@ -111,7 +120,7 @@ class DynamicNumpyGraph(NumpyGraph):
         kernels = self._pool.make(dict(self._makers(sizes)))
         for index, kernel in kernels.items():
             calls[index] = attrs.evolve(calls[index], kernel=kernel)
-        return SizedCalls(template, list(late.values()), calls)
+        return SizedCalls(template, list(late.values()), [call.prepared(template) for call in calls])
 
     def _look_again(self, node: Node, sizes: Sizes, template: list[Array | None], late: dict[int, LateView]) -> None:
         make = entry_of(node).view

@@ -7,11 +7,15 @@ and must not be written; outputs are C-contiguous, hold garbage at first, and ne
 
 Kernels run under ``np.errstate(all="ignore")``, possibly in a worker thread, and keep no state between calls. Memory
 for what they compute on the way they take from ``scratch`` as they are made; at each call it holds garbage, too.
+
+A kernel of many small steps is a ``PreparedKernel``: where its arrays are the same at each dispatch, the views that it
+needs of them are made once.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final
 
 import attrs
@@ -37,6 +41,9 @@ Array = npt.NDArray[Any]
 Kernel = Callable[..., object]
 """Takes operand arrays, then output arrays, positionally; what it returns is ignored."""
 
+Run = Callable[[], object]
+"""A kernel, or a part of it, that has its arrays."""
+
 View = Callable[[Array], Array]
 """Takes the first operand and returns the only output as a view of it, without copying and without looking at values.
 
@@ -54,6 +61,39 @@ class NumpyEntry:
     make: Callable[[Node], Kernel]
     view: Callable[[Node], View] | None
     work: Work
+
+
+@attrs.frozen
+class PreparedKernel:
+    """A kernel in two parts: it looks at its arrays, and then computes, as often as wanted.
+
+    Attributes:
+        prepare: takes the arrays, makes views of them, and returns what computes. It must not look at their elements,
+            nor copy any: what is there when it is called is garbage.
+        is_long: whether that takes longer than copying small inputs to where they always are.
+    """
+
+    prepare: Callable[..., Run]
+    is_long: bool = False
+
+    def __call__(self, *arrays: Array) -> None:
+        """Compute once."""
+        self.prepare(*arrays)()
+
+
+def prepared(kernel: Kernel, *arrays: Array) -> Run:
+    """A kernel that has its arrays, and is called once for each dispatch."""
+    return kernel.prepare(*arrays) if isinstance(kernel, PreparedKernel) else partial(kernel, *arrays)
+
+
+def in_order(runs: Sequence[Run]) -> Run:
+    """What does one thing after the other."""
+
+    def run() -> None:
+        for one in runs:
+            one()
+
+    return run
 
 
 class DispatchError(RuntimeError):

@@ -15,7 +15,7 @@ import numpy as np
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.backend import HostArray
-from webnn_py.device.on_onnxruntime.reshaping import is_reshape, origin_of, reshaped
+from webnn_py.device.reshapes import is_reshape, origin_of, reshaped
 from webnn_py.graph import Constant, Node, Output, Value
 from webnn_py.operators import convolution, matrix, movement
 

@@ -14,6 +14,7 @@ import onnxruntime
 from webnn_py.device.backend import HostArray, Memory, Storage
 from webnn_py.device.folding import folded
 from webnn_py.device.on_onnxruntime import rules
+from webnn_py.device.on_onnxruntime.activated import activated
 from webnn_py.device.on_onnxruntime.convolving import convolving
 from webnn_py.device.on_onnxruntime.dynamic_quantization import recognizing
 from webnn_py.device.on_onnxruntime.engine import TESTED_PROVIDER, EngineOptions
@@ -21,7 +22,7 @@ from webnn_py.device.on_onnxruntime.guarded import Guarded
 from webnn_py.device.on_onnxruntime.integer_products import with_integer_products
 from webnn_py.device.on_onnxruntime.reshaping import reshaping
 from webnn_py.device.on_onnxruntime.session import BoundSession
-from webnn_py.device.own_thread import computing_time
+from webnn_py.device.own_thread import SHORT_SECONDS, computing_time
 from webnn_py.device.shared_constants import Identity, SharedConstants
 from webnn_py.graph import Constant, Graph
 from webnn_py.onnx_export.body import Write
@@ -31,10 +32,6 @@ from webnn_py.rewriting import first_of, rewrite
 
 NOT_MEASURED: Final = 1.0
 """Seconds that a dispatch is expected to take until one has been measured: the first is always slow."""
-
-
-SHORT_SECONDS: Final = 0.0003
-"""Runs that are expected to take less are measured by the clock, which is looked at faster."""
 
 
 class OnnxruntimeGraph:
@@ -79,10 +76,10 @@ class OnnxruntimeGraph:
         self._clock = computing_time if options.provider == TESTED_PROVIDER else perf_counter
 
     def _session(self, graph: Graph, contents: ReadConstant, write: Write) -> BoundSession:
-        export = InlinedExport(graph, contents, write)
-        model = export.model()
-        session = self._options.session(model, export.beside, graph.descriptors)
-        return BoundSession(session, (export.inputs, export.outputs), export.beside, export.guard)
+        join = activated if self._options.provider == TESTED_PROVIDER else None
+        model = InlinedExport(graph, contents, write, join).model()
+        session = self._options.session(model, graph.descriptors)
+        return BoundSession(session, (model.inputs, model.outputs), model.beside, model.guard)
 
     def run(self) -> bool:
         """Compute what is bound from what is bound; whether that may be wrong: then :meth:`run_exactly` is needed."""

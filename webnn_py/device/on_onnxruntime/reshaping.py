@@ -10,15 +10,13 @@ import attrs
 import numpy as np
 
 from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.device.reshapes import is_reshape, origin_of, reshaped
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.operators import indexing, movement
 from webnn_py.rewriting import Replace
 
 BY_AXES: Final = frozenset({"quantize_linear", "dequantize_linear"})
 """Element-wise operators whose operands have as many axes as each other."""
-
-OF_ONE: Final = frozenset({"reduce_max", "reduce_mean", "reduce_min"})
-"""Reductions that make of one element that element."""
 
 
 def reshaping(graph: Graph) -> Replace | None:
@@ -42,7 +40,8 @@ class _Reshaping:
         self._readers: dict[Value, list[Node]] = defaultdict(list)
         for node in graph.nodes:
             for value in node.inputs:
-                self._readers[value].append(node)
+                if not isinstance(value, Constant):  # nothing moves behind those
+                    self._readers[value].append(node)
         self._outputs = set(graph.outputs.values())
         self._squeezed = _squeezed(graph)
 
@@ -75,13 +74,6 @@ class _Reshaping:
         """Whether an operator may read what a reshape was given."""
         is_slice = node.operator is movement.slice_ and node.inputs[0] in self._squeezed
         return is_slice or is_reshape(node) or _takes_any_shape(node)
-
-
-def is_reshape(node: Node) -> bool:
-    """Whether a node moves no element: a reshape, or what it makes of each element alone is that element."""
-    if node.operator.name not in OF_ONE:
-        return node.operator.name == "reshape"
-    return node.operand("input").element_count == node.outputs[0].element_count
 
 
 def _takes_any_shape(node: Node) -> bool:
@@ -119,16 +111,6 @@ def _long(descriptor: MLOperandDescriptor) -> list[int]:
     return [size for size in descriptor.shape if size > 1]
 
 
-def origin_of(value: object) -> Value:
-    """What a value is a reshape of, or itself."""
-    assert isinstance(value, Value)  # noqa: S101 - for type checkers
-    while isinstance(value, Output) and is_reshape(value.node):
-        before = value.node.operands["input"]
-        assert isinstance(before, Value)  # noqa: S101 - for type checkers
-        value = before
-    return value
-
-
 def _as_one(node: Node) -> Value:
     """What a reshape makes, of what all reshapes before it were given; itself where that is not less to do."""
     value, descriptor = origin_of(node.operands["input"]), node.outputs[0]
@@ -136,16 +118,8 @@ def _as_one(node: Node) -> Value:
         return value
     if isinstance(value, Constant) and isinstance(value.data, np.ndarray):
         return Constant(descriptor, value.data.reshape(descriptor.shape), value.key)
-    is_least = value is node.operands["input"] and node.operator.name not in OF_ONE
+    is_least = value is node.operands["input"] and node.operator is movement.reshape
     return node.results[0] if is_least else reshaped(value, descriptor.shape, node)
-
-
-def reshaped(value: Value, shape: tuple[int, ...], like: Node) -> Value:
-    """A value in a shape, made in the place of a node; itself where it has that shape."""
-    if value.descriptor.shape == shape:
-        return value
-    output, options = MLOperandDescriptor(value.descriptor.data_type, shape), {"new_shape": shape}
-    return Node(movement.reshape, {"input": value}, options, (output,), like.label, like.drawn).results[0]
 
 
 def _moved(node: Node) -> Value | None:

@@ -6,6 +6,7 @@
 import itertools
 from collections.abc import Iterator
 from functools import cache
+from typing import Final
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from webnn_py.device.on_numpy.routines import special
 from webnn_py.device.on_numpy.routines.blocks import BLOCK_BYTES, Index, float_blocks, float_ufunc, in_blocks, passes
 from webnn_py.device.on_numpy.routines.float16 import INFINITY_BITS, MAGNITUDE_BITS, NARROWING, narrow, widen
 from webnn_py.device.on_numpy.scratch import allowance, scratch
-from webnn_py.device.on_numpy.table import Array, Kernel, kernel, product, scalar
+from webnn_py.device.on_numpy.table import Array, Kernel, PreparedKernel, kernel, product, scalar
 from webnn_py.graph import Node
 from webnn_py.operators import activation
 from webnn_py.operators.activation import clamp_bounds
@@ -26,6 +27,9 @@ LARGEST = scalar(float(np.finfo(np.float32).max), "float32")
 LOWEST = scalar(float(np.finfo(np.float32).min), "float32")
 
 SIGN = scalar(15, "int16")
+
+FEW: Final = 2**12
+"""The elements up to which calls take longer than what they compute; clip is one of several calls."""
 
 
 def option(node: Node, name: str) -> Array:
@@ -41,6 +45,10 @@ def clamp(node: Node) -> Kernel:
 
 @kernel(activation.relu)
 def relu(node: Node) -> Kernel:
+    output = node.outputs[0]
+    if output.data_type == "float32" and output.element_count <= FEW:
+        zeros = repeated(0)[: output.element_count].reshape(output.shape)
+        return lambda x, y: np.maximum(zeros, x, out=y)
     return clipping(node, *clamp_bounds(node.outputs[0].data_type, 0, None))
 
 
@@ -173,7 +181,7 @@ def prelu(node: Node) -> Kernel:
 
 @kernel(activation.sigmoid, work=passes(5))
 def sigmoid(node: Node) -> Kernel:
-    return float_blocks(node, special.sigmoid)
+    return float_blocks(node, PreparedKernel(special.prepare_sigmoid))
 
 
 @kernel(activation.softplus, work=passes(9))

@@ -8,10 +8,11 @@ from typing import Final
 
 import numpy as np
 
-from webnn_py.device.on_numpy.routines.blas import float32, for_blas, matrix_product
+from webnn_py.device.on_numpy.routines.blas import float32, for_blas, matrix_product, prepared_product
 from webnn_py.device.on_numpy.routines.channel_runs import channel_runs, has_channel_runs
 from webnn_py.device.on_numpy.routines.conv_sizes import Convolution
 from webnn_py.device.on_numpy.routines.depthwise import has_overlapping_rows, overlapping_rows
+from webnn_py.device.on_numpy.routines.few_windows import few_windows, has_few_windows
 from webnn_py.device.on_numpy.routines.float16 import NARROWING, copy_in_float32, narrow
 from webnn_py.device.on_numpy.routines.im2col import PRODUCT_TILE, emit, im2col_pixels, im2col_planes, shifted_pixels
 from webnn_py.device.on_numpy.routines.low_images import has_low_images, low_images
@@ -19,7 +20,7 @@ from webnn_py.device.on_numpy.routines.packed_filter import filter_matrices
 from webnn_py.device.on_numpy.routines.tiling import inside, steps_of, tile_size, tile_starts
 from webnn_py.device.on_numpy.routines.widened import Sizes, Widened
 from webnn_py.device.on_numpy.scratch import scratch
-from webnn_py.device.on_numpy.table import Array, Kernel, kernel, unbuffered_kernel
+from webnn_py.device.on_numpy.table import Array, Kernel, PreparedKernel, Run, in_order, kernel, unbuffered_kernel
 from webnn_py.graph import Node
 from webnn_py.operators import convolution
 from webnn_py.operators.windows import Slide
@@ -66,6 +67,8 @@ def by_layout(conv: Convolution) -> Kernel:
         return channel_runs(conv)
     elif has_overlapping_rows(conv):
         convolve = overlapping_rows(conv)
+    elif has_few_windows(conv):
+        return few_windows(conv)
     else:
         convolve = im2col_planes(conv)
     if conv.has_bias and conv.layout == "nchw" and conv.data_type == "float32":
@@ -106,7 +109,18 @@ def pointwise(conv: Convolution) -> Kernel:
         if conv.has_bias:
             np.add(output, rest[0][:, None, None] if nchw else rest[0], out=output)
 
-    return run
+    def prepare(images: Array, filter_: Array, *rest: Array) -> Run:
+        if not (images.flags.c_contiguous and filter_.flags.c_contiguous):
+            return partial(run, images, filter_, *rest)
+        columns = images.reshape(conv.batch, conv.groups, conv.group_inputs, -1)
+        result = rest[-1].reshape(conv.batch, conv.groups, conv.group_outputs, -1, copy=False)
+        runs = [prepared_product(filter_matrices(conv, filter_), columns, result)]
+        if conv.has_bias:
+            runs.append(partial(np.add, rest[-1], rest[0][:, None, None], rest[-1]))
+        return in_order(runs)
+
+    is_dense = nchw and conv.filter_layout == "oihw" and all(slide.stride == 1 for slide in conv.slides)
+    return PreparedKernel(prepare, is_long=True) if is_dense else run
 
 
 def pointwise_in_float16(conv: Convolution) -> Kernel:

@@ -6,14 +6,15 @@ until they are here, so they are counted from the start and clamped at each run.
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Final
 
 import attrs
 import numpy as np
 
 from webnn_py.device.on_numpy.scratch import allowance, scratch
-from webnn_py.device.on_numpy.table import Array, Kernel, kernel
-from webnn_py.graph import Node
+from webnn_py.device.on_numpy.table import Array, Kernel, PreparedKernel, Run, kernel
+from webnn_py.graph import Constant, Node
 from webnn_py.operators import indexing
 
 BLOCK: Final = 1 << 16
@@ -49,7 +50,7 @@ def gather(node: Node) -> Kernel:
     count = node.operand("indices").element_count
     most = allowance(node)
     if count == 1:
-        return gather_one(axis, size)
+        return gather_one(node, axis, size)
     # Where numpy cannot take straight into the output, it takes into an array of its own.
     taken_bytes = outer * inner * np.dtype(node.outputs[0].data_type).itemsize
     length = most // NUMBER_BYTES
@@ -76,17 +77,20 @@ def gather(node: Node) -> Kernel:
     return take
 
 
-def gather_one(axis: int, size: int) -> Kernel:
+def gather_one(node: Node, axis: int, size: int) -> Kernel:
     """A gather by a single index: a copy of one slice."""
     before = (slice(None),) * axis
 
-    def take(input: Array, indices: Array, output: Array) -> None:
+    def prepare(input: Array, indices: Array, output: Array) -> Run:
         index = indices.item()
         index = min(max(index + size if index < 0 else index, 0), size - 1)
         selected = input[(*before, index)]
-        np.copyto(output.reshape(selected.shape), selected)
+        return partial(np.copyto, output.reshape(selected.shape), selected)
 
-    return take
+    def take(input: Array, indices: Array, output: Array) -> None:
+        prepare(input, indices, output)()
+
+    return PreparedKernel(prepare, is_long=True) if isinstance(node.operands["indices"], Constant) else take
 
 
 @kernel(indexing.gather_elements, work=looked_up)

@@ -1,17 +1,18 @@
 """Matrix products on arrays: they go to BLAS; float16 by way of float32, large ones block by block, rounded once."""
 
 import math
+from functools import partial
 from typing import Final
 
 import numpy as np
 
-from webnn_py.device.on_numpy.routines.blas import float32, for_blas, matrix_product
+from webnn_py.device.on_numpy.routines.blas import float32, for_blas, is_for_blas, matrix_product, prepared_product
 from webnn_py.device.on_numpy.routines.blocks import part_of, tiles
 from webnn_py.device.on_numpy.routines.float16 import narrow
 from webnn_py.device.on_numpy.routines.tiling import tile_size
 from webnn_py.device.on_numpy.routines.widened import Sizes, Widened, elements
 from webnn_py.device.on_numpy.scratch import allowance
-from webnn_py.device.on_numpy.table import Array, Kernel, kernel
+from webnn_py.device.on_numpy.table import Array, Kernel, PreparedKernel, Run, in_order, kernel
 from webnn_py.graph import Node
 from webnn_py.operators import matrix
 from webnn_py.operators.casting import cast_number
@@ -47,7 +48,7 @@ def matmul(node: Node) -> Kernel:
     b_shape = node.operand("b").shape
     one_matrix = all(size == 1 for size in b_shape[:-2])
     tall = one_matrix and any(size != 1 for size in node.outputs[0].shape[:-2])
-    multiply = stacked_product if tall else product
+    multiply = PreparedKernel(prepare_stacked_product if tall else prepare_product)
     if node.outputs[0].data_type == "float32":
         return multiply
     sizes = (node.outputs[0].shape[-2], b_shape[-2], b_shape[-1])
@@ -56,18 +57,25 @@ def matmul(node: Node) -> Kernel:
     return widened_product(node, tall=tall)
 
 
-def product(a: Array, b: Array, output: Array) -> None:
-    """Multiply float32 matrices."""
+def prepare_product(a: Array, b: Array, output: Array) -> Run:
+    """The product of float32 matrices."""
+    if is_for_blas(a) and is_for_blas(b):
+        return prepared_product(a, b, output)
+    return partial(product_of_copies, a, b, output)
+
+
+def product_of_copies(a: Array, b: Array, output: Array) -> None:
+    """Multiply float32 matrices, of which some do not lie as BLAS takes them."""
     matrix_product(for_blas(a), for_blas(b), output)
 
 
-def stacked_product(a: Array, b: Array, output: Array) -> None:
-    """Multiply many matrices by a single one: as one tall matrix, which is one call of BLAS."""
+def prepare_stacked_product(a: Array, b: Array, output: Array) -> Run:
+    """The product of many matrices and a single one: as one tall matrix, which is one call of BLAS."""
     inner, columns = b.shape[-2:]
-    if a.flags.c_contiguous:
-        matrix_product(a.reshape(-1, inner), for_blas(b.reshape(inner, columns)), output.reshape(-1, columns))
-    else:
-        product(a, b, output)
+    if not a.flags.c_contiguous:
+        return prepare_product(a, b, output)
+    one = b[(0,) * (b.ndim - 2)]
+    return prepare_product(a.reshape(-1, inner), one, output.reshape(-1, columns))
 
 
 def rounded(multiply: Kernel) -> Kernel:
@@ -137,15 +145,16 @@ def gemm(node: Node) -> Kernel:
     shape = node.outputs[0].shape
     combine = Combination(node)
 
-    def run(a: Array, b: Array, *rest: Array) -> None:
-        product(a.T if transpose_a else a, b.T if transpose_b else b, rest[-1])
-        combine(rest[-1], combine.addend(rest[:-1]))
+    def prepare(a: Array, b: Array, *rest: Array) -> Run:
+        multiply = prepare_product(a.T if transpose_a else a, b.T if transpose_b else b, rest[-1])
+        return in_order([multiply, combine.prepare(rest[:-1], rest[-1])])
 
+    in_float32 = PreparedKernel(prepare)
     if node.outputs[0].data_type == "float32":
-        return run
+        return in_float32
     sizes = (shape[0], node.operand("a").shape[0 if transpose_a else 1], shape[1])
     if elements(sizes) <= SMALL:
-        return rounded(run)
+        return rounded(in_float32)
     most = most_elements(node, sizes)
     multiply = Widened(sizes, most, long_rows(sizes, most, b_transposed=transpose_b))
 
@@ -171,6 +180,12 @@ class Combination:
         self._shape = node.outputs[0].shape
         self._rows = max(1, allowance(node) // (4 * self._shape[1]))
         self._is_small = "c" in node.operands and node.operand("c").element_count < node.outputs[0].element_count
+
+    def prepare(self, given: tuple[Array, ...], product: Array) -> Run:
+        """What does so with the whole product, given ``c`` or nothing."""
+        if given and self._alpha == self._beta == 1:
+            return partial(np.add, product, given[0], product)
+        return lambda: self(product, self.addend(given))
 
     def addend(self, given: tuple[Array, ...]) -> Array | None:
         """``c``, if it is given, in a shape that broadcasts; times beta already if that takes few elements."""

@@ -1,13 +1,14 @@
 """Operators that move elements, on arrays. What strides can say is a view; the rest copies once."""
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import accumulate
 from operator import itemgetter, methodcaller
 from types import EllipsisType
 
 import numpy as np
 
-from webnn_py.device.on_numpy.table import Array, Kernel, View, kernel, scalar, view
+from webnn_py.device.on_numpy.table import Array, Kernel, PreparedKernel, Run, View, in_order, kernel, scalar, view
 from webnn_py.graph import Node
 from webnn_py.operators import movement
 from webnn_py.operators.casting import cast_number
@@ -123,23 +124,16 @@ def pad(node: Node) -> Kernel:
     inner = tuple(slice(begin, begin + size) for begin, size in zip(padding[0], shape, strict=True))
     middle: Window = (*inner, ...)
     margins = list(_margins(inner, *padding, mode))
-    if mode != "constant":
-
-        def copy_margins(input: Array, output: Array) -> None:
-            np.copyto(output[middle], input)
-            for margin, source in margins:
-                np.copyto(output[margin], output[source])
-
-        return copy_margins
     data_type = node.outputs[0].data_type
     value = scalar(cast_number(node.options["value"], data_type), data_type)
 
-    def fill_margins(input: Array, output: Array) -> None:
-        np.copyto(output[middle], input)
-        for margin, _ in margins:
-            np.copyto(output[margin], value)
+    def prepare(input: Array, output: Array) -> Run:
+        copies = [partial(np.copyto, output[middle], input)]
+        for margin, source in margins:
+            copies.append(partial(np.copyto, output[margin], value if mode == "constant" else output[source]))
+        return in_order(copies)
 
-    return fill_margins
+    return PreparedKernel(prepare, is_long=True)
 
 
 def _margins(

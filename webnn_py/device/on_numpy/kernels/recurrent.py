@@ -16,12 +16,11 @@ from functools import partial
 import attrs
 import numpy as np
 
-from webnn_py.device.on_numpy.routines.blas import matrix_product
-from webnn_py.device.on_numpy.routines.blas_threads import UNSPREAD
+from webnn_py.device.on_numpy.routines.blas import matrix_product, prepared_product
 from webnn_py.device.on_numpy.routines.float16 import in_float32, widen
 from webnn_py.device.on_numpy.routines.tiling import tile_size, tile_starts
 from webnn_py.device.on_numpy.scratch import allowance, scratch
-from webnn_py.device.on_numpy.table import Array, Kernel, kernel, scalar
+from webnn_py.device.on_numpy.table import Array, Kernel, PreparedKernel, Run, in_order, kernel, scalar
 from webnn_py.graph import Node
 from webnn_py.operators import recurrent
 from webnn_py.operators.recurrent import GRU_ACTIVATIONS, LSTM_ACTIVATIONS, PEEPHOLE_GATES
@@ -107,11 +106,13 @@ class Parameters:
         )
 
 
-Step = Callable[[Array, Parameters, Sequence[Array]], None]
-"""Takes the gates' share of the input, the parameters, and the states, which it brings forward by one step."""
+Step = Callable[[Array], None]
+"""Takes the gates' share of the input, and brings the states forward by one step."""
 
+PrepareStep = Callable[[Parameters, Sequence[Array]], Step]
+"""Takes the parameters, and the states."""
 
-Multiply = Callable[[Array, Array, Array], None]
+Multiply = Callable[[Array, Array, Array], Run]
 """Takes rows for each direction, the weights of some gates, and where to put each gate's products."""
 
 
@@ -124,14 +125,14 @@ def _work(node: Node) -> float:
 class Network:
     """Runs the cell of a node over the time steps and the directions.
 
-    Called with a network's arrays, or with a cell's, which it takes for those of one step in one direction.
+    Takes a network's arrays, or a cell's, which it takes for those of one step in one direction.
     """
 
     def __init__(
         self,
         node: Node,
         gate_count: int,
-        make_step: Callable[[Node, Sizes, Multiply], Step],
+        make_step: Callable[[Node, Sizes, Multiply], PrepareStep],
         states: Sequence[str],
     ) -> None:
         """Prepare scratch arrays.
@@ -139,7 +140,7 @@ class Network:
         Args:
             node: the network or the cell.
             gate_count: the number of gates.
-            make_step: makes what brings the cell forward.
+            make_step: makes what prepares what brings the cell forward.
             states: the states before the first step, the hidden state first; as many outputs receive the last ones.
         """
         self._sizes = sizes = Sizes.of(node)
@@ -149,187 +150,256 @@ class Network:
         self._states = [scratch((sizes.together, sizes.rows, sizes.hidden)) for _ in states]
         is_widened = node.outputs[0].data_type == "float16" and sizes.steps == 1
         self._widened = scratch(int(WIDENED * allowance(node)) // 4 if is_widened else 0)
-        is_small = not is_widened and sizes.rows * sizes.hidden**2 <= UNSPREAD
-        self._step = make_step(node, sizes, multiply_alone if is_small else partial(multiply, self._widened))
+        self._multiply: Multiply = partial(widened_product, self._widened) if is_widened else prepared_product
+        self._prepare_step = make_step(node, sizes, self._multiply)
         step_elements = sizes.together * sizes.rows * (gate_count * sizes.hidden + sizes.features)
         most = int((1 - WIDENED) * allowance(node)) // 4 - sizes.together * sizes.rows * sizes.hidden * (gate_count + 3)
         self._span = min(sizes.steps, max(1, min(PROJECTED, most) // step_elements))
         self._shares = scratch((gate_count, sizes.together, self._span * sizes.rows, sizes.hidden))
 
-    def __call__(self, *arrays: Array) -> None:
-        """Run the network on the operands that are there, into the outputs."""
+    @classmethod
+    def kernel(
+        cls,
+        node: Node,
+        gate_count: int,
+        make_step: Callable[[Node, Sizes, Multiply], PrepareStep],
+        states: Sequence[str],
+    ) -> Kernel:
+        """The kernel of a node; the weights of float16 are widened as it is prepared, so that is not done before."""
+        network = cls(node, gate_count, make_step, states)
+        if node.outputs[0].data_type == "float16":
+            return lambda *arrays: network.prepare(*arrays)()
+        return PreparedKernel(network.prepare, is_long=True)
+
+    def prepare(self, *arrays: Array) -> Run:
+        """What runs the network on the operands that are there, into the outputs."""
         if self._is_cell:
             arrays = tuple(array[np.newaxis] for array in arrays)
         given = dict(zip(self._names, arrays, strict=False))
         outputs = arrays[len(self._names) :]
+        runs = []
         for first in range(0, len(self._sizes.backward), self._sizes.together):
             directions = slice(first, first + self._sizes.together)
             parameters = Parameters.of(given, directions, self._sizes)
+            step = self._prepare_step(parameters, self._states)
             for start in tile_starts(self._sizes.batch, self._sizes.rows):
-                self._run(given, outputs, parameters, directions, slice(start, start + self._sizes.rows))
+                rows = slice(start, start + self._sizes.rows)
+                runs.append(self._prepare_rows(given, outputs, parameters, step, directions, rows))
+        return runs[0] if len(runs) == 1 else in_order(runs)
 
-    def _run(
+    def _prepare_rows(
         self,
         given: Mapping[str, Array],
         outputs: Sequence[Array],
         parameters: Parameters,
+        step: Step,
         directions: slice,
         rows: slice,
-    ) -> None:
-        """Run some rows of the batch in some directions."""
+    ) -> Run:
+        """What runs some rows of the batch in some directions."""
         last, sequences = outputs[: len(self._states)], outputs[len(self._states) :]
-        for state, name in zip(self._states, self._initial, strict=True):
-            np.copyto(state, given[name][directions, rows] if name in given else 0)
-        for step, share in enumerate(self._project(given["input"][:, rows], parameters, directions)):
-            self._step(share, parameters, self._states)
-            for sequence in sequences:
-                for direction, hidden in enumerate(self._states[0], directions.start):
-                    time = self._sizes.steps - 1 - step if self._sizes.backward[direction] else step
-                    np.copyto(sequence[time, direction, rows], hidden, casting="same_kind")
-        for output, state in zip(last, self._states, strict=True):
-            np.copyto(output[directions, rows], state, casting="same_kind")
+        begin = [
+            partial(np.copyto, state, given[name][directions, rows] if name in given else ZERO)
+            for state, name in zip(self._states, self._initial, strict=True)
+        ]
+        end = [
+            partial(np.copyto, output[directions, rows], state, casting="same_kind")
+            for output, state in zip(last, self._states, strict=True)
+        ]
+        spans = list(self._project(given["input"][:, rows], parameters, directions))
 
-    def _project(self, input: Array, parameters: Parameters, directions: slice) -> Iterator[Array]:
-        """The gates' share of the input, step by step; the first step backward takes the last of the input."""
+        def run() -> None:
+            for copy in begin:
+                copy()
+            steps = 0
+            for project, shares in spans:
+                project()
+                for row in range(0, shares.shape[2], self._sizes.rows):
+                    step(shares[:, :, row : row + self._sizes.rows])
+                    for sequence in sequences:
+                        self._keep(sequence, steps, directions, rows)
+                    steps += 1
+            for copy in end:
+                copy()
+
+        return run
+
+    def _keep(self, sequence: Array, step: int, directions: slice, rows: slice) -> None:
+        """Copy the hidden states behind a step to where the input is that the step took."""
+        for direction, hidden in enumerate(self._states[0], directions.start):
+            time = self._sizes.steps - 1 - step if self._sizes.backward[direction] else step
+            np.copyto(sequence[time, direction, rows], hidden, casting="same_kind")
+
+    def _project(self, input: Array, parameters: Parameters, directions: slice) -> Iterator[tuple[Run, Array]]:
+        """What computes the gates' share of some steps of the input, and where; step by step.
+
+        The first step backward takes the last of the input.
+        """
         steps, rows = self._sizes.steps, self._sizes.rows
         for start in range(0, steps, self._span):
             count = min(self._span, steps - start)
             shares = self._shares[:, :, : count * rows]
+            runs = []
             for direction, is_backward in enumerate(self._sizes.backward[directions]):
-                # A copy in the order of the steps, unless they are in it.
                 x = input[steps - start - count : steps - start][::-1] if is_backward else input[start : start + count]
                 here = slice(direction, direction + 1)
-                flat = in_float32(x).reshape(1, -1, self._sizes.features)
-                multiply(self._widened, flat, parameters.weight[:, here], shares[:, here])
+                runs.append(self._prepare_share(x, parameters.weight[:, here], shares[:, here]))
             if parameters.bias is not None:
-                np.add(shares, parameters.bias, out=shares)
-            for row in range(0, count * rows, rows):
-                yield shares[:, :, row : row + rows]
+                runs.append(partial(np.add, shares, parameters.bias, shares))
+            yield in_order(runs), shares
+
+    def _prepare_share(self, x: Array, weights: Array, share: Array) -> Run:
+        """What multiplies some steps; of a copy in float32 and in the order of the steps, unless they are that."""
+        shape = (1, -1, self._sizes.features)
+        if x.dtype == np.float32 and x.flags.c_contiguous:
+            return self._multiply(x.reshape(shape), weights, share)
+
+        def multiply_copy() -> None:
+            self._multiply(in_float32(x).reshape(shape), weights, share)()
+
+        return multiply_copy
 
 
-def multiply_alone(x: Array, weights: Array, products: Array) -> None:
-    """Multiply float32 so little that it is never spread over threads."""
-    np.matmul(x, weights, out=products)
-
-
-def multiply(widened: Array, x: Array, weights: Array, products: Array) -> None:
-    """Multiply by the weights of each gate, widening float16 bit by bit."""
-    if weights.dtype == np.float32:
-        matrix_product(x, weights, products)
-        return
+def widened_product(widened: Array, x: Array, weights: Array, products: Array) -> Run:
+    """What multiplies by the float16 weights of each gate, widening them bit by bit."""
     gates, directions, inputs, outputs = weights.shape
     step = max(1, len(widened) // inputs)
-    for gate, direction, start in itertools.product(range(gates), range(directions), range(0, outputs, step)):
-        part = weights[gate, direction, :, start : start + step].T
-        memory = widened[: part.size] if inputs <= len(widened) else np.empty(part.size, np.float32)
-        wide = memory.reshape(part.shape)
-        widen(part, wide)
-        matrix_product(x[direction], wide.T, products[gate, direction, :, start : start + step])
+
+    def run() -> None:
+        for gate, direction, start in itertools.product(range(gates), range(directions), range(0, outputs, step)):
+            part = weights[gate, direction, :, start : start + step].T
+            memory = widened[: part.size] if inputs <= len(widened) else np.empty(part.size, np.float32)
+            wide = memory.reshape(part.shape)
+            widen(part, wide)
+            matrix_product(x[direction], wide.T, products[gate, direction, :, start : start + step])
+
+    return run
 
 
 @kernel(recurrent.gru, work=_work)
 @kernel(recurrent.gru_cell, work=_work)
 def gru(node: Node) -> Kernel:
-    return Network(node, 3, _gru_step, ["initial_hidden_state"])
+    return Network.kernel(node, 3, _gru_step, ["initial_hidden_state"])
 
 
 @kernel(recurrent.lstm, work=_work)
 @kernel(recurrent.lstm_cell, work=_work)
 def lstm(node: Node) -> Kernel:
-    return Network(node, 4, _lstm_step, ["initial_hidden_state", "initial_cell_state"])
+    return Network.kernel(node, 4, _lstm_step, ["initial_hidden_state", "initial_cell_state"])
 
 
-def _gru_step(node: Node, sizes: Sizes, multiply: Multiply) -> Step:
+def _gru_step(node: Node, sizes: Sizes, multiply: Multiply) -> PrepareStep:
     layout = node.options["layout"]
-    activate_both, activate_new = (ACTIVATIONS[name] for name in node.options["activations"] or GRU_ACTIVATIONS)
+    activate_both, activate_new = node.options["activations"] or GRU_ACTIVATIONS
     gates = scratch((3, sizes.together, sizes.rows, sizes.hidden))
     update, reset = gates[layout.index("z")], gates[layout.index("r")]
     both, new = gates[:2], gates[2]  # the new gate comes last in either layout
     kept = scratch(update.shape)
 
-    def reset_after(share: Array, parameters: Parameters, states: Sequence[Array]) -> None:
-        hidden = states[0]
-        multiply(hidden, parameters.recurrent_weight, gates)
-        if parameters.recurrent_bias is not None:
-            np.add(gates, parameters.recurrent_bias, out=gates)
-        np.add(both, share[:2], out=both)
-        activate_both(both)
-        np.multiply(new, reset, out=new)
-        blend(share, hidden)
-
-    def reset_before(share: Array, parameters: Parameters, states: Sequence[Array]) -> None:
+    def prepare(parameters: Parameters, states: Sequence[Array]) -> Step:
         hidden, weight, bias = states[0], parameters.recurrent_weight, parameters.recurrent_bias
-        multiply(hidden, weight[:2], both)
-        if bias is not None:
-            np.add(both, bias[:2], out=both)
-        np.add(both, share[:2], out=both)
-        activate_both(both)
-        multiply(np.multiply(hidden, reset, out=kept), weight[2:], gates[2:])
-        if bias is not None:
-            np.add(new, bias[2], out=new)
-        blend(share, hidden)
+        if node.options["reset_after"]:
+            begin = _sums(multiply, hidden, weight, bias, gates)
+            middle: list[Run] = [partial(np.multiply, new, reset, new)]
+        else:
+            begin = _sums(multiply, hidden, weight[:2], None if bias is None else bias[:2], both)
+            middle = [
+                partial(np.multiply, hidden, reset, kept),
+                *_sums(multiply, kept, weight[2:], None if bias is None else bias[2], gates[2:]),
+            ]
+        middle = [*ACTIVATIONS[activate_both](both), *middle]
+        end: list[Run] = [
+            *ACTIVATIONS[activate_new](new),
+            partial(np.multiply, hidden, update, hidden),
+            partial(np.subtract, ONE, update, update),
+            partial(np.multiply, new, update, new),
+            partial(np.add, hidden, new, hidden),
+        ]
 
-    def blend(share: Array, hidden: Array) -> None:
-        np.add(new, share[2], out=new)
-        activate_new(new)
-        np.multiply(hidden, update, out=hidden)
-        np.multiply(new, np.subtract(ONE, update, out=update), out=new)
-        np.add(hidden, new, out=hidden)
+        def step(share: Array) -> None:
+            for run in begin:
+                run()
+            np.add(both, share[:2], both)
+            for run in middle:
+                run()
+            np.add(new, share[2], new)
+            for run in end:
+                run()
 
-    return reset_after if node.options["reset_after"] else reset_before
+        return step
+
+    return prepare
 
 
-def _lstm_step(node: Node, sizes: Sizes, multiply: Multiply) -> Step:
+def _lstm_step(node: Node, sizes: Sizes, multiply: Multiply) -> PrepareStep:
     layout = node.options["layout"]
     gate_activation, cell_activation, state_activation = node.options["activations"] or LSTM_ACTIVATIONS
     gates = scratch((4, sizes.together, sizes.rows, sizes.hidden))
     by_name = {name: gates[index] for index, name in enumerate(layout)}
-    activated = _runs(gates, [cell_activation if name == "g" else gate_activation for name in layout])
-    activate_state = ACTIVATIONS[state_activation]
+    names = [cell_activation if name == "g" else gate_activation for name in layout]
     product = scratch(gates.shape[1:])
 
-    def step(share: Array, parameters: Parameters, states: Sequence[Array]) -> None:
+    def prepare(parameters: Parameters, states: Sequence[Array]) -> Step:
         hidden, cell = states
-        multiply(hidden, parameters.recurrent_weight, gates)
-        if parameters.recurrent_bias is not None:
-            np.add(gates, parameters.recurrent_bias, out=gates)
-        np.add(gates, share, out=gates)
+        begin = _sums(multiply, hidden, parameters.recurrent_weight, parameters.recurrent_bias, gates)
+        end: list[Run] = []
         if parameters.peepholes is not None:
             for name, peephole in zip(PEEPHOLE_GATES, parameters.peepholes, strict=True):
-                np.add(by_name[name], np.multiply(cell, peephole, out=product), out=by_name[name])
-        for activate, run in activated:
-            activate(run)
-        np.multiply(cell, by_name["f"], out=cell)
-        np.add(cell, np.multiply(by_name["i"], by_name["g"], out=product), out=cell)
-        np.copyto(hidden, cell)
-        activate_state(hidden)
-        np.multiply(hidden, by_name["o"], out=hidden)
+                gate = by_name[name]
+                end += [partial(np.multiply, cell, peephole, product), partial(np.add, gate, product, gate)]
+        end += _activated(gates, names)
+        end += [
+            partial(np.multiply, cell, by_name["f"], cell),
+            partial(np.multiply, by_name["i"], by_name["g"], product),
+            partial(np.add, cell, product, cell),
+            partial(np.copyto, hidden, cell),
+            *ACTIVATIONS[state_activation](hidden),
+            partial(np.multiply, hidden, by_name["o"], hidden),
+        ]
 
-    return step
+        def step(share: Array) -> None:
+            for run in begin:
+                run()
+            np.add(gates, share, gates)
+            for run in end:
+                run()
+
+        return step
+
+    return prepare
 
 
-def _runs(gates: Array, names: Sequence[str]) -> list[tuple[Callable[[Array], object], Array]]:
-    """The activations, each with the gates one behind the other that share it."""
-    runs, first = [], 0
+def _sums(multiply: Multiply, hidden: Array, weights: Array, bias: Array | None, gates: Array) -> list[Run]:
+    """What gates take from the hidden state."""
+    runs = [multiply(hidden, weights, gates)]
+    if bias is not None:
+        runs.append(partial(np.add, gates, bias, gates))
+    return runs
+
+
+def _activated(gates: Array, names: Sequence[str]) -> list[Run]:
+    """The activations of gates; of those at once that are one behind the other and share theirs."""
+    runs: list[Run] = []
+    first = 0
     for end in range(1, len(names) + 1):
         if end == len(names) or names[end] != names[first]:
-            runs.append((ACTIVATIONS[names[first]], gates[first:end]))
+            runs += ACTIVATIONS[names[first]](gates[first:end])
             first = end
     return runs
 
 
-def _relu(x: Array) -> None:
-    np.maximum(x, ZERO, out=x)
+def _relu(x: Array) -> list[Run]:
+    return [partial(np.maximum, x, ZERO, out=x)]
 
 
-def _sigmoid(x: Array) -> None:
-    np.exp(np.negative(x, out=x), out=x)  # may overflow to infinity, whose reciprocal is right: 0
-    np.reciprocal(np.add(x, ONE, out=x), out=x)
+def _sigmoid(x: Array) -> list[Run]:
+    # The exponential may overflow to infinity, whose reciprocal is right: 0.
+    return [partial(np.negative, x, x), partial(np.exp, x, x), partial(np.add, x, ONE, x), partial(np.reciprocal, x, x)]
 
 
-def _tanh(x: Array) -> None:
-    np.tanh(x, out=x)
+def _tanh(x: Array) -> list[Run]:
+    return [partial(np.tanh, x, x)]
 
 
-ACTIVATIONS: Mapping[str, Callable[[Array], object]] = {"relu": _relu, "sigmoid": _sigmoid, "tanh": _tanh}
+ACTIVATIONS: Mapping[str, Callable[[Array], list[Run]]] = {"relu": _relu, "sigmoid": _sigmoid, "tanh": _tanh}
 """The activations, in place."""

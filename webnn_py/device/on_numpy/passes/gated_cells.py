@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 import attrs
@@ -9,9 +10,9 @@ import numpy as np
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.on_numpy.passes.matching import Matched, UnlikeError, check, single
-from webnn_py.device.on_numpy.routines.special import sigmoid
+from webnn_py.device.on_numpy.routines.special import prepare_sigmoid
 from webnn_py.device.on_numpy.scratch import LEAST, scratch
-from webnn_py.device.on_numpy.table import Array, Kernel, kernel
+from webnn_py.device.on_numpy.table import Array, Kernel, PreparedKernel, Run, in_order, kernel
 from webnn_py.graph import Node, Output, Value
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.operand import MLOperand
@@ -53,16 +54,20 @@ def make_gated_cell(node: Node) -> Kernel:
     open_ = scratch((batch, end - first))
     input_, output, forget = (open_[:, part.start - first : part.stop - first] for part in sigmoids)
 
-    def run(gates: Array, cell: Array, next_hidden: Array, next_cell: Array) -> None:
-        sigmoid(gates[:, first:end], open_)
-        np.tanh(gates[:, candidate], out=next_hidden)
-        np.multiply(input_, next_hidden, out=next_hidden)
-        np.multiply(forget, cell, out=next_cell)
-        np.add(next_cell, next_hidden, out=next_cell)
-        np.tanh(next_cell, out=next_hidden)
-        np.multiply(output, next_hidden, out=next_hidden)
+    def prepare(gates: Array, cell: Array, next_hidden: Array, next_cell: Array) -> Run:
+        return in_order(
+            [
+                prepare_sigmoid(gates[:, first:end], open_),
+                partial(np.tanh, gates[:, candidate], next_hidden),
+                partial(np.multiply, input_, next_hidden, next_hidden),
+                partial(np.multiply, forget, cell, next_cell),
+                partial(np.add, next_cell, next_hidden, next_cell),
+                partial(np.tanh, next_cell, next_hidden),
+                partial(np.multiply, output, next_hidden, next_hidden),
+            ]
+        )
 
-    return run
+    return PreparedKernel(prepare)
 
 
 @attrs.frozen

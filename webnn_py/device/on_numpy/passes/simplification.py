@@ -1,6 +1,7 @@
 """Nodes of the device's own in place of several that a graph says the same with: fewer calls, the same bits.
 
-Folded batch normalizations alone round elsewhere, and a zero that is pooled may have the other sign.
+Folded batch normalizations alone round elsewhere. A zero that is pooled may have the other sign, and the mean of one
+negative zero is one.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from webnn_py.device.folding import folded
 from webnn_py.device.on_numpy.passes.dynamic_quantization import DynamicDifferences
 from webnn_py.device.on_numpy.passes.gated_cells import GatedCell
 from webnn_py.device.on_numpy.passes.integer_casts import uncast
-from webnn_py.device.on_numpy.passes.matching import UnlikeError
+from webnn_py.device.on_numpy.passes.matching import UnlikeError, check
 from webnn_py.device.on_numpy.passes.pooled_convolutions import pooled_early
 from webnn_py.device.on_numpy.passes.requantization import requantization
 from webnn_py.device.on_numpy.passes.widened_constants import PRODUCTS, WidenedConstants
 from webnn_py.device.on_numpy.table import constant_array
 from webnn_py.device.plan import split_constant
+from webnn_py.device.reshapes import OF_ONE, is_reshape, reshaped
 from webnn_py.graph import Graph, Node, Value
 from webnn_py.rewriting import rewrite
 
@@ -39,16 +41,12 @@ def simplified(graph: Graph) -> Graph:
         try:
             if name == "sub":
                 return _differences(node, current, quantizations, recognizer)
-            if name == "cast":
-                return {node.results[0]: uncast(current)}
             if name == "mul":
                 return _cell(node, current)
-            if name in PRODUCTS:
-                return {node.results[0]: wide.product(current)}
-            one = _one_node(node, current, uses)
+            value = _in_its_place(node, current, uses, wide)
         except UnlikeError:
             return None
-        return None if one is None else {node.results[0]: one.results[0]}
+        return None if value is None else {node.results[0]: value}
 
     return rewrite(graph, replace)
 
@@ -57,16 +55,31 @@ def _may_begin(node: Node) -> bool:
     """Whether there may be something to simplify where such a node is."""
     if node.operator.name in PRODUCTS:
         return node.outputs[0].data_type == "float16"
+    if node.operator.name in OF_ONE:
+        return is_reshape(node)
     return node.operator.name in ("quantize_linear", "split", "max_pool2d")
 
 
-def _one_node(node: Node, current: Node, uses: Mapping[Value, int]) -> Node | None:
-    """The node that gives what this one does; None where none is looked for."""
-    if node.operator.name == "max_pool2d":
-        return pooled_early(node, current, uses)
-    if node.operator.name == "dequantize_linear" and uses[node.operands["input"]] == 1:  # type: ignore[index]  # no sequence
-        return requantization(current)
+def _in_its_place(node: Node, current: Node, uses: Mapping[Value, int], wide: WidenedConstants) -> Value | None:
+    """What gives what this node does; None where nothing is looked for."""
+    name = node.operator.name
+    if name == "cast":
+        return uncast(current)
+    if name in OF_ONE:
+        return _of_one(current)
+    if name in PRODUCTS:
+        return wide.product(current)
+    if name == "max_pool2d":
+        return pooled_early(node, current, uses).results[0]
+    if name == "dequantize_linear" and uses[node.operands["input"]] == 1:  # type: ignore[index]  # no sequence
+        return requantization(current).results[0]
     return None
+
+
+def _of_one(node: Node) -> Value:
+    """What a reduction of single elements gives: these."""
+    check(is_reshape(node))
+    return reshaped(node.inputs[0], node.outputs[0].shape, node)
 
 
 def _differences(node: Node, current: Node, made: dict[Value, Node], recognizer: Recognizer) -> Mapping[Value, Value]:

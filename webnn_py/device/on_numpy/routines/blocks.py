@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from webnn_py.device.on_numpy.routines.float16 import NARROWING, in_float32, narrow
 from webnn_py.device.on_numpy.scratch import allowance, scratch
-from webnn_py.device.on_numpy.table import Array, Kernel, Work, elements, product
+from webnn_py.device.on_numpy.table import Array, Kernel, PreparedKernel, Work, elements, prepared, product
 from webnn_py.graph import Node
 
 Shape = tuple[int, ...]
@@ -66,7 +66,7 @@ def in_blocks(node: Node, function: BlockFunction, *scratch_types: npt.DTypeLike
     output = node.outputs[0].shape
     if output and product(output) <= block_elements(node, scratch_types, allocated):
         memories = [scratch(output, data_type) for data_type in scratch_types]
-        return lambda *arrays: function(*arrays, *memories)
+        return PreparedKernel(lambda *arrays: prepared(function, *arrays, *memories))
     return reshaped_in_blocks(node, shapes, output, function, *scratch_types, allocated=allocated)
 
 

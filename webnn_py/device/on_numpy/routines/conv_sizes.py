@@ -6,7 +6,7 @@ from typing import Any, Final, Self
 import attrs
 
 from webnn_py.device.on_numpy.scratch import allowance
-from webnn_py.device.on_numpy.table import Array, Kernel
+from webnn_py.device.on_numpy.table import Array, Kernel, PreparedKernel, Run, prepared
 from webnn_py.graph import Node
 from webnn_py.operators.convolution import filter_shape
 from webnn_py.operators.windows import Slide, image_shape, slides
@@ -183,10 +183,10 @@ class Convolution:
             return convolve
         axes = (2, 3) if self.layout == "nchw" else (1, 2)
 
-        def run(images: Array, filter_: Array, *rest: Array) -> None:
-            convolve(images.swapaxes(*axes), filter_, *rest[:-1], rest[-1].swapaxes(*axes))
+        def prepare(images: Array, filter_: Array, *rest: Array) -> Run:
+            return prepared(convolve, images.swapaxes(*axes), filter_, *rest[:-1], rest[-1].swapaxes(*axes))
 
-        return run
+        return PreparedKernel(prepare, is_long=True)
 
 
 def float16_allowance(node: Node) -> int:

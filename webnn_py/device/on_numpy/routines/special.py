@@ -6,10 +6,12 @@ erfc x in 0 ≤ x < ∞", 1981) use. They are computed block by block, see ``blo
 """
 
 from collections.abc import Sequence
+from functools import partial
+from typing import Final
 
 import numpy as np
 
-from webnn_py.device.on_numpy.table import Array, scalar
+from webnn_py.device.on_numpy.table import Array, Run, scalar
 
 
 def _coefficients(values: Sequence[float], data_type: str) -> list[Array]:
@@ -113,15 +115,24 @@ def gelu(x: Array, y: Array, distance: Array, ratio: Array) -> None:
     np.subtract(distance, y, out=y)
 
 
-LOWEST_POWER = scalar(-88, "float32")
+LOWEST_POWER: Final = -88.0
 """Below it exp(-x) overflows soon, and exp(x) is the sigmoid of x."""
 
 
-def sigmoid(x: Array, y: Array) -> None:
+def prepare_sigmoid(x: Array, y: Array) -> Run:
     """1 / (1 + exp(-x))."""
-    np.negative(x, out=y)
-    np.exp(y, out=y)
-    np.add(y, ONE, out=y)
-    np.reciprocal(y, out=y)
-    if not np.minimum.reduce(x, axis=None) >= LOWEST_POWER:
-        np.exp(x, out=y, where=x < LOWEST_POWER)
+    passes = [
+        partial(np.negative, x, y),
+        partial(np.exp, y, y),
+        partial(np.add, y, ONE, y),
+        partial(np.reciprocal, y, y),
+    ]
+    least = partial(np.minimum.reduce, x, axis=None)
+
+    def run() -> None:
+        for one in passes:
+            one()
+        if not least() >= LOWEST_POWER:
+            np.exp(x, out=y, where=x < LOWEST_POWER)
+
+    return run

@@ -1,0 +1,50 @@
+"""Nodes that move no element: reshapes, and what is like one."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.graph import Node, Output, Value
+from webnn_py.operators import movement
+
+OF_ONE: Final = frozenset({"reduce_max", "reduce_mean", "reduce_min"})
+"""Reductions that make of one element that element."""
+
+
+def is_reshape(node: Node) -> bool:
+    """Whether a node moves no element: a reshape, a transpose, or what makes of each element alone that element."""
+    name = node.operator.name
+    if name == "transpose":
+        return _keeps_order(node)
+    return name == "reshape" or (name in OF_ONE and _is_of_one(node))
+
+
+def _keeps_order(transpose: Node) -> bool:
+    """Whether the axes that are longer than 1 stay in their order."""
+    shape = transpose.operand("input").shape
+    order = transpose.options["permutation"] or range(len(shape))[::-1]
+    long = [axis for axis in order if shape[axis] > 1]
+    return long == sorted(long)
+
+
+def _is_of_one(reduction: Node) -> bool:
+    return reduction.operand("input").element_count == reduction.outputs[0].element_count
+
+
+def origin_of(value: object) -> Value:
+    """What a value is a reshape of, or itself."""
+    assert isinstance(value, Value)  # noqa: S101 - for type checkers
+    while isinstance(value, Output) and is_reshape(value.node):
+        before = value.node.operands["input"]
+        assert isinstance(before, Value)  # noqa: S101 - for type checkers
+        value = before
+    return value
+
+
+def reshaped(value: Value, shape: tuple[int, ...], like: Node) -> Value:
+    """A value in a shape, made in the place of a node; itself where it has that shape."""
+    if value.descriptor.shape == shape:
+        return value
+    output, options = MLOperandDescriptor(value.descriptor.data_type, shape), {"new_shape": shape}
+    return Node(movement.reshape, {"input": value}, options, (output,), like.label, like.drawn).results[0]
