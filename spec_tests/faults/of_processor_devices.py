@@ -16,6 +16,12 @@ FAULTS = [
         "small_buffer",
     ),
     Fault("numpy-long-rows-bias", "np.add(result, bias, out=output)", "np.add(result, 0, out=output)", ROWS, "windows"),
+    Fault("numpy-pixel-bias", "np.add(result, rest[0].reshape(-1, 1), out=result)", "pass", ROWS, "single_pixel"),
+    Fault(
+        "numpy-pooled-columns", "np.maximum(left, right, out=greatest)", "greatest[:] = left", OWN_NODES, "in_its_tiles"
+    ),
+    Fault("numpy-pooled-bias", "np.isfinite(constant_array(bias.data)).all()", "True", OWN_NODES, "other_pooling"),
+    Fault("numpy-pooled-padding", "check(all(map(_has_elements, *_slides(pool))))", "", OWN_NODES, "other_pooling"),
     Fault("numpy-backward-input", "steps - start][::-1] if", "steps - start] if", DIRECTIONS, "both_directions"),
     Fault("numpy-backward-output", "self._sizes.steps - 1 - step if", "step if", DIRECTIONS, "both_directions"),
     Fault("numpy-rounding", "ROUNDING: Final = 3 * 2**22", "ROUNDING: Final = 3 * 2**22 + 1", OWN_NODES, "taking_back"),
