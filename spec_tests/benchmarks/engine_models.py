@@ -4,10 +4,10 @@
 shape of each input. With ``--backend numpy``, before which ``OPENBLAS_NUM_THREADS=1`` keeps numpy on one thread. Both
 are timed in turn, by processor time, so that other programs count as little as they can; medians.
 onnxruntime itself is a session of the model as it is shipped, with its optimizations as they are by default, and with
-bound inputs and outputs; its build is the session's. Before each build the model is drawn anew and garbage collected,
-and they take turns in being first: neither finds more in the caches than the other. Of models with state, what one run
-leaves is read by the next where it lies, on both sides, as such models are used; with ``--state-by-host`` it goes to
-the host and back.
+bound inputs and outputs; its build is the session's. Before each build the model is drawn anew, garbage collected and
+what the build before has made released, and they take turns in being first: neither finds more in the caches than the
+other. Of models with state, what one run leaves is read by the next where it lies, on both sides, as such models are
+used; with ``--state-by-host`` it goes to the host and back.
 """
 
 import argparse
@@ -19,6 +19,7 @@ from time import process_time
 import numpy as np
 import real_models
 import trio
+import trio.testing
 
 from spec_tests.benchmarks.engine import MAGIKA, NO_STATE, contender, itself
 from spec_tests.benchmarks.measure import as_text
@@ -81,6 +82,7 @@ async def times(context, path, shapes, state):
             builder, outputs = await drawn(context, path, shapes)
             feeds = feeds_of(outputs)
             gc.collect()
+            await trio.testing.wait_all_tasks_blocked()  # what is released is gone
             if side == 0:
                 made = await contender(context, builder, outputs, feeds, state, clock=process_time)
             else:

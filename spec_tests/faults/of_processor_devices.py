@@ -10,8 +10,8 @@ FAULTS = [
     Fault("folding-mean", "bias + (doubles(convolution", "bias - (doubles(convolution", OWN_NODES, "folded_into"),
     Fault(
         "numpy-small-buffer",
-        "NUMPYS_BUFFER or count < WORTH_UNBUFFERED:",
-        "NUMPYS_BUFFER or count > WORTH_UNBUFFERED:",
+        "MOST_UNBUFFERED or count < WORTH_UNBUFFERED:",
+        "MOST_UNBUFFERED or count > WORTH_UNBUFFERED:",
         ROWS,
         "small_buffer",
     ),

@@ -1,5 +1,7 @@
 """Float16 by way of float32: every bit as numpy's own, however the elements lie."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -50,6 +52,18 @@ def test_narrowing_rounds_as_numpy_does(sign, layout):
         result = np.empty_like(expected)
         narrow(layout(numbers), layout(result))
     assert_same(np.ascontiguousarray(layout(result)), np.ascontiguousarray(layout(expected)))
+
+
+@pytest.mark.parametrize("size", [7, 60])
+@pytest.mark.parametrize("step", [1, 2])
+@pytest.mark.parametrize("axes", list(itertools.permutations(range(3))), ids=str)
+def test_narrowing_takes_axes_in_any_order(axes, step, size):
+    numbers = np.resize(between(), (5, size, 30))[:, :, ::step].transpose(axes)
+    with np.errstate(all="ignore"):
+        expected = numbers.astype(np.float16)
+        result = np.empty(expected.shape, np.float16)
+        narrow(numbers, result)
+    assert_same(result, np.ascontiguousarray(expected))
 
 
 @pytest.mark.parametrize("count", [50, 1000])

@@ -10,8 +10,16 @@ from webnn_py.device.on_numpy import (
     backend,  # noqa: F401 - enters the kernels into the table
     table,
 )
+from webnn_py.device.on_numpy.kernels.reduction import MOST_ZEROS
 from webnn_py.device.on_numpy.routines import im2col_columns
-from webnn_py.device.on_numpy.table import LEAST_UNBUFFERED, NUMPYS_BUFFER, entry_of, unbuffered_kernel
+from webnn_py.device.on_numpy.routines.im2col import LONG_ROW
+from webnn_py.device.on_numpy.table import (
+    LEAST_UNBUFFERED,
+    MOST_UNBUFFERED,
+    NUMPYS_BUFFER,
+    entry_of,
+    unbuffered_kernel,
+)
 from webnn_py.graph import Constant
 from webnn_py.rewriting import RewriteBuilder
 
@@ -23,7 +31,7 @@ OPERANDS = {"conv2d": ("input", "filter", "bias")}
 def node_of(operator, *arrays, **options):
     b = RewriteBuilder()
     given = [b.operand(Constant(MLOperandDescriptor("float32", array.shape), array)) for array in arrays]
-    operands = dict(zip(OPERANDS.get(operator, "ab"), given, strict=True))
+    operands = dict(zip(OPERANDS.get(operator, "ab"), given, strict=False))
     return b.value(getattr(b, operator)(**operands, **options)).node
 
 
@@ -33,12 +41,12 @@ def result_of(node, *arrays):
     return output
 
 
-@pytest.mark.parametrize("length", [LEAST_UNBUFFERED - 1, LEAST_UNBUFFERED, NUMPYS_BUFFER - 1, NUMPYS_BUFFER])
+@pytest.mark.parametrize("length", [LEAST_UNBUFFERED - 1, LEAST_UNBUFFERED, MOST_UNBUFFERED, MOST_UNBUFFERED + 1])
 @pytest.mark.parametrize("count", [100, table.WORTH_UNBUFFERED])
 def test_ufuncs_have_a_small_buffer_for_many_rows_of_middle_length(length, count):
     seen = []
     unbuffered_kernel(lambda: seen.append(np.getbufsize()), length, count)()
-    is_small = LEAST_UNBUFFERED <= length < NUMPYS_BUFFER and count > 100
+    is_small = LEAST_UNBUFFERED <= length <= MOST_UNBUFFERED and count > 100
     assert seen == [table.SMALL_BUFFER if is_small else NUMPYS_BUFFER]
     assert np.getbufsize() == NUMPYS_BUFFER
 
@@ -58,17 +66,36 @@ def test_a_number_for_each_row_is_repeated_along_it(operator):
     )
 
 
-@pytest.mark.parametrize("width", [30, LEAST_UNBUFFERED + 2], ids=["short rows", "long rows"])
+@pytest.mark.parametrize("width", [30, LONG_ROW + 2], ids=["short rows", "long rows"])
 @pytest.mark.parametrize("run", [0, 10**9], ids=["row by row", "in excess"])
 def test_windows_copied_either_way_give_the_same(monkeypatch, run, width):
     monkeypatch.setattr(im2col_columns, "RUN", run)
-    arrays = [rng.normal(size=shape).astype(np.float32) for shape in ((1, 2, 9, width), (6, 2, 3, 3), (6,))]
+    arrays = [rng.normal(size=shape).astype(np.float32) for shape in ((1, 4, 9, width), (6, 4, 3, 3), (6,))]
     images, filters, bias = arrays
     padded = np.pad(images.astype(float), [(0, 0), (0, 0), (1, 0), (1, 1)])
     windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3))
     expected = np.einsum("bchwij,ocij->bohw", windows, filters) + bias[:, None, None]
     node = node_of("conv2d", *arrays, padding=[1, 0, 1, 1])
     np.testing.assert_allclose(result_of(node, *arrays), expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+@pytest.mark.parametrize("height", [3, 40], ids=["few windows", "many windows"])
+def test_the_bias_of_small_windows_stays_with_its_channel(height, layout):
+    x, filters = rng.normal(size=(2, 4, height, 31)).astype(np.float32), rng.normal(size=(12, 2, 3, 3))
+    x[1, 3, 1, 7], bias = np.inf, rng.normal(size=12).astype(np.float32)
+    bias[2], bias[7] = np.nan, -np.inf
+    padded = np.pad(x.astype(float), [(0, 0), (0, 0), (1, 1), (1, 1)]).reshape(2, 2, 2, height + 2, 33)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (3, 4))
+    filters = filters.astype(np.float32)
+    with np.errstate(invalid="ignore"):
+        sums = np.einsum("bgchwij,gocij->bgohw", windows, filters.reshape(2, 6, 2, 3, 3).astype(float))
+        expected = sums.reshape(2, 12, height, 31) + bias[:, None, None]
+    if layout == "nhwc":
+        x, expected = np.ascontiguousarray(x.transpose(0, 2, 3, 1)), expected.transpose(0, 2, 3, 1)
+    node = node_of("conv2d", x, filters, bias, padding=[1, 1, 1, 1], groups=2, input_layout=layout)
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_allclose(result_of(node, x, filters, bias), expected, rtol=0, atol=1e-5)
 
 
 async def computed(context, draw, **arrays):
@@ -85,10 +112,27 @@ async def test_sums_of_rows_keep_infinities_and_nan_to_their_row(numpy_context, 
     np.testing.assert_array_equal(sums, [x[0].sum(), np.inf, x[2].sum(), np.nan, np.nan])
 
 
-async def test_the_mean_of_large_numbers_does_not_overflow(numpy_context):
-    x = np.full((3, 16), 3e38, np.float32)
+@pytest.mark.parametrize("rows", [3, MOST_ZEROS, MOST_ZEROS + 1])
+async def test_the_mean_of_large_numbers_does_not_overflow(numpy_context, rows):
+    x = np.full((rows, 16), 3e38, np.float32)
+    x[:-1] = 1
+    x[0, 5] = -np.inf
     means = await computed(numpy_context, lambda b, x: b.reduce_mean(x, axes=[1]), x=x)
-    np.testing.assert_array_equal(means, x[:, 0])
+    np.testing.assert_array_equal(means, [-np.inf, *x[1:, 0]])
+
+
+@pytest.mark.parametrize("has_bias", [True, False])
+@pytest.mark.parametrize("layout", ["oihw", "hwio", "ihwo", "ohwi"])
+def test_a_single_pixel_is_a_vector_that_the_filter_multiplies(layout, has_bias):
+    x, matrix, bias = (rng.integers(-9, 10, shape).astype(np.float32) for shape in ((1, 5, 1, 1), (7, 5, 1, 1), 7))
+    x[0, 2], bias[3], matrix[1] = np.inf, np.nan, 0
+    filters = np.ascontiguousarray(matrix.transpose(["oihw".index(axis) for axis in layout]))
+    given = (x, filters, bias) if has_bias else (x, filters)
+    with np.errstate(invalid="ignore"):
+        expected = matrix.reshape(7, 5) @ x.reshape(5) + (bias if has_bias else 0)
+        result = result_of(node_of("conv2d", *given, filter_layout=layout), *given)
+    assert np.isnan(result[0, 1])
+    np.testing.assert_array_equal(result.reshape(7), expected)
 
 
 @pytest.mark.parametrize(("index", "place"), [(0, 0), (2, 2), (-1, 3), (-4, 0), (7, 3), (-9, 0)])

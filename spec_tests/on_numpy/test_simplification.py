@@ -325,6 +325,91 @@ def test_folded_filters_of_one_key_and_the_same_statistics_are_one():
     assert key_of_filter(BIAS, None) is None
 
 
+def depthwise(b, x, window=(3, 3), *, bias=None, **options):
+    channels = x.shape[1]
+    filters = rng.normal(size=(channels, 1, *window)).astype(np.float32)
+    given = {} if bias is None else {"bias": bias}
+    return b.conv2d(x, b.known(filters), groups=channels, **given, **options)
+
+
+def halved(b, x, **options):
+    return b.max_pool2d(x, **{"window_dimensions": [2, 2], "strides": [2, 2], **options})
+
+
+POOLED = {
+    "even sizes": ((1, 3, 30, 46), (3, 3), {"padding": [1, 1, 1, 1]}),
+    "odd sizes": ((2, 3, 31, 47), (3, 3), {"padding": [1, 1, 1, 1]}),
+    "tiles of rows": ((1, 2, 211, 402), (3, 3), {"padding": [1, 1, 1, 1]}),
+    "tiles of channels": ((2, 70, 41, 38), (5, 5), {"padding": [2, 2, 2, 2]}),
+    "strides": ((1, 3, 62, 95), (3, 3), {"padding": [0, 2, 1, 0], "strides": [2, 2]}),
+    "no padding, dilated columns": ((1, 4, 40, 60), (4, 3), {"dilations": [1, 3]}),
+}
+
+
+@pytest.mark.parametrize("has_bias", [True, False])
+@pytest.mark.parametrize("has_relu", [True, False])
+@pytest.mark.parametrize("case", POOLED)
+def test_a_depthwise_convolution_is_pooled_in_its_tiles_with_the_same_bits(case, has_relu, has_bias):
+    shape, window, options = POOLED[case]
+    array = rng.normal(size=shape).astype(np.float32)
+    array[0, 0, 5, 3:25:6] = np.nan, np.inf, -np.inf, 3e38
+    array[0, -1, -2:] = -np.inf
+    b = Drawing()
+    bias = b.known(rng.normal(size=shape[1]).astype(np.float32)) if has_bias else None
+    convolved = depthwise(b, b.given("x", array), window, bias=bias, **options)
+    graph = b.graph(y=halved(b, b.relu(convolved) if has_relu else convolved))
+    assert operators_of(simplified(graph)) == ["pooled_convolution"] + ["relu"] * has_relu
+    check_bits(graph, {"x": array})
+
+
+def test_what_a_pooled_convolution_is_made_of_is_told():
+    b = Drawing(drawn=(4,))
+    graph = b.graph(y=halved(b, depthwise(b, b.given("x", np.zeros((1, 2, 30, 30), np.float32)))))
+    assert [node.drawn for node in simplified(graph).nodes] == [(4,)]
+
+
+def read_twice(b, x):
+    images = b.relu(depthwise(b, x))
+    return b.sub(halved(b, images), halved(b, b.neg(images)))
+
+
+STAY = {
+    "infinite bias": lambda b, x: halved(b, depthwise(b, x, bias=b.known(np.array([1, np.inf], np.float32)))),
+    "bias that is no constant": lambda b, x: halved(
+        b, depthwise(b, x, bias=b.reshape(b.reduce_max(x, axes=[0, 2, 3]), [2]))
+    ),
+    "larger windows": lambda b, x: halved(b, depthwise(b, x), window_dimensions=[3, 3]),
+    "padding": lambda b, x: halved(b, depthwise(b, x), padding=[1, 0, 0, 1]),
+    "windows in part": lambda b, x: halved(b, depthwise(b, x), output_shape_rounding="ceil"),
+    "several outputs": lambda b, x: halved(b, b.conv2d(x, b.known(np.ones((4, 1, 3, 3), np.float32)), groups=2)),
+    "no convolution": lambda b, x: halved(b, b.neg(x)),
+    "relu that is read twice": read_twice,
+    "windows of padding": lambda b, x: halved(b, b.relu(x), padding=[2, 0, 0, 0]),
+}
+
+
+@pytest.mark.parametrize("drawing", STAY)
+def test_other_pooling_stays_where_it_is(drawing):
+    array = rng.normal(size=(1, 2, 31, 45)).astype(np.float32)
+    array[0, 1, 7, 30:33] = -np.inf
+    b = Drawing()
+    graph = b.graph(y=STAY[drawing](b, b.given("x", array)))
+    assert operators_of(simplified(graph)) == operators_of(graph)
+    check_bits(graph, {"x": array})
+
+
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+@pytest.mark.parametrize("data_type", ["float32", "float16"])
+def test_a_relu_comes_behind_the_pooling(layout, data_type):
+    array = rng.normal(size=(2, 9, 11, 4)).astype(data_type)
+    array[0, 3, 2:8, 1] = np.nan, np.inf, -np.inf, -3, np.nan, -1
+    b = Drawing()
+    options = {"window_dimensions": [3, 2], "padding": [1, 1, 1, 0], "layout": layout}
+    graph = b.graph(y=halved(b, b.relu(b.given("x", array)), **options))
+    assert operators_of(simplified(graph)) == ["max_pool2d", "relu"]
+    check_bits(graph, {"x": array})
+
+
 @pytest.mark.parametrize("keep_dimensions", [False, True])
 @pytest.mark.parametrize("data_type", ["float32", "float16"])
 def test_a_reduction_of_single_elements_is_these(data_type, keep_dimensions):

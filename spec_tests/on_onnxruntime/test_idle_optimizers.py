@@ -12,7 +12,7 @@ engine = pytest.importorskip("webnn_py.device.on_onnxruntime.engine", exc_type=I
 idle_optimizers = pytest.importorskip("webnn_py.device.on_onnxruntime.idle_optimizers", exc_type=ImportError)
 
 
-def optimized(model, beside, left_out, path):
+def optimized(model, left_out, path):
     """How many nodes of each operator, and how many constants, onnxruntime makes of a model."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
@@ -20,23 +20,23 @@ def optimized(model, beside, left_out, path):
     options.optimized_model_filepath = str(path)
     for name, value in engine.CONFIGURATION.items():
         options.add_session_config_entry(name, value)
-    values = [*map(onnxruntime.OrtValue.ortvalue_from_numpy, beside.values())]
-    options.add_external_initializers(list(beside), values)
+    values = [*map(onnxruntime.OrtValue.ortvalue_from_numpy, model.beside.values())]
+    options.add_external_initializers(list(model.beside), values)
     providers = [engine.TESTED_PROVIDER]
-    onnxruntime.InferenceSession(model.SerializeToString(), options, providers, disabled_optimizers=left_out)
+    onnxruntime.InferenceSession(model.encoded, options, providers, disabled_optimizers=left_out)
     graph = onnx.load(path, load_external_data=False).graph
     return Counter((node.domain, node.op_type) for node in graph.node), len(graph.initializer)
 
 
 @pytest.fixture
 def models(monkeypatch):
-    """The models of which sessions are made, with the constants beside them."""
+    """The models of which sessions are made."""
     made = []
     session = engine.EngineOptions.session
 
-    def noted(self, model, beside, values):
-        made.append((model, dict(beside)))
-        return session(self, model, beside, values)
+    def noted(self, model, values):
+        made.append(model)
+        return session(self, model, values)
 
     monkeypatch.setattr(engine.EngineOptions, "session", noted)
     return made
@@ -47,11 +47,11 @@ async def test_no_drawing_is_optimized_otherwise(ml, models, tmp_path):
     for drawing in DRAWINGS:
         models.clear()
         await drawing.compute(context)
-        for model, beside in models:
+        for model in models:
             left_out = engine.left_out(model)
-            idle = idle_optimizers.idle({node.op_type for node in model.graph.node})
+            idle = idle_optimizers.idle(model.operators)
             with_all, without = (
-                optimized(model, beside, names, tmp_path / "optimized.onnx")
+                optimized(model, names, tmp_path / "optimized.onnx")
                 for names in (left_out - idle | engine.DISABLED.keys(), left_out)
             )
             assert without == with_all, drawing.name

@@ -139,7 +139,23 @@ RESHAPED = {
         lambda b, x: b.add(b.reshape(y := at(b, x, 1), [1, 8]), b.reduce_max(b.softmax(y, 1))),
         {"Gather": 1, "Slice": 0},
     ),
-    "convolutions of lines": (lambda b, x: lines(b, b.relu(lines(b, x))), {"Reshape": 2, "Relu": 1, "Conv": 2}),
+    "convolutions of lines": (lambda b, x: lines(b, b.relu(lines(b, x))), {"Reshape": 2, "FusedConv": 1, "Conv": 1}),
+    "transposes of axes of one element": (
+        lambda b, x: b.reshape(b.exp(b.transpose(b.reshape(x, [2, 1, 12]), permutation=[1, 0, 2])), [3, 8]),
+        {"Transpose": 0, "Reshape": 1},
+    ),
+    "transposes back, where one axis is longer": (
+        lambda b, x: b.softmax(b.transpose(b.reshape(x, [1, 24, 1])), 1),
+        {"Transpose": 0, "Reshape": 1},
+    ),
+    "transposes of longer axes": (
+        lambda b, x: b.reshape(b.transpose(b.reshape(x, [2, 1, 12]), permutation=[1, 2, 0]), [24]),
+        {"Transpose": 1, "Reshape": 2},
+    ),
+    "a transpose that is the output": (
+        lambda b, x: b.transpose(b.reshape(b.exp(x), [1, 6, 4]), permutation=[1, 0, 2]),
+        {"Transpose": 0, "Reshape": 1},
+    ),
     "there and back": (
         lambda b, x: b.softmax(b.reshape(b.reshape(b.softmax(x, 2), [24]), [2, 3, 4]), 2),
         {"Reshape": 0},

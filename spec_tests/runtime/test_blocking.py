@@ -14,7 +14,7 @@ import pytest
 
 from spec_tests.support import depth
 from spec_tests.support.onnx_programs import add, chain, product, sum_and_difference
-from spec_tests.support.runtime import interrupt, interrupt_when_it_waits
+from spec_tests.support.runtime import interrupt, interrupt_when_it_waits, loops_that_have_not_ended
 from webnn_py import InvalidStateError, runtime
 from webnn_py.runtime import blocking
 from webnn_py.runtime.loop_thread import LoopThread
@@ -279,7 +279,7 @@ def test_interrupts_at_any_moment_leave_nothing(request, options, x):
     assert last.statistics().live_buffers == 0, seed
     del last
     gc.collect()
-    for loop in list(LoopThread.running):
+    for loop in loops_that_have_not_ended():
         loop.join()
     assert not LoopThread.running, seed
 

@@ -7,18 +7,19 @@ import random
 import signal
 import threading
 import traceback
+import types
 from functools import partial
 
+import outcome
 import pytest
 import trio
 import trio.testing
 
-from spec_tests.support.runtime import interrupt
+from spec_tests.support.runtime import interrupt, loops_that_have_not_ended
 from webnn_py import InvalidStateError, OperationError
 from webnn_py.runtime import loop_thread
 from webnn_py.runtime.loop_thread import LoopThread
 
-INTERRUPTS = 300
 needs_signals = pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="no signals to a thread here")
 
 
@@ -216,37 +217,40 @@ def test_a_second_interrupt_does_not_wait(loop):
     loop.run(finished.wait)
 
 
-def within_a_condition():
-    """What CPython makes of an interrupt as a wait takes its lock again: its block has nothing to release."""
-    lock = threading.Lock()
-    with lock:
-        lock.release()
-        raise KeyboardInterrupt
-
-
-def before_the_wait():
-    raise KeyboardInterrupt
-
-
-@pytest.mark.parametrize("interrupted", [within_a_condition, before_the_wait])
-def test_an_interrupt_as_the_loop_is_started_is_one_and_leaves_no_loop(monkeypatch, interrupted):
+@needs_signals
+def test_an_interrupt_as_the_loop_is_started_leaves_no_loop(monkeypatch):
     start, loops = threading.Thread.start, []
 
-    def start_and_be_interrupted(thread):
+    def start_and_interrupt(thread):
         start(thread)
         loops.append(thread)
-        interrupted()
+        interrupt()
+
+    def start_a_loop():
+        LoopThread.shared()
+        threading.Event().wait(60)  # however late the interrupt comes
 
     monkeypatch.setattr(loop_thread, "SECONDS_UNUSED", 0)
     with monkeypatch.context() as patch:
-        patch.setattr(threading.Thread, "start", start_and_be_interrupted)
-        with pytest.raises(KeyboardInterrupt) as caught:
-            LoopThread.shared()
-    assert caught.value.__cause__ is None
-    (thread,) = loops
-    thread.join()
+        patch.setattr(threading.Thread, "start", start_and_interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            start_a_loop()
+    loops[0].join()
     assert not LoopThread.running
     LoopThread.shared().join()
+
+
+def test_no_interrupt_strikes_in_the_start_of_a_thread(monkeypatch):
+    start, starters = threading.Thread.start, []
+
+    def start_and_note(thread):
+        starters.append(threading.current_thread() is threading.main_thread())
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_and_note)
+    monkeypatch.setattr(loop_thread, "SECONDS_UNUSED", 0)
+    LoopThread.shared().join()
+    assert starters == [False]
 
 
 def test_a_loop_whose_thread_cannot_be_started_says_why(monkeypatch):
@@ -277,7 +281,7 @@ def test_interrupts_at_any_moment_end_the_call_alone():
 
     previous = signal.signal(signal.SIGALRM, signal.default_int_handler)
     try:
-        while interrupted < INTERRUPTS:
+        while interrupted < 300:
             try:
                 signal.setitimer(signal.ITIMER_REAL, chance.uniform(1e-5, 1e-2))
                 round_of_calls()
@@ -287,11 +291,42 @@ def test_interrupts_at_any_moment_end_the_call_alone():
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, previous)
-    for loop in list(LoopThread.running):
+    for loop in loops_that_have_not_ended():
         for resource in list(loop._open):  # the interrupt struck before close() began
             loop.run(loop.close, resource)
         loop.join()
     assert not LoopThread.running, seed
+
+
+def test_no_wait_is_so_long_that_an_interrupt_just_before_it_is_lost():
+    call, waits = loop_thread._Call(trio.sleep_forever), []
+
+    def acquire(timeout):
+        waits.append(timeout)
+        if len(waits) == 3:
+            call.settle(outcome.Value(None))
+
+    call._settled = types.SimpleNamespace(acquire=acquire, release=lambda: None)
+    call.wait()
+    assert [0 < timeout <= 1 for timeout in waits] == [True] * 3
+
+
+@needs_signals
+def test_an_interrupted_wait_for_the_end_is_no_end(opened):
+    loop, resource = opened
+
+    async def interrupt_the_wait():
+        with trio.move_on_after(5):
+            while not loop._calls:
+                await trio.lowlevel.checkpoint()
+        interrupt()
+
+    loop.run_soon(interrupt_the_wait)
+    with pytest.raises(KeyboardInterrupt):
+        loop.join()
+    loop.run_soon(partial(loop.close, resource))
+    loop.join()
+    assert loop not in LoopThread.running
 
 
 # --- the end ---------------------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Environments whose contexts are counted, and ways to lose them and to interrupt what blocks."""
 
+import gc
 import signal
 import threading
 
@@ -10,6 +11,7 @@ import wgpu
 
 from webnn_py import MLGraphBuilder
 from webnn_py.runtime import Tensor
+from webnn_py.runtime.loop_thread import LoopThread
 
 USAGE = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
 
@@ -44,6 +46,12 @@ def lose(context, message="the driver crashed"):
 def interrupt():
     """A Ctrl-C in the main thread, from any thread."""
     signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+
+def loops_that_have_not_ended():
+    """All loops of blocking code, also those about to start: an interrupt may have ended who asked for one."""
+    gc.collect()  # of those that were never started nobody holds any
+    return [thing for thing in gc.get_objects() if isinstance(thing, LoopThread) and not thing._ended]
 
 
 async def interrupt_when_it_waits(timeline):

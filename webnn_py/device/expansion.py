@@ -128,9 +128,9 @@ class ExpandingBuilder(RewriteBuilder):
 
 def needs_expansion(graph: Graph, capabilities: Capabilities) -> bool:
     """Whether any node of a graph, all of which are supported, is not claimed."""
-    return not all(
-        _is_always_claimed(node.operator, capabilities) or is_claimed(node, capabilities) for node in graph.nodes
-    )
+    operators = {node.operator for node in graph.nodes}
+    sometimes = {operator for operator in operators if not _is_always_claimed(operator, capabilities)}
+    return any(node.operator in sometimes and not is_claimed(node, capabilities) for node in graph.nodes)
 
 
 def expand(graph: Graph, capabilities: Capabilities) -> Graph:

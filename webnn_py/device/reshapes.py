@@ -13,10 +13,23 @@ OF_ONE: Final = frozenset({"reduce_max", "reduce_mean", "reduce_min"})
 
 
 def is_reshape(node: Node) -> bool:
-    """Whether a node moves no element: a reshape, or what it makes of each element alone is that element."""
-    if node.operator.name not in OF_ONE:
-        return node.operator.name == "reshape"
-    return node.operand("input").element_count == node.outputs[0].element_count
+    """Whether a node moves no element: a reshape, a transpose, or what makes of each element alone that element."""
+    name = node.operator.name
+    if name == "transpose":
+        return _keeps_order(node)
+    return name == "reshape" or (name in OF_ONE and _is_of_one(node))
+
+
+def _keeps_order(transpose: Node) -> bool:
+    """Whether the axes that are longer than 1 stay in their order."""
+    shape = transpose.operand("input").shape
+    order = transpose.options["permutation"] or range(len(shape))[::-1]
+    long = [axis for axis in order if shape[axis] > 1]
+    return long == sorted(long)
+
+
+def _is_of_one(reduction: Node) -> bool:
+    return reduction.operand("input").element_count == reduction.outputs[0].element_count
 
 
 def origin_of(value: object) -> Value:

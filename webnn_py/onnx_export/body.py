@@ -108,7 +108,7 @@ class Body:
         self.operands = operands
         self._known = known
         self.write = write
-        self._constants: dict[object, OnnxTensor] = {}
+        self._constants: dict[object, str] = {}
         self._values: dict[Value, OnnxTensor] = {}
         self._count = 0
         self.label = ""
@@ -165,15 +165,15 @@ class Body:
         self.nodes.append(Draft(operator, names, made, given, self.label))
         return outputs
 
-    def constant(self, array: Array, key: object = None) -> OnnxTensor:
+    def constant(self, array: Array, key: object = None, descriptor: MLOperandDescriptor | None = None) -> OnnxTensor:
         """A constant; equal ones, or those of one key, are one."""
         data_type = name_of(array.dtype)
         same = (data_type, array.shape, array.tobytes()) if key is None else key
-        tensor = self._constants.get(same)
-        if tensor is None:
-            tensor = self._constants[same] = OnnxTensor(f"c{len(self._constants) + 1}", data_type)
-            self.constants[tensor.name] = array
-        return tensor
+        name = self._constants.get(same)
+        if name is None:
+            name = self._constants[same] = f"c{len(self._constants) + 1}"
+            self.constants[name] = array
+        return OnnxTensor(name, data_type, descriptor)
 
     def known(self, tensor: OnnxTensor) -> Array | None:
         """The values of a constant operand."""

@@ -1,14 +1,18 @@
-"""What rules write, before it is ONNX: nodes are made once names are known, of templates of operators."""
+"""What rules write, before it is ONNX: nodes are made once names are known."""
 
-import sys
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import attrs
-import numpy as np
-from numpy.typing import NDArray
-from onnx import NodeProto, TensorProto, helper
+from onnx import NodeProto, helper
+
+from webnn_py.onnx_export.wire import text
+
+INPUT: Final = NodeProto.INPUT_FIELD_NUMBER
+OUTPUT: Final = NodeProto.OUTPUT_FIELD_NUMBER
+NAME: Final = NodeProto.NAME_FIELD_NUMBER
+DOMAIN: Final = NodeProto.DOMAIN_FIELD_NUMBER
 
 Attributes = tuple[tuple[str, Any], ...]
 """Names and values."""
@@ -17,11 +21,7 @@ Attributes = tuple[tuple[str, Any], ...]
 def attributes_of(given: Mapping[str, Any]) -> Attributes:
     """The attributes that are there, as they can be compared."""
     return tuple(
-        [
-            (name, tuple(value) if isinstance(value, list) else value)
-            for name, value in given.items()
-            if value is not None
-        ]
+        [(name, tuple(value) if type(value) is list else value) for name, value in given.items() if value is not None]
     )
 
 
@@ -50,18 +50,16 @@ class Draft:
         inputs = [*map(names.get, self.inputs, self.inputs)]
         return Draft(self.operator, inputs, [*map(names.get, self.outputs, self.outputs)], self.attributes, name)
 
-    def write(self, node: NodeProto, name: str) -> None:
-        """Write it into an empty node, which is called so."""
-        if self.attributes:
-            node.CopyFrom(_template(self.operator, self.attributes, _kinds(self.attributes)))
-        else:
-            node.op_type = self.operator
+    def encoded(self, name: str) -> bytes:
+        """The node as a NodeProto, which is called so."""
+        parts = [text(INPUT, item) for item in self.inputs]
+        parts += [text(OUTPUT, item) for item in self.outputs]
         if name:
-            node.name = name
+            parts.append(text(NAME, name))
+        parts.append(_meaning(self.operator, self.attributes, _kinds(self.attributes)))
         if self.domain:
-            node.domain = self.domain
-        node.input.extend(self.inputs)
-        node.output.extend(self.outputs)
+            parts.append(text(DOMAIN, self.domain))
+        return b"".join(parts)
 
 
 def _kinds(attributes: Attributes) -> tuple[object, ...]:
@@ -70,31 +68,7 @@ def _kinds(attributes: Attributes) -> tuple[object, ...]:
 
 
 @lru_cache(1024)
-def _template(operator: str, attributes: Attributes, kinds: tuple[object, ...]) -> NodeProto:
-    """A node without names, which others are copies of: to make an attribute takes as long as all else of a node."""
-    return helper.make_node(operator, (), (), **dict(attributes))
-
-
-def write_tensor(tensor: TensorProto, name: str, element_type: int, array: NDArray[Any]) -> None:
-    """Write an array into an empty tensor with its bytes, in the order of bytes that ONNX has."""
-    _describe(tensor, name, element_type, array)
-    is_in_order = (
-        sys.byteorder == "little" and array.dtype.isnative
-    )  # asked first: another data type takes long to make
-    little = array if is_in_order else array.astype(array.dtype.newbyteorder("<"))
-    tensor.raw_data = little.tobytes()
-
-
-def write_name(tensor: TensorProto, name: str, element_type: int, array: NDArray[np.generic]) -> None:
-    """Write an array, whose bytes lie elsewhere, into an empty tensor."""
-    _describe(tensor, name, element_type, array)
-    tensor.data_location = TensorProto.EXTERNAL
-    for key, value in (("location", name), ("offset", "0"), ("length", str(array.nbytes))):
-        entry = tensor.external_data.add()
-        entry.key, entry.value = key, value
-
-
-def _describe(tensor: TensorProto, name: str, element_type: int, array: NDArray[Any]) -> None:
-    # One by one: as arguments of a constructor they take five times as long.
-    tensor.name, tensor.data_type = name, element_type
-    tensor.dims.extend(array.shape)
+def _meaning(operator: str, attributes: Attributes, kinds: tuple[object, ...]) -> bytes:
+    """The fields that say what a node does: it takes long to find out of what kind an attribute is."""
+    encoded: bytes = helper.make_node(operator, (), (), **dict(attributes)).SerializeToString(deterministic=True)
+    return encoded

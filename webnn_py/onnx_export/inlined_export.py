@@ -2,29 +2,59 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, final
 
 import attrs
 import numpy as np
-from onnx import ModelProto, TensorProto, helper
+from onnx import TensorProto
 
 from webnn_py.graph import Constant, Graph, Node, Value
+from webnn_py.onnx_export import wire
 from webnn_py.onnx_export.body import Array, Body, Known, OnnxTensor, Write, element_type, name_of
-from webnn_py.onnx_export.drafts import Draft, write_name, write_tensor
+from webnn_py.onnx_export.drafts import Draft
 from webnn_py.onnx_export.guards import number_of
 from webnn_py.onnx_export.model_export import (
     Names,
     ReadConstant,
     constant_key,
-    empty_model,
+    encoded_model,
     needed,
-    opset_of,
+    opsets_of,
     value_info,
 )
 
 LEAST_BESIDE: Final = 4096
 """Constants of fewer bytes always stand in the model: engines look at some as they infer shapes, and a value of its own
 takes longer to make than those take to copy."""
+
+
+@attrs.frozen(eq=False)
+class InlinedModel:
+    """A model that is run.
+
+    Attributes:
+        encoded: a ModelProto, as bytes.
+        operators: those of its nodes.
+        makers: the operators that make its outputs.
+        inputs: what the graph's inputs are called in the model.
+        outputs: what its outputs are called: the script may have one name for an input and an output, ONNX may not.
+        guard: the name of its output more that the sum of the guards is, if there are any.
+        beside: the constants of ``LEAST_BESIDE`` bytes and more, by name; the model has no more of them than data type
+            and shape, as those that lie in a file.
+    """
+
+    encoded: bytes
+    operators: frozenset[str]
+    makers: frozenset[str]
+    inputs: Mapping[str, str]
+    outputs: Mapping[str, str]
+    guard: str | None
+    beside: Mapping[str, Array]
+
+
+Join = Callable[[Sequence[Draft], Collection[str]], list[Draft]]
+"""(nodes, the names of the outputs) → fewer nodes that compute the same."""
 
 
 @final
@@ -35,32 +65,26 @@ class InlinedExport:
         graph: what to write.
         read_constant: gives the values of constants.
         write: writes an operator into a body.
-
-    Attributes:
-        inputs: what the graph's inputs are called in the model.
-        outputs: what its outputs are called: the script may have one name for an input and an output, ONNX may not.
-        beside: once the model is made, the constants of ``LEAST_BESIDE`` bytes and more, by name; the model has no more
-            of them than data type and shape, as those that lie in a file.
-        guard: once the model is made, the name of its output more that the sum of the guards is, if there are any.
+        join: what is done to the nodes that were written.
     """
 
-    def __init__(self, graph: Graph, read_constant: ReadConstant, write: Write) -> None:
-        self.inputs = {name: f"i{number}" for number, name in enumerate(graph.inputs)}
-        self.outputs = {name: f"o{number}" for number, name in enumerate(graph.outputs)}
-        self.beside: dict[str, Array] = {}
-        self.guard: str | None = None
+    def __init__(self, graph: Graph, read_constant: ReadConstant, write: Write, join: Join | None = None) -> None:
+        self._inputs = {name: f"i{number}" for number, name in enumerate(graph.inputs)}
+        self._outputs = {name: f"o{number}" for number, name in enumerate(graph.outputs)}
+        self._beside: dict[str, Array] = {}
         self._graph = graph
         self._read_constant = read_constant
         self._write = write
+        self._join = join
         self._arrays: dict[Value, Array] = {}
         self._with_arrays: dict[str, Value] = {}
         self._body = Body(self._with_arrays, Known(self._arrays.get, ()), write)
         self._tensors: dict[Value, OnnxTensor] = {
-            value: OnnxTensor(self.inputs[name], value.descriptor.data_type, value.descriptor)
+            value: OnnxTensor(self._inputs[name], value.descriptor.data_type, value.descriptor)
             for name, value in graph.inputs.items()
         }
 
-    def model(self) -> ModelProto:
+    def model(self) -> InlinedModel:
         """The whole model."""
         for node in self._graph.nodes:
             self._add(node)
@@ -72,28 +96,27 @@ class InlinedExport:
             else draft.placed(names, draft.name)
             for draft in self._body.nodes
         ]
-        outputs = [value_info(self.outputs[name], value.descriptor) for name, value in self._graph.outputs.items()]
-        guards = dict.fromkeys(self._body.guards)
+        outputs = {self._outputs[name]: value.descriptor for name, value in self._graph.outputs.items()}
+        infos = [value_info(name, descriptor) for name, descriptor in outputs.items()]
+        guard, guards = None, self._guards(names)
         if guards:
-            placed = (attrs.evolve(guard, tensor=names.get(guard.tensor, guard.tensor)) for guard in guards)
-            nodes += number_of(placed, Names().new)
-            self.guard = nodes[-1].name
-            outputs.append(helper.make_tensor_value_info(self.guard, TensorProto.FLOAT, []))
-        nodes, used = needed(nodes, [item.name for item in outputs])
-        model = empty_model()
-        # In place: each message that is put into another one is copied.
-        new_name, add_node, add_tensor = Names().new, model.graph.node.add, model.graph.initializer.add
-        for draft in nodes:
-            draft.write(add_node(), new_name(draft.name))
-        inputs = self._graph.inputs.items()
-        model.graph.input.extend([value_info(self.inputs[name], value.descriptor) for name, value in inputs])
-        model.graph.output.extend(outputs)
-
-        for name, array in self._body.constants.items():
-            if name in used:
-                self._write_tensor(add_tensor(), name, array)
-        model.opset_import.append(opset_of(nodes))
-        return model
+            nodes += guards
+            guard = nodes[-1].name
+            infos.append(wire.value_info(guard, TensorProto.FLOAT, ()))
+        made = [*outputs] if guard is None else [*outputs, guard]
+        nodes, used = needed(nodes, made)
+        if self._join is not None:
+            nodes = self._join(nodes, made)
+        encoded = encoded_model(
+            nodes,
+            opsets_of(nodes),
+            inputs=[value_info(self._inputs[name], value.descriptor) for name, value in self._graph.inputs.items()],
+            outputs=infos,
+            initializers=[self._encoded(name, array) for name, array in self._body.constants.items() if name in used],
+        )
+        operators = frozenset([draft.operator for draft in nodes])
+        makers = frozenset([draft.operator for draft in nodes if not outputs.keys().isdisjoint(draft.outputs)])
+        return InlinedModel(encoded, operators, makers, self._inputs, self._outputs, guard, self._beside)
 
     def _add(self, node: Node) -> None:
         operands: dict[str, OnnxTensor | tuple[OnnxTensor, ...]] = {}
@@ -116,9 +139,8 @@ class InlinedExport:
         array, descriptor = self._read_constant(value), value.descriptor
         if array.shape != descriptor.shape:
             array = array.reshape(descriptor.shape)
-        name = self._body.constant(array, constant_key(value.key, array)).name
-        tensor = self._tensors[value] = OnnxTensor(name, descriptor.data_type, descriptor)
-        self._know(value, name, array)
+        tensor = self._tensors[value] = self._body.constant(array, constant_key(value.key, array), descriptor)
+        self._know(value, tensor.name, array)
         return tensor
 
     def _know(self, value: Value, name: str, array: Array) -> None:
@@ -129,20 +151,26 @@ class InlinedExport:
     def _names_of_outputs(self) -> dict[str, str]:
         """The names that what nodes make gets as an output; what is none's, or two's, goes through an Identity."""
         names: dict[str, str] = {}
-        made_elsewhere = {*self.inputs.values(), *self._body.constants}
+        made_elsewhere = {*self._inputs.values(), *self._body.constants}
         for name, value in self._graph.outputs.items():
             tensor = self._tensors[value].name
             if tensor in names or tensor in made_elsewhere:
-                self._body.nodes.append(Draft("Identity", [tensor], [self.outputs[name]], name=self.outputs[name]))
+                self._body.nodes.append(Draft("Identity", [tensor], [self._outputs[name]], name=self._outputs[name]))
             else:
-                names[tensor] = self.outputs[name]
+                names[tensor] = self._outputs[name]
         return names
 
-    def _write_tensor(self, tensor: TensorProto, name: str, array: Array) -> None:
+    def _guards(self, names: Mapping[str, str]) -> list[Draft]:
+        """The nodes that make one number of all guards, whose tensors have other names in part."""
+        guards = dict.fromkeys(self._body.guards)
+        placed = (attrs.evolve(guard, tensor=names.get(guard.tensor, guard.tensor)) for guard in guards)
+        return number_of(placed, Names().new) if guards else []
+
+    def _encoded(self, name: str, array: Array) -> wire.Pieces:
+        """A constant, of which the bytes lie beside the model if they are many."""
         number = element_type(name_of(array.dtype))
         if array.nbytes < LEAST_BESIDE:
-            write_tensor(tensor, name, number, array)
-            return
+            return wire.tensor(name, number, array)
         lies_well = array.flags.c_contiguous and array.flags.aligned  # asked first: numpy takes longer to require it
-        self.beside[name] = array if lies_well else np.require(array, requirements=["C_CONTIGUOUS", "ALIGNED"])
-        write_name(tensor, name, number, array)
+        self._beside[name] = array if lies_well else np.require(array, requirements=["C_CONTIGUOUS", "ALIGNED"])
+        return wire.tensor_beside(name, number, array)

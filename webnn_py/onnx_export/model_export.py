@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, final
 
 import numpy as np
-from onnx import FunctionProto, ModelProto, NodeProto, OperatorSetIdProto, ValueInfoProto, helper, numpy_helper
+from onnx import FunctionProto, ModelProto, NodeProto, OperatorSetIdProto, helper, numpy_helper
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.graph import Constant, Graph, Node, Value
+from webnn_py.onnx_export import wire
 from webnn_py.onnx_export.body import (
     Array,
     Body,
@@ -18,7 +19,7 @@ from webnn_py.onnx_export.body import (
     element_type,
     name_of,
 )
-from webnn_py.onnx_export.drafts import Draft, write_tensor
+from webnn_py.onnx_export.drafts import Draft
 from webnn_py.onnx_export.sealing import DOMAIN, OPTIONS, options_text, seal
 from webnn_py.onnx_export.writing import write
 from webnn_py.version import __version__
@@ -34,6 +35,7 @@ IR_VERSION: Final = 10
 """That of the second."""
 
 DOMAIN_VERSION: Final = 1
+"""That of the operators of other domains."""
 
 QUANTIZE_IN_BLOCKS: Final = frozenset({"DequantizeLinear", "QuantizeLinear"})
 
@@ -125,25 +127,24 @@ class ModelExport:
         return self._assembled()
 
     def _assembled(self) -> ModelProto:
-        outputs = [value_info(name, value.descriptor) for name, value in self._graph.outputs.items()]
-        nodes, used = needed(self._nodes, [item.name for item in outputs])
-        # In place: each message that is put into another one is copied.
-        model = empty_model()
-        node_names = Names()
-        for node in nodes:
-            written = model.graph.node.add()
-            node.write(written, node_names.new(node.name))
-        model.graph.input.extend([value_info(name, value.descriptor) for name, value in self._graph.inputs.items()])
-        model.graph.output.extend(outputs)
+        nodes, used = needed(self._nodes, self._graph.outputs)
+        opsets = opsets_of(nodes)
+        for function in self._functions.values():
+            function.opset_import.append(OperatorSetIdProto.FromString(opsets[0]))
+        inputs, outputs = self._graph.inputs.items(), self._graph.outputs.items()
+        encoded = encoded_model(
+            nodes,
+            opsets,
+            inputs=[value_info(name, value.descriptor) for name, value in inputs],
+            outputs=[value_info(name, value.descriptor) for name, value in outputs],
+        )
+        model: ModelProto = ModelProto.FromString(encoded)
+        # Their bytes by themselves: they may be more than what is parsed may have.
         for name, array in self._initializers.items():
             if name in used:
-                write_tensor(model.graph.initializer.add(), name, element_type(name_of(array.dtype)), array)
-        opsets = [opset_of(nodes)]
-        for function in self._functions.values():
-            function.opset_import.extend(opsets)
-        if self._functions:
-            opsets.append(helper.make_opsetid(DOMAIN, DOMAIN_VERSION))
-        model.opset_import.extend(opsets)
+                tensor = model.graph.initializer.add()
+                tensor.MergeFromString(wire.described(name, element_type(name_of(array.dtype)), array.shape))
+                tensor.raw_data = wire.elements(array)
         model.functions.extend(self._functions.values())
         return model
 
@@ -249,18 +250,28 @@ def constant_key(key: bytes | None, array: Array) -> tuple[object, ...]:
     return key, name_of(array.dtype), array.shape
 
 
-def empty_model() -> ModelProto:
-    """A model without nodes."""
-    model = ModelProto(ir_version=IR_VERSION, producer_name="webnn_py", producer_version=__version__)
-    model.graph.name = "graph"
-    return model
+def encoded_model(
+    nodes: Iterable[Draft],
+    opsets: Iterable[bytes],
+    *,
+    inputs: Iterable[bytes],
+    outputs: Iterable[bytes],
+    initializers: Iterable[wire.Pieces] = (),
+) -> bytes:
+    """A model of nodes, which get names of their own, and of messages that are written."""
+    new_name = Names().new
+    written = [node.encoded(new_name(node.name)) for node in nodes]
+    graph = wire.graph("graph", written, inputs, outputs, initializers)
+    return wire.model(IR_VERSION, ("webnn_py", __version__), graph, opsets)
 
 
-def opset_of(nodes: Iterable[Draft]) -> OperatorSetIdProto:
-    """The version of ONNX's operators that nodes need."""
+def opsets_of(nodes: Sequence[Draft]) -> list[bytes]:
+    """The versions of operators that nodes need, of ONNX's first."""
     in_blocks = (node for node in nodes if node.operator in QUANTIZE_IN_BLOCKS)
     has_blocks = any(name == "block_size" for node in in_blocks for name, _ in node.attributes)
-    return helper.make_opsetid("", OPSET_OF_BLOCKS if has_blocks else OPSET)
+    domains = {node.domain for node in nodes} - {""}
+    own = wire.opset("", OPSET_OF_BLOCKS if has_blocks else OPSET)
+    return [own, *(wire.opset(domain, DOMAIN_VERSION) for domain in sorted(domains))]
 
 
 def _tensor(name: str, value: Value) -> OnnxTensor:
@@ -278,9 +289,7 @@ def _function(body: Body, outputs: Sequence[str], node: Node) -> FunctionProto:
     casts = [Draft("Cast", [name], [local], (("to", element_type("bool")),)) for name, local in body.truths.items()]
     drafts, used = needed([*casts, *(written.placed(names, written.outputs[0]) for written in body.nodes)], results)
     nodes = [constant for constant in before if constant.output[0] in used]
-    for draft in drafts:
-        nodes.append(NodeProto())
-        draft.write(nodes[-1], draft.name)
+    nodes += [NodeProto.FromString(draft.encoded(draft.name)) for draft in drafts]
     return helper.make_function(
         DOMAIN, node.operator.spec_name, list(body.operands), results, nodes, [], attributes=[OPTIONS]
     )
@@ -297,6 +306,6 @@ def needed(nodes: Sequence[Draft], outputs: Iterable[str]) -> tuple[list[Draft],
     return found[::-1], used
 
 
-def value_info(name: str, descriptor: MLOperandDescriptor) -> ValueInfoProto:
+def value_info(name: str, descriptor: MLOperandDescriptor) -> bytes:
     """An input or output of a model."""
-    return helper.make_tensor_value_info(name, element_type(descriptor.data_type), descriptor.shape)
+    return wire.value_info(name, element_type(descriptor.data_type), descriptor.shape)

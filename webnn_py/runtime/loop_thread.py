@@ -9,6 +9,7 @@ the loop ends by itself: when nothing is open on it any more, at the latest when
 
 from __future__ import annotations
 
+import _thread
 import contextvars
 import math
 import os
@@ -28,8 +29,11 @@ from webnn_py.script.ml import ML, open_ml
 P = ParamSpec("P")
 T = TypeVar("T")
 
-SECONDS_WITHOUT_INTERRUPT = 0.1 if sys.platform == "win32" else -1
-"""How long a wait for a lock lasts before Python looks for signals: on Windows they do not end it."""
+SECONDS_WITHOUT_INTERRUPT = 0.1 if sys.platform == "win32" else 1
+"""How long a wait for a lock lasts before Python looks for signals.
+
+On Windows they do not end it; elsewhere those do not that come when Python has looked and the wait is about to begin.
+"""
 
 SECONDS_UNUSED = 2
 """How long a loop waits for the first thing to be opened: an interrupt may have ended the call that started it."""
@@ -65,15 +69,18 @@ class LoopThread:
         started = _Call(trio.lowlevel.checkpoint)
         # No daemon: the interpreter waits for it at its end, and lets threads be started until then.
         self._thread = threading.Thread(target=self._serve, args=[started], name="webnn_py loop", daemon=False)
-        try:
-            self._thread.start()
-        except RuntimeError as error:  # "release unlocked lock": CPython's, when an interrupt comes as it takes a lock
-            if isinstance(error.__context__, KeyboardInterrupt):
-                raise error.__context__ from None
-            raise
+        # Not from here: an interrupt within Thread.start() may leave the new thread waiting for a lock for ever.
+        _thread.start_new_thread(self._start_thread, (started,))
         started.wait()
         if self._failure is not None:
             raise RuntimeError("the loop of webnn_py.runtime.blocking could not be started") from self._failure
+        started.take().unwrap()
+
+    def _start_thread(self, started: _Call[None]) -> None:
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            started.settle(outcome.Error(error))
 
     @classmethod
     def shared(cls) -> LoopThread:
@@ -133,9 +140,19 @@ class LoopThread:
             self._soon(self._start, _Call(function))
 
     def join(self) -> None:
-        """Wait for the end of the loop, which has been decided."""
-        if self._process == os.getpid() and threading.current_thread() is not self._thread:
-            self._thread.join()
+        """Wait for the end of the loop, which has been decided; may be interrupted, and called again."""
+        if self._process != os.getpid() or threading.current_thread() is self._thread:
+            return
+        # Up to Python 3.12 an interrupted Thread.join() takes the thread for ended, and the next one does not wait.
+        end = _Call(trio.sleep_forever)  # never started: the loop's end answers it
+        try:
+            self._calls[end] = None
+            if self._ended:
+                end.settle(_over())
+            end.wait()
+        finally:
+            self._calls.pop(end, None)
+        self._thread.join()
 
     def is_usable(self) -> bool:
         """Whether calls can be made in this process, as far as can be known."""
@@ -194,10 +211,10 @@ class LoopThread:
         except BaseException as failure:  # noqa: BLE001 - raised by the calls that it ended, and by later ones
             self._failure = failure
         finally:
+            self.running.pop(self, None)
             self._ended = True  # calls are added before they look at this, so that none waits for ever
             for call in [started, *self._calls]:
                 call.settle(_over())
-            self.running.pop(self, None)
 
     async def _main(self, started: _Call[None]) -> None:
         self._token = trio.lowlevel.current_trio_token()
@@ -253,7 +270,8 @@ class _Call(Generic[T]):
         """Answer; the first answer counts."""
         if self._answer is None:
             self._answer = answer
-            self._settled.release()
+            with suppress(RuntimeError):  # released by now: caller and loop both found that the loop has ended
+                self._settled.release()
 
     def wait(self) -> None:
         """Wait for the answer; may be interrupted, and called again."""

@@ -26,12 +26,15 @@ from webnn_py.device.backend import Storage
 from webnn_py.graph import Node
 from webnn_py.operators.declaration import Operator
 
-LEAST_UNBUFFERED: Final = 160
+LEAST_UNBUFFERED: Final = 512
+MOST_UNBUFFERED: Final = 4096
+"""In elements: the rows from which on copying takes longer, and the longest of which numpy's buffer holds two."""
+
 SMALL_BUFFER: Final = 128
 NUMPYS_BUFFER: Final = 8192
-"""In elements: the rows from which on copying takes longer, a buffer that is smaller than those, and numpy's own."""
+"""In elements: a buffer that is smaller than those rows, and numpy's own."""
 
-WORTH_UNBUFFERED: Final = 2**14
+WORTH_UNBUFFERED: Final = 2**16
 """The elements from which on changing the buffer takes less time than it saves."""
 
 Array = npt.NDArray[Any]
@@ -199,10 +202,10 @@ def product(shape: tuple[int, ...]) -> int:
 def unbuffered(length: int) -> Iterator[None]:
     """While entered, let ufuncs loop over rows of ``length`` elements without copying them first.
 
-    Where rows are shorter than its buffer, numpy copies the operands that broadcast into it, so that the inner loop
-    runs over several rows at once. From some hundred elements on, those copies take longer than the loops they save.
+    Where its buffer holds several rows, numpy copies the operands that broadcast into it, so that the inner loop
+    runs over those rows at once. From some hundred elements on, those copies take longer than the loops they save.
     """
-    if not LEAST_UNBUFFERED <= length < NUMPYS_BUFFER:
+    if not LEAST_UNBUFFERED <= length <= MOST_UNBUFFERED:
         yield
         return
     size = np.setbufsize(SMALL_BUFFER)
@@ -214,7 +217,7 @@ def unbuffered(length: int) -> Iterator[None]:
 
 def unbuffered_kernel(kernel: Kernel, length: int, count: int) -> Kernel:
     """The kernel, run so; or itself, where it has too few results for that."""
-    if not LEAST_UNBUFFERED <= length < NUMPYS_BUFFER or count < WORTH_UNBUFFERED:
+    if not LEAST_UNBUFFERED <= length <= MOST_UNBUFFERED or count < WORTH_UNBUFFERED:
         return kernel
 
     def run(*arrays: Array) -> None:

@@ -8,7 +8,6 @@ from typing import Final
 
 import attrs
 import numpy as np
-from numpy.typing import NDArray
 
 from webnn_py.graph import Constant, Graph, Input, Node, Output, Value
 from webnn_py.onnx_export.model_export import ReadConstant
@@ -32,8 +31,6 @@ KEEPS: Final = frozenset(
     {"abs", "concat", "identity", "max", "max_pool2d", "min", "neg", "relu", "reshape", "reverse", "slice", "transpose"}
 )
 """Operators of which no element is larger than all of the operands'."""
-
-NOTHING: Final = np.zeros(1, np.float32)
 
 ADDS: Final = frozenset({"add", "sub"})
 
@@ -116,18 +113,16 @@ def _of_operands(node: Node, bounds: list[float]) -> float:
 
 def _of_convolution(node: Node, bounds: Mapping[Value, float], contents: ReadConstant) -> float:
     """The largest sum of what one window and filter give, all of one sign."""
-    values = [node.operands.get(name) for name in ("input", "filter", "bias")]
-    source = bounds.get(values[0], np.inf)  # type: ignore[arg-type]  # there, and no sequence
-    if not all(value is None or isinstance(value, Constant) for value in values[1:]):
-        return np.inf
-    factors, biases = (_magnitudes(value, contents) for value in values[1:])
+    source, filters, bias = (node.operands.get(name) for name in ("input", "filter", "bias"))
+    bound = bounds.get(source, math.inf)  # type: ignore[arg-type]  # there, and no sequence
+    if bound == math.inf or not isinstance(filters, Constant):
+        return math.inf
+    if bias is not None and not isinstance(bias, Constant):
+        return math.inf
     axis: int = node.options["filter_layout"].index("o")
-    factors = factors.reshape(node.operand("filter").shape)
-    others = tuple([place for place in range(factors.ndim) if place != axis])
-    sums = factors.sum(axis=others, dtype=np.float64)  # in which none is too large
-    bound = source * sums.max() + biases.max()
-    return float(bound) if np.isfinite(bound) else np.inf
-
-
-def _magnitudes(value: object, contents: ReadConstant) -> NDArray[np.float32]:
-    return np.abs(contents(value)) if isinstance(value, Constant) else NOTHING
+    others = tuple([place for place in range(4) if place != axis])
+    factors = np.abs(contents(filters)).reshape(filters.descriptor.shape)
+    # As a number of float64, in which none is too large.
+    sums = np.float64(bound) * factors.sum(axis=others)
+    greatest = float((sums if bias is None else sums + np.abs(contents(bias))).max())
+    return greatest if math.isfinite(greatest) else math.inf

@@ -6,13 +6,13 @@ from typing import Final
 
 import attrs
 import onnxruntime
-from onnx import ModelProto
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.backend import BackendInfo, HostArray, MLDeviceType
+from webnn_py.device.backend import BackendInfo, MLDeviceType
 from webnn_py.device.on_onnxruntime.idle_optimizers import idle
 from webnn_py.device.processor import processor
 from webnn_py.errors import NotSupportedError
+from webnn_py.onnx_export.inlined_export import InlinedModel
 from webnn_py.wording import shown
 
 TESTED_PROVIDER: Final = "CPUExecutionProvider"
@@ -74,25 +74,19 @@ def describe(provider: str) -> BackendInfo:
     return BackendInfo("onnxruntime", processor(), driver, device_types=kinds)
 
 
-def left_out(model: ModelProto) -> set[str]:
+def left_out(model: InlinedModel) -> set[str]:
     """The optimizers that are left out for a model.
 
-    Other optimizers move and remove nodes before: that a Cast is no neighbour yet tells nothing.
+    Other optimizers move and remove nodes before: that a Cast is no neighbour yet tells nothing, and an Identity that
+    makes an output may be removed.
     """
-    there = {node.op_type for node in model.graph.node}
+    there = model.operators
     names = idle(there) | DISABLED.keys()
-    if there.issuperset({"Transpose", "Cast", "MatMul"}):
+    if there >= {"Transpose", "Cast", "MatMul"}:
         names.add(FUSES_TRANSPOSES)
-    if there.issuperset({"Transpose", "Gemm"}) and _returns_transposed(model):
+    if there >= {"Transpose", "Gemm"} and not model.makers.isdisjoint({"Transpose", "Identity"}):
         names.add(FUSES_INTO_GEMM)
     return names
-
-
-def _returns_transposed(model: ModelProto) -> bool:
-    """Whether what a Transpose makes is an output, perhaps through an Identity, which is removed before."""
-    returned = {output.name for output in model.graph.output}
-    makers = (node for node in model.graph.node if node.op_type in {"Transpose", "Identity"})
-    return any(not returned.isdisjoint(node.output) for node in makers)
 
 
 @attrs.frozen
@@ -118,14 +112,11 @@ class EngineOptions:
                 f"execution_provider is {shown(self.provider)}; the installed onnxruntime has {', '.join(providers())}"
             )
 
-    def session(
-        self, model: ModelProto, beside: Mapping[str, HostArray], values: Iterable[MLOperandDescriptor]
-    ) -> onnxruntime.InferenceSession:
+    def session(self, model: InlinedModel, values: Iterable[MLOperandDescriptor]) -> onnxruntime.InferenceSession:
         """A session that runs a model.
 
         Args:
-            model: the model.
-            beside: the constants that are not in it, whose memory must outlive the session.
+            model: the model; the memory of the constants that lie beside it must outlive the session.
             values: all that there are in it.
         """
         options = onnxruntime.SessionOptions()
@@ -137,11 +128,11 @@ class EngineOptions:
         options.add_session_config_entry("session.intra_op.allow_spinning", str(int(self.spinning)))
         for name, value in CONFIGURATION.items():
             options.add_session_config_entry(name, value)
-        if beside:
-            tensors = [*map(onnxruntime.OrtValue.ortvalue_from_numpy, beside.values())]
-            options.add_external_initializers(list(beside), tensors)
+        if model.beside:
+            tensors = [*map(onnxruntime.OrtValue.ortvalue_from_numpy, model.beside.values())]
+            options.add_external_initializers(list(model.beside), tensors)
         session = onnxruntime.InferenceSession(
-            model.SerializeToString(),
+            model.encoded,
             options,
             providers=list(dict.fromkeys((self.provider, TESTED_PROVIDER))),
             disabled_optimizers=left_out(model),

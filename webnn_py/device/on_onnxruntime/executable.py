@@ -14,6 +14,7 @@ import onnxruntime
 from webnn_py.device.backend import HostArray, Memory, Storage
 from webnn_py.device.folding import folded
 from webnn_py.device.on_onnxruntime import rules
+from webnn_py.device.on_onnxruntime.activated import activated
 from webnn_py.device.on_onnxruntime.convolving import convolving
 from webnn_py.device.on_onnxruntime.dynamic_quantization import recognizing
 from webnn_py.device.on_onnxruntime.engine import TESTED_PROVIDER, EngineOptions
@@ -75,10 +76,10 @@ class OnnxruntimeGraph:
         self._clock = computing_time if options.provider == TESTED_PROVIDER else perf_counter
 
     def _session(self, graph: Graph, contents: ReadConstant, write: Write) -> BoundSession:
-        export = InlinedExport(graph, contents, write)
-        model = export.model()
-        session = self._options.session(model, export.beside, graph.descriptors)
-        return BoundSession(session, (export.inputs, export.outputs), export.beside, export.guard)
+        join = activated if self._options.provider == TESTED_PROVIDER else None
+        model = InlinedExport(graph, contents, write, join).model()
+        session = self._options.session(model, graph.descriptors)
+        return BoundSession(session, (model.inputs, model.outputs), model.beside, model.guard)
 
     def run(self) -> bool:
         """Compute what is bound from what is bound; whether that may be wrong: then :meth:`run_exactly` is needed."""

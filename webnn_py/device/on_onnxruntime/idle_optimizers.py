@@ -54,6 +54,6 @@ Names that an onnxruntime does not have, it passes over.
 """
 
 
-def idle(there: set[str]) -> set[str]:
+def idle(there: set[str] | frozenset[str]) -> set[str]:
     """The optimizers that find nothing in a model of these operators."""
     return {name for name, sought in SOUGHT.items() if there.isdisjoint(sought)}

@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.reshapes import OF_ONE, is_reshape, origin_of, reshaped
+from webnn_py.device.reshapes import is_reshape, origin_of, reshaped
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.operators import indexing, movement
 from webnn_py.rewriting import Replace
@@ -40,7 +40,8 @@ class _Reshaping:
         self._readers: dict[Value, list[Node]] = defaultdict(list)
         for node in graph.nodes:
             for value in node.inputs:
-                self._readers[value].append(node)
+                if not isinstance(value, Constant):  # nothing moves behind those
+                    self._readers[value].append(node)
         self._outputs = set(graph.outputs.values())
         self._squeezed = _squeezed(graph)
 
@@ -117,7 +118,7 @@ def _as_one(node: Node) -> Value:
         return value
     if isinstance(value, Constant) and isinstance(value.data, np.ndarray):
         return Constant(descriptor, value.data.reshape(descriptor.shape), value.key)
-    is_least = value is node.operands["input"] and node.operator.name not in OF_ONE
+    is_least = value is node.operands["input"] and node.operator is movement.reshape
     return node.results[0] if is_least else reshaped(value, descriptor.shape, node)
 
 

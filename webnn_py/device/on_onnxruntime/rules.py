@@ -14,7 +14,7 @@ import numpy as np
 from webnn_py.device.dynamic_quantization import decomposition
 from webnn_py.graph import Node
 from webnn_py.onnx_export import writing
-from webnn_py.onnx_export.body import BOOL, Body, Drawing, OnnxTensor
+from webnn_py.onnx_export.body import BOOL, Array, Body, Drawing, OnnxTensor
 from webnn_py.onnx_export.images import channels_first, laid_out
 from webnn_py.onnx_export.registry import RULES as SAVED
 from webnn_py.onnx_export.rules.indexing import in_range
@@ -33,6 +33,11 @@ SIGMOID_IS_ONE: Final = np.array(32, np.float32)
 
 def _float(value: float) -> np.ndarray[tuple[()], np.dtype[np.float32]]:
     return np.array(value, np.float32)
+
+
+def _is_finite(array: Array | None) -> bool:
+    """Whether all elements are known to be finite, which is found fastest where their sum of squares is."""
+    return array is not None and (math.isfinite(np.vdot(array, array)) or bool(np.isfinite(array).all()))
 
 
 def batch_normalization(
@@ -60,8 +65,8 @@ def batch_normalization(
 
 def conv2d(body: Body, node: Node, input: OnnxTensor, filter: OnnxTensor, bias: OnnxTensor | None = None) -> Written:
     """Conv; of images that are padded before, unless the filter is known to be finite: Conv leaves padding out."""
-    padding, filters = node.options["padding"], body.known(filter)
-    if not any(padding or ()) or (filters is not None and np.isfinite(filters).all()):
+    padding = node.options["padding"]
+    if not any(padding or ()) or _is_finite(body.known(filter)):
         return SAVED["conv2d"](body, node, input, filter, bias)
     top, bottom, left, right = padding
     begins, ends = (
@@ -173,8 +178,7 @@ def scatter_nd(body: Body, node: Node, input: OnnxTensor, indices: OnnxTensor, u
 
 def prelu(body: Body, node: Node, input: OnnxTensor, slope: OnnxTensor) -> Written:
     """PRelu, where slopes are known to be finite: it leaves them out above zero, where an infinite one makes NaN."""
-    slopes = body.known(slope)
-    if input.data_type not in FLOATS or (slopes is not None and np.isfinite(slopes).all()):
+    if input.data_type not in FLOATS or _is_finite(body.known(slope)):
         return writing.write(body, node, {"input": input, "slope": slope})
     x = body.cast(input, "float32")
     below = body.node("Mul", body.node("Min", x, _float(0)), body.cast(slope, "float32"))

@@ -1,5 +1,6 @@
 """Convolutions, in ONNX's one layout; float16 is computed in float32."""
 
+from collections.abc import Sequence
 from functools import cache
 
 from webnn_py.graph import Node
@@ -17,11 +18,12 @@ def _axes(layout: str, wanted: str) -> tuple[int, ...]:
     return tuple(layout.index(axis) for axis in wanted)
 
 
-def _steps(node: Node) -> dict[str, list[int]]:
+def _steps(node: Node) -> dict[str, Sequence[int]]:
+    options = node.options
     return {
-        "pads": onnx_pads(node.options["padding"]),
-        "strides": list(node.options["strides"] or (1, 1)),
-        "dilations": list(node.options["dilations"] or (1, 1)),
+        "pads": onnx_pads(options["padding"]),
+        "strides": options["strides"] or (1, 1),
+        "dilations": options["dilations"] or (1, 1),
     }
 
 

@@ -46,6 +46,8 @@ def transposed_multiply_adds(node: Node) -> float:
 @kernel(convolution.conv2d, work=multiply_adds)
 def conv2d(node: Node) -> Kernel:
     conv = Convolution.of(node)
+    if conv.is_pixel and conv.data_type == "float32":
+        return pixel(conv)
     if has_low_images(conv) and not has_channel_runs(conv):
         return conv.upright(low_images(conv, partial(by_layout, conv)))
     return conv.upright(by_layout(conv))
@@ -73,6 +75,18 @@ def by_layout(conv: Convolution) -> Kernel:
         plane = prod(conv.output_sizes)
         return unbuffered_kernel(convolve, plane, conv.batch * conv.output_channels * plane)
     return convolve
+
+
+def pixel(conv: Convolution) -> Kernel:
+    """A convolution of an image of a single pixel: the filter times a vector."""
+
+    def run(image: Array, filter_: Array, *rest: Array) -> None:
+        result = rest[-1].reshape(-1, 1)
+        matrix_product(for_blas(filter_matrices(conv, filter_)[0]), image.reshape(-1, 1), result)
+        if conv.has_bias:
+            np.add(result, rest[0].reshape(-1, 1), out=result)
+
+    return run
 
 
 def pointwise(conv: Convolution) -> Kernel:

@@ -16,7 +16,7 @@ from webnn_py.device.on_numpy.routines.blocks import passes
 from webnn_py.device.on_numpy.routines.float16 import NARROWING, narrow, widen
 from webnn_py.device.on_numpy.routines.rows import ReducedRows, RowBlock, fold
 from webnn_py.device.on_numpy.scratch import allowance, scratch
-from webnn_py.device.on_numpy.table import Array, Kernel, kernel
+from webnn_py.device.on_numpy.table import Array, Kernel, kernel, scalar
 from webnn_py.graph import Node
 from webnn_py.operators import reduction
 
@@ -28,6 +28,9 @@ SHORT_RUN = 64
 
 SHORTEST_PRODUCT, LONGEST_PRODUCT = 8, 2**12
 """The elements of rows that BLAS adds up."""
+
+MOST_ZEROS = 2**12
+"""The means that are multiplied by zeros to see whether they are finite."""
 
 MAX_BYTE = 255
 
@@ -192,11 +195,14 @@ def reduce_mean(node: Node) -> Kernel:
     if node.outputs[0].data_type == "float16":
         return widened
     add = directly(node, np.add)
+    divisor, zeros = scalar(count, "float32"), np.zeros(min(node.outputs[0].element_count, MOST_ZEROS), np.float32)
+    is_little = zeros.size == node.outputs[0].element_count
 
     def mean(input: Array, output: Array) -> None:
         add(input, output)
-        divide(output)
-        if not np.isfinite(output).all():
+        np.divide(output, divisor, out=output)
+        # BLAS, in one call, adds up zeros, or NaN.
+        if (np.vdot(output, zeros) != 0) if is_little else not np.isfinite(output).all():
             widened(input, output)  # the mean may be within the range of float32 where the sum is not
 
     return mean

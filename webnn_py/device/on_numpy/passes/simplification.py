@@ -1,7 +1,7 @@
 """Nodes of the device's own in place of several that a graph says the same with: fewer calls, the same bits.
 
-Folded batch normalizations alone round elsewhere, and of reductions of single elements, which are these, the mean of a
-negative zero stays one.
+Folded batch normalizations alone round elsewhere. A zero that is pooled may have the other sign, and the mean of one
+negative zero is one.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from webnn_py.device.on_numpy.passes.dynamic_quantization import DynamicDifferen
 from webnn_py.device.on_numpy.passes.gated_cells import GatedCell
 from webnn_py.device.on_numpy.passes.integer_casts import uncast
 from webnn_py.device.on_numpy.passes.matching import UnlikeError, check
+from webnn_py.device.on_numpy.passes.pooled_convolutions import pooled_early
 from webnn_py.device.on_numpy.passes.requantization import requantization
 from webnn_py.device.on_numpy.passes.widened_constants import PRODUCTS, WidenedConstants
 from webnn_py.device.on_numpy.table import constant_array
@@ -42,19 +43,10 @@ def simplified(graph: Graph) -> Graph:
                 return _differences(node, current, quantizations, recognizer)
             if name == "mul":
                 return _cell(node, current)
-            if name == "cast":
-                value = uncast(current)
-            elif name in OF_ONE:
-                value = _of_one(current)
-            elif name in PRODUCTS:
-                value = wide.product(current)
-            elif name == "dequantize_linear" and uses[node.operands["input"]] == 1:  # type: ignore[index]  # no sequence
-                value = requantization(current).results[0]
-            else:
-                return None
+            value = _in_its_place(node, current, uses, wide)
         except UnlikeError:
             return None
-        return {node.results[0]: value}
+        return None if value is None else {node.results[0]: value}
 
     return rewrite(graph, replace)
 
@@ -65,7 +57,23 @@ def _may_begin(node: Node) -> bool:
         return node.outputs[0].data_type == "float16"
     if node.operator.name in OF_ONE:
         return is_reshape(node)
-    return node.operator.name in ("quantize_linear", "split")
+    return node.operator.name in ("quantize_linear", "split", "max_pool2d")
+
+
+def _in_its_place(node: Node, current: Node, uses: Mapping[Value, int], wide: WidenedConstants) -> Value | None:
+    """What gives what this node does; None where nothing is looked for."""
+    name = node.operator.name
+    if name == "cast":
+        return uncast(current)
+    if name in OF_ONE:
+        return _of_one(current)
+    if name in PRODUCTS:
+        return wide.product(current)
+    if name == "max_pool2d":
+        return pooled_early(node, current, uses).results[0]
+    if name == "dequantize_linear" and uses[node.operands["input"]] == 1:  # type: ignore[index]  # no sequence
+        return requantization(current).results[0]
+    return None
 
 
 def _of_one(node: Node) -> Value:

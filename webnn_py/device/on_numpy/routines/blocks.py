@@ -24,8 +24,8 @@ BlockFunction = Callable[..., object]
 Blocks of operands broadcast to the output's; they must not be written.
 """
 
-BLOCK_BYTES = 512 * 1024
-"""What one block's operands, output and scratch may take together: half of a usual second-level cache."""
+BLOCK_BYTES = 640 * 1024
+"""What one block's operands, output and scratch may take together: about half of a usual second-level cache."""
 
 
 def float_ufunc(node: Node, function: np.ufunc) -> Kernel:

@@ -14,6 +14,9 @@ from webnn_py.operators.windows import Slide, image_shape, slides
 FEW_OUTPUTS: Final = 4
 """The output channels of a group up to which BLAS waits for memory."""
 
+SMALL_WINDOW: Final = 32
+MANY_WINDOWS: Final = 2**10
+"""The elements of a window up to which one more takes less time than a pass over the results, of how many windows."""
 
 LEAST_IN_FLOAT16: Final = 2**19
 MOST_IN_FLOAT16: Final = 2**23
@@ -150,7 +153,9 @@ class Convolution:
     @property
     def multiplies_bias(self) -> bool:
         """Whether the bias is one more column of the filter's matrix, times one: a pass over the output less."""
-        return self.has_bias and self.has_few_outputs
+        are_small = self.group_inputs * len(self.taps) <= SMALL_WINDOW
+        are_many = self.batch * prod(self.output_sizes) >= MANY_WINDOWS
+        return self.has_bias and (self.has_few_outputs or (are_small and are_many))
 
     @property
     def is_depthwise(self) -> bool:
@@ -166,6 +171,11 @@ class Convolution:
     def is_pointwise(self) -> bool:
         """Whether every window is one element of the images themselves."""
         return all(slide.window == 1 and not slide.begin and not slide.end for slide in self.slides)
+
+    @property
+    def is_pixel(self) -> bool:
+        """Whether there is one image, of a single element of each channel, in one group."""
+        return self.is_pointwise and self.batch == self.groups == 1 and all(slide.size == 1 for slide in self.slides)
 
     def upright(self, convolve: Kernel) -> Kernel:
         """The kernel for the node's images, given one for images turned as this says."""

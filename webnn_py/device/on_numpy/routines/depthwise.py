@@ -24,6 +24,12 @@ from webnn_py.device.on_numpy.table import Array, Kernel
 TILE: Final = 2**17
 """The most elements of scratch of a tile, which fits in cache."""
 
+POOLED_TILE: Final = 2**19
+"""The same where results are pooled: what is written of them is a quarter."""
+
+PAIR: Final = 2
+"""The rows, and the columns, of results that are pooled."""
+
 SHORT: Final = 20
 LOW: Final = 3
 """Products of windows of at most so many rows are too small where they have fewer columns than that."""
@@ -52,14 +58,7 @@ def overlapping_rows(conv: Convolution) -> Kernel:
     starts = tile_starts(height, rows)
     tops = [first * vertical.stride - vertical.begin for first in starts]
     copies = ColumnCopies.of(conv, channels, spanned, tops)
-    memory = copies.memory
-    matrices = np.ndarray(
-        (channels, rows, len(conv.taps), width),
-        memory.dtype,
-        memory,
-        0,
-        (memory.strides[0], vertical.stride * memory.strides[1], *memory.strides[2:]),
-    )
+    matrices = matrices_of(conv, copies.memory, rows)
     results = scratch((channels if sums else 0, conv.group_outputs, rows, width))
     by_group = (conv.batch, conv.groups, conv.group_outputs, height, width)
 
@@ -76,6 +75,61 @@ def overlapping_rows(conv: Convolution) -> Kernel:
                 result = results[:, part] if sums else region
                 matrix_product(filters[here, None], matrices, result.transpose(0, 2, 1, 3))
                 emit(result, None if bias is None else bias[here, part], region)
+
+    return run
+
+
+def matrices_of(conv: Convolution, memory: Array, rows: int) -> Array:
+    """The windows of rows of windows in their copies: (channels, rows, elements of a window, columns)."""
+    to_channel, to_row, to_element, to_column = memory.strides
+    shape = (len(memory), rows, len(conv.taps), memory.shape[-1])
+    strides = (to_channel, conv.slides[0].stride * to_row, to_element, to_column)
+    return np.ndarray(shape, memory.dtype, memory, 0, strides)
+
+
+def pooled_rows(conv: Convolution) -> Kernel:
+    """A depthwise convolution of nchw images in float32: of its results the greatest of each two by two.
+
+    The bias, which must be finite, is added to those that are left: rounding does not change what is greater.
+    """
+    height, width = (size // PAIR for size in conv.output_sizes)
+    conv = attrs.evolve(conv, output_sizes=(PAIR * height, PAIR * width))
+    vertical, columns = conv.slides[0], PAIR * width
+    packed = PackedFilter(conv, window_first=False)
+    most = min(POOLED_TILE, conv.most_elements - packed.elements)
+    # For each row of the image its copies; and the products, their greatest by height, and by both.
+    row, sums = conv.slides[1].window * columns, 2 * columns
+    count = tile_size(height, (most - row * vertical.window) / (PAIR * (vertical.stride * row + sums)))
+    rows = PAIR * count
+    spanned = (rows - 1) * vertical.stride + vertical.window
+    channels = tile_size(conv.groups, most / (spanned * row + rows * sums))
+    starts = tile_starts(height, count)
+    tops = [PAIR * first * vertical.stride - vertical.begin for first in starts]
+    copies = ColumnCopies.of(conv, channels, spanned, tops)
+    matrices = matrices_of(conv, copies.memory, rows)
+    products = scratch((channels, rows, 1, columns))
+    by_height, by_both = scratch((2, channels, count, columns))
+    pairs = products.reshape(channels, count, PAIR, columns)
+    # All neighbours are compared, since numpy has no vectorized loop with steps; half of that is not needed.
+    left, right, greatest = by_height.reshape(-1)[:-1], by_height.reshape(-1)[1:], by_both.reshape(-1)[:-1]
+    found = by_both[..., ::PAIR]
+
+    def run(images: Array, filter_: Array, *rest: Array) -> None:
+        bias, output = rest[0].reshape(-1, 1, 1) if conv.has_bias else None, rest[-1]
+        copies.clear()
+        for _, filters in packed.of(filter_)():
+            tiles = product(tile_starts(conv.groups, channels), range(conv.batch), zip(starts, tops, strict=True))
+            for channel, image, (first, top) in tiles:
+                here = slice(channel, channel + channels)
+                copies.fill(images[image, here], top)
+                matrix_product(filters[here, None], matrices, products)
+                np.maximum(pairs[:, :, 0], pairs[:, :, 1], out=by_height)
+                np.maximum(left, right, out=greatest)
+                target = output[image, here, first : first + count]
+                if bias is None:
+                    np.copyto(target, found)
+                else:
+                    np.add(found, bias[here], out=target)
 
     return run
 

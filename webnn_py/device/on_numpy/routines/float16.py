@@ -122,10 +122,12 @@ def narrow(x: Array, y: Array) -> None:
         for start in range(0, x.size, step):
             _narrow(x[start : start + step], y[start : start + step])
     elif x.size <= BLOCK // 2:
-        dense = x if x.flags.forc else x.copy(order="K")
+        # In the order in which they lie, so that they are copied as they are, or need not be.
+        axes = sorted(range(x.ndim), key=lambda axis: -abs(x.strides[axis]))
+        dense = np.ascontiguousarray(x.transpose(axes))
         halves = np.empty_like(dense, np.float16)
         narrow(dense, halves)
-        np.copyto(y, halves)
+        np.copyto(y.transpose(axes), halves)
     elif len(x) == 1:
         narrow(x[0], y[0])
     else:

@@ -18,7 +18,7 @@ from webnn_py.device.on_numpy.routines.packed_filter import FilterBlocks, Packed
 from webnn_py.device.on_numpy.routines.spread_windows import SpreadWindows
 from webnn_py.device.on_numpy.routines.tiling import tile_size, tile_starts
 from webnn_py.device.on_numpy.scratch import scratch
-from webnn_py.device.on_numpy.table import LEAST_UNBUFFERED, Array, Kernel
+from webnn_py.device.on_numpy.table import Array, Kernel
 
 PRODUCT_TILE: Final = 2**19
 """The most elements of the im2col matrix of a tile for matrix products: the fewer tiles, the better BLAS works."""
@@ -35,6 +35,9 @@ SHIFTED_RUN: Final = 2**11
 COPY: Final = 3
 """How much longer an element of the filter takes to be copied than one of the images to the im2col matrix."""
 
+LONG_ROW: Final = 160
+"""The columns of a row of results from which on it is moved to where it belongs and has the bias added in one pass."""
+
 CHANNELS_IN_LINE: Final = 16
 """The float32 channels of one pixel that a line of the cache has."""
 
@@ -46,7 +49,7 @@ def emit(result: Array, bias: Array | None, output: Array) -> None:
             np.add(result, bias, out=result)
         narrow(result, output)
         return
-    if result is not output and (bias is None or output.shape[-1] < LEAST_UNBUFFERED):
+    if result is not output and (bias is None or output.shape[-1] < LONG_ROW):
         # Apart from the sum: the output's rows follow each other in memory, those of the result need not.
         np.copyto(output, result)
         result = output

@@ -1,0 +1,96 @@
+"""A convolution and the Relu behind it are written as the one node that onnxruntime makes of them."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from spec_tests.on_onnxruntime.meaning import FEEDS, images, spiked
+from spec_tests.support.computing import compute
+from webnn_py import MLGraphBuilder
+
+pytest.importorskip("onnxruntime")
+
+from webnn_py.device.on_onnxruntime import executable
+
+NAN, INF = np.nan, np.inf
+
+
+def conv(b, x, filters=16, channels=16, size=3, **options):
+    weights = np.random.default_rng(size * filters).normal(size=(filters, channels, size, size)).astype(np.float32)
+    bias = np.zeros(filters, np.float32)
+    bias[::2] = -0.0
+    return b.conv2d(x, b.constant(weights), bias=b.constant(bias), **options)
+
+
+def read_twice(b, x):
+    y = conv(b, x)
+    return {"y": b.relu(y), "z": b.neg(y)}
+
+
+def an_output(b, x):
+    y = conv(b, x)
+    return {"y": b.relu(y), "z": y}
+
+
+def shown_twice(b, x):
+    y = b.relu(conv(b, x))
+    return {"y": y, "z": y, "w": b.exp(y)}
+
+
+CASES = {
+    "in blocks": (lambda b, x: {"y": b.relu(conv(b, x))}, {"FusedConv": 1}),
+    "of few filters": (lambda b, x: {"y": b.relu(conv(b, x, filters=3))}, {"FusedConv": 1}),
+    "by the channel": (lambda b, x: {"y": b.relu(conv(b, x, channels=1, groups=16))}, {"FusedConv": 1}),
+    "one behind the other": (
+        lambda b, x: {"y": b.relu(conv(b, b.relu(conv(b, x)), size=1))},
+        {"FusedConv": 2},
+    ),
+    "whose result others read": (read_twice, {"Conv": 1, "Relu": 1}),
+    "whose result is an output": (an_output, {"Conv": 1, "Relu": 1}),
+    "whose Relu is read and an output": (shown_twice, {"FusedConv": 1}),
+    "behind a sum": (lambda b, x: {"y": b.relu(b.add(conv(b, x), conv(b, x, size=3)))}, {"Conv": 2, "Relu": 1}),
+}
+
+
+@pytest.fixture
+def written(monkeypatch):
+    """How often each operator is in the models of which sessions are made."""
+    counts = Counter()
+    activated = executable.activated
+
+    def noted(nodes, outputs):
+        found = activated(nodes, outputs)
+        counts.update(node.operator for node in found)
+        return found
+
+    monkeypatch.setattr(executable, "activated", noted)
+    return counts
+
+
+async def computed(ml, draw, x):
+    context = await ml.create_context(backend="onnxruntime", threads=1)
+    builder = MLGraphBuilder(context)
+    operand = builder.input("x", data_type="float32", shape=x.shape)
+    return await compute(context, builder, {"x": x}, draw(builder, operand))
+
+
+@pytest.mark.parametrize("case", CASES)
+async def test_results_have_the_bits_of_two_nodes(ml, written, monkeypatch, case):
+    draw, counts = CASES[case]
+    x = spiked(images(16, 8), NAN, INF, -INF, -0.0, 1e-45, -3e38)
+    ours = await computed(ml, draw, x)
+    assert {name: written[name] for name in ("Conv", "FusedConv", "Relu") if written[name]} == counts
+    monkeypatch.setattr(executable, "activated", lambda nodes, _outputs: list(nodes))
+    apart = await computed(ml, draw, x)
+    assert ours.keys() == apart.keys()
+    for name, array in ours.items():
+        np.testing.assert_array_equal(array.view(np.int32), apart[name].view(np.int32))
+    assert np.isnan(ours["y"]).any()
+
+
+async def test_another_provider_is_given_two_nodes(ml, written, monkeypatch):
+    monkeypatch.setattr(executable, "TESTED_PROVIDER", "another")
+    x = FEEDS.normal(size=(1, 16, 4, 4)).astype(np.float32)
+    await computed(ml, CASES["in blocks"][0], x)
+    assert not written
