@@ -84,7 +84,7 @@ def gather_one(node: Node, axis: int, size: int) -> Kernel:
     def prepare(input: Array, indices: Array, output: Array) -> Run:
         index = indices.item()
         index = min(max(index + size if index < 0 else index, 0), size - 1)
-        selected = input[(*before, index)]
+        selected = input[(*before, index, ...)]  # a view, and no number, of a single axis
         return partial(np.copyto, output.reshape(selected.shape), selected)
 
     def take(input: Array, indices: Array, output: Array) -> None:
