@@ -283,8 +283,8 @@ FAULTS = [
     ),
     Fault(
         "numpy-depthwise-stride",
-        "vertical.stride * memory.strides[1], *memory",
-        "memory.strides[1], *memory",
+        "conv.slides[0].stride * to_row, to_element",
+        "to_row, to_element",
         DEPTHWISE,
         "strides",
     ),

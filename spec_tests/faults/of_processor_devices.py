@@ -35,15 +35,17 @@ FAULTS = [
     ),
     Fault(
         "engine-means-of-several-as-one",
-        'node.operand("input").element_count == node.outputs[0].element_count',
-        "node.outputs[0].element_count > 0",
+        'reduction.operand("input").element_count == reduction.outputs[0].element_count',
+        "reduction.outputs[0].element_count > 0",
         ENGINE,
         "reshapes",
     ),
     Fault("engine-guards-not-joined", 'add("Concat", tensors,', 'add("Concat", tensors[:1],', ENGINE, "several_means"),
     Fault("engine-idle-optimizers", " if there.isdisjoint(sought)}", "}", ENGINE, "idle"),
     Fault("engine-bounds-of-all", "wanted.isdisjoint(node.results) or ", "", ENGINE, "looked_at"),
-    Fault("engine-bounds-of-single-weights", "sums = factors.sum(axis", "sums = factors.max(axis", ENGINE, "looked_at"),
+    Fault(
+        "engine-bounds-of-single-weights", "factors.sum(axis=others)", "factors.max(axis=others)", ENGINE, "looked_at"
+    ),
     Fault(
         "engine-inputs-not-looked-at",
         "for tensor, value in zip(tensors, node",
@@ -105,7 +107,7 @@ FAULTS = [
     Fault("narrow-half-up", "0xFFF - (112 << 23)", "0x1000 - (112 << 23)", FLOAT16),
     Fault("narrow-tiny", "    if tiny_count:\n", "    if False:\n", FLOAT16),
     Fault("widen-negative-infinity", "NEGATIVE_INFINITY_BITS = 0xFC00", "NEGATIVE_INFINITY_BITS = 0x10000", FLOAT16),
-    Fault("narrow-lost", "        np.copyto(y, halves)\n", "        y.copy()[...] = halves\n", FLOAT16),
+    Fault("narrow-lost", "np.copyto(y.transpose(axes), halves)", "y.transpose(axes).copy()[...] = halves", FLOAT16),
     Fault(
         "extremes-without-nan",
         "choose(a, b, out=output)",

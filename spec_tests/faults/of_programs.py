@@ -200,11 +200,15 @@ FAULTS = [
         "cancelled_while_it_makes_its_graph",
     ),
     Fault(
-        "loop-start-interrupted",
-        "if isinstance(error.__context__, KeyboardInterrupt):",
-        "if False:",
+        "loop-started-from-here",
+        "_thread.start_new_thread(self._start_thread, (started,))",
+        "self._start_thread(started)",
         SESSIONS,
-        "as_the_loop_is_started",
+        "start_of_a_thread",
+    ),
+    Fault("loop-end-not-waited-for", "            end.wait()\n", "            pass\n", SESSIONS, "is_no_end"),
+    Fault(
+        "closed-realm-entered", "if self._closed or self._ended is", "if self._ended is", JAVASCRIPT, "is_closed_runs"
     ),
     Fault(
         "wait-unprotected",
