@@ -298,3 +298,12 @@ async def test_the_plan_names_what_a_dispatch_calls(drawn):
     await drawn.build(y=drawn.builder.relu(padded), x=drawn.builder.identity(x))
     names = [kernel.name for kernel in drawn.graph._handle.compiled.plan.kernels]
     assert names == [step or "copy" for step in drawn.steps] == ["copy", "pad", "relu", "copy"]
+
+
+@pytest.mark.parametrize("shape", [(3,), (3, 1), (3, 2)])
+async def test_what_is_gathered_from_one_place_follows_the_input(drawn, shape):
+    arrays = [np.arange(np.prod(shape), dtype=np.float32).reshape(shape) + number for number in (1, 10, 100)]
+    gathered = drawn.builder.gather(drawn.input(array=arrays[0]), drawn.builder.constant(np.array(1, np.int32)))
+    await drawn.build(y=drawn.builder.neg(gathered))
+    for array in arrays:
+        np.testing.assert_array_equal((await drawn.run(x=array))["y"], -array[1])

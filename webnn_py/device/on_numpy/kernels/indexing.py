@@ -7,13 +7,14 @@ until they are here, so they are counted from the start and clamped at each run.
 import math
 from collections.abc import Iterator, Sequence
 from functools import partial
+from types import EllipsisType
 from typing import Final
 
 import attrs
 import numpy as np
 
 from webnn_py.device.on_numpy.scratch import allowance, scratch
-from webnn_py.device.on_numpy.table import Array, Kernel, PreparedKernel, Run, kernel
+from webnn_py.device.on_numpy.table import Array, Kernel, PreparedKernel, Run, constant_array, kernel
 from webnn_py.graph import Constant, Node
 from webnn_py.operators import indexing
 
@@ -79,18 +80,26 @@ def gather(node: Node) -> Kernel:
 
 def gather_one(node: Node, axis: int, size: int) -> Kernel:
     """A gather by a single index: a copy of one slice."""
-    before = (slice(None),) * axis
 
-    def prepare(input: Array, indices: Array, output: Array) -> Run:
+    def slice_at(indices: Array) -> tuple[slice | int | EllipsisType, ...]:
+        """Of the input; the ellipsis makes what is selected a view, and no number, where there is one axis."""
         index = indices.item()
-        index = min(max(index + size if index < 0 else index, 0), size - 1)
-        selected = input[(*before, index)]
-        return partial(np.copyto, output.reshape(selected.shape), selected)
+        return *(slice(None),) * axis, min(max(index + size if index < 0 else index, 0), size - 1), ...
 
     def take(input: Array, indices: Array, output: Array) -> None:
-        prepare(input, indices, output)()
+        selected = input[slice_at(indices)]
+        np.copyto(output.reshape(selected.shape), selected)
 
-    return PreparedKernel(prepare, is_long=True) if isinstance(node.operands["indices"], Constant) else take
+    indices = node.operands["indices"]
+    if not isinstance(indices, Constant):
+        return take
+    place = slice_at(constant_array(indices.data))
+
+    def prepare(input: Array, _indices: Array, output: Array) -> Run:
+        selected = input[place]
+        return partial(np.copyto, output.reshape(selected.shape), selected)
+
+    return PreparedKernel(prepare, is_long=True)
 
 
 @kernel(indexing.gather_elements, work=looked_up)

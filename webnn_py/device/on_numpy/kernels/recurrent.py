@@ -140,7 +140,7 @@ class Network:
         Args:
             node: the network or the cell.
             gate_count: the number of gates.
-            make_step: makes what prepares what brings the cell forward.
+            make_step: makes what prepares steps.
             states: the states before the first step, the hidden state first; as many outputs receive the last ones.
         """
         self._sizes = sizes = Sizes.of(node)
@@ -165,27 +165,33 @@ class Network:
         make_step: Callable[[Node, Sizes, Multiply], PrepareStep],
         states: Sequence[str],
     ) -> Kernel:
-        """The kernel of a node; the weights of float16 are widened as it is prepared, so that is not done before."""
+        """The kernel of a node."""
         network = cls(node, gate_count, make_step, states)
-        if node.outputs[0].data_type == "float16":
-            return lambda *arrays: network.prepare(*arrays)()
-        return PreparedKernel(network.prepare, is_long=True)
+        is_widened = node.outputs[0].data_type == "float16"
+        return network if is_widened else PreparedKernel(network.prepare, is_long=True)
+
+    def __call__(self, *arrays: Array) -> None:
+        """Run float16, whose weights may be widened to prepare it: those of one direction at a time."""
+        for run in self._prepare_each(arrays):
+            run()
 
     def prepare(self, *arrays: Array) -> Run:
         """What runs the network on the operands that are there, into the outputs."""
+        return in_order(list(self._prepare_each(arrays)))
+
+    def _prepare_each(self, arrays: tuple[Array, ...]) -> Iterator[Run]:
+        """What runs some rows of the batch in the directions that are computed at a time."""
         if self._is_cell:
             arrays = tuple(array[np.newaxis] for array in arrays)
         given = dict(zip(self._names, arrays, strict=False))
         outputs = arrays[len(self._names) :]
-        runs = []
         for first in range(0, len(self._sizes.backward), self._sizes.together):
             directions = slice(first, first + self._sizes.together)
             parameters = Parameters.of(given, directions, self._sizes)
             step = self._prepare_step(parameters, self._states)
             for start in tile_starts(self._sizes.batch, self._sizes.rows):
                 rows = slice(start, start + self._sizes.rows)
-                runs.append(self._prepare_rows(given, outputs, parameters, step, directions, rows))
-        return runs[0] if len(runs) == 1 else in_order(runs)
+                yield self._prepare_rows(given, outputs, parameters, step, directions, rows)
 
     def _prepare_rows(
         self,
@@ -231,10 +237,7 @@ class Network:
             np.copyto(sequence[time, direction, rows], hidden, casting="same_kind")
 
     def _project(self, input: Array, parameters: Parameters, directions: slice) -> Iterator[tuple[Run, Array]]:
-        """What computes the gates' share of some steps of the input, and where; step by step.
-
-        The first step backward takes the last of the input.
-        """
+        """What computes the gates' share of some steps, and where; backward, the last of the input comes first."""
         steps, rows = self._sizes.steps, self._sizes.rows
         for start in range(0, steps, self._span):
             count = min(self._span, steps - start)
