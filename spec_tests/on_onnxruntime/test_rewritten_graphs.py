@@ -106,6 +106,18 @@ RESHAPED = {
         lambda b, x: b.neg(part(b, b.reshape(b.exp(x), [6, 4]), [1, 0], [3, 4])),
         {"Reshape": 1, "Slice": 1},
     ),
+    "of a number before slices": (
+        lambda b, x: b.neg(part(b, b.reshape(b.reduce_sum(b.abs(b.relu(b.neg(x)))), [1, 1]), [0, 0], [1, 1])),
+        {"Reshape": 1, "Slice": 0},
+    ),
+    "of a number before slices and transposes": (
+        lambda b, x: b.transpose(part(b, b.reshape(b.reduce_sum(b.relu(x)), [1, 1]), [0, 0], [1, 1])),
+        {"Reshape": 1, "Slice": 0, "Transpose": 0},
+    ),
+    "before slices that leave out nothing": (
+        lambda b, x: b.neg(part(b, b.reshape(b.exp(x), [2, 1, 3, 4]), [0] * 4, [2, 1, 3, 4])),
+        {"Reshape": 1, "Slice": 0},
+    ),
     "before slices that are outputs": (
         lambda b, x: part(b, b.reshape(b.exp(x), [2, 1, 3, 4]), [0] * 4, [2, 1, 1, 4]),
         {"Reshape": 1, "Slice": 1},

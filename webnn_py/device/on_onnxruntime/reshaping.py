@@ -149,6 +149,8 @@ def _slice_before(node: Node) -> Value | None:
     origin = origin_of(value)
     if origin is value or _long(origin.descriptor) != _long(value.descriptor):
         return None
+    if node.outputs[0].element_count == value.descriptor.element_count:  # also of a number, which has no axis to cut
+        return reshaped(origin, node.outputs[0].shape, node)
     options = node.options
     strides = options["strides"] or [1] * value.descriptor.rank
     along = zip(value.descriptor.shape, options["starts"], options["sizes"], strides, strict=True)
