@@ -1,7 +1,9 @@
 """What takes long is done in the loop's thread where nobody else could go on there, else in the device's own."""
 
+import importlib
 import queue
 import signal
+import sys
 import threading
 
 import numpy as np
@@ -12,7 +14,7 @@ import trio.testing
 from spec_tests.support.backends import BACKENDS
 from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.drawing import build_add_number
-from webnn_py import open_ml
+from webnn_py import MLGraphBuilder, open_ml
 from webnn_py.device import own_thread
 from webnn_py.device.own_thread import CAREFUL_SECONDS, LATE_SECONDS, LOOK_SECONDS, OwnThread
 
@@ -189,6 +191,55 @@ async def test_a_dispatch_that_takes_a_while_is_run_here_only_where_nobody_else_
         nursery.cancel_scope.cancel()
     np.testing.assert_array_equal(result, [2, 3])
     assert [thread == threading.get_ident() for thread in threads] == [not others] * 3
+
+
+# --- builds ----------------------------------------------------------------------------------------------------------
+
+
+def adding(builder, x, count):
+    for _ in range(count):
+        x = builder.add(x, builder.constant(np.ones(2, np.float32)))
+    return x
+
+
+def computing_a_constant(builder, x, count):
+    return builder.add(x, adding(builder, builder.constant(np.zeros(2, np.float32)), count))
+
+
+BUILDS = {
+    "alone": (adding, 0.8, [], DEVICES),
+    "beside another task": (adding, 0.8, [busy], []),
+    "too long": (adding, 1.2, [], []),
+    "computing a constant": (computing_a_constant, 0.8, [], ["numpy"]),  # which knows how long that takes
+}
+"""What draws a graph, its build's part of what somebody may be late by, who is beside it, and who builds it here."""
+
+
+@pytest.mark.parametrize("backend", DEVICES)
+@pytest.mark.parametrize("case", BUILDS)
+async def test_a_build_is_made_here_only_where_it_is_short_and_nobody_else_is_there(ml, backend, case, monkeypatch):
+    draw, part, others, made_here = BUILDS[case]
+    context = await ml.create_context(backend=backend)
+    device = context._device.backend
+    executable = importlib.import_module(type(device).__module__.replace("backend", "executable"))
+    module, graph_class = sys.modules[type(device).__module__], f"{backend.title()}Graph"
+    compiled, threads = getattr(module, graph_class), []
+
+    def observed(*args):
+        threads.append(threading.get_ident())
+        return compiled(*args)
+
+    observed.compile_seconds = compiled.compile_seconds
+    monkeypatch.setattr(module, graph_class, observed)
+    builder = MLGraphBuilder(context)
+    count = int(part * LATE_SECONDS / executable.SECONDS_PER_NODE)
+    y = draw(builder, builder.input("x", data_type="float32", shape=[2]), count)
+    async with trio.open_nursery() as nursery:
+        for other in others:
+            nursery.start_soon(other)
+        await builder.build({"y": y})
+        nursery.cancel_scope.cancel()
+    assert [thread == threading.get_ident() for thread in threads] == [backend in made_here]
 
 
 @pytest.mark.parametrize("backend", DEVICES)

@@ -85,8 +85,9 @@ class NumpyBackend:
 
     def compile(self, graph: Graph) -> NumpyGraph | Coroutine[Any, Any, NumpyGraph]:
         """Make the list of calls, computing what is constant."""
-        if NumpyGraph.compile_seconds(graph) > THREAD_SECONDS:
-            return self._thread.run(lambda: NumpyGraph(simplified(graph), self._constants))
+        seconds = NumpyGraph.compile_seconds(graph)
+        if seconds > THREAD_SECONDS:
+            return self._thread.run_unless_alone(lambda: NumpyGraph(simplified(graph), self._constants), seconds)
         return NumpyGraph(simplified(graph), self._constants)
 
     def compile_dynamic(self, dynamic: DynamicGraph) -> Coroutine[Any, Any, NumpyGraph]:

@@ -95,7 +95,9 @@ class OnnxruntimeBackend:
 
     async def compile(self, graph: Graph) -> OnnxruntimeGraph:
         """Write the model and make its session."""
-        return await self._thread.run(lambda: OnnxruntimeGraph(graph, self._options, self._constants))
+        return await self._thread.run_unless_alone(
+            lambda: OnnxruntimeGraph(graph, self._options, self._constants), OnnxruntimeGraph.compile_seconds(graph)
+        )
 
     def dispatch(
         self, compiled: OnnxruntimeGraph, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]

@@ -24,11 +24,17 @@ from webnn_py.device.on_onnxruntime.reshaping import reshaping
 from webnn_py.device.on_onnxruntime.session import BoundSession
 from webnn_py.device.own_thread import SHORT_SECONDS, computing_time
 from webnn_py.device.shared_constants import Identity, SharedConstants
-from webnn_py.graph import Constant, Graph
+from webnn_py.graph import Constant, Graph, Value
 from webnn_py.onnx_export.body import Write
 from webnn_py.onnx_export.inlined_export import InlinedExport
 from webnn_py.onnx_export.model_export import ReadConstant
 from webnn_py.rewriting import first_of, rewrite
+
+SECONDS_PER_NODE: Final = 1.5e-4
+"""About what compiling one node takes, more than half of it by onnxruntime."""
+
+SECONDS_PER_CONSTANT_BYTE: Final = 1e-9
+"""About what laying out a byte of a constant takes."""
 
 NOT_MEASURED: Final = 1.0
 """Seconds that a dispatch is expected to take until one has been measured: the first is always slow."""
@@ -74,6 +80,18 @@ class OnnxruntimeGraph:
         self._last_seconds = math.inf
         # While another device computes, the processor has nothing to do, but the call takes its time.
         self._clock = computing_time if options.provider == TESTED_PROVIDER else perf_counter
+
+    @staticmethod
+    def compile_seconds(graph: Graph) -> float:
+        """About how long compiling takes, for choosing inline or thread; infinite if nodes are computed by then."""
+        constants: set[Value] = set()
+        for node in graph.nodes:
+            read = [value for value in node.inputs if type(value) is Constant]
+            if len(read) == len(node.inputs):
+                return math.inf
+            constants.update(read)
+        constant_bytes = sum([value.descriptor.byte_length for value in constants])
+        return len(graph.nodes) * SECONDS_PER_NODE + constant_bytes * SECONDS_PER_CONSTANT_BYTE
 
     def _session(self, graph: Graph, contents: ReadConstant, write: Write) -> BoundSession:
         join = activated if self._options.provider == TESTED_PROVIDER else None
