@@ -51,7 +51,11 @@ FAULTS = [
     Fault("engine-idle-optimizers", " if there.isdisjoint(sought)}", "}", ENGINE, "idle"),
     Fault("engine-bounds-of-all", "wanted.isdisjoint(node.results) or ", "", ENGINE, "looked_at"),
     Fault(
-        "engine-bounds-of-single-weights", "factors.sum(axis=others)", "factors.max(axis=others)", ENGINE, "looked_at"
+        "engine-bounds-of-single-weights",
+        "factors.sum(axis=others, dtype=np.float64)",
+        "factors.max(axis=others)",
+        ENGINE,
+        "looked_at",
     ),
     Fault(
         "engine-inputs-not-looked-at",

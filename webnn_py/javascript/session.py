@@ -134,7 +134,7 @@ class Session:
     ) -> None:
         self._world = world
         self._timeline = ml.script_timeline
-        self._host = Host(api, compatibility, self, self._settle)
+        self._host = Host(api, compatibility, self, partial(self.call, "settle"))
         self.engine = start_engine(self._host.handle)
         self.timers = Timers(self._timeline, self._fire_timer)
         self._entered = False
@@ -181,9 +181,6 @@ class Session:
         """Call a function of the runtime; its microtasks run at the end of the task."""
         self._entered = True
         self._enter(partial(self.engine.call, function, json.dumps(argument), payload))
-
-    def _settle(self, settlement: dict[str, Any], data: memoryview | None) -> None:
-        self.call("settle", settlement, data)
 
     def _fire_timer(self, timer: int) -> None:
         self.call("fire", {"timer": timer})

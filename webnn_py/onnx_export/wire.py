@@ -1,4 +1,4 @@
-"""ONNX's messages as the bytes that protocol buffers are: what makes them of objects takes several times as long.
+"""ONNX's messages as the bytes that protocol buffers are, without objects to copy and to serialize.
 
 A message is its fields one behind the other, each its number with the kind of what follows: an integer, or bytes behind
 their length. What has been said once is kept, as names, shapes and lengths are the same from model to model.

@@ -19,7 +19,7 @@ from webnn_py.device.backend import HostArray, KernelTiming, Storage
 from webnn_py.device.on_numpy.executable import Call, LateView, NumpyGraph
 from webnn_py.device.on_numpy.passes.fusion import FusionGroup, Step, fused_kernel
 from webnn_py.device.on_numpy.passes.views import Views
-from webnn_py.device.on_numpy.table import Array, Kernel, View, entry_of
+from webnn_py.device.on_numpy.table import Array, Kernel, entry_of
 from webnn_py.device.plan import split_constant
 from webnn_py.device.shared_constants import SharedConstants
 from webnn_py.graph import Constant, Node, Value
@@ -54,6 +54,8 @@ class DynamicNumpyGraph(NumpyGraph):
         constants: those that graphs of the context have in common.
     """
 
+    _keeps_inputs = False  # of other sizes they would lie elsewhere
+
     def __init__(self, dynamic: DynamicGraph, constants: SharedConstants) -> None:
         dynamic = attrs.evolve(dynamic, graph=with_constants(dynamic.graph, _held))
         self._dynamic = dynamic
@@ -82,15 +84,6 @@ class DynamicNumpyGraph(NumpyGraph):
         }
 
     # --- building --------------------------------------------------------------------------------------------
-
-    def _keep_inputs(
-        self,
-        inputs: Mapping[str, Value],
-        kernels: Mapping[Step, Kernel],
-        written: set[Value],
-        views: Mapping[Node, View],
-    ) -> None:
-        """None: of other sizes they would lie elsewhere."""
 
     def _place_intermediates(
         self,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from operator import itemgetter
 from time import perf_counter, perf_counter_ns
-from typing import Final
+from typing import ClassVar, Final
 
 import attrs
 import numpy as np
@@ -121,6 +121,8 @@ class NumpyGraph:
         is_measured: whether it has run.
     """
 
+    _keeps_inputs: ClassVar[bool] = True
+
     def __init__(self, graph: Graph, constants: SharedConstants | None = None) -> None:
         self.byte_length = 0
         self._between = 0
@@ -144,7 +146,8 @@ class NumpyGraph:
         steps = steps_of(live, list(graph.outputs.values()), views.is_dense)
         work = {node: entry_of(node).work(node) for node in live if node not in views.views}
         kernels = self._make_kernels([step for step in steps if nodes_of(step)[0] in work], work)
-        self._keep_inputs(graph.inputs, kernels, written, views.views)
+        if self._keeps_inputs:
+            self._keep_inputs(graph.inputs, kernels, written, views.views)
         self._place_intermediates(steps, kernels, graph.outputs.values(), written, views)
         self._copy_outputs(graph, written)
         constant_bytes = self.byte_length - self._between + sum(memory.byte_length for memory in self.shared)

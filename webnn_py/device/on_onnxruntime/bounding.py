@@ -122,7 +122,6 @@ def _of_convolution(node: Node, bounds: Mapping[Value, float], contents: ReadCon
     axis: int = node.options["filter_layout"].index("o")
     others = tuple([place for place in range(4) if place != axis])
     factors = np.abs(contents(filters)).reshape(filters.descriptor.shape)
-    # As a number of float64, in which none is too large.
-    sums = np.float64(bound) * factors.sum(axis=others)
+    sums = bound * factors.sum(axis=others, dtype=np.float64)  # in which none is too large
     greatest = float((sums if bias is None else sums + np.abs(contents(bias))).max())
     return greatest if math.isfinite(greatest) else math.inf

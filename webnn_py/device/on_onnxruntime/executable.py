@@ -86,7 +86,7 @@ class OnnxruntimeGraph:
         """About how long compiling takes, for choosing inline or thread; infinite if nodes are computed by then."""
         constants: set[Value] = set()
         for node in graph.nodes:
-            read = [value for value in node.inputs if type(value) is Constant]
+            read = [value for value in node.inputs if isinstance(value, Constant)]
             if len(read) == len(node.inputs):
                 return math.inf
             constants.update(read)
