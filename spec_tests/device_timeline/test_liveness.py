@@ -1,5 +1,7 @@
 """The event loop stays live: steps that wait do not hold it up, many short ones let other tasks in between."""
 
+import weakref
+
 import attrs
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from spec_tests.support.buffers import zeroed
 from spec_tests.support.watched_device import WatchedDevice
 from webnn_py import InvalidStateError, open_ml
 from webnn_py.timelines import timeline as timelines
+from webnn_py.timelines.device_timeline import DeviceOperation
 
 
 async def test_the_event_loop_goes_on_while_a_step_waits(device, context):
@@ -57,6 +60,19 @@ async def test_many_short_operations_do_not_starve_other_tasks(device, context, 
 
     strides = np.diff(seen)
     assert 0 < strides.max() <= 25, "at most two turns of the timeline between two turns of another task"
+
+
+async def test_a_timeline_that_lets_other_tasks_run_keeps_nothing_of_what_it_ran(context, monkeypatch):
+    monkeypatch.setattr(timelines, "INLINE_SECONDS", -1)  # so it does after each operation
+    timeline, kept = context.device_timeline, 0
+    for done in range(1, 21):  # whose turn is next is left to chance
+        work = lambda: None  # noqa: E731 - one of its own each time
+        alive = weakref.ref(work)
+        timeline.enqueue(DeviceOperation("write_buffer", work))
+        del work
+        await timeline.wait_until(lambda done=done: timeline.statistics().done == done)
+        kept += alive() is not None
+    assert kept == 0
 
 
 async def test_short_operations_run_without_a_turn_of_other_tasks_between_them(device, context, monkeypatch):

@@ -175,12 +175,13 @@ class Timeline(Generic[EntryT]):
                     await pending
                 self._running = None
                 self._finished(entry)
-            if pending is not None:
+            has_paused = pending is not None
+            del entry, pending  # while others run it must not keep what an entry refers to
+            if has_paused:
                 since = perf_counter()
             elif perf_counter() - since > INLINE_SECONDS:
                 await trio.lowlevel.checkpoint()
                 since = perf_counter()
-            del entry, pending  # while the task is parked it must not keep what an entry refers to
 
     @enable_ki_protection
     def run_waiting(self) -> None:
