@@ -3,8 +3,10 @@
 from xml.etree import ElementTree as ET
 
 from spec_tests.graph_pictures.notation_readers import read_dot, read_mermaid
+from webnn_py.device.reshapes import OF_ONE
 
 MAY_BE_VIEWS = {"reshape", "transpose", "slice", "expand", "split", "identity", "reverse", "pad", "tile", "concat"}
+MAY_BE_VIEWS |= OF_ONE
 """Operators that some device looks at its operand for, in some cases, instead of running a kernel."""
 
 

@@ -44,7 +44,10 @@ def origin_of(value: object) -> Value:
 
 def reshaped(value: Value, shape: tuple[int, ...], like: Node) -> Value:
     """A value in a shape, made in the place of a node; itself where it has that shape."""
-    if value.descriptor.shape == shape:
-        return value
+    return value if value.descriptor.shape == shape else reshape(value, shape, like).results[0]
+
+
+def reshape(value: Value, shape: tuple[int, ...], like: Node) -> Node:
+    """The reshape of a value, in the place of a node."""
     output, options = MLOperandDescriptor(value.descriptor.data_type, shape), {"new_shape": shape}
-    return Node(movement.reshape, {"input": value}, options, (output,), like.label, like.drawn).results[0]
+    return Node(movement.reshape, {"input": value}, options, (output,), like.label, like.drawn)

@@ -20,7 +20,7 @@ from webnn_py.device.on_numpy.passes.requantization import requantization
 from webnn_py.device.on_numpy.passes.widened_constants import PRODUCTS, WidenedConstants
 from webnn_py.device.on_numpy.table import constant_array
 from webnn_py.device.plan import split_constant
-from webnn_py.device.reshapes import OF_ONE, is_reshape, reshaped
+from webnn_py.device.reshapes import OF_ONE, is_reshape, reshape
 from webnn_py.graph import Graph, Node, Value
 from webnn_py.rewriting import rewrite
 
@@ -77,9 +77,9 @@ def _in_its_place(node: Node, current: Node, uses: Mapping[Value, int], wide: Wi
 
 
 def _of_one(node: Node) -> Value:
-    """What a reduction of single elements gives: these."""
+    """What a reduction of single elements gives: these, by a view, which pictures and profiles tell of."""
     check(is_reshape(node))
-    return reshaped(node.inputs[0], node.outputs[0].shape, node)
+    return reshape(node.inputs[0], node.outputs[0].shape, node).results[0]
 
 
 def _differences(node: Node, current: Node, made: dict[Value, Node], recognizer: Recognizer) -> Mapping[Value, Value]:
