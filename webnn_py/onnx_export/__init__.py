@@ -10,7 +10,6 @@ From the top::
     images, types   what rules share: layouts of images; data types that onnxruntime lacks
     body            what a rule writes to; decompositions draw into it, too
     drafts          nodes before they are ONNX
-    wire            ONNX's messages as bytes
     sealing         the names and digests of functions
 
 An operator with a *twin*, an ONNX operator of the same meaning, is that. Any other is a function of the model, named

@@ -1,18 +1,14 @@
-"""What rules write, before it is ONNX: nodes are made once names are known."""
+"""What rules write, before it is ONNX: nodes are made once names are known, of templates of operators."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any
 
 import attrs
-from onnx import NodeProto, helper
-
-from webnn_py.onnx_export.wire import text
-
-INPUT: Final = NodeProto.INPUT_FIELD_NUMBER
-OUTPUT: Final = NodeProto.OUTPUT_FIELD_NUMBER
-NAME: Final = NodeProto.NAME_FIELD_NUMBER
-DOMAIN: Final = NodeProto.DOMAIN_FIELD_NUMBER
+import numpy as np
+from numpy.typing import NDArray
+from onnx import NodeProto, TensorProto, helper
 
 Attributes = tuple[tuple[str, Any], ...]
 """Names and values."""
@@ -50,16 +46,18 @@ class Draft:
         inputs = [*map(names.get, self.inputs, self.inputs)]
         return Draft(self.operator, inputs, [*map(names.get, self.outputs, self.outputs)], self.attributes, name)
 
-    def encoded(self, name: str) -> bytes:
-        """The node as a NodeProto, which is called so."""
-        parts = [text(INPUT, item) for item in self.inputs]
-        parts += [text(OUTPUT, item) for item in self.outputs]
+    def write(self, node: NodeProto, name: str) -> None:
+        """Write it into an empty node, which is called so."""
+        if self.attributes:
+            node.CopyFrom(_template(self.operator, self.attributes, _kinds(self.attributes)))
+        else:
+            node.op_type = self.operator
         if name:
-            parts.append(text(NAME, name))
-        parts.append(_meaning(self.operator, self.attributes, _kinds(self.attributes)))
+            node.name = name
         if self.domain:
-            parts.append(text(DOMAIN, self.domain))
-        return b"".join(parts)
+            node.domain = self.domain
+        node.input.extend(self.inputs)
+        node.output.extend(self.outputs)
 
 
 def _kinds(attributes: Attributes) -> tuple[object, ...]:
@@ -68,7 +66,29 @@ def _kinds(attributes: Attributes) -> tuple[object, ...]:
 
 
 @lru_cache(1024)
-def _meaning(operator: str, attributes: Attributes, kinds: tuple[object, ...]) -> bytes:
-    """The fields that say what a node does: it takes long to find out of what kind an attribute is."""
-    encoded: bytes = helper.make_node(operator, (), (), **dict(attributes)).SerializeToString(deterministic=True)
-    return encoded
+def _template(operator: str, attributes: Attributes, kinds: tuple[object, ...]) -> NodeProto:
+    """A node without names, which others are copies of: to make an attribute takes as long as all else of a node."""
+    return helper.make_node(operator, (), (), **dict(attributes))
+
+
+def write_tensor(tensor: TensorProto, name: str, element_type: int, array: NDArray[Any]) -> None:
+    """Write an array into an empty tensor with its bytes, in the order of bytes that ONNX has."""
+    _describe(tensor, name, element_type, array)
+    # Asked first: another data type takes long to make.
+    is_in_order = sys.byteorder == "little" and array.dtype.isnative
+    tensor.raw_data = (array if is_in_order else array.astype(array.dtype.newbyteorder("<"))).tobytes()
+
+
+def write_name(tensor: TensorProto, name: str, element_type: int, array: NDArray[np.generic]) -> None:
+    """Write an array, whose bytes lie elsewhere, into an empty tensor."""
+    _describe(tensor, name, element_type, array)
+    tensor.data_location = TensorProto.EXTERNAL
+    for key, value in (("location", name), ("offset", "0"), ("length", str(array.nbytes))):
+        entry = tensor.external_data.add()
+        entry.key, entry.value = key, value
+
+
+def _describe(tensor: TensorProto, name: str, element_type: int, array: NDArray[Any]) -> None:
+    # One by one: as arguments of a constructor they take five times as long.
+    tensor.name, tensor.data_type = name, element_type
+    tensor.dims.extend(array.shape)

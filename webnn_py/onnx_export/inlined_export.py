@@ -7,21 +7,19 @@ from typing import Final, final
 
 import attrs
 import numpy as np
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
 from webnn_py.graph import Constant, Graph, Node, Value
-from webnn_py.onnx_export import wire
 from webnn_py.onnx_export.body import Array, Body, Known, OnnxTensor, Write, element_type, name_of
-from webnn_py.onnx_export.drafts import Draft
+from webnn_py.onnx_export.drafts import Draft, write_name, write_tensor
 from webnn_py.onnx_export.guards import number_of
 from webnn_py.onnx_export.model_export import (
     Names,
     ReadConstant,
     constant_key,
-    encoded_model,
     needed,
-    opsets_of,
     value_info,
+    written_model,
 )
 
 LEAST_BESIDE: Final = 4096
@@ -110,21 +108,22 @@ class InlinedExport:
         if guards:
             nodes += guards
             guard = nodes[-1].name
-            infos.append(wire.value_info(guard, TensorProto.FLOAT, ()))
+            infos.append(helper.make_tensor_value_info(guard, TensorProto.FLOAT, []))
         made = [*outputs] if guard is None else [*outputs, guard]
         nodes, used = needed(nodes, made)
         if self._join is not None:
             nodes = self._join(nodes, made)
-        encoded = encoded_model(
-            nodes,
-            opsets_of(nodes),
-            inputs=[value_info(self._inputs[name], value.descriptor) for name, value in self._graph.inputs.items()],
-            outputs=infos,
-            initializers=[self._encoded(name, array) for name, array in self._body.constants.items() if name in used],
-        )
+        inputs = [value_info(self._inputs[name], value.descriptor) for name, value in self._graph.inputs.items()]
+        model = written_model(nodes, inputs, infos)
+        add_tensor = model.graph.initializer.add
+        for name, array in self._body.constants.items():
+            if name in used:
+                self._write_tensor(add_tensor(), name, array)
         operators = frozenset([draft.operator for draft in nodes])
         makers = frozenset([draft.operator for draft in nodes if not outputs.keys().isdisjoint(draft.outputs)])
-        return InlinedModel(encoded, operators, makers, self._inputs, self._outputs, guard, self._beside)
+        return InlinedModel(
+            model.SerializeToString(), operators, makers, self._inputs, self._outputs, guard, self._beside
+        )
 
     def _add(self, node: Node) -> None:
         operands: dict[str, OnnxTensor | tuple[OnnxTensor, ...]] = {}
@@ -174,11 +173,12 @@ class InlinedExport:
         placed = (attrs.evolve(guard, tensor=names.get(guard.tensor, guard.tensor)) for guard in guards)
         return number_of(placed, Names().new) if guards else []
 
-    def _encoded(self, name: str, array: Array) -> wire.Pieces:
-        """A constant, of which the bytes lie beside the model if they are many."""
+    def _write_tensor(self, tensor: TensorProto, name: str, array: Array) -> None:
+        """Write a constant, of which the bytes lie beside the model if they are many."""
         number = element_type(name_of(array.dtype))
         if array.nbytes < LEAST_BESIDE:
-            return wire.tensor(name, number, array)
+            write_tensor(tensor, name, number, array)
+            return
         lies_well = array.flags.c_contiguous and array.flags.aligned  # asked first: numpy takes longer to require it
         self._beside[name] = array if lies_well else np.require(array, requirements=["C_CONTIGUOUS", "ALIGNED"])
-        return wire.tensor_beside(name, number, array)
+        write_name(tensor, name, number, array)

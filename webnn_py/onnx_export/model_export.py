@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, final
 
 import numpy as np
-from onnx import FunctionProto, ModelProto, NodeProto, OperatorSetIdProto, helper, numpy_helper
+from onnx import FunctionProto, ModelProto, NodeProto, OperatorSetIdProto, ValueInfoProto, helper, numpy_helper
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.graph import Constant, Graph, Node, Value
-from webnn_py.onnx_export import wire
 from webnn_py.onnx_export.body import (
     Array,
     Body,
@@ -19,7 +18,7 @@ from webnn_py.onnx_export.body import (
     element_type,
     name_of,
 )
-from webnn_py.onnx_export.drafts import Draft
+from webnn_py.onnx_export.drafts import Draft, write_tensor
 from webnn_py.onnx_export.sealing import DOMAIN, OPTIONS, options_text, seal
 from webnn_py.onnx_export.writing import write
 from webnn_py.version import __version__
@@ -127,24 +126,17 @@ class ModelExport:
         return self._assembled()
 
     def _assembled(self) -> ModelProto:
-        nodes, used = needed(self._nodes, self._graph.outputs)
-        opsets = opsets_of(nodes)
-        for function in self._functions.values():
-            function.opset_import.append(OperatorSetIdProto.FromString(opsets[0]))
-        inputs, outputs = self._graph.inputs.items(), self._graph.outputs.items()
-        encoded = encoded_model(
-            nodes,
-            opsets,
-            inputs=[value_info(name, value.descriptor) for name, value in inputs],
-            outputs=[value_info(name, value.descriptor) for name, value in outputs],
+        inputs, outputs = (
+            [value_info(name, value.descriptor) for name, value in values.items()]
+            for values in (self._graph.inputs, self._graph.outputs)
         )
-        model: ModelProto = ModelProto.FromString(encoded)
-        # Their bytes by themselves: they may be more than what is parsed may have.
+        nodes, used = needed(self._nodes, self._graph.outputs)
+        model = written_model(nodes, inputs, outputs)
         for name, array in self._initializers.items():
             if name in used:
-                tensor = model.graph.initializer.add()
-                tensor.MergeFromString(wire.described(name, element_type(name_of(array.dtype)), array.shape))
-                tensor.raw_data = wire.elements(array)
+                write_tensor(model.graph.initializer.add(), name, element_type(name_of(array.dtype)), array)
+        for function in self._functions.values():
+            function.opset_import.append(opset_of(nodes))
         model.functions.extend(self._functions.values())
         return model
 
@@ -250,28 +242,30 @@ def constant_key(key: bytes | None, array: Array) -> tuple[object, ...]:
     return key, name_of(array.dtype), array.shape
 
 
-def encoded_model(
-    nodes: Iterable[Draft],
-    opsets: Iterable[bytes],
-    *,
-    inputs: Iterable[bytes],
-    outputs: Iterable[bytes],
-    initializers: Iterable[wire.Pieces] = (),
-) -> bytes:
-    """A model of nodes, which get names of their own, and of messages that are written."""
-    new_name = Names().new
-    written = [node.encoded(new_name(node.name)) for node in nodes]
-    graph = wire.graph("graph", written, inputs, outputs, initializers)
-    return wire.model(IR_VERSION, ("webnn_py", __version__), graph, opsets)
+def written_model(
+    nodes: Sequence[Draft], inputs: Iterable[ValueInfoProto], outputs: Iterable[ValueInfoProto]
+) -> ModelProto:
+    """A model of nodes, which get names of their own; its constants are yet to be written."""
+    model = ModelProto(ir_version=IR_VERSION, producer_name="webnn_py", producer_version=__version__)
+    graph = model.graph
+    graph.name = "graph"
+    # In place: each message that is put into another one is copied.
+    new_name, add_node = Names().new, graph.node.add
+    for node in nodes:
+        node.write(add_node(), new_name(node.name))
+    graph.input.extend(inputs)
+    graph.output.extend(outputs)
+    domains = {node.domain for node in nodes} - {""}
+    others = [helper.make_opsetid(domain, DOMAIN_VERSION) for domain in sorted(domains)]
+    model.opset_import.extend([opset_of(nodes), *others])
+    return model
 
 
-def opsets_of(nodes: Sequence[Draft]) -> list[bytes]:
-    """The versions of operators that nodes need, of ONNX's first."""
+def opset_of(nodes: Iterable[Draft]) -> OperatorSetIdProto:
+    """The version of ONNX's operators that nodes need."""
     in_blocks = (node for node in nodes if node.operator in QUANTIZE_IN_BLOCKS)
     has_blocks = any(name == "block_size" for node in in_blocks for name, _ in node.attributes)
-    domains = {node.domain for node in nodes} - {""}
-    own = wire.opset("", OPSET_OF_BLOCKS if has_blocks else OPSET)
-    return [own, *(wire.opset(domain, DOMAIN_VERSION) for domain in sorted(domains))]
+    return helper.make_opsetid("", OPSET_OF_BLOCKS if has_blocks else OPSET)
 
 
 def _tensor(name: str, value: Value) -> OnnxTensor:
@@ -289,7 +283,9 @@ def _function(body: Body, outputs: Sequence[str], node: Node) -> FunctionProto:
     casts = [Draft("Cast", [name], [local], (("to", element_type("bool")),)) for name, local in body.truths.items()]
     drafts, used = needed([*casts, *(written.placed(names, written.outputs[0]) for written in body.nodes)], results)
     nodes = [constant for constant in before if constant.output[0] in used]
-    nodes += [NodeProto.FromString(draft.encoded(draft.name)) for draft in drafts]
+    for draft in drafts:
+        nodes.append(NodeProto())
+        draft.write(nodes[-1], draft.name)
     return helper.make_function(
         DOMAIN, node.operator.spec_name, list(body.operands), results, nodes, [], attributes=[OPTIONS]
     )
@@ -306,6 +302,6 @@ def needed(nodes: Sequence[Draft], outputs: Iterable[str]) -> tuple[list[Draft],
     return found[::-1], used
 
 
-def value_info(name: str, descriptor: MLOperandDescriptor) -> bytes:
+def value_info(name: str, descriptor: MLOperandDescriptor) -> ValueInfoProto:
     """An input or output of a model."""
-    return wire.value_info(name, element_type(descriptor.data_type), descriptor.shape)
+    return helper.make_tensor_value_info(name, element_type(descriptor.data_type), descriptor.shape)
