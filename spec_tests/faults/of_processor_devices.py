@@ -5,7 +5,11 @@ from spec_tests.faults.records import DIRECTIONS, ENGINE, FLOAT16, OWN_NODES, RO
 FAULTS = [
     Fault("engine-optimizer", '"DivMulFusion": "It', '"NoSuchFusion": "It', ENGINE, "drawing"),
     Fault(
-        "engine-negative-infinity", 'body.node("Max", body.cast(input, "float32"), LEAST_GELU)', "input", ENGINE, "gelu"
+        "engine-negative-infinity",
+        'body.node("Max", body.cast(input, "float32"), beside(input, LEAST_GELU))',
+        "input",
+        ENGINE,
+        "gelu",
     ),
     Fault("folding-mean", "bias + (doubles(convolution", "bias - (doubles(convolution", OWN_NODES, "folded_into"),
     Fault(
@@ -158,5 +162,19 @@ FAULTS = [
     ),
     Fault(
         "wide-factors", 'cast_number(node.options[name], "float16")', "7 * node.options[name]", OWN_NODES, "few_rows"
+    ),
+    Fault(
+        "joined-with-what-is-behind",
+        "        if node in wanted and not is_behind:\n",
+        "        if node in wanted:\n",
+        ("spec_tests/on_onnxruntime/test_joined_sigmoids.py",),
+        "behind",
+    ),
+    Fault(
+        "gates-joined",
+        'elif node.operator.name == "quantize_linear":',
+        'elif node.operator.name == "no such operator":',
+        ("spec_tests/on_onnxruntime/test_joined_sigmoids.py",),
+        "gates",
     ),
 ]

@@ -35,6 +35,14 @@ def _float(value: float) -> np.ndarray[tuple[()], np.dtype[np.float32]]:
     return np.array(value, np.float32)
 
 
+def beside(x: OnnxTensor, number: Array) -> Array:
+    """A number that stands beside a tensor: of as many axes where the last one of the tensor has one element.
+
+    Beside a number of fewer axes onnxruntime goes over such tensors element by element, which takes 18 times as long.
+    """
+    return number.reshape((1,) * x.rank) if x.rank and x.shape[-1] == 1 else number
+
+
 def _is_finite(array: Array | None) -> bool:
     """Whether all elements are known to be finite, which is found fastest where their sum of squares is."""
     return array is not None and (math.isfinite(np.vdot(array, array)) or bool(np.isfinite(array).all()))
@@ -86,7 +94,7 @@ def dynamic_quantize(body: Body, node: Node, input: OnnxTensor) -> Written:
 
 def gelu(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
     """Gelu, of nothing infinite below zero."""
-    x = body.node("Max", body.cast(input, "float32"), LEAST_GELU)
+    x = body.node("Max", body.cast(input, "float32"), beside(input, LEAST_GELU))
     return body.cast(body.node("Gelu", x), input.data_type)
 
 
@@ -100,9 +108,10 @@ def gemm(body: Body, node: Node, a: OnnxTensor, b: OnnxTensor, c: OnnxTensor | N
 
 def hard_swish(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
     """Min(6, x + 3) · x / 6, of an x of at least -3; HardSwish would multiply by 1/6, and -Infinity by 0."""
-    x = body.node("Max", body.cast(input, "float32"), _float(-3))
-    gate = body.node("Min", body.node("Add", x, _float(3)), _float(6))
-    return body.cast(body.node("Mul", x, body.node("Div", gate, _float(6))), input.data_type)
+    least, three, six = (beside(input, _float(value)) for value in (-3, 3, 6))
+    x = body.node("Max", body.cast(input, "float32"), least)
+    gate = body.node("Min", body.node("Add", x, three), six)
+    return body.cast(body.node("Mul", x, body.node("Div", gate, six)), input.data_type)
 
 
 def integer_matmul(
@@ -181,14 +190,16 @@ def prelu(body: Body, node: Node, input: OnnxTensor, slope: OnnxTensor) -> Writt
     if input.data_type not in FLOATS or _is_finite(body.known(slope)):
         return writing.write(body, node, {"input": input, "slope": slope})
     x = body.cast(input, "float32")
-    below = body.node("Mul", body.node("Min", x, _float(0)), body.cast(slope, "float32"))
-    return body.cast(body.node("Add", body.node("Max", x, _float(0)), below), input.data_type)
+    zero = beside(input, _float(0))
+    below = body.node("Mul", body.node("Min", x, zero), body.cast(slope, "float32"))
+    return body.cast(body.node("Add", body.node("Max", x, zero), below), input.data_type)
 
 
 def sigmoid(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
     """The quotient of exp(x) and exp(x) + 1; Sigmoid is good to 2⁻²³ of 1 only, however small the result is."""
-    power = body.node("Exp", body.node("Min", body.cast(input, "float32"), SIGMOID_IS_ONE))
-    return body.cast(body.node("Div", power, body.node("Add", power, _float(1))), input.data_type)
+    power = body.node("Exp", body.node("Min", body.cast(input, "float32"), beside(input, SIGMOID_IS_ONE)))
+    sum_ = body.node("Add", power, beside(input, _float(1)))
+    return body.cast(body.node("Div", power, sum_), input.data_type)
 
 
 def reduce_l2(body: Body, node: Node, input: OnnxTensor) -> Written:
