@@ -219,6 +219,7 @@ BUILDS = {
 async def test_a_build_is_made_here_only_where_it_is_short_and_nobody_else_is_there(ml, backend, case, monkeypatch):
     draw, part, others, made_here = BUILDS[case]
     context = await ml.create_context(backend=backend)
+    await trio.testing.wait_all_tasks_blocked()  # a timeline that has told of it may have let others run
     sent, run = [], OwnThread.run
 
     async def observed(device_thread, call):
