@@ -148,7 +148,7 @@ def test_in_a_loop_that_is_the_guest_of_another_one_all_calls_are_made_in_the_th
 
     trio.lowlevel.start_guest_run(several_times, run_sync_soon_threadsafe=turns.put, done_callback=ended.append)
     while not ended:
-        turns.get(timeout=10)()
+        turns.get(timeout=60)()
     assert ended[0].unwrap() == [False] * 12
 
 
