@@ -148,7 +148,7 @@ def test_in_a_loop_that_is_the_guest_of_another_one_all_calls_are_made_in_the_th
 
     trio.lowlevel.start_guest_run(several_times, run_sync_soon_threadsafe=turns.put, done_callback=ended.append)
     while not ended:
-        turns.get(timeout=10)()
+        turns.get(timeout=60)()
     assert ended[0].unwrap() == [False] * 12
 
 
@@ -219,6 +219,7 @@ BUILDS = {
 async def test_a_build_is_made_here_only_where_it_is_short_and_nobody_else_is_there(ml, backend, case, monkeypatch):
     draw, part, others, made_here = BUILDS[case]
     context = await ml.create_context(backend=backend)
+    await trio.testing.wait_all_tasks_blocked()  # a timeline that has told of it may have let others run
     sent, run = [], OwnThread.run
 
     async def observed(device_thread, call):

@@ -1,5 +1,6 @@
 """A device that is lost: noticed by whatever touches it first, or by asking it."""
 
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -79,6 +80,19 @@ async def test_whatever_touches_a_lost_device_first_notices_the_loss(gpu, what):
             await answer
     await gpu.device_timeline.wait_ended()
     assert gpu.statistics().live_bytes == 0
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("what", ["read_buffer", "create_buffer", "create_constant_buffer", "build"])
+async def test_what_a_lost_device_refuses_is_told_by_the_loss_alone_where_nobody_awaits_it(gpu, what):
+    (x,) = await buffers(gpu, 1)
+    gpu._device.backend.device.destroy()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        FIRST[what](SimpleNamespace(gpu=gpu, x=x))
+        await gpu.lost
+        await gpu.device_timeline.wait_ended()
+    assert [str(warning.message) for warning in told] == []
 
 
 @pytest.mark.parametrize("when", ["before the answer", "behind the answer"])

@@ -253,7 +253,7 @@ def test_interrupts_at_random_moments_of_a_busy_program(backend, rounds, pytestc
         capture_output=True,
         text=True,
         check=False,
-        timeout=60 + rounds,
+        timeout=60 + 4 * rounds,
         cwd=pytestconfig.rootpath,
     )
     again = f"again by: python {' '.join(program)}"

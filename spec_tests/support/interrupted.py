@@ -37,6 +37,7 @@ class Round:
     contexts: list = attrs.Factory(list)
     scripts: list = attrs.Factory(list)
     is_inside: bool = False
+    may_be_interrupted: bool = False
     outcome: str = "returned"
 
     def left(self):
@@ -68,14 +69,16 @@ class Interrupter:
         if self._random.random() < 1 / 3:
             delays += [self._random.random() * 0.003 for _ in range(2)]
         self._threads.append(threading.Thread(target=self._interrupt, args=(this_round, delays), daemon=True))
+        this_round.may_be_interrupted = True
         self._threads[-1].start()
 
     def _interrupt(self, this_round, delays):
         for delay in delays:
             time.sleep(delay)
             if not this_round.is_inside:
-                return
+                break
             os.kill(os.getpid(), signal.SIGINT)
+        this_round.may_be_interrupted = False
 
 
 async def work_until_interrupted(ml, this_round, options):
@@ -114,8 +117,8 @@ def run_round(this_round, interrupter, options):
 
     async def program():
         this_round.is_inside = True
-        interrupter.start(this_round)
         try:
+            interrupter.start(this_round)
             async with open_ml() as ml:
                 this_round.scripts.append(ml.script_timeline)
                 await work_until_interrupted(ml, this_round, options)
@@ -158,7 +161,8 @@ def main():
         this_round = Round()
         try:
             run_round(this_round, interrupter, {"backend": arguments.backend})
-            time.sleep(0.004)  # one that was sent while the round ended comes now
+            while this_round.may_be_interrupted:  # one that is sent while the round ends comes now
+                time.sleep(0.004)
         except KeyboardInterrupt:
             pass
         print(json.dumps({"round": number, "left": this_round.left()}), flush=True)

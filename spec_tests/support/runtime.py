@@ -51,7 +51,7 @@ def interrupt():
 def loops_that_have_not_ended():
     """All loops of blocking code, also those about to start: an interrupt may have ended who asked for one."""
     gc.collect()  # of those that were never started nobody holds any
-    return [thing for thing in gc.get_objects() if isinstance(thing, LoopThread) and not thing._ended]
+    return [thing for thing in gc.get_objects() if type(thing) is LoopThread and not thing._ended]
 
 
 async def interrupt_when_it_waits(timeline):

@@ -33,7 +33,7 @@ from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import Refused
 from webnn_py.script.browser_rules import refused_build
 from webnn_py.script.buffer import MLBuffer
-from webnn_py.script.checks import named, refuse_progress, refuse_proposals
+from webnn_py.script.checks import named, refuse_progress, refuse_proposals, reject_failed
 from webnn_py.script.context import MLContext
 from webnn_py.script.dynamic_shapes import begin_dynamic_build, names_for
 from webnn_py.script.graph import MLGraph
@@ -323,7 +323,7 @@ class MLGraphBuilder(OperatorMethods):
             ml_graph.destroy()
             refusal = OperationError(f"build(): the graph cannot be compiled: {str(error) or type(error).__name__}")
             refusal.__cause__ = error
-            promise._reject(refusal)
+            reject_failed(promise, refusal, context._device)
 
         aborted = partial(context._abort, promise, "build")
         context._timeline.enqueue(DeviceOperation("build", work, settled, aborted=aborted))

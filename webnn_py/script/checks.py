@@ -13,6 +13,7 @@ from webnn_py.descriptors import (
     operand_descriptor,
 )
 from webnn_py.device.backend import Capabilities, Storage
+from webnn_py.device.device import Device
 from webnn_py.errors import NotSupportedError, UnknownError
 from webnn_py.handle import forgotten_await
 from webnn_py.operators.idl import boolean, usv_string
@@ -40,6 +41,13 @@ def unknown(method: str, error: Exception) -> UnknownError:
     unknown = UnknownError(f"{method}() failed on the device: {str(error) or type(error).__name__}")
     unknown.__cause__ = error
     return unknown
+
+
+def reject_failed(promise: MLPromise[Any], error: Exception, device: Device) -> None:
+    """Reject the promise of a step that has failed; where nobody awaits it, a lost device's loss tells it."""
+    promise._reject(error)
+    if device.is_lost:
+        promise._hear()
 
 
 def refuse_proposals(method: str, descriptors: Iterable[MLOperandDescriptor]) -> None:

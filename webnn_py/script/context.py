@@ -21,7 +21,7 @@ from webnn_py.errors import InvalidStateError, NotSupportedError, UnknownError
 from webnn_py.handle import Handle, forgotten_await
 from webnn_py.script.browser_rules import BrowserRules
 from webnn_py.script.buffer import MLBuffer
-from webnn_py.script.checks import buffer_descriptor, check_descriptor, rejected, unknown
+from webnn_py.script.checks import buffer_descriptor, check_descriptor, reject_failed, rejected, unknown
 from webnn_py.script.copying import CopiesBuffers
 from webnn_py.script.device_selection import TellsItsDevice
 from webnn_py.script.dispatching import plain_storages, storages_of
@@ -229,7 +229,7 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers, TellsItsDevic
                 promise._resolve(buffer)
             else:
                 buffer.destroy()
-                promise._reject(unknown(method, error))
+                reject_failed(promise, unknown(method, error), self._device)
 
         self._timeline.enqueue(
             DeviceOperation(
@@ -319,7 +319,7 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers, TellsItsDevic
             return  # destroy() was faster; out must not be written
         del buffer._pending_reads[promise]
         if error is not None:
-            promise._reject(unknown("read_buffer", error))
+            reject_failed(promise, unknown("read_buffer", error), self._device)
         elif out is None:
             promise._settle("fulfilled", data)
         else:

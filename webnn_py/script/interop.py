@@ -15,7 +15,7 @@ from webnn_py.device.backend import Lends
 from webnn_py.device.device import Device
 from webnn_py.errors import NotSupportedError
 from webnn_py.script.buffer import MLBuffer
-from webnn_py.script.checks import buffer_descriptor, rejected, unknown
+from webnn_py.script.checks import buffer_descriptor, reject_failed, rejected, unknown
 from webnn_py.script.living import Living
 from webnn_py.timelines.device_timeline import DeviceOperation, DeviceTimeline
 from webnn_py.timelines.promise import MLPromise
@@ -103,7 +103,7 @@ class SharesBuffers:
 
         def settled(error: Exception | None) -> None:
             if error is not None:
-                promise._reject(unknown("export_to_gpu", error))
+                reject_failed(promise, unknown("export_to_gpu", error), self._device)
             else:
                 promise._resolve(given[0])
 

@@ -12,7 +12,7 @@ from webnn_py.device.finite_check import NonFinite, first_non_finite
 from webnn_py.device.measuring import Measurement, measure
 from webnn_py.errors import InvalidStateError, NotSupportedError, UnknownError
 from webnn_py.graph import Graph
-from webnn_py.script.checks import refuse_proposals, rejected, unknown
+from webnn_py.script.checks import refuse_proposals, reject_failed, rejected, unknown
 from webnn_py.script.profile import GraphProfile
 from webnn_py.script.sources import host_copy
 from webnn_py.timelines.device_timeline import DeviceOperation
@@ -86,7 +86,7 @@ def _enqueue(
         if error is None:
             promise._resolve(result(found.pop()))
         else:
-            promise._reject(unknown(method, error))
+            reject_failed(promise, unknown(method, error), context._device)
 
     aborted = partial(context._abort, promise, method)
     byte_length = sum(array.nbytes for array in given.values())
