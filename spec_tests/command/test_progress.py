@@ -1,6 +1,7 @@
 """Bars are shown on a terminal alone, count what is done, and leave nothing behind."""
 
 import io
+import re
 import sys
 from types import SimpleNamespace
 
@@ -33,7 +34,7 @@ def test_a_bar_counts_on_a_terminal(terminal):
 async def test_a_clock_goes_on_while_something_is_done(terminal, autojump_clock):
     async with progress.clock("building"):
         await trio.sleep(3 * progress.SECONDS)
-    assert terminal.getvalue().count("building 00:00") >= 3
+    assert len(re.findall(r"building \d\d:\d\d", terminal.getvalue())) >= 3  # the clock is the real one
 
 
 @pytest.mark.parametrize("stream", [io.StringIO(), None], ids=["a file", "nothing"])

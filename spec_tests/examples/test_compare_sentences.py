@@ -71,9 +71,9 @@ def files(files_of):
 async def test_sentences_are_as_near_as_is_published(ml, options):
     async with Environment(ml, **options) as env:
         vectors = await compare_sentences.embeddings(env, PUBLISHED)
-    np.testing.assert_allclose(vectors @ vectors.T, NEARNESS, atol=1e-4)
     ids = compare_sentences.WordPiece(real_models.get("sentence_words")).ids(PUBLISHED[0])
-    with np.errstate(under="ignore"):
+    with np.errstate(under="ignore"):  # an embedding has an element of 1e-33, whose square is less than float32 has
+        np.testing.assert_allclose(vectors @ vectors.T, NEARNESS, atol=1e-4)
         weights = compare_sentences.read_safetensors(real_models.get("sentence_weights"))
         expected = embedding_by_numpy(weights, ids)
     assert_near(vectors[0], expected, "the embedding")

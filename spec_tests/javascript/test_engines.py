@@ -1,6 +1,8 @@
 """The protocol of engines, held by both."""
 
+import os
 import signal
+import sys
 
 import pytest
 
@@ -8,7 +10,8 @@ from spec_tests.support.scripts import both_engines
 from webnn_py.errors import NotSupportedError
 from webnn_py.javascript import engine as engines
 from webnn_py.javascript import engine_commands
-from webnn_py.javascript.engine import EngineError, ScriptError, start
+from webnn_py.javascript.engine import EngineError, LimitError, ScriptError, start
+from webnn_py.javascript.engine_commands import Limits
 
 PROBE = """(runtime) => {
   runtime.echo = ({text, times}, bytes) => {
@@ -118,6 +121,41 @@ def test_an_engine_that_dies_says_so(host, noticed, engine):
     with pytest.raises(EngineError, match="ended with status"):
         opened.load(PROBE, "probe")
     opened.close()
+
+
+LITTLE = Limits(memory_bytes=2**26)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing bounds what buffers hold")
+def test_an_engine_that_dies_before_its_memory_is_bounded_says_so(host, monkeypatch):
+    bound = engine_commands.bound_growth
+
+    def late(process, count):
+        os.kill(process, signal.SIGKILL)
+        os.waitid(os.P_PID, process, os.WEXITED | os.WNOWAIT)
+        bound(process, count)
+
+    monkeypatch.setattr(engine_commands, "bound_growth", late)
+    opened = start("node", host, LITTLE)
+    with pytest.raises(EngineError, match="ended with status"):
+        opened.load(PROBE, "probe")
+    opened.close()
+
+
+def test_of_an_engine_that_does_not_start_nothing_is_left(host, monkeypatch):
+    begun = []
+
+    def refuse(engine, _source, _name):
+        begun.append(engine._process)
+        raise LimitError("at once")
+
+    monkeypatch.setattr(engines.Engine, "load", refuse)
+    with pytest.raises(LimitError, match="at once"):
+        start("node", host, LITTLE)
+    (process,) = begun
+    assert process.returncode is not None
+    assert process.stdin.closed
+    assert process.stdout.closed
 
 
 @both_engines

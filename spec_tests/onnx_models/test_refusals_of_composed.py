@@ -147,6 +147,13 @@ REFUSALS = [
         case("RNN", 14, STEPS, *WEIGHTS, hidden_size=4, outputs=2),
         "the shape of input W is [1, 16, 3]; it must be [1, 4, 3]",
     ),
+    *(
+        (
+            case(f"com.microsoft.{operator}", 1, X, X[0, 0, 0], None, X, X[0, 0, 0], None, X[0, 0, 0]),
+            "the data type of input A is float32; it must be a type of integers",
+        )
+        for operator in ("QLinearAdd", "QLinearMul")
+    ),
 ]
 
 

@@ -1,6 +1,7 @@
+import attrs
 import numpy as np
 
-from spec_tests.onnx_models.single_node import check, each, node
+from spec_tests.onnx_models.single_node import assert_same, check, each, node, run
 
 rng = np.random.default_rng(16)
 
@@ -75,3 +76,17 @@ SIGNAL = floats(2, 50, 1)
 )
 async def test_transforms_of_frames(context, case):
     await check(context, case)
+
+
+@each(
+    node("DFT", 17, REAL.astype(np.float16), integer(12), known=(1,), axis=1),
+    node("STFT", 17, SIGNAL.astype(np.float16), integer(7), None, integer(16), known=(1, 3), onesided=1),
+)
+async def test_factors_that_are_too_small_for_float16_are_zeros_there(ml, case):
+    x, *known = case.inputs
+    wide = attrs.evolve(case, inputs=(x.astype(np.float32), *known))
+    narrow, wanted = [
+        await run(await ml.create_context(backend="numpy"), one.model(), one.feeds) for one in (case, wide)
+    ]
+    assert [item.dtype for item in narrow] == [np.float16]
+    assert_same([item.astype(np.float32) for item in narrow], wanted, absolute=0.02)

@@ -148,8 +148,12 @@ class Engine:
             self._watch.daemon = True
             self._watch.start()
         if command.growth_bytes is not None:
-            self.load("() => {}", "start.js")  # it has started when it has done something
-            engine_commands.bound_growth(self._process.pid, command.growth_bytes)
+            try:
+                self.load("() => {}", "start.js")  # it has started when it has done something
+                engine_commands.bound_growth(self._process.pid, command.growth_bytes)
+            except BaseException:
+                self.close()  # nobody else has it
+                raise
 
     def _time_is_up(self) -> None:
         self._overdue = True

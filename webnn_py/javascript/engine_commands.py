@@ -87,11 +87,13 @@ def bound_growth(process: int, count: int) -> None:
     """Have the operating system bound what a process allocates from now on, where it can do so (Linux).
 
     V8 bounds its heap by itself, but not what buffers hold; and it reserves so much at its start that only what is
-    added says anything.
+    added says anything. A process that has ended meanwhile holds nothing, and needs no bound.
     """
     if sys.platform == "linux":
         import resource  # noqa: PLC0415 - not everywhere
 
         status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
-        held = int(status.partition("VmData:")[2].split()[0]) * 1024
-        resource.prlimit(process, resource.RLIMIT_DATA, (held + count, held + count))
+        _, is_there, sizes = status.partition("VmData:")
+        if is_there:
+            held = int(sizes.split()[0]) * 1024
+            resource.prlimit(process, resource.RLIMIT_DATA, (held + count, held + count))

@@ -89,9 +89,9 @@ def _size(settings: Settings, test: TestFile) -> int:
 def _start(context: Any, settings: Settings, test: TestFile, grace_seconds: float) -> _Running:
     ours, theirs = context.Pipe(duplex=False)
     child = context.Process(target=_child, args=(settings, test, theirs))
-    since = time.monotonic()
     child.start()
     theirs.close()
+    since = time.monotonic()  # the first one waits until the process is there that they are forked from
     limit = test.seconds * settings.timeout_multiplier + grace_seconds
     return _Running(test, child, ours, since, since + limit)
 

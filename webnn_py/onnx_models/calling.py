@@ -38,8 +38,9 @@ def call(
     """
     inputs = list(_inputs(rule, schema, values, context))
     attributes = _attributes(rule, schema, node)
-    result = rule.function(context, *inputs, **attributes)
-    results = [result] if isinstance(result, (MLOperand, np.ndarray)) else list(result)
+    with np.errstate(all="ignore"):  # a number that is too large or too small for a data type is infinite or 0 there
+        result = rule.function(context, *inputs, **attributes)
+        results = [result] if isinstance(result, (MLOperand, np.ndarray)) else list(result)
     results += [None] * (len(node.output) - len(results))
     for name, wanted, given in zip(node.output, context.wanted, results, strict=False):
         if wanted and given is None:

@@ -66,6 +66,8 @@ def qlinear_add(
 
 def _rounded(context: ConversionContext, y: MLOperand, like: MLOperand) -> MLOperand:
     """Half to even, within the range of a data type."""
+    if like.data_type not in INTEGER_RANGES:
+        refuse("the data type of input A", like.data_type, "a type of integers")
     lowest, highest = INTEGER_RANGES[like.data_type]
     return context.cast(context.clamp(context.round_even(y), min_value=lowest, max_value=highest), like.data_type)
 
