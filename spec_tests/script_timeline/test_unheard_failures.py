@@ -13,6 +13,7 @@ from spec_tests.support.buffers import filled, zeroed
 from spec_tests.support.drawing import build_add_number, build_sum_and_difference
 from spec_tests.support.watched_device import WatchedDevice, quiet
 from webnn_py import MLGraphBuilder, UnknownError, open_ml
+from webnn_py.saved_graphs.folder import GraphFolder
 
 F32 = {"data_type": "float32", "shape": [2]}
 ONES = np.ones(2, np.float32)
@@ -145,6 +146,21 @@ async def test_what_the_caller_has_caused_is_silent(context, heard):
     del buffer, other
     await settle(context)
     assert heard() == []
+
+
+async def test_a_file_that_cannot_be_removed_is_told_though_the_context_is_destroyed(tmp_path, monkeypatch, heard):
+    def refuse(*_arguments):
+        raise OSError("read-only")
+
+    monkeypatch.setattr(GraphFolder, "delete", refuse)
+    async with open_ml(graph_cache=tmp_path) as ml:
+        context = await ml.create_context(backend="numpy")
+        context.delete_graph("k")
+        context.destroy()
+        await settle(context)
+    assert [text for text, _ in heard()] == [
+        "UnknownError that nobody awaited: delete_graph() failed on the device: read-only"
+    ]
 
 
 # --- writes and dispatches -------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from webnn_py.graph_pictures.as_json import from_json, to_json
 from webnn_py.handle import forgotten_await
 from webnn_py.saved_graphs.folder import GraphFolder, TooLargeError
 from webnn_py.saved_graphs.record import SavedCode, SavedGraph, UnusableFileError
-from webnn_py.script.checks import refuse_proposals, reject_failed, rejected, unknown
+from webnn_py.script.checks import refuse_proposals, rejected, unknown
 from webnn_py.script.graph import MLGraph
 from webnn_py.script.living import Living
 from webnn_py.timelines.device_timeline import DeviceOperation, DeviceTimeline, Work
@@ -189,7 +189,7 @@ class SavesGraphs:
                 promise._resolve(result())
             else:
                 otherwise()
-                reject_failed(promise, _refusal(method, error), self._device)
+                promise._reject(_refusal(method, error))
 
         aborted = partial(self._abort, promise, method)
         self._timeline.enqueue(DeviceOperation(method, work, settled, abortable=abortable, aborted=aborted))
