@@ -37,6 +37,13 @@ REFUSALS = [
         "the number of comparisons is 320760000; it must be at most 67108864",
     ),
     (case("Shrink", 9, X, lambd=-1.0), "attribute lambd is -1.0; it must be at least 0"),
+    *(
+        (
+            case("Shrink", 9, X.astype(np.int32), **{"lambd": 1.0, "bias": 1.0, name: value}),
+            f"attributes lambd and bias is {words}; it must be finite numbers where elements are integers",
+        )
+        for name, value, words in (("lambd", np.inf, "inf, 1.0"), ("bias", np.nan, "1.0, nan"))
+    ),
     (
         case("GridSample", 20, IMAGE, IMAGE),
         "the shape of the grid is [1, 2, 4, 4]; it must be [batch, places …, 2], as",
