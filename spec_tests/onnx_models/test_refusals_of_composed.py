@@ -156,6 +156,14 @@ REFUSALS = [
     ),
     *(
         (
+            case("OneHot", 11, given(1), np.float32(depth), X[0, 0, :2], known=known),
+            f"input depth is {depth}; it must be a finite number",
+        )
+        for depth, known in ((np.inf, [1]), (np.nan, [0, 1, 2]))
+    ),
+    (case("HannWindow", 17, np.float32(np.nan), known=[0]), "input size is nan; it must be a finite number"),
+    *(
+        (
             case(f"com.microsoft.{operator}", 1, X, X[0, 0, 0], None, X, X[0, 0, 0], None, X[0, 0, 0]),
             "the data type of input A is float32; it must be a type of integers",
         )
