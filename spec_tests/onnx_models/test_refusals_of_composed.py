@@ -8,6 +8,7 @@ from spec_tests.onnx_models.single_node import assert_refused, node
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 IMAGE = np.ones([1, 2, 4, 4], np.float32)
 STEPS = np.ones([2, 1, 3], np.float32)
+BYTES, ONE = np.ones([1, 1, 1, 1], np.uint8), np.float32(1)
 WEIGHTS = np.ones([1, 16, 3], np.float32), np.ones([1, 16, 4], np.float32)
 
 
@@ -162,6 +163,36 @@ REFUSALS = [
         for depth, known in ((np.inf, [1]), (np.nan, [0, 1, 2]))
     ),
     (case("HannWindow", 17, np.float32(np.nan), known=[0]), "input size is nan; it must be a finite number"),
+    (
+        case(
+            "com.microsoft.Attention",
+            1,
+            STEPS[:, :, :2],
+            np.ones([2, 6], np.float32),
+            np.ones(6, np.float32),
+            None,
+            None,
+            np.ones([1, 1, 1, 1, 1], np.float32),
+            num_heads=1,
+        ),
+        "the rank of what is added to the scores is 5; it must be at most 4",
+    ),
+    (
+        case(
+            "QLinearConv",
+            10,
+            BYTES,
+            ONE,
+            BYTES[0, 0, 0, 0],
+            BYTES,
+            ONE,
+            BYTES[0, 0, 0, 0],
+            ONE,
+            BYTES[0, 0, 0, 0],
+            np.int32(1),
+        ),
+        "the rank of input B is 0; it must be 1",
+    ),
     *(
         (
             case(f"com.microsoft.{operator}", 1, X, X[0, 0, 0], None, X, X[0, 0, 0], None, X[0, 0, 0]),
