@@ -8,6 +8,7 @@ from spec_tests.onnx_models.single_node import assert_refused, node
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 IMAGE = np.ones([1, 2, 4, 4], np.float32)
 STEPS = np.ones([2, 1, 3], np.float32)
+BYTES, ONE = np.ones([1, 1, 1, 1], np.uint8), np.float32(1)
 WEIGHTS = np.ones([1, 16, 3], np.float32), np.ones([1, 16, 4], np.float32)
 
 
@@ -37,6 +38,13 @@ REFUSALS = [
         "the number of comparisons is 320760000; it must be at most 67108864",
     ),
     (case("Shrink", 9, X, lambd=-1.0), "attribute lambd is -1.0; it must be at least 0"),
+    *(
+        (
+            case("Shrink", 9, X.astype(np.int32), **{"lambd": 1.0, "bias": 1.0, name: value}),
+            f"attributes lambd and bias is {words}; it must be finite numbers where elements are integers",
+        )
+        for name, value, words in (("lambd", np.inf, "inf, 1.0"), ("bias", np.nan, "1.0, nan"))
+    ),
     (
         case("GridSample", 20, IMAGE, IMAGE),
         "the shape of the grid is [1, 2, 4, 4]; it must be [batch, places …, 2], as",
@@ -146,6 +154,44 @@ REFUSALS = [
     (
         case("RNN", 14, STEPS, *WEIGHTS, hidden_size=4, outputs=2),
         "the shape of input W is [1, 16, 3]; it must be [1, 4, 3]",
+    ),
+    *(
+        (
+            case("OneHot", 11, given(1), np.float32(depth), X[0, 0, :2], known=known),
+            f"input depth is {depth}; it must be a finite number",
+        )
+        for depth, known in ((np.inf, [1]), (np.nan, [0, 1, 2]))
+    ),
+    (case("HannWindow", 17, np.float32(np.nan), known=[0]), "input size is nan; it must be a finite number"),
+    (
+        case(
+            "com.microsoft.Attention",
+            1,
+            STEPS[:, :, :2],
+            np.ones([2, 6], np.float32),
+            np.ones(6, np.float32),
+            None,
+            None,
+            np.ones([1, 1, 1, 1, 1], np.float32),
+            num_heads=1,
+        ),
+        "the rank of what is added to the scores is 5; it must be at most 4",
+    ),
+    (
+        case(
+            "QLinearConv",
+            10,
+            BYTES,
+            ONE,
+            BYTES[0, 0, 0, 0],
+            BYTES,
+            ONE,
+            BYTES[0, 0, 0, 0],
+            ONE,
+            BYTES[0, 0, 0, 0],
+            np.int32(1),
+        ),
+        "the rank of input B is 0; it must be 1",
     ),
     *(
         (

@@ -108,6 +108,10 @@ OTHERS = {
         helper.make_node("QuantizeLinear", ["x", "scale", "other"], ["y"], output_dtype=TensorProto.INT16),
         "attribute output_dtype is int16; it must be uint16, that of the zero point",
     ),
+    "a type that does not exist": (
+        helper.make_node("QuantizeLinear", ["x", "scale", "other"], ["y"], output_dtype=99),
+        "attribute output_dtype is type 99; it must be uint16, that of the zero point",
+    ),
 }
 
 

@@ -1,5 +1,6 @@
 """Axes and other lists of integers, as ONNX writes them."""
 
+import math
 from collections.abc import Iterable
 
 from webnn_py.onnx_models.conversion_context import StaticValue
@@ -39,6 +40,18 @@ def scalar(name: str, value: StaticValue) -> int | float:
         refuse(name, f"{value.dtype.name} {list(value.shape)}", "a single number")
     number: int | float = value.item()
     return number
+
+
+def whole(name: str, value: StaticValue) -> int:
+    """The integer part of a static single number.
+
+    Raises:
+        Refused: it is something else, or has none.
+    """
+    number = scalar(name, value)
+    if not math.isfinite(number):
+        refuse(name, number, "a finite number")
+    return int(number)
 
 
 def integer(name: str, value: StaticValue) -> int:

@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 from onnx import helper
 
-from webnn_py.onnx_models.axes import counted, integer, integers, scalar
+from webnn_py.onnx_models.axes import counted, integer, integers, scalar, whole
 from webnn_py.onnx_models.conversion_context import StaticValue
 from webnn_py.onnx_models.element_types import type_name
 from webnn_py.operators.rules import Refused, refuse
@@ -173,7 +173,7 @@ def _pad(node: FoldedNode) -> FoldingCost:
 
 def _one_hot(node: FoldedNode) -> FoldingCost:
     indices, values = node.input(0, "indices"), node.input(2, "values")
-    depth = int(scalar("input depth", node.input(1, "depth")))
+    depth = whole("input depth", node.input(1, "depth"))
     return FoldingCost(indices.size * max(0, depth) * max(INDEX, values.itemsize) + max(0, depth) * INDEX)
 
 
@@ -214,13 +214,13 @@ def _scatter(node: FoldedNode) -> FoldingCost:
 
 
 def _window(node: FoldedNode) -> FoldingCost:
-    return FoldingCost(max(0, int(scalar("input size", node.input(0, "size")))) * INDEX)
+    return FoldingCost(max(0, whole("input size", node.input(0, "size"))) * INDEX)
 
 
 def _mel_weights(node: FoldedNode) -> FoldingCost:
     """Two of the bins' elements in each row, at most, are gone through one by one for each column."""
     bins, length = (
-        max(0, int(scalar(f"input {name}", node.input(index, name))))
+        max(0, whole(f"input {name}", node.input(index, name)))
         for index, name in enumerate(("num_mel_bins", "dft_length"))
     )
     count = bins * (length // 2 + 1)

@@ -74,6 +74,9 @@ def attend(  # noqa: PLR0913 - as many as attention has
     """
     for name, item in (("the queries", q), ("the keys", k), ("the values", v)):
         check_rank(name, item, 4)
+    rank = max((item.rank for item in biases), default=0)
+    if rank > 4:
+        refuse("the rank of what is added to the scores", rank, "at most 4")
     groups = q.shape[1] // k.shape[1]
     if groups * k.shape[1] != q.shape[1]:
         refuse("the number of heads", q.shape[1], f"a multiple of {k.shape[1]}, that of the keys")

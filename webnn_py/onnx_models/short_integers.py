@@ -11,6 +11,7 @@ import numpy as np
 from onnx import NodeProto, helper
 
 from webnn_py.onnx_models.conversion_context import ConversionContext, Value
+from webnn_py.onnx_models.element_types import type_name
 from webnn_py.onnx_models.functions import OWN_DOMAINS
 from webnn_py.onnx_models.node_results import results_of
 from webnn_py.onnx_models.scopes import Converted, ShortIntegers, tensor_of
@@ -90,9 +91,8 @@ def _quantized(
     plain.CopyFrom(node)
     for index, item in enumerate(node.attribute):
         if item.name == "output_dtype":
-            asked = item.i and helper.tensor_dtype_to_np_dtype(item.i).name
-            if asked not in (0, data_type):
-                refuse("attribute output_dtype", asked, f"{data_type}, that of the zero point, or absent")
+            if item.i and type_name(item.i) != data_type:
+                refuse("attribute output_dtype", type_name(item.i), f"{data_type}, that of the zero point, or absent")
             del plain.attribute[index]
     given = rest[0] if rest else None
     if isinstance(given, np.ndarray):

@@ -115,6 +115,8 @@ def shrink(context: ConversionContext, x: MLOperand, *, bias: float, lambd: floa
     if lambd < 0:
         refuse("attribute lambd", lambd, "at least 0")
     if x.data_type in INTEGER_RANGES:  # in the data type, as onnxruntime has it
+        if not (math.isfinite(lambd) and math.isfinite(bias)):
+            refuse("attributes lambd and bias", f"{lambd}, {bias}", "finite numbers where elements are integers")
         lambd, bias = math.trunc(lambd), math.trunc(bias)
     limit, zero = context.number(lambd, x), context.number(0, x)
     is_above, moved = context.greater(x, limit), context.sub(x, context.number(bias, x))

@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from webnn_py.onnx_models.axes import counted, scalar
+from webnn_py.onnx_models.axes import counted, whole
 from webnn_py.onnx_models.conversion_context import ConversionContext, StaticValue
 from webnn_py.onnx_models.element_types import extreme
 from webnn_py.onnx_models.table import rule
@@ -79,7 +79,7 @@ def one_hot(
     context: ConversionContext, indices: MLOperand, depth: StaticValue, values: MLOperand, *, axis: int
 ) -> MLOperand:
     """Values[1] where the place along a new axis is the index, else values[0]; so everywhere, if there is no such."""
-    length = int(scalar("input depth", depth))
+    length = whole("input depth", depth)
     if length < 1 or values.shape != (2,):
         refuse("input depth and the shape of the values", f"{length} and {list(values.shape)}", "at least 1, and [2]")
     axis = counted(axis, indices.rank + 1)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from webnn_py.onnx_models.axes import check_rank
 from webnn_py.onnx_models.conversion_context import ConversionContext, StaticValue, Value
 from webnn_py.onnx_models.integer_sums import convolution, product, shifted
 from webnn_py.onnx_models.rules.conversion import packed_in_bytes, quantize
@@ -207,7 +208,8 @@ def qlinear_conv(
     )
     ones = [1] * (sums.rank - 2)
     if b is not None:
-        sums = context.add(sums, context.reshape(b, [b.shape[0], *ones]))
+        check_rank("input B", b, 1)
+        sums = context.add(sums, context.reshape(b, [*b.shape, *ones]))
     if math.prod(w_scale.shape) > 1:
         w_scale = context.reshape(w_scale, [w_scale.shape[0], *ones])
     return _requantized(context, sums, [x_scale, w_scale], y_scale, y_zero_point)
