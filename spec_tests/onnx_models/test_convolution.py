@@ -145,3 +145,11 @@ async def test_convolutions_with_a_state(context, case):
 )
 async def test_images_of_columns(context, case):
     await check(context, case)
+
+
+async def test_a_stride_that_leads_out_of_the_volume_may_be_of_any_length(ml):
+    x, w = np.ones([1, 1, 3, 4, 4], np.float32), np.ones([1, 1, 2, 2, 2], np.float32)
+    for stride in (9, 2**31):
+        (case,) = node("Conv", 11, x, w, strides=[stride, 2, 2])
+        (y,) = await run(await ml.create_context(backend="numpy"), case.model(), case.feeds)
+        np.testing.assert_array_equal(y, np.full([1, 1, 1, 2, 2], 8, np.float32))

@@ -306,6 +306,16 @@ def test_memory_is_that_of_the_values_which_are_needed_at_once():
     assert simplified(model).intermediate_bytes == 3 * 400
 
 
+def test_of_values_of_a_type_that_does_not_exist_nobody_knows_the_memory():
+    nodes = [helper.make_node("Strange", ["x"], ["a"], domain="elsewhere"), helper.make_node("Abs", ["x"], ["y"])]
+    model = onnx.load_model_from_string(made(nodes, {"x": (FLOAT, [100])}, {"y": (FLOAT, [100])}))
+    model.opset_import.append(helper.make_opsetid("elsewhere", 2))
+    for kept in (model.graph.output.add(), model.graph.value_info.add()):
+        kept.CopyFrom(helper.make_tensor_value_info("a", 32, [100]))
+    read = read_model(model.SerializeToString(), ModelLimits())
+    assert simplify(read, {}, {}).intermediate_bytes is None
+
+
 def test_contents_count_inner_graphs_and_functions():
     inputs, nodes = conditional()
     contents = contents_of(onnx.load_model_from_string(made(nodes, inputs, {"sum": (FLOAT, [2])}, {"big": np.ones(7)})))

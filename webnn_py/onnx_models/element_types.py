@@ -39,6 +39,12 @@ def type_name(element_type: int) -> str:
         return f"type {element_type}"
 
 
+def is_of_numpy(element_type: int) -> bool:
+    """Whether the element type exists, and numpy's arrays can have it; strings are none."""
+    name = type_name(element_type)
+    return name not in ("undefined", "string") and not name.startswith("type ")
+
+
 def has_numbers(element_type: int) -> bool:
     """Whether numpy's own arrays have the element type, and it is one of numbers or booleans."""
     name = type_name(element_type)

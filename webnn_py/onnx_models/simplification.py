@@ -24,6 +24,7 @@ from onnx import (
 )
 
 from webnn_py.onnx_models.conversion_context import StaticValue
+from webnn_py.onnx_models.element_types import is_of_numpy
 from webnn_py.onnx_models.folding import CONSTANT, fold, is_folded
 from webnn_py.onnx_models.functions import OWN_DOMAINS, called_name, functions_of
 from webnn_py.onnx_models.inlining import inlined, renamed
@@ -386,6 +387,6 @@ def _element_count(declared: TypeProto) -> float:
 
 def _byte_length(declared: TypeProto | None) -> int | None:
     shape = _fixed_shape(declared)
-    if declared is None or shape is None or declared.tensor_type.elem_type == TensorProto.STRING:
+    if declared is None or shape is None or not is_of_numpy(declared.tensor_type.elem_type):
         return None
     return math.prod(shape) * helper.tensor_dtype_to_np_dtype(declared.tensor_type.elem_type).itemsize

@@ -63,8 +63,8 @@ def _conv_volumes(
     if count < 1:
         refuse("the windows' depth", depth.reaches, f"at most that of the padded input {list(x.shape)}")
     context.reserve(4 * count * reach)
-    starts = np.arange(count, dtype=np.int32)[:, np.newaxis] * np.int32(depth.strides[0])
-    places = context.constant(starts + np.arange(reach, dtype=np.int32) * np.int32(depth.dilations[0]))
+    starts = np.arange(count)[:, np.newaxis] * depth.strides[0]  # of one window any stride may be said
+    places = context.constant((starts + np.arange(reach) * depth.dilations[0]).astype(np.int32))
     padded = context.pad(x, [0, 0, depth.begins[0], 0, 0], [0, 0, depth.ends[0], 0, 0])
     taken = context.gather(padded, places, axis=2)  # [batch, channels, count, reach, height, width]
     together = context.transpose(taken, permutation=[0, 2, 1, 3, 4, 5])
