@@ -57,7 +57,7 @@ FAULTS = [
         "onnx-equal-ranks", "context.logical_or(compare(others, own), is_equal_before)", "compare(others, own)", RANKING
     ),
     Fault("onnx-reflected-once", "context.sub(half, context.abs(context.sub(once, half)))", "once", SAMPLING),
-    Fault("onnx-volume-dilation", " * np.int32(depth.dilations[0])", "", VOLUMES),
+    Fault("onnx-volume-dilation", " * depth.dilations[0]).astype(np.int32)", ").astype(np.int32)", VOLUMES),
     Fault(
         "export-float-to-int",
         'body.node("Where", body.node("IsNaN", x, data_type=BOOL), np.array(0, np.float32), x, data_type="float32")',
