@@ -1,5 +1,7 @@
 """Small sigmoids side by side are written as one, and give what each gives alone."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -69,8 +71,8 @@ def that_may_be_gates(b, x):
     return of_three(b, x) | {"z": b.quantize_linear(x, scale, zero_point)}
 
 
-def large(b, x):
-    rows = b.expand(b.reshape(x, [1, 12, 4, 1]), [1, 12, 4, 1024])
+def repeated(b, x, times):
+    rows = b.expand(b.reshape(x, [1, 12, 4, 1]), [1, 12, 4, times])
     return named(*(b.sigmoid(piece) for piece in pieces(b, rows)))
 
 
@@ -85,7 +87,8 @@ JOINED = {
     "of two axes that differ": (of_two_axes, 3, [2]),
     "of numbers": (of_numbers, 3, []),
     "that may be gates": (that_may_be_gates, 3, []),
-    "too large to copy": (large, 3, []),
+    "as large as may be copied": (partial(repeated, times=256), 1, [3]),
+    "too large to copy": (partial(repeated, times=257), 3, []),
 }
 """How many powers are written, one for each sigmoid, and of how much what is joined."""
 

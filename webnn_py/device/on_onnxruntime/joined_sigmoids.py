@@ -15,8 +15,8 @@ from webnn_py.rewriting import RewriteBuilder, rewrite
 FEWEST: Final = 3
 """So many are fewer nodes as one, with those that join and cut."""
 
-MOST_ELEMENTS: Final = 2**15
-"""To copy more takes longer than the calls that are saved."""
+MOST_ELEMENTS: Final = 2**12
+"""Of one of them, in the mean: to copy more takes longer than the calls that are saved."""
 
 
 def joined_sigmoids(graph: Graph) -> Graph:
@@ -40,7 +40,7 @@ def _axis(nodes: Sequence[Node]) -> int | None:
     """The axis along which what nodes read can be joined, if that is worth its while."""
     shapes = [node.outputs[0].shape for node in nodes]
     differing = [axis for axis, sizes in enumerate(zip(*shapes, strict=True)) if len(set(sizes)) > 1]
-    is_worth_it = FEWEST <= len(nodes) <= MAX_TENSOR_COUNT and sum(map(math.prod, shapes)) <= MOST_ELEMENTS
+    is_worth_it = FEWEST <= len(nodes) <= MAX_TENSOR_COUNT and sum(map(math.prod, shapes)) <= MOST_ELEMENTS * len(nodes)
     if not is_worth_it or len(differing) > 1 or not shapes[0]:
         return None
     return differing[0] if differing else 0
