@@ -55,10 +55,12 @@ CHANNELS: Final = 1
 
 def joined_convolutions(graph: Graph) -> Graph:
     """The graph with one convolution for several of few filters that differ in those alone."""
+    convolutions = [node for node in graph.nodes if node.operator is convolution.conv2d]
+    if len({node.inputs[0] for node in convolutions}) == len(convolutions):
+        return graph
     by_image: dict[Value, list[Node]] = defaultdict(list)
-    for node in graph.nodes:
-        if node.operator is convolution.conv2d:
-            by_image[node.inputs[0]].append(node)
+    for node in convolutions:
+        by_image[node.inputs[0]].append(node)
     groups = [group for nodes in by_image.values() if len(nodes) > 1 for group in _alike(nodes)]
     groups = [group for group in groups if len(group) > 1 and _filters(group) <= MOST_IN_THE_MEAN * len(group)]
     if not groups:
