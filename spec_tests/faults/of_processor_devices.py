@@ -177,4 +177,18 @@ FAULTS = [
         ("spec_tests/on_onnxruntime/test_joined_sigmoids.py",),
         "gates",
     ),
+    Fault(
+        "joined-with-what-is-read-twice",
+        " or len(self._readers[value]) != 1 for value in values):",
+        " for value in values):",
+        ("spec_tests/on_onnxruntime/test_joined_convolutions.py",),
+        "same_results",
+    ),
+    Fault(
+        "joined-constants-of-one-key",
+        'key = b"".join(keys) if',
+        "key = keys[0] if",
+        ("spec_tests/on_onnxruntime/test_joined_convolutions.py",),
+        "constants",
+    ),
 ]

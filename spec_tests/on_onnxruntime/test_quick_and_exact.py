@@ -39,6 +39,11 @@ def widened(b, x, filter=FILTER, **options):
     return b.conv2d(x, b.constant(filter), padding=[3, 3, 3, 3], **options)
 
 
+def cut(b, x):
+    """Two pieces, the first with what is not usual."""
+    return b.split(b.exp(x), 2, axis=1)
+
+
 def normalized(b, x, *, axis=1, **changed):
     constants = {name: b.constant(array) for name, array in {**PARAMETERS, **changed}.items()}
     return b.batch_normalization(x, constants.pop("mean"), constants.pop("variance"), axis=axis, **constants)
@@ -119,6 +124,8 @@ CHAIN = {
     ),
     "hard swish, behind it a mean": lambda b, x: b.cast(b.reduce_mean(b.hard_swish(x), axes=[2, 3]), "int32"),
     "hard swish, behind it a maximum along no axis": lambda b, x: b.is_nan(b.reduce_max(b.hard_swish(x), axes=[])),
+    "hard swish, behind it all that is cut": lambda b, x: b.mul(*cut(b, b.hard_swish(x))),
+    "hard swish, behind it a piece of what is cut": lambda b, x: cut(b, b.hard_swish(x))[1],
     "gelu": lambda b, x: conv(b, b.gelu(x)),
     "max pool": lambda b, x: conv(b, b.max_pool2d(x, window_dimensions=[2, 2])),
     "max pool behind convolutions": lambda b, x: b.max_pool2d(
@@ -164,6 +171,8 @@ async def test_what_is_noticed_is_run_again_and_what_is_not_is_not(contexts, exa
         ("mean", np.full_like(IMAGES, 3e38), 1),
         ("hard swish", spiked(-INF), 1),
         ("hard swish, behind it what passes over NaN", spiked(-INF), 0),
+        ("hard swish, behind it all that is cut", spiked(-INF), 1),
+        ("hard swish, behind it a piece of what is cut", spiked(-INF), 0),
     ):
         exact_runs.clear()
         await on_both(contexts, CHAIN[case], feed)

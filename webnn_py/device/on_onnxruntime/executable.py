@@ -20,6 +20,7 @@ from webnn_py.device.on_onnxruntime.dynamic_quantization import recognizing
 from webnn_py.device.on_onnxruntime.engine import TESTED_PROVIDER, EngineOptions
 from webnn_py.device.on_onnxruntime.guarded import Guarded
 from webnn_py.device.on_onnxruntime.integer_products import with_integer_products
+from webnn_py.device.on_onnxruntime.joined_convolutions import joined_convolutions
 from webnn_py.device.on_onnxruntime.joined_sigmoids import joined_sigmoids
 from webnn_py.device.on_onnxruntime.ranked_numbers import ranked
 from webnn_py.device.on_onnxruntime.reshaping import reshaping
@@ -61,7 +62,7 @@ class OnnxruntimeGraph:
     def __init__(self, graph: Graph, options: EngineOptions, shared: SharedConstants) -> None:
         constants = _Constants(shared)
         self._options = options
-        graph = joined_sigmoids(graph)
+        graph = joined_sigmoids(joined_convolutions(graph))
         # Together, since each walk over a graph takes its time.
         replace = first_of(recognizing(graph), convolving, reshaping(graph), ranked)
         graph = graph if replace is None else rewrite(graph, replace)

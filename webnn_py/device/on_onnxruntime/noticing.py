@@ -49,6 +49,7 @@ KEPT_BY: Final[Mapping[str, Sequence[str]]] = {
         "sin",
         "softmax",
         "softplus",
+        "split",
         "sqrt",
         "sub",
         "tanh",
@@ -87,7 +88,7 @@ def _tells(user: Node, operand: str, found: set[Value], is_guarded: Callable[[No
         return False
     if is_guarded(user):
         return True
-    if user.results[0] not in found:
+    if not found.issuperset(user.results):
         return False
     if name in KEPT_BY[""] and (name != "conv2d" or _reads_all(user)):
         return True
