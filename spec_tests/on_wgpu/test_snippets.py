@@ -1,5 +1,7 @@
 """Quotients, roots and float16 are rounded to the nearest, whatever the adapter does."""
 
+import math
+
 import attrs
 import numpy as np
 import pytest
@@ -179,6 +181,20 @@ async def test_float16_between_operators_is_rounded_to_the_nearest(ml, rng):
     wrong = np.flatnonzero(~((got.view(np.uint32) == expected.view(np.uint32)) | (np.isnan(got) & np.isnan(expected))))
     where = [(float(x[i]), float(got[i]), float(expected[i])) for i in wrong[:3]]
     assert not where, f"{len(wrong)} wrong; x, got, expected: {where}"
+
+
+async def test_erf_of_every_float16_is_the_nearest_or_the_one_beside_it(ml):
+    context = await ml.create_context(backend="wgpu")
+    x = np.arange(2**16, dtype=np.uint16).view(np.float16)
+    builder = MLGraphBuilder(context)
+    y = builder.erf(builder.input("x", data_type="float16", shape=x.shape))
+    got = (await compute(context, builder, {"x": x}, {"y": y}))["y"]
+    with np.errstate(all="ignore"):
+        expected = np.array([math.erf(value) for value in x.tolist()]).astype(np.float16)
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(x))
+    steps = np.abs(got.view(np.int16).astype(int) - expected.view(np.int16))[~np.isnan(x)]
+    assert steps.max() <= 1, f"{steps.max()} steps off at {x[~np.isnan(x)][steps.argmax()]}"
+    assert np.count_nonzero(steps) < 100
 
 
 @pytest.mark.parametrize("data_type", ["int32", "uint32"])

@@ -25,8 +25,9 @@ def cos(_node: Node, x: str) -> str:
 
 
 @expression(unary.erf)
-def erf(_node: Node, x: str) -> str:
-    return f"erf_f32({x})"
+def erf(node: Node, x: str) -> str:
+    name = "erf_half" if node.outputs[0].data_type == "float16" else "erf_f32"
+    return f"{name}({x})"
 
 
 @expression(unary.exp)

@@ -18,7 +18,7 @@ A driver puts it in for every call. GELU's took NVIDIA's compiler 0.5 s of a ker
 """
 
 
-LONG_END_IN_HALVES: Final = 1500
+LONG_END_IN_HALVES: Final = 1300
 """Likewise where results are rounded to float16 in between, each for itself: such text takes a compiler longer."""
 
 
