@@ -37,10 +37,12 @@ def with_quantized_networks(graph: Graph, contents: ReadConstant) -> Graph:
         return graph
     reader = _Reader()
     found = [network for node in sequences if (network := reader.network(node)) is not None]
-    read = _read_between(graph, found)
+    owners = {node: network for network in found for node in network.nodes}
+    read = _read_between(graph, owners)
     networks = {network.last.cell.node: network for network in found if network not in read}
     if not networks:
         return graph
+    gone = {node for node, network in owners.items() if network not in read}.difference(networks)
     unsigned = Unsigned(contents)
     now: dict[Value, Value] = {}
 
@@ -54,7 +56,7 @@ def with_quantized_networks(graph: Graph, contents: ReadConstant) -> Graph:
         now.update(built)
         return built
 
-    return rewrite(graph, replace)
+    return rewrite(attrs.evolve(graph, nodes=tuple(node for node in graph.nodes if node not in gone)), replace)
 
 
 @attrs.frozen
@@ -138,10 +140,9 @@ class _Network:
         return self.product.nodes.union(own, *(step.nodes for step in self.steps))
 
 
-def _read_between(graph: Graph, networks: Sequence[_Network]) -> set[_Network]:
-    """Those of which others read what is computed on the way."""
-    owners = {node: network for network in networks for node in network.nodes}
-    results = {value for network in networks for value in network.results}
+def _read_between(graph: Graph, owners: Mapping[Node, _Network]) -> set[_Network]:
+    """The networks, given by node, of which others read what is computed on the way."""
+    results = {value for network in set(owners.values()) for value in network.results}
     values = ((value, owners.get(node)) for node in graph.nodes for value in node.inputs)
     read = set()
     for value, reader in chain(values, ((value, None) for value in graph.outputs.values())):
