@@ -130,7 +130,7 @@ RESHAPED = {
         lambda b, x: b.reshape(b.sigmoid(one_of_each(b, x)[0]), [1, 1, 1]),
         {"Reshape": 0, "Slice": 1},
     ),
-    "before what is one element of two": (lambda b, x: b.add(*one_of_each(b, x)), {"Reshape": 2, "Slice": 2}),
+    "before what is one element of two": (lambda b, x: b.add(*one_of_each(b, x)), {"Reshape": 1, "Slice": 2}),
     "of what is gathered from one place": (
         lambda b, x: b.add(b.reshape(at(b, x, -1), [2, 1, 4]), b.reshape(at(b, x, [9]), [2, 1, 4])),
         {"Reshape": 0, "Gather": 0, "Slice": 2},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Final
 
 from webnn_py.descriptors import MLOperandDescriptor
@@ -40,6 +42,17 @@ def origin_of(value: object) -> Value:
         assert isinstance(before, Value)  # noqa: S101 - for type checkers
         value = before
     return value
+
+
+def long(shape: Sequence[int]) -> list[int]:
+    """The sizes of the axes that are longer than 1."""
+    return [size for size in shape if size > 1]
+
+
+def places(before: Sequence[int], after: Sequence[int], axis: int) -> set[int]:
+    """The axes of one shape that are what an axis of another one of as many elements is."""
+    first = math.prod(before[:axis])
+    return {place for place, size in enumerate(after) if size == before[axis] and math.prod(after[:place]) == first}
 
 
 def reshaped(value: Value, shape: tuple[int, ...], like: Node) -> Value:
