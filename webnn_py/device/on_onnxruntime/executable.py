@@ -16,6 +16,7 @@ from webnn_py.device.folding import folded
 from webnn_py.device.on_onnxruntime import rules
 from webnn_py.device.on_onnxruntime.activated import activated
 from webnn_py.device.on_onnxruntime.convolving import convolving
+from webnn_py.device.on_onnxruntime.drawn_gelus import drawn_gelus
 from webnn_py.device.on_onnxruntime.dynamic_quantization import recognizing
 from webnn_py.device.on_onnxruntime.engine import TESTED_PROVIDER, EngineOptions
 from webnn_py.device.on_onnxruntime.guarded import Guarded
@@ -62,7 +63,7 @@ class OnnxruntimeGraph:
     def __init__(self, graph: Graph, options: EngineOptions, shared: SharedConstants) -> None:
         constants = _Constants(shared)
         self._options = options
-        graph = joined_sigmoids(joined_convolutions(graph))
+        graph = drawn_gelus(joined_sigmoids(joined_convolutions(graph)))
         # Together, since each walk over a graph takes its time.
         replace = first_of(recognizing(graph), convolving, reshaping(graph), ranked)
         graph = graph if replace is None else rewrite(graph, replace)
