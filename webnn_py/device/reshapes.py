@@ -62,5 +62,7 @@ def reshaped(value: Value, shape: tuple[int, ...], like: Node) -> Value:
 
 def reshape(value: Value, shape: tuple[int, ...], like: Node) -> Node:
     """The reshape of a value, in the place of a node."""
-    output, options = MLOperandDescriptor(value.descriptor.data_type, shape), {"new_shape": shape}
+    data_type, output, options = value.descriptor.data_type, like.outputs[0], {"new_shape": shape}
+    if output.shape != shape or output.data_type != data_type:  # asked first, since to make one takes longer
+        output = MLOperandDescriptor(data_type, shape)
     return Node(movement.reshape, {"input": value}, options, (output,), like.label, like.drawn)

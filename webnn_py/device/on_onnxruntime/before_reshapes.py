@@ -162,8 +162,8 @@ def _made(
     node: Node, operands: Mapping[str, Value | tuple[Value, ...]], options: Mapping[str, object], shape: Shape
 ) -> Value:
     """What a node makes of other operands, with some other options, in a shape."""
-    output = attrs.evolve(node.outputs[0], shape=shape)
-    return attrs.evolve(node, operands=operands, options={**node.options, **options}, outputs=(output,)).results[0]
+    outputs = (MLOperandDescriptor(node.outputs[0].data_type, shape),)
+    return Node(node.operator, operands, {**node.options, **options}, outputs, node.label, node.drawn).results[0]
 
 
 BEFORE: Final[Mapping[str, Callable[[Node], Sequence[Value] | None]]] = {

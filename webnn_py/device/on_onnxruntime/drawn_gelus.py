@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import attrs
@@ -17,7 +17,7 @@ from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.operand import MLOperand
-from webnn_py.rewriting import rewrite
+from webnn_py.rewriting import Replace
 
 
 def drawn_gelu(input: MLOperand) -> MLOperandDescriptor:
@@ -28,11 +28,16 @@ def drawn_gelu(input: MLOperand) -> MLOperandDescriptor:
 DRAWN_GELU: Final = Operator(drawn_gelu, "gelu", {}, elementwise=True)
 
 
-def drawn_gelus(graph: Graph) -> Graph:
-    """The graph with one node for each gelu that is drawn in float32 of operators whose results nothing else reads."""
+def drawn_gelus(graph: Graph, rest: Replace | None) -> Replace | None:
+    """What puts one node in the place of each gelu that is drawn in float32 of operators that nothing else reads.
+
+    Args:
+        graph: what to rewrite.
+        rest: what is done to that node, and to all others.
+    """
     functions = [node for node in graph.nodes if node.operator.name == "erf"]
     if not functions:
-        return graph
+        return rest
     readers: dict[Value, list[Node | None]] = defaultdict(list)
     for value in graph.outputs.values():
         readers[value].append(None)
@@ -45,25 +50,35 @@ def drawn_gelus(graph: Graph) -> Graph:
         found = readers[node.results[0]]
         return found[0] if len(found) == 1 else None
 
-    found = {gelu.first: gelu for node in functions if (gelu := _gelu_around(node, alone)) is not None}
+    gelus = [gelu for node in functions if (gelu := _gelu_around(node, alone)) is not None]
+    first = {gelu.nodes[0]: gelu for gelu in gelus}
+    others = {node for gelu in gelus for node in gelu.nodes[1:]}
 
     def replace(node: Node, current: Node) -> Mapping[Value, Value] | None:
-        gelu = found.get(node)
+        if node in others:
+            return {}  # nothing reads it
+        gelu = first.get(node)
         if gelu is None:
-            return None
-        made = Node(DRAWN_GELU, {"input": current.inputs[0]}, {}, node.outputs, gelu.last.label, gelu.drawn)
-        return {gelu.last.results[0]: made.results[0]}
+            return None if rest is None else rest(node, current)
+        x, last = current.operands["a"], gelu.nodes[-1]
+        made = Node(DRAWN_GELU, {"input": x}, {}, node.outputs, last.label, gelu.drawn)
+        (result,) = made.results
+        built = None if rest is None else rest(node, made)
+        return {last.results[0]: result if built is None else built[node.results[0]]}
 
-    return rewrite(graph, replace) if found else graph
+    return replace
 
 
 @attrs.frozen
 class _Gelu:
-    """A gelu as it is drawn: the division of its operand, the last product, and the places of all."""
+    """The nodes that a gelu is drawn of, from the division of its operand to the last product."""
 
-    first: Node
-    last: Node
-    drawn: tuple[int, ...]
+    nodes: tuple[Node, ...]
+
+    @property
+    def drawn(self) -> tuple[int, ...]:
+        """The places of all its operators."""
+        return tuple(sorted({place for node in self.nodes for place in node.drawn}))
 
 
 def _gelu_around(erf: Node, alone: Callable[[Node], Node | None]) -> _Gelu | None:
@@ -87,11 +102,8 @@ def _gelu_around(erf: Node, alone: Callable[[Node], Node | None]) -> _Gelu | Non
         is_half = half is not None and x in half.inputs and _is_number(_beside(half, x), 0.5) and alone(half) is product
     if half is None or last is None or not is_half or x.descriptor.shape != last.outputs[0].shape:
         return None
-    return _Gelu(quotient, last, _places(dict.fromkeys([quotient, erf, sum_, half, product])))
-
-
-def _places(nodes: Iterable[Node]) -> tuple[int, ...]:
-    return tuple(sorted({place for node in nodes for place in node.drawn}))
+    others = (node for node in (half, product) if node is not last)
+    return _Gelu((quotient, erf, sum_, *others, last))
 
 
 def _maker(value: Value, operator: str) -> Node | None:

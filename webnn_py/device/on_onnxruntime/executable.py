@@ -63,9 +63,9 @@ class OnnxruntimeGraph:
     def __init__(self, graph: Graph, options: EngineOptions, shared: SharedConstants) -> None:
         constants = _Constants(shared)
         self._options = options
-        graph = drawn_gelus(joined_sigmoids(joined_convolutions(graph)))
+        graph = joined_sigmoids(joined_convolutions(graph))
         # Together, since each walk over a graph takes its time.
-        replace = first_of(recognizing(graph), convolving, reshaping(graph), ranked)
+        replace = drawn_gelus(graph, first_of(recognizing(graph), convolving, reshaping(graph), ranked))
         graph = graph if replace is None else rewrite(graph, replace)
         graph = folded(with_integer_products(graph, constants.peek), constants.peek)
         self._quick = self._session(graph, constants.contents, Guarded(graph, constants.peek))

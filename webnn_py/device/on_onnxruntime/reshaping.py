@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-import attrs
 import numpy as np
 
 from webnn_py.descriptors import MLOperandDescriptor
@@ -116,8 +115,9 @@ def _reads_reshaped(node: Node) -> bool:
 
 def _is_wide(value: Value, node: Node) -> bool:
     """Whether an operand of an element-wise operator gives its result the shape, and is no number beside that."""
-    count = value.descriptor.element_count
-    return count > 1 or (node.outputs[0].element_count == 1 and not isinstance(value, Constant))
+    if value.descriptor.element_count > 1:
+        return True
+    return not isinstance(value, Constant) and node.outputs[0].element_count == 1
 
 
 def _squeezed(graph: Graph) -> frozenset[Value]:
@@ -171,25 +171,33 @@ def _between_reshapes(node: Node) -> Value:
 
 def _moved(node: Node) -> Sequence[Value] | None:
     """The result of an element-wise operator, made of what its operands were before they were reshaped alike."""
-    output, wide = node.outputs[0], [value for value in node.inputs if _is_wide(value, node)]
-    shapes = {
-        origin_of(value).descriptor.shape
-        for value in wide
-        if value.descriptor.shape == output.shape and not isinstance(value, Constant)
-    }
-    if len(shapes) != 1 or shapes == {output.shape}:
+    output = node.outputs[0]
+    shape = _shape_before(node)
+    if shape is None:
         return None
-    (shape,) = shapes
     operands: dict[str, Value] = {}
     for name, value in node.operands.items():
         assert isinstance(value, Value)  # noqa: S101 - no element-wise operator has a sequence
-        before = _as_before(value, output.shape, shape) if value in wide else value
+        before = _as_before(value, output.shape, shape) if _is_wide(value, node) else value
         if before is None or before.descriptor.rank > len(shape):
             return None
         operands[name] = before
-    moved = attrs.evolve(node, operands=operands, outputs=(MLOperandDescriptor(output.data_type, shape),))
+    outputs = (MLOperandDescriptor(output.data_type, shape),)
+    moved = Node(node.operator, operands, node.options, outputs, node.label, node.drawn)
     result = moved.results[0]
     return [reshaped((ranked(moved, moved) or {}).get(result, result), output.shape, node)]
+
+
+def _shape_before(node: Node) -> tuple[int, ...] | None:
+    """The shape that all operands of an element-wise operator had which have its result's; None if that is not one."""
+    found, shape = None, node.outputs[0].shape
+    for value in node.inputs:
+        if isinstance(value, Output) and value.descriptor.shape == shape and _is_wide(value, node):
+            before = origin_of(value).descriptor.shape
+            if before == shape or found not in (None, before):
+                return None
+            found = before
+    return found
 
 
 def _as_before(value: Value, shape: tuple[int, ...], before: tuple[int, ...]) -> Value | None:
