@@ -26,7 +26,9 @@ from webnn_py.device.on_onnxruntime.joined_sigmoids import joined_sigmoids
 from webnn_py.device.on_onnxruntime.ranked_numbers import ranked
 from webnn_py.device.on_onnxruntime.reshaping import reshaping
 from webnn_py.device.on_onnxruntime.session import BoundSession
+from webnn_py.device.on_onnxruntime.stacked_extremes import stacked_extremes
 from webnn_py.device.own_thread import SHORT_SECONDS, computing_time
+from webnn_py.device.reshapes import is_reshape
 from webnn_py.device.shared_constants import Identity, SharedConstants
 from webnn_py.graph import Constant, Graph, Value
 from webnn_py.onnx_export.body import Write
@@ -65,7 +67,8 @@ class OnnxruntimeGraph:
         self._options = options
         graph = joined_sigmoids(joined_convolutions(graph))
         # Together, since each walk over a graph takes its time.
-        replace = drawn_gelus(graph, first_of(recognizing(graph), convolving, reshaping(graph), ranked))
+        passes = (recognizing(graph), stacked_extremes(graph), convolving, reshaping(graph), ranked)
+        replace = drawn_gelus(graph, first_of(*passes))
         graph = graph if replace is None else rewrite(graph, replace)
         graph = folded(with_integer_products(graph, constants.peek), constants.peek)
         self._quick = self._session(graph, constants.contents, Guarded(graph, constants.peek))
@@ -92,7 +95,7 @@ class OnnxruntimeGraph:
         constants: set[Value] = set()
         for node in graph.nodes:
             read = [value for value in node.inputs if isinstance(value, Constant)]
-            if len(read) == len(node.inputs):
+            if len(read) == len(node.inputs) and not is_reshape(node):
                 return math.inf
             constants.update(read)
         constant_bytes = sum([value.descriptor.byte_length for value in constants])
