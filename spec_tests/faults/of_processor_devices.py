@@ -86,10 +86,10 @@ FAULTS = [
     Fault("engine-holds-buffers", "            data.unbind()\n", "            pass\n", ENGINE, "destroyed_buffer"),
     Fault(
         "engine-broadcast-reshapes",
-        "if origin is value or value.descriptor.shape != node.outputs[0].shape:",
-        "if origin is value:",
+        "if wanted is None or origin.descriptor.shape == wanted:",
+        "if True:",
         ENGINE,
-        "reshapes_are",
+        "takes_both_shapes",
     ),
     Fault(
         "engine-rounded-sums",
