@@ -1,5 +1,7 @@
 """What several files of tests of the onnxruntime device need."""
 
+from collections import Counter
+
 import pytest
 
 
@@ -21,3 +23,21 @@ def exact_runs(monkeypatch):
 
     monkeypatch.setattr(executable.OnnxruntimeGraph, "run_exactly", observed)
     return runs
+
+
+@pytest.fixture
+def written(monkeypatch):
+    """How often each operator of ONNX is in the models that were written."""
+    import onnx  # noqa: PLC0415 - an extra
+
+    from webnn_py.device.on_onnxruntime import engine  # noqa: PLC0415 - an extra
+
+    counts = Counter()
+
+    class Session(engine.onnxruntime.InferenceSession):
+        def __init__(self, model, *arguments, **options):
+            counts.update(node.op_type for node in onnx.load_model_from_string(model).graph.node)
+            super().__init__(model, *arguments, **options)
+
+    monkeypatch.setattr(engine.onnxruntime, "InferenceSession", Session)
+    return counts

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Final
 
 from webnn_py.descriptors import MLOperandDescriptor
@@ -42,6 +44,17 @@ def origin_of(value: object) -> Value:
     return value
 
 
+def long(shape: Sequence[int]) -> list[int]:
+    """The sizes of the axes that are longer than 1."""
+    return [size for size in shape if size > 1]
+
+
+def places(before: Sequence[int], after: Sequence[int], axis: int) -> set[int]:
+    """The axes of one shape that are what an axis of another one of as many elements is."""
+    first = math.prod(before[:axis])
+    return {place for place, size in enumerate(after) if size == before[axis] and math.prod(after[:place]) == first}
+
+
 def reshaped(value: Value, shape: tuple[int, ...], like: Node) -> Value:
     """A value in a shape, made in the place of a node; itself where it has that shape."""
     return value if value.descriptor.shape == shape else reshape(value, shape, like).results[0]
@@ -49,5 +62,7 @@ def reshaped(value: Value, shape: tuple[int, ...], like: Node) -> Value:
 
 def reshape(value: Value, shape: tuple[int, ...], like: Node) -> Node:
     """The reshape of a value, in the place of a node."""
-    output, options = MLOperandDescriptor(value.descriptor.data_type, shape), {"new_shape": shape}
+    data_type, output, options = value.descriptor.data_type, like.outputs[0], {"new_shape": shape}
+    if output.shape != shape or output.data_type != data_type:  # asked first, since to make one takes longer
+        output = MLOperandDescriptor(data_type, shape)
     return Node(movement.reshape, {"input": value}, options, (output,), like.label, like.drawn)

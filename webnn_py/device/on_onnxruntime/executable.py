@@ -16,6 +16,7 @@ from webnn_py.device.folding import folded
 from webnn_py.device.on_onnxruntime import rules
 from webnn_py.device.on_onnxruntime.activated import activated
 from webnn_py.device.on_onnxruntime.convolving import convolving
+from webnn_py.device.on_onnxruntime.drawn_gelus import drawn_gelus
 from webnn_py.device.on_onnxruntime.dynamic_quantization import recognizing
 from webnn_py.device.on_onnxruntime.engine import TESTED_PROVIDER, EngineOptions
 from webnn_py.device.on_onnxruntime.guarded import Guarded
@@ -26,7 +27,9 @@ from webnn_py.device.on_onnxruntime.lstm_steps import with_quantized_networks
 from webnn_py.device.on_onnxruntime.ranked_numbers import ranked
 from webnn_py.device.on_onnxruntime.reshaping import reshaping
 from webnn_py.device.on_onnxruntime.session import BoundSession
+from webnn_py.device.on_onnxruntime.stacked_extremes import stacked_extremes
 from webnn_py.device.own_thread import SHORT_SECONDS, computing_time
+from webnn_py.device.reshapes import is_reshape
 from webnn_py.device.shared_constants import Identity, SharedConstants
 from webnn_py.graph import Constant, Graph, Value
 from webnn_py.onnx_export.body import Write
@@ -66,7 +69,8 @@ class OnnxruntimeGraph:
         graph = with_quantized_networks(graph, constants.peek)
         graph = joined_sigmoids(joined_convolutions(graph))
         # Together, since each walk over a graph takes its time.
-        replace = first_of(recognizing(graph), convolving, reshaping(graph), ranked)
+        passes = (recognizing(graph), stacked_extremes(graph), convolving, reshaping(graph), ranked)
+        replace = drawn_gelus(graph, first_of(*passes))
         graph = graph if replace is None else rewrite(graph, replace)
         graph = folded(with_integer_products(graph, constants.peek), constants.peek)
         self._quick = self._session(graph, constants.contents, Guarded(graph, constants.peek))
@@ -93,7 +97,7 @@ class OnnxruntimeGraph:
         constants: set[Value] = set()
         for node in graph.nodes:
             read = [value for value in node.inputs if isinstance(value, Constant)]
-            if len(read) == len(node.inputs):
+            if len(read) == len(node.inputs) and not is_reshape(node):
                 return math.inf
             constants.update(read)
         constant_bytes = sum([value.descriptor.byte_length for value in constants])

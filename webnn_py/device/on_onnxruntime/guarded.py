@@ -170,7 +170,7 @@ def reduce_max(body: Body, node: Node, input: OnnxTensor) -> Written:
     count = math.prod(input.shape[:first])
     rows = body.node("Reshape", input, shape(1, count, math.prod(input.shape[first:])))
     greatest = body.node("GlobalMaxPool", rows)
-    distance = body.node("Sub", greatest, LOWEST)
+    distance = body.node("Sub", greatest, LOWEST.reshape(1, 1, 1))  # as rules.beside() says
     body.guard(body.node("Div", distance, distance))
     return body.node("Reshape", greatest, shape(*node.outputs[0].shape))
 

@@ -6,7 +6,6 @@ the convolutions go on with alike, as a depthwise convolution or a transpose, is
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
@@ -16,6 +15,7 @@ import numpy as np
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.backend import HostArray
+from webnn_py.device.reshapes import places
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.operators import convolution, movement
 from webnn_py.rewriting import rewrite
@@ -178,17 +178,11 @@ def _axis_of_transpose(nodes: Sequence[Node], axis: int) -> int | None:
 
 def _axis_of_reshape(nodes: Sequence[Node], axis: int) -> int | None:
     """One as long as the axis, with as many elements before it, where the others are alike."""
-    found = set.intersection(*(_places(node.operand("input").shape, node.outputs[0].shape, axis) for node in nodes))
+    found = set.intersection(*(places(node.operand("input").shape, node.outputs[0].shape, axis) for node in nodes))
     for place in found:
         if len({(*node.outputs[0].shape[:place], -1, *node.outputs[0].shape[place + 1 :]) for node in nodes}) == 1:
             return place
     return None
-
-
-def _places(before: Sequence[int], after: Sequence[int], axis: int) -> set[int]:
-    """The axes of one shape that are what an axis of another one of as many elements is."""
-    first = math.prod(before[:axis])
-    return {place for place, size in enumerate(after) if size == before[axis] and math.prod(after[:place]) == first}
 
 
 AXES: Final[Mapping[str, Callable[[Sequence[Node], int], int | None]]] = {

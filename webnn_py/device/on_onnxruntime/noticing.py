@@ -20,6 +20,7 @@ KEPT_BY: Final[Mapping[str, Sequence[str]]] = {
         "conv2d",
         "cos",
         "div",
+        "drawn_gelu",
         "erf",
         "exp",
         "expand",

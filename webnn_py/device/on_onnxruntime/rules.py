@@ -60,16 +60,27 @@ def batch_normalization(
 ) -> OnnxTensor:
     """First less the mean; BatchNormalization adds what is left of mean and bias to the product, which cancels."""
     axis = node.options["axis"]
-    sizes = shape(*(input.shape[axis] if place == axis else 1 for place in range(input.rank)))
+    sizes = tuple(input.shape[axis] if place == axis else 1 for place in range(input.rank))
 
-    def laid(operand: OnnxTensor) -> OnnxTensor:
-        return body.node("Reshape", body.cast(operand, "float32"), sizes)
+    def laid(operand: OnnxTensor) -> OnnxTensor | Array:
+        known = body.known(operand)
+        if known is not None:
+            return known.astype(np.float32).reshape(sizes)
+        return body.node("Reshape", body.cast(operand, "float32"), shape(*sizes))
 
     epsilon = _float(cast_number(node.options["epsilon"], node.outputs[0].data_type))
-    deviation = body.node("Sqrt", body.node("Add", laid(variance), epsilon))
-    factor = body.node("Div", _float(1) if scale is None else laid(scale), deviation)
+    factor = _factor(body, _float(1) if scale is None else laid(scale), laid(variance), epsilon)
     result = body.node("Mul", body.node("Sub", body.cast(input, "float32"), laid(mean)), factor)
     return body.cast(result if bias is None else body.node("Add", result, laid(bias)), input.data_type)
+
+
+def _factor(body: Body, scale: Array | OnnxTensor, variance: Array | OnnxTensor, epsilon: Array) -> Array | OnnxTensor:
+    """The scale by the root of the variance, computed at once where both are known: to the same bits."""
+    if isinstance(scale, OnnxTensor) or isinstance(variance, OnnxTensor):
+        return body.node("Div", scale, body.node("Sqrt", body.node("Add", variance, epsilon)))
+    with np.errstate(all="ignore"):
+        factor: Array = scale / np.sqrt(variance + epsilon)
+    return factor
 
 
 def conv2d(body: Body, node: Node, input: OnnxTensor, filter: OnnxTensor, bias: OnnxTensor | None = None) -> Written:
@@ -85,6 +96,11 @@ def conv2d(body: Body, node: Node, input: OnnxTensor, filter: OnnxTensor, bias: 
     operands = {"input": input, "filter": filter} if bias is None else {"input": input, "filter": filter, "bias": bias}
     operands["input"] = body.node("Pad", input, shape(*begins, *ends), np.zeros((), input.data_type))
     return writing.write(body, attrs.evolve(node, options={**node.options, "padding": None}), operands)
+
+
+def drawn_gelu(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
+    """Gelu."""
+    return body.node("Gelu", input)
 
 
 def dynamic_quantize(body: Body, node: Node, input: OnnxTensor) -> Written:
@@ -263,6 +279,7 @@ RULES: Final[Mapping[str, Rule]] = {**SAVED} | {
     for rule in (
         batch_normalization,
         conv2d,
+        drawn_gelu,
         dynamic_quantize,
         gelu,
         gemm,

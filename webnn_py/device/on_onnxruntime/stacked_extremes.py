@@ -1,0 +1,63 @@
+"""The greatest or least of some values that are stacked to find it, found without the stack.
+
+onnxruntime's reductions pass over NaN, so guards look at what they read; Max and Min do not.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Final
+
+from webnn_py.device.reshapes import origin_of, reshaped
+from webnn_py.graph import Graph, Node, Output, Value
+from webnn_py.operators import arithmetic, movement
+from webnn_py.operators.declaration import Operator
+from webnn_py.rewriting import Replace
+
+OF_TWO: Final[Mapping[str, Operator[Any, Any]]] = {"reduce_max": arithmetic.max_, "reduce_min": arithmetic.min_}
+
+MOST: Final = 4
+"""Values in a stack: of more, so many nodes take longer."""
+
+
+def stacked_extremes(graph: Graph) -> Replace | None:
+    """What finds the greatest or least of stacked values without the stack; None where a graph has no such."""
+    found = {reduction.inputs[0]: reduction for reduction in graph.nodes if _is_of_stack(reduction)}
+    if not found:
+        return None
+    uses = Counter(value for node in graph.nodes for value in node.inputs if value in found)
+    uses.update(graph.outputs.values())
+
+    def replace(node: Node, current: Node) -> Mapping[Value, Value] | None:
+        reduction = found.get(node.results[0])
+        if reduction is None or uses[node.results[0]] > 1:
+            return None
+        return {reduction.results[0]: _extreme(reduction, current)}
+
+    return replace
+
+
+def _is_of_stack(node: Node) -> bool:
+    """Whether a node finds the extreme along the axis along which a few values of one element each were joined."""
+    if node.operator.name not in OF_TWO or node.outputs[0].data_type != "float32":
+        return False
+    stack = node.inputs[0]
+    if not isinstance(stack, Output) or stack.node.operator is not movement.concat:
+        return False
+    axis, values = stack.node.options["axis"], stack.node.inputs
+    are_single = all(value.descriptor.shape[axis] == 1 for value in values)
+    return are_single and node.options["axes"] == (axis,) and 1 < len(values) <= MOST
+
+
+def _extreme(reduction: Node, stack: Node) -> Value:
+    """The extreme of what is stacked, of what it was before it got the axis if all was alike."""
+    values = [origin_of(value) for value in stack.inputs]
+    if len({value.descriptor.shape for value in values}) > 1:
+        values = [*stack.inputs]
+    value, drawn = values[0], (*stack.drawn, *reduction.drawn)
+    for other in values[1:]:
+        operands, outputs = {"a": value, "b": other}, (value.descriptor,)
+        operator = OF_TWO[reduction.operator.name]
+        value = Node(operator, operands, {}, outputs, reduction.label, drawn).results[0]
+    return reshaped(value, reduction.outputs[0].shape, reduction)
