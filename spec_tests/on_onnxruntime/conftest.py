@@ -1,11 +1,31 @@
 """What several files of tests of the onnxruntime device need."""
 
+from collections import Counter
+
 import pytest
 
 
 @pytest.fixture
 async def contexts(ml):
     return await ml.create_context(backend="onnxruntime", threads=1), await ml.create_context(backend="numpy")
+
+
+@pytest.fixture
+def written(monkeypatch):
+    """How often each operator of ONNX is in the models that were written."""
+    import onnx  # noqa: PLC0415 - an extra
+
+    from webnn_py.device.on_onnxruntime import engine  # noqa: PLC0415 - an extra
+
+    counts = Counter()
+
+    class Session(engine.onnxruntime.InferenceSession):
+        def __init__(self, model, *arguments, **options):
+            counts.update(node.op_type for node in onnx.load_model_from_string(model).graph.node)
+            super().__init__(model, *arguments, **options)
+
+    monkeypatch.setattr(engine.onnxruntime, "InferenceSession", Session)
+    return counts
 
 
 @pytest.fixture

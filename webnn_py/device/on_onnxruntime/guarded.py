@@ -14,6 +14,7 @@ from webnn_py.device.on_onnxruntime import rules
 from webnn_py.device.on_onnxruntime.bounding import Bounded
 from webnn_py.device.on_onnxruntime.gating import gates
 from webnn_py.device.on_onnxruntime.noticing import noticed
+from webnn_py.device.on_onnxruntime.settled import are_divisors, settled
 from webnn_py.graph import Graph, Node
 from webnn_py.onnx_export import writing
 from webnn_py.onnx_export.body import Array, Body, OnnxTensor, Operands
@@ -96,7 +97,9 @@ def quantize_linear(body: Body, node: Node, input: OnnxTensor, scale: OnnxTensor
     if input.data_type != "float32" or not zero_point.data_type.endswith("8"):
         return rules.quantize_linear(body, node, **operands)
     body.guard(input)
-    body.guard(body.node("Div", scale, scale))
+    known = body.known(scale)
+    if known is None or not are_divisors(known):
+        body.guard(body.node("Div", scale, scale))
     return writing.write(body, node, operands)
 
 
@@ -195,6 +198,8 @@ class Guarded:
         results = [node.results[0] for node in graph.nodes if node.operator.name in TWINS]
         self._plain = {value for value in results if value in seen}
         self._watched = {value for value in graph.outputs.values() if value in seen} if self._plain else set()
+        self._settled = settled(graph, contents)
+        self._plain |= {node.results[0] for node in self._settled if node.operator.name in TWINS}
 
     def __call__(self, body: Body, node: Node, operands: Operands) -> list[OnnxTensor]:
         """Write an operator into a body, guarded if it has such a rule.
@@ -206,7 +211,10 @@ class Guarded:
             self._guard_sizes(body, node, operands)
         value = node.results[0]
         is_plain = node in self._bounded.pools or value in self._plain or value in self._gates
+        known = len(body.guards)
         outputs = [_as_numbers(body, node, **operands)] if is_plain else _write(body, node, operands)
+        if node in self._settled:
+            del body.guards[known:]
         if self._watched:
             for value, tensor in zip(node.results, outputs, strict=True):
                 if value in self._watched:
