@@ -19,7 +19,7 @@ from webnn_py.device.on_onnxruntime.convolving import convolving
 from webnn_py.device.on_onnxruntime.dynamic_quantization import recognizing
 from webnn_py.device.on_onnxruntime.engine import TESTED_PROVIDER, EngineOptions
 from webnn_py.device.on_onnxruntime.guarded import Guarded
-from webnn_py.device.on_onnxruntime.integer_products import with_integer_products
+from webnn_py.device.on_onnxruntime.integer_products import integer_products
 from webnn_py.device.on_onnxruntime.joined_convolutions import joined_convolutions
 from webnn_py.device.on_onnxruntime.joined_sigmoids import joined_sigmoids
 from webnn_py.device.on_onnxruntime.ranked_numbers import ranked
@@ -64,9 +64,10 @@ class OnnxruntimeGraph:
         self._options = options
         graph = joined_sigmoids(joined_convolutions(graph))
         # Together, since each walk over a graph takes its time.
-        replace = first_of(recognizing(graph), convolving, reshaping(graph), ranked)
-        graph = graph if replace is None else rewrite(graph, replace)
-        graph = folded(with_integer_products(graph, constants.peek), constants.peek)
+        replace = first_of(
+            recognizing(graph), integer_products(graph, constants.peek), convolving, reshaping(graph), ranked
+        )
+        graph = folded(graph if replace is None else rewrite(graph, replace), constants.peek)
         self._quick = self._session(graph, constants.contents, Guarded(graph, constants.peek))
         self.bind = self._quick.bind
         self._exactly: Callable[[], BoundSession] | None = None

@@ -20,7 +20,7 @@ from webnn_py.onnx_export.model_export import ReadConstant
 from webnn_py.operators import conversion
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.operand import MLOperand
-from webnn_py.rewriting import rewrite
+from webnn_py.rewriting import Replace
 
 EXACT_UP_TO: Final = 2**24
 """Every integer up to this is a float32, and so is every sum on the way to a sum of magnitudes up to it."""
@@ -118,15 +118,18 @@ class Unsigned:
         return self._made[value]
 
 
-def with_integer_products(graph: Graph, contents: ReadConstant) -> Graph:
-    """The graph with a product of integers in place of each product of floats that are such, and as exact.
+def integer_products(graph: Graph, contents: ReadConstant) -> Replace | None:
+    """What puts a product of integers in place of each product of floats that are such, and is no less exact.
 
     Args:
         graph: what to rewrite.
         contents: gives the values of constants.
+
+    Returns:
+        What replaces nodes of the graph; None where it has no integers of 8 bits.
     """
     if not any(value.descriptor.data_type in BYTES for node in graph.nodes for value in node.inputs):
-        return graph
+        return None
 
     unsigned = Unsigned(contents)
 
@@ -142,7 +145,7 @@ def with_integer_products(graph: Graph, contents: ReadConstant) -> Graph:
         scaled = _scaled_product(current, contents, unsigned)
         return None if scaled is None else {node.results[0]: scaled.results[0]}
 
-    return rewrite(graph, replace)
+    return replace
 
 
 def _sums_before(cast: Node) -> Value | None:
