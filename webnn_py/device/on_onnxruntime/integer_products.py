@@ -253,12 +253,11 @@ def _scaled_product(node: Node, contents: ReadConstant, unsigned: Unsigned) -> N
         return None
     if b.integers.descriptor.shape[-2] < LEAST_LENGTH:
         return None
-    if isinstance(b.integers, Constant):
-        most = _largest_column(b, contents, MOST_SUM) * LARGEST
-    elif _type_of(b.integers) == "uint8":
-        most = b.integers.descriptor.shape[-2] * LARGEST * LARGEST
-    else:
+    if not isinstance(b.integers, Constant) and _type_of(b.integers) != "uint8":
         return None  # it would have to be made unsigned in each run
+    most = b.integers.descriptor.shape[-2] * LARGEST * LARGEST
+    if most > MOST_SUM and isinstance(b.integers, Constant):
+        most = _largest_column(b, contents, MOST_SUM) * LARGEST
     if most > MOST_SUM or not _are_usual(_array(a.scale, contents), _array(b.scale, contents), most):
         return None
     shifted = unsigned.of(b) if isinstance(b.integers, Constant) else b
@@ -290,6 +289,7 @@ def _dequantized(value: object) -> Dequantized | None:
 
 def _are_usual(a_scale: NDArray[Any], b_scale: NDArray[Any], most: int) -> bool:
     """Whether no element and no sum of up to ``most`` is too large, and no product of scales loses digits or signs."""
-    steps = a_scale.astype(np.float64) * b_scale.astype(np.float64)
-    elements = LARGEST * max(float(np.abs(a_scale).max()), float(np.abs(b_scale).max()))
-    return bool(float(steps.min()) >= LEAST_STEP and elements <= MOST and most * float(steps.max()) <= MOST)
+    a, least, largest = (float(scale) for scale in (a_scale.item(), b_scale.min(), b_scale.max()))
+    steps = sorted((a * least, a * largest))
+    elements = LARGEST * max(abs(a), abs(least), abs(largest))
+    return steps[0] >= LEAST_STEP and elements <= MOST and most * steps[1] <= MOST

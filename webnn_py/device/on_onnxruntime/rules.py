@@ -214,7 +214,9 @@ def _listed(body: Body, tensor: OnnxTensor) -> Array:
     """The elements of a constant, or the number that all of them are."""
     array = body.known(tensor)
     assert array is not None  # noqa: S101 - scales and zero points are known
-    return array.reshape(-1) if (array != array.flat[0]).any() else array.reshape(-1)[0].reshape(())
+    if array.size > 1 and (array != array.flat[0]).any():
+        return array.reshape(-1)
+    return array.reshape(-1)[:1].reshape(())
 
 
 def sigmoid(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
