@@ -205,4 +205,18 @@ FAULTS = [
         ("spec_tests/on_onnxruntime/test_joined_convolutions.py",),
         "constants",
     ),
+    Fault(
+        "lstm-that-others-read",
+        "read.add(owner)",
+        "pass",
+        ("spec_tests/on_onnxruntime/test_lstm_steps.py",),
+        "others_read",
+    ),
+    Fault(
+        "lstm-of-any-numbers",
+        'body.guard(body.node("ReduceSumSquare", tensor, keepdims=0), Must.BE_FINITE, is_number=True)',
+        "pass",
+        ("spec_tests/on_onnxruntime/test_lstm_steps.py",),
+        "step_by_step",
+    ),
 ]

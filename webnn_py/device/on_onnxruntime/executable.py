@@ -23,6 +23,7 @@ from webnn_py.device.on_onnxruntime.guarded import Guarded
 from webnn_py.device.on_onnxruntime.integer_products import with_integer_products
 from webnn_py.device.on_onnxruntime.joined_convolutions import joined_convolutions
 from webnn_py.device.on_onnxruntime.joined_sigmoids import joined_sigmoids
+from webnn_py.device.on_onnxruntime.lstm_steps import with_quantized_networks
 from webnn_py.device.on_onnxruntime.ranked_numbers import ranked
 from webnn_py.device.on_onnxruntime.reshaping import reshaping
 from webnn_py.device.on_onnxruntime.session import BoundSession
@@ -65,6 +66,7 @@ class OnnxruntimeGraph:
     def __init__(self, graph: Graph, options: EngineOptions, shared: SharedConstants) -> None:
         constants = _Constants(shared)
         self._options = options
+        graph = with_quantized_networks(graph, constants.peek)
         graph = joined_sigmoids(joined_convolutions(graph))
         # Together, since each walk over a graph takes its time.
         passes = (recognizing(graph), stacked_extremes(graph), convolving, reshaping(graph), ranked)

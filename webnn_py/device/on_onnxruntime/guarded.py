@@ -8,15 +8,17 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
+import attrs
 import numpy as np
 
 from webnn_py.device.on_onnxruntime import rules
+from webnn_py.device.on_onnxruntime.activated import DOMAIN
 from webnn_py.device.on_onnxruntime.bounding import Bounded
 from webnn_py.device.on_onnxruntime.gating import gates
 from webnn_py.device.on_onnxruntime.noticing import noticed
 from webnn_py.graph import Graph, Node
 from webnn_py.onnx_export import writing
-from webnn_py.onnx_export.body import Array, Body, OnnxTensor, Operands
+from webnn_py.onnx_export.body import BOOL, Array, Body, OnnxTensor, Operands
 from webnn_py.onnx_export.guards import Must
 from webnn_py.onnx_export.images import channels_first, laid_out
 from webnn_py.onnx_export.model_export import ReadConstant
@@ -27,6 +29,10 @@ from webnn_py.operators.casting import INTEGER_RANGES
 from webnn_py.operators.windows import image_shape
 
 LOWEST: Final = np.array(np.finfo(np.float32).min)
+
+NOTHING: Final = np.array(0, np.float32)
+LEVELS: Final = np.array(255, np.float32)
+"""Of what is quantized to 8 bits, less one."""
 
 MOST_ADDED: Final = 2**14
 """Of how many elements GlobalAveragePool, which adds one after the other, is off by a few millionths only."""
@@ -100,6 +106,42 @@ def quantize_linear(body: Body, node: Node, input: OnnxTensor, scale: OnnxTensor
     return writing.write(body, node, operands)
 
 
+def quantized_lstm(
+    body: Body,
+    node: Node,
+    x: OnnxTensor,
+    hidden: OnnxTensor,
+    cell: OnnxTensor,
+    bias: OnnxTensor | None = None,
+    **weights: OnnxTensor,
+) -> Written:
+    """DynamicQuantizeLSTM, whose gates take NaN for another number, and what a scale of 0 divides.
+
+    Of what is large enough for a gate to be infinite the squares are.
+    """
+    given = [x, hidden, cell, weights["w_scale"], weights["r_scale"], *([] if bias is None else [bias])]
+    for tensor in given:
+        body.guard(body.node("ReduceSumSquare", tensor, keepdims=0), Must.BE_FINITE, is_number=True)
+    w, r = ((weights[name], weights[f"{name}_scale"], weights[f"{name}_zero_point"]) for name in "wr")
+    inputs = [x, w[0], r[0], bias, None, hidden, cell, None, *w[1:], *r[1:]]
+    way = "reverse" if node.options["is_backward"] else "forward"
+    made = body.nodes_outputs(
+        "DynamicQuantizeLSTM", inputs, ["float32"] * 3, hidden_size=hidden.shape[-1], direction=way
+    )
+    body.nodes[-1] = attrs.evolve(body.nodes[-1], domain=DOMAIN)
+    for tensor in (x, hidden):
+        body.guard(_scale(body, tensor, (0, 1, 2)), Must.BE_ABOVE_ZERO, is_number=True)
+    body.guard(body.node("ReduceMin", _scale(body, made[0], (1, 2, 3)), keepdims=0), Must.BE_ABOVE_ZERO, is_number=True)
+    return made
+
+
+def _scale(body: Body, x: OnnxTensor, axes: tuple[int, ...]) -> OnnxTensor:
+    """What numbers are quantized by, or less: a 255th of the largest of some axes, and 1 where all are 0."""
+    largest = body.node("ReduceMax", body.node("Abs", x), shape(*axes), keepdims=0)
+    is_none = body.cast(body.node("Equal", largest, NOTHING, data_type=BOOL), "float32")
+    return body.node("Add", body.node("Div", largest, LEVELS), is_none)
+
+
 def reduce_mean(body: Body, node: Node, input: OnnxTensor) -> Written:
     """In float32, where a sum may be too large: then the mean is not finite."""
     places = _places(node, input.rank)
@@ -154,7 +196,16 @@ def _places(node: Node, rank: int) -> tuple[int, ...]:
 
 RULES: Final[Mapping[str, Rule]] = {**rules.RULES} | {
     rule.__name__: rule
-    for rule in (cast, dynamic_quantize, max_pool2d, quantize_linear, reduce_max, reduce_mean, reduce_min)
+    for rule in (
+        cast,
+        dynamic_quantize,
+        max_pool2d,
+        quantize_linear,
+        quantized_lstm,
+        reduce_max,
+        reduce_mean,
+        reduce_min,
+    )
 }
 """By the operator's Python name: the guarded ones, and those that need no guard."""
 

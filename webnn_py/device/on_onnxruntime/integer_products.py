@@ -121,7 +121,7 @@ def _sums_before(cast: Node) -> Value | None:
 
 def _product(node: Node, contents: ReadConstant, unsigned: Unsigned) -> Node | None:
     """A product of matrices as one of integers; None where it is not, or where a float's sum may be rounded."""
-    a, b = _shifted(node.operands["a"]), _shifted(node.operands["b"])
+    a, b = shifted_bytes(node.operands["a"]), shifted_bytes(node.operands["b"])
     if a is None or b is None or not _can_be(a, b):
         return None
     if _largest_column(b, contents) * LARGEST > EXACT_UP_TO:
@@ -133,7 +133,8 @@ def _product(node: Node, contents: ReadConstant, unsigned: Unsigned) -> Node | N
     return Node(INTEGER_MATMUL, operands, {}, (output,), node.label, node.drawn)
 
 
-def _shifted(value: object) -> ShiftedBytes | None:
+def shifted_bytes(value: object) -> ShiftedBytes | None:
+    """The integers, less their zero point, that a value is the floats of; None where it is not."""
     if not isinstance(value, Output) or value.node.operator.name != "sub":
         integers = _integers(value)
         return None if integers is None else ShiftedBytes(integers, None)

@@ -12,6 +12,7 @@ import attrs
 import numpy as np
 
 from webnn_py.device.dynamic_quantization import decomposition
+from webnn_py.device.on_onnxruntime.quantized_lstm import decomposition as step_by_step
 from webnn_py.graph import Node
 from webnn_py.onnx_export import writing
 from webnn_py.onnx_export.body import BOOL, Array, Body, Drawing, OnnxTensor
@@ -218,6 +219,13 @@ def sigmoid(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
     return body.cast(body.node("Div", power, sum_), input.data_type)
 
 
+def quantized_lstm(body: Body, node: Node, **operands: OnnxTensor) -> Written:
+    """What graphs say it in."""
+    drawing = Drawing(body)
+    drawn = {name: drawing.of(tensor) for name, tensor in operands.items()}
+    return [drawing.tensor(operand) for operand in step_by_step(drawing, **drawn, **node.options)]
+
+
 def reduce_l2(body: Body, node: Node, input: OnnxTensor) -> Written:
     """In float64, in which no square is too large or too small."""
     return _reduced_in_float64(body, "ReduceL2", node, input)
@@ -280,6 +288,7 @@ RULES: Final[Mapping[str, Rule]] = {**SAVED} | {
         max_pool2d,
         prelu,
         quantize_linear,
+        quantized_lstm,
         reduce_l2,
         reduce_mean,
         reduce_sum_square,
