@@ -70,7 +70,12 @@ _NAMED_BY_NUMPY: Final[Mapping[object, MLOperandDataType]] = {
 }
 
 
+_INTEGERS: Final = frozenset({int})
+
+
 def _shape(values: Iterable[int]) -> tuple[int, ...]:
+    if type(values) is tuple and _INTEGERS.issuperset(map(type, values)):  # as nearly all are, in half the time
+        return values
     return tuple(value if type(value) in (int, SymbolicSize) else operator.index(value) for value in values)
 
 

@@ -114,7 +114,7 @@ def _kind(node: Node) -> object:
 
 
 @attrs.frozen
-class _Step:
+class _Stage:
     """Nodes that are computed as one.
 
     Attributes:
@@ -137,15 +137,15 @@ class _Branches:
                 if isinstance(value, Output):
                     self._readers[value].append(node)
 
-    def steps(self, group: Sequence[Node]) -> list[_Step] | None:
+    def steps(self, group: Sequence[Node]) -> list[_Stage] | None:
         """The convolutions, and what follows each of them alike; None where what reads that keeps them apart."""
-        steps = [_Step(group, CHANNELS)]
+        steps = [_Stage(group, CHANNELS)]
         while (step := self._behind(steps[-1])) is not None:
             steps.append(step)
         readers = (reader for node in steps[-1].nodes for reader in self._readers[node.results[0]])
         return None if any(reader.operator.name in KEEP_APART for reader in readers) else steps
 
-    def _behind(self, step: _Step) -> _Step | None:
+    def _behind(self, step: _Stage) -> _Stage | None:
         values = [node.results[0] for node in step.nodes]
         if any(value in self._outputs or len(self._readers[value]) != 1 for value in values):
             return None
@@ -154,7 +154,7 @@ class _Branches:
         if find_axis is None or len(set(map(_kind, nodes))) > 1:
             return None
         axis = find_axis(nodes, step.axis)
-        return None if axis is None else _Step(nodes, axis)
+        return None if axis is None else _Stage(nodes, axis)
 
 
 def _axis_of_depthwise(nodes: Sequence[Node], axis: int) -> int | None:
@@ -195,7 +195,7 @@ AXES: Final[Mapping[str, Callable[[Sequence[Node], int], int | None]]] = {
 one."""
 
 
-def _pieces(steps: Sequence[_Step], value: Value) -> Mapping[Value, Value]:
+def _pieces(steps: Sequence[_Stage], value: Value) -> Mapping[Value, Value]:
     """What each branch of an image gives, cut out of all that is computed as one."""
     for step in steps:
         value = _as_one(step, value)
@@ -206,7 +206,7 @@ def _pieces(steps: Sequence[_Step], value: Value) -> Mapping[Value, Value]:
     return dict(zip([node.results[0] for node in ends], split.results, strict=True))
 
 
-def _as_one(step: _Step, value: Value) -> Value:
+def _as_one(step: _Stage, value: Value) -> Value:
     """What one node gives in the place of several."""
     first, axis = step.nodes[0], step.axis
     size = sum(node.outputs[0].shape[axis] for node in step.nodes)

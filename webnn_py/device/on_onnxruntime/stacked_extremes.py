@@ -23,7 +23,8 @@ MOST: Final = 4
 
 def stacked_extremes(graph: Graph) -> Replace | None:
     """What finds the greatest or least of stacked values without the stack; None where a graph has no such."""
-    found = {reduction.inputs[0]: reduction for reduction in graph.nodes if _is_of_stack(reduction)}
+    reductions = [node for node in graph.nodes if node.operator.name in OF_TWO]
+    found = {reduction.inputs[0]: reduction for reduction in reductions if _is_of_stack(reduction)}
     if not found:
         return None
     uses = Counter(value for node in graph.nodes for value in node.inputs if value in found)
@@ -39,11 +40,11 @@ def stacked_extremes(graph: Graph) -> Replace | None:
 
 
 def _is_of_stack(node: Node) -> bool:
-    """Whether a node finds the extreme along the axis along which a few values of one element each were joined."""
-    if node.operator.name not in OF_TWO or node.outputs[0].data_type != "float32":
-        return False
+    """Whether a reduction is along the axis along which a few values of one element each were joined."""
     stack = node.inputs[0]
     if not isinstance(stack, Output) or stack.node.operator is not movement.concat:
+        return False
+    if node.outputs[0].data_type != "float32":
         return False
     axis, values = stack.node.options["axis"], stack.node.inputs
     are_single = all(value.descriptor.shape[axis] == 1 for value in values)
