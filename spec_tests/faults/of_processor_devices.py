@@ -93,7 +93,7 @@ FAULTS = [
     ),
     Fault(
         "engine-rounded-sums",
-        "if _largest_column(b, contents) * LARGEST > EXACT_UP_TO:",
+        "if _largest_column(b, contents, EXACT_UP_TO) * LARGEST > EXACT_UP_TO:",
         "if False:",
         ENGINE,
         "not_known",
@@ -101,6 +101,8 @@ FAULTS = [
     Fault(
         "engine-zero-points", "if integers.descriptor.shape == value.descriptor.shape", "if True", ENGINE, "not_known"
     ),
+    Fault("engine-large-integer-sums", "if most > MOST_SUM or not", "if not", ENGINE, "might_mean_something_else"),
+    Fault("engine-settled-scales", "bounds.of(node.inputs[0]) < MOST and", "", ENGINE, "may_not_be_finite"),
     Fault(
         "engine-steps-of-zero",
         "    body.guard(results[1], Must.BE_ABOVE_ZERO, is_number=True)\n",

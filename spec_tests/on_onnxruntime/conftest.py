@@ -11,21 +11,6 @@ async def contexts(ml):
 
 
 @pytest.fixture
-def exact_runs(monkeypatch):
-    """One item for each run by the rules for all numbers."""
-    from webnn_py.device.on_onnxruntime import executable  # noqa: PLC0415 - an extra
-
-    runs, run = [], executable.OnnxruntimeGraph.run_exactly
-
-    def observed(graph):
-        runs.append(graph)
-        run(graph)
-
-    monkeypatch.setattr(executable.OnnxruntimeGraph, "run_exactly", observed)
-    return runs
-
-
-@pytest.fixture
 def written(monkeypatch):
     """How often each operator of ONNX is in the models that were written."""
     import onnx  # noqa: PLC0415 - an extra
@@ -41,3 +26,18 @@ def written(monkeypatch):
 
     monkeypatch.setattr(engine.onnxruntime, "InferenceSession", Session)
     return counts
+
+
+@pytest.fixture
+def exact_runs(monkeypatch):
+    """One item for each run by the rules for all numbers."""
+    from webnn_py.device.on_onnxruntime import executable  # noqa: PLC0415 - an extra
+
+    runs, run = [], executable.OnnxruntimeGraph.run_exactly
+
+    def observed(graph):
+        runs.append(graph)
+        run(graph)
+
+    monkeypatch.setattr(executable.OnnxruntimeGraph, "run_exactly", observed)
+    return runs

@@ -347,6 +347,17 @@ DRAWINGS = [
         (np.linspace(-3, 40, 60).astype(np.float32),),
     ),
     Drawing(
+        "quantized matmul",
+        lambda b, x: b.gelu(
+            b.matmul(
+                b.dequantize_linear(x, const(b, 0.1, [1, 1]), const(b, 128, [1, 1], "uint8")),
+                b.dequantize_linear(const(b, 7, [64, 3], "int8"), const(b, 0.05, [1, 3]), const(b, 0, [1, 3], "int8")),
+            )
+        ),
+        (np.arange(128, dtype=np.uint8).reshape(2, 64),),
+        absolute=1e-4,
+    ),
+    Drawing(
         "quantized conv2d",
         lambda b, x: b.quantize_linear(
             b.conv2d(

@@ -15,6 +15,7 @@ engine = pytest.importorskip("webnn_py.device.on_onnxruntime.engine", exc_type=I
 SHOWN_BY = {
     "ConvMulFusion": "conv2d, scaled",
     "DivMulFusion": "1 / x · y",
+    "DoubleQDQPairsRemover": "quantized twice",
     "MatMulScaleFusion": "matmul of what was scaled",
     "Pad_Fusion": "pad and integer max pool",
 }

@@ -132,6 +132,12 @@ class Body:
         self.is_plain = False
         return self._write(operator, inputs, (data_type,), attributes)[0]
 
+    def node_of(self, domain: str, operator: str, *inputs: Given, data_type: str | None = None) -> OnnxTensor:
+        """Write a node of an operator of another domain, without attributes."""
+        made = self.node(operator, *inputs, data_type=data_type)
+        self.nodes[-1] = attrs.evolve(self.nodes[-1], domain=domain)
+        return made
+
     def twin(self, operator: str, *inputs: Given, data_type: str | None = None, **attributes: Any) -> OnnxTensor:
         """Write a node that alone means what the WebNN operator does, and is read back as such."""
         return self._write(operator, inputs, (data_type,), attributes)[0]

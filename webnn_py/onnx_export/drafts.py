@@ -44,7 +44,9 @@ class Draft:
     def placed(self, names: Mapping[str, str], name: str) -> "Draft":
         """The node with other names; those that are not said stay."""
         inputs = [*map(names.get, self.inputs, self.inputs)]
-        return Draft(self.operator, inputs, [*map(names.get, self.outputs, self.outputs)], self.attributes, name)
+        return Draft(
+            self.operator, inputs, [*map(names.get, self.outputs, self.outputs)], self.attributes, name, self.domain
+        )
 
     def write(self, node: NodeProto, name: str) -> None:
         """Write it into an empty node, which is called so."""

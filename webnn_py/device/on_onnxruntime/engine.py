@@ -21,6 +21,7 @@ TESTED_PROVIDER: Final = "CPUExecutionProvider"
 DISABLED: Final[Mapping[str, str]] = {
     "ConvMulFusion": "It multiplies the filter instead of the result, and the product may overflow or vanish.",
     "DivMulFusion": "It makes y / x of 1 / x · y, and 1 / x may overflow.",
+    "DoubleQDQPairsRemover": "It makes one quantization of two in a row, each of which rounds.",
     "MatMulScaleFusion": "It multiplies the product instead of a factor, which may have overflowed.",
     "Pad_Fusion": "Up to 1.31 it lets the greatest element of a window of integers pass over the padding.",
 }

@@ -20,7 +20,7 @@ from webnn_py.device.on_onnxruntime.drawn_gelus import drawn_gelus
 from webnn_py.device.on_onnxruntime.dynamic_quantization import recognizing
 from webnn_py.device.on_onnxruntime.engine import TESTED_PROVIDER, EngineOptions
 from webnn_py.device.on_onnxruntime.guarded import Guarded
-from webnn_py.device.on_onnxruntime.integer_products import with_integer_products
+from webnn_py.device.on_onnxruntime.integer_products import integer_products
 from webnn_py.device.on_onnxruntime.joined_convolutions import joined_convolutions
 from webnn_py.device.on_onnxruntime.joined_sigmoids import joined_sigmoids
 from webnn_py.device.on_onnxruntime.lstm_steps import with_quantized_networks
@@ -69,10 +69,10 @@ class OnnxruntimeGraph:
         graph = with_quantized_networks(graph, constants.peek)
         graph = joined_sigmoids(joined_convolutions(graph))
         # Together, since each walk over a graph takes its time.
-        passes = (recognizing(graph), stacked_extremes(graph), convolving, reshaping(graph), ranked)
+        products = integer_products(graph, constants.peek)
+        passes = (recognizing(graph), products, stacked_extremes(graph), convolving, reshaping(graph), ranked)
         replace = drawn_gelus(graph, first_of(*passes))
-        graph = graph if replace is None else rewrite(graph, replace)
-        graph = folded(with_integer_products(graph, constants.peek), constants.peek)
+        graph = folded(graph if replace is None else rewrite(graph, replace), constants.peek)
         self._quick = self._session(graph, constants.contents, Guarded(graph, constants.peek))
         self.bind = self._quick.bind
         self._exactly: Callable[[], BoundSession] | None = None

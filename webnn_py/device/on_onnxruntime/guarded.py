@@ -16,6 +16,7 @@ from webnn_py.device.on_onnxruntime.activated import DOMAIN
 from webnn_py.device.on_onnxruntime.bounding import Bounded
 from webnn_py.device.on_onnxruntime.gating import gates
 from webnn_py.device.on_onnxruntime.noticing import noticed
+from webnn_py.device.on_onnxruntime.settled import are_divisors, settled
 from webnn_py.graph import Graph, Node
 from webnn_py.onnx_export import writing
 from webnn_py.onnx_export.body import BOOL, Array, Body, OnnxTensor, Operands
@@ -102,7 +103,9 @@ def quantize_linear(body: Body, node: Node, input: OnnxTensor, scale: OnnxTensor
     if input.data_type != "float32" or not zero_point.data_type.endswith("8"):
         return rules.quantize_linear(body, node, **operands)
     body.guard(input)
-    body.guard(body.node("Div", scale, scale))
+    known = body.known(scale)
+    if known is None or not are_divisors(known):
+        body.guard(body.node("Div", scale, scale))
     return writing.write(body, node, operands)
 
 
@@ -214,6 +217,9 @@ _write: Final = writing.by(RULES)
 TWINS: Final[Mapping[str, str]] = {"gelu": "Gelu", "hard_swish": "HardSwish"}
 """Operators of which onnxruntime makes NaN of -Infinity, by Python name, with its own: NaN is noticed further on."""
 
+SETTLED_PLAINLY: Final = TWINS.keys() | {"quantize_linear"}
+"""Operators of which nothing but onnxruntime's own is written where what they read is finite."""
+
 
 def _is_guarded(node: Node) -> bool:
     """Whether NaN in the input of a node, which is of float32 like its output, is noticed there."""
@@ -223,11 +229,13 @@ def _is_guarded(node: Node) -> bool:
     return is_reduction and bool(_places(node, node.operand("input").rank))
 
 
-def _as_numbers(body: Body, node: Node, input: Any) -> OnnxTensor:
-    """A max pool of what is finite, a twin of which NaN is noticed further on, or a gate."""
+def _as_numbers(body: Body, node: Node, operands: Any) -> list[OnnxTensor]:
+    """A max pool or quantization of what is finite, a twin of which NaN is noticed further on, or a gate."""
+    if node.operator.name == "quantize_linear":
+        return writing.write(body, node, operands)
     if node.operator.name == "max_pool2d":
-        return _of_numbers(body, node, input)
-    return body.node(TWINS.get(node.operator.name, "Sigmoid"), input)
+        return [_of_numbers(body, node, **operands)]
+    return [body.node(TWINS.get(node.operator.name, "Sigmoid"), operands["input"])]
 
 
 class Guarded:
@@ -242,10 +250,12 @@ class Guarded:
         self._bounded = Bounded.of(graph, _is_looked_at, contents)
         self._unseen = set(self._bounded.inputs)
         self._gates = gates(graph)
-        seen = noticed(graph, _is_guarded) if any(node.operator.name in TWINS for node in graph.nodes) else ()
-        results = [node.results[0] for node in graph.nodes if node.operator.name in TWINS]
-        self._plain = {value for value in results if value in seen}
+        self._settled = settled(graph, contents)
+        twins = [node for node in graph.nodes if node.operator.name in TWINS and node not in self._settled]
+        seen = noticed(graph, _is_guarded) if twins else ()
+        self._plain = {node.results[0] for node in twins if node.results[0] in seen}
         self._watched = {value for value in graph.outputs.values() if value in seen} if self._plain else set()
+        self._plain |= {node.results[0] for node in self._settled if node.operator.name in SETTLED_PLAINLY}
 
     def __call__(self, body: Body, node: Node, operands: Operands) -> list[OnnxTensor]:
         """Write an operator into a body, guarded if it has such a rule.
@@ -257,7 +267,10 @@ class Guarded:
             self._guard_sizes(body, node, operands)
         value = node.results[0]
         is_plain = node in self._bounded.pools or value in self._plain or value in self._gates
-        outputs = [_as_numbers(body, node, **operands)] if is_plain else _write(body, node, operands)
+        known = len(body.guards)
+        outputs = _as_numbers(body, node, operands) if is_plain else _write(body, node, operands)
+        if node in self._settled:
+            del body.guards[known:]
         if self._watched:
             for value, tensor in zip(node.results, outputs, strict=True):
                 if value in self._watched:

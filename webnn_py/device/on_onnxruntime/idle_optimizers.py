@@ -15,7 +15,6 @@ SOUGHT: Final[Mapping[str, tuple[str, ...]]] = {
     "BiasSkipLayerNormFusion": _NORMALIZATION,
     "BiasSoftmaxFusion": ("Softmax",),
     "ConstantSharing": (),  # equal small constants are one already
-    "DoubleQDQPairsRemover": _QUANTIZATION,
     "DynamicQuantizeMatMulFusion": ("MatMulInteger",),
     "EmbedLayerNormFusion": _NORMALIZATION,
     "EnsureUniqueDQForNodeUnit": _QUANTIZATION,

@@ -1,7 +1,8 @@
 """Products of integers of 8 bits, which graphs say in float32, as such: they are the same, and several times as fast.
 
 WebNN multiplies matrices of floats only, so a quantized product is drawn as one of integers less their zero points, as
-float32, in which every sum of up to 2**24 is exact.
+float32, in which every sum of up to 2**24 is exact; or as one of what is dequantized, of which sums are rounded anyway:
+that of the integers, times both scales, is rounded less often.
 """
 
 from __future__ import annotations
@@ -19,13 +20,23 @@ from webnn_py.onnx_export.model_export import ReadConstant
 from webnn_py.operators import conversion
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.operand import MLOperand
-from webnn_py.rewriting import rewrite
+from webnn_py.rewriting import Replace
 
 EXACT_UP_TO: Final = 2**24
 """Every integer up to this is a float32, and so is every sum on the way to a sum of magnitudes up to it."""
 
+MOST_SUM: Final = 2**31 - 1
+"""The greatest sum of int32."""
+
+LEAST_LENGTH: Final = 64
+"""Of how many elements rows are at least where a product of what is dequantized gains: shorter ones take up to 1.26
+times as long."""
+
 LARGEST: Final = 255
 """The greatest magnitude of the difference of two integers of 8 bits of the same type."""
+
+LEAST_STEP: Final = float(np.finfo(np.float32).smallest_normal)
+MOST: Final = float(np.finfo(np.float32).max)
 
 MIDDLE: Final = 128
 """What an int8 is less than the uint8 of the same place among all."""
@@ -41,6 +52,26 @@ def integer_matmul(
 
 
 INTEGER_MATMUL: Final = Operator(integer_matmul, "matmul", {})
+
+
+def scaled_matmul(
+    a: MLOperand,
+    b: MLOperand,
+    a_scale: MLOperand,
+    b_scale: MLOperand,
+    a_zero_point: MLOperand,
+    b_zero_point: MLOperand,
+) -> MLOperandDescriptor:
+    """((a - a_zero_point) · (b - b_zero_point)) · (a_scale · b_scale), of integers of 8 bits, in float32.
+
+    Scales and zero points are constants: of one element, or, of a single matrix b, one for each column.
+    """
+    del b_scale, a_zero_point, b_zero_point
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    return MLOperandDescriptor(a_scale.data_type, (*batch, a.shape[-2], b.shape[-1]))
+
+
+SCALED_MATMUL: Final = Operator(scaled_matmul, "matmul", {})
 
 
 @attrs.frozen
@@ -87,15 +118,18 @@ class Unsigned:
         return self._made[value]
 
 
-def with_integer_products(graph: Graph, contents: ReadConstant) -> Graph:
-    """The graph with a product of integers in place of each product of floats that are such, and as exact.
+def integer_products(graph: Graph, contents: ReadConstant) -> Replace | None:
+    """What puts a product of integers in place of each product of floats that are such, and is no less exact.
 
     Args:
         graph: what to rewrite.
         contents: gives the values of constants.
+
+    Returns:
+        What replaces nodes of the graph; None where it has no integers of 8 bits.
     """
     if not any(value.descriptor.data_type in BYTES for node in graph.nodes for value in node.inputs):
-        return graph
+        return None
 
     unsigned = Unsigned(contents)
 
@@ -103,10 +137,15 @@ def with_integer_products(graph: Graph, contents: ReadConstant) -> Graph:
         if node.operator.name == "cast":
             sums = _sums_before(current)
             return None if sums is None else {node.results[0]: sums}
-        product = _product(current, contents, unsigned) if node.operator.name == "matmul" else None
-        return None if product is None else {node.results[0]: _floats(product)}
+        if node.operator.name != "matmul":
+            return None
+        product = _product(current, contents, unsigned)
+        if product is not None:
+            return {node.results[0]: _floats(product)}
+        scaled = _scaled_product(current, contents, unsigned)
+        return None if scaled is None else {node.results[0]: scaled.results[0]}
 
-    return rewrite(graph, replace)
+    return replace
 
 
 def _sums_before(cast: Node) -> Value | None:
@@ -124,7 +163,7 @@ def _product(node: Node, contents: ReadConstant, unsigned: Unsigned) -> Node | N
     a, b = shifted_bytes(node.operands["a"]), shifted_bytes(node.operands["b"])
     if a is None or b is None or not _can_be(a, b):
         return None
-    if _largest_column(b, contents) * LARGEST > EXACT_UP_TO:
+    if _largest_column(b, contents, EXACT_UP_TO) * LARGEST > EXACT_UP_TO:
         return None
     b = unsigned.of(b)
     named = {"a": a.integers, "b": b.integers, "a_zero_point": a.zero_point, "b_zero_point": b.zero_point}
@@ -157,8 +196,13 @@ def _type_of(value: Value) -> str:
 
 
 def _can_be(a: ShiftedBytes, b: ShiftedBytes) -> bool:
-    """Whether the second factor is one constant matrix, and zero points are such as onnxruntime knows."""
+    """Whether the second factor is one constant matrix, and zero points are such as onnxruntime knows.
+
+    Products of int8 by uint8 take it up to five times as long as those of float32.
+    """
     integers, zero_point = b.integers, b.zero_point
+    if _type_of(a.integers) != "uint8":
+        return False
     if not isinstance(integers, Constant) or integers.descriptor.rank != 2:
         return False
     if a.zero_point is not None and a.zero_point.descriptor.element_count != 1:
@@ -169,14 +213,14 @@ def _can_be(a: ShiftedBytes, b: ShiftedBytes) -> bool:
     return isinstance(zero_point, Constant) and zero_point.descriptor.shape in ((), (1,), (columns,), (1, columns))
 
 
-def _largest_column(b: ShiftedBytes, contents: ReadConstant) -> int:
-    """A bound of the sums of magnitudes of the columns; the greatest of them, where that takes longer to find."""
+def _largest_column(b: ShiftedBytes, contents: ReadConstant, most: int) -> int:
+    """A bound of the sums of magnitudes of the columns; the greatest of them, where that one may exceed ``most``."""
     matrix = _array(b.integers, contents)
     zero_point = np.zeros((), np.int16) if b.zero_point is None else _array(b.zero_point, contents).astype(np.int16)
-    bound: int = matrix.shape[0] * int(max(abs(zero_point - matrix.min()).max(), abs(matrix.max() - zero_point).max()))
-    if bound * LARGEST <= EXACT_UP_TO:
+    bound: int = matrix.shape[-2] * int(max(abs(zero_point - matrix.min()).max(), abs(matrix.max() - zero_point).max()))
+    if bound * LARGEST <= most:
         return bound
-    column: np.int32 = np.abs(matrix - zero_point).sum(axis=0, dtype=np.int32).max()
+    column: np.int32 = np.abs(matrix - zero_point).sum(axis=-2, dtype=np.int32).max()
     return int(column)
 
 
@@ -190,3 +234,63 @@ def _floats(node: Node) -> Value:
     output = MLOperandDescriptor("float32", node.outputs[0].shape)
     operands, options = {"input": node.results[0]}, {"data_type": output.data_type}
     return Node(conversion.cast, operands, options, (output,), node.label, node.drawn).results[0]
+
+
+@attrs.frozen
+class Dequantized(ShiftedBytes):
+    """Such integers times a scale.
+
+    Attributes:
+        scale: of one element, or, of a single matrix, of one for each column.
+    """
+
+    scale: Constant
+
+
+def _scaled_product(node: Node, contents: ReadConstant, unsigned: Unsigned) -> Node | None:
+    """A product of what is dequantized as one of integers; None where it is none, or may not mean the same."""
+    a, b = _dequantized(node.operands["a"]), _dequantized(node.operands["b"])
+    if a is None or b is None or a.scale.descriptor.element_count != 1 or _type_of(a.integers) != "uint8":
+        return None
+    if b.integers.descriptor.shape[-2] < LEAST_LENGTH:
+        return None
+    if not isinstance(b.integers, Constant) and _type_of(b.integers) != "uint8":
+        return None  # it would have to be made unsigned in each run
+    most = b.integers.descriptor.shape[-2] * LARGEST * LARGEST
+    if most > MOST_SUM and isinstance(b.integers, Constant):
+        most = _largest_column(b, contents, MOST_SUM) * LARGEST
+    if most > MOST_SUM or not _are_usual(_array(a.scale, contents), _array(b.scale, contents), most):
+        return None
+    shifted = unsigned.of(b) if isinstance(b.integers, Constant) else b
+    named = {
+        "a": a.integers,
+        "b": shifted.integers,
+        "a_scale": a.scale,
+        "b_scale": b.scale,
+        "a_zero_point": a.zero_point,
+        "b_zero_point": shifted.zero_point,
+    }
+    operands = {name: value for name, value in named.items() if value is not None}
+    return Node(SCALED_MATMUL, operands, {}, node.outputs, node.label, node.drawn)
+
+
+def _dequantized(value: object) -> Dequantized | None:
+    """What is dequantized from 8 bits to float32, by constants of one element or of one for each column."""
+    if not isinstance(value, Output) or value.node.operator.name != "dequantize_linear":
+        return None
+    integers, scale, zero_point = value.node.inputs
+    if _type_of(value) != "float32" or _type_of(integers) not in BYTES:
+        return None
+    if not isinstance(scale, Constant) or not isinstance(zero_point, Constant):
+        return None
+    is_one = scale.descriptor.element_count == 1
+    by_column = integers.descriptor.rank == 2 and scale.descriptor.shape == (1, integers.descriptor.shape[1])
+    return Dequantized(integers, zero_point, scale) if is_one or by_column else None
+
+
+def _are_usual(a_scale: NDArray[Any], b_scale: NDArray[Any], most: int) -> bool:
+    """Whether no element and no sum of up to ``most`` is too large, and no product of scales loses digits or signs."""
+    a, least, largest = (float(scale) for scale in (a_scale.item(), b_scale.min(), b_scale.max()))
+    steps = sorted((a * least, a * largest))
+    elements = LARGEST * max(abs(a), abs(least), abs(largest))
+    return steps[0] >= LEAST_STEP and elements <= MOST and most * steps[1] <= MOST

@@ -212,6 +212,30 @@ def prelu(body: Body, node: Node, input: OnnxTensor, slope: OnnxTensor) -> Writt
     return body.cast(body.node("Add", body.node("Max", x, zero), below), input.data_type)
 
 
+def scaled_matmul(
+    body: Body,
+    node: Node,
+    a: OnnxTensor,
+    b: OnnxTensor,
+    a_scale: OnnxTensor,
+    b_scale: OnnxTensor,
+    a_zero_point: OnnxTensor,
+    b_zero_point: OnnxTensor,
+) -> OnnxTensor:
+    """MatMulIntegerToFloat, with one number in place of several that are equal."""
+    steps = [_listed(body, item) for item in (a_scale, b_scale, a_zero_point, b_zero_point)]
+    return body.node_of("com.microsoft", "MatMulIntegerToFloat", a, b, *steps, data_type="float32")
+
+
+def _listed(body: Body, tensor: OnnxTensor) -> Array:
+    """The elements of a constant, or the number that all of them are."""
+    array = body.known(tensor)
+    assert array is not None  # noqa: S101 - scales and zero points are known
+    if array.size > 1 and (array != array.flat[0]).any():
+        return array.reshape(-1)
+    return array.reshape(-1)[:1].reshape(())
+
+
 def sigmoid(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
     """The quotient of exp(x) and exp(x) + 1; Sigmoid is good to 2⁻²³ of 1 only, however small the result is."""
     power = body.node("Exp", body.node("Min", body.cast(input, "float32"), beside(input, SIGMOID_IS_ONE)))
@@ -293,6 +317,7 @@ RULES: Final[Mapping[str, Rule]] = {**SAVED} | {
         reduce_mean,
         reduce_sum_square,
         resample2d,
+        scaled_matmul,
         scatter_nd,
         sigmoid,
     )
