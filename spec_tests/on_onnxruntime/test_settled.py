@@ -40,6 +40,9 @@ SETTLED = {
     "multiplied": lambda b, x: b.mul(x, b.mul(x, number(b, -7))),
     "divided": lambda b, x: b.div(x, number(b, -0.25)),
     "gelu": lambda b, x: b.gelu(x),
+    "gelu as it is drawn": lambda b, x: b.mul(
+        b.mul(x, b.add(b.erf(b.div(x, number(b, math.sqrt(2)))), number(b, 1))), number(b, 0.5)
+    ),
     "hard swish": lambda b, x: b.hard_swish(x),
     "between -1 and 1": lambda b, x: b.add(b.tanh(x), b.add(b.erf(x), b.softmax(x, 3))),
     "conv2d": lambda b, x: b.conv2d(x, normal(b, 4, 4, 3, 3), bias=normal(b, 4), padding=[1, 1, 1, 1]),

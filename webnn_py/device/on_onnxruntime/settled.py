@@ -19,7 +19,16 @@ MOST: Final = 2.0**60
 MOST_CONSTANTS: Final = 2**18
 """Elements of constants that are looked at."""
 
-NO_LARGER: Final = KEEPS | {"average_pool2d", "expand", "gelu", "hard_swish", "reduce_max", "reduce_mean", "reduce_min"}
+NO_LARGER: Final = KEEPS | {
+    "average_pool2d",
+    "drawn_gelu",
+    "expand",
+    "gelu",
+    "hard_swish",
+    "reduce_max",
+    "reduce_mean",
+    "reduce_min",
+}
 """Operators of which no element is larger than all of the operands'."""
 
 UP_TO_ONE: Final = frozenset({"erf", "sigmoid", "softmax", "tanh"})
