@@ -29,6 +29,21 @@ def written(monkeypatch):
 
 
 @pytest.fixture
+def drafts(monkeypatch):
+    """The nodes of each model of which a session is made, in the order in which they are written."""
+    from webnn_py.device.on_onnxruntime import executable  # noqa: PLC0415 - an extra
+
+    found, activated = [], executable.activated
+
+    def noted(nodes, outputs):
+        found.append(nodes)
+        return activated(nodes, outputs)
+
+    monkeypatch.setattr(executable, "activated", noted)
+    return found
+
+
+@pytest.fixture
 def exact_runs(monkeypatch):
     """One item for each run by the rules for all numbers."""
     from webnn_py.device.on_onnxruntime import executable  # noqa: PLC0415 - an extra

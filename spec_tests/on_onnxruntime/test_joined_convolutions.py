@@ -196,21 +196,7 @@ JOINED = {
     "of many filters": (partial(each, [], counts=(12, 13)), 2, 0),
     "of very many filters": (partial(each, [], counts=(33, 1)), 2, 0),
 }
-"""How many convolutions are written, and how many pieces."""
-
-
-@pytest.fixture
-def written(monkeypatch):
-    """The nodes of the models of which sessions are made."""
-    found = []
-    activated = executable.activated
-
-    def noted(nodes, outputs):
-        found.append(nodes)
-        return activated(nodes, outputs)
-
-    monkeypatch.setattr(executable, "activated", noted)
-    return found
+"""How many convolutions are drafts, and how many pieces."""
 
 
 def convolutions(nodes):
@@ -229,24 +215,24 @@ async def computed(ml, draw, *, backend="onnxruntime"):
 
 
 @pytest.mark.parametrize("case", JOINED)
-async def test_convolutions_of_one_image_are_one_with_the_same_results(ml, written, monkeypatch, case):
+async def test_convolutions_of_one_image_are_one_with_the_same_results(ml, drafts, monkeypatch, case):
     draw, count, cut = JOINED[case]
     ours = await computed(ml, draw)
-    assert (convolutions(written[0]), pieces(written[0])) == (count, cut)
+    assert (convolutions(drafts[0]), pieces(drafts[0])) == (count, cut)
     monkeypatch.setattr(executable, "joined_convolutions", lambda graph: graph)
     for expected in (await computed(ml, draw), await computed(ml, draw, backend="numpy")):
         assert ours.keys() == expected.keys()
         for name, array in ours.items():
             error = 2e-2 if case == "of float16" else 1e-4
             np.testing.assert_allclose(array, expected[name], rtol=error, atol=error, err_msg=name)
-    assert pieces(written[1]) == 0
+    assert pieces(drafts[1]) == 0
 
 
-async def test_what_heads_end_in_is_cut_along_the_axis_to_which_the_channels_have_moved(ml, written):
+async def test_what_heads_end_in_is_cut_along_the_axis_to_which_the_channels_have_moved(ml, drafts):
     await computed(ml, heads)
-    operators = [node.operator for node in written[0]]
+    operators = [node.operator for node in drafts[0]]
     assert [operators.count(name) for name in ("Conv", "Transpose", "Reshape", "Split")] == [2, 1, 1, 1]
-    (split,) = (node for node in written[0] if node.operator == "Split")
+    (split,) = (node for node in drafts[0] if node.operator == "Split")
     assert dict(split.attributes)["axis"] == 2
 
 

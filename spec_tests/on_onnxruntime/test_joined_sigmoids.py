@@ -90,21 +90,7 @@ JOINED = {
     "as large as may be copied": (partial(repeated, times=256), 1, [3]),
     "too large to copy": (partial(repeated, times=257), 3, []),
 }
-"""How many powers are written, one for each sigmoid, and of how much what is joined."""
-
-
-@pytest.fixture
-def written(monkeypatch):
-    """The nodes of the models of which sessions are made."""
-    found = []
-    activated = executable.activated
-
-    def noted(nodes, outputs):
-        found.append(nodes)
-        return activated(nodes, outputs)
-
-    monkeypatch.setattr(executable, "activated", noted)
-    return found
+"""How many powers are drafts, one for each sigmoid, and of how much what is joined."""
 
 
 def powers(nodes):
@@ -120,12 +106,12 @@ async def computed(ml, draw, x):
 
 @pytest.mark.parametrize("data_type", ["float32", "float16"])
 @pytest.mark.parametrize("case", JOINED)
-async def test_sigmoids_side_by_side_are_one_with_the_same_bits(ml, written, monkeypatch, case, data_type):
+async def test_sigmoids_side_by_side_are_one_with_the_same_bits(ml, drafts, monkeypatch, case, data_type):
     draw, sigmoids, joined = JOINED[case]
     x = X.astype(data_type)
     ours = await computed(ml, draw, x)
-    assert powers(written[0]) == sigmoids
-    assert [len(node.inputs) for node in written[0] if node.operator == "Concat"] == joined
+    assert powers(drafts[0]) == sigmoids
+    assert [len(node.inputs) for node in drafts[0] if node.operator == "Concat"] == joined
     monkeypatch.setattr(executable, "joined_sigmoids", lambda graph: graph)
     apart = await computed(ml, draw, x)
     assert ours.keys() == apart.keys()
@@ -133,8 +119,8 @@ async def test_sigmoids_side_by_side_are_one_with_the_same_bits(ml, written, mon
         np.testing.assert_array_equal(array.view(f"u{array.itemsize}"), apart[name].view(f"u{array.itemsize}"), name)
 
 
-async def test_no_more_are_joined_than_operators_join(ml, written, monkeypatch):
+async def test_no_more_are_joined_than_operators_join(ml, drafts, monkeypatch):
     monkeypatch.setattr(joined_sigmoids, "MAX_TENSOR_COUNT", 3)
     await computed(ml, of_three, X)
     await computed(ml, lambda b, x: named(*map(b.sigmoid, pieces(b, x, [3, 3, 3, 3]))), X)
-    assert [*map(powers, written)] == [1, 4]
+    assert [*map(powers, drafts)] == [1, 4]

@@ -132,12 +132,6 @@ class Body:
         self.is_plain = False
         return self._write(operator, inputs, (data_type,), attributes)[0]
 
-    def node_of(self, domain: str, operator: str, *inputs: Given, data_type: str | None = None) -> OnnxTensor:
-        """Write a node of an operator of another domain, without attributes."""
-        made = self.node(operator, *inputs, data_type=data_type)
-        self.nodes[-1] = attrs.evolve(self.nodes[-1], domain=domain)
-        return made
-
     def twin(self, operator: str, *inputs: Given, data_type: str | None = None, **attributes: Any) -> OnnxTensor:
         """Write a node that alone means what the WebNN operator does, and is read back as such."""
         return self._write(operator, inputs, (data_type,), attributes)[0]
@@ -148,6 +142,14 @@ class Body:
         """Write a node of several outputs; "" for the data type of one that nobody wants."""
         self.is_plain = False
         return self._write(operator, inputs, data_types, attributes)
+
+    def nodes_of(
+        self, domain: str, operator: str, inputs: Sequence[Given], data_types: Sequence[str], **attributes: Any
+    ) -> list[OnnxTensor]:
+        """Write a node of an operator of another domain."""
+        outputs = self.nodes_outputs(operator, inputs, data_types, **attributes)
+        self.nodes[-1] = attrs.evolve(self.nodes[-1], domain=domain)
+        return outputs
 
     def twin_outputs(
         self, operator: str, inputs: Sequence[Given], data_types: Sequence[str], **attributes: Any

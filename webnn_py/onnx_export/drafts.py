@@ -3,12 +3,15 @@
 import sys
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 from onnx import NodeProto, TensorProto, helper
+
+MICROSOFT: Final = "com.microsoft"
+"""The domain of onnxruntime's own operators."""
 
 Attributes = tuple[tuple[str, Any], ...]
 """Names and values."""

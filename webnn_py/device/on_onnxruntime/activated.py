@@ -3,11 +3,8 @@
 from collections import Counter
 from collections.abc import Collection, Sequence
 from itertools import chain
-from typing import Final
 
-from webnn_py.onnx_export.drafts import Draft
-
-DOMAIN: Final = "com.microsoft"
+from webnn_py.onnx_export.drafts import MICROSOFT, Draft
 
 
 def activated(nodes: Sequence[Draft], outputs: Collection[str]) -> list[Draft]:
@@ -34,4 +31,4 @@ def activated(nodes: Sequence[Draft], outputs: Collection[str]) -> list[Draft]:
 
 def _fused(convolution: Draft, relu: Draft) -> Draft:
     attributes = (*convolution.attributes, ("activation", "Relu"))
-    return Draft("FusedConv", convolution.inputs, relu.outputs, attributes, convolution.name, DOMAIN)
+    return Draft("FusedConv", convolution.inputs, relu.outputs, attributes, convolution.name, MICROSOFT)

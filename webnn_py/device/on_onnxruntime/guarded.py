@@ -8,11 +8,9 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
-import attrs
 import numpy as np
 
 from webnn_py.device.on_onnxruntime import rules
-from webnn_py.device.on_onnxruntime.activated import DOMAIN
 from webnn_py.device.on_onnxruntime.bounding import Bounded
 from webnn_py.device.on_onnxruntime.gating import gates
 from webnn_py.device.on_onnxruntime.noticing import noticed
@@ -20,6 +18,7 @@ from webnn_py.device.on_onnxruntime.settled import are_divisors, settled
 from webnn_py.graph import Graph, Node
 from webnn_py.onnx_export import writing
 from webnn_py.onnx_export.body import BOOL, Array, Body, OnnxTensor, Operands
+from webnn_py.onnx_export.drafts import MICROSOFT
 from webnn_py.onnx_export.guards import Must
 from webnn_py.onnx_export.images import channels_first, laid_out
 from webnn_py.onnx_export.model_export import ReadConstant
@@ -128,10 +127,8 @@ def quantized_lstm(
     w, r = ((weights[name], weights[f"{name}_scale"], weights[f"{name}_zero_point"]) for name in "wr")
     inputs = [x, w[0], r[0], bias, None, hidden, cell, None, *w[1:], *r[1:]]
     way = "reverse" if node.options["is_backward"] else "forward"
-    made = body.nodes_outputs(
-        "DynamicQuantizeLSTM", inputs, ["float32"] * 3, hidden_size=hidden.shape[-1], direction=way
-    )
-    body.nodes[-1] = attrs.evolve(body.nodes[-1], domain=DOMAIN)
+    options = {"hidden_size": hidden.shape[-1], "direction": way}
+    made = body.nodes_of(MICROSOFT, "DynamicQuantizeLSTM", inputs, ["float32"] * 3, **options)
     for tensor in (x, hidden):
         body.guard(_scale(body, tensor, (0, 1, 2)), Must.BE_ABOVE_ZERO, is_number=True)
     body.guard(body.node("ReduceMin", _scale(body, made[0], (1, 2, 3)), keepdims=0), Must.BE_ABOVE_ZERO, is_number=True)

@@ -15,7 +15,7 @@ import numpy as np
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.dynamic_quantization import Recognizer
-from webnn_py.device.on_onnxruntime.integer_products import ShiftedBytes, Unsigned, shifted_bytes
+from webnn_py.device.on_onnxruntime.integer_products import LARGEST, MOST_SUM, ShiftedBytes, Unsigned, shifted_bytes
 from webnn_py.device.on_onnxruntime.quantized_lstm import QUANTIZED_LSTM, quantized_lstm
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.onnx_export.model_export import ReadConstant
@@ -152,6 +152,29 @@ def _read_between(graph: Graph, owners: Mapping[Node, _Network]) -> set[_Network
     return read
 
 
+def _is_laid_out(of_input: _Product, steps: Sequence[_Step]) -> bool:
+    """Whether all has the shapes of onnxruntime's operator, nothing is broadcast, and sums fit into int32."""
+    state, (first, *_) = steps[0].hidden.descriptor.shape, steps
+    if len(state) != 2:
+        return False
+    batch, units = state
+    by_gate = (GATES * units,), (1, GATES * units)
+    if first.bias is not None and first.bias.descriptor.shape not in by_gate:
+        return False
+    for product in (of_input, first.product):
+        rows, columns = product.weights.integers.descriptor.shape
+        scale = product.scale.descriptor
+        if columns != GATES * units or rows * LARGEST**2 > MOST_SUM:
+            return False
+        if scale.element_count > 1 and scale.shape not in by_gate:
+            return False
+    if of_input.x.descriptor.shape[0] != len(steps) * batch:
+        return False
+    wanted = (batch, GATES * units), state, state
+    read = ((step.of_input, step.product.x, step.cell_before) for step in steps)
+    return all(tuple([value.descriptor.shape for value in values]) == wanted for values in read)
+
+
 def _may_be_sequence(node: Node) -> bool:
     """Whether a node joins hidden states, as far as its first operand tells."""
     if node.operator.name != "concat" or node.options["axis"] != 0 or len(node.inputs) == 1:
@@ -189,7 +212,9 @@ class _Reader:
         follows = (b.product.x is a.hidden and b.cell_before is a.cell for a, b in pairwise(ordered))
         is_one = all(follows) and len({step.weights for step in steps}) == 1
         product = self._product(whole.inputs[0]) if is_one else None
-        return None if product is None else _Network(joined.results[0], product, ordered, is_backward)
+        if product is None or not _is_laid_out(product, ordered):
+            return None
+        return _Network(joined.results[0], product, ordered, is_backward)
 
     def _step(self, hidden: Value) -> _Step | None:
         match = _Match()

@@ -16,6 +16,7 @@ from webnn_py.device.on_onnxruntime.quantized_lstm import decomposition as step_
 from webnn_py.graph import Node
 from webnn_py.onnx_export import writing
 from webnn_py.onnx_export.body import BOOL, Array, Body, Drawing, OnnxTensor
+from webnn_py.onnx_export.drafts import MICROSOFT
 from webnn_py.onnx_export.images import channels_first, laid_out
 from webnn_py.onnx_export.registry import RULES as SAVED
 from webnn_py.onnx_export.rules.indexing import in_range
@@ -224,7 +225,7 @@ def scaled_matmul(
 ) -> OnnxTensor:
     """MatMulIntegerToFloat, with one number in place of several that are equal."""
     steps = [_listed(body, item) for item in (a_scale, b_scale, a_zero_point, b_zero_point)]
-    return body.node_of("com.microsoft", "MatMulIntegerToFloat", a, b, *steps, data_type="float32")
+    return body.nodes_of(MICROSOFT, "MatMulIntegerToFloat", [a, b, *steps], ["float32"])[0]
 
 
 def _listed(body: Body, tensor: OnnxTensor) -> Array:

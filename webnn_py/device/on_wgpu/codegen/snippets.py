@@ -1,7 +1,7 @@
 """WGSL functions that expressions and statements may call; a module gets those that it uses.
 
-Functions of floats stand in ``math.wgsl`` and ``angles.wgsl``; those of integers are the same for several types and
-are written here.
+Functions of floats stand in ``math.wgsl``, ``powers.wgsl`` and ``angles.wgsl``; those of integers are the same for
+several types and are written here.
 """
 
 import re
@@ -106,6 +106,7 @@ def _saturated(kind: str, below: str, beyond: str, lowest: str, highest: str) ->
 
 SNIPPETS: Final[dict[str, str]] = {
     **functions(text("math.wgsl")),
+    **functions(text("powers.wgsl")),
     **functions(text("angles.wgsl")),
     **{f"quotient_{kind}": quotient_of_integers(kind, suffix) for kind, suffix in INTEGERS.items()},
     **{f"power_{kind}": power_of_integers(kind, suffix) for kind, suffix in INTEGERS.items()},
