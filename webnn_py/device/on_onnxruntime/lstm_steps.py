@@ -168,8 +168,6 @@ def _is_laid_out(of_input: _Product, steps: Sequence[_Step]) -> bool:
             return False
         if scale.element_count > 1 and scale.shape not in by_gate:
             return False
-    if of_input.x.descriptor.shape[0] != len(steps) * batch:
-        return False
     wanted = (batch, GATES * units), state, state
     read = ((step.of_input, step.product.x, step.cell_before) for step in steps)
     return all(tuple([value.descriptor.shape for value in values]) == wanted for values in read)
