@@ -51,6 +51,17 @@ class Draft:
             self.operator, inputs, [*map(names.get, self.outputs, self.outputs)], self.attributes, name, self.domain
         )
 
+    def reading(self, inputs: Sequence[str]) -> "Draft":
+        """The node with other inputs."""
+        return Draft(self.operator, inputs, self.outputs, self.attributes, self.name, self.domain)
+
+    @property
+    def computed(self) -> object:
+        """What tells nodes that compute something else: by names of what they read, and which outputs they have."""
+        attributes = (self.attributes, _kinds(self.attributes)) if self.attributes else ()
+        which = () if len(self.outputs) == 1 else tuple(map(bool, self.outputs))
+        return (self.operator, self.domain, *self.inputs, attributes, which)
+
     def write(self, node: NodeProto, name: str) -> None:
         """Write it into an empty node, which is called so."""
         if self.attributes:

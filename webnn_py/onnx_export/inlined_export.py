@@ -21,6 +21,7 @@ from webnn_py.onnx_export.model_export import (
     value_info,
     written_model,
 )
+from webnn_py.onnx_export.tidying import tidied
 
 LEAST_BESIDE: Final = 4096
 """Constants of fewer bytes always stand in the model: engines look at some as they infer shapes, and a value of its own
@@ -84,7 +85,8 @@ class InlinedExport:
         self._join = join
         self._arrays: dict[Value, Array] = {}
         self._with_arrays: dict[str, Value] = {}
-        self._body = Body(self._with_arrays, Known(self._arrays.get, ()), write, without_float16)
+        known = Known(self._arrays.get, ())
+        self._body = Body(self._with_arrays, known, write, without_float16, joins_constants=True)
         self._tensors: dict[Value, OnnxTensor] = {
             value: OnnxTensor(self._inputs[name], value.descriptor.data_type, value.descriptor)
             for name, value in graph.inputs.items()
@@ -110,7 +112,7 @@ class InlinedExport:
             guard = nodes[-1].name
             infos.append(helper.make_tensor_value_info(guard, TensorProto.FLOAT, []))
         made = [*outputs] if guard is None else [*outputs, guard]
-        nodes, used = needed(nodes, made)
+        nodes, used = needed(tidied(nodes, made), made)
         if self._join is not None:
             nodes = self._join(nodes, made)
         inputs = [value_info(self._inputs[name], value.descriptor) for name, value in self._graph.inputs.items()]

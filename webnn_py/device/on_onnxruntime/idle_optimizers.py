@@ -14,6 +14,7 @@ SOUGHT: Final[Mapping[str, tuple[str, ...]]] = {
     "BiasGeluFusion": _GELU,
     "BiasSkipLayerNormFusion": _NORMALIZATION,
     "BiasSoftmaxFusion": ("Softmax",),
+    "CommonSubexpressionElimination": (),  # there are none
     "ConstantSharing": (),  # equal small constants are one already
     "DynamicQuantizeMatMulFusion": ("MatMulInteger",),
     "EmbedLayerNormFusion": _NORMALIZATION,
