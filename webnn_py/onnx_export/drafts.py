@@ -55,12 +55,12 @@ class Draft:
         """The node with other inputs."""
         return Draft(self.operator, inputs, self.outputs, self.attributes, self.name, self.domain)
 
-    @property
-    def computed(self) -> object:
-        """What tells nodes that compute something else: by names of what they read, and which outputs they have."""
-        attributes = (self.attributes, _kinds(self.attributes)) if self.attributes else ()
-        which = () if len(self.outputs) == 1 else tuple(map(bool, self.outputs))
-        return (self.operator, self.domain, *self.inputs, attributes, which)
+    def computes_as(self, other: "Draft") -> bool:
+        """Whether another node of the same operator and inputs makes the same outputs."""
+        if (self.domain, self.attributes) != (other.domain, other.attributes):
+            return False
+        have_same = [*map(bool, self.outputs)] == [*map(bool, other.outputs)]
+        return have_same and _kinds(self.attributes) == _kinds(other.attributes)
 
     def write(self, node: NodeProto, name: str) -> None:
         """Write it into an empty node, which is called so."""

@@ -7,8 +7,9 @@ from typing import Final, final
 
 import attrs
 import numpy as np
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
+from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.graph import Constant, Graph, Node, Value
 from webnn_py.onnx_export.body import Array, Body, Known, OnnxTensor, Write, element_type, name_of
 from webnn_py.onnx_export.drafts import Draft, write_name, write_tensor
@@ -110,7 +111,7 @@ class InlinedExport:
         if guards:
             nodes += guards
             guard = nodes[-1].name
-            infos.append(helper.make_tensor_value_info(guard, TensorProto.FLOAT, []))
+            infos.append(value_info(guard, MLOperandDescriptor("float32", ())))
         made = [*outputs] if guard is None else [*outputs, guard]
         nodes, used = needed(tidied(nodes, made), made)
         if self._join is not None:

@@ -16,7 +16,7 @@ def tidied(nodes: Sequence[Draft], outputs: Collection[str]) -> list[Draft]:
     """
     found: list[Draft] = []
     same: dict[str, str] = {}
-    made: dict[object, Draft] = {}
+    made: dict[object, list[Draft]] = {}
     before: dict[str, str] = {}
     named = frozenset(outputs)
     for drawn in nodes:
@@ -31,9 +31,11 @@ def tidied(nodes: Sequence[Draft], outputs: Collection[str]) -> list[Draft]:
             if node.inputs[0] in before:
                 node = node.reading([before[node.inputs[0]], node.inputs[1]])
             before[node.outputs[0]] = node.inputs[0]
-        first = made.setdefault(node.computed, node)
-        if first is not node and not is_apart:
-            same.update(zip(node.outputs, first.outputs, strict=True))
+        alike = made.setdefault((node.operator, *node.inputs), [])
+        twin = next((other for other in alike if other.computes_as(node)), None) if alike and not is_apart else None
+        if twin is not None:
+            same.update(zip(node.outputs, twin.outputs, strict=True))
             continue
+        alike.append(node)
         found.append(node)
     return found

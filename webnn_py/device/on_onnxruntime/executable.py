@@ -100,10 +100,14 @@ class OnnxruntimeGraph:
         """About how long compiling takes, for choosing inline or thread; infinite if nodes are computed by then."""
         constants: set[Value] = set()
         for node in graph.nodes:
-            read = [value for value in node.inputs if isinstance(value, Constant)]
-            if len(read) == len(node.inputs) and not is_reshape(node) and not is_split_constant(node):
+            is_constant = True
+            for value in node.inputs:
+                if isinstance(value, Constant):
+                    constants.add(value)
+                else:
+                    is_constant = False
+            if is_constant and not is_reshape(node) and not is_split_constant(node):
                 return math.inf
-            constants.update(read)
         constant_bytes = sum([value.descriptor.byte_length for value in constants])
         return len(graph.nodes) * SECONDS_PER_NODE + constant_bytes * SECONDS_PER_CONSTANT_BYTE
 
