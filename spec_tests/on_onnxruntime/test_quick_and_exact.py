@@ -211,7 +211,6 @@ BOUNDED = {
     "behind convolutions": (lambda b, x: pooled(b, b.relu(widened(b, x, bias=b.constant(BIAS)))), 1),
     "behind a leak": (lambda b, x: pooled(b, b.leaky_relu(widened(b, x), alpha=-7.0)), 1),
     "behind a steep leak": (lambda b, x: pooled(b, b.leaky_relu(widened(b, x), alpha=1e38)), 0),
-    "behind a leak of NaN": (lambda b, x: pooled(b, b.leaky_relu(widened(b, x), alpha=NAN)), 0),
     "behind a pool": (lambda b, x: pooled(b, widened(b, pooled(b, widened(b, x)))), 2),
     "behind a filter whose channels are last": (
         lambda b, x: pooled(b, widened(b, x, FILTER.transpose(1, 2, 3, 0).copy(), filter_layout="ihwo")),
