@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -93,11 +94,11 @@ class OnnxruntimeBackend:
             self._spares.drop(data)
             data.unbind()
 
-    async def compile(self, graph: Graph) -> OnnxruntimeGraph:
-        """Write the model and make its session."""
-        return await self._thread.run_unless_alone(
-            lambda: OnnxruntimeGraph(graph, self._options, self._constants), OnnxruntimeGraph.compile_seconds(graph)
-        )
+    def compile(self, graph: Graph) -> OnnxruntimeGraph | Coroutine[Any, Any, OnnxruntimeGraph]:
+        """Write the model and make its session; of a few nodes at once."""
+        make = partial(OnnxruntimeGraph, graph, self._options, self._constants)
+        seconds = OnnxruntimeGraph.compile_seconds(graph)
+        return make() if seconds <= THREAD_SECONDS else self._thread.run_unless_alone(make, seconds)
 
     def dispatch(
         self, compiled: OnnxruntimeGraph, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]
