@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
+import attrs
 import numpy as np
 
 from webnn_py.descriptors import MLOperandDescriptor
@@ -18,11 +19,27 @@ from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.operators import activation, arithmetic, matrix
 from webnn_py.rewriting import Replace
 
+OF_MATRIX: Final = 2
+"""Its axes."""
+
 OF_SUM: Final = {"alpha": 1.0, "beta": 1.0, "a_transpose": False, "b_transpose": False}
 
 
-def biased_products(graph: Graph) -> Replace | None:
-    """What computes products and the rows that are added to them at once; None where a graph has no such.
+@attrs.frozen
+class BiasedProducts:
+    """What computes products and the rows that are added to them at once.
+
+    Attributes:
+        replace: replaces nodes of the graph.
+        has_reshapes: whether it puts reshapes in: products of more than two axes are computed as ones of two.
+    """
+
+    replace: Replace
+    has_reshapes: bool
+
+
+def biased_products(graph: Graph) -> BiasedProducts | None:
+    """Those of a graph; None where it has none.
 
     Not of graphs with a softmax inside: onnxruntime looks for attention in the words that it is drawn in.
     """
@@ -44,7 +61,7 @@ def biased_products(graph: Graph) -> Replace | None:
         made = _as_one(current)
         return None if made is None else {node.results[0]: made}
 
-    return replace
+    return BiasedProducts(replace, any(product.descriptor.rank > OF_MATRIX for product in sums.values()))
 
 
 def _product_in(add: Node) -> Output | None:
@@ -56,8 +73,8 @@ def _product_in(add: Node) -> Output | None:
     if product.node.operator is not matrix.matmul or product.descriptor.data_type != "float32":
         return None
     shape, columns = product.descriptor.shape, product.descriptor.shape[-1]
-    is_row = row.descriptor.shape == (columns,) or (len(shape) == 2 and row.descriptor.shape == (1, columns))
-    return product if is_row and product.node.inputs[1].descriptor.rank == 2 else None
+    is_row = row.descriptor.shape == (columns,) or (len(shape) == OF_MATRIX and row.descriptor.shape == (1, columns))
+    return product if is_row and product.node.inputs[1].descriptor.rank == OF_MATRIX else None
 
 
 def _as_one(add: Node) -> Value | None:
@@ -68,7 +85,7 @@ def _as_one(add: Node) -> Value | None:
     (a, b), shape = product.node.inputs, product.descriptor.shape
     row = add.inputs[1] if add.inputs[0] is product else add.inputs[0]
     rows = math.prod(shape[:-1])
-    is_flat = len(shape) == 2
+    is_flat = len(shape) == OF_MATRIX
     operands = {
         "a": a if is_flat else reshaped(origin_of(a), (rows, a.descriptor.shape[-1]), product.node),
         "b": b,

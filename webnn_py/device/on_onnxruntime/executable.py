@@ -72,9 +72,10 @@ class OnnxruntimeGraph:
         graph = joined_sigmoids(joined_convolutions(graph))
         # Together, since each walk over a graph takes its time.
         integers, biased = integer_products(graph, constants.peek), biased_products(graph)
-        reshapes = reshaping(graph, will_have=biased is not None)
+        reshapes = reshaping(graph, will_have=biased is not None and biased.has_reshapes)
         extremes, cuts = stacked_extremes(graph), cutting(graph)
-        passes = (recognizing(graph), integers, extremes, biased, cuts, convolving, reshapes, ranked)
+        sums = None if biased is None else biased.replace
+        passes = (recognizing(graph), integers, extremes, sums, cuts, convolving, reshapes, ranked)
         replace = drawn_gelus(graph, first_of(*passes))
         graph = folded(graph if replace is None else rewrite(graph, replace), constants.peek)
         self._quick = self._session(graph, constants.contents, Guarded(graph, constants.peek))
