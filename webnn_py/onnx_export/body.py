@@ -93,6 +93,7 @@ class Body:
         known: what is known of them.
         write: writes an operator, given by a node, with its operands' tensors; returns the outputs.
         without_float16: the ONNX operators that are written in float32 where they would be in float16.
+        joins_constants: whether constants that are laid end to end become constants.
 
     Attributes:
         operands: the operands.
@@ -111,9 +112,12 @@ class Body:
         known: Known,
         write: Write,
         without_float16: Container[str] = (),
+        *,
+        joins_constants: bool = False,
     ) -> None:
         self.operands = operands
         self._known = known
+        self._joins_constants = joins_constants
         self.write = write
         self._without_float16 = without_float16
         self._constants: dict[object, str] = {}
@@ -214,6 +218,14 @@ class Body:
         """The values of a constant operand."""
         operand = self.operands.get(tensor.name)
         return self.constants.get(tensor.name) if operand is None else self._known.array(operand)
+
+    def end_to_end(self, parts: Sequence[OnnxTensor | Array], axis: int) -> OnnxTensor | Array:
+        """Parts along an axis; constants at once where they are not operands of a function, which others share."""
+        arrays = [self.known(part) if isinstance(part, OnnxTensor) else part for part in parts]
+        known = [array for array in arrays if array is not None]
+        if self._joins_constants and len(known) == len(arrays):
+            return np.concatenate(known, axis)
+        return self.node("Concat", *parts, axis=axis)
 
     def guard(
         self,

@@ -51,6 +51,17 @@ class Draft:
             self.operator, inputs, [*map(names.get, self.outputs, self.outputs)], self.attributes, name, self.domain
         )
 
+    def reading(self, inputs: Sequence[str]) -> "Draft":
+        """The node with other inputs."""
+        return Draft(self.operator, inputs, self.outputs, self.attributes, self.name, self.domain)
+
+    def computes_as(self, other: "Draft") -> bool:
+        """Whether another node of the same operator and inputs makes the same outputs."""
+        if (self.domain, self.attributes) != (other.domain, other.attributes):
+            return False
+        have_same = [*map(bool, self.outputs)] == [*map(bool, other.outputs)]
+        return have_same and _kinds(self.attributes) == _kinds(other.attributes)
+
     def write(self, node: NodeProto, name: str) -> None:
         """Write it into an empty node, which is called so."""
         if self.attributes:

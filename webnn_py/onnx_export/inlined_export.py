@@ -7,8 +7,9 @@ from typing import Final, final
 
 import attrs
 import numpy as np
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
+from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.graph import Constant, Graph, Node, Value
 from webnn_py.onnx_export.body import Array, Body, Known, OnnxTensor, Write, element_type, name_of
 from webnn_py.onnx_export.drafts import Draft, write_name, write_tensor
@@ -21,6 +22,7 @@ from webnn_py.onnx_export.model_export import (
     value_info,
     written_model,
 )
+from webnn_py.onnx_export.tidying import tidied
 
 LEAST_BESIDE: Final = 4096
 """Constants of fewer bytes always stand in the model: engines look at some as they infer shapes, and a value of its own
@@ -84,7 +86,8 @@ class InlinedExport:
         self._join = join
         self._arrays: dict[Value, Array] = {}
         self._with_arrays: dict[str, Value] = {}
-        self._body = Body(self._with_arrays, Known(self._arrays.get, ()), write, without_float16)
+        known = Known(self._arrays.get, ())
+        self._body = Body(self._with_arrays, known, write, without_float16, joins_constants=True)
         self._tensors: dict[Value, OnnxTensor] = {
             value: OnnxTensor(self._inputs[name], value.descriptor.data_type, value.descriptor)
             for name, value in graph.inputs.items()
@@ -108,9 +111,9 @@ class InlinedExport:
         if guards:
             nodes += guards
             guard = nodes[-1].name
-            infos.append(helper.make_tensor_value_info(guard, TensorProto.FLOAT, []))
+            infos.append(value_info(guard, MLOperandDescriptor("float32", ())))
         made = [*outputs] if guard is None else [*outputs, guard]
-        nodes, used = needed(nodes, made)
+        nodes, used = needed(tidied(nodes, made), made)
         if self._join is not None:
             nodes = self._join(nodes, made)
         inputs = [value_info(self._inputs[name], value.descriptor) for name, value in self._graph.inputs.items()]

@@ -15,7 +15,9 @@ from webnn_py.device.backend import HostArray, Memory, Storage
 from webnn_py.device.folding import folded
 from webnn_py.device.on_onnxruntime import rules
 from webnn_py.device.on_onnxruntime.activated import activated
+from webnn_py.device.on_onnxruntime.biased_products import biased_products
 from webnn_py.device.on_onnxruntime.convolving import convolving
+from webnn_py.device.on_onnxruntime.cutting import cutting, is_split_constant
 from webnn_py.device.on_onnxruntime.drawn_gelus import drawn_gelus
 from webnn_py.device.on_onnxruntime.dynamic_quantization import recognizing
 from webnn_py.device.on_onnxruntime.engine import TESTED_PROVIDER, EngineOptions
@@ -69,8 +71,10 @@ class OnnxruntimeGraph:
         graph = with_quantized_networks(graph, constants.peek)
         graph = joined_sigmoids(joined_convolutions(graph))
         # Together, since each walk over a graph takes its time.
-        products = integer_products(graph, constants.peek)
-        passes = (recognizing(graph), products, stacked_extremes(graph), convolving, reshaping(graph), ranked)
+        integers, biased = integer_products(graph, constants.peek), biased_products(graph)
+        reshapes = reshaping(graph, will_have=biased is not None)
+        extremes, cuts = stacked_extremes(graph), cutting(graph)
+        passes = (recognizing(graph), integers, extremes, biased, cuts, convolving, reshapes, ranked)
         replace = drawn_gelus(graph, first_of(*passes))
         graph = folded(graph if replace is None else rewrite(graph, replace), constants.peek)
         self._quick = self._session(graph, constants.contents, Guarded(graph, constants.peek))
@@ -96,10 +100,14 @@ class OnnxruntimeGraph:
         """About how long compiling takes, for choosing inline or thread; infinite if nodes are computed by then."""
         constants: set[Value] = set()
         for node in graph.nodes:
-            read = [value for value in node.inputs if isinstance(value, Constant)]
-            if len(read) == len(node.inputs) and not is_reshape(node):
+            is_constant = True
+            for value in node.inputs:
+                if isinstance(value, Constant):
+                    constants.add(value)
+                else:
+                    is_constant = False
+            if is_constant and not is_reshape(node) and not is_split_constant(node):
                 return math.inf
-            constants.update(read)
         constant_bytes = sum([value.descriptor.byte_length for value in constants])
         return len(graph.nodes) * SECONDS_PER_NODE + constant_bytes * SECONDS_PER_CONSTANT_BYTE
 
