@@ -2,6 +2,8 @@
 
 from spec_tests.faults.records import DIRECTIONS, ENGINE, FLOAT16, OWN_NODES, ROWS, Fault
 
+SILUS = ("spec_tests/on_onnxruntime/test_silus.py",)
+
 FAULTS = [
     Fault("engine-optimizer", '"DivMulFusion": "It', '"NoSuchFusion": "It', ENGINE, "drawing"),
     Fault(
@@ -221,4 +223,12 @@ FAULTS = [
         ("spec_tests/on_onnxruntime/test_lstm_steps.py",),
         "step_by_step",
     ),
+    Fault(
+        "silu-of-what-others-read",
+        "if len(readers[x := node.inputs[0]]) == 2 and",
+        "if (x := node.inputs[0]) and",
+        SILUS,
+    ),
+    Fault("silu-bias", 'for name in ("filter", "bias") if', 'for name in ("filter",) if', SILUS, "fewer_operators"),
+    Fault("silu-key", 'digest("negated", constant.key)', "constant.key", SILUS, "negated_apart"),
 ]

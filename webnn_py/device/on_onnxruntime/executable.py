@@ -27,6 +27,7 @@ from webnn_py.device.on_onnxruntime.lstm_steps import with_quantized_networks
 from webnn_py.device.on_onnxruntime.ranked_numbers import ranked
 from webnn_py.device.on_onnxruntime.reshaping import reshaping
 from webnn_py.device.on_onnxruntime.session import BoundSession
+from webnn_py.device.on_onnxruntime.silus import with_silus
 from webnn_py.device.on_onnxruntime.stacked_extremes import stacked_extremes
 from webnn_py.device.own_thread import SHORT_SECONDS, computing_time
 from webnn_py.device.reshapes import is_reshape
@@ -73,6 +74,7 @@ class OnnxruntimeGraph:
         passes = (recognizing(graph), products, stacked_extremes(graph), convolving, reshaping(graph), ranked)
         replace = drawn_gelus(graph, first_of(*passes))
         graph = folded(graph if replace is None else rewrite(graph, replace), constants.peek)
+        graph = with_silus(graph, constants.peek)
         self._quick = self._session(graph, constants.contents, Guarded(graph, constants.peek))
         self.bind = self._quick.bind
         self._exactly: Callable[[], BoundSession] | None = None
