@@ -3,6 +3,7 @@
 from spec_tests.faults.records import DIRECTIONS, ENGINE, FLOAT16, OWN_NODES, ROWS, Fault
 
 SILUS = ("spec_tests/on_onnxruntime/test_silus.py",)
+CHECKED_INDICES = ("spec_tests/on_onnxruntime/test_checked_indices.py",)
 
 FAULTS = [
     Fault("engine-optimizer", '"DivMulFusion": "It', '"NoSuchFusion": "It', ENGINE, "drawing"),
@@ -231,4 +232,12 @@ FAULTS = [
     ),
     Fault("silu-bias", 'for name in ("filter", "bias") if', 'for name in ("filter",) if', SILUS, "fewer_operators"),
     Fault("silu-key", 'digest("negated", constant.key)', "constant.key", SILUS, "negated_apart"),
+    Fault("indices-of-failures", "            self.may_fail = True\n", "", CHECKED_INDICES, "beyond"),
+    Fault(
+        "indices-of-providers",
+        "options.provider == TESTED_PROVIDER)\n        self._quick",
+        "True)\n        self._quick",
+        CHECKED_INDICES,
+        "provider",
+    ),
 ]
