@@ -4,6 +4,7 @@ from spec_tests.faults.records import DIRECTIONS, ENGINE, FLOAT16, OWN_NODES, RO
 
 SILUS = ("spec_tests/on_onnxruntime/test_silus.py",)
 CHECKED_INDICES = ("spec_tests/on_onnxruntime/test_checked_indices.py",)
+CUT_SIGMOIDS = ("spec_tests/on_onnxruntime/test_cut_sigmoids.py",)
 
 FAULTS = [
     Fault("engine-optimizer", '"DivMulFusion": "It', '"NoSuchFusion": "It', ENGINE, "drawing"),
@@ -239,5 +240,16 @@ FAULTS = [
         "True)\n        self._quick",
         CHECKED_INDICES,
         "provider",
+    ),
+    Fault(
+        "cut-sigmoids-of-other-places", "attrs.evolve(first, sources=second.sources) != second", "False", CUT_SIGMOIDS
+    ),
+    Fault("cut-sigmoids-that-overlap", "one.end > next_.start for", "False for", CUT_SIGMOIDS),
+    Fault(
+        "cut-sigmoids-of-gates",
+        'len(sigmoids) < 2 or any(node.operator.name == "quantize_linear" for node in graph.nodes)',
+        "len(sigmoids) < 2",
+        CUT_SIGMOIDS,
+        "gates_of",
     ),
 ]

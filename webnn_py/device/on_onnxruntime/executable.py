@@ -16,6 +16,7 @@ from webnn_py.device.folding import folded
 from webnn_py.device.on_onnxruntime import rules
 from webnn_py.device.on_onnxruntime.activated import activated
 from webnn_py.device.on_onnxruntime.convolving import convolving
+from webnn_py.device.on_onnxruntime.cut_sigmoids import cut_sigmoids
 from webnn_py.device.on_onnxruntime.drawn_gelus import drawn_gelus
 from webnn_py.device.on_onnxruntime.dynamic_quantization import recognizing
 from webnn_py.device.on_onnxruntime.engine import TESTED_PROVIDER, EngineOptions
@@ -68,7 +69,7 @@ class OnnxruntimeGraph:
         constants = _Constants(shared)
         self._options = options
         graph = with_quantized_networks(graph, constants.peek)
-        graph = joined_sigmoids(joined_convolutions(graph))
+        graph = joined_sigmoids(cut_sigmoids(joined_convolutions(graph)))
         # Together, since each walk over a graph takes its time.
         products = integer_products(graph, constants.peek)
         passes = (recognizing(graph), products, stacked_extremes(graph), convolving, reshaping(graph), ranked)
