@@ -2,6 +2,10 @@
 
 from spec_tests.faults.records import DIRECTIONS, ENGINE, FLOAT16, OWN_NODES, ROWS, Fault
 
+SILUS = ("spec_tests/on_onnxruntime/test_silus.py",)
+CHECKED_INDICES = ("spec_tests/on_onnxruntime/test_checked_indices.py",)
+CUT_SIGMOIDS = ("spec_tests/on_onnxruntime/test_cut_sigmoids.py",)
+
 FAULTS = [
     Fault("engine-optimizer", '"DivMulFusion": "It', '"NoSuchFusion": "It', ENGINE, "drawing"),
     Fault(
@@ -220,5 +224,32 @@ FAULTS = [
         "pass",
         ("spec_tests/on_onnxruntime/test_lstm_steps.py",),
         "step_by_step",
+    ),
+    Fault(
+        "silu-of-what-others-read",
+        "if len(readers[x := node.inputs[0]]) == 2 and",
+        "if (x := node.inputs[0]) and",
+        SILUS,
+    ),
+    Fault("silu-bias", 'for name in ("filter", "bias") if', 'for name in ("filter",) if', SILUS, "fewer_operators"),
+    Fault("silu-key", 'digest("negated", constant.key)', "constant.key", SILUS, "negated_apart"),
+    Fault("indices-of-failures", "            self.may_fail = True\n", "", CHECKED_INDICES, "beyond"),
+    Fault(
+        "indices-of-providers",
+        "options.provider == TESTED_PROVIDER)\n        self._quick",
+        "True)\n        self._quick",
+        CHECKED_INDICES,
+        "provider",
+    ),
+    Fault(
+        "cut-sigmoids-of-other-places", "attrs.evolve(first, sources=second.sources) != second", "False", CUT_SIGMOIDS
+    ),
+    Fault("cut-sigmoids-that-overlap", "one.end > next_.start for", "False for", CUT_SIGMOIDS),
+    Fault(
+        "cut-sigmoids-of-gates",
+        'len(sigmoids) < 2 or any(node.operator.name == "quantize_linear" for node in graph.nodes)',
+        "len(sigmoids) < 2",
+        CUT_SIGMOIDS,
+        "gates_of",
     ),
 ]

@@ -25,6 +25,7 @@ from webnn_py.onnx_export.model_export import ReadConstant
 from webnn_py.onnx_export.rules.pooling import pooling_attributes
 from webnn_py.onnx_export.table import Rule, Written
 from webnn_py.onnx_export.types import shape
+from webnn_py.operators import indexing
 from webnn_py.operators.casting import INTEGER_RANGES
 from webnn_py.operators.windows import image_shape
 
@@ -244,15 +245,34 @@ def _as_numbers(body: Body, node: Node, operands: Any) -> list[OnnxTensor]:
     return [body.node(TWINS.get(node.operator.name, "Sigmoid"), operands["input"])]
 
 
+def _looks_up(body: Body, node: Node, operands: Any) -> bool:
+    """Whether an operator is Gather, with indices of which nothing is known."""
+    return node.operator is indexing.gather and body.known(operands["indices"]) is None
+
+
+def _looked_up(body: Body, node: Node, operands: Any) -> OnnxTensor:
+    """Gather, which fails where an index is out of range."""
+    indices = operands["indices"]
+    if indices.data_type == "uint32":
+        indices = body.cast(indices, "int64")
+    return body.twin("Gather", operands["input"], indices, axis=node.options["axis"])
+
+
 class Guarded:
     """Writes the operators of one graph.
 
     Args:
         graph: the graph.
         contents: gives the values of constants.
+        checks_indices: whether a Gather of an index out of range makes a run fail.
+
+    Attributes:
+        may_fail: whether runs fail where indices are out of range: then the rules that hold always are needed.
     """
 
-    def __init__(self, graph: Graph, contents: ReadConstant) -> None:
+    def __init__(self, graph: Graph, contents: ReadConstant, *, checks_indices: bool) -> None:
+        self._checks_indices = checks_indices
+        self.may_fail = False
         self._bounded = Bounded.of(graph, _is_looked_at, contents)
         self._unseen = set(self._bounded.inputs)
         self._gates = gates(graph)
@@ -274,7 +294,11 @@ class Guarded:
         value = node.results[0]
         is_plain = node in self._bounded.pools or value in self._plain or value in self._gates
         known = len(body.guards)
-        outputs = _as_numbers(body, node, operands) if is_plain else _write(body, node, operands)
+        if self._checks_indices and _looks_up(body, node, operands):
+            self.may_fail = True
+            outputs = [_looked_up(body, node, operands)]
+        else:
+            outputs = _as_numbers(body, node, operands) if is_plain else _write(body, node, operands)
         if node in self._settled:
             del body.guards[known:]
         if self._watched:

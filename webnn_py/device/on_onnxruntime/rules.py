@@ -244,6 +244,12 @@ def sigmoid(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
     return body.cast(body.node("Div", power, sum_), input.data_type)
 
 
+def silu_of_negated(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
+    """The quotient of -x and -1 - exp(-x), which is infinite where the product that it stands for is nearly 0."""
+    sum_ = body.node("Sub", beside(input, _float(-1)), body.node("Exp", input))
+    return body.node("Div", input, sum_)
+
+
 def quantized_lstm(body: Body, node: Node, **operands: OnnxTensor) -> Written:
     """What graphs say it in."""
     drawing = Drawing(body)
@@ -321,6 +327,7 @@ RULES: Final[Mapping[str, Rule]] = {**SAVED} | {
         scaled_matmul,
         scatter_nd,
         sigmoid,
+        silu_of_negated,
     )
 }
 """By the operator's Python name: the device's own, and those of what is saved."""
