@@ -29,6 +29,7 @@ from webnn_py.device.on_onnxruntime.joined_sigmoids import joined_sigmoids
 from webnn_py.device.on_onnxruntime.lstm_steps import with_quantized_networks
 from webnn_py.device.on_onnxruntime.ranked_numbers import ranked
 from webnn_py.device.on_onnxruntime.reshaping import reshaping
+from webnn_py.device.on_onnxruntime.rolled_steps import with_rolled_steps
 from webnn_py.device.on_onnxruntime.session import BoundSession
 from webnn_py.device.on_onnxruntime.silus import with_silus
 from webnn_py.device.on_onnxruntime.stacked_extremes import stacked_extremes
@@ -71,6 +72,8 @@ class OnnxruntimeGraph:
         constants = _Constants(shared)
         self._options = options
         graph = with_quantized_networks(graph, constants.peek)
+        if options.provider == TESTED_PROVIDER:
+            graph = with_rolled_steps(graph, constants.peek)
         graph = joined_sigmoids(cut_sigmoids(joined_convolutions(graph)))
         # Together, since each walk over a graph takes its time.
         integers, biased = integer_products(graph, constants.peek), biased_products(graph)
