@@ -131,6 +131,20 @@ def two_in_a_row(b, x):
     return {"last": network(b, gathered(b, between), weights=(W2, R2))[0][-1]}
 
 
+def two_of_one_input(b, x):
+    """They read the same, and multiply it by other matrices within."""
+    matrices = {"one": (W, R), "other": (W2, R2)}
+    last = {name: network(b, gathered(b, x), weights=weights)[0][-1] for name, weights in matrices.items()}
+    return {name: b.neg(value) for name, value in last.items()}
+
+
+def of_what_is_computed_twice(b, x):
+    """What all steps read is the same as what something else reads."""
+    every, twin = (b.relu(b.slice(b.reshape(x, [STEPS, UNITS]), [1, 0], [1, UNITS])) for _ in range(2))
+    last = network(b, gathered(b, x), summands=[b.concat([every] * 4, 1)] * STEPS)[0][-1]
+    return {"last": last, "first": b.concat([twin] * 4, 1), "more": b.neg(b.concat([twin] * 4, 1))}
+
+
 def with_a_step_of_its_own(b, x):
     """Fewer than all steps are alike."""
     first = b.tanh(b.slice(b.reshape(x, [STEPS, UNITS]), [0, 0], [1, UNITS]))
@@ -149,7 +163,9 @@ LOOPS = {
     backward_of_split: 1,
     of_own_constants: 1,
     of_what_is_computed: 1,
+    of_what_is_computed_twice: 1,
     two_in_a_row: 2,
+    two_of_one_input: 2,
     with_a_step_of_its_own: 0,
 }
 """What draws graphs, and how many loops are one node."""
