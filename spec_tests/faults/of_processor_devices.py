@@ -23,6 +23,13 @@ FAULTS = [
         ROWS,
         "small_buffer",
     ),
+    Fault(
+        "numpy-windows-beside-images",
+        " and not horizontal.begin  # which",
+        "  # which",
+        ("spec_tests/device/test_windows_beside_images.py",),
+        "numpy",
+    ),
     Fault("numpy-long-rows-bias", "np.add(result, bias, out=output)", "np.add(result, 0, out=output)", ROWS, "windows"),
     Fault("numpy-pixel-bias", "np.add(result, rest[0].reshape(-1, 1), out=result)", "pass", ROWS, "single_pixel"),
     Fault(
