@@ -77,6 +77,16 @@ FAULTS = [
     ),
     Fault("engine-guards-not-joined", 'add("Concat", tensors,', 'add("Concat", tensors[:1],', ENGINE, "several_means"),
     Fault("engine-relu-in-float16", '        "Relu",\n        "Tile",\n', '        "Tile",\n', ENGINE, "was_rounded"),
+    Fault(
+        "engine-products-read-otherwise",
+        "if product is None or uses[product] > 1:\n            return None\n        made",
+        "if product is None:\n            return None\n        made",
+        ENGINE,
+        "fewer_nodes",
+    ),
+    Fault("engine-pieces-missing", "if start != place:", "if start > place + 1:", ENGINE, "fewer_nodes"),
+    Fault("engine-twins-in-name", "_kinds(self.attributes) == _kinds(other.attributes)", "True", ENGINE, "differ"),
+    Fault("engine-transposed-fused", 'node.operator != "Gemm" or not any', "True or not any", ENGINE, "fewer_nodes"),
     Fault("engine-idle-optimizers", " if there.isdisjoint(sought)}", "}", ENGINE, "idle"),
     Fault("engine-bounds-of-all", "wanted.isdisjoint(node.results) or ", "", ENGINE, "looked_at"),
     Fault(

@@ -66,6 +66,11 @@ def cut_twice(b, x):
     return b.concat([joined(b, parts(b, x, 1, 2)), joined(b, [*parts(b, x, 1, 2)][::-1])], 1)
 
 
+def overlapping(b, x):
+    """Pieces of as many elements as there are, but not all of them."""
+    return joined(b, [b.slice(x, [0, 0, 0], [2, 2, 8]), b.slice(x, [0, 1, 0], [2, 1, 8])])
+
+
 def of_constants(b, x):
     pieces = b.split(weights(b, 2, 16), [8, 8], axis=1)
     return b.add(b.mul(x, b.reshape(pieces[0], [2, 1, 8])), b.reshape(pieces[1], [2, 1, 8]))
@@ -126,7 +131,9 @@ CASES = {
     ),
     "not all pieces": (lambda b, x: joined(b, [*parts(b, x, 1, 1, 1)][:2]), {"Split": 0, "Slice": 2}),
     "pieces one of which is there twice": (cut_twice, {"Split": 0, "Slice": 2}),
+    "pieces that overlap": (overlapping, {"Split": 0, "Slice": 2}),
     "pieces of a constant": (of_constants, {"Split": 0}),
+    "a piece of a constant that is an output": (lambda b, _x: b.split(weights(b, 2, 16), 2, axis=1)[1], {"Split": 1}),
     "a network's biases": (gru, {"Split": 0, "Concat": 0, "GRU": 1}),
     "a network's bias": (lstm, {"Concat": 0, "LSTM": 1}),
     "the greatest along one axis and another": (
@@ -170,7 +177,7 @@ async def test_fewer_nodes_have_the_bits_of_what_was_drawn(ml, written, monkeypa
     for name in ("biased_products", "cutting", "stacked_extremes"):
         monkeypatch.setattr(executable, name, lambda _graph: None)
     monkeypatch.setattr(inlined_export, "tidied", lambda nodes, _outputs: nodes)
-    monkeypatch.setattr(executable, "activated", lambda nodes, _outputs: list(nodes))
+    monkeypatch.setattr(executable, "activated", lambda nodes, *_more: list(nodes))
     for got, x in zip(fewer, (X, spiked()), strict=True):
         expected = await computed(context, draw, x)
         np.testing.assert_array_equal(got, expected)

@@ -266,7 +266,11 @@ class Body:
 
     def cast(self, x: OnnxTensor, data_type: str) -> OnnxTensor:
         """The elements as ONNX's Cast converts them; integers keep their low bits."""
-        return x if x.data_type == data_type else self.node("Cast", x, data_type=data_type, to=element_type(data_type))
+        if x.data_type == data_type:
+            return x
+        truth = self.made_truths.get(x.name)
+        given = x if truth is None else OnnxTensor(truth, BOOL)  # 0 or 1 of any data type
+        return self.node("Cast", given, data_type=data_type, to=element_type(data_type))
 
     def truth(self, x: OnnxTensor) -> OnnxTensor:
         """Whether the elements of uint8 are not 0, as a boolean: the one that they were made of, if there is one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
+from itertools import chain
 from typing import Final, final
 
 import attrs
@@ -53,8 +54,9 @@ class InlinedModel:
     beside: Mapping[str, Array]
 
 
-Join = Callable[[Sequence[Draft], Collection[str]], list[Draft]]
-"""(nodes, the names of the outputs) → fewer nodes that compute the same."""
+Join = Callable[[Sequence[Draft], Collection[str], dict[str, Array]], list[Draft]]
+"""(nodes, the names of the outputs, the constants by name, to which some may be added) → fewer nodes that compute the
+same."""
 
 
 @final
@@ -115,7 +117,8 @@ class InlinedExport:
         made = [*outputs] if guard is None else [*outputs, guard]
         nodes, used = needed(tidied(nodes, made), made)
         if self._join is not None:
-            nodes = self._join(nodes, made)
+            nodes = self._join(nodes, made, self._body.constants)
+            used = set(chain.from_iterable([node.inputs for node in nodes]))
         inputs = [value_info(self._inputs[name], value.descriptor) for name, value in self._graph.inputs.items()]
         model = written_model(nodes, inputs, infos)
         add_tensor = model.graph.initializer.add

@@ -35,9 +35,11 @@ def cutting(graph: Graph) -> Replace | None:
     if not firsts and not is_cut:
         return None
 
+    outputs = set(graph.outputs.values())
+
     def replace(node: Node, current: Node) -> Mapping[Value, Value] | None:
-        if node.operator is movement.split and is_split_constant(current):
-            return _constants(current)
+        if is_split_constant(current):  # an output is what a node makes
+            return _constants(node, current) if outputs.isdisjoint(node.results) else None
         found = firsts.get(node)
         if found is None or (isinstance(value := current.inputs[0], Output) and is_reshape(value.node)):
             return None
@@ -54,8 +56,8 @@ def is_split_constant(node: Node) -> bool:
     return isinstance(value, Constant) and isinstance(value.data, np.ndarray) and value.data.nbytes <= MOST_BYTES
 
 
-def _constants(split: Node) -> Mapping[Value, Value]:
-    """The pieces of a constant."""
+def _constants(node: Node, split: Node) -> Mapping[Value, Value]:
+    """The pieces of a constant, in the place of a node's results."""
     value, axis = split.inputs[0], split.options["axis"]
     assert isinstance(value, Constant)  # noqa: S101 - for type checkers
     assert isinstance(value.data, np.ndarray)  # noqa: S101 - for type checkers
@@ -63,7 +65,7 @@ def _constants(split: Node) -> Mapping[Value, Value]:
     arrays = np.split(value.data.reshape(value.descriptor.shape), ends, axis)
     return {
         result: Constant(result.descriptor, np.ascontiguousarray(array))
-        for result, array in zip(split.results, arrays, strict=True)
+        for result, array in zip(node.results, arrays, strict=True)
     }
 
 
