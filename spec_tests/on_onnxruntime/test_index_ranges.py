@@ -59,6 +59,9 @@ BEYOND = {
     "of products that wrap around": lambda b, x: elements(
         b, x, b.mul(b.mul(taken(b, x), number(b, 2**30)), number(b, 4))
     ),
+    "of sums that wrap around before they are widened": lambda b, x: elements(
+        b, x, b.sub(b.cast(b.add(taken(b, x), number(b, 2**31 - 1)), "int64"), b.constant(np.int64(2**31 - 1)))
+    ),
     "of one of two": lambda b, x: elements(
         b, x, b.where(b.greater(x, b.constant(np.float32(0))), number(b, 5), number(b, -5))
     ),
