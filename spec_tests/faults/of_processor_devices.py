@@ -5,6 +5,7 @@ from spec_tests.faults.records import DIRECTIONS, ENGINE, FLOAT16, OWN_NODES, RO
 SILUS = ("spec_tests/on_onnxruntime/test_silus.py",)
 CHECKED_INDICES = ("spec_tests/on_onnxruntime/test_checked_indices.py",)
 CUT_SIGMOIDS = ("spec_tests/on_onnxruntime/test_cut_sigmoids.py",)
+INDEX_RANGES = ("spec_tests/on_onnxruntime/test_index_ranges.py",)
 
 FAULTS = [
     Fault("engine-optimizer", '"DivMulFusion": "It', '"NoSuchFusion": "It', ENGINE, "drawing"),
@@ -250,7 +251,7 @@ FAULTS = [
     ),
     Fault("silu-bias", 'for name in ("filter", "bias") if', 'for name in ("filter",) if', SILUS, "fewer_operators"),
     Fault("silu-key", 'digest("negated", constant.key)', "constant.key", SILUS, "negated_apart"),
-    Fault("indices-of-failures", "            self.may_fail = True\n", "", CHECKED_INDICES, "beyond"),
+    Fault("indices-of-failures", "            self.may_fail |= not is_within\n", "", CHECKED_INDICES, "beyond"),
     Fault(
         "indices-of-providers",
         "options.provider == TESTED_PROVIDER)\n        self._quick",
@@ -269,4 +270,6 @@ FAULTS = [
         CUT_SIGMOIDS,
         "gates_of",
     ),
+    Fault("index-ranges-that-wrap", "lowest <= found[0] and found[1] <= highest:", "True:", INDEX_RANGES),
+    Fault("index-ranges-ends", "and indices[1] < size:", "and indices[1] <= size:", INDEX_RANGES),
 ]

@@ -13,6 +13,7 @@ import numpy as np
 from webnn_py.device.on_onnxruntime import rules
 from webnn_py.device.on_onnxruntime.bounding import Bounded
 from webnn_py.device.on_onnxruntime.gating import gates
+from webnn_py.device.on_onnxruntime.index_ranges import within
 from webnn_py.device.on_onnxruntime.noticing import noticed
 from webnn_py.device.on_onnxruntime.settled import are_divisors, settled
 from webnn_py.graph import Graph, Node
@@ -245,17 +246,22 @@ def _as_numbers(body: Body, node: Node, operands: Any) -> list[OnnxTensor]:
     return [body.node(TWINS.get(node.operator.name, "Sigmoid"), operands["input"])]
 
 
+INDEXED: Final[Mapping[str, str]] = {"gather": "Gather", "gather_elements": "GatherElements", "gather_nd": "GatherND"}
+"""What operators are whose indices are in range, by Python name."""
+
+
 def _looks_up(body: Body, node: Node, operands: Any) -> bool:
     """Whether an operator is Gather, with indices of which nothing is known."""
     return node.operator is indexing.gather and body.known(operands["indices"]) is None
 
 
 def _looked_up(body: Body, node: Node, operands: Any) -> OnnxTensor:
-    """Gather, which fails where an index is out of range."""
-    indices = operands["indices"]
-    if indices.data_type == "uint32":
+    """What is taken as it is by indices in range; Gather fails where one is not."""
+    name, indices = node.operator.name, operands["indices"]
+    if name == "gather_nd" or indices.data_type == "uint32":
         indices = body.cast(indices, "int64")
-    return body.twin("Gather", operands["input"], indices, axis=node.options["axis"])
+    axis = {} if name == "gather_nd" else {"axis": node.options["axis"]}
+    return body.twin(INDEXED[name], operands["input"], indices, **axis)
 
 
 class Guarded:
@@ -273,6 +279,7 @@ class Guarded:
     def __init__(self, graph: Graph, contents: ReadConstant, *, checks_indices: bool) -> None:
         self._checks_indices = checks_indices
         self.may_fail = False
+        self._within = within(graph, contents)
         self._bounded = Bounded.of(graph, _is_looked_at, contents)
         self._unseen = set(self._bounded.inputs)
         self._gates = gates(graph)
@@ -294,8 +301,9 @@ class Guarded:
         value = node.results[0]
         is_plain = node in self._bounded.pools or value in self._plain or value in self._gates
         known = len(body.guards)
-        if self._checks_indices and _looks_up(body, node, operands):
-            self.may_fail = True
+        is_within = node in self._within
+        if is_within or (self._checks_indices and _looks_up(body, node, operands)):
+            self.may_fail |= not is_within
             outputs = [_looked_up(body, node, operands)]
         else:
             outputs = _as_numbers(body, node, operands) if is_plain else _write(body, node, operands)
