@@ -17,6 +17,7 @@ from spec_tests.support.drawing import build_add_one
 from webnn_py import open_ml
 from webnn_py.device.on_numpy import executable
 from webnn_py.timelines import timeline as timelines
+from webnn_py.timelines.device_timeline import DeviceOperation
 
 MOST_CALLS = 60
 """Of the package's functions, by a write, a dispatch and a read: where caches are cold, each is felt."""
@@ -57,6 +58,49 @@ async def test_a_run_takes_one_turn(run):
     finally:
         trio.lowlevel.remove_instrument(turns)
     assert turns.count == 1
+
+
+class Clock:
+    """A clock that goes on when it is told to."""
+
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+    def go_on(self):
+        self.now += 1
+
+
+@pytest.fixture
+async def behind_long_steps(numpy_context, monkeypatch):
+    """Read two buffers behind steps that take long each; what has run as soon as somebody waits, before any turn."""
+    monkeypatch.setattr(timelines, "perf_counter", clock := Clock())
+    buffers = [await filled(numpy_context, [1]), await filled(numpy_context, [2])]
+    await numpy_context.drain()
+
+    async def read(*kinds):
+        for kind in kinds:
+            numpy_context.device_timeline.enqueue(DeviceOperation(kind, clock.go_on))
+        reads, start = [numpy_context.read_buffer(buffer) for buffer in buffers], clock.now
+        numpy_context.device_timeline.run_waiting()
+        found = clock.now - start, [read.state for read in reads]
+        assert [(await read).tolist() for read in reads] == [[1], [2]]
+        return found
+
+    return read
+
+
+async def test_what_a_long_step_has_made_is_read_before_others_have_their_turn(behind_long_steps):
+    assert await behind_long_steps("dispatch") == (1, ["fulfilled", "fulfilled"])
+
+
+async def test_others_have_their_turn_between_two_long_steps(behind_long_steps):
+    assert await behind_long_steps("dispatch", "dispatch") == (1, ["pending", "pending"])
+
+
+async def test_others_have_their_turn_when_reads_take_long(behind_long_steps):
+    assert await behind_long_steps("dispatch", "read_buffer") == (2, ["pending", "pending"])
 
 
 async def test_other_tasks_have_their_turn_at_each_read(run):

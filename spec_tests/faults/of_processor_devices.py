@@ -2,6 +2,11 @@
 
 from spec_tests.faults.records import DIRECTIONS, ENGINE, FLOAT16, OWN_NODES, ROWS, Fault
 
+SILUS = ("spec_tests/on_onnxruntime/test_silus.py",)
+CHECKED_INDICES = ("spec_tests/on_onnxruntime/test_checked_indices.py",)
+CUT_SIGMOIDS = ("spec_tests/on_onnxruntime/test_cut_sigmoids.py",)
+INDEX_RANGES = ("spec_tests/on_onnxruntime/test_index_ranges.py",)
+
 FAULTS = [
     Fault("engine-optimizer", '"DivMulFusion": "It', '"NoSuchFusion": "It', ENGINE, "drawing"),
     Fault(
@@ -18,6 +23,13 @@ FAULTS = [
         "MOST_UNBUFFERED or count > WORTH_UNBUFFERED:",
         ROWS,
         "small_buffer",
+    ),
+    Fault(
+        "numpy-windows-beside-images",
+        " and not horizontal.begin  # which",
+        "  # which",
+        ("spec_tests/device/test_windows_beside_images.py",),
+        "numpy",
     ),
     Fault("numpy-long-rows-bias", "np.add(result, bias, out=output)", "np.add(result, 0, out=output)", ROWS, "windows"),
     Fault("numpy-pixel-bias", "np.add(result, rest[0].reshape(-1, 1), out=result)", "pass", ROWS, "single_pixel"),
@@ -231,4 +243,33 @@ FAULTS = [
         ("spec_tests/on_onnxruntime/test_lstm_steps.py",),
         "step_by_step",
     ),
+    Fault(
+        "silu-of-what-others-read",
+        "if len(readers[x := node.inputs[0]]) == 2 and",
+        "if (x := node.inputs[0]) and",
+        SILUS,
+    ),
+    Fault("silu-bias", 'for name in ("filter", "bias") if', 'for name in ("filter",) if', SILUS, "fewer_operators"),
+    Fault("silu-key", 'digest("negated", constant.key)', "constant.key", SILUS, "negated_apart"),
+    Fault("indices-of-failures", "            self.may_fail |= not is_within\n", "", CHECKED_INDICES, "beyond"),
+    Fault(
+        "indices-of-providers",
+        "options.provider == TESTED_PROVIDER)\n        self._quick",
+        "True)\n        self._quick",
+        CHECKED_INDICES,
+        "provider",
+    ),
+    Fault(
+        "cut-sigmoids-of-other-places", "attrs.evolve(first, sources=second.sources) != second", "False", CUT_SIGMOIDS
+    ),
+    Fault("cut-sigmoids-that-overlap", "one.end > next_.start for", "False for", CUT_SIGMOIDS),
+    Fault(
+        "cut-sigmoids-of-gates",
+        'len(sigmoids) < 2 or any(node.operator.name == "quantize_linear" for node in graph.nodes)',
+        "len(sigmoids) < 2",
+        CUT_SIGMOIDS,
+        "gates_of",
+    ),
+    Fault("index-ranges-that-wrap", "lowest <= found[0] and found[1] <= highest:", "True:", INDEX_RANGES),
+    Fault("index-ranges-ends", "and indices[1] < size:", "and indices[1] <= size:", INDEX_RANGES),
 ]

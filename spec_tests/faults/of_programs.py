@@ -71,10 +71,12 @@ FAULTS = [
         SCRIPT,
         "no_answer",
     ),
+    Fault("long-steps-in-a-row", "not queue or not self._reads(queue[0])", "not queue", TIMELINES, "between_two_long"),
+    Fault("long-reads-in-a-row", "(is_late and now > until) or", "", TIMELINES, "reads_take_long"),
     Fault("runs-while-paused", "self._running is not None or self._permits is not None or", "", TIMELINES, "paused"),
     Fault(
         "runs-for-ever",
-        "perf_counter() > until:",
+        "is_late or now > until:",
         "False:",
         TIMELINES,
         "starve",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, Final, TypeGuard, final
 
@@ -13,7 +14,7 @@ from onnx import helper
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.graph import Constant, Node, Value
-from webnn_py.onnx_export.drafts import Draft, attributes_of
+from webnn_py.onnx_export.drafts import Draft, Within, attributes_of
 from webnn_py.onnx_export.guards import Guard, Must
 from webnn_py.operators.decompositions import DECOMPOSITIONS
 from webnn_py.rewriting import RewriteBuilder
@@ -203,6 +204,28 @@ class Body:
         if not _is_float16(given):
             return given
         return self.cast(given, "float32") if isinstance(given, OnnxTensor) else given.astype(np.float32)
+
+    def unwritten(self, descriptor: MLOperandDescriptor) -> OnnxTensor:
+        """A tensor that no node makes, of a name that nothing else has."""
+        self._count += 1
+        return OnnxTensor(f"t{self._count}", descriptor.data_type, descriptor)
+
+    @contextmanager
+    def apart(self) -> Iterator[list[Draft]]:
+        """The nodes that are written meanwhile, which are none of the body's."""
+        around, self.nodes = self.nodes, []
+        try:
+            yield self.nodes
+        finally:
+            self.nodes = around
+
+    def scan(
+        self, within: Within, inputs: Sequence[OnnxTensor], data_types: Sequence[str], **attributes: Any
+    ) -> list[OnnxTensor]:
+        """Write a Scan of a graph."""
+        outputs = self.nodes_outputs("Scan", inputs, data_types, **attributes)
+        self.nodes[-1] = attrs.evolve(self.nodes[-1], within=within)
+        return outputs
 
     def constant(self, array: Array, key: object = None, descriptor: MLOperandDescriptor | None = None) -> OnnxTensor:
         """A constant; equal ones, or those of one key, are one."""

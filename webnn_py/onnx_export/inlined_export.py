@@ -125,7 +125,9 @@ class InlinedExport:
         for name, array in self._body.constants.items():
             if name in used:
                 self._write_tensor(add_tensor(), name, array)
-        operators = frozenset([draft.operator for draft in nodes])
+        operators = frozenset([draft.operator for draft in nodes]).union(
+            *[draft.within.operators for draft in nodes if draft.within is not None]
+        )
         makers = frozenset([draft.operator for draft in nodes if not outputs.keys().isdisjoint(draft.outputs)])
         return InlinedModel(
             model.SerializeToString(), operators, makers, self._inputs, self._outputs, guard, self._beside

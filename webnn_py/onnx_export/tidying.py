@@ -12,13 +12,13 @@ def tidied(nodes: Sequence[Draft], outputs: Collection[str]) -> list[Draft]:
 
     Args:
         nodes: in an order in which they can run.
-        outputs: the names of the model's outputs, which nodes of their own make.
+        outputs: the names of the model's outputs, which nodes of their own make; so is what graphs within nodes read.
     """
     found: list[Draft] = []
     same: dict[str, str] = {}
     made: dict[object, list[Draft]] = {}
     before: dict[str, str] = {}
-    named = frozenset(outputs)
+    named = frozenset(outputs).union(*[node.within.reads for node in nodes if node.within is not None])
     for drawn in nodes:
         node = drawn
         if same and not same.keys().isdisjoint(node.inputs):

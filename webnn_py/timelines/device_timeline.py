@@ -127,6 +127,9 @@ class DeviceTimeline(Timeline[DeviceOperation]):
         self._wake_answers()
         return True
 
+    def _reads(self, entry: DeviceOperation) -> bool:
+        return entry.kind == "read_buffer"
+
     def entries(self) -> list[DeviceOperation]:
         """Those that have not finished, in order."""
         return [*(entry for entry, _ in self._answers), *super().entries()]

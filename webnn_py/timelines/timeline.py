@@ -18,6 +18,9 @@ EntryT_contra = TypeVar("EntryT_contra", contravariant=True)
 INLINE_SECONDS = 0.002
 """After so long without a pause the draining task lets other tasks run."""
 
+GRACE_SECONDS = 0.0002
+"""For so long behind that who waits goes on to read what a long step has made."""
+
 
 @attrs.frozen
 class TimelineStatistics:
@@ -97,6 +100,10 @@ class Timeline(Generic[EntryT]):
 
     def _set_aside(self, entry: EntryT, pending: Awaitable[None]) -> bool:
         """Let the next entry begin while ``pending`` is awaited elsewhere; False when it must be awaited first."""
+        return False
+
+    def _reads(self, entry: EntryT) -> bool:
+        """Whether an entry only reads what others have made."""
         return False
 
     # --- the queue -------------------------------------------------------------------------------------------
@@ -192,7 +199,7 @@ class Timeline(Generic[EntryT]):
         """
         if not self._is_woken or self._running is not None or self._permits is not None or self.watch is not None:
             return
-        queue, until = self._queue, perf_counter() + INLINE_SECONDS
+        queue, until, is_late = self._queue, perf_counter() + INLINE_SECONDS, False
         while queue and not self._closing:
             entry = self._running = queue.popleft()
             try:
@@ -204,8 +211,12 @@ class Timeline(Generic[EntryT]):
                 return
             self._running = None
             self._finished(entry)
-            if perf_counter() > until:
-                return
+            now = perf_counter()
+            if is_late or now > until:
+                if (is_late and now > until) or not queue or not self._reads(queue[0]):
+                    return
+                if not is_late:
+                    until, is_late = now + GRACE_SECONDS, True
 
     def _finished(self, entry: EntryT) -> None:
         self._queued_bytes -= entry.held_bytes

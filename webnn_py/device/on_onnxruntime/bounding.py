@@ -28,7 +28,21 @@ ROUNDING: Final = 1.02
 """By what sums of so many elements are larger at most than what they should be."""
 
 KEEPS: Final = frozenset(
-    {"abs", "concat", "identity", "max", "max_pool2d", "min", "neg", "relu", "reshape", "reverse", "slice", "transpose"}
+    {
+        "abs",
+        "concat",
+        "identity",
+        "max",
+        "max_pool2d",
+        "min",
+        "neg",
+        "relu",
+        "reshape",
+        "reverse",
+        "silu_of_negated",
+        "slice",
+        "transpose",
+    }
 )
 """Operators of which no element is larger than all of the operands'."""
 

@@ -13,6 +13,7 @@ import numpy as np
 from webnn_py.device.on_onnxruntime import rules
 from webnn_py.device.on_onnxruntime.bounding import Bounded
 from webnn_py.device.on_onnxruntime.gating import gates
+from webnn_py.device.on_onnxruntime.index_ranges import within
 from webnn_py.device.on_onnxruntime.noticing import noticed
 from webnn_py.device.on_onnxruntime.settled import are_divisors, settled
 from webnn_py.graph import Graph, Node
@@ -25,6 +26,7 @@ from webnn_py.onnx_export.model_export import ReadConstant
 from webnn_py.onnx_export.rules.pooling import pooling_attributes
 from webnn_py.onnx_export.table import Rule, Written
 from webnn_py.onnx_export.types import shape
+from webnn_py.operators import indexing
 from webnn_py.operators.casting import INTEGER_RANGES
 from webnn_py.operators.windows import image_shape
 
@@ -244,15 +246,40 @@ def _as_numbers(body: Body, node: Node, operands: Any) -> list[OnnxTensor]:
     return [body.node(TWINS.get(node.operator.name, "Sigmoid"), operands["input"])]
 
 
+INDEXED: Final[Mapping[str, str]] = {"gather": "Gather", "gather_elements": "GatherElements", "gather_nd": "GatherND"}
+"""What operators are whose indices are in range, by Python name."""
+
+
+def _looks_up(body: Body, node: Node, operands: Any) -> bool:
+    """Whether an operator is Gather, with indices of which nothing is known."""
+    return node.operator is indexing.gather and body.known(operands["indices"]) is None
+
+
+def _looked_up(body: Body, node: Node, operands: Any) -> OnnxTensor:
+    """What is taken as it is by indices in range; Gather fails where one is not."""
+    name, indices = node.operator.name, operands["indices"]
+    if name == "gather_nd" or indices.data_type == "uint32":
+        indices = body.cast(indices, "int64")
+    axis = {} if name == "gather_nd" else {"axis": node.options["axis"]}
+    return body.twin(INDEXED[name], operands["input"], indices, **axis)
+
+
 class Guarded:
     """Writes the operators of one graph.
 
     Args:
         graph: the graph.
         contents: gives the values of constants.
+        checks_indices: whether a Gather of an index out of range makes a run fail.
+
+    Attributes:
+        may_fail: whether runs fail where indices are out of range: then the rules that hold always are needed.
     """
 
-    def __init__(self, graph: Graph, contents: ReadConstant) -> None:
+    def __init__(self, graph: Graph, contents: ReadConstant, *, checks_indices: bool) -> None:
+        self._checks_indices = checks_indices
+        self.may_fail = False
+        self._within = within(graph, contents)
         self._bounded = Bounded.of(graph, _is_looked_at, contents)
         self._unseen = set(self._bounded.inputs)
         self._gates = gates(graph)
@@ -274,7 +301,12 @@ class Guarded:
         value = node.results[0]
         is_plain = node in self._bounded.pools or value in self._plain or value in self._gates
         known = len(body.guards)
-        outputs = _as_numbers(body, node, operands) if is_plain else _write(body, node, operands)
+        is_within = node in self._within
+        if is_within or (self._checks_indices and _looks_up(body, node, operands)):
+            self.may_fail |= not is_within
+            outputs = [_looked_up(body, node, operands)]
+        else:
+            outputs = _as_numbers(body, node, operands) if is_plain else _write(body, node, operands)
         if node in self._settled:
             del body.guards[known:]
         if self._watched:

@@ -47,6 +47,7 @@ KEPT_BY: Final[Mapping[str, Sequence[str]]] = {
         "reverse",
         "round_even",
         "sigmoid",
+        "silu_of_negated",
         "sin",
         "softmax",
         "softplus",

@@ -13,6 +13,7 @@ import numpy as np
 
 from webnn_py.device.dynamic_quantization import decomposition
 from webnn_py.device.on_onnxruntime.quantized_lstm import decomposition as step_by_step
+from webnn_py.device.on_onnxruntime.scanning import rolled
 from webnn_py.graph import Node
 from webnn_py.onnx_export import writing
 from webnn_py.onnx_export.body import BOOL, Array, Body, Drawing, OnnxTensor
@@ -244,6 +245,12 @@ def sigmoid(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
     return body.cast(body.node("Div", power, sum_), input.data_type)
 
 
+def silu_of_negated(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
+    """The quotient of -x and -1 - exp(-x), which is infinite where the product that it stands for is nearly 0."""
+    sum_ = body.node("Sub", beside(input, _float(-1)), body.node("Exp", input))
+    return body.node("Div", input, sum_)
+
+
 def quantized_lstm(body: Body, node: Node, **operands: OnnxTensor) -> Written:
     """What graphs say it in."""
     drawing = Drawing(body)
@@ -318,9 +325,11 @@ RULES: Final[Mapping[str, Rule]] = {**SAVED} | {
         reduce_mean,
         reduce_sum_square,
         resample2d,
+        rolled,
         scaled_matmul,
         scatter_nd,
         sigmoid,
+        silu_of_negated,
     )
 }
 """By the operator's Python name: the device's own, and those of what is saved."""

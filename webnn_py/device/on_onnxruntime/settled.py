@@ -28,6 +28,7 @@ NO_LARGER: Final = KEEPS | {
     "reduce_max",
     "reduce_mean",
     "reduce_min",
+    "silu_of_negated",
 }
 """Operators of which no element is larger than all of the operands'."""
 

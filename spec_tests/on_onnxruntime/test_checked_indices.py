@@ -1,0 +1,104 @@
+"""Indices are not cut to their range before a Gather: onnxruntime refuses those out of it, and then they are."""
+
+import numpy as np
+import pytest
+
+from spec_tests.on_onnxruntime.both import on_both
+from spec_tests.support.computing import compute
+from webnn_py import MLGraphBuilder, UnknownError
+
+onnxruntime = pytest.importorskip("onnxruntime")
+
+TABLE = np.random.default_rng(3).normal(size=(7, 4)).astype(np.float32)
+WITHIN = {"int32": [-7, -1, 0, 6], "int64": [-7, -1, 0, 6], "uint32": [0, 1, 2, 6]}
+BEYOND = {
+    "int32": [-8, 7, 2**31 - 1, -(2**31)],
+    "int64": [-8, 7, 2**31, 2**32, -(2**32), 2**63 - 1, -(2**63)],
+    "uint32": [7, 2**31, 2**32 - 1],
+}
+
+
+def looked_up(b, indices):
+    return b.gather(b.constant(TABLE), indices)
+
+
+@pytest.mark.parametrize("data_type", WITHIN)
+async def test_indices_in_their_range_are_looked_up_at_once(contexts, written, exact_runs, data_type):
+    got, expected = await on_both(contexts, looked_up, np.array(WITHIN[data_type], data_type))
+    np.testing.assert_array_equal(got, expected)
+    assert (written["Gather"], written["Where"], len(exact_runs)) == (1, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("data_type", "index"), [(data_type, index) for data_type, indices in BEYOND.items() for index in indices]
+)
+async def test_an_index_beyond_its_range_is_cut_to_it_in_a_second_run(contexts, exact_runs, capfd, data_type, index):
+    got, expected = await on_both(contexts, looked_up, np.array([1, index, 2], data_type))
+    np.testing.assert_array_equal(got, expected)
+    np.testing.assert_array_equal(got[1], TABLE[0 if index < 0 else 6])
+    assert len(exact_runs) == 1
+    assert capfd.readouterr() == ("", "")
+
+
+async def test_each_run_is_right_whatever_was_before(contexts, exact_runs):
+    context, _ = contexts
+    builder = MLGraphBuilder(context)
+    graph = await builder.build({"y": looked_up(builder, builder.input("x", data_type="int32", shape=[2]))})
+    x = await context.create_buffer(data_type="int32", shape=[2], writable=True)
+    y = await context.create_buffer(data_type="float32", shape=[2, 4], readable=True)
+    for count, indices in ((0, [1, 2]), (1, [9, -9]), (1, [3, 4]), (2, [-1, 7])):
+        context.write_buffer(x, np.array(indices, np.int32))
+        context.dispatch(graph, {"x": x}, {"y": y})
+        np.testing.assert_array_equal(await context.read_buffer(y), TABLE[np.clip(indices, -7, 6)])
+        assert len(exact_runs) == count
+
+
+async def test_a_number_that_is_looked_at_and_an_index_out_of_range_are_both_made_good(contexts, exact_runs):
+    def draw(b, x, indices):
+        return b.gather(b.reduce_max(x, axes=[1]), indices)
+
+    x = np.array([[1, np.nan], [2, 3]], np.float32)
+    got, expected = await on_both(contexts, draw, x, np.array([0, 1, 5], np.int32))
+    np.testing.assert_array_equal(got, expected)
+    np.testing.assert_array_equal(got, [np.nan, 3, 3])
+    assert len(exact_runs) == 1
+
+
+async def test_constant_indices_are_cut_as_the_model_is_written(contexts, exact_runs):
+    def draw(b, x):
+        return b.gather(x, b.constant(np.array([-9, 9], np.int32)))
+
+    got, expected = await on_both(contexts, draw, TABLE)
+    np.testing.assert_array_equal(got, expected)
+    assert not exact_runs
+
+
+async def test_another_provider_is_not_relied_on(ml, written):
+    others = [name for name in onnxruntime.get_available_providers() if name != "CPUExecutionProvider"]
+    if not others:
+        pytest.skip("onnxruntime has no other provider here")
+    context = await ml.create_context(backend="onnxruntime", execution_provider=others[0])
+    builder = MLGraphBuilder(context)
+    x = builder.input("x", data_type="int32", shape=[2])
+    result = await compute(context, builder, {"x": np.array([5, 1], np.int32)}, {"y": looked_up(builder, x)})
+    np.testing.assert_array_equal(result["y"], TABLE[[5, 1]])
+    assert written["Where"] == 2
+
+
+@pytest.mark.parametrize("draw", [looked_up, lambda b, x: b.abs(x)])
+async def test_other_failures_stay_failures(contexts, monkeypatch, draw):
+    from webnn_py.device.on_onnxruntime import session  # noqa: PLC0415 - an extra
+
+    made = session.BoundSession.__init__
+
+    def failing(self, *arguments):
+        made(self, *arguments)
+
+        def compute(*_arguments):
+            raise RuntimeError("out of order")
+
+        self.compute = compute
+
+    monkeypatch.setattr(session.BoundSession, "__init__", failing)
+    with pytest.raises(UnknownError, match="out of order"):
+        await on_both(contexts, draw, np.array([1], np.int32))
