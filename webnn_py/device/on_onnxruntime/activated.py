@@ -28,7 +28,7 @@ def activated(nodes: Sequence[Draft], outputs: Collection[str], constants: dict[
         outputs: the names of the model's outputs.
         constants: those of the model, by name, to which biases are added.
     """
-    reads = Counter(chain.from_iterable([node.inputs for node in nodes]))
+    reads = Counter(chain.from_iterable([node.read for node in nodes]))
     reads.update(outputs)
     found: list[Draft] = []
     places: dict[str, int] = {}

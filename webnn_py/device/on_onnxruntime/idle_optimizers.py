@@ -20,7 +20,7 @@ SOUGHT: Final[Mapping[str, tuple[str, ...]]] = {
     "BiasGeluFusion": _GELU,
     "BiasSkipLayerNormFusion": _NORMALIZATION,
     "BiasSoftmaxFusion": ("Softmax",),
-    "CommonSubexpressionElimination": (),  # there are none
+    "CommonSubexpressionElimination": ("Scan",),  # there are none but within graphs of nodes
     "ConstantSharing": (),  # equal small constants are one already
     "ConvActivationFusion": ("Clip", "HardSigmoid", "LeakyRelu", "Relu", "Sigmoid", "Tanh"),
     "ConvAddActivationFusion": _CONVOLUTION,
