@@ -24,6 +24,13 @@ FAULTS = [
         ROWS,
         "small_buffer",
     ),
+    Fault(
+        "numpy-windows-beside-images",
+        " and not horizontal.begin  # which",
+        "  # which",
+        ("spec_tests/device/test_windows_beside_images.py",),
+        "numpy",
+    ),
     Fault("numpy-long-rows-bias", "np.add(result, bias, out=output)", "np.add(result, 0, out=output)", ROWS, "windows"),
     Fault("numpy-pixel-bias", "np.add(result, rest[0].reshape(-1, 1), out=result)", "pass", ROWS, "single_pixel"),
     Fault(
@@ -71,6 +78,16 @@ FAULTS = [
     ),
     Fault("engine-guards-not-joined", 'add("Concat", tensors,', 'add("Concat", tensors[:1],', ENGINE, "several_means"),
     Fault("engine-relu-in-float16", '        "Relu",\n        "Tile",\n', '        "Tile",\n', ENGINE, "was_rounded"),
+    Fault(
+        "engine-products-read-otherwise",
+        "if product is None or uses[product] > 1:\n            return None\n        made",
+        "if product is None:\n            return None\n        made",
+        ENGINE,
+        "fewer_nodes",
+    ),
+    Fault("engine-pieces-missing", "if start != place:", "if start > place + 1:", ENGINE, "fewer_nodes"),
+    Fault("engine-twins-in-name", "_kinds(self.attributes) == _kinds(other.attributes)", "True", ENGINE, "differ"),
+    Fault("engine-transposed-fused", 'node.operator != "Gemm" or not any', "True or not any", ENGINE, "fewer_nodes"),
     Fault("engine-idle-optimizers", " if there.isdisjoint(sought)}", "}", ENGINE, "idle"),
     Fault("engine-bounds-of-all", "wanted.isdisjoint(node.results) or ", "", ENGINE, "looked_at"),
     Fault(

@@ -35,9 +35,9 @@ def drafts(monkeypatch):
 
     found, activated = [], executable.activated
 
-    def noted(nodes, outputs):
+    def noted(nodes, *more):
         found.append(nodes)
-        return activated(nodes, outputs)
+        return activated(nodes, *more)
 
     monkeypatch.setattr(executable, "activated", noted)
     return found

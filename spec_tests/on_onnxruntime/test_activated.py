@@ -38,7 +38,39 @@ def shown_twice(b, x):
     return {"y": y, "z": y, "w": b.exp(y)}
 
 
+def weights(b):
+    return b.constant(np.linspace(-1, 1, 16, dtype=np.float32).reshape(1, 16, 1, 1))
+
+
+def added(b, x, *shape, first=False):
+    """What is added to a convolution of 16 filters without a bias."""
+    filters = b.constant(np.random.default_rng(5).normal(size=(16, 16, 3, 3)).astype(np.float32))
+    operands = b.conv2d(x, filters), b.constant(np.random.default_rng(6).normal(size=shape).astype(np.float32))
+    return b.add(*operands[::-1]) if first else b.add(*operands)
+
+
 CASES = {
+    "with a number added for each filter": (
+        lambda b, x: {"y": b.relu(added(b, x, 1, 16, 1, 1))},
+        {"FusedConv": 1, "Add": 0},
+    ),
+    "added to a number for each filter": (
+        lambda b, x: {"y": added(b, x, 1, 16, 1, 1, first=True)},
+        {"Conv": 1, "Add": 0},
+    ),
+    "with a number added for each element": (
+        lambda b, x: {"y": b.relu(added(b, x, 1, 16, 6, 6))},
+        {"Conv": 1, "Relu": 1, "Add": 1},
+    ),
+    "with a number added for each column": (
+        lambda b, x: {"y": b.relu(added(b, x, 1, 1, 1, 6))},
+        {"Conv": 1, "Relu": 1, "Add": 1},
+    ),
+    "with a bias and a number added for each filter": (
+        lambda b, x: {"y": b.add(conv(b, x), weights(b))},
+        {"Conv": 1, "Add": 1},
+    ),
+    "leaky": (lambda b, x: {"y": b.leaky_relu(conv(b, x), alpha=0.3)}, {"FusedConv": 1, "LeakyRelu": 0}),
     "in blocks": (lambda b, x: {"y": b.relu(conv(b, x))}, {"FusedConv": 1}),
     "of few filters": (lambda b, x: {"y": b.relu(conv(b, x, filters=3))}, {"FusedConv": 1}),
     "by the channel": (lambda b, x: {"y": b.relu(conv(b, x, channels=1, groups=16))}, {"FusedConv": 1}),
@@ -49,7 +81,10 @@ CASES = {
     "whose result others read": (read_twice, {"Conv": 1, "Relu": 1}),
     "whose result is an output": (an_output, {"Conv": 1, "Relu": 1}),
     "whose Relu is read and an output": (shown_twice, {"FusedConv": 1}),
-    "behind a sum": (lambda b, x: {"y": b.relu(b.add(conv(b, x), conv(b, x, size=3)))}, {"Conv": 2, "Relu": 1}),
+    "behind a sum": (
+        lambda b, x: {"y": b.relu(b.add(conv(b, x), conv(b, x, size=3)))},
+        {"Add": 1, "Conv": 2, "Relu": 1},
+    ),
 }
 
 
@@ -59,8 +94,8 @@ def written(monkeypatch):
     counts = Counter()
     activated = executable.activated
 
-    def noted(nodes, outputs):
-        found = activated(nodes, outputs)
+    def noted(nodes, *more):
+        found = activated(nodes, *more)
         counts.update(node.operator for node in found)
         return found
 
@@ -80,8 +115,9 @@ async def test_results_have_the_bits_of_two_nodes(ml, written, monkeypatch, case
     draw, counts = CASES[case]
     x = spiked(images(16, 8), NAN, INF, -INF, -0.0, 1e-45, -3e38)
     ours = await computed(ml, draw, x)
-    assert {name: written[name] for name in ("Conv", "FusedConv", "Relu") if written[name]} == counts
-    monkeypatch.setattr(executable, "activated", lambda nodes, _outputs: list(nodes))
+    kinds = ("Add", "Conv", "FusedConv", "LeakyRelu", "Relu")
+    assert {name: written[name] for name in kinds if written[name]} == {name: n for name, n in counts.items() if n}
+    monkeypatch.setattr(executable, "activated", lambda nodes, *_more: list(nodes))
     apart = await computed(ml, draw, x)
     assert ours.keys() == apart.keys()
     for name, array in ours.items():

@@ -75,7 +75,7 @@ CUT = {
     "slices": (of_slices, 1),
     "sums of slices": (of_sums, 1),
     "gates of gates": (of_steps, 2),
-    "pieces along two axes": (along_two_axes, 2),
+    "pieces along two axes": (along_two_axes, 1),
     "pieces that others read": (of_one_output, 1),
     "one gate": (lambda b, x, y: of_a_split(b, x, y, chosen=(1,)), 1),
     "pieces that overlap": (lambda b, x, y: of_sums(b, x, y, (0, 2)), 2),

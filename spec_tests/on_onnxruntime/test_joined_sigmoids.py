@@ -51,7 +51,7 @@ def with_one_behind(b, x):
 
 def of_two_kinds(b, x):
     other = "float16" if x.data_type == "float32" else "float32"
-    return of_three(b, x) | {"z": b.sigmoid(b.reshape(x, [12, 4])), "w": b.sigmoid(b.cast(x, other))}
+    return of_three(b, x) | {"z": b.sigmoid(b.reshape(x, [12, 4])), "w": b.sigmoid(b.cast(b.neg(x), other))}
 
 
 def of_two(b, x):

@@ -222,3 +222,35 @@ async def test_what_is_broadcast_within_a_step_stays_as_it_is_drawn(ml, drafts, 
         results.append(await compute(context, builder, {"x": X}, {"y": drawn(builder, x, **shapes)}))
     assert networks(drafts[0]) == count
     check(*results)
+
+
+def odd_one(b, x, odd):
+    """Five steps, of which the fourth is drawn in another way."""
+    w, r, other = of_bytes(b, 1, SIZE), of_bytes(b, 2, UNITS), of_bytes(b, 3, UNITS)
+    scale = b.constant(np.float32(0.006), data_type="float32")
+    biases = [b.constant(np.full(GATES, value, np.float32)) for value in (0.1, 0.2)]
+    h = c = b.constant(np.full((BATCH, UNITS), 0.25, np.float32))
+    states = []
+    for step, gates in enumerate(b.split(product(b, b.reshape(x, [STEPS * BATCH, SIZE]), w, scale), STEPS, axis=0)):
+        is_odd = step == 3
+        of_state = product(b, h, other if is_odd and odd == "weights" else r, scale)
+        summed = b.add(b.add(gates, of_state), biases[is_odd and odd == "bias"])
+        i, o, f, candidate = b.split(summed, 4, axis=1)
+        if is_odd and odd == "gates":
+            i, f = f, i
+        c = b.add(b.mul(b.sigmoid(f), c), b.mul(b.sigmoid(i), b.tanh(c if is_odd and odd == "cell" else candidate)))
+        h = b.mul(b.sigmoid(o), b.tanh(c))
+        states.append(b.reshape(h, [1, 1, BATCH, UNITS]))
+    return b.concat(states, 0)
+
+
+@pytest.mark.parametrize(("odd", "count"), [(None, 1), ("weights", 0), ("bias", 0), ("gates", 0), ("cell", 0)], ids=str)
+async def test_steps_of_which_one_is_another_stay_as_they_are_drawn(ml, drafts, odd, count):
+    results = []
+    for backend in ("onnxruntime", "numpy"):
+        context = await ml.create_context(backend=backend)
+        builder = MLGraphBuilder(context)
+        x = builder.input("x", data_type="float32", shape=X.shape)
+        results.append(await compute(context, builder, {"x": X}, {"y": odd_one(builder, x, odd)}))
+    assert networks(drafts[0]) == count
+    check(*results)

@@ -131,6 +131,9 @@ CHAIN = {
     "max pool behind convolutions": lambda b, x: b.max_pool2d(
         b.relu(widened(b, widened(b, x), bias=b.constant(BIAS))), window_dimensions=[2, 2]
     ),
+    "max pool behind a leak": lambda b, x: b.max_pool2d(
+        b.leaky_relu(widened(b, x), alpha=0.1), window_dimensions=[2, 2]
+    ),
     "max pool behind what joins": lambda b, x: b.max_pool2d(b.concat([x, x], 1), window_dimensions=[2, 2]),
     "max pool of single elements": lambda b, x: b.max_pool2d(x, window_dimensions=[1, 1]),
     "mean": lambda b, x: b.reduce_mean(x, axes=[2, 3], keep_dimensions=True),
@@ -217,6 +220,8 @@ def with_number(place, number, array=FILTER):
 
 BOUNDED = {
     "behind convolutions": (lambda b, x: pooled(b, b.relu(widened(b, x, bias=b.constant(BIAS)))), 1),
+    "behind a leak": (lambda b, x: pooled(b, b.leaky_relu(widened(b, x), alpha=-7.0)), 1),
+    "behind a steep leak": (lambda b, x: pooled(b, b.leaky_relu(widened(b, x), alpha=1e38)), 0),
     "behind a pool": (lambda b, x: pooled(b, widened(b, pooled(b, widened(b, x)))), 2),
     "behind a filter whose channels are last": (
         lambda b, x: pooled(b, widened(b, x, FILTER.transpose(1, 2, 3, 0).copy(), filter_layout="ihwo")),

@@ -108,7 +108,7 @@ RESHAPED = {
     ),
     "before what is one element of two": (lambda b, x: b.add(*one_of_each(b, x)), {"Reshape": 1, "Slice": 2}),
     "of what is gathered from one place": (
-        lambda b, x: b.add(b.reshape(at(b, x, -1), [2, 1, 4]), b.reshape(at(b, x, [9]), [2, 1, 4])),
+        lambda b, x: b.add(b.reshape(at(b, x, -2), [2, 1, 4]), b.reshape(at(b, x, [9]), [2, 1, 4])),
         {"Reshape": 0, "Gather": 0, "Slice": 2},
     ),
     "of what is gathered from before the first place": (

@@ -1,8 +1,12 @@
 import numpy as np
 import pytest
 
+from spec_tests.onnx_models.export.exporting import operators_of
 from spec_tests.onnx_models.single_node import assert_refused, check, each, node
+from webnn_py import MLGraphBuilder
+from webnn_py.onnx_models import OnnxModel, tree_descent
 from webnn_py.onnx_models.rules.trees import DEEPEST
+from webnn_py.onnx_models.tree_descent import MOST_PRODUCTS
 
 X = np.array([[-1.5, 0.2], [0.0, 0.1], [0.3, np.nan], [2, 0.4]], np.float32)
 BOTH = {"outputs": 2, "wanted": (0, 1)}
@@ -18,7 +22,13 @@ NODES = {
     "nodes_falsenodeids": [1, 4, 0, 0, 0, 2, 0, 0],
 }
 """A tree of three leaves and one of two, by the first feature and then the second."""
+ONE_TREE = {name: values[:5] for name, values in NODES.items()}
 TRANSFORMS = ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO")
+
+
+@pytest.fixture(params=[MOST_PRODUCTS, 0], ids=["at once", "a level at a time"], autouse=True)
+def _most_products(request, monkeypatch):
+    monkeypatch.setattr(tree_descent, "MOST_PRODUCTS", request.param)
 
 
 def weighted(prefix, *weights):
@@ -31,6 +41,11 @@ def weighted(prefix, *weights):
     ]
     names = [f"{prefix}_{name}" for name in ("treeids", "nodeids", "ids", "weights")]
     return dict(zip(names, map(list, zip(*items, strict=True)), strict=True))
+
+
+def first_leaves(weights):
+    """The attributes of the weights of the first tree's leaves."""
+    return {name: values[:3] for name, values in weights.items()}
 
 
 def modes(mode, of_the_second=None):
@@ -70,6 +85,13 @@ async def test_rows_get_the_class_of_the_leaves_that_they_come_to(context, case)
     *(regressor(X, TARGETS, targets=2, aggregate_function=item) for item in ("SUM", "AVERAGE", "MIN", "MAX")),
     regressor(X, TARGETS, targets=2, base_values=[1.0, -2.0], post_transform="SOFTMAX"),
     regressor(X, TARGET),
+    regressor(
+        X,
+        weighted("target", [0.1, 0.4, 0.3, None, 0.7]),
+        {name: values[-1:] + values[:5] for name, values in NODES.items()},
+    ),
+    regressor(X, first_leaves(TARGET), ONE_TREE),
+    regressor(X, first_leaves(TARGET), {**ONE_TREE, "nodes_modes": ["BRANCH_GT", *ONE_TREE["nodes_modes"][1:]]}),
     *(regressor(X, TARGET, modes(f"BRANCH_{item}")) for item in ("LT", "GTE", "GT", "EQ", "NEQ")),
     regressor(X, TARGET, modes("BRANCH_GT", "BRANCH_LEQ")),
     regressor(X, TARGET, nodes_missing_value_tracks_true=[0, 1, 0, 0, 0, 0, 0, 0], nodes_hitrates=[1.0] * 8),
@@ -78,10 +100,17 @@ async def test_what_leaves_say_is_summed_up_over_the_trees(context, case):
     await check(context, case)
 
 
+def operators(context, cases):
+    """How many operators the first case becomes."""
+    model, builder = OnnxModel.load(cases[0].model()), MLGraphBuilder(context)
+    return len(operators_of(model.convert(builder)))
+
+
 def chain(levels):
     """A tree of so many levels, each with a leaf."""
     count = 2 * levels + 1
     branches = range(0, count - 1, 2)
+    leaves = [item for item in range(count) if item not in branches]
     return {
         "nodes_treeids": [0] * count,
         "nodes_nodeids": list(range(count)),
@@ -90,11 +119,41 @@ def chain(levels):
         "nodes_modes": ["BRANCH_LEQ" if item in branches else "LEAF" for item in range(count)],
         "nodes_truenodeids": [item + 1 if item in branches else 0 for item in range(count)],
         "nodes_falsenodeids": [item + 2 if item in branches else 0 for item in range(count)],
-        "target_treeids": [0],
-        "target_nodeids": [count - 1],
-        "target_ids": [0],
-        "target_weights": [1.0],
+        "target_treeids": [0] * len(leaves),
+        "target_nodeids": leaves,
+        "target_ids": [0] * len(leaves),
+        "target_weights": [item / 4 for item in leaves],
     }
+
+
+ROWS = np.array([[0.5], [7], [40.5], [159], [1000], [np.nan]], np.float32)
+
+
+@pytest.mark.parametrize("levels", [8, 63, 64, 80])
+async def test_rows_come_to_one_of_many_leaves(context, levels):
+    await check(context, regressor(ROWS, {}, chain(levels))[0])
+
+
+async def test_weights_need_not_be_finite(context):
+    infinite = {**chain(8), "target_weights": [np.inf if item % 2 else -1.0 for item in range(9)]}
+    await check(context, regressor(ROWS, {}, infinite)[0])
+
+
+async def test_trees_up_to_so_many_pairs_are_found_at_once(context, monkeypatch):
+    def count(levels):
+        return operators(context, regressor(ROWS, {}, chain(levels)))
+
+    monkeypatch.setattr(tree_descent, "MOST_PRODUCTS", len(ROWS) * 64 * 63)
+    assert count(63) < 20 < count(64)
+    monkeypatch.setattr(tree_descent, "MOST_PRODUCTS", len(ROWS) * 64 * 63 - 1)
+    assert count(63) > 20
+
+
+async def test_trees_are_filled_up_to_the_largest(context, monkeypatch):
+    monkeypatch.setattr(tree_descent, "MOST_PRODUCTS", len(X) * 2 * 2 * 3)
+    at_once = operators(context, regressor(X, TARGET))
+    monkeypatch.setattr(tree_descent, "MOST_PRODUCTS", len(X) * 2 * 2 * 3 - 1)
+    assert operators(context, regressor(X, TARGET)) > at_once
 
 
 @pytest.mark.parametrize(

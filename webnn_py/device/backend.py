@@ -1,7 +1,7 @@
 """What a device must offer: the ``Backend`` protocol, and the records that cross it."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Literal, Protocol, runtime_checkable
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, Literal, Protocol, runtime_checkable
 
 import attrs
 import numpy.typing as npt
@@ -150,13 +150,9 @@ class CompiledGraph(Protocol):
         """Bytes of constants and intermediates that live as long as the graph."""
 
 
-@runtime_checkable
-class HoldsConstants(Protocol):
-    """A compiled graph that uses memory in common with others, which is counted once and freed after the last one."""
-
-    @property
-    def shared(self) -> Sequence[Memory]:
-        """The memory, each piece once."""
+HELD_IN_COMMON: Final = "shared"
+"""The attribute of a compiled graph, if it has one, that is the memory that it uses in common with others, each piece
+once: it is counted once and freed after the last one."""
 
 
 class Backend(Protocol):

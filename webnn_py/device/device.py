@@ -16,12 +16,12 @@ import numpy as np
 import trio
 
 from webnn_py.device.backend import (
+    HELD_IN_COMMON,
     Backend,
     CacheStatistics,
     CompiledGraph,
     Copies,
     CopyRegion,
-    HoldsConstants,
     HostArray,
     KeepsCode,
     Lends,
@@ -316,8 +316,7 @@ class Device:
         handle.plan = plan_of(compiled)
         self.live_bytes += compiled.byte_length
         held = [storage.memory for storage in captured_storages(graph) if storage.memory is not None]
-        if isinstance(compiled, HoldsConstants):
-            held += compiled.shared
+        held += getattr(compiled, HELD_IN_COMMON, ())  # to ask for a protocol takes ten times as long
         for memory in held:
             self._hold(memory)
         handle.captured = held

@@ -130,7 +130,8 @@ def needs_expansion(graph: Graph, capabilities: Capabilities) -> bool:
     """Whether any node of a graph, all of which are supported, is not claimed."""
     operators = {node.operator for node in graph.nodes}
     sometimes = {operator for operator in operators if not _is_always_claimed(operator, capabilities)}
-    return any(node.operator in sometimes and not is_claimed(node, capabilities) for node in graph.nodes)
+    nodes = [node for node in graph.nodes if node.operator in sometimes] if sometimes else []
+    return any(not is_claimed(node, capabilities) for node in nodes)
 
 
 def expand(graph: Graph, capabilities: Capabilities) -> Graph:

@@ -26,6 +26,9 @@ LEAST_PACKED: Final = 2**12
 IN_BYTES: Final[Mapping[str, MLOperandDataType]] = {"int4": "int8", "uint4": "uint8"}
 """What computes in place of the data types of four bits."""
 
+MAY_BE_PACKED: Final = frozenset({conversion.dequantize_linear, conversion.quantize_linear})
+"""The operators that have elements of four bits."""
+
 RANGES: Final[Mapping[str, tuple[int, int]]] = {"int4": (-8, 7), "uint4": (0, 15)}
 
 
@@ -42,7 +45,7 @@ def unpacked(data: HostArray, descriptor: MLOperandDescriptor) -> HostArray:
 
 def needs_bytes(graph: Graph, capabilities: Capabilities) -> bool:
     """Whether a graph has elements of four bits that a device cannot compute with."""
-    return any(_is_changed(node, capabilities) for node in graph.nodes)
+    return any(_is_changed(node, capabilities) for node in graph.nodes if node.operator in MAY_BE_PACKED)
 
 
 def prepared(graph: Graph, capabilities: Capabilities) -> Graph:
@@ -99,7 +102,7 @@ def _operands(node: Node) -> Iterator[tuple[str, Value]]:
 
 
 def _is_changed(node: Node, capabilities: Capabilities) -> bool:
-    if node.operator not in (conversion.dequantize_linear, conversion.quantize_linear):
+    if node.operator not in MAY_BE_PACKED:
         return False
     return any(
         value.descriptor.data_type in FOUR_BITS and not (name == "input" and _stays(value, capabilities))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from inspect import isawaitable
+from itertools import chain
 from typing import Any, Self
 
 import attrs
@@ -52,9 +53,6 @@ def _contents_of(read: Mapping[Storage, HostArray], constant: Constant) -> np.nd
 
 def captured_storages(graph: Graph) -> list[Storage]:
     """The constant buffers that a graph reads, each once."""
-    storages: dict[Storage, None] = {}
-    for values in (*[node.inputs for node in graph.nodes], graph.outputs.values()):
-        for value in values:
-            if isinstance(value, Constant) and isinstance(value.data, Storage):
-                storages[value.data] = None
-    return list(storages)
+    values = chain.from_iterable([*[node.inputs for node in graph.nodes], graph.outputs.values()])
+    constants = [value for value in values if isinstance(value, Constant)]
+    return list(dict.fromkeys([value.data for value in constants if isinstance(value.data, Storage)]))

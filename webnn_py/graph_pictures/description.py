@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any, Final, Literal, Self
 
 import attrs
 import numpy as np
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.graph import Constant, Graph, Input, Value
+from webnn_py.graph import Constant, Graph, Input, Node, Output, Value
 from webnn_py.operators.declaration import Operator
 from webnn_py.wording import shown
 
@@ -90,28 +91,41 @@ class GraphDescription:
     @classmethod
     def made_of(cls, sketch: Sketch) -> Self:
         """Describe a graph as it was sketched."""
-        values = {number: _drawn(*leaf) for number, leaf in sketch.leaves.items()}
+        values: list[DrawnValue] = []
+        numbers: dict[int, int] = {}
+
+        def number(mark: int) -> int:
+            if mark not in numbers:
+                numbers[mark] = len(values)
+                values.append(_drawn(*sketch.leaves[mark]))
+            return numbers[mark]
+
+        inputs = tuple(map(number, sketch.inputs))
         operators = []
-        for index, (operator, label, drawn, operands, options, outputs, first) in enumerate(sketch.nodes):
-            results = tuple(range(first, first + len(outputs)))
-            for port, (number, descriptor) in enumerate(zip(results, outputs, strict=True)):
-                values[number] = DrawnValue(descriptor, "result", "", index, port)
+        read, made = iter(sketch.operands), iter(sketch.results)
+        for index, (operator, label, drawn, names, options, outputs) in enumerate(zip(*sketch.nodes, strict=True)):
+            operands = tuple([(name, number(next(read))) for name in names])
+            first = len(values)
+            for port, descriptor in enumerate(outputs):
+                numbers[next(made)] = len(values)
+                values.append(DrawnValue(descriptor, "result", "", index, port))
             place = drawn[0] if drawn else -1
-            operators.append(DrawnOperator(operator, label, place, tuple(operands), options, results))
-        in_order = tuple(values[number] for number in range(len(values)))
-        return cls(in_order, tuple(operators), sketch.inputs, sketch.outputs)
+            results = tuple(range(first, len(values)))
+            operators.append(DrawnOperator(operator, label, place, operands, options, results))
+        outputs_of_graph = tuple((name, number(mark)) for name, mark in sketch.outputs)
+        return cls(tuple(values), tuple(operators), inputs, outputs_of_graph)
 
 
-SketchedNode = tuple[
-    Operator[..., Any],
-    str,
-    tuple[int, ...],
-    list[tuple[str, int]],
-    Mapping[str, Any],
-    tuple[MLOperandDescriptor, ...],
-    int,
+SketchedNodes = tuple[
+    list[Operator[..., Any]],
+    list[str],
+    list[tuple[int, ...]],
+    list[tuple[str, ...]],
+    list[Mapping[str, Any]],
+    list[tuple[MLOperandDescriptor, ...]],
 ]
-"""Operator, label, places of drawing, parameters with their values, options, outputs, and the first output's index."""
+"""Operators, labels, places of drawing, the parameters of operands, options and outputs: no object for each node, which
+the collector of garbage would look at time and again."""
 
 
 Leaf = tuple[MLOperandDescriptor, str | float | None]
@@ -122,43 +136,55 @@ Leaf = tuple[MLOperandDescriptor, str | float | None]
 class Sketch:
     """What a description is made of when somebody asks for one: every build keeps a sketch, and few are asked.
 
+    Values are told apart by numbers that are theirs alone while the graph is there, as they are had without looking
+    anything up.
+
     Attributes:
-        leaves: inputs and constants, by their indices.
+        leaves: inputs and constants, by their numbers.
         nodes: the operators.
-        inputs: the indices of the graph's inputs.
-        outputs: the graph's outputs: name and index.
+        operands: the numbers of all their operands, one operator's after the other's.
+        results: likewise of all that they give.
+        inputs: the numbers of the graph's inputs.
+        outputs: the graph's outputs: name and number.
     """
 
     leaves: Mapping[int, Leaf]
-    nodes: list[SketchedNode]
+    nodes: SketchedNodes
+    operands: list[int]
+    results: list[int]
     inputs: tuple[int, ...]
     outputs: tuple[tuple[str, int], ...]
 
     @classmethod
     def of(cls, graph: Graph) -> Self:
         """Sketch a graph."""
-        numbers: dict[Value, int] = {}
-        leaves: dict[int, Leaf] = {}
+        nodes = graph.nodes
+        read = [*chain.from_iterable([node.inputs for node in nodes])]
+        leaves = {id(value): value for value in (*graph.inputs.values(), *read) if not isinstance(value, Output)}
+        return cls(
+            {number: _leaf(value) for number, value in leaves.items()},
+            (
+                [node.operator for node in nodes],
+                [node.label for node in nodes],
+                [node.drawn for node in nodes],
+                [_parameters(node) for node in nodes],
+                [node.options for node in nodes],
+                [node.outputs for node in nodes],
+            ),
+            [*map(id, read)],
+            [*map(id, chain.from_iterable([node.results for node in nodes]))],
+            tuple(map(id, graph.inputs.values())),
+            tuple((name, id(value)) for name, value in graph.outputs.items()),
+        )
 
-        def number(value: Value) -> int:
-            if value not in numbers:
-                leaves[len(numbers)] = _leaf(value)
-                numbers[value] = len(numbers)
-            return numbers[value]
 
-        inputs = tuple(map(number, graph.inputs.values()))
-        nodes: list[SketchedNode] = []
-        for node in graph.nodes:
-            operands: list[tuple[str, int]] = []
-            for name, operand in node.operands.items():
-                for item in operand if isinstance(operand, tuple) else (operand,):
-                    index = numbers.get(item)
-                    operands.append((name, number(item) if index is None else index))
-            first = len(numbers)
-            for result in node.results:
-                numbers[result] = len(numbers)
-            nodes.append((node.operator, node.label, node.drawn, operands, node.options, node.outputs, first))
-        return cls(leaves, nodes, inputs, tuple((name, number(value)) for name, value in graph.outputs.items()))
+def _parameters(node: Node) -> tuple[str, ...]:
+    """The parameter of each operand; of a sequence of them for each."""
+    names = node.operator.operand_names
+    if len(names) == len(node.inputs):  # as of nearly all; to look at the operands takes longer
+        return names
+    of_each = ((name,) * len(item) if isinstance(item, tuple) else (name,) for name, item in node.operands.items())
+    return tuple(chain.from_iterable(of_each))
 
 
 def _leaf(value: Value) -> Leaf:

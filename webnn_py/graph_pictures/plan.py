@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol, Self, runtime_checkable
+from typing import Self
 
 import attrs
 
@@ -63,15 +63,7 @@ class CompiledPlan:
         return cls(tuple(PlannedKernel(*kernel) for kernel in kernels), tuple(sorted(done)), *memory)
 
 
-@runtime_checkable
-class Planned(Protocol):
-    """A compiled graph that tells its plan."""
-
-    @property
-    def plan(self) -> CompiledPlan:
-        """The plan."""
-
-
 def plan_of(compiled: object) -> CompiledPlan | None:
-    """The plan of a compiled graph; None where the device tells none."""
-    return compiled.plan if isinstance(compiled, Planned) else None
+    """The plan of a compiled graph, as its ``plan``; None where the device tells none."""
+    plan: CompiledPlan | None = getattr(compiled, "plan", None)  # to ask for a protocol takes ten times as long
+    return plan

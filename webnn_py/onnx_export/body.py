@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, Final, TypeGuard, final
 
@@ -13,7 +14,7 @@ from onnx import helper
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.graph import Constant, Node, Value
-from webnn_py.onnx_export.drafts import Draft, attributes_of
+from webnn_py.onnx_export.drafts import Draft, Within, attributes_of
 from webnn_py.onnx_export.guards import Guard, Must
 from webnn_py.operators.decompositions import DECOMPOSITIONS
 from webnn_py.rewriting import RewriteBuilder
@@ -93,6 +94,7 @@ class Body:
         known: what is known of them.
         write: writes an operator, given by a node, with its operands' tensors; returns the outputs.
         without_float16: the ONNX operators that are written in float32 where they would be in float16.
+        joins_constants: whether constants that are laid end to end become constants.
 
     Attributes:
         operands: the operands.
@@ -111,9 +113,12 @@ class Body:
         known: Known,
         write: Write,
         without_float16: Container[str] = (),
+        *,
+        joins_constants: bool = False,
     ) -> None:
         self.operands = operands
         self._known = known
+        self._joins_constants = joins_constants
         self.write = write
         self._without_float16 = without_float16
         self._constants: dict[object, str] = {}
@@ -200,6 +205,28 @@ class Body:
             return given
         return self.cast(given, "float32") if isinstance(given, OnnxTensor) else given.astype(np.float32)
 
+    def unwritten(self, descriptor: MLOperandDescriptor) -> OnnxTensor:
+        """A tensor that no node makes, of a name that nothing else has."""
+        self._count += 1
+        return OnnxTensor(f"t{self._count}", descriptor.data_type, descriptor)
+
+    @contextmanager
+    def apart(self) -> Iterator[list[Draft]]:
+        """The nodes that are written meanwhile, which are none of the body's."""
+        around, self.nodes = self.nodes, []
+        try:
+            yield self.nodes
+        finally:
+            self.nodes = around
+
+    def scan(
+        self, within: Within, inputs: Sequence[OnnxTensor], data_types: Sequence[str], **attributes: Any
+    ) -> list[OnnxTensor]:
+        """Write a Scan of a graph."""
+        outputs = self.nodes_outputs("Scan", inputs, data_types, **attributes)
+        self.nodes[-1] = attrs.evolve(self.nodes[-1], within=within)
+        return outputs
+
     def constant(self, array: Array, key: object = None, descriptor: MLOperandDescriptor | None = None) -> OnnxTensor:
         """A constant; equal ones, or those of one key, are one."""
         data_type = name_of(array.dtype)
@@ -214,6 +241,14 @@ class Body:
         """The values of a constant operand."""
         operand = self.operands.get(tensor.name)
         return self.constants.get(tensor.name) if operand is None else self._known.array(operand)
+
+    def end_to_end(self, parts: Sequence[OnnxTensor | Array], axis: int) -> OnnxTensor | Array:
+        """Parts along an axis; constants at once where they are not operands of a function, which others share."""
+        arrays = [self.known(part) if isinstance(part, OnnxTensor) else part for part in parts]
+        known = [array for array in arrays if array is not None]
+        if self._joins_constants and len(known) == len(arrays):
+            return np.concatenate(known, axis)
+        return self.node("Concat", *parts, axis=axis)
 
     def guard(
         self,
@@ -231,7 +266,11 @@ class Body:
 
     def cast(self, x: OnnxTensor, data_type: str) -> OnnxTensor:
         """The elements as ONNX's Cast converts them; integers keep their low bits."""
-        return x if x.data_type == data_type else self.node("Cast", x, data_type=data_type, to=element_type(data_type))
+        if x.data_type == data_type:
+            return x
+        truth = self.made_truths.get(x.name)
+        given = x if truth is None else OnnxTensor(truth, BOOL)  # 0 or 1 of any data type
+        return self.node("Cast", given, data_type=data_type, to=element_type(data_type))
 
     def truth(self, x: OnnxTensor) -> OnnxTensor:
         """Whether the elements of uint8 are not 0, as a boolean: the one that they were made of, if there is one."""

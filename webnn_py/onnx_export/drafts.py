@@ -8,7 +8,7 @@ from typing import Any, Final
 import attrs
 import numpy as np
 from numpy.typing import NDArray
-from onnx import NodeProto, TensorProto, helper
+from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, helper
 
 MICROSOFT: Final = "com.microsoft"
 """The domain of onnxruntime's own operators."""
@@ -25,6 +25,21 @@ def attributes_of(given: Mapping[str, Any]) -> Attributes:
 
 
 @attrs.frozen(eq=False)
+class Within:
+    """The graph that a node has in it, as its attribute ``body``.
+
+    Attributes:
+        graph: the graph.
+        reads: the names of what it reads from around it.
+        operators: those of its nodes.
+    """
+
+    graph: GraphProto
+    reads: frozenset[str]
+    operators: frozenset[str]
+
+
+@attrs.frozen(eq=False)
 class Draft:
     """A node, of a body or of a model.
 
@@ -35,6 +50,7 @@ class Draft:
         attributes: those that are there.
         name: what it is to be called, or "".
         domain: the operator's, "" for ONNX's own.
+        within: the graph in it, if it has one.
     """
 
     operator: str
@@ -43,13 +59,23 @@ class Draft:
     attributes: Attributes = ()
     name: str = ""
     domain: str = ""
+    within: Within | None = None
 
     def placed(self, names: Mapping[str, str], name: str) -> "Draft":
-        """The node with other names; those that are not said stay."""
-        inputs = [*map(names.get, self.inputs, self.inputs)]
-        return Draft(
-            self.operator, inputs, [*map(names.get, self.outputs, self.outputs)], self.attributes, name, self.domain
-        )
+        """The node with other names; those that are not said stay, and those within."""
+        inputs, outputs = ([*map(names.get, given, given)] for given in (self.inputs, self.outputs))
+        return Draft(self.operator, inputs, outputs, self.attributes, name, self.domain, self.within)
+
+    def reading(self, inputs: Sequence[str]) -> "Draft":
+        """The node with other inputs; what is read within stays."""
+        return Draft(self.operator, inputs, self.outputs, self.attributes, self.name, self.domain, self.within)
+
+    def computes_as(self, other: "Draft") -> bool:
+        """Whether another node of the same operator and inputs makes the same outputs."""
+        if (self.domain, self.attributes, self.within) != (other.domain, other.attributes, other.within):
+            return False
+        have_same = [*map(bool, self.outputs)] == [*map(bool, other.outputs)]
+        return have_same and _kinds(self.attributes) == _kinds(other.attributes)
 
     def write(self, node: NodeProto, name: str) -> None:
         """Write it into an empty node, which is called so."""
@@ -57,6 +83,10 @@ class Draft:
             node.CopyFrom(_template(self.operator, self.attributes, _kinds(self.attributes)))
         else:
             node.op_type = self.operator
+        if self.within is not None:
+            attribute = node.attribute.add()
+            attribute.name, attribute.type = "body", AttributeProto.GRAPH
+            attribute.g.CopyFrom(self.within.graph)
         if name:
             node.name = name
         if self.domain:

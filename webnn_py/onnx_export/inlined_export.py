@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
+from itertools import chain
 from typing import Final, final
 
 import attrs
 import numpy as np
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
+from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.graph import Constant, Graph, Node, Value
 from webnn_py.onnx_export.body import Array, Body, Known, OnnxTensor, Write, element_type, name_of
 from webnn_py.onnx_export.drafts import Draft, write_name, write_tensor
@@ -21,6 +23,7 @@ from webnn_py.onnx_export.model_export import (
     value_info,
     written_model,
 )
+from webnn_py.onnx_export.tidying import tidied
 
 LEAST_BESIDE: Final = 4096
 """Constants of fewer bytes always stand in the model: engines look at some as they infer shapes, and a value of its own
@@ -51,8 +54,9 @@ class InlinedModel:
     beside: Mapping[str, Array]
 
 
-Join = Callable[[Sequence[Draft], Collection[str]], list[Draft]]
-"""(nodes, the names of the outputs) → fewer nodes that compute the same."""
+Join = Callable[[Sequence[Draft], Collection[str], dict[str, Array]], list[Draft]]
+"""(nodes, the names of the outputs, the constants by name, to which some may be added) → fewer nodes that compute the
+same."""
 
 
 @final
@@ -84,7 +88,8 @@ class InlinedExport:
         self._join = join
         self._arrays: dict[Value, Array] = {}
         self._with_arrays: dict[str, Value] = {}
-        self._body = Body(self._with_arrays, Known(self._arrays.get, ()), write, without_float16)
+        known = Known(self._arrays.get, ())
+        self._body = Body(self._with_arrays, known, write, without_float16, joins_constants=True)
         self._tensors: dict[Value, OnnxTensor] = {
             value: OnnxTensor(self._inputs[name], value.descriptor.data_type, value.descriptor)
             for name, value in graph.inputs.items()
@@ -108,18 +113,21 @@ class InlinedExport:
         if guards:
             nodes += guards
             guard = nodes[-1].name
-            infos.append(helper.make_tensor_value_info(guard, TensorProto.FLOAT, []))
+            infos.append(value_info(guard, MLOperandDescriptor("float32", ())))
         made = [*outputs] if guard is None else [*outputs, guard]
-        nodes, used = needed(nodes, made)
+        nodes, used = needed(tidied(nodes, made), made)
         if self._join is not None:
-            nodes = self._join(nodes, made)
+            nodes = self._join(nodes, made, self._body.constants)
+            used = set(chain.from_iterable([node.inputs for node in nodes]))
         inputs = [value_info(self._inputs[name], value.descriptor) for name, value in self._graph.inputs.items()]
         model = written_model(nodes, inputs, infos)
         add_tensor = model.graph.initializer.add
         for name, array in self._body.constants.items():
             if name in used:
                 self._write_tensor(add_tensor(), name, array)
-        operators = frozenset([draft.operator for draft in nodes])
+        operators = frozenset([draft.operator for draft in nodes]).union(
+            *[draft.within.operators for draft in nodes if draft.within is not None]
+        )
         makers = frozenset([draft.operator for draft in nodes if not outputs.keys().isdisjoint(draft.outputs)])
         return InlinedModel(
             model.SerializeToString(), operators, makers, self._inputs, self._outputs, guard, self._beside

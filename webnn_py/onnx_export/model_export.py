@@ -256,16 +256,18 @@ def written_model(
     graph.input.extend(inputs)
     graph.output.extend(outputs)
     domains = {node.domain for node in nodes} - {""}
-    others = [helper.make_opsetid(domain, DOMAIN_VERSION) for domain in sorted(domains)]
-    model.opset_import.extend([opset_of(nodes), *others])
+    add_opset = model.opset_import.add
+    model.opset_import.extend([opset_of(nodes)])
+    for domain in sorted(domains):
+        add_opset(domain=domain, version=DOMAIN_VERSION)
     return model
 
 
 def opset_of(nodes: Iterable[Draft]) -> OperatorSetIdProto:
     """The version of ONNX's operators that nodes need."""
-    in_blocks = (node for node in nodes if node.operator in QUANTIZE_IN_BLOCKS)
+    in_blocks = [node for node in nodes if node.operator in QUANTIZE_IN_BLOCKS]
     has_blocks = any(name == "block_size" for node in in_blocks for name, _ in node.attributes)
-    return helper.make_opsetid("", OPSET_OF_BLOCKS if has_blocks else OPSET)
+    return OperatorSetIdProto(domain="", version=OPSET_OF_BLOCKS if has_blocks else OPSET)
 
 
 def _tensor(name: str, value: Value) -> OnnxTensor:
@@ -298,10 +300,19 @@ def needed(nodes: Sequence[Draft], outputs: Iterable[str]) -> tuple[list[Draft],
     for node in reversed(nodes):
         if not used.isdisjoint(node.outputs):
             used.update(node.inputs)
+            if node.within is not None:
+                used.update(node.within.reads)
             found.append(node)
     return found[::-1], used
 
 
 def value_info(name: str, descriptor: MLOperandDescriptor) -> ValueInfoProto:
     """An input or output of a model."""
-    return helper.make_tensor_value_info(name, element_type(descriptor.data_type), descriptor.shape)
+    info = ValueInfoProto(name=name)  # not by onnx.helper, which takes three times as long
+    tensor = info.type.tensor_type
+    tensor.elem_type = element_type(descriptor.data_type)
+    tensor.shape.SetInParent()  # also of no dimensions
+    add = tensor.shape.dim.add
+    for size in descriptor.shape:
+        add().dim_value = size
+    return info

@@ -165,6 +165,11 @@ class Operator(Generic[P, OutputT]):
         return parameters
 
     @cached_property
+    def operand_names(self) -> tuple[str, ...]:
+        """The parameters that are operands, or sequences of operands."""
+        return tuple(name for name, parameter in self.parameters.items() if parameter.is_operand)
+
+    @cached_property
     def _positional(self) -> tuple[str, ...]:
         kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         return tuple(p.name for p in self.signature.parameters.values() if p.kind in kinds)

@@ -77,7 +77,10 @@ def image_axes(layout: InputLayout) -> tuple[int, int, int, int]:
 
 def image_shape(shape: Sequence[int], layout: InputLayout) -> tuple[int, int, int, int]:
     """The batch, channels, height and width of a 4-D shape."""
-    batch, channels, height, width = (shape[axis] for axis in image_axes(layout))
+    if layout == "nchw":
+        batch, channels, height, width = shape
+    else:
+        batch, height, width, channels = shape
     return batch, channels, height, width
 
 

@@ -122,6 +122,8 @@ def _of_operands(node: Node, bounds: list[float]) -> float:
     name = node.operator.name
     if name in ADDS:
         return sum(bounds)
+    if name == "leaky_relu":
+        return max(abs(float(node.options["alpha"])), 1.0) * bounds[0]
     return max(bounds, default=np.inf) if name in KEEPS else np.inf
 
 

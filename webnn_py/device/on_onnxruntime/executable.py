@@ -15,8 +15,10 @@ from webnn_py.device.backend import HostArray, Memory, Storage
 from webnn_py.device.folding import folded
 from webnn_py.device.on_onnxruntime import rules
 from webnn_py.device.on_onnxruntime.activated import activated
+from webnn_py.device.on_onnxruntime.biased_products import biased_products
 from webnn_py.device.on_onnxruntime.convolving import convolving
 from webnn_py.device.on_onnxruntime.cut_sigmoids import cut_sigmoids
+from webnn_py.device.on_onnxruntime.cutting import cutting, is_split_constant
 from webnn_py.device.on_onnxruntime.drawn_gelus import drawn_gelus
 from webnn_py.device.on_onnxruntime.dynamic_quantization import recognizing
 from webnn_py.device.on_onnxruntime.engine import TESTED_PROVIDER, EngineOptions
@@ -27,6 +29,7 @@ from webnn_py.device.on_onnxruntime.joined_sigmoids import joined_sigmoids
 from webnn_py.device.on_onnxruntime.lstm_steps import with_quantized_networks
 from webnn_py.device.on_onnxruntime.ranked_numbers import ranked
 from webnn_py.device.on_onnxruntime.reshaping import reshaping
+from webnn_py.device.on_onnxruntime.rolled_steps import with_rolled_steps
 from webnn_py.device.on_onnxruntime.session import BoundSession
 from webnn_py.device.on_onnxruntime.silus import with_silus
 from webnn_py.device.on_onnxruntime.stacked_extremes import stacked_extremes
@@ -69,10 +72,14 @@ class OnnxruntimeGraph:
         constants = _Constants(shared)
         self._options = options
         graph = with_quantized_networks(graph, constants.peek)
+        if options.provider == TESTED_PROVIDER:
+            graph = with_rolled_steps(graph, constants.peek)
         graph = joined_sigmoids(cut_sigmoids(joined_convolutions(graph)))
         # Together, since each walk over a graph takes its time.
-        products = integer_products(graph, constants.peek)
-        passes = (recognizing(graph), products, stacked_extremes(graph), convolving, reshaping(graph), ranked)
+        integers, biased = integer_products(graph, constants.peek), biased_products(graph)
+        reshapes = reshaping(graph, will_have=biased is not None)
+        extremes, cuts = stacked_extremes(graph), cutting(graph)
+        passes = (recognizing(graph), integers, extremes, biased, cuts, convolving, reshapes, ranked)
         replace = drawn_gelus(graph, first_of(*passes))
         graph = folded(graph if replace is None else rewrite(graph, replace), constants.peek)
         graph = with_silus(graph, constants.peek)
@@ -101,10 +108,14 @@ class OnnxruntimeGraph:
         """About how long compiling takes, for choosing inline or thread; infinite if nodes are computed by then."""
         constants: set[Value] = set()
         for node in graph.nodes:
-            read = [value for value in node.inputs if isinstance(value, Constant)]
-            if len(read) == len(node.inputs) and not is_reshape(node):
+            is_constant = True
+            for value in node.inputs:
+                if isinstance(value, Constant):
+                    constants.add(value)
+                else:
+                    is_constant = False
+            if is_constant and not is_reshape(node) and not is_split_constant(node):
                 return math.inf
-            constants.update(read)
         constant_bytes = sum([value.descriptor.byte_length for value in constants])
         return len(graph.nodes) * SECONDS_PER_NODE + constant_bytes * SECONDS_PER_CONSTANT_BYTE
 

@@ -39,6 +39,11 @@ LEVELS: Final = np.array(255, np.float32)
 MOST_ADDED: Final = 2**14
 """Of how many elements GlobalAveragePool, which adds one after the other, is off by a few millionths only."""
 
+CHANNELS_END: Final = 2
+"""The axis behind batch and channels, from which on global pools reduce."""
+
+IMAGE_RANK: Final = 4
+
 SQUARES: Final[Mapping[str, Array | None]] = {
     "int8": None,
     "uint8": None,
@@ -178,11 +183,15 @@ def reduce_max(body: Body, node: Node, input: OnnxTensor) -> Written:
     if input.data_type != "float32" or not first or places != tuple(range(first, input.rank)) or not places:
         return _extreme(body, "ReduceMax", node, input)
     body.guard(input)
-    count = math.prod(input.shape[:first])
-    rows = body.node("Reshape", input, shape(1, count, math.prod(input.shape[first:])))
+    rows, sizes = input, input.shape
+    if first != CHANNELS_END or len(sizes) > IMAGE_RANK:
+        sizes = (1, math.prod(sizes[:first]), math.prod(sizes[first:]))
+        rows = body.node("Reshape", input, shape(*sizes))
     greatest = body.node("GlobalMaxPool", rows)
-    distance = body.node("Sub", greatest, LOWEST.reshape(1, 1, 1))  # as rules.beside() says
+    distance = body.node("Sub", greatest, LOWEST.reshape((1,) * len(sizes)))  # as rules.beside() says
     body.guard(body.node("Div", distance, distance))
+    if node.options["keep_dimensions"] and rows is input:
+        return greatest
     return body.node("Reshape", greatest, shape(*node.outputs[0].shape))
 
 

@@ -6,7 +6,7 @@ times as long as its own operator does, and a build longer still.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 from typing import Any, Final
 
@@ -16,9 +16,11 @@ import numpy as np
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.dynamic_quantization import Recognizer
 from webnn_py.device.on_onnxruntime.integer_products import LARGEST, MOST_SUM, ShiftedBytes, Unsigned, shifted_bytes
+from webnn_py.device.on_onnxruntime.likeness import Likeness
 from webnn_py.device.on_onnxruntime.quantized_lstm import QUANTIZED_LSTM, quantized_lstm
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.onnx_export.model_export import ReadConstant
+from webnn_py.operators.movement import concat
 from webnn_py.operators.operand import MLOperand
 from webnn_py.rewriting import RewriteBuilder, rewrite
 
@@ -36,13 +38,13 @@ def with_quantized_networks(graph: Graph, contents: ReadConstant) -> Graph:
     if not sequences:
         return graph
     reader = _Reader()
-    found = [network for node in sequences if (network := reader.network(node)) is not None]
-    owners = {node: network for network in found for node in network.nodes}
-    read = _read_between(graph, owners)
-    networks = {network.last.cell.node: network for network in found if network not in read}
+    networks = {
+        network.last.cell.node: network
+        for network in _read_by_none(graph, [reader.network(node) for node in sequences])
+    }
     if not networks:
         return graph
-    gone = {node for node, network in owners.items() if network not in read}.difference(networks)
+    gone = set[Node]().union(*[network.nodes for network in networks.values()]).difference(networks)
     unsigned = Unsigned(contents)
     now: dict[Value, Value] = {}
 
@@ -75,7 +77,7 @@ class _Product:
     matrix: Value
     weights: ShiftedBytes
     scale: Value
-    nodes: frozenset[Node]
+    nodes: Collection[Node]
 
 
 @attrs.frozen
@@ -98,7 +100,7 @@ class _Step:
     cell_before: Value
     hidden: Output
     cell: Output
-    nodes: frozenset[Node]
+    nodes: Collection[Node]
 
     @property
     def weights(self) -> tuple[object, ...]:
@@ -115,12 +117,20 @@ class _Network:
         product: of the input.
         steps: the steps.
         is_backward: whether the last step of the input comes first.
+        nodes: all that computes it, but for constants' floats.
     """
 
     sequence: Output
     product: _Product
     steps: Sequence[_Step]
     is_backward: bool
+    nodes: frozenset[Node] = attrs.field(init=False)
+
+    @nodes.default
+    def _nodes(self) -> frozenset[Node]:
+        reshapes = [value.node for value in self.sequence.node.inputs if isinstance(value, Output)]
+        own = self.sequence.node, self.steps[0].of_input.node, *reshapes
+        return frozenset(chain(self.product.nodes, own, *[step.nodes for step in self.steps]))
 
     @property
     def last(self) -> _Step:
@@ -133,23 +143,31 @@ class _Network:
         return frozenset({self.sequence, self.last.hidden, self.last.cell})
 
     @property
-    def nodes(self) -> frozenset[Node]:
-        """All that computes it, but for constants' floats."""
-        reshapes = {value.node for value in self.sequence.node.inputs if isinstance(value, Output)}
-        own = {self.sequence.node, self.steps[0].of_input.node, *reshapes}
-        return self.product.nodes.union(own, *(step.nodes for step in self.steps))
+    def operands(self) -> Iterator[Value]:
+        """What it reads."""
+        first = self.steps[0]
+        yield from (self.product.x, first.product.x, first.cell_before, self.product.scale, first.product.scale)
+        if first.bias is not None:
+            yield first.bias
 
 
-def _read_between(graph: Graph, owners: Mapping[Node, _Network]) -> set[_Network]:
-    """The networks, given by node, of which others read what is computed on the way."""
-    results = {value for network in set(owners.values()) for value in network.results}
-    values = ((value, owners.get(node)) for node in graph.nodes for value in node.inputs)
+def _read_by_none(graph: Graph, found: Iterable[_Network | None]) -> list[_Network]:
+    """The networks of which others read nothing that is computed on the way, nor have nodes in common with them."""
+    owners: dict[Node, _Network] = {}
+    for network in found:
+        if network is not None and owners.keys().isdisjoint(network.nodes):
+            owners.update(dict.fromkeys(network.nodes, network))
+    # The steps of a network read what its steps give, and its operands: that was found out as it was read.
+    networks = dict.fromkeys(owners.values())
+    by_nodes = [node.inputs for node in graph.nodes if node not in owners]
+    by_networks = [network.operands for network in networks]
+    results = {value for network in networks for value in network.results}
     read = set()
-    for value, reader in chain(values, ((value, None) for value in graph.outputs.values())):
+    for value in chain(graph.outputs.values(), *by_nodes, *by_networks):
         owner = owners.get(value.node) if isinstance(value, Output) else None
-        if owner is not None and owner is not reader and value not in results:
+        if owner is not None and value not in results:
             read.add(owner)
-    return read
+    return [network for network in networks if network not in read]
 
 
 def _is_laid_out(of_input: _Product, steps: Sequence[_Step]) -> bool:
@@ -175,7 +193,7 @@ def _is_laid_out(of_input: _Product, steps: Sequence[_Step]) -> bool:
 
 def _may_be_sequence(node: Node) -> bool:
     """Whether a node joins hidden states, as far as its first operand tells."""
-    if node.operator.name != "concat" or node.options["axis"] != 0 or len(node.inputs) == 1:
+    if node.operator is not concat or node.options["axis"] != 0 or len(node.inputs) == 1:
         return False
     step = _made_by(node.inputs[0], "reshape")
     hidden = None if step is None else _made_by(step.inputs[0], "mul")
@@ -195,10 +213,10 @@ class _Reader:
 
     def network(self, joined: Node) -> _Network | None:
         """The network whose hidden states a node joins; None if they are none of any."""
-        steps = []
+        steps: list[_Step] = []
         for value in joined.inputs:
             reshape = _made_by(value, "reshape")
-            step = None if reshape is None else self._step(reshape.inputs[0])
+            step = None if reshape is None else self._step_like(reshape.inputs[0], steps)
             if step is None or value.descriptor.shape != (1, 1, *step.hidden.descriptor.shape):
                 return None
             steps.append(step)
@@ -213,6 +231,14 @@ class _Reader:
         if product is None or not _is_laid_out(product, ordered):
             return None
         return _Network(joined.results[0], product, ordered, is_backward)
+
+    def _step_like(self, hidden: Value, steps: Sequence[_Step]) -> _Step | None:
+        """The step that gives a hidden state: like the second one, or read by itself."""
+        if len(steps) < 2:
+            return self._step(hidden)
+        if len(steps) == 2:
+            self._second = _Second(steps[1])
+        return self._second.step(hidden) or self._step(hidden)
 
     def _step(self, hidden: Value) -> _Step | None:
         match = _Match()
@@ -235,7 +261,7 @@ class _Reader:
         assert isinstance(a, Output)  # noqa: S101 - for type checkers: a split gives it
         assert isinstance(hidden, Output)  # noqa: S101 - likewise
         assert isinstance(cell, Output)  # noqa: S101 - likewise
-        nodes = product.nodes.union(match.nodes)
+        nodes = match.nodes.union(product.nodes)
         return _Step(a, product, bias, cell_before, hidden, cell, nodes)
 
     def _product(self, value: object) -> _Product | None:
@@ -257,6 +283,34 @@ class _Reader:
         if not (is_matrix and of_all and there.input.descriptor.rank == 2):
             return None
         return _Product(there.input, matrix, weights, scale, frozenset({*match.nodes, *there.nodes}))
+
+
+class _Second:
+    """Reads steps that are like another one, the second, whose states are none that are given.
+
+    Args:
+        step: the other one.
+    """
+
+    def __init__(self, step: _Step) -> None:
+        changing = step.of_input, step.product.x, step.cell_before
+        self._other = step
+        self._likeness = Likeness(step.hidden, step.nodes, changing)
+        self._places = [self._likeness.place[value] for value in (*changing, step.cell)]
+
+    def step(self, hidden: Value) -> _Step | None:
+        """The step that gives a hidden state; None if it is not like the other one."""
+        values = self._likeness.values(hidden)
+        if values is None:
+            return None
+        of_input, x, cell_before, cell = (values[place] for place in self._places)
+        assert isinstance(of_input, Output)  # noqa: S101 - for type checkers: as those of the other one
+        assert isinstance(hidden, Output)  # noqa: S101 - likewise
+        assert isinstance(cell, Output)  # noqa: S101 - likewise
+        product, bias = self._other.product, self._other.bias
+        product = _Product(x, product.matrix, product.weights, product.scale, ())
+        nodes = [value.node for place in self._likeness.nodes_at if isinstance(value := values[place], Output)]
+        return _Step(of_input, product, bias, cell_before, hidden, cell, nodes)
 
 
 class _Match:
@@ -295,7 +349,7 @@ def _as_one(
 ) -> dict[Value, Value]:
     """What takes the place of a network's results: those of one node, of the operands that there are now."""
     first, last = network.steps[0], network.last
-    drawn = tuple(sorted({place for node in network.nodes for place in node.drawn}))
+    drawn = tuple(sorted(set(chain.from_iterable([node.drawn for node in network.nodes]))))
     builder = RewriteBuilder(network.sequence.node.label, drawn)
     batch, units = last.hidden.descriptor.shape
     state = [1, batch, units]

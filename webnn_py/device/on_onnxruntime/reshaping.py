@@ -23,18 +23,19 @@ PARTS: Final = frozenset({"pad", "slice", "split"})
 """Operators that leave a reshape of each result, unless what reads that lets it pass, too."""
 
 
-def reshaping(graph: Graph) -> Replace | None:
+def reshaping(graph: Graph, *, will_have: bool = False) -> Replace | None:
     """What puts reshapes behind operators that can read what is reshaped as it was, and one in place of several.
 
     A reshape of a constant becomes a constant, and one of what is gathered from one place often none.
 
     Args:
         graph: what to rewrite.
+        will_have: whether others put reshapes into the graph as it is rewritten.
 
     Returns:
         What replaces nodes of the graph; None where it has no reshape.
     """
-    return _Reshaping(graph).replace if any(is_reshape(node) for node in graph.nodes) else None
+    return _Reshaping(graph).replace if will_have or any(is_reshape(node) for node in graph.nodes) else None
 
 
 class _Reshaping:

@@ -13,6 +13,7 @@ import numpy as np
 
 from webnn_py.device.dynamic_quantization import decomposition
 from webnn_py.device.on_onnxruntime.quantized_lstm import decomposition as step_by_step
+from webnn_py.device.on_onnxruntime.scanning import rolled
 from webnn_py.graph import Node
 from webnn_py.onnx_export import writing
 from webnn_py.onnx_export.body import BOOL, Array, Body, Drawing, OnnxTensor
@@ -338,6 +339,7 @@ RULES: Final[Mapping[str, Rule]] = {**SAVED} | {
         reduce_mean,
         reduce_sum_square,
         resample2d,
+        rolled,
         scaled_matmul,
         scatter_nd,
         sigmoid,

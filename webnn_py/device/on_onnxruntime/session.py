@@ -182,8 +182,8 @@ class BoundSession:
         self.compute: Callable[[Any, onnxruntime.RunOptions], None] = session._sess.run_with_iobinding
         self._constants = constants
         self.guard = guard
-        self._guard_buffer = HostBuffer(np.zeros((), np.float32))
-        told = None if guard is None else (guard, self._guard_buffer)
+        self._guard_buffer = None if guard is None else HostBuffer(np.zeros((), np.float32))
+        told = None if guard is None or self._guard_buffer is None else (guard, self._guard_buffer)
         self.bound, self._other = (Binding(session.io_binding(), names, told) for _ in range(2))
 
     def bind(self, inputs: Mapping[str, Storage], outputs: Mapping[str, Storage]) -> None:
@@ -205,7 +205,7 @@ class BoundSession:
 
     def is_doubtful(self) -> bool:
         """Whether what the last run has made may not be what the graph means."""
-        return self.guard is not None and math.isnan(self._guard_buffer.array)
+        return self._guard_buffer is not None and math.isnan(self._guard_buffer.array)
 
     def unbind(self) -> None:
         """Let go of all buffers."""

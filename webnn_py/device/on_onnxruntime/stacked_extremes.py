@@ -1,4 +1,4 @@
-"""The greatest or least of some values that are stacked to find it, found without the stack.
+"""The greatest or least of some values that are stacked to find it, found without the stack, or of what is along axes.
 
 onnxruntime's reductions pass over NaN, so guards look at what they read; Max and Min do not.
 """
@@ -22,9 +22,12 @@ MOST: Final = 4
 
 
 def stacked_extremes(graph: Graph) -> Replace | None:
-    """What finds the greatest or least of stacked values without the stack; None where a graph has no such."""
+    """What finds the greatest or least of stacked values without the stack; None where a graph has no such.
+
+    And of what is the greatest or least along one axis at once, along both axes.
+    """
     reductions = [node for node in graph.nodes if node.operator.name in OF_TWO]
-    found = {reduction.inputs[0]: reduction for reduction in reductions if _is_of_stack(reduction)}
+    found = {node.inputs[0]: node for node in reductions if _is_of_stack(node) or _is_of_extremes(node)}
     if not found:
         return None
     uses = Counter(value for node in graph.nodes for value in node.inputs if value in found)
@@ -34,9 +37,30 @@ def stacked_extremes(graph: Graph) -> Replace | None:
         reduction = found.get(node.results[0])
         if reduction is None or uses[node.results[0]] > 1:
             return None
-        return {reduction.results[0]: _extreme(reduction, current)}
+        make = _extreme if node.operator is movement.concat else _along_all_axes
+        return {reduction.results[0]: make(reduction, current)}
 
     return replace
+
+
+def _is_of_extremes(node: Node) -> bool:
+    """Whether a reduction is of another one of its kind that kept its axes as it does, each of axes that it says."""
+    value = node.inputs[0]
+    if not isinstance(value, Output) or value.node.operator is not node.operator:
+        return False
+    one, other = value.node.options, node.options
+    are_alike = one["keep_dimensions"] == other["keep_dimensions"]
+    return are_alike and bool(one["axes"]) and bool(other["axes"])
+
+
+def _along_all_axes(reduction: Node, first: Node) -> Value:
+    """What a reduction makes of another one."""
+    axes: tuple[int, ...] = tuple(first.options["axes"])
+    left = [axis for axis in range(first.operand("input").rank) if first.options["keep_dimensions"] or axis not in axes]
+    places = {*axes, *(left[axis] for axis in reduction.options["axes"])}
+    options = {**reduction.options, "axes": tuple(sorted(places))}
+    drawn = (*first.drawn, *reduction.drawn)
+    return Node(reduction.operator, first.operands, options, reduction.outputs, reduction.label, drawn).results[0]
 
 
 def _is_of_stack(node: Node) -> bool:

@@ -1,5 +1,7 @@
 """Pooling: ONNX's, with the padding at the end that makes as many windows as are wanted."""
 
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,16 +13,28 @@ from webnn_py.onnx_export.table import Written, rule
 from webnn_py.operators import pooling
 from webnn_py.operators.windows import Slide, image_shape, slides
 
-How = dict[str, Any]
+How = Mapping[str, Any]
 
 
 def pooling_attributes(node: Node) -> How | None:
     """The attributes; None where ONNX cannot: a window that lies in the padding wholly, or a padding as long as it."""
     options = node.options
-    _, _, *sizes = image_shape(node.operand("input").shape, options["layout"])
-    _, _, *new_sizes = image_shape(node.outputs[0].shape, options["layout"])
+    sizes = image_shape(node.operand("input").shape, options["layout"])[2:]
+    new_sizes = image_shape(node.outputs[0].shape, options["layout"])[2:]
     window = options["window_dimensions"] or sizes
-    along = slides(sizes, window, options["padding"], options["strides"], options["dilations"])
+    return _attributes(sizes, new_sizes, window, options["padding"], options["strides"], options["dilations"])
+
+
+@lru_cache(256)  # a device asks several times
+def _attributes(
+    sizes: tuple[int, ...],
+    new_sizes: tuple[int, ...],
+    window: tuple[int, ...],
+    padding: tuple[int, ...] | None,
+    strides: tuple[int, ...] | None,
+    dilations: tuple[int, ...] | None,
+) -> How | None:
+    along = slides(sizes, window, padding, strides, dilations)
     ends = [_needed_end(slide, size) for slide, size in zip(along, new_sizes, strict=True)]
     begins = [slide.begin for slide in along]
     for slide, end, size in zip(along, ends, new_sizes, strict=True):

@@ -6,7 +6,7 @@ from typing import Any, Final
 import numpy as np
 
 from webnn_py.graph import Node
-from webnn_py.onnx_export.body import Body, OnnxTensor
+from webnn_py.onnx_export.body import Array, Body, OnnxTensor
 from webnn_py.onnx_export.table import Written, rule
 from webnn_py.onnx_export.types import shape
 from webnn_py.operators import recurrent
@@ -56,11 +56,11 @@ def _network(
     def gates(name: str) -> OnnxTensor:
         return _in_order(body, wide[name], size, options["layout"], order)
 
-    biases = None
+    biases: OnnxTensor | Array | None = None
     if "bias" in wide or "recurrent_bias" in wide:
         zeros = np.zeros((directions, len(order) * size), np.float32)
         both = [gates(name) if name in wide else zeros for name in ("bias", "recurrent_bias")]
-        biases = body.node("Concat", *both, data_type="float32", axis=1)
+        biases = body.end_to_end(both, axis=1)
     inputs = [wide["input"], gates("weight"), gates("recurrent_weight"), biases, None, wide.get("initial_hidden_state")]
     how: dict[str, object] = {"direction": DIRECTIONS[options["direction"]], "hidden_size": size}
     if operator == "GRU":

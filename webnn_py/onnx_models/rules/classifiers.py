@@ -51,10 +51,19 @@ def both_sides(context: ConversionContext, score: MLOperand, post_transform: str
     return context.concat([context.sub(whole, score), score], 1)
 
 
-def is_second(context: ConversionContext, score: MLOperand, threshold: float) -> MLOperand:
-    """Of two classes, the index of the one that a column of scores says."""
-    above = context.greater(score, context.number(threshold, score))
-    return context.cast(context.reshape(above, [score.shape[0]]), "int32")
+def label_of_two(
+    context: ConversionContext, score: MLOperand, threshold: float, ints: Sequence[int], strings: Sequence[str]
+) -> MLOperand | None:
+    """The label of one of two classes, by a column of scores of the second; None where nobody wants it.
+
+    Raises:
+        Refused: it is wanted, and a string.
+    """
+    if not _are_wanted(context, strings):
+        return None
+    above = context.greater(context.reshape(score, [score.shape[0]]), context.number(threshold, score))
+    first, second = (context.constant(np.array(ints[place], np.int64)) for place in (0, -1))
+    return context.where(above, second, first)
 
 
 def label_of(
@@ -65,14 +74,19 @@ def label_of(
     Raises:
         Refused: they are wanted, and strings.
     """
-    if not context.wanted[0]:
+    if not _are_wanted(context, strings):
         return None
-    if strings:
+    return context.gather(context.constant(np.array(ints, np.int64)), index)
+
+
+def _are_wanted(context: ConversionContext, strings: Sequence[str]) -> bool:
+    """Whether labels are."""
+    if strings and context.wanted[0]:
         raise RefusedWithWayOut(
             "its labels are strings, which WebNN lacks",
             "leave the output of labels out, by outputs; the scores have a column for each",
         )
-    return context.gather(context.constant(np.array(ints, np.int64)), index)
+    return context.wanted[0]
 
 
 def classes_of(ints: Sequence[int] | None, strings: Sequence[str] | None) -> int:
@@ -106,11 +120,11 @@ def linear_classifier(
     weights = weights[:needed].reshape(len(added), features)  # onnxruntime passes over what is left
     product = context.matmul(rows, context.constant(np.ascontiguousarray(weights.T)))
     scores = context.add(product, context.constant(np.array(added, np.float32)))
+    labels = classlabels_ints or (), classlabels_strings or ()
     if len(added) > 1:
-        best, shown = context.arg_max(scores, 1), transformed(context, scores, post_transform)
-    else:
-        best, shown = is_second(context, scores, 0), both_sides(context, scores, post_transform, is_probability=True)
-    return label_of(context, best, classlabels_ints or (), classlabels_strings or ()), shown
+        return label_of(context, context.arg_max(scores, 1), *labels), transformed(context, scores, post_transform)
+    label = label_of_two(context, scores, 0, *labels)
+    return label, both_sides(context, scores, post_transform, is_probability=True)
 
 
 @rule("ai.onnx.ml.ZipMap", 1)

@@ -1,4 +1,4 @@
-"""Ensembles of decision trees: all rows descend all trees side by side, a level at a time."""
+"""Ensembles of decision trees, by their attributes: what is said of the leaves that rows come to."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -9,46 +9,14 @@ import numpy.typing as npt
 
 from webnn_py.onnx_models.conversion_context import ConversionContext
 from webnn_py.onnx_models.problems import RefusedWithWayOut
-from webnn_py.onnx_models.rules.classifiers import both_sides, classes_of, is_second, label_of, rows_of, transformed
+from webnn_py.onnx_models.rules.classifiers import both_sides, classes_of, label_of, label_of_two, rows_of, transformed
 from webnn_py.onnx_models.table import rule
+from webnn_py.onnx_models.tree_descent import COMPARISONS, Integers, Reached, Trees, reached
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import Refused, refuse
 
-Integers = npt.NDArray[np.int32]
-
 DEEPEST: Final = 256
 """Of so many levels trees may be; each costs a dozen operators."""
-COMPARISONS: Final[Mapping[str, str]] = {
-    "BRANCH_LEQ": "lesser_or_equal",
-    "BRANCH_LT": "lesser",
-    "BRANCH_GTE": "greater_or_equal",
-    "BRANCH_GT": "greater",
-    "BRANCH_EQ": "equal",
-    "BRANCH_NEQ": "not_equal",
-}
-
-
-@attrs.frozen(eq=False)
-class Trees:
-    """The nodes of all trees. A leaf leads to itself.
-
-    Attributes:
-        roots: the indices of the roots.
-        features: of each node, the feature that it looks at.
-        thresholds: likewise, what that is compared with.
-        modes: likewise, how; "LEAF" for leaves.
-        next: likewise, the indices of the node for "no" and of that for "yes", one behind the other.
-        missing_is_yes: likewise, whether NaN is "yes" to any comparison.
-        depth: how many levels of comparisons there are at most.
-    """
-
-    roots: Integers
-    features: Integers
-    thresholds: npt.NDArray[np.float32]
-    modes: npt.NDArray[np.str_]
-    next: Integers
-    missing_is_yes: npt.NDArray[np.bool_]
-    depth: int
 
 
 @attrs.frozen(eq=False)
@@ -62,6 +30,11 @@ class Leaves:
 
     weights: npt.NDArray[np.float32]
     says: npt.NDArray[np.bool_]
+
+    @property
+    def are_finite(self) -> bool:
+        """Whether all weights are."""
+        return bool(np.isfinite(self.weights).all())
 
 
 def trees_of(
@@ -162,38 +135,8 @@ def leaves_of(
     return Leaves(table, says)
 
 
-def reached(context: ConversionContext, trees: Trees, rows: MLOperand) -> MLOperand:
-    """The index of the leaf that each row comes to in each tree."""
-    if trees.features.min() < 0 or trees.features.max() >= rows.shape[1]:
-        refuse("a feature that a node looks at", int(trees.features.max()), f"from 0 to {rows.shape[1] - 1}")
-    place = context.constant(np.tile(trees.roots, [rows.shape[0], 1]))
-    features, thresholds = context.constant(trees.features), context.constant(trees.thresholds)
-    following, two = context.constant(trees.next), context.constant(np.array(2, np.int32))
-    for _ in range(trees.depth):
-        value = context.gather_elements(rows, context.gather(features, place), axis=1)
-        says_yes = _compared(context, trees, place, value, context.gather(thresholds, place))
-        place = context.gather(following, context.add(context.mul(place, two), context.cast(says_yes, "int32")))
-    return place
-
-
-def _compared(
-    context: ConversionContext, trees: Trees, place: MLOperand, value: MLOperand, threshold: MLOperand
-) -> MLOperand:
-    """Whether a node says yes."""
-    used = [mode for mode in COMPARISONS if (trees.modes == mode).any()]
-    answers = [getattr(context, COMPARISONS[mode])(value, threshold) for mode in used]
-    says_yes: MLOperand = answers[0]
-    for mode, answer in zip(used[1:], answers[1:], strict=True):
-        is_meant = context.gather(context.constant(trees.modes == mode), place)
-        says_yes = context.where(is_meant, answer, says_yes)
-    if trees.missing_is_yes.any():
-        goes_on = context.gather(context.constant(trees.missing_is_yes), place)
-        says_yes = context.logical_or(says_yes, context.logical_and(context.is_nan(value), goes_on))
-    return says_yes
-
-
-def _summed(context: ConversionContext, leaves: Leaves, place: MLOperand, base: Sequence[float]) -> MLOperand:
-    sums = context.reduce_sum(context.gather(context.constant(leaves.weights), place), axes=[1])
+def _summed(context: ConversionContext, leaves: Leaves, place: Reached, base: Sequence[float]) -> MLOperand:
+    sums = place.combined(context.reduce_sum, leaves.weights)
     return context.add(sums, context.constant(np.array(base, np.float32))) if base else sums
 
 
@@ -240,8 +183,8 @@ def tree_regressor(
         refuse("attribute aggregate_function", aggregate_function, ", ".join(functions))
     if aggregate_function in ("MIN", "MAX") and not leaves.says[trees.modes == "LEAF"].all():
         raise Refused(f"its leaves do not all have a weight for each target; for {aggregate_function} they must")
-    place = reached(context, trees, rows_of(context, x))
-    scores = functions[aggregate_function](context.gather(context.constant(leaves.weights), place), axes=[1])
+    place = reached(context, trees, rows_of(context, x), is_finite=leaves.are_finite)
+    scores = place.combined(functions[aggregate_function], leaves.weights)
     if base_values:
         scores = context.add(scores, context.constant(np.array(base_values, np.float32)))
     return transformed(context, scores, post_transform)
@@ -284,22 +227,22 @@ def tree_classifier(
         )
     if base and len(base) != (1 if is_binary else count):
         refuse("the length of attribute base_values", len(base), "that of the scores")
-    place = reached(context, trees, rows_of(context, x))
+    place = reached(context, trees, rows_of(context, x), is_finite=leaves.are_finite)
     labels = classlabels_int64s or (), classlabels_strings or ()
     if is_binary:
         leaves = Leaves(leaves.weights[:, :1], leaves.says[:, :1])
         score, adds_up = _summed(context, leaves, place, base), min(class_weights) >= 0
-        best = is_second(context, score, 0.5 if adds_up else 0)
-        return label_of(context, best, *labels), both_sides(context, score, post_transform, is_probability=adds_up)
+        label = label_of_two(context, score, 0.5 if adds_up else 0, *labels)
+        return label, both_sides(context, score, post_transform, is_probability=adds_up)
     scores = _summed(context, leaves, place, base)
     among = scores if base else _only_spoken_of(context, leaves, place, scores)
     return _best_label(context, among, labels), transformed(context, scores, post_transform)
 
 
-def _only_spoken_of(context: ConversionContext, leaves: Leaves, place: MLOperand, scores: MLOperand) -> MLOperand:
+def _only_spoken_of(context: ConversionContext, leaves: Leaves, place: Reached, scores: MLOperand) -> MLOperand:
     """The scores of those classes that a leaf has said something of, and no others."""
-    said = context.gather(context.constant(leaves.says.astype(np.float32)), place)
-    is_spoken_of = context.greater(context.reduce_max(said, axes=[1]), context.number(0, scores))
+    said = place.combined(context.reduce_max, leaves.says.astype(np.float32))
+    is_spoken_of = context.greater(said, context.number(0, scores))
     return context.where(is_spoken_of, scores, context.number(-np.inf, scores))
 
 

@@ -21,7 +21,7 @@ def has_few_windows(conv: Convolution) -> bool:
     is_matrix = conv.layout == "nchw" and conv.filter_layout == "oihw" and not conv.multiplies_bias
     if conv.batch > 1 or conv.data_type != "float32" or not is_matrix:
         return False
-    is_line = width == horizontal.size == horizontal.window == 1
+    is_line = width == horizontal.size == horizontal.window == 1 and not horizontal.begin  # which would be read instead
     return is_line and vertical.stride <= vertical.window and conv.groups * conv.tile_elements(windows) <= FEW
 
 

@@ -1,0 +1,38 @@
+"""Convolutions all of whose windows lie in the padding along one axis: the bias, or zeros."""
+
+import numpy as np
+import pytest
+
+from spec_tests.support.computing import compute
+from webnn_py import MLGraphBuilder
+
+BIAS = np.array([0.5, -2, 3, 7], np.float32)
+
+
+@pytest.mark.parametrize("groups", [1, 2, 4])
+@pytest.mark.parametrize("height", [1, 2, 40])
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+@pytest.mark.parametrize("has_bias", [False, True], ids=["zeros", "bias"])
+@pytest.mark.parametrize("is_upright", [False, True], ids=["lying", "upright"])
+async def test_windows_beside_an_image_give_the_bias_alone(context, groups, *, height, layout, is_upright, has_bias):
+    """The image has one column, and the stride passes over it."""
+    shape, window = (1, 4, height, 1), (1 if height == 1 else 2, 1)
+    options = {"padding": [0, 1, 1, 0], "strides": [1, 2]}
+    if not is_upright:
+        shape, window = (*shape[:2], *shape[:1:-1]), window[::-1]
+        options = {"padding": [1, 0, 0, 1], "strides": [2, 1]}
+    if layout == "nhwc":
+        shape = (shape[0], *shape[2:], shape[1])
+    builder = MLGraphBuilder(context)
+    weights = np.full((4, 4 // groups, *window), 2, np.float32)
+    y = builder.conv2d(
+        builder.input("x", data_type="float32", shape=shape),
+        builder.constant(weights),
+        bias=builder.constant(BIAS) if has_bias else None,
+        groups=groups,
+        input_layout=layout,
+        **options,
+    )
+    result = (await compute(context, builder, {"x": np.ones(shape, np.float32)}, {"y": y}))["y"]
+    in_channels = result if layout == "nhwc" else result.transpose(0, 2, 3, 1)
+    np.testing.assert_array_equal(in_channels, np.broadcast_to(BIAS * has_bias, in_channels.shape))
