@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
+from itertools import chain
 from typing import Any, Final
 
 import attrs
@@ -113,6 +115,12 @@ class Graph:
     outputs: Mapping[str, Value]
     nodes: tuple[Node, ...]
 
+    @cached_property
+    def constants(self) -> tuple[Constant, ...]:
+        """The constants that nodes read, or that are outputs, each once."""
+        read = chain.from_iterable([*[node.inputs for node in self.nodes], self.outputs.values()])
+        return tuple(dict.fromkeys([value for value in read if isinstance(value, Constant)]))
+
     @property
     def descriptors(self) -> Iterator[MLOperandDescriptor]:
         """Those of all that nodes read and give."""
@@ -124,6 +132,7 @@ class Graph:
     def reaching(cls, outputs: Mapping[str, Value]) -> Graph:
         """Walk back from ``outputs`` and keep what they need."""
         inputs: dict[str, Input] = {}
+        constants: dict[Constant, None] = {}
         nodes: list[Node] = []
         met: set[Node] = set()
         open_nodes: list[Node] = []
@@ -137,10 +146,15 @@ class Graph:
                         open_nodes.append(node)
                         walks.append(iter(node.inputs))
                         break
+                elif isinstance(value, Constant):
+                    constants[value] = None
                 elif isinstance(value, Input):
                     inputs[value.name] = value
             else:
                 walks.pop()
                 if open_nodes:
                     nodes.append(open_nodes.pop())
-        return cls(inputs, dict(outputs), tuple(nodes))
+        graph = cls(inputs, dict(outputs), tuple(nodes))
+        # Met on the way: to look at all values once more takes as long as the walk.
+        object.__setattr__(graph, "constants", tuple(constants))
+        return graph

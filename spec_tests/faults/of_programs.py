@@ -256,8 +256,8 @@ FAULTS = [
     ),
     Fault(
         "places-lost",
-        "node.options, node.outputs, node.label, node.drawn)",
-        "node.options, node.outputs, node.label)",
+        "return Node(node.operator, operands, node.options, node.outputs, node.label, node.drawn)",
+        "return Node(node.operator, operands, node.options, node.outputs, node.label)",
         PICTURES,
     ),
     Fault(

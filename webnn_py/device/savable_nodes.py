@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from inspect import isawaitable
-from itertools import chain
 from typing import Any, Self
 
 import attrs
@@ -53,6 +52,4 @@ def _contents_of(read: Mapping[Storage, HostArray], constant: Constant) -> np.nd
 
 def captured_storages(graph: Graph) -> list[Storage]:
     """The constant buffers that a graph reads, each once."""
-    values = chain.from_iterable([*[node.inputs for node in graph.nodes], graph.outputs.values()])
-    constants = [value for value in values if isinstance(value, Constant)]
-    return list(dict.fromkeys([value.data for value in constants if isinstance(value.data, Storage)]))
+    return list(dict.fromkeys([value.data for value in graph.constants if isinstance(value.data, Storage)]))

@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.graph import Constant, Graph, Input, Node, Output, Value
+from webnn_py.graph import Constant, Graph, Input, Node, Value
 from webnn_py.operators.declaration import Operator
 from webnn_py.wording import shown
 
@@ -103,7 +103,7 @@ class GraphDescription:
         inputs = tuple(map(number, sketch.inputs))
         operators = []
         read, made = iter(sketch.operands), iter(sketch.results)
-        for index, (operator, label, drawn, names, options, outputs) in enumerate(zip(*sketch.nodes, strict=True)):
+        for index, (operator, label, drawn, names, options, outputs) in enumerate(_in_sixes(sketch.nodes)):
             operands = tuple([(name, number(next(read))) for name in names])
             first = len(values)
             for port, descriptor in enumerate(outputs):
@@ -114,18 +114,6 @@ class GraphDescription:
             operators.append(DrawnOperator(operator, label, place, operands, options, results))
         outputs_of_graph = tuple((name, number(mark)) for name, mark in sketch.outputs)
         return cls(tuple(values), tuple(operators), inputs, outputs_of_graph)
-
-
-SketchedNodes = tuple[
-    list[Operator[..., Any]],
-    list[str],
-    list[tuple[int, ...]],
-    list[tuple[str, ...]],
-    list[Mapping[str, Any]],
-    list[tuple[MLOperandDescriptor, ...]],
-]
-"""Operators, labels, places of drawing, the parameters of operands, options and outputs: no object for each node, which
-the collector of garbage would look at time and again."""
 
 
 Leaf = tuple[MLOperandDescriptor, str | float | None]
@@ -141,7 +129,8 @@ class Sketch:
 
     Attributes:
         leaves: inputs and constants, by their numbers.
-        nodes: the operators.
+        nodes: of each node the operator, its label, the places of drawing, the parameters of its operands, options and
+            outputs, one after the other: objects for each, the collector of garbage would look at time and again.
         operands: the numbers of all their operands, one operator's after the other's.
         results: likewise of all that they give.
         inputs: the numbers of the graph's inputs.
@@ -149,7 +138,7 @@ class Sketch:
     """
 
     leaves: Mapping[int, Leaf]
-    nodes: SketchedNodes
+    nodes: list[Any]
     operands: list[int]
     results: list[int]
     inputs: tuple[int, ...]
@@ -158,24 +147,27 @@ class Sketch:
     @classmethod
     def of(cls, graph: Graph) -> Self:
         """Sketch a graph."""
-        nodes = graph.nodes
-        read = [*chain.from_iterable([node.inputs for node in nodes])]
-        leaves = {id(value): value for value in (*graph.inputs.values(), *read) if not isinstance(value, Output)}
+        nodes: list[Any] = []
+        operands: list[int] = []
+        results: list[int] = []
+        for node in graph.nodes:  # once: to have each of them from memory takes the most of the time
+            names = _parameters(node)
+            nodes += (node.operator, node.label, node.drawn, names, node.options, node.outputs)
+            operands += map(id, node.inputs)
+            results += map(id, node.results)
+        given = [value for value in graph.outputs.values() if isinstance(value, Input)]
         return cls(
-            {number: _leaf(value) for number, value in leaves.items()},
-            (
-                [node.operator for node in nodes],
-                [node.label for node in nodes],
-                [node.drawn for node in nodes],
-                [_parameters(node) for node in nodes],
-                [node.options for node in nodes],
-                [node.outputs for node in nodes],
-            ),
-            [*map(id, read)],
-            [*map(id, chain.from_iterable([node.results for node in nodes]))],
+            {id(value): _leaf(value) for value in (*graph.inputs.values(), *graph.constants, *given)},
+            nodes,
+            operands,
+            results,
             tuple(map(id, graph.inputs.values())),
             tuple((name, id(value)) for name, value in graph.outputs.items()),
         )
+
+
+def _in_sixes(items: list[Any]) -> Iterator[tuple[Any, ...]]:
+    return zip(*[iter(items)] * 6, strict=True)
 
 
 def _parameters(node: Node) -> tuple[str, ...]:

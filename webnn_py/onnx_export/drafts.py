@@ -1,7 +1,7 @@
 """What rules write, before it is ONNX: nodes are made once names are known, of templates of operators."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -69,6 +69,11 @@ class Draft:
     def reading(self, inputs: Sequence[str]) -> "Draft":
         """The node with other inputs; what is read within stays."""
         return Draft(self.operator, inputs, self.outputs, self.attributes, self.name, self.domain, self.within)
+
+    @property
+    def read(self) -> Iterable[str]:
+        """The names of what it reads, also within."""
+        return self.inputs if self.within is None else (*self.inputs, *self.within.reads)
 
     def computes_as(self, other: "Draft") -> bool:
         """Whether another node of the same operator and inputs makes the same outputs."""

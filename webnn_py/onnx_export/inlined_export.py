@@ -118,7 +118,7 @@ class InlinedExport:
         nodes, used = needed(tidied(nodes, made), made)
         if self._join is not None:
             nodes = self._join(nodes, made, self._body.constants)
-            used = set(chain.from_iterable([node.inputs for node in nodes]))
+            used = set(chain.from_iterable([node.read for node in nodes]))
         inputs = [value_info(self._inputs[name], value.descriptor) for name, value in self._graph.inputs.items()]
         model = written_model(nodes, inputs, infos)
         add_tensor = model.graph.initializer.add

@@ -299,9 +299,7 @@ def needed(nodes: Sequence[Draft], outputs: Iterable[str]) -> tuple[list[Draft],
     found: list[Draft] = []
     for node in reversed(nodes):
         if not used.isdisjoint(node.outputs):
-            used.update(node.inputs)
-            if node.within is not None:
-                used.update(node.within.reads)
+            used.update(node.read)
             found.append(node)
     return found[::-1], used
 

@@ -38,12 +38,14 @@ class Constants:
         key_of: a digest of a value that is worth being kept once on the device.
         narrowing: which data types others stand for, by their names.
         made: the operands so far, by the identity of their values.
+        numbers: scalar constants so far, by what they are written as, and data type.
         known: what operands are while building; None for those that depend on an input.
     """
 
     key_of: Callable[[StaticValue], bytes | None]
     narrowing: Mapping[str, str] = EXACTLY
     made: dict[int, tuple[StaticValue, MLOperand]] = attrs.field(factory=dict)
+    numbers: dict[tuple[str, str], MLOperand] = attrs.field(factory=dict)
     known: dict[MLOperand, StaticValue | None] = attrs.field(factory=dict)
 
 
@@ -166,11 +168,15 @@ class ConversionContext(OperatorMethods):
         return known[value]
 
     def number(self, value: float, like: MLOperand) -> MLOperand:
-        """A scalar constant of the data type of ``like``."""
-        try:
-            return self._builder.constant(value, data_type=like.data_type)
-        except TypeError as error:
-            raise Refused(str(error)) from error
+        """A scalar constant of the data type of ``like``; equal ones are one."""
+        there = self._constants.numbers
+        key = repr(value), like.data_type
+        if key not in there:
+            try:
+                there[key] = self._builder.constant(value, data_type=like.data_type)
+            except TypeError as error:
+                raise Refused(str(error)) from error
+        return there[key]
 
     def data_type(self, subject: str, element_type: int) -> MLOperandDataType:
         """The WebNN data type of an ONNX element type.

@@ -15,7 +15,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from typing import Any, Generic, ParamSpec, TypeVar, cast, get_type_hints
+from typing import Any, Final, Generic, ParamSpec, TypeVar, cast, get_type_hints
 
 import attrs
 
@@ -75,6 +75,10 @@ class Parameter:
     is_operand: bool
 
 
+NO_OPTIONS: Final[Mapping[str, object]] = {}
+"""Those of most operators of graphs: one object, which is not looked for in memory time and again."""
+
+
 @attrs.frozen
 class Arguments:
     """The converted arguments of one call.
@@ -102,8 +106,10 @@ class Arguments:
         """The operand called ``name``, which is there and no sequence."""
         return cast("MLOperand", self.operands[name])
 
-    def options(self) -> dict[str, object]:
+    def options(self) -> Mapping[str, object]:
         """The arguments that are no operands: numbers, lists, enumerations, flags."""
+        if len(self.values) == len(self.operands):
+            return NO_OPTIONS
         return {name: value for name, value in self.values.items() if name not in self.operands}
 
 

@@ -60,9 +60,12 @@ class Likeness:
             if not isinstance(item, Output) or item.index != index:
                 return None
             node = item.node
-            if node.operator is not operator or len(node.inputs) != count or node.options != options:
+            inputs = node.inputs
+            if node.operator is not operator or len(inputs) != count:
                 return None
-            values += node.inputs
+            if node.options is not options and node.options != options:
+                return None
+            values += inputs
         is_like = (
             all(values[place] is values[first] for place, first in self._same)
             and all(_is_part(values[place], values[first], index) for place, first, index in self._parts)

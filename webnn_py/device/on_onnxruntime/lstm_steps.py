@@ -34,7 +34,7 @@ def with_quantized_networks(graph: Graph, contents: ReadConstant) -> Graph:
         graph: what to rewrite.
         contents: gives the values of constants.
     """
-    sequences = [node for node in graph.nodes if _may_be_sequence(node)]
+    sequences = [node for node in graph.nodes if node.operator is concat and _may_be_sequence(node)]
     if not sequences:
         return graph
     reader = _Reader()
@@ -192,8 +192,8 @@ def _is_laid_out(of_input: _Product, steps: Sequence[_Step]) -> bool:
 
 
 def _may_be_sequence(node: Node) -> bool:
-    """Whether a node joins hidden states, as far as its first operand tells."""
-    if node.operator is not concat or node.options["axis"] != 0 or len(node.inputs) == 1:
+    """Whether a concatenation joins hidden states, as far as its first operand tells."""
+    if node.options["axis"] != 0 or len(node.inputs) == 1:
         return False
     step = _made_by(node.inputs[0], "reshape")
     hidden = None if step is None else _made_by(step.inputs[0], "mul")

@@ -7,7 +7,7 @@ write, optimize and lay out thousands of nodes takes long, and one step as long 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -41,20 +41,20 @@ def with_rolled_steps(graph: Graph, contents: ReadConstant) -> Graph:
         graph: what to rewrite.
         contents: gives the values of constants.
     """
-    tried: set[Value] = set()
-    while matrices := _matrices(graph, tried):
-        tried.update(matrices)
-        ordered = sorted(graph.nodes, key=lambda node: node.drawn)
-        for nodes, length in _runs(ordered, matrices):
-            rolled = _rolled(graph, nodes, length, contents)
-            if rolled is not None:
-                graph = rolled
-                tried.difference_update(matrices)  # which may be those of another loop, whose nodes are others now
-                break
+    while (rolled := _once_rolled(graph, contents)) is not None:
+        graph = rolled
     return graph
 
 
-def _matrices(graph: Graph, tried: Container[Value]) -> dict[Value, list[Node]]:
+def _once_rolled(graph: Graph, contents: ReadConstant) -> Graph | None:
+    """The graph with one node for the steps of one loop; None where there is none."""
+    matrices = _matrices(graph)
+    ordered = sorted(graph.nodes, key=lambda node: node.drawn) if matrices else []
+    rolled = (_rolled(graph, nodes, length, contents) for nodes, length in _runs(ordered, matrices))
+    return next((found for found in rolled if found is not None), None)
+
+
+def _matrices(graph: Graph) -> dict[Value, list[Node]]:
     """By constant matrix the nodes that multiply by it, of those by which many do; none for quantized graphs."""
     readers: dict[Value, list[Node]] = defaultdict(list)
     for node in graph.nodes:
@@ -63,20 +63,20 @@ def _matrices(graph: Graph, tried: Container[Value]) -> dict[Value, list[Node]]:
     many: dict[Value, list[Node]] = {
         matrix: nodes
         for matrix, nodes in readers.items()
-        if len(nodes) >= FEWEST_STEPS and isinstance(matrix, Constant) and matrix not in tried
+        if len(nodes) >= FEWEST_STEPS and isinstance(matrix, Constant)
     }
     is_quantized = many and any("quantize" in node.operator.name for node in graph.nodes)
     return {} if is_quantized else many  # whose sigmoids may be gates
 
 
-def _runs(ordered: Sequence[Node], matrices: dict[Value, list[Node]]) -> Iterator[tuple[Sequence[Node], int]]:
+def _runs(ordered: Sequence[Node], matrices: Mapping[Value, list[Node]]) -> Iterator[tuple[Sequence[Node], int]]:
     """The nodes that repeat at a distance, around those that multiply by a matrix, and the distance."""
     places = {node: place for place, node in enumerate(ordered)}
-    for nodes in reversed(matrices.values()):  # what one of the last takes the place of, those before do not read
+    for nodes in reversed([*matrices.values()]):  # what one of the last takes the place of, those before do not read
         at = sorted([places[node] for node in nodes])
         distances = [after - before for before, after in pairwise(at)]
         ((length, times),) = Counter(distances).most_common(1)
-        if times + 1 < FEWEST_STEPS:
+        if times + 1 < FEWEST_STEPS or (len(nodes) + 1) * length < FEWEST_NODES:
             continue
         first = behind = at[distances.index(length)]
         while first and _are_alike(ordered[first - 1], ordered[first - 1 + length]):
