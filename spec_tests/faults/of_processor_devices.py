@@ -272,4 +272,11 @@ FAULTS = [
     ),
     Fault("index-ranges-that-wrap", "lowest <= found[0] and found[1] <= highest:", "True:", INDEX_RANGES),
     Fault("index-ranges-ends", "and indices[1] < size:", "and indices[1] <= size:", INDEX_RANGES),
+    Fault(
+        "engine-log-sum-exp",
+        "    body.guard(written[0], Must.BE_FINITE, shape=node.outputs[0].shape)\n",
+        "",
+        ENGINE,
+        "exp_is_summed_up",
+    ),
 ]

@@ -149,6 +149,7 @@ CHAIN = {
     ),
     "max of all": lambda b, x: b.reduce_max(x),
     "min of all": lambda b, x: b.reduce_min(x),
+    "log of the sum of exp of rows": lambda b, x: b.reduce_log_sum_exp(x, axes=[3]),
 }
 
 
@@ -180,6 +181,16 @@ async def test_what_is_noticed_is_run_again_and_what_is_not_is_not(contexts, exa
         exact_runs.clear()
         await on_both(contexts, CHAIN[case], feed)
         assert len(exact_runs) == count, case
+
+
+@pytest.mark.parametrize("data_type", ["float32", "float16"])
+@pytest.mark.parametrize("options", [{"axes": [1]}, {"axes": [1], "keep_dimensions": True}, {"axes": []}, {}])
+async def test_nan_is_kept_where_exp_is_summed_up_beside_infinite_numbers(contexts, data_type, options):
+    rows = [[1, NAN, INF], [INF, NAN, 1], [-INF, NAN, -INF], [NAN, 1, -INF], [1, 2, 3], [INF, 1, 2], [-INF] * 3]
+    x = np.array(rows, data_type)
+    for feed in (x, x[4:]):
+        got, expected = await on_both(contexts, lambda b, x: b.reduce_log_sum_exp(x, **options), feed)
+        np.testing.assert_allclose(got, expected, rtol=1e-3)
 
 
 @pytest.mark.parametrize("place", [0, 1, 2], ids=["no mean", "the second mean", "a mean of another shape"])

@@ -149,6 +149,15 @@ def _scale(body: Body, x: OnnxTensor, axes: tuple[int, ...]) -> OnnxTensor:
     return body.node("Add", body.node("Div", largest, LEVELS), is_none)
 
 
+def reduce_log_sum_exp(body: Body, node: Node, input: OnnxTensor) -> Written:
+    """ReduceLogSumExp, which may lack NaN where it is infinite."""
+    if input.data_type != "float32" or not _places(node, input.rank):
+        return rules.reduce_log_sum_exp(body, node, input)
+    written = writing.write(body, node, {"input": input})
+    body.guard(written[0], Must.BE_FINITE, shape=node.outputs[0].shape)
+    return written
+
+
 def reduce_mean(body: Body, node: Node, input: OnnxTensor) -> Written:
     """In float32, where a sum may be too large: then the mean is not finite."""
     places = _places(node, input.rank)
@@ -213,6 +222,7 @@ RULES: Final[Mapping[str, Rule]] = {**rules.RULES} | {
         max_pool2d,
         quantize_linear,
         quantized_lstm,
+        reduce_log_sum_exp,
         reduce_max,
         reduce_mean,
         reduce_min,

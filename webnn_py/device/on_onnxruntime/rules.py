@@ -263,6 +263,19 @@ def reduce_l2(body: Body, node: Node, input: OnnxTensor) -> Written:
     return _reduced_in_float64(body, "ReduceL2", node, input)
 
 
+def reduce_log_sum_exp(body: Body, node: Node, input: OnnxTensor) -> Written:
+    """NaN where something is; ReduceLogSumExp is infinite where there is an infinite number behind it."""
+    written = writing.write(body, node, {"input": input})
+    axes = node.options["axes"]
+    if axes == () or not input.rank:
+        return written
+    places = range(input.rank) if axes is None else axes
+    marks = body.cast(body.node("IsNaN", body.cast(input, "float32"), data_type=BOOL), "float32")
+    marked = body.node("ReduceMax", marks, shape(*places), keepdims=int(node.options["keep_dimensions"]))
+    nan = np.array(math.nan, input.data_type)
+    return body.node("Where", body.cast(marked, BOOL), nan, written[0], data_type=input.data_type)
+
+
 def reduce_mean(body: Body, node: Node, input: OnnxTensor) -> Written:
     """In float64, in which no sum is too large."""
     return _reduced_in_float64(body, "ReduceMean", node, input)
@@ -322,6 +335,7 @@ RULES: Final[Mapping[str, Rule]] = {**SAVED} | {
         quantize_linear,
         quantized_lstm,
         reduce_l2,
+        reduce_log_sum_exp,
         reduce_mean,
         reduce_sum_square,
         resample2d,

@@ -35,7 +35,16 @@ NO_LARGER: Final = KEEPS | {
 UP_TO_ONE: Final = frozenset({"erf", "sigmoid", "softmax", "tanh"})
 
 GUARDED: Final = frozenset(
-    {"gelu", "hard_swish", "max_pool2d", "quantize_linear", "reduce_max", "reduce_mean", "reduce_min"}
+    {
+        "gelu",
+        "hard_swish",
+        "max_pool2d",
+        "quantize_linear",
+        "reduce_log_sum_exp",
+        "reduce_max",
+        "reduce_mean",
+        "reduce_min",
+    }
 )
 """Operators whose quick forms are wrong only for what is not finite, or for scales."""
 
