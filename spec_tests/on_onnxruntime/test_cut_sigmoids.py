@@ -6,7 +6,7 @@ import pytest
 from spec_tests.on_onnxruntime.both import on_both
 
 pytest.importorskip("onnxruntime")
-from webnn_py.device.on_onnxruntime import executable
+from webnn_py.device.on_onnxruntime import for_engine
 
 RNG = np.random.default_rng(17)
 X, Y = (RNG.normal(size=(3, 12)).astype(np.float32) * 9 for _ in range(2))
@@ -101,7 +101,7 @@ async def test_sigmoids_of_pieces_are_pieces_of_one_to_the_same_bits(contexts, w
     got, expected = await on_both(contexts, draw, X, Y)
     assert written["Exp"] == count
     np.testing.assert_allclose(got.astype(np.float64), expected.astype(np.float64), rtol=4e-6, atol=0)
-    monkeypatch.setattr(executable, "cut_sigmoids", lambda graph: graph)
+    monkeypatch.setattr(for_engine, "cut_sigmoids", lambda graph: graph)
     before, _ = await on_both(contexts, draw, X, Y)
     np.testing.assert_array_equal(got, before)
 

@@ -8,7 +8,7 @@ from webnn_py import MLGraphBuilder
 
 pytest.importorskip("onnxruntime")
 
-from webnn_py.device.on_onnxruntime import executable
+from webnn_py.device.on_onnxruntime import executable, for_engine
 from webnn_py.onnx_export import inlined_export
 from webnn_py.onnx_export.drafts import Draft
 from webnn_py.onnx_export.tidying import tidied
@@ -175,7 +175,7 @@ async def test_fewer_nodes_have_the_bits_of_what_was_drawn(ml, written, monkeypa
     assert {name: written[name] for name in counts} == counts
     fewer.append(await computed(context, draw, spiked()))
     for name in ("biased_products", "cutting", "stacked_extremes"):
-        monkeypatch.setattr(executable, name, lambda _graph: None)
+        monkeypatch.setattr(for_engine, name, lambda _graph: None)
     monkeypatch.setattr(inlined_export, "tidied", lambda nodes, _outputs: nodes)
     monkeypatch.setattr(executable, "activated", lambda nodes, *_more: list(nodes))
     for got, x in zip(fewer, (X, spiked()), strict=True):

@@ -10,7 +10,7 @@ from webnn_py import MLGraphBuilder
 
 pytest.importorskip("onnxruntime")
 
-from webnn_py.device.on_onnxruntime import executable
+from webnn_py.device.on_onnxruntime import for_engine
 
 RNG = np.random.default_rng(12)
 X = RNG.normal(size=(2, 32, 6, 5)).astype(np.float32)
@@ -219,7 +219,7 @@ async def test_convolutions_of_one_image_are_one_with_the_same_results(ml, draft
     draw, count, cut = JOINED[case]
     ours = await computed(ml, draw)
     assert (convolutions(drafts[0]), pieces(drafts[0])) == (count, cut)
-    monkeypatch.setattr(executable, "joined_convolutions", lambda graph: graph)
+    monkeypatch.setattr(for_engine, "joined_convolutions", lambda graph: graph)
     for expected in (await computed(ml, draw), await computed(ml, draw, backend="numpy")):
         assert ours.keys() == expected.keys()
         for name, array in ours.items():

@@ -10,7 +10,7 @@ from webnn_py import MLGraphBuilder
 
 pytest.importorskip("onnxruntime")
 
-from webnn_py.device.on_onnxruntime import executable, joined_sigmoids
+from webnn_py.device.on_onnxruntime import for_engine, joined_sigmoids
 
 X = np.random.default_rng(11).normal(size=(1, 12, 4)).astype(np.float32) * 30
 X.flat[:6] = np.nan, np.inf, -np.inf, -0.0, -87.5, 2.0**-14
@@ -113,7 +113,7 @@ async def test_sigmoids_side_by_side_are_one_with_the_same_bits(ml, drafts, monk
     ours = await computed(ml, draw, x)
     assert powers(drafts[0]) == sigmoids
     assert [len(node.inputs) for node in drafts[0] if node.operator == "Concat"] == joined
-    monkeypatch.setattr(executable, "joined_sigmoids", lambda graph: graph)
+    monkeypatch.setattr(for_engine, "joined_sigmoids", lambda graph: graph)
     apart = await computed(ml, draw, x)
     assert ours.keys() == apart.keys()
     for name, array in ours.items():

@@ -13,7 +13,7 @@ from webnn_py.script.builder import drawing_of
 
 pytest.importorskip("onnxruntime")
 
-from webnn_py.device.on_onnxruntime import executable
+from webnn_py.device.on_onnxruntime import for_engine
 from webnn_py.device.on_onnxruntime.bounding import HIGHEST, LEAST, MOST, MOST_WEIGHTS, Bounded
 
 RNG = np.random.default_rng(11)
@@ -76,14 +76,14 @@ APART = {
 @pytest.fixture
 def node_counts(monkeypatch):
     """How many nodes the graphs that are run quickly have."""
-    counts, folded = [], executable.folded
+    counts, folded = [], for_engine.folded
 
     def observed(graph, contents):
         made = folded(graph, contents)
         counts.append((len(graph.nodes), len(made.nodes)))
         return made
 
-    monkeypatch.setattr(executable, "folded", observed)
+    monkeypatch.setattr(for_engine, "folded", observed)
     return counts
 
 

@@ -10,7 +10,7 @@ from webnn_py import MLGraphBuilder, MLOperand
 
 pytest.importorskip("onnxruntime")
 
-from webnn_py.device.on_onnxruntime import executable
+from webnn_py.device.on_onnxruntime import for_engine
 
 STEPS, UNITS = 20, 6
 RNG = np.random.default_rng(3)
@@ -181,7 +181,7 @@ async def computed(ml, draw, x=X, *, backend="onnxruntime"):
 async def check(ml, monkeypatch, draw, x=X):
     """Rolled and as they are drawn, steps give the same bits."""
     rolled = await computed(ml, draw, x)
-    monkeypatch.setattr(executable, "with_rolled_steps", lambda graph, _contents: graph)
+    monkeypatch.setattr(for_engine, "with_rolled_steps", lambda graph, _contents: graph)
     drawn = await computed(ml, draw, x)
     assert rolled.keys() == drawn.keys()
     for name, array in rolled.items():

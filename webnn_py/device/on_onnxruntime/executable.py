@@ -12,27 +12,13 @@ import numpy as np
 import onnxruntime
 
 from webnn_py.device.backend import HostArray, Memory, Storage
-from webnn_py.device.folding import folded
 from webnn_py.device.on_onnxruntime import rules
 from webnn_py.device.on_onnxruntime.activated import activated
-from webnn_py.device.on_onnxruntime.biased_products import biased_products
-from webnn_py.device.on_onnxruntime.convolving import convolving
-from webnn_py.device.on_onnxruntime.cut_sigmoids import cut_sigmoids
-from webnn_py.device.on_onnxruntime.cutting import cutting, is_split_constant
-from webnn_py.device.on_onnxruntime.drawn_gelus import drawn_gelus
-from webnn_py.device.on_onnxruntime.dynamic_quantization import recognizing
+from webnn_py.device.on_onnxruntime.cutting import is_split_constant
 from webnn_py.device.on_onnxruntime.engine import TESTED_PROVIDER, EngineOptions
+from webnn_py.device.on_onnxruntime.for_engine import for_engine
 from webnn_py.device.on_onnxruntime.guarded import Guarded
-from webnn_py.device.on_onnxruntime.integer_products import integer_products
-from webnn_py.device.on_onnxruntime.joined_convolutions import joined_convolutions
-from webnn_py.device.on_onnxruntime.joined_sigmoids import joined_sigmoids
-from webnn_py.device.on_onnxruntime.lstm_steps import with_quantized_networks
-from webnn_py.device.on_onnxruntime.ranked_numbers import ranked
-from webnn_py.device.on_onnxruntime.reshaping import reshaping
-from webnn_py.device.on_onnxruntime.rolled_steps import with_rolled_steps
 from webnn_py.device.on_onnxruntime.session import BoundSession
-from webnn_py.device.on_onnxruntime.silus import with_silus
-from webnn_py.device.on_onnxruntime.stacked_extremes import stacked_extremes
 from webnn_py.device.own_thread import SHORT_SECONDS, computing_time
 from webnn_py.device.reshapes import is_reshape
 from webnn_py.device.shared_constants import Identity, SharedConstants
@@ -40,7 +26,6 @@ from webnn_py.graph import Constant, Graph, Value
 from webnn_py.onnx_export.body import Write
 from webnn_py.onnx_export.inlined_export import InlinedExport
 from webnn_py.onnx_export.model_export import ReadConstant
-from webnn_py.rewriting import first_of, rewrite
 
 SECONDS_PER_NODE: Final = 1.5e-4
 """About what compiling one node takes, more than half of it by onnxruntime."""
@@ -71,19 +56,7 @@ class OnnxruntimeGraph:
     def __init__(self, graph: Graph, options: EngineOptions, shared: SharedConstants) -> None:
         constants = _Constants(shared)
         self._options = options
-        graph = with_quantized_networks(graph, constants.peek)
-        if options.provider == TESTED_PROVIDER:
-            graph = with_rolled_steps(graph, constants.peek)
-        graph = joined_sigmoids(cut_sigmoids(joined_convolutions(graph)))
-        # Together, since each walk over a graph takes its time.
-        integers, biased = integer_products(graph, constants.peek), biased_products(graph)
-        reshapes = reshaping(graph, will_have=biased is not None and biased.has_reshapes)
-        extremes, cuts = stacked_extremes(graph), cutting(graph)
-        sums = None if biased is None else biased.replace
-        passes = (recognizing(graph), integers, extremes, sums, cuts, convolving, reshapes, ranked)
-        replace = drawn_gelus(graph, first_of(*passes))
-        graph = folded(graph if replace is None else rewrite(graph, replace), constants.peek)
-        graph = with_silus(graph, constants.peek)
+        graph = for_engine(graph, constants.peek, options.provider)
         guarded = Guarded(graph, constants.peek, checks_indices=options.provider == TESTED_PROVIDER)
         self._quick = self._session(graph, constants.contents, guarded)
         self.bind = self._quick.bind

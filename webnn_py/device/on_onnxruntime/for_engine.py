@@ -1,0 +1,47 @@
+"""A graph as onnxruntime runs it best: what is looked for in it, in which order."""
+
+from __future__ import annotations
+
+from webnn_py.device.folding import folded
+from webnn_py.device.on_onnxruntime.biased_products import biased_products
+from webnn_py.device.on_onnxruntime.convolving import convolving
+from webnn_py.device.on_onnxruntime.cut_sigmoids import cut_sigmoids
+from webnn_py.device.on_onnxruntime.cutting import cutting
+from webnn_py.device.on_onnxruntime.drawn_gelus import drawn_gelus
+from webnn_py.device.on_onnxruntime.dynamic_quantization import recognizing
+from webnn_py.device.on_onnxruntime.engine import TESTED_PROVIDER
+from webnn_py.device.on_onnxruntime.integer_products import integer_products
+from webnn_py.device.on_onnxruntime.joined_convolutions import joined_convolutions
+from webnn_py.device.on_onnxruntime.joined_sigmoids import joined_sigmoids
+from webnn_py.device.on_onnxruntime.lstm_steps import with_quantized_networks
+from webnn_py.device.on_onnxruntime.ranked_numbers import ranked
+from webnn_py.device.on_onnxruntime.reshaping import reshaping
+from webnn_py.device.on_onnxruntime.rolled_steps import with_rolled_steps
+from webnn_py.device.on_onnxruntime.silus import with_silus
+from webnn_py.device.on_onnxruntime.stacked_extremes import stacked_extremes
+from webnn_py.graph import Graph
+from webnn_py.onnx_export.model_export import ReadConstant
+from webnn_py.rewriting import first_of, rewrite
+
+
+def for_engine(graph: Graph, contents: ReadConstant, provider: str) -> Graph:
+    """The graph in operators that onnxruntime has, or that are fewer, of the same results.
+
+    Args:
+        graph: what to rewrite.
+        contents: gives the values of constants.
+        provider: of onnxruntime's, which is to run it; loops are rolled for the tested one alone.
+    """
+    graph = with_quantized_networks(graph, contents)
+    if provider == TESTED_PROVIDER:
+        graph = with_rolled_steps(graph, contents)
+    graph = joined_sigmoids(cut_sigmoids(joined_convolutions(graph)))
+    # Together, since each walk over a graph takes its time.
+    integers, biased = integer_products(graph, contents), biased_products(graph)
+    reshapes = reshaping(graph, will_have=biased is not None and biased.has_reshapes)
+    extremes, cuts = stacked_extremes(graph), cutting(graph)
+    sums = None if biased is None else biased.replace
+    passes = (recognizing(graph), integers, extremes, sums, cuts, convolving, reshapes, ranked)
+    replace = drawn_gelus(graph, first_of(*passes))
+    graph = folded(graph if replace is None else rewrite(graph, replace), contents)
+    return with_silus(graph, contents)
