@@ -136,6 +136,17 @@ async def test_numbers_that_its_operator_takes_for_others_are_computed_step_by_s
         check(ours, await computed(ml, model, inputs, backend="numpy"))
 
 
+@pytest.mark.parametrize(("name", "number"), [("b", np.inf), ("h", np.nan), ("c", np.inf), ("h", 1e-44)], ids=str)
+async def test_constants_that_its_operator_takes_for_others_are_computed_step_by_step(ml, drafts, name, number):
+    weights = Weights(1)
+    weights.arrays[name] = np.full_like(weights.arrays[name], number)
+    model, inputs = of_one(weights)
+    ours = await computed(ml, model, inputs)
+    assert [*map(networks, drafts)] == [1, 0]
+    with np.errstate(all="ignore"):
+        check(ours, await computed(ml, model, inputs, backend="numpy"))
+
+
 @pytest.mark.parametrize("name", ["x", "h"])
 async def test_what_is_so_small_that_its_scale_would_be_0_is_computed_step_by_step(ml, drafts, name):
     model, inputs = of_one(Weights(1), inputs=("h", "c"))

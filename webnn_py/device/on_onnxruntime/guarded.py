@@ -44,6 +44,8 @@ CHANNELS_END: Final = 2
 
 IMAGE_RANK: Final = 4
 
+MOST_SQUARES: Final = 2.0**120
+
 SQUARES: Final[Mapping[str, Array | None]] = {
     "int8": None,
     "uint8": None,
@@ -130,16 +132,27 @@ def quantized_lstm(
     """
     given = [x, hidden, cell, weights["w_scale"], weights["r_scale"], *([] if bias is None else [bias])]
     for tensor in given:
-        body.guard(body.node("ReduceSumSquare", tensor, keepdims=0), Must.BE_FINITE, is_number=True)
+        if not _has_finite_squares(body.known(tensor)):
+            body.guard(body.node("ReduceSumSquare", tensor, keepdims=0), Must.BE_FINITE, is_number=True)
     w, r = ((weights[name], weights[f"{name}_scale"], weights[f"{name}_zero_point"]) for name in "wr")
     inputs = [x, w[0], r[0], bias, None, hidden, cell, None, *w[1:], *r[1:]]
     way = "reverse" if node.options["is_backward"] else "forward"
     options = {"hidden_size": hidden.shape[-1], "direction": way}
     made = body.nodes_of(MICROSOFT, "DynamicQuantizeLSTM", inputs, ["float32"] * 3, **options)
     for tensor in (x, hidden):
-        body.guard(_scale(body, tensor, (0, 1, 2)), Must.BE_ABOVE_ZERO, is_number=True)
+        known = body.known(tensor)
+        if known is None or known.any():
+            body.guard(_scale(body, tensor, (0, 1, 2)), Must.BE_ABOVE_ZERO, is_number=True)
     body.guard(body.node("ReduceMin", _scale(body, made[0], (1, 2, 3)), keepdims=0), Must.BE_ABOVE_ZERO, is_number=True)
     return made
+
+
+def _has_finite_squares(array: Array | None) -> bool:
+    """Whether the sum of the squares of what is known is far below infinity in float32."""
+    if array is None:
+        return False
+    wide = array.astype(np.float64)
+    return bool(np.vdot(wide, wide) < MOST_SQUARES)
 
 
 def _scale(body: Body, x: OnnxTensor, axes: tuple[int, ...]) -> OnnxTensor:

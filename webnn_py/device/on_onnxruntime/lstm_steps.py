@@ -355,7 +355,11 @@ def _as_one(
     state = [1, batch, units]
 
     def shaped(value: Value, shape: Sequence[int]) -> MLOperand:
-        operand: MLOperand = builder.reshape(builder.operand(now(value)), [*shape])
+        there = now(value)
+        if isinstance(there, Constant) and isinstance(there.data, np.ndarray):
+            descriptor = MLOperandDescriptor(there.descriptor.data_type, tuple(shape))
+            return builder.operand(Constant(descriptor, there.data.reshape(shape), there.key))
+        operand: MLOperand = builder.reshape(builder.operand(there), [*shape])
         return operand
 
     operands = {
@@ -369,8 +373,7 @@ def _as_one(
         scale = product.scale.descriptor
         operands[f"{name}_scale"] = shaped(product.scale, [1, *scale.shape[-1:]] if scale.element_count > 1 else [1])
     if first.bias is not None:
-        none = builder.constant(bytes(GATES * units * 4), data_type="float32", shape=[1, GATES * units])
-        operands["bias"] = builder.concat([shaped(first.bias, [1, GATES * units]), none], 1)
+        operands["bias"] = _whole_bias(builder, shaped(first.bias, [1, GATES * units]))
     values = {name: builder.value(operand) for name, operand in operands.items()}
     options = {"is_backward": network.is_backward}
     outputs = tuple(quantized_lstm(**operands, is_backward=network.is_backward))
@@ -381,6 +384,17 @@ def _as_one(
         last.hidden: builder.value(results[0]),
         last.cell: builder.value(results[1]),
     }
+
+
+def _whole_bias(builder: RewriteBuilder, bias: MLOperand) -> MLOperand:
+    """The input's bias, and none of the state."""
+    value = builder.value(bias)
+    if isinstance(value, Constant) and isinstance(value.data, np.ndarray):
+        array = np.concatenate([value.data, np.zeros_like(value.data)], 1)
+        return builder.operand(Constant(MLOperandDescriptor("float32", array.shape), array))
+    none = builder.constant(bytes(bias.shape[1] * 4), data_type="float32", shape=bias.shape)
+    whole: MLOperand = builder.concat([bias, none], 1)
+    return whole
 
 
 def _in_bytes(weights: ShiftedBytes, unsigned: Unsigned, contents: ReadConstant) -> tuple[Constant, Constant]:

@@ -42,14 +42,14 @@ def dynamic_quantize_lstm(
     x: MLOperand,
     w: Value,
     r: Value,
-    b: MLOperand | None,
+    b: Value | None,
     sequence_lens: StaticValue | None,
-    initial_h: MLOperand | None,
-    initial_c: MLOperand | None,
+    initial_h: Value | None,
+    initial_c: Value | None,
     p: MLOperand | None,
-    w_scale: MLOperand,
+    w_scale: Value,
     w_zero_point: Value,
-    r_scale: MLOperand,
+    r_scale: Value,
     r_zero_point: Value,
     *,
     activation_alpha: Sequence[float] | None = None,
@@ -85,10 +85,10 @@ def dynamic_quantize_lstm(
     results = []
     for index, is_backward in enumerate(DIRECTIONS[direction]):
         weights = _Direction(
-            (_weights_at(context, w, w_zero_point, index), _scale_at(context, w_scale, index)),
-            (_weights_at(context, r, r_zero_point, index), _scale_at(context, r_scale, index)),
-            None if biases is None else context.add(*context.split(biases[index], 2, axis=0)),
-            () if peepholes is None else tuple(context.split(peepholes[index], 3, axis=0)),
+            (_weights_at(context, w, w_zero_point, index), _operand_at(context, w_scale, index)),
+            (_weights_at(context, r, r_zero_point, index), _operand_at(context, r_scale, index)),
+            None if biases is None else _sum_of_halves(context, biases[index]),
+            () if peepholes is None else tuple(context.split(context.operand(peepholes[index]), 3, axis=0)),
         )
         results.append(_run(context, x, weights, (states[0][index], states[1][index]), is_backward=is_backward))
     sequences, hidden, cells = zip(*results, strict=True)
@@ -97,8 +97,8 @@ def dynamic_quantize_lstm(
 
 def _check_shapes(
     context: ConversionContext,
-    w: tuple[Value, Value, MLOperand],
-    r: tuple[Value, Value, MLOperand],
+    w: tuple[Value, Value, Value],
+    r: tuple[Value, Value, Value],
     sizes: tuple[int, int, int],
 ) -> None:
     count, size, hidden = sizes
@@ -172,25 +172,32 @@ def _weights_at(context: ConversionContext, weights: Value, zero_point: Value, i
     return shifted(context, _at(context, weights, index), _at(context, zero_point, index))
 
 
-def _scale_at(context: ConversionContext, scale: MLOperand, index: int) -> MLOperand:
-    part = _at(context, scale, index)
-    assert isinstance(part, MLOperand)  # noqa: S101 - for type checkers: it is one as the scale is
-    return part
+def _operand_at(context: ConversionContext, value: Value, index: int) -> MLOperand:
+    return context.operand(_at(context, value, index))
 
 
-def _split(context: ConversionContext, values: MLOperand | None, count: int) -> list[MLOperand] | None:
+def _split(context: ConversionContext, values: Value | None, count: int) -> list[Value] | None:
     """The parts of all directions; each has a multiple of the hidden units."""
     if values is None:
         return None
-    check_rank("inputs B and P", values, 2)
-    return [_scale_at(context, values, index) for index in range(count)]
+    if len(values.shape) != 2 or values.shape[0] < count:  # as which it is refused
+        values = context.operand(values)
+        check_rank("inputs B and P", values, 2)
+    return [_at(context, values, index) for index in range(count)]
 
 
-def _by_direction(
-    context: ConversionContext, state: MLOperand | None, count: int, zeros: MLOperand
-) -> Sequence[MLOperand]:
+def _sum_of_halves(context: ConversionContext, bias: Value) -> MLOperand:
+    """What the input's and the state's bias add, which of constants is computed here."""
+    if isinstance(bias, MLOperand) or len(bias) % 2:
+        return context.add(*context.split(context.operand(bias), 2, axis=0))
+    half = len(bias) // 2
+    with np.errstate(all="ignore"):
+        return context.operand(bias[:half] + bias[half:])
+
+
+def _by_direction(context: ConversionContext, state: Value | None, count: int, zeros: MLOperand) -> Sequence[MLOperand]:
     if state is None:
         return [zeros] * count
-    if state.shape != (count, *zeros.shape):
-        refuse("the shape of an initial state", state.shape, str([count, *zeros.shape]))
-    return [_scale_at(context, state, index) for index in range(count)]
+    if tuple(state.shape) != (count, *zeros.shape):
+        refuse("the shape of an initial state", tuple(state.shape), str([count, *zeros.shape]))
+    return [_operand_at(context, state, index) for index in range(count)]
