@@ -45,6 +45,7 @@ CHANNELS_END: Final = 2
 IMAGE_RANK: Final = 4
 
 MOST_SQUARES: Final = 2.0**120
+"""A sum of squares below this is finite in float32, in whatever order it is added up."""
 
 SQUARES: Final[Mapping[str, Array | None]] = {
     "int8": None,
