@@ -5,6 +5,8 @@ from spec_tests.faults.records import DIRECTIONS, ENGINE, FLOAT16, OWN_NODES, RO
 SILUS = ("spec_tests/on_onnxruntime/test_silus.py",)
 CHECKED_INDICES = ("spec_tests/on_onnxruntime/test_checked_indices.py",)
 CUT_SIGMOIDS = ("spec_tests/on_onnxruntime/test_cut_sigmoids.py",)
+ROLLED = ("spec_tests/on_onnxruntime/test_rolled_steps.py",)
+LSTM_STEPS = ("spec_tests/on_onnxruntime/test_lstm_steps.py",)
 INDEX_RANGES = ("spec_tests/on_onnxruntime/test_index_ranges.py",)
 
 FAULTS = [
@@ -278,5 +280,40 @@ FAULTS = [
         "",
         ENGINE,
         "exp_is_summed_up",
+    ),
+    Fault("loops-of-other-states", "if step or column[1:] != of_source[:-1]:", "if step:", ROLLED, "stay_as"),
+    Fault(
+        "loops-that-others-read",
+        "return without if steps.places.keys().isdisjoint(without.nodes) else None",
+        "return without",
+        ROLLED,
+        "stay_as",
+    ),
+    Fault("loops-forward-alone", "ways = [int(is_backward) for", "ways = [0 for", ROLLED, "one_node"),
+    Fault(
+        "loops-told-apart-by-what-they-read",
+        "(self.domain, self.attributes, self.within) != (other.domain, other.attributes, other.within)",
+        "(self.domain, self.attributes) != (other.domain, other.attributes)",
+        ROLLED,
+        "two_of_one_input",
+    ),
+    Fault(
+        "loops-read-what-is-gone",
+        "frozenset(outputs).union(*[node.within.reads for node in nodes if node.within is not None])",
+        "frozenset(outputs)",
+        ROLLED,
+        "of_what_is_computed",
+    ),
+    Fault(
+        "steps-like-others-but-for-a-source",
+        "all(values[place] is values[first] for place, first in self._same)",
+        "True",
+        LSTM_STEPS,
+    ),
+    Fault(
+        "steps-like-others-but-for-a-constant",
+        "all(values[place] is other or _are_equal(values[place], other) for place, other in self._constant)",
+        "True",
+        LSTM_STEPS,
     ),
 ]

@@ -184,8 +184,11 @@ def of_bytes(b, seed, rows, columns=GATES):
     return b.cast(b.constant(integers), "float32")
 
 
-def product(b, x, matrix, scale):
+def product(b, x, matrix, scale, *, quantized_by=None):
     integers, own_scale, zero_point = dynamic_quantization.decomposition(b, x)
+    if quantized_by is not None:
+        shape = [1] * x.rank
+        integers = b.quantize_linear(x, b.reshape(quantized_by, shape), b.reshape(zero_point, shape))
     sums = b.matmul(b.sub(b.cast(integers, "float32"), b.cast(zero_point, "float32")), matrix)
     return b.mul(b.cast(b.cast(sums, "int32"), "float32"), b.mul(own_scale, scale))
 
@@ -244,7 +247,8 @@ def odd_one(b, x, odd):
     states = []
     for step, gates in enumerate(b.split(product(b, b.reshape(x, [STEPS * BATCH, SIZE]), w, scale), STEPS, axis=0)):
         is_odd = step == 3
-        of_state = product(b, h, other if is_odd and odd == "weights" else r, scale)
+        quantized_by = scale if is_odd and odd == "scale" else None
+        of_state = product(b, h, other if is_odd and odd == "weights" else r, scale, quantized_by=quantized_by)
         summed = b.add(b.add(gates, of_state), biases[is_odd and odd == "bias"])
         i, o, f, candidate = b.split(summed, 4, axis=1)
         if is_odd and odd == "gates":
@@ -255,13 +259,13 @@ def odd_one(b, x, odd):
     return b.concat(states, 0)
 
 
-@pytest.mark.parametrize(("odd", "count"), [(None, 1), ("weights", 0), ("bias", 0), ("gates", 0), ("cell", 0)], ids=str)
-async def test_steps_of_which_one_is_another_stay_as_they_are_drawn(ml, drafts, odd, count):
+@pytest.mark.parametrize("odd", [None, "weights", "bias", "gates", "cell", "scale"], ids=str)
+async def test_steps_of_which_one_is_another_stay_as_they_are_drawn(ml, drafts, odd):
     results = []
     for backend in ("onnxruntime", "numpy"):
         context = await ml.create_context(backend=backend)
         builder = MLGraphBuilder(context)
         x = builder.input("x", data_type="float32", shape=X.shape)
         results.append(await compute(context, builder, {"x": X}, {"y": odd_one(builder, x, odd)}))
-    assert networks(drafts[0]) == count
+    assert networks(drafts[0]) == (odd is None)
     check(*results)

@@ -42,7 +42,7 @@ def step_of(b, part, matrices, states, summand):
     return b.mul(b.sigmoid(o), b.tanh(cell)), cell
 
 
-def network(b, parts, *, weights=(W, R), state=STATE, summands=None, change=None):
+def network(b, parts, *, weights=(W, R), state=STATE, summands=None, change=None, back=None):
     """All hidden states, and all cells, of steps that are drawn one after the other.
 
     Args:
@@ -52,6 +52,7 @@ def network(b, parts, *, weights=(W, R), state=STATE, summands=None, change=None
         state: the first one.
         summands: what each step adds to the gates; one constant for all where there are none.
         change: makes another hidden state of that of one step.
+        back: the step behind which the next one begins with the states of the one before.
     """
     matrices = [b.constant(array) for array in weights]
     zero = b.constant(np.full((1, 4 * UNITS), 0.1, np.float32))
@@ -64,6 +65,8 @@ def network(b, parts, *, weights=(W, R), state=STATE, summands=None, change=None
         if change is not None and step == STEPS // 2:
             states = change(b, states[0]), states[1]
         made.append(states)
+        if step == back:
+            states = made[-2]
     return [list(items) for items in zip(*made, strict=True)]
 
 
@@ -226,6 +229,11 @@ def of_one_step_that_goes_on_otherwise(b, x):
     return {"last": network(b, gathered(b, x), change=lambda b, state: b.relu(state))[0][-1]}
 
 
+def of_one_step_that_begins_with_older_states(b, x):
+    hidden, _ = network(b, gathered(b, x), back=STEPS // 2)
+    return {"all": joined(b, hidden)}
+
+
 def of_a_state_that_is_broadcast(b, x):
     twice = [b.concat([part, part], 0) for part in gathered(b, x)]
     return {"last": network(b, twice)[0][-1]}
@@ -257,6 +265,7 @@ NO_LOOPS = [
     joined_otherwise,
     joined_side_by_side,
     of_one_step_that_goes_on_otherwise,
+    of_one_step_that_begins_with_older_states,
     of_a_state_that_is_broadcast,
     of_nothing_but_states,
     of_parts_in_another_order,
