@@ -212,11 +212,12 @@ class Timeline(Generic[EntryT]):
             self._running = None
             self._finished(entry)
             now = perf_counter()
-            if is_late or now > until:
-                if (is_late and now > until) or not queue or not self._reads(queue[0]):
+            if now > until:
+                if is_late:
                     return
-                if not is_late:
-                    until, is_late = now + GRACE_SECONDS, True
+                until, is_late = now + GRACE_SECONDS, True
+            if is_late and not (queue and self._reads(queue[0])):
+                return
 
     def _finished(self, entry: EntryT) -> None:
         self._queued_bytes -= entry.held_bytes
