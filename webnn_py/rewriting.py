@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -73,6 +74,17 @@ class RewriteBuilder:
 Replace = Callable[[Node, Node], Mapping[Value, Value] | None]
 """(a node, the same with operands that have taken the place of its own) → what takes the place of which values of the
 graph, of the node's or of later ones'; None where the node stays."""
+
+
+def readers_of(graph: Graph) -> Mapping[Value, list[Node | None]]:
+    """What reads each value, as often as it does; None for an output of the graph."""
+    readers: dict[Value, list[Node | None]] = defaultdict(list)
+    for value in graph.outputs.values():
+        readers[value].append(None)
+    for node in graph.nodes:
+        for value in node.inputs:
+            readers[value].append(node)
+    return readers
 
 
 def first_of(*rules: Replace | None) -> Replace | None:

@@ -85,20 +85,34 @@ async def test_another_provider_is_not_relied_on(ml, written):
     assert written["Where"] == 2
 
 
-@pytest.mark.parametrize("draw", [looked_up, lambda b, x: b.abs(x)])
-async def test_other_failures_stay_failures(contexts, monkeypatch, draw):
+@pytest.fixture
+def failing(monkeypatch):
+    """Make all runs fail, and those be ended, too, once something is in the list."""
     from webnn_py.device.on_onnxruntime import session  # noqa: PLC0415 - an extra
 
-    made = session.BoundSession.__init__
+    made, is_ended = session.BoundSession.__init__, []
 
-    def failing(self, *arguments):
+    def init(self, *arguments):
         made(self, *arguments)
 
-        def compute(*_arguments):
+        def compute(_binding, options):
+            options.terminate = bool(is_ended)
             raise RuntimeError("out of order")
 
         self.compute = compute
 
-    monkeypatch.setattr(session.BoundSession, "__init__", failing)
+    monkeypatch.setattr(session.BoundSession, "__init__", init)
+    return is_ended
+
+
+@pytest.mark.parametrize("draw", [looked_up, lambda b, x: b.abs(x)])
+async def test_other_failures_stay_failures(contexts, failing, draw):
     with pytest.raises(UnknownError, match="out of order"):
         await on_both(contexts, draw, np.array([1], np.int32))
+
+
+async def test_a_run_that_is_ended_is_not_run_again(contexts, failing, exact_runs):
+    failing.append(True)
+    with pytest.raises(UnknownError):
+        await on_both(contexts, looked_up, np.array([1], np.int32))
+    assert not exact_runs

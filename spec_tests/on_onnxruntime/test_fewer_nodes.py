@@ -71,6 +71,11 @@ def overlapping(b, x):
     return joined(b, [b.slice(x, [0, 0, 0], [2, 2, 8]), b.slice(x, [0, 1, 0], [2, 1, 8])])
 
 
+def stepping_over(b, x):
+    """Pieces of which one has every other element, of as many elements as there are."""
+    return b.concat([b.neg(b.slice(x, [0, 0, 0], [2, 3, 4], strides=[1, 1, 2])), b.slice(x, [0, 0, 2], [2, 3, 6])], 2)
+
+
 def of_constants(b, x):
     pieces = b.split(weights(b, 2, 16), [8, 8], axis=1)
     return b.add(b.mul(x, b.reshape(pieces[0], [2, 1, 8])), b.reshape(pieces[1], [2, 1, 8]))
@@ -132,6 +137,7 @@ CASES = {
     "not all pieces": (lambda b, x: joined(b, [*parts(b, x, 1, 1, 1)][:2]), {"Split": 0, "Slice": 2}),
     "pieces one of which is there twice": (cut_twice, {"Split": 0, "Slice": 2}),
     "pieces that overlap": (overlapping, {"Split": 0, "Slice": 2}),
+    "pieces that step over elements": (stepping_over, {"Split": 0, "Slice": 2}),
     "pieces of a constant": (of_constants, {"Split": 0}),
     "a piece of a constant that is an output": (lambda b, _x: b.split(weights(b, 2, 16), 2, axis=1)[1], {"Split": 1}),
     "a network's biases": (gru, {"Split": 0, "Concat": 0, "GRU": 1}),
@@ -147,6 +153,10 @@ CASES = {
     "the least along two axes that stay": (
         lambda b, x: b.reduce_min(b.reduce_min(x, axes=[1], keep_dimensions=True), axes=[2], keep_dimensions=True),
         {"ReduceMin": 1},
+    ),
+    "the greatest along an axis that stays, and one that does not": (
+        lambda b, x: b.reduce_min(b.reduce_min(x, axes=[1], keep_dimensions=True), axes=[2]),
+        {"ReduceMin": 2},
     ),
     "the greatest of the least": (
         lambda b, x: b.reduce_max(b.reduce_min(x, axes=[1]), axes=[0]),

@@ -56,6 +56,7 @@ BEYOND = {
     "below": lambda b, x: elements(b, x, taken(b, x, PLACES - 1)),
     "of a given one": lambda b, x: elements(b, x, b.reshape(row(b, x), [3, 1])),
     "of products": lambda b, x: elements(b, x, b.mul(taken(b, x), number(b, 2))),
+    "of differences": lambda b, x: elements(b, x, b.sub(taken(b, x), taken(b, x, PLACES[::-1]))),
     "of products that wrap around": lambda b, x: elements(
         b, x, b.mul(b.mul(taken(b, x), number(b, 2**30)), number(b, 4))
     ),

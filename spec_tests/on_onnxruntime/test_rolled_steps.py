@@ -42,7 +42,7 @@ def step_of(b, part, matrices, states, summand):
     return b.mul(b.sigmoid(o), b.tanh(cell)), cell
 
 
-def network(b, parts, *, weights=(W, R), state=STATE, summands=None, change=None, back=None):
+def network(b, parts, *, weights=(W, R), state=STATE, summands=None, change=None, back=None, cell=None):
     """All hidden states, and all cells, of steps that are drawn one after the other.
 
     Args:
@@ -52,12 +52,13 @@ def network(b, parts, *, weights=(W, R), state=STATE, summands=None, change=None
         state: the first one.
         summands: what each step adds to the gates; one constant for all where there are none.
         change: makes another hidden state of that of one step.
+        cell: the first one; zeros where there is none.
         back: the step behind which the next one begins with the states of the one before.
     """
     matrices = [b.constant(array) for array in weights]
     zero = b.constant(np.full((1, 4 * UNITS), 0.1, np.float32))
     hidden = state if isinstance(state, MLOperand) else b.constant(state)
-    states, made = (hidden, b.constant(np.zeros(hidden.shape, np.float32))), []
+    states, made = (hidden, b.constant(np.zeros(hidden.shape, np.float32)) if cell is None else cell), []
     for step, part in enumerate(parts):
         states = step_of(
             b, part() if callable(part) else part, matrices, states, zero if summands is None else summands[step]
@@ -239,6 +240,18 @@ def of_a_state_that_is_broadcast(b, x):
     return {"last": network(b, twice)[0][-1]}
 
 
+def of_a_cell_that_is_one_number(b, x):
+    return {"last": network(b, gathered(b, x), cell=b.constant(np.float32(0.5)))[0][-1]}
+
+
+def of_parts_that_leave_something_out(b, x):
+    """The first row of two for each step and one."""
+    rows = b.reshape(x, [2 * STEPS, UNITS // 2])
+    rows = b.concat([b.slice(rows, [0, 0], [1, UNITS // 2]), rows], 0)
+    parts = [b.slice(rows, [2 * step + 1, 0], [2, UNITS // 2]) for step in range(STEPS)]
+    return {"last": network(b, [b.reshape(part, [1, UNITS]) for part in parts])[0][-1]}
+
+
 def of_nothing_but_states(b, x):
     part = b.slice(b.reshape(x, [STEPS, UNITS]), [0, 0], [1, UNITS])
     return {"last": network(b, [part] * STEPS)[0][-1]}
@@ -267,6 +280,8 @@ NO_LOOPS = [
     of_one_step_that_goes_on_otherwise,
     of_one_step_that_begins_with_older_states,
     of_a_state_that_is_broadcast,
+    of_a_cell_that_is_one_number,
+    of_parts_that_leave_something_out,
     of_nothing_but_states,
     of_parts_in_another_order,
     of_few_steps,

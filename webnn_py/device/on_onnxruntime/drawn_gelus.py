@@ -6,7 +6,6 @@ Unlike the operator of WebNN that has the name it is NaN of -Infinity, as what i
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -17,7 +16,7 @@ from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.operand import MLOperand
-from webnn_py.rewriting import Replace
+from webnn_py.rewriting import Replace, readers_of
 
 
 def drawn_gelu(input: MLOperand) -> MLOperandDescriptor:
@@ -38,12 +37,7 @@ def drawn_gelus(graph: Graph, rest: Replace | None) -> Replace | None:
     functions = [node for node in graph.nodes if node.operator.name == "erf"]
     if not functions:
         return rest
-    readers: dict[Value, list[Node | None]] = defaultdict(list)
-    for value in graph.outputs.values():
-        readers[value].append(None)
-    for node in graph.nodes:
-        for value in node.inputs:
-            readers[value].append(node)
+    readers = readers_of(graph)
 
     def alone(node: Node) -> Node | None:
         """What alone reads the result of a node."""

@@ -6,7 +6,6 @@ is 0, where the product is 3e-37 at most; NaN of -Infinity it is as the product.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -21,7 +20,7 @@ from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.operators import activation, convolution, unary
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.operand import MLOperand
-from webnn_py.rewriting import rewrite
+from webnn_py.rewriting import readers_of, rewrite
 
 Contents = Callable[[Constant], NDArray[Any]]
 """Gives the array of a constant."""
@@ -47,12 +46,7 @@ def with_silus(graph: Graph, contents: Contents) -> Graph:
     sigmoids = [node for node in graph.nodes if node.operator is activation.sigmoid]
     if not sigmoids or any(node.operator is DYNAMIC_QUANTIZE for node in graph.nodes):
         return graph
-    readers: dict[Value, list[Node | None]] = defaultdict(list)
-    for value in graph.outputs.values():
-        readers[value].append(None)
-    for node in graph.nodes:
-        for value in node.inputs:
-            readers[value].append(node)
+    readers = readers_of(graph)
     products = {product: node for node in sigmoids if (product := _product_of(node, readers)) is not None}
     negated = {
         x.node
