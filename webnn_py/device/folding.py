@@ -5,6 +5,7 @@ Batch normalizations and what networks call scales: one multiplication of each e
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -105,7 +106,7 @@ def _is_of_constants(convolution: Node) -> bool:
 def _is_of_whole_numbers(convolution: Node, contents: Contents) -> bool:
     """Whether its sums may be exact, as those of quantized numbers are, and must stay so."""
     filters = contents(convolution.operands["filter"]).reshape(-1)  # type: ignore[arg-type]
-    return all(bool((part == np.rint(part)).all()) for part in (filters[:64], filters))
+    return float(filters[0]).is_integer() and bool((filters == np.rint(filters)).all())
 
 
 def _normalization(node: Node, axis: int, contents: Contents) -> _Affine | None:
@@ -128,17 +129,15 @@ def _binary(node: Node, place: str, axis: int, contents: Contents) -> _Affine | 
     numbers = _by_channel(node.operands["b" if place == "a" else "a"], axis, contents)
     if numbers is None:
         return None
-    with np.errstate(all="ignore"):  # likewise
-        made = {
-            ("add", "a"): _Affine(None, numbers),
-            ("add", "b"): _Affine(None, numbers),
-            ("sub", "a"): _Affine(None, -numbers),
-            ("sub", "b"): _Affine(np.array(-1.0), numbers),
-            ("mul", "a"): _Affine(numbers, None),
-            ("mul", "b"): _Affine(numbers, None),
-            ("div", "a"): _Affine(1 / numbers, None),
-        }
-    return made.get((node.operator.name, place))
+    name, is_first = node.operator.name, place == "a"
+    if name == "mul":
+        return _Affine(numbers, None)
+    if name == "div":
+        with np.errstate(all="ignore"):  # likewise
+            return _Affine(1 / numbers, None) if is_first else None
+    if name == "add" or is_first:
+        return _Affine(None, numbers if name == "add" else -numbers)
+    return _Affine(np.array(-1.0), numbers)
 
 
 def _by_channel(value: object, axis: int, contents: Contents) -> Doubles | None:
@@ -146,7 +145,7 @@ def _by_channel(value: object, axis: int, contents: Contents) -> Doubles | None:
     if not isinstance(value, Constant) or value.descriptor.rank > 4:
         return None
     shape = (1,) * (4 - value.descriptor.rank) + value.descriptor.shape
-    if any(size != 1 for place, size in enumerate(shape) if place != axis):
+    if value.descriptor.element_count != shape[axis]:
         return None
     return contents(value).reshape(-1).astype(np.float64)
 
@@ -172,8 +171,11 @@ def _as_one(convolution: Node, node: Node, affine: _Affine, contents: Contents) 
         filters = scaled
     operands = {"input": convolution.operands["input"], "filter": filters}
     if floats is not None:
-        channels = convolution.outputs[0].shape[1 if convolution.options["input_layout"] == "nchw" else 3]
-        operands["bias"] = _constant(np.broadcast_to(floats, channels).copy())
+        of_each = np.empty(
+            convolution.outputs[0].shape[1 if convolution.options["input_layout"] == "nchw" else 3], "f4"
+        )
+        of_each[...] = floats
+        operands["bias"] = _constant(of_each)
     drawn = (*convolution.drawn, *node.drawn)
     return attrs.evolve(convolution, operands=operands, label=node.label or convolution.label, drawn=drawn)
 
@@ -214,9 +216,9 @@ def _scaled(convolution: Node, axis: str, factor: Doubles, contents: Contents) -
         factors: Floats = factor.astype(np.float32).reshape([-1 if name == axis else 1 for name in axes])
         new: Floats = numbers * factors
     magnitudes = np.abs(new)
-    if not np.isfinite(magnitudes.max(initial=0)):  # the greatest is NaN if one is
+    if not math.isfinite(np.maximum.reduce(magnitudes, None)):  # the greatest is NaN if one is
         return None
-    may_lack_digits = magnitudes.min(initial=LEAST) < LEAST
+    may_lack_digits = np.minimum.reduce(magnitudes, None) < LEAST
     if may_lack_digits and ((magnitudes < LEAST) & (numbers != 0) & (factors != 0)).any():
         return None
     return _constant(new, _key_of(filters, factors))
