@@ -1,11 +1,11 @@
-"""Dynamic quantization, which graphs say in fourteen operators: how it is drawn, and what is drawn so.
+"""Dynamic quantization, which graphs say in fourteen operators: what is drawn so.
 
 Each device has its own of these as one node.
 """
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import final
 
 import attrs
 import numpy as np
@@ -13,24 +13,8 @@ import numpy as np
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.graph import Constant, Input, Node, Output, Value
 from webnn_py.operators import conversion, movement
+from webnn_py.operators.composites import scale_and_zero_point
 from webnn_py.rewriting import RewriteBuilder
-
-
-def steps(builder: Any, x: Any) -> tuple[Any, Any]:
-    """Draw scale and zero point of an operand of float32, as graphs say them."""
-    zero, one, most = (builder.constant(value, data_type="float32") for value in (0, 1, 255))
-    lowest = builder.min(builder.reduce_min(x), zero)
-    span = builder.sub(builder.max(builder.reduce_max(x), zero), lowest)
-    scale = builder.where(builder.equal(span, zero), one, builder.div(span, most))
-    point = builder.round_even(builder.div(builder.neg(lowest), scale))
-    return scale, builder.cast(builder.clamp(point, min_value=0, max_value=255), "uint8")
-
-
-def decomposition(builder: Any, x: Any) -> list[Any]:
-    """Draw the integers, their scale and their zero point as graphs say them, of an operand ``x``."""
-    scale, zero_point = steps(builder, x)
-    whole = (builder.reshape(item, [1] * x.rank) for item in (scale, zero_point))
-    return [builder.quantize_linear(x, *whole), scale, zero_point]
 
 
 @attrs.frozen
@@ -68,7 +52,7 @@ class _Pattern:
     @classmethod
     def of(cls, descriptor: MLOperandDescriptor) -> _Pattern:
         builder, x = RewriteBuilder(), Input(descriptor, "x")
-        scale, zero_point = steps(builder, builder.operand(x))
+        scale, zero_point = scale_and_zero_point(builder, builder.operand(x))
         return cls(x, builder.value(scale), builder.value(zero_point))
 
 
