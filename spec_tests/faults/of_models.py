@@ -2,6 +2,7 @@
 
 from spec_tests.faults.records import (
     COMMAND,
+    COMPOSITES,
     EXAMPLES,
     EXPORT,
     ONNX,
@@ -44,6 +45,17 @@ FAULTS = [
         "    of_input, bias = of_input if bias is None else builder.add(of_input, bias), None\n",
         ONNX,
         "bias_of_an_lstm",
+    ),
+    Fault("composite-written-down", "graph = spelled_out(builder._reached(", "graph = (builder._reached(", COMPOSITES),
+    Fault("composite-looked-into", "graph = spelled_out(self._reached(", "graph = (self._reached(", COMPOSITES),
+    Fault("composite-known", "graph = spelled_out(graph)\n    value", "value", COMPOSITES),
+    Fault("composite-in-browsers", "builder._browser is None and ", "", COMPOSITES, "browsers"),
+    Fault("composite-of-any-shape", "builder._names is None\n", "True\n", COMPOSITES, "shapes"),
+    Fault(
+        "composite-refused",
+        "except Refused:\n                pass",
+        "except Refused:\n                raise",
+        COMPOSITES,
     ),
     Fault("onnx-cell-seen", "builder.mul(peepholes[1], following)", "builder.mul(peepholes[1], cell)", ONNX, "lstm"),
     Fault("onnx-loop-once-more", "most is None or number < most)", "most is None or number <= most)", ONNX),

@@ -253,6 +253,15 @@ FAULTS = [
         "one_node",
     ),
     Fault(
+        "lstm-of-tiny-numbers",
+        "body.guard(_amounts(body, tensor, tensor.shape), Must.BE_NONE_OR_SOME)",
+        "pass",
+        NETWORKS,
+        "so_small",
+    ),
+    Fault("lstm-of-tiny-numbers-among-others", 'add("ReduceMin", [', 'add("ReduceMax", [', NETWORKS, "so_small"),
+    Fault("lstm-of-zeros", 'add("Add", [listed, is_none])', 'add("Identity", [listed])', NETWORKS, "zeros"),
+    Fault(
         "lstm-of-other-zero-points", 'node.operands.get(f"{name}_zero_point")\n    assert', "None\n    assert", NETWORKS
     ),
     Fault(

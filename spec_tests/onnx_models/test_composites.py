@@ -8,10 +8,13 @@ from onnx import helper
 from spec_tests.onnx_models.single_node import make_model
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder, open_ml
+from webnn_py.browser_profiles.reading import find
+from webnn_py.browser_profiles.report import PortabilityReport
 from webnn_py.onnx_models import OnnxModel, UnsupportedModelError, save
 from webnn_py.operators.composites import COMPOSITES
 from webnn_py.operators.decompositions import DECOMPOSITIONS
 from webnn_py.operators.registry import OPERATORS
+from webnn_py.script.browser_rules import WatchedProfiles
 from webnn_py.script.builder import drawing_of
 from webnn_py.script.to_browser import save_js
 
@@ -176,9 +179,11 @@ async def test_what_it_makes_of_constants_is_known_while_building(ml):
     assert outputs["scales"].shape == (1,)
 
 
-async def test_rules_of_a_browser_are_asked_of_each_operator(ml):
-    context = await ml.create_context(backend="onnxruntime", browser="chromium-153-litert")
+async def test_what_browsers_would_refuse_is_told_of_operators_that_they_have(ml):
+    ml._watching = WatchedProfiles(PortabilityReport([find("chromium-153-litert")]))
+    context = await ml.create_context(backend="onnxruntime")
     assert NAME not in operators(*drawn(context, network()))
+    assert "dynamicQuantizeLstm" not in "\n".join(ml._watching._report.lines())
 
 
 async def test_shapes_that_runs_choose_are_drawn_in_operators():

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.dynamic_quantization import DynamicQuantization, Recognizer
+from webnn_py.device.dynamic_quantization import DynamicQuantization, recognized
 from webnn_py.graph import Graph, Node, Value
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.operand import MLOperand
@@ -28,10 +28,9 @@ DYNAMIC_QUANTIZE: Final = Operator(dynamic_quantize, "quantizeLinear", {})
 
 def recognizing(graph: Graph) -> Replace | None:
     """What puts one node in the place of each dynamic quantization of a graph; None where it has none."""
-    recognizer = Recognizer()
     found: dict[Node, DynamicQuantization] = {}
     for node in graph.nodes:
-        there = recognizer.at(node)
+        there = recognized(node)
         if there is not None:
             found[next(item for item in there.nodes if item.operator.name == "reduce_min")] = there
     if not found:
