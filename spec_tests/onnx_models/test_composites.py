@@ -67,6 +67,17 @@ async def test_a_device_that_takes_it_whole_is_drawn_one_node_and_others_its_ope
     assert len(steps) > 100
 
 
+async def test_a_quantization_by_its_own_range_is_one_node_as_well(ml):
+    node = helper.make_node("DynamicQuantizeLinear", ["x"], ENDS)
+    found = []
+    for context in await contexts(ml):
+        for shape in ((3, 4), ()):  # of which the device takes those with dimensions
+            model = make_model([node], {"x": np.ones(shape, np.float32)}, ENDS, opset=15)
+            found.append(operators(*drawn(context, model)))
+    assert found[0] == ["dynamic_quantize"]
+    assert all("quantize_linear" in names for names in found[1:])
+
+
 def test_composites_are_none_of_the_specifications_operators():
     assert not COMPOSITES.keys() & (OPERATORS.keys() | DECOMPOSITIONS.keys() | {*dir(MLGraphBuilder)})
 

@@ -18,7 +18,7 @@ from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.operators.builder_protocol import Builder
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.decomposing.common import Decomposition, number, part
-from webnn_py.operators.limits import LimitsRow, limit
+from webnn_py.operators.limits import MAX_RANK, LimitsRow, limit
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.registry import OPERATORS
 from webnn_py.operators.rules import check_shape, output
@@ -31,7 +31,7 @@ _SCALE: Final = limit(("float32",), rank=(0, 1))
 _LIST: Final = limit(("float32",), rank=1)
 _STATE: Final = limit(("float32",), rank=2)
 
-LIMITS: Final[LimitsRow] = {
+LSTM: Final[LimitsRow] = {
     "x": limit(("float32",), rank=3),
     "w": _BYTES,
     "r": _BYTES,
@@ -108,7 +108,7 @@ def dynamic_quantize_lstm(
     return [output("float32", shape) for shape in ((steps, *last), last, last)]
 
 
-DYNAMIC_QUANTIZE_LSTM: Final = Operator(dynamic_quantize_lstm, "dynamicQuantizeLstm", LIMITS)
+DYNAMIC_QUANTIZE_LSTM: Final = Operator(dynamic_quantize_lstm, "dynamicQuantizeLstm", LSTM)
 
 
 def step_by_step(
@@ -199,11 +199,31 @@ class _Factor:
         return builder.mul(sums, builder.mul(scale, self.scale))
 
 
-def dynamically_quantized(builder: Builder, x: MLOperand) -> list[MLOperand]:
-    """Draw the integers, their scale and their zero point, of an operand that is quantized by its range."""
-    scale, zero_point = scale_and_zero_point(builder, x)
-    whole = [builder.reshape(item, [1] * x.rank) for item in (scale, zero_point)]
-    return [builder.quantize_linear(x, *whole), scale, zero_point]
+QUANTIZE: Final[LimitsRow] = {
+    "input": limit(("float32",), rank=(1, MAX_RANK)),
+    "output0": limit(("uint8",), rank=(1, MAX_RANK)),
+    "output1": limit(("float32",), rank=0),
+    "output2": limit(("uint8",), rank=0),
+}
+
+
+def dynamic_quantize(input: MLOperand, *, label: str = "") -> list[MLOperandDescriptor]:
+    """Quantize to uint8 by the range of the elements, into which 0 is taken.
+
+    Returns:
+        The integers; their scale, a 255th of the range; and the zero point.
+    """
+    return [output("uint8", input.shape), output("float32", ()), output("uint8", ())]
+
+
+DYNAMIC_QUANTIZE: Final = Operator(dynamic_quantize, "dynamicQuantize", QUANTIZE)
+
+
+def dynamically_quantized(builder: Builder, input: MLOperand) -> list[MLOperand]:
+    """Draw :func:`dynamic_quantize`."""
+    scale, zero_point = scale_and_zero_point(builder, input)
+    whole = [builder.reshape(item, [1] * input.rank) for item in (scale, zero_point)]
+    return [builder.quantize_linear(input, *whole), scale, zero_point]
 
 
 def scale_and_zero_point(builder: Builder, x: MLOperand) -> tuple[MLOperand, MLOperand]:
@@ -218,7 +238,11 @@ def scale_and_zero_point(builder: Builder, x: MLOperand) -> tuple[MLOperand, MLO
 
 
 COMPOSITES: Final[Mapping[str, tuple[Operator[..., Any], Decomposition]]] = {
-    operator.name: (operator, decomposition) for operator, decomposition in ((DYNAMIC_QUANTIZE_LSTM, step_by_step),)
+    operator.name: (operator, decomposition)
+    for operator, decomposition in (
+        (DYNAMIC_QUANTIZE, dynamically_quantized),
+        (DYNAMIC_QUANTIZE_LSTM, step_by_step),
+    )
 }
 """The composites and their decompositions, by Python name."""
 

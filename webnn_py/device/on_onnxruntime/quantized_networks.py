@@ -62,6 +62,8 @@ def _as_one(node: Node, unsigned: Unsigned, contents: ReadConstant) -> Node:
     def shaped(name: str, shape: Sequence[int]) -> MLOperand:
         there = node.operands[name]
         assert isinstance(there, Value)  # noqa: S101 - for type checkers
+        if there.descriptor.shape == tuple(shape):
+            return builder.operand(there)
         if isinstance(there, Constant) and isinstance(there.data, np.ndarray):
             descriptor = MLOperandDescriptor(there.descriptor.data_type, tuple(shape))
             return builder.operand(Constant(descriptor, there.data.reshape(shape), there.key))
