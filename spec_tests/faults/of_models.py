@@ -2,6 +2,7 @@
 
 from spec_tests.faults.records import (
     COMMAND,
+    COMPOSITES,
     EXAMPLES,
     EXPORT,
     ONNX,
@@ -33,19 +34,34 @@ FAULTS = [
     Fault("onnx-exact-sums", "EXACT: Final = 2**24", "EXACT: Final = 2**30", ONNX, "test_sums_of_integers"),
     Fault("onnx-known-sums", "int(high - zero.min()), int(zero.max() - low)", "0, int(zero.max() - low)", ONNX, "sums"),
     Fault(
-        "onnx-quantize-nothing", "context.where(nothing, context.number(1, x), ", "context.max(span, ", ONNX, "one_step"
+        "onnx-quantize-nothing",
+        "scale = builder.where(nothing, number(builder, 1, x), builder.div(span, number(builder, 255, x)))",
+        "scale = builder.div(builder.max(span, number(builder, 1, x)), number(builder, 255, x))",
+        ONNX,
+        "one_step or dynamic",
     ),
     Fault("onnx-causal-past", "return past.shape[2]\n", "return 0\n", ONNX, "attention"),
     Fault("onnx-drawn-known", "array = known_value(self._builder._values[value], self.expenses)", "array = None", ONNX),
     Fault(
         "onnx-lstm-bias-first",
-        "of_input = _product(context, rows, weights.w)\n",
-        "of_input = context.add(_product(context, rows, weights.w), weights.bias or context.number(0, x))\n"
-        "    weights = attrs.evolve(weights, bias=None)\n",
+        "of_input = of_x.times(builder, builder.reshape(x, [steps * batch, size]))\n",
+        "of_input = of_x.times(builder, builder.reshape(x, [steps * batch, size]))\n"
+        "    of_input, bias = of_input if bias is None else builder.add(of_input, bias), None\n",
         ONNX,
         "bias_of_an_lstm",
     ),
-    Fault("onnx-cell-seen", "context.mul(peepholes[1], following)", "context.mul(peepholes[1], cell)", ONNX, "lstm"),
+    Fault("composite-written-down", "graph = spelled_out(builder._reached(", "graph = (builder._reached(", COMPOSITES),
+    Fault("composite-looked-into", "graph = spelled_out(self._reached(", "graph = (self._reached(", COMPOSITES),
+    Fault("composite-known", "graph = spelled_out(graph)\n    value", "value", COMPOSITES),
+    Fault("composite-in-browsers", "builder._browser is None and ", "", COMPOSITES, "browsers"),
+    Fault("composite-of-any-shape", "builder._names is None\n", "True\n", COMPOSITES, "shapes"),
+    Fault(
+        "composite-refused",
+        "except Refused:\n                pass",
+        "except Refused:\n                raise",
+        COMPOSITES,
+    ),
+    Fault("onnx-cell-seen", "builder.mul(peepholes[1], following)", "builder.mul(peepholes[1], cell)", ONNX, "lstm"),
     Fault("onnx-loop-once-more", "most is None or number < most)", "most is None or number <= most)", ONNX),
     Fault("onnx-scan-backwards", "stack[::-1] if is_prepended else stack", "stack", ONNX),
     Fault("onnx-cycle-of-names", "return used - own", "return used", ONNX),
