@@ -45,6 +45,13 @@ FAULTS = [
     Fault("numpy-rounding", "ROUNDING: Final = 3 * 2**22", "ROUNDING: Final = 3 * 2**22 + 1", OWN_NODES, "taking_back"),
     Fault("folding-key", 'digest("factors", key, factors.shape, factors.tobytes())', "key", OWN_NODES, "one_key"),
     Fault("folding-shared", ' or uses[node.operands["input"]] != 1:', ":", OWN_NODES, "normalization_stays"),
+    Fault(
+        "engine-no-rule-of-reshapes",
+        "return operator in MOVING or operator.name in BEFORE or",
+        "return operator.name in BEFORE or",
+        ENGINE,
+        "reshape",
+    ),
     Fault("engine-ends", '{"Transpose", "Cast", "MatMul"}', '{"Transpose", "Cast", "Gemm"}', ENGINE, "not_fused"),
     Fault("engine-doubts", "if self.run():", "if not self.run():", ENGINE, "quickly_again"),
     Fault("numpy-late-sign", " or bool(np.minimum.reduce(x.view(np.int32)) < 0)", "", FLOAT16, "comes_late"),

@@ -12,9 +12,10 @@ from typing import Final
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.dynamic_quantization import DynamicQuantization, Recognizer
 from webnn_py.graph import Graph, Node, Value
+from webnn_py.operators import conversion, reduction
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.operand import MLOperand
-from webnn_py.rewriting import Replace
+from webnn_py.rewriting import Rule, of_operators
 
 
 def dynamic_quantize(input: MLOperand) -> list[MLOperandDescriptor]:
@@ -26,12 +27,12 @@ def dynamic_quantize(input: MLOperand) -> list[MLOperandDescriptor]:
 DYNAMIC_QUANTIZE: Final = Operator(dynamic_quantize, "quantizeLinear", {})
 
 
-def recognizing(graph: Graph) -> Replace | None:
+def recognizing(graph: Graph) -> Rule | None:
     """What puts one node in the place of each dynamic quantization of a graph; None where it has none."""
     recognizer = Recognizer()
     found: dict[Node, DynamicQuantization] = {}
     for node in graph.nodes:
-        there = recognizer.at(node)
+        there = recognizer.at(node) if node.operator is conversion.quantize_linear else None
         if there is not None:
             found[next(item for item in there.nodes if item.operator.name == "reduce_min")] = there
     if not found:
@@ -46,4 +47,4 @@ def recognizing(graph: Graph) -> Replace | None:
         results = (there.quantization.results[0], there.scale, there.zero_point)
         return dict(zip(results, made.results, strict=True))
 
-    return replace
+    return of_operators(replace, reduction.reduce_min)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from webnn_py.device.folding import folded
 from webnn_py.device.on_onnxruntime.biased_products import biased_products
 from webnn_py.device.on_onnxruntime.convolving import convolving
@@ -21,7 +23,12 @@ from webnn_py.device.on_onnxruntime.silus import with_silus
 from webnn_py.device.on_onnxruntime.stacked_extremes import stacked_extremes
 from webnn_py.graph import Graph
 from webnn_py.onnx_export.model_export import ReadConstant
-from webnn_py.rewriting import first_of, rewrite
+from webnn_py.operators import convolution
+from webnn_py.rewriting import Rule, first_of, of_operators, rewrite
+
+CONVOLVING: Final = of_operators(convolving, convolution.conv2d)
+
+RANKED: Final = Rule(ranked, lambda operator: operator.is_elementwise)
 
 
 def for_engine(graph: Graph, contents: ReadConstant, provider: str) -> Graph:
@@ -40,8 +47,8 @@ def for_engine(graph: Graph, contents: ReadConstant, provider: str) -> Graph:
     integers, biased = integer_products(graph, contents), biased_products(graph)
     reshapes = reshaping(graph, will_have=biased is not None and biased.has_reshapes)
     extremes, cuts = stacked_extremes(graph), cutting(graph)
-    sums = None if biased is None else biased.replace
-    passes = (recognizing(graph), integers, extremes, sums, cuts, convolving, reshapes, ranked)
-    replace = drawn_gelus(graph, first_of(*passes))
+    sums = None if biased is None else biased.rule
+    rules = (recognizing(graph), integers, extremes, sums, cuts, CONVOLVING, reshapes, RANKED)
+    replace = drawn_gelus(graph, first_of(*rules))
     graph = folded(graph if replace is None else rewrite(graph, replace), contents)
     return with_silus(graph, contents)

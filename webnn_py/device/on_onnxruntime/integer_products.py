@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.onnx_export.model_export import ReadConstant
-from webnn_py.operators import conversion
+from webnn_py.operators import conversion, matrix
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.operand import MLOperand
-from webnn_py.rewriting import Replace
+from webnn_py.rewriting import Rule, of_operators
 
 EXACT_UP_TO: Final = 2**24
 """Every integer up to this is a float32, and so is every sum on the way to a sum of magnitudes up to it."""
@@ -118,7 +118,7 @@ class Unsigned:
         return self._made[value]
 
 
-def integer_products(graph: Graph, contents: ReadConstant) -> Replace | None:
+def integer_products(graph: Graph, contents: ReadConstant) -> Rule | None:
     """What puts a product of integers in place of each product of floats that are such, and is no less exact.
 
     Args:
@@ -134,18 +134,16 @@ def integer_products(graph: Graph, contents: ReadConstant) -> Replace | None:
     unsigned = Unsigned(contents)
 
     def replace(node: Node, current: Node) -> Mapping[Value, Value] | None:
-        if node.operator.name == "cast":
+        if node.operator is conversion.cast:
             sums = _sums_before(current)
             return None if sums is None else {node.results[0]: sums}
-        if node.operator.name != "matmul":
-            return None
         product = _product(current, contents, unsigned)
         if product is not None:
             return {node.results[0]: _floats(product)}
         scaled = _scaled_product(current, contents, unsigned)
         return None if scaled is None else {node.results[0]: scaled.results[0]}
 
-    return replace
+    return of_operators(replace, conversion.cast, matrix.matmul)
 
 
 def _sums_before(cast: Node) -> Value | None:
