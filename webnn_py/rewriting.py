@@ -79,7 +79,7 @@ graph, of the node's or of later ones'; None where the node stays."""
 
 
 @attrs.frozen
-class Rule:
+class RewriteRule:
     """What replaces nodes of some operators.
 
     Attributes:
@@ -91,9 +91,9 @@ class Rule:
     is_for: Callable[[Operator[..., Any]], bool]
 
 
-def of_operators(replace: Replace, *operators: Operator[..., Any]) -> Rule:
+def of_operators(replace: Replace, *operators: Operator[..., Any]) -> RewriteRule:
     """The rule for nodes of these operators."""
-    return Rule(replace, operators.__contains__)
+    return RewriteRule(replace, operators.__contains__)
 
 
 def readers_of(graph: Graph) -> Mapping[Value, list[Node | None]]:
@@ -107,7 +107,7 @@ def readers_of(graph: Graph) -> Mapping[Value, list[Node | None]]:
     return readers
 
 
-def first_of(*rules: Rule | None) -> Replace | None:
+def first_of(*rules: RewriteRule | None) -> Replace | None:
     """What the first of some rules puts in the place of a node that puts anything there; None where all are None."""
     there = [rule for rule in rules if rule is not None]
     by_operator: dict[Operator[..., Any], list[Replace]] = {}

@@ -17,7 +17,7 @@ from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.reshapes import origin_of, reshaped
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.operators import activation, arithmetic, matrix
-from webnn_py.rewriting import Rule, of_operators
+from webnn_py.rewriting import RewriteRule, of_operators
 
 OF_MATRIX: Final = 2
 """Its axes."""
@@ -34,7 +34,7 @@ class BiasedProducts:
         has_reshapes: whether it puts reshapes in: products of more than two axes are computed as ones of two.
     """
 
-    rule: Rule
+    rule: RewriteRule
     has_reshapes: bool
 
 

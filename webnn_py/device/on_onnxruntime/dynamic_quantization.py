@@ -15,7 +15,7 @@ from webnn_py.graph import Graph, Node, Value
 from webnn_py.operators import conversion, reduction
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.operand import MLOperand
-from webnn_py.rewriting import Rule, of_operators
+from webnn_py.rewriting import RewriteRule, of_operators
 
 
 def dynamic_quantize(input: MLOperand) -> list[MLOperandDescriptor]:
@@ -27,7 +27,7 @@ def dynamic_quantize(input: MLOperand) -> list[MLOperandDescriptor]:
 DYNAMIC_QUANTIZE: Final = Operator(dynamic_quantize, "quantizeLinear", {})
 
 
-def recognizing(graph: Graph) -> Rule | None:
+def recognizing(graph: Graph) -> RewriteRule | None:
     """What puts one node in the place of each dynamic quantization of a graph; None where it has none."""
     recognizer = Recognizer()
     found: dict[Node, DynamicQuantization] = {}

@@ -24,11 +24,11 @@ from webnn_py.device.on_onnxruntime.stacked_extremes import stacked_extremes
 from webnn_py.graph import Graph
 from webnn_py.onnx_export.model_export import ReadConstant
 from webnn_py.operators import convolution
-from webnn_py.rewriting import Rule, first_of, of_operators, rewrite
+from webnn_py.rewriting import RewriteRule, first_of, of_operators, rewrite
 
 CONVOLVING: Final = of_operators(convolving, convolution.conv2d)
 
-RANKED: Final = Rule(ranked, lambda operator: operator.is_elementwise)
+RANKED: Final = RewriteRule(ranked, lambda operator: operator.is_elementwise)
 
 
 def for_engine(graph: Graph, contents: ReadConstant, provider: str) -> Graph:

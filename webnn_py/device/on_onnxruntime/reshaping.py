@@ -14,7 +14,7 @@ from webnn_py.device.reshapes import is_reshape, long, origin_of, reshaped
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.operators import indexing, movement
 from webnn_py.operators.declaration import Operator
-from webnn_py.rewriting import Rule
+from webnn_py.rewriting import RewriteRule
 
 BY_AXES: Final = frozenset({"quantize_linear", "dequantize_linear"})
 """Element-wise operators whose operands have as many axes as each other."""
@@ -27,7 +27,7 @@ PARTS: Final = frozenset({"pad", "slice", "split"})
 """Operators that leave a reshape of each result, unless what reads that lets it pass, too."""
 
 
-def reshaping(graph: Graph, *, will_have: bool = False) -> Rule | None:
+def reshaping(graph: Graph, *, will_have: bool = False) -> RewriteRule | None:
     """What puts reshapes behind operators that can read what is reshaped as it was, and one in place of several.
 
     A reshape of a constant becomes a constant, and one of what is gathered from one place often none.
@@ -40,7 +40,7 @@ def reshaping(graph: Graph, *, will_have: bool = False) -> Rule | None:
         What replaces nodes of the graph; None where it has no reshape.
     """
     has_reshapes = will_have or any(is_reshape(node) for node in graph.nodes)
-    return Rule(_Reshaping(graph).replace, _is_for) if has_reshapes else None
+    return RewriteRule(_Reshaping(graph).replace, _is_for) if has_reshapes else None
 
 
 def _is_for(operator: Operator[..., Any]) -> bool:
