@@ -42,13 +42,19 @@ def for_engine(graph: Graph, contents: ReadConstant, provider: str) -> Graph:
     graph = with_quantized_networks(graph, contents)
     if provider == TESTED_PROVIDER:
         graph = with_rolled_steps(graph, contents)
-    graph = joined_sigmoids(cut_sigmoids(joined_convolutions(graph)))
-    # Together, since each walk over a graph takes its time.
-    integers, biased = integer_products(graph, contents), biased_products(graph)
+    there = {node.operator.name for node in graph.nodes}  # once, since each walk over a graph takes its time
+    if "conv2d" in there:
+        graph = joined_convolutions(graph)
+    if "sigmoid" in there:
+        graph = joined_sigmoids(cut_sigmoids(graph))
+    integers = integer_products(graph, contents)
+    biased = biased_products(graph) if {"add", "matmul"} <= there else None
     reshapes = reshaping(graph, will_have=biased is not None and biased.has_reshapes)
     extremes, cuts = stacked_extremes(graph), cutting(graph)
     sums = None if biased is None else biased.rule
-    rules = (recognizing(graph), integers, extremes, sums, cuts, CONVOLVING, reshapes, RANKED)
+    dynamic = recognizing(graph) if "quantize_linear" in there else None
+    rules = (dynamic, integers, extremes, sums, cuts, CONVOLVING, reshapes, RANKED)
+    # Together, since each makes anew what is behind what it replaces.
     replace = drawn_gelus(graph, first_of(*rules))
     graph = folded(graph if replace is None else rewrite(graph, replace), contents)
     return with_silus(graph, contents)
