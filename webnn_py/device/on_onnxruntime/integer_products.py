@@ -215,7 +215,8 @@ def _largest_column(b: ShiftedBytes, contents: ReadConstant, most: int) -> int:
     """A bound of the sums of magnitudes of the columns; the greatest of them, where that one may exceed ``most``."""
     matrix = _array(b.integers, contents)
     zero_point = np.zeros((), np.int16) if b.zero_point is None else _array(b.zero_point, contents).astype(np.int16)
-    bound: int = matrix.shape[-2] * int(max(abs(zero_point - matrix.min()).max(), abs(matrix.max() - zero_point).max()))
+    ends, points = ([int(array.min()), int(array.max())] for array in (matrix, zero_point))
+    bound = matrix.shape[-2] * max(abs(end - point) for end in ends for point in points)
     if bound * LARGEST <= most:
         return bound
     column: np.int32 = np.abs(matrix - zero_point).sum(axis=-2, dtype=np.int32).max()
