@@ -7,8 +7,6 @@ three times as long, which was a tenth of a build.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from attrs import frozen
+    from attrs import frozen as frozen  # noqa: PLC0414 - for others to import
 else:
-    from attrs import define as frozen
-
-__all__ = ["frozen"]
+    from attrs import define as frozen  # noqa: F401

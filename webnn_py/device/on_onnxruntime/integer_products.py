@@ -216,7 +216,7 @@ def _largest_column(b: ShiftedBytes, contents: ReadConstant, most: int) -> int:
     matrix = _array(b.integers, contents)
     zero_point = np.zeros((), np.int16) if b.zero_point is None else _array(b.zero_point, contents).astype(np.int16)
     ends, points = ([int(array.min()), int(array.max())] for array in (matrix, zero_point))
-    bound = matrix.shape[-2] * max(abs(end - point) for end in ends for point in points)
+    bound: int = matrix.shape[-2] * max(abs(end - point) for end in ends for point in points)
     if bound * LARGEST <= most:
         return bound
     column: np.int32 = np.abs(matrix - zero_point).sum(axis=-2, dtype=np.int32).max()
