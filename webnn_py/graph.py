@@ -10,6 +10,7 @@ from typing import Any, Final
 import attrs
 
 from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.frozen import frozen
 from webnn_py.operators.declaration import Operator
 from webnn_py.wording import in_brackets
 
@@ -17,21 +18,21 @@ _MOST_INPUTS: Final = 16
 """Of how many inputs a node's text tells."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Value:
     """An edge of the graph: the data of one operand."""
 
     descriptor: MLOperandDescriptor
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Input(Value):
     """A graph input: its data come with each dispatch."""
 
     name: str
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Constant(Value):
     """A constant.
 
@@ -44,7 +45,7 @@ class Constant(Value):
     key: bytes | None = None
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Output(Value):
     """The ``index``-th output of a node."""
 
@@ -52,7 +53,7 @@ class Output(Value):
     index: int
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Node:
     """One operator at work.
 
@@ -107,7 +108,7 @@ class Node:
         return f"{self.operator.spec_name}{label}({types})"
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Graph:
     """A whole graph: nodes in an order in which they can run, and only those that the outputs need."""
 

@@ -40,6 +40,13 @@ FAULTS = [
         ONNX,
         "one_step or dynamic",
     ),
+    Fault(
+        "onnx-shape-of-another",
+        "place = self._constants.in_shapes, (operand, sizes)",
+        "place = self._constants.in_shapes, (operand, ())",
+        ONNX,
+        "gets_its_axes",
+    ),
     Fault("onnx-causal-past", "return past.shape[2]\n", "return 0\n", ONNX, "attention"),
     Fault("onnx-drawn-known", "array = known_value(self._builder._values[value], self.expenses)", "array = None", ONNX),
     Fault(

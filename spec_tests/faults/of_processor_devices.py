@@ -76,6 +76,13 @@ FAULTS = [
     ),
     Fault("folding-shared", 'if uses[node.operands["input"]] != 1:', "if False:", FOLDING, "filter_stays"),
     Fault("folding-read", "if uses[node.operands[place]] != 1:", "if False:", FOLDING, "filter_stays"),
+    Fault(
+        "engine-no-rule-of-reshapes",
+        "return operator in MOVING or operator.name in BEFORE or",
+        "return operator.name in BEFORE or",
+        ENGINE,
+        "reshape",
+    ),
     Fault("engine-ends", '{"Transpose", "Cast", "MatMul"}', '{"Transpose", "Cast", "Gemm"}', ENGINE, "not_fused"),
     Fault("engine-doubts", "if self.run():", "if not self.run():", ENGINE, "quickly_again"),
     Fault("numpy-late-sign", " or bool(np.minimum.reduce(x.view(np.int32)) < 0)", "", FLOAT16, "comes_late"),

@@ -1,7 +1,10 @@
 import numpy as np
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, parser
 
-from spec_tests.onnx_models.single_node import check, each, node
+from spec_tests.onnx_models.export.exporting import operators_of
+from spec_tests.onnx_models.single_node import check, each, node, run
+from webnn_py import MLGraphBuilder
+from webnn_py.onnx_models import OnnxModel
 
 X = np.array([[-2.5, -1, -0.0], [0.5, 1, 300]], np.float32)
 SMALL = np.array([[-2.5, -1, -0.0], [0.5, 1, 100]], np.float32)
@@ -94,6 +97,21 @@ POINTS = np.array([1, -2, 3], np.int8)
 )
 async def test_quantization(context, case):
     await check(context, case)
+
+
+ONE_SCALE_OF_TWO = """
+    <ir_version: 10, opset_import: ["" : 21]> g (uint8[2] a, uint8[1,2] b) => (float[2] x, float[1,2] y)
+    <float scale = {0.5}> { x = DequantizeLinear (a, scale)  y = DequantizeLinear (b, scale) }
+"""
+"""Of one scale, which takes the axes of each value that it is beside."""
+
+
+async def test_a_known_scale_gets_its_axes_while_building(context):
+    model = OnnxModel.load(parser.parse_model(ONE_SCALE_OF_TWO).SerializeToString())
+    builder = MLGraphBuilder(context)
+    assert operators_of(model.convert(builder)) == ["dequantize_linear", "dequantize_linear"]
+    x, y = await run(context, model, {"a": np.array([2, 6], np.uint8), "b": np.array([[1, 4]], np.uint8)})
+    assert (x.tolist(), y.tolist()) == ([1, 3], [[0.5, 2]])
 
 
 NARROW = [

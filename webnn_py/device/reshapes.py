@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 from webnn_py.descriptors import MLOperandDescriptor
@@ -16,16 +17,19 @@ OF_ONE: Final = frozenset({"reduce_max", "reduce_mean", "reduce_min"})
 
 def is_reshape(node: Node) -> bool:
     """Whether a node moves no element: a reshape, a transpose, or what makes of each element alone that element."""
-    name = node.operator.name
-    if name == "transpose":
-        return _keeps_order(node)
-    return name == "reshape" or (name in OF_ONE and _is_of_one(node))
+    operator = node.operator
+    if operator is movement.reshape:
+        return True
+    if operator is movement.transpose:
+        order = node.options["permutation"]
+        return _keeps_order(node.inputs[0].descriptor.shape, None if order is None else tuple(order))
+    return operator.name in OF_ONE and _is_of_one(node)
 
 
-def _keeps_order(transpose: Node) -> bool:
-    """Whether the axes that are longer than 1 stay in their order."""
-    shape = transpose.operand("input").shape
-    order = transpose.options["permutation"] or range(len(shape))[::-1]
+@lru_cache(1024)  # it is asked for the same time and again
+def _keeps_order(shape: tuple[int, ...], permutation: tuple[int, ...] | None) -> bool:
+    """Whether the axes that are longer than 1 stay in their order when they are transposed."""
+    order = permutation or range(len(shape))[::-1]
     long = [axis for axis in order if shape[axis] > 1]
     return long == sorted(long)
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from onnx import helper
 
 from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.frozen import frozen
 from webnn_py.graph import Constant, Node, Value
 from webnn_py.onnx_export.drafts import Draft, Within, attributes_of
 from webnn_py.onnx_export.guards import Guard, Must
@@ -36,7 +37,7 @@ def element_type(data_type: str) -> int:
     return helper.np_dtype_to_tensor_dtype(np.dtype(data_type))
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class OnnxTensor:
     """A value in a body.
 

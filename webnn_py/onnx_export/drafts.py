@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, helper
 
+from webnn_py.frozen import frozen
+
 MICROSOFT: Final = "com.microsoft"
 """The domain of onnxruntime's own operators."""
 
@@ -39,7 +41,7 @@ class Within:
     operators: frozenset[str]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Draft:
     """A node, of a body or of a model.
 

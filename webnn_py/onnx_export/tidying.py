@@ -31,7 +31,7 @@ def tidied(nodes: Sequence[Draft], outputs: Collection[str]) -> list[Draft]:
             if node.inputs[0] in before:
                 node = node.reading([before[node.inputs[0]], node.inputs[1]])
             before[node.outputs[0]] = node.inputs[0]
-        alike = made.setdefault((node.operator, *node.inputs), [])
+        alike = made.setdefault((node.operator, node.attributes, *node.inputs), [])
         twin = next((other for other in alike if other.computes_as(node)), None) if alike and not is_apart else None
         if twin is not None:
             same.update(zip(node.outputs, twin.outputs, strict=True))

@@ -1,5 +1,6 @@
 """``ConversionContext``: what a rule builds with."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast, final
 
@@ -9,11 +10,13 @@ from numpy.typing import NDArray
 from onnx import helper
 
 from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
+from webnn_py.graph import Constant
 from webnn_py.onnx_models.element_types import CAN_BE_NARROWED, EXACTLY, webnn_data_type
 from webnn_py.onnx_models.freezing import Freezing
 from webnn_py.onnx_models.known_operands import known_value
 from webnn_py.onnx_models.limits import Expenses
 from webnn_py.onnx_models.problems import RefusedWithWayOut
+from webnn_py.operators import movement
 from webnn_py.operators.composites import COMPOSITES
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.idl import MLNumber
@@ -42,6 +45,7 @@ class Constants:
         made: the operands so far, by the identity of their values.
         numbers: scalar constants so far, by what they are written as, and data type.
         known: what operands are while building; None for those that depend on an input.
+        in_shapes: constants that were reshaped, by what they were and the shape.
     """
 
     key_of: Callable[[StaticValue], bytes | None]
@@ -49,6 +53,7 @@ class Constants:
     made: dict[int, tuple[StaticValue, MLOperand]] = attrs.field(factory=dict)
     numbers: dict[tuple[str, str], MLOperand] = attrs.field(factory=dict)
     known: dict[MLOperand, StaticValue | None] = attrs.field(factory=dict)
+    in_shapes: dict[tuple[MLOperand, tuple[int, ...]], MLOperand] = attrs.field(factory=dict)
 
 
 def read_only(value: StaticValue) -> StaticValue:
@@ -103,7 +108,9 @@ class ConversionContext(OperatorMethods):
         self.expenses = expenses
         self.wanted = tuple(wanted)
 
-    def _append(self, operator: Operator[..., Any], args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
+    def _append(self, operator: Operator[..., Any], args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:
+        if operator is movement.reshape and (made := self._constant_in_shape(*args)) is not None:
+            return made
         try:
             return self._builder._append(operator, args, {**kwargs, "label": self._label})
         except TypeError as error:
@@ -163,6 +170,18 @@ class ConversionContext(OperatorMethods):
             )
         except TypeError as error:
             raise Refused(str(error)) from error
+
+    def _constant_in_shape(self, operand: MLOperand, shape: Sequence[int]) -> MLOperand | None:
+        """A constant in another shape, which is another constant; None of anything else."""
+        value, sizes = self._builder._values[operand], tuple(shape)
+        data = value.data if isinstance(value, Constant) else None
+        if not isinstance(value, Constant) or not isinstance(data, np.ndarray) or math.prod(sizes) != data.size:
+            return None
+        there, place = self._constants.in_shapes, (operand, sizes)
+        if place not in there:
+            array, key = data.reshape(sizes), value.key
+            there[place] = self._builder.constant(array) if key is None else self._builder._constant_shared(array, key)
+        return there[place]
 
     @property
     def has_four_bits(self) -> bool:

@@ -17,7 +17,7 @@ from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.reshapes import origin_of, reshaped
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.operators import activation, arithmetic, matrix
-from webnn_py.rewriting import Replace
+from webnn_py.rewriting import RewriteRule, of_operators
 
 OF_MATRIX: Final = 2
 """Its axes."""
@@ -30,11 +30,11 @@ class BiasedProducts:
     """What computes products and the rows that are added to them at once.
 
     Attributes:
-        replace: replaces nodes of the graph.
+        rule: replaces nodes of the graph.
         has_reshapes: whether it puts reshapes in: products of more than two axes are computed as ones of two.
     """
 
-    replace: Replace
+    rule: RewriteRule
     has_reshapes: bool
 
 
@@ -61,7 +61,8 @@ def biased_products(graph: Graph) -> BiasedProducts | None:
         made = _as_one(current)
         return None if made is None else {node.results[0]: made}
 
-    return BiasedProducts(replace, any(product.descriptor.rank > OF_MATRIX for product in sums.values()))
+    has_reshapes = any(product.descriptor.rank > OF_MATRIX for product in sums.values())
+    return BiasedProducts(of_operators(replace, arithmetic.add), has_reshapes)
 
 
 def _product_in(add: Node) -> Output | None:

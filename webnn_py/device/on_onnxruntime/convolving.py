@@ -17,7 +17,7 @@ from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.backend import HostArray
 from webnn_py.device.reshapes import is_reshape, origin_of, reshaped
 from webnn_py.graph import Constant, Node, Output, Value
-from webnn_py.operators import convolution, matrix, movement
+from webnn_py.operators import matrix, movement
 
 BLOCK: Final = 8
 """The fewest channels of a block."""
@@ -32,8 +32,8 @@ OF_PRODUCT: Final = {"alpha": 1.0, "beta": 1.0, "a_transpose": False, "b_transpo
 
 
 def convolving(node: Node, current: Node) -> Mapping[Value, Value] | None:
-    """What takes the place of a convolution of either kind, else None."""
-    if node.operator is not convolution.conv2d or not _is_plain(current):
+    """What takes the place of a conv2d of either kind, else None."""
+    if not _is_plain(current):
         return None
     filters = current.operands["filter"]
     if not isinstance(filters, Constant) or not isinstance(filters.data, np.ndarray):

@@ -10,16 +10,17 @@ from collections.abc import Mapping
 
 from webnn_py.device.dynamic_quantization import DynamicQuantization, recognized
 from webnn_py.graph import Graph, Node, Value
+from webnn_py.operators import conversion, reduction
 from webnn_py.operators.composites import DYNAMIC_QUANTIZE, dynamic_quantize
 from webnn_py.operators.operand import MLOperand
-from webnn_py.rewriting import Replace
+from webnn_py.rewriting import RewriteRule, of_operators
 
 
-def recognizing(graph: Graph) -> Replace | None:
+def recognizing(graph: Graph) -> RewriteRule | None:
     """What puts one node in the place of each dynamic quantization of a graph; None where it has none."""
     found: dict[Node, DynamicQuantization] = {}
     for node in graph.nodes:
-        there = recognized(node)
+        there = recognized(node) if node.operator is conversion.quantize_linear else None
         if there is not None:
             found[next(item for item in there.nodes if item.operator.name == "reduce_min")] = there
     if not found:
@@ -34,4 +35,4 @@ def recognizing(graph: Graph) -> Replace | None:
         results = (there.quantization.results[0], there.scale, there.zero_point)
         return dict(zip(results, made.results, strict=True))
 
-    return replace
+    return of_operators(replace, reduction.reduce_min)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from webnn_py.device.folding import folded
 from webnn_py.device.on_onnxruntime.biased_products import biased_products
 from webnn_py.device.on_onnxruntime.convolving import convolving
@@ -22,7 +24,12 @@ from webnn_py.device.on_onnxruntime.silus import with_silus
 from webnn_py.device.on_onnxruntime.stacked_extremes import stacked_extremes
 from webnn_py.graph import Graph
 from webnn_py.onnx_export.model_export import ReadConstant
-from webnn_py.rewriting import first_of, rewrite
+from webnn_py.operators import convolution
+from webnn_py.rewriting import RewriteRule, first_of, of_operators, rewrite
+
+CONVOLVING: Final = of_operators(convolving, convolution.conv2d)
+
+RANKED: Final = RewriteRule(ranked, lambda operator: operator.is_elementwise)
 
 
 def for_engine(graph: Graph, contents: ReadConstant, provider: str) -> Graph:
@@ -36,13 +43,21 @@ def for_engine(graph: Graph, contents: ReadConstant, provider: str) -> Graph:
     graph = with_quantized_networks(graph, contents)
     if provider == TESTED_PROVIDER:
         graph = with_rolled_steps(graph, contents)
-    graph = joined_sigmoids(cut_sigmoids(joined_convolutions(with_hard_swishes(graph))))
-    # Together, since each walk over a graph takes its time.
-    integers, biased = integer_products(graph, contents), biased_products(graph)
+    there = {node.operator.name for node in graph.nodes}  # once, since each walk over a graph takes its time
+    if "clamp" in there:
+        graph = with_hard_swishes(graph)
+    if "conv2d" in there:
+        graph = joined_convolutions(graph)
+    if "sigmoid" in there:
+        graph = joined_sigmoids(cut_sigmoids(graph))
+    integers = integer_products(graph, contents)
+    biased = biased_products(graph) if {"add", "matmul"} <= there else None
     reshapes = reshaping(graph, will_have=biased is not None and biased.has_reshapes)
     extremes, cuts = stacked_extremes(graph), cutting(graph)
-    sums = None if biased is None else biased.replace
-    passes = (recognizing(graph), integers, extremes, sums, cuts, convolving, reshapes, ranked)
-    replace = drawn_gelus(graph, first_of(*passes))
+    sums = None if biased is None else biased.rule
+    dynamic = recognizing(graph) if "quantize_linear" in there else None
+    rules = (dynamic, integers, extremes, sums, cuts, CONVOLVING, reshapes, RANKED)
+    # Together, since each makes anew what is behind what it replaces.
+    replace = drawn_gelus(graph, first_of(*rules))
     graph = folded(graph if replace is None else rewrite(graph, replace), contents)
     return with_silus(graph, contents)

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.onnx_export.model_export import ReadConstant
-from webnn_py.operators import conversion
+from webnn_py.operators import conversion, matrix
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.operand import MLOperand
-from webnn_py.rewriting import Replace
+from webnn_py.rewriting import RewriteRule, of_operators
 
 EXACT_UP_TO: Final = 2**24
 """Every integer up to this is a float32, and so is every sum on the way to a sum of magnitudes up to it."""
@@ -118,7 +118,7 @@ class Unsigned:
         return self._made[value]
 
 
-def integer_products(graph: Graph, contents: ReadConstant) -> Replace | None:
+def integer_products(graph: Graph, contents: ReadConstant) -> RewriteRule | None:
     """What puts a product of integers in place of each product of floats that are such, and is no less exact.
 
     Args:
@@ -134,18 +134,16 @@ def integer_products(graph: Graph, contents: ReadConstant) -> Replace | None:
     unsigned = Unsigned(contents)
 
     def replace(node: Node, current: Node) -> Mapping[Value, Value] | None:
-        if node.operator.name == "cast":
+        if node.operator is conversion.cast:
             sums = _sums_before(current)
             return None if sums is None else {node.results[0]: sums}
-        if node.operator.name != "matmul":
-            return None
         product = _product(current, contents, unsigned)
         if product is not None:
             return {node.results[0]: _floats(product)}
         scaled = _scaled_product(current, contents, unsigned)
         return None if scaled is None else {node.results[0]: scaled.results[0]}
 
-    return replace
+    return of_operators(replace, conversion.cast, matrix.matmul)
 
 
 def _sums_before(cast: Node) -> Value | None:
@@ -217,7 +215,8 @@ def _largest_column(b: ShiftedBytes, contents: ReadConstant, most: int) -> int:
     """A bound of the sums of magnitudes of the columns; the greatest of them, where that one may exceed ``most``."""
     matrix = _array(b.integers, contents)
     zero_point = np.zeros((), np.int16) if b.zero_point is None else _array(b.zero_point, contents).astype(np.int16)
-    bound: int = matrix.shape[-2] * int(max(abs(zero_point - matrix.min()).max(), abs(matrix.max() - zero_point).max()))
+    ends, points = ([int(array.min()), int(array.max())] for array in (matrix, zero_point))
+    bound: int = matrix.shape[-2] * max(abs(end - point) for end in ends for point in points)
     if bound * LARGEST <= most:
         return bound
     column: np.int32 = np.abs(matrix - zero_point).sum(axis=-2, dtype=np.int32).max()

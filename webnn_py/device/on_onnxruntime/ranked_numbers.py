@@ -14,7 +14,7 @@ from webnn_py.graph import Constant, Node, Value
 def ranked(node: Node, current: Node) -> Mapping[Value, Value] | None:
     """What takes the place of an element-wise operator of such a number, which is constant, else None."""
     shape = node.outputs[0].shape
-    if not node.operator.is_elementwise or len(node.inputs) == 1 or not shape or shape[-1] != 1:
+    if len(node.inputs) == 1 or not shape or shape[-1] != 1:
         return None
     operands = {name: _ranked(value, len(shape)) for name, value in current.operands.items()}
     if all(operands[name] is value for name, value in current.operands.items()):

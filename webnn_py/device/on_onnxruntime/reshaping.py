@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -13,17 +13,21 @@ from webnn_py.device.on_onnxruntime.ranked_numbers import ranked
 from webnn_py.device.reshapes import is_reshape, long, origin_of, reshaped
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.operators import indexing, movement
-from webnn_py.rewriting import Replace
+from webnn_py.operators.declaration import Operator
+from webnn_py.rewriting import RewriteRule
 
 BY_AXES: Final = frozenset({"quantize_linear", "dequantize_linear"})
 """Element-wise operators whose operands have as many axes as each other."""
 
 
+MOVING: Final = frozenset({indexing.gather, movement.reshape, movement.transpose})
+"""Operators that may be reshapes, or become slices."""
+
 PARTS: Final = frozenset({"pad", "slice", "split"})
 """Operators that leave a reshape of each result, unless what reads that lets it pass, too."""
 
 
-def reshaping(graph: Graph, *, will_have: bool = False) -> Replace | None:
+def reshaping(graph: Graph, *, will_have: bool = False) -> RewriteRule | None:
     """What puts reshapes behind operators that can read what is reshaped as it was, and one in place of several.
 
     A reshape of a constant becomes a constant, and one of what is gathered from one place often none.
@@ -35,7 +39,13 @@ def reshaping(graph: Graph, *, will_have: bool = False) -> Replace | None:
     Returns:
         What replaces nodes of the graph; None where it has no reshape.
     """
-    return _Reshaping(graph).replace if will_have or any(is_reshape(node) for node in graph.nodes) else None
+    has_reshapes = will_have or any(is_reshape(node) for node in graph.nodes)
+    return RewriteRule(_Reshaping(graph).replace, _is_for) if has_reshapes else None
+
+
+def _is_for(operator: Operator[..., Any]) -> bool:
+    """Whether an operator may be a reshape, or let one pass."""
+    return operator in MOVING or operator.name in BEFORE or _is_of_elements(operator)
 
 
 class _Reshaping:
@@ -107,7 +117,11 @@ def _moving(node: Node) -> Sequence[Value]:
 
 
 def _takes_any_shape(node: Node) -> bool:
-    return node.operator.is_elementwise and node.operator.name not in BY_AXES
+    return _is_of_elements(node.operator)
+
+
+def _is_of_elements(operator: Operator[..., Any]) -> bool:
+    return operator.is_elementwise and operator.name not in BY_AXES
 
 
 def _reads_reshaped(node: Node) -> bool:
