@@ -7,6 +7,7 @@ CHECKED_INDICES = ("spec_tests/on_onnxruntime/test_checked_indices.py",)
 CUT_SIGMOIDS = ("spec_tests/on_onnxruntime/test_cut_sigmoids.py",)
 ROLLED = ("spec_tests/on_onnxruntime/test_rolled_steps.py",)
 LSTM_STEPS = ("spec_tests/on_onnxruntime/test_lstm_steps.py",)
+PAIRED = ("spec_tests/on_onnxruntime/test_paired_networks.py",)
 INDEX_RANGES = ("spec_tests/on_onnxruntime/test_index_ranges.py",)
 
 FAULTS = [
@@ -316,4 +317,29 @@ FAULTS = [
         "True",
         LSTM_STEPS,
     ),
+    Fault("pairs-that-saturate", "MOST: Final = 128\n", "MOST: Final = 130\n", PAIRED),
+    Fault("pairs-of-negative-weights", "(weights < 0, np.less)", "(weights < 0, np.greater)", PAIRED),
+    Fault("pairs-that-are-left-over", "if not conflicts[*pairs].any():", "if True:", PAIRED),
+    Fault(
+        "paired-input-as-it-was",
+        '_ordered(builder, builder.operand(operands["x"]), weights.elements)',
+        'builder.operand(operands["x"])',
+        PAIRED,
+        "any_order",
+    ),
+    Fault(
+        "paired-units-once-more", "undone = np.argsort(weights.units)", "undone = weights.units", PAIRED, "any_order"
+    ),
+    Fault("paired-pieces-as-cut", "for place in np.argsort(by_place)]", "for place in by_place]", PAIRED, "any_order"),
+    Fault("paired-bias-as-it-was", '"r_scale", "bias", "hidden"', '"r_scale", "hidden"', PAIRED),
+    Fault("paired-states-as-they-were", '"bias", "hidden", "cell")', '"bias")', PAIRED, "any_order"),
+    Fault(
+        "paired-weights-of-one-key",
+        "zero_point.item(), rows.tobytes(), columns.tobytes())",
+        "zero_point.item())",
+        PAIRED,
+        "other",
+    ),
+    Fault("paired-about-any-zero", "np.uint8 and zero == MIDDLE:", "np.uint8:", PAIRED, "uint8"),
+    Fault("paired-beyond-int8", "if wide.min() >= -MIDDLE and wide.max() < MIDDLE else None", "", PAIRED, "uint8"),
 ]

@@ -15,7 +15,7 @@ import numpy as np
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.dynamic_quantization import Recognizer
-from webnn_py.device.on_onnxruntime.integer_products import LARGEST, MOST_SUM, ShiftedBytes, Unsigned, shifted_bytes
+from webnn_py.device.on_onnxruntime.integer_products import LARGEST, MOST_SUM, ShiftedBytes, shifted_bytes
 from webnn_py.device.on_onnxruntime.likeness import Likeness
 from webnn_py.device.on_onnxruntime.quantized_lstm import QUANTIZED_LSTM, quantized_lstm
 from webnn_py.graph import Constant, Graph, Node, Output, Value
@@ -45,7 +45,6 @@ def with_quantized_networks(graph: Graph, contents: ReadConstant) -> Graph:
     if not networks:
         return graph
     gone = set[Node]().union(*[network.nodes for network in networks.values()]).difference(networks)
-    unsigned = Unsigned(contents)
     now: dict[Value, Value] = {}
 
     def replace(node: Node, current: Node) -> Mapping[Value, Value] | None:
@@ -54,7 +53,7 @@ def with_quantized_networks(graph: Graph, contents: ReadConstant) -> Graph:
             if current is not node:
                 now.update(zip(node.results, current.results, strict=True))
             return None
-        built = _as_one(network, lambda value: now.get(value, value), unsigned, contents)
+        built = _as_one(network, lambda value: now.get(value, value), contents)
         now.update(built)
         return built
 
@@ -344,9 +343,7 @@ class _Match:
         return node.inputs[0]
 
 
-def _as_one(
-    network: _Network, now: Callable[[Value], Value], unsigned: Unsigned, contents: ReadConstant
-) -> dict[Value, Value]:
+def _as_one(network: _Network, now: Callable[[Value], Value], contents: ReadConstant) -> dict[Value, Value]:
     """What takes the place of a network's results: those of one node, of the operands that there are now."""
     first, last = network.steps[0], network.last
     drawn = tuple(sorted(set(chain.from_iterable([node.drawn for node in network.nodes]))))
@@ -368,7 +365,7 @@ def _as_one(
         "cell": shaped(first.cell_before, state),
     }
     for name, product in (("w", network.product), ("r", first.product)):
-        integers, zero_point = _in_bytes(product.weights, unsigned, contents)
+        integers, zero_point = _in_bytes(product.weights, contents)
         operands |= {name: builder.operand(integers), f"{name}_zero_point": builder.operand(zero_point)}
         scale = product.scale.descriptor
         operands[f"{name}_scale"] = shaped(product.scale, [1, *scale.shape[-1:]] if scale.element_count > 1 else [1])
@@ -397,14 +394,18 @@ def _whole_bias(builder: RewriteBuilder, bias: MLOperand) -> MLOperand:
     return whole
 
 
-def _in_bytes(weights: ShiftedBytes, unsigned: Unsigned, contents: ReadConstant) -> tuple[Constant, Constant]:
-    """Constant integers of uint8 as those of one direction, and their zero point."""
-    shifted = unsigned.of(weights)
-    made = []
-    for value, shape in ((shifted.integers, (1, *weights.integers.descriptor.shape)), (shifted.zero_point, (1,))):
-        if value is None:
-            made.append(Constant(MLOperandDescriptor("uint8", shape), np.zeros(shape, np.uint8)))
-            continue
-        assert isinstance(value, Constant)  # noqa: S101 - weights are
-        made.append(Constant(MLOperandDescriptor("uint8", shape), contents(value).reshape(shape), value.key))
-    return made[0], made[1]
+def _in_bytes(weights: ShiftedBytes, contents: ReadConstant) -> tuple[Constant, Constant]:
+    """Constant integers as those of one direction, and their zero point, which is 0 where there is none."""
+    integers, zero_point = weights.integers, weights.zero_point
+    assert isinstance(integers, Constant)  # noqa: S101 - weights are
+    rows = _shaped(integers, (1, *integers.descriptor.shape), contents)
+    if zero_point is None:
+        data_type = integers.descriptor.data_type
+        return rows, Constant(MLOperandDescriptor(data_type, (1,)), np.zeros(1, data_type))
+    assert isinstance(zero_point, Constant)  # noqa: S101 - likewise
+    return rows, _shaped(zero_point, (1,), contents)
+
+
+def _shaped(value: Constant, shape: tuple[int, ...], contents: ReadConstant) -> Constant:
+    """The same constant in another shape."""
+    return Constant(attrs.evolve(value.descriptor, shape=shape), contents(value).reshape(shape), value.key)
