@@ -318,8 +318,13 @@ FAULTS = [
         LSTM_STEPS,
     ),
     Fault("pairs-that-saturate", "MOST: Final = 128\n", "MOST: Final = 130\n", PAIRED),
-    Fault("pairs-of-negative-weights", "(weights < 0, np.less)", "(weights < 0, np.greater)", PAIRED),
-    Fault("pairs-that-are-left-over", "if not conflicts[*pairs].any():", "if True:", PAIRED),
+    Fault("pairs-of-negative-weights", "flips = weights >> 15", "flips = weights & 0", PAIRED),
+    Fault(
+        "pairs-that-are-left-over",
+        "if not are_wrong.any():\n            return pairs",
+        "if True:\n            return pairs",
+        PAIRED,
+    ),
     Fault(
         "paired-input-as-it-was",
         '_ordered(builder, builder.operand(operands["x"]), weights.elements)',
@@ -335,7 +340,7 @@ FAULTS = [
     Fault("paired-states-as-they-were", '"bias", "hidden", "cell")', '"bias")', PAIRED, "any_order"),
     Fault(
         "paired-weights-of-one-key",
-        "zero_point.item(), rows.tobytes(), columns.tobytes())",
+        "zero_point.item(), moves)",
         "zero_point.item())",
         PAIRED,
         "other",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any, Final
 
 import attrs
@@ -45,13 +46,22 @@ def with_paired_networks(graph: Graph, contents: ReadConstant) -> Graph:
         return graph
     found = _paired(networks, contents)
     unsigned = Unsigned(contents)
+    read = frozenset(chain(graph.outputs.values(), *[node.inputs for node in graph.nodes]))
 
     def replace(node: Node, current: Node) -> Mapping[Value, Value] | None:
         if node.operator is not QUANTIZED_LSTM:
             return None
         weights = found.get(node)
-        results = _unsigned(current, unsigned) if weights is None else _in_order(current, weights, contents)
-        return dict(zip(node.results, results, strict=True))
+        if weights is None:
+            return dict(zip(node.results, _unsigned(current, unsigned), strict=True))
+        builder = RewriteBuilder(node.label, node.drawn)
+        made = _in_order(builder, current, weights, contents)
+        undone = np.argsort(weights.units)
+        return {
+            value: builder.value(_ordered(builder, builder.operand(result), undone))
+            for value, result in zip(node.results, made, strict=True)
+            if value in read
+        }
 
     return rewrite(graph, replace)
 
@@ -123,9 +133,8 @@ def _unsigned(node: Node, unsigned: Unsigned) -> Sequence[Value]:
     return attrs.evolve(node, operands=operands).results
 
 
-def _in_order(node: Node, weights: _Paired, contents: ReadConstant) -> Sequence[Value]:
-    """The results of a network with weights of int8 in their orders; the results are in the order that was."""
-    builder = RewriteBuilder(node.label, node.drawn)
+def _in_order(builder: RewriteBuilder, node: Node, weights: _Paired, contents: ReadConstant) -> Sequence[Value]:
+    """The results of a network with weights of int8 in their orders, of which the results have that of the units."""
     operands: dict[str, Any] = dict(node.operands)
     columns = _of_blocks(weights.units, weights.w.shape[1])
     for name, array, rows in (("w", weights.w, weights.elements), ("r", weights.r, weights.units)):
@@ -139,9 +148,7 @@ def _in_order(node: Node, weights: _Paired, contents: ReadConstant) -> Sequence[
         value = operands.get(name)
         if value is not None and (size := value.descriptor.shape[-1]) % len(weights.units) == 0:
             operands[name] = _by_unit(builder, value, _of_blocks(weights.units, size), contents)
-    made = attrs.evolve(node, operands=operands)
-    undone = np.argsort(weights.units)
-    return [builder.value(_ordered(builder, builder.operand(value), undone)) for value in made.results]
+    return attrs.evolve(node, operands=operands).results
 
 
 def _of_blocks(order: Order, size: int) -> Order:
@@ -159,13 +166,12 @@ def _weights(value: Constant, zero_point: NDArray[Any], array: Weights, rows: Or
     if not orders and value.descriptor.data_type == "int8" and not zero_point.any():
         return value
     ordered = array.copy()
+    moves = []
     for axis, order in orders:
-        moved = np.flatnonzero(order != np.arange(len(order)))  # a few: the rest is copied at once
-        place = (slice(None),) * axis + (moved,)
-        ordered[place] = ordered[(slice(None),) * axis + (order[moved],)]
-    key = value.key
-    if key is not None:
-        key = digest("paired", key, value.descriptor, zero_point.item(), rows.tobytes(), columns.tobytes())
+        places = np.flatnonzero(order != np.arange(len(order)))  # a few: the rest is copied at once
+        moves.append((axis, places.tolist(), order[places].tolist()))
+        ordered.swapaxes(0, axis)[places] = ordered.take(order[places], axis).swapaxes(0, axis)
+    key = None if value.key is None else digest("paired", value.key, value.descriptor, zero_point.item(), moves)
     return Constant(MLOperandDescriptor("int8", value.descriptor.shape), ordered.reshape(value.descriptor.shape), key)
 
 

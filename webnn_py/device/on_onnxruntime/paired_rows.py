@@ -8,7 +8,6 @@ negative at least -128: 255 · 128 is 32,640. The sums of such weights are those
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from typing import Final
 
 import attrs
@@ -47,7 +46,7 @@ def paired(matrices: Sequence[Weights]) -> Order | None:
     loud = [one for matrix in matrices if (one := _Loud.of(matrix[:count])) is not None]
     if len(loud) < len(matrices):
         return None
-    are_wrong = np.logical_or.reduce([one.pairs() for one in loud])
+    are_wrong: Flags = np.logical_or.reduce([one.pairs() for one in loud], axis=0)
     if not are_wrong.any():
         return order
     if count * sum([len(one.columns) for one in loud]) > MOST_COMPARED:
@@ -99,27 +98,23 @@ class _Loud:
         wrong[self.of_row[beside > self.left] // 2] = True
         return wrong
 
-    def beyond(self) -> Flags:
-        """Whether each row, [rows, loud weights], is too much beside each of these."""
-        beside: Flags = (self.rows.take(self.columns, 1) ^ self.flips) > self.left
-        return beside
+    def conflicts(self) -> tuple[Order, Order]:
+        """Which rows may be no partners of which."""
+        are_beyond = (self.rows.take(self.columns, 1) ^ self.flips) > self.left
+        beside, place = np.divmod(np.flatnonzero(are_beyond), max(len(self.columns), 1))
+        return self.of_row[place], beside
 
 
 def _exchanged(pairs: Order, are_wrong: Flags, loud: Sequence[_Loud]) -> Order | None:
     """Pairs, [2, pairs], whose second rows are exchanged until none is wrong; None where some are left."""
-    of_row = np.concatenate([one.of_row for one in loud])
-    are_beyond = np.concatenate([one.beyond() for one in loud], 1)
-
-    @cache
-    def beside(row: int) -> Flags:
-        wrong: Flags = are_beyond[:, of_row == row].any(1)
-        wrong[of_row[are_beyond[row]]] = True
-        return wrong
+    conflicts = np.zeros((pairs.size, pairs.size), np.bool_)
+    for one, other in [part.conflicts() for part in loud]:
+        conflicts[one, other] = conflicts[other, one] = True
 
     def exchange(at: int) -> None:
         first, second = pairs[:, at]
         for side in (1, 0):
-            are_right = ~(beside(first)[pairs[side]] | beside(second)[pairs[1 - side]])
+            are_right = ~(conflicts[first, pairs[side]] | conflicts[second, pairs[1 - side]])
             are_right[at] = False
             found = are_right.nonzero()[0]
             if found.size:
@@ -129,7 +124,7 @@ def _exchanged(pairs: Order, are_wrong: Flags, loud: Sequence[_Loud]) -> Order |
                 return
 
     for _ in range(ROUNDS):
-        for at in are_wrong.nonzero()[0]:
+        for at in are_wrong.nonzero()[0].tolist():
             if are_wrong[at]:
                 exchange(at)
         if not are_wrong.any():
