@@ -88,6 +88,11 @@ def test_weights_all_of_which_are_loud_get_no_order_soon():
     assert paired([np.full((1024, 4096), 127, np.int8)]) is None
 
 
+def test_so_many_rows_that_sums_on_the_way_may_not_fit_get_no_order():
+    assert paired([np.zeros((2**14, 1), np.int8)]) is not None
+    assert paired([np.zeros((2**14 + 2, 1), np.int8)]) is None
+
+
 def test_a_last_row_without_a_partner_is_as_loud_as_may_be():
     np.testing.assert_array_equal(paired([np.full((1, 4), -128, np.int8)]), [0])
     np.testing.assert_array_equal(paired([np.zeros((0, 4), np.int8)]), [])

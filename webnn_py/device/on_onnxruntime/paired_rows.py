@@ -26,6 +26,9 @@ MOST_LOUD: Final = 2**14
 MOST_COMPARED: Final = 2**21
 """How many weights are looked at, beside loud ones, for other orders: some 3 ms."""
 
+MOST_ROWS: Final = 2**14
+"""Of how many rows sums on the way, with what zero points take away, fit into int32: with VNNI they saturate there."""
+
 ROUNDS: Final = 4
 """How often all pairs that are too loud are looked at: a partner may be free after others were exchanged."""
 
@@ -43,6 +46,8 @@ def paired(matrices: Sequence[Weights]) -> Order | None:
     """
     order = np.arange(len(matrices[0]))
     count = len(order) // 2 * 2
+    if count > MOST_ROWS:
+        return None
     loud = [one for matrix in matrices if (one := _Loud.of(matrix[:count])) is not None]
     if len(loud) < len(matrices):
         return None
