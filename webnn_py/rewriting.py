@@ -11,6 +11,7 @@ import numpy as np
 from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
 from webnn_py.graph import Constant, Graph, Node, Value
 from webnn_py.operators.casting import cast_number
+from webnn_py.operators.composites import COMPOSITES
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.registry import OPERATORS
 
@@ -123,6 +124,22 @@ def rewrite(graph: Graph, replace: Replace) -> Graph:
     rewritten = Graph.reaching({name: replaced.get(value, value) for name, value in graph.outputs.items()})
     # Inputs that nothing reads any more stay inputs.
     return Graph({**graph.inputs, **rewritten.inputs}, rewritten.outputs, rewritten.nodes)
+
+
+def spelled_out(graph: Graph) -> Graph:
+    """The same graph with operators of the specification in place of composites."""
+    if not any(node.operator.name in COMPOSITES for node in graph.nodes):
+        return graph
+    return rewrite(graph, lambda node, current: drawn_out(node, current) if node.operator.name in COMPOSITES else None)
+
+
+def drawn_out(node: Node, current: Node) -> Mapping[Value, Value]:
+    """The decomposition of a composite, which keeps its label and its place, as ``Replace`` says."""
+    _, decomposition = COMPOSITES[node.operator.name]
+    builder = RewriteBuilder(current.label, current.drawn)
+    operands = {name: builder.operand(value) for name, value in current.operands.items() if isinstance(value, Value)}
+    drawn: Any = decomposition(builder, **{**current.options, **operands})
+    return dict(zip(node.results, map(builder.value, drawn), strict=True))
 
 
 def _with_operands(node: Node, replaced: dict[Value, Value]) -> Node:

@@ -2,6 +2,7 @@
 
 from spec_tests.faults.records import (
     COMMAND,
+    COMPOSITES,
     EXAMPLES,
     EXPORT,
     ONNX,
@@ -39,13 +40,24 @@ FAULTS = [
     Fault("onnx-drawn-known", "array = known_value(self._builder._values[value], self.expenses)", "array = None", ONNX),
     Fault(
         "onnx-lstm-bias-first",
-        "of_input = _product(context, rows, weights.w)\n",
-        "of_input = context.add(_product(context, rows, weights.w), weights.bias or context.number(0, x))\n"
-        "    weights = attrs.evolve(weights, bias=None)\n",
+        "of_input = of_x.times(builder, builder.reshape(x, [steps * batch, size]))\n",
+        "of_input = of_x.times(builder, builder.reshape(x, [steps * batch, size]))\n"
+        "    of_input, bias = of_input if bias is None else builder.add(of_input, bias), None\n",
         ONNX,
         "bias_of_an_lstm",
     ),
-    Fault("onnx-cell-seen", "context.mul(peepholes[1], following)", "context.mul(peepholes[1], cell)", ONNX, "lstm"),
+    Fault("composite-written-down", "graph = spelled_out(builder._reached(", "graph = (builder._reached(", COMPOSITES),
+    Fault("composite-looked-into", "graph = spelled_out(self._reached(", "graph = (self._reached(", COMPOSITES),
+    Fault("composite-known", "graph = spelled_out(graph)\n    value", "value", COMPOSITES),
+    Fault("composite-in-browsers", "builder._browser is None and ", "", COMPOSITES, "browsers"),
+    Fault("composite-of-any-shape", "builder._names is None\n", "True\n", COMPOSITES, "shapes"),
+    Fault(
+        "composite-refused",
+        "except Refused:\n                pass",
+        "except Refused:\n                raise",
+        COMPOSITES,
+    ),
+    Fault("onnx-cell-seen", "builder.mul(peepholes[1], following)", "builder.mul(peepholes[1], cell)", ONNX, "lstm"),
     Fault("onnx-loop-once-more", "most is None or number < most)", "most is None or number <= most)", ONNX),
     Fault("onnx-scan-backwards", "stack[::-1] if is_prepended else stack", "stack", ONNX),
     Fault("onnx-cycle-of-names", "return used - own", "return used", ONNX),

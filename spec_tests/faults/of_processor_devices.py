@@ -6,7 +6,7 @@ SILUS = ("spec_tests/on_onnxruntime/test_silus.py",)
 CHECKED_INDICES = ("spec_tests/on_onnxruntime/test_checked_indices.py",)
 CUT_SIGMOIDS = ("spec_tests/on_onnxruntime/test_cut_sigmoids.py",)
 ROLLED = ("spec_tests/on_onnxruntime/test_rolled_steps.py",)
-LSTM_STEPS = ("spec_tests/on_onnxruntime/test_lstm_steps.py",)
+NETWORKS = ("spec_tests/on_onnxruntime/test_quantized_networks.py",)
 PAIRED = ("spec_tests/on_onnxruntime/test_paired_networks.py",)
 INDEX_RANGES = ("spec_tests/on_onnxruntime/test_index_ranges.py",)
 
@@ -233,18 +233,43 @@ FAULTS = [
         "constants",
     ),
     Fault(
-        "lstm-that-others-read",
-        "read.add(owner)",
-        "pass",
-        ("spec_tests/on_onnxruntime/test_lstm_steps.py",),
-        "others_read",
-    ),
-    Fault(
         "lstm-of-any-numbers",
         'body.guard(body.node("ReduceSumSquare", tensor, keepdims=0), Must.BE_FINITE, is_number=True)',
         "pass",
-        ("spec_tests/on_onnxruntime/test_lstm_steps.py",),
+        NETWORKS,
         "step_by_step",
+    ),
+    Fault(
+        "lstm-of-a-zero-point-for-each-column",
+        "if zero_point is not None and zero_point.descriptor.element_count > 1:",
+        "if False:",
+        NETWORKS,
+        "one_node",
+    ),
+    Fault(
+        "lstm-without-peepholes",
+        'if "peephole_weight" in node.operands or node.operand("x").shape[0] == 1:',
+        'if node.operand("x").shape[0] == 1:',
+        NETWORKS,
+        "one_node",
+    ),
+    Fault(
+        "lstm-of-tiny-numbers",
+        "body.guard(_amounts(body, tensor, tensor.shape), Must.BE_NONE_OR_SOME)",
+        "pass",
+        NETWORKS,
+        "so_small",
+    ),
+    Fault("lstm-of-tiny-numbers-among-others", 'add("ReduceMin", [', 'add("ReduceMax", [', NETWORKS, "so_small"),
+    Fault("lstm-of-zeros", 'add("Add", [listed, is_none])', 'add("Identity", [listed])', NETWORKS, "zeros"),
+    Fault(
+        "lstm-of-other-zero-points", 'node.operands.get(f"{name}_zero_point")\n    assert', "None\n    assert", NETWORKS
+    ),
+    Fault(
+        "lstm-backwards",
+        '("w_ends", "r_ends", "is_backward")}',
+        '("w_ends", "r_ends")} | {"is_backward": False}',
+        NETWORKS,
     ),
     Fault(
         "silu-of-what-others-read",
@@ -304,18 +329,6 @@ FAULTS = [
         "frozenset(outputs)",
         ROLLED,
         "of_what_is_computed",
-    ),
-    Fault(
-        "steps-like-others-but-for-a-source",
-        "all(values[place] is values[first] for place, first in self._same)",
-        "True",
-        LSTM_STEPS,
-    ),
-    Fault(
-        "steps-like-others-but-for-a-constant",
-        "all(values[place] is other or _are_equal(values[place], other) for place, other in self._constant)",
-        "True",
-        LSTM_STEPS,
     ),
     Fault("pairs-that-saturate", "MOST: Final = 128\n", "MOST: Final = 130\n", PAIRED),
     Fault("pairs-of-negative-weights", "flips = weights >> 15", "flips = weights & 0", PAIRED),

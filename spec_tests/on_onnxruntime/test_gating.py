@@ -13,8 +13,8 @@ onnxruntime = pytest.importorskip("onnxruntime")
 
 import onnx  # noqa: E402 - an extra
 
-from webnn_py.device.dynamic_quantization import decomposition  # noqa: E402 - an extra
 from webnn_py.device.on_onnxruntime import engine  # noqa: E402 - an extra
+from webnn_py.operators.composites import dynamically_quantized  # noqa: E402 - an extra
 
 X = np.linspace(-9, 9, 48, dtype=np.float32).reshape(4, 12)
 
@@ -36,7 +36,7 @@ def sigmoids(monkeypatch):
 
 def quantized(b, x):
     """The integers of x as they are quantized by its range, as float32."""
-    return b.cast(decomposition(b, x)[0], "float32")
+    return b.cast(dynamically_quantized(b, x)[0], "float32")
 
 
 def step(b, x):

@@ -6,9 +6,11 @@ import pytest
 from onnx import helper
 
 from spec_tests.support.computing import compute
-from webnn_py import MLGraphBuilder
+from webnn_py import MLGraphBuilder, MLOperandDescriptor
 from webnn_py.device.on_onnxruntime import paired_networks
 from webnn_py.device.on_onnxruntime.paired_rows import paired
+from webnn_py.device.on_onnxruntime.quantized_lstm import QUANTIZED_LSTM
+from webnn_py.graph import Constant, Graph, Input, Node
 from webnn_py.onnx_models import OnnxModel
 
 pytest.importorskip("onnxruntime")
@@ -304,3 +306,28 @@ async def test_results_are_the_same_in_any_order(ml, monkeypatch, order):
     ours = await computed(ml, model, inputs)
     for name, array in expected.items():
         np.testing.assert_array_equal(ours[name], array, err_msg=name)
+
+
+@pytest.mark.parametrize(("ends", "expected"), [([1100], [1100]), ([900, 1100], [514, 1028, 1100])])
+def test_rows_in_another_order_are_cut_where_sums_of_any_are_exact(ends, expected):
+    def constant(array):
+        return Constant(MLOperandDescriptor(array.dtype.name, array.shape), array)
+
+    rng = np.random.default_rng(1)
+    operands = {name: constant(np.zeros((1, 1, 2), np.float32)) for name in ("hidden", "cell")}
+    operands["x"] = Input(MLOperandDescriptor("float32", (2, 1, 1100)), "x")
+    for name, rows, loud in (("w", 1100, 2), ("r", 2, 0)):
+        operands[name] = constant(quiet(rng, rows, 8, loud)[None])
+        operands[f"{name}_scale"] = constant(np.ones(1, np.float32))
+        operands[f"{name}_zero_point"] = constant(np.zeros(1, np.int8))
+    outputs = tuple(MLOperandDescriptor("float32", shape) for shape in ((2, 1, 1, 2), (1, 1, 2), (1, 1, 2)))
+    options = {"w_ends": ends, "r_ends": [2], "is_backward": False}
+    network = Node(QUANTIZED_LSTM, operands, options, outputs)
+    graph = Graph.reaching({"y": network.results[0]})
+    (node,) = [
+        node
+        for node in paired_networks.with_paired_networks(graph, lambda value: value.data).nodes
+        if node.operator is QUANTIZED_LSTM
+    ]
+    assert node.operand("w").data_type == "int8"
+    assert [*node.options["w_ends"]] == expected

@@ -7,8 +7,9 @@ import pytest
 from spec_tests.onnx_models.single_node import check, each, node, seven_bits
 from spec_tests.support.backends import BACKENDS
 from webnn_py import MLGraphBuilder
-from webnn_py.graph import Constant, Graph
+from webnn_py.graph import Constant
 from webnn_py.onnx_models import OnnxModel
+from webnn_py.script.builder import drawing_of
 
 rng = np.random.default_rng(12)
 STEPS, BATCH, SIZE, HIDDEN = 4, 2, 3, 5
@@ -99,7 +100,7 @@ async def test_the_weights_are_turned_into_floats_once_for_all_steps(context):
     (case,) = node(OPERATOR, 1, floats(9, BATCH, SIZE), *given(2), known=KNOWN, direction="bidirectional", **OUTPUTS)
     builder = MLGraphBuilder(context)
     outputs = OnnxModel.load(case.model()).convert(builder)
-    graph = Graph.reaching({name: builder._values[operand] for name, operand in outputs.items()})
+    graph = drawing_of("a test", outputs)
     casts = [next(iter(item.inputs)) for item in graph.nodes if item.operator.name == "cast"]
     of_weights = [item.descriptor.shape for item in casts if isinstance(item, Constant) and item.descriptor.rank == 2]
     assert sorted(of_weights) == sorted([(SIZE, 4 * HIDDEN), (HIDDEN, 4 * HIDDEN)] * 2)

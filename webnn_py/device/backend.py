@@ -82,6 +82,7 @@ class Capabilities:
         preferred_input_layout: the layout of images that runs fastest.
         reads_packed: whether ``dequantizeLinear`` reads constants of four bits as they lie, two in a byte.
         packed: the data types of four bits that scripts may use in this context; none unless they were asked for.
+        composites: which of ``operators.composites`` the device takes whole.
     """
 
     supports: Callable[[Operator[..., Any]], Claim]
@@ -91,6 +92,7 @@ class Capabilities:
     preferred_input_layout: Literal["nchw", "nhwc"] = "nchw"
     reads_packed: bool = False
     packed: tuple[MLOperandDataType, ...] = ()
+    composites: tuple[Operator[..., Any], ...] = ()
 
 
 class Memory:

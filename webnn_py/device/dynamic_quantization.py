@@ -1,11 +1,11 @@
-"""Dynamic quantization, which graphs say in fourteen operators: how it is drawn, and what is drawn so.
+"""Dynamic quantization, which graphs say in fourteen operators: what is drawn so.
 
 Each device has its own of these as one node.
 """
 
 from __future__ import annotations
 
-from typing import Any, final
+from functools import cache
 
 import attrs
 import numpy as np
@@ -13,24 +13,8 @@ import numpy as np
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.graph import Constant, Input, Node, Output, Value
 from webnn_py.operators import conversion, movement
+from webnn_py.operators.composites import scale_and_zero_point
 from webnn_py.rewriting import RewriteBuilder
-
-
-def steps(builder: Any, x: Any) -> tuple[Any, Any]:
-    """Draw scale and zero point of an operand of float32, as graphs say them."""
-    zero, one, most = (builder.constant(value, data_type="float32") for value in (0, 1, 255))
-    lowest = builder.min(builder.reduce_min(x), zero)
-    span = builder.sub(builder.max(builder.reduce_max(x), zero), lowest)
-    scale = builder.where(builder.equal(span, zero), one, builder.div(span, most))
-    point = builder.round_even(builder.div(builder.neg(lowest), scale))
-    return scale, builder.cast(builder.clamp(point, min_value=0, max_value=255), "uint8")
-
-
-def decomposition(builder: Any, x: Any) -> list[Any]:
-    """Draw the integers, their scale and their zero point as graphs say them, of an operand ``x``."""
-    scale, zero_point = steps(builder, x)
-    whole = (builder.reshape(item, [1] * x.rank) for item in (scale, zero_point))
-    return [builder.quantize_linear(x, *whole), scale, zero_point]
 
 
 @attrs.frozen
@@ -59,45 +43,37 @@ class DynamicQuantization:
 
 @attrs.frozen
 class _Pattern:
-    """What scale and zero point are drawn as, of an input of some descriptor."""
+    """What scale and zero point are drawn as: alike of all inputs of float32."""
 
     input: Input
     scale: Value
     zero_point: Value
 
-    @classmethod
-    def of(cls, descriptor: MLOperandDescriptor) -> _Pattern:
-        builder, x = RewriteBuilder(), Input(descriptor, "x")
-        scale, zero_point = steps(builder, builder.operand(x))
-        return cls(x, builder.value(scale), builder.value(zero_point))
+
+@cache
+def _pattern() -> _Pattern:
+    builder, x = RewriteBuilder(), Input(MLOperandDescriptor("float32", (1,)), "x")
+    scale, zero_point = scale_and_zero_point(builder, builder.operand(x))
+    return _Pattern(x, builder.value(scale), builder.value(zero_point))
 
 
-@final
-class Recognizer:
-    """Tells which quantizations are dynamic; what is drawn is known by the descriptor of the input."""
-
-    def __init__(self) -> None:
-        self._patterns: dict[MLOperandDescriptor, _Pattern] = {}
-
-    def at(self, node: Node) -> DynamicQuantization | None:
-        """The dynamic quantization whose last node this is; None if it is that of none."""
-        if node.operator is not conversion.quantize_linear:
-            return None
-        x = node.operands["input"]
-        assert isinstance(x, Value)  # noqa: S101 - for type checkers
-        around = [node]
-        scale, zero_point = (_number(node.operands[name], around) for name in ("scale", "zero_point"))
-        is_one = isinstance(scale, Output) and isinstance(zero_point, Output) and not scale.descriptor.shape
-        if not is_one or x.descriptor.data_type != "float32" or not x.descriptor.rank:
-            return None
-        if x.descriptor not in self._patterns:
-            self._patterns[x.descriptor] = _Pattern.of(x.descriptor)
-        pattern = self._patterns[x.descriptor]
-        same: dict[Value, Value] = {pattern.input: x}
-        if not (_is_drawn_as(zero_point, pattern.zero_point, same) and _is_drawn_as(scale, pattern.scale, same)):
-            return None
-        steps_of = (value.node for value in same.values() if isinstance(value, Output) and value is not x)
-        return DynamicQuantization(x, node, scale, zero_point, tuple(dict.fromkeys([*steps_of, *around])))
+def recognized(node: Node) -> DynamicQuantization | None:
+    """The dynamic quantization whose last node this is; None if it is that of none."""
+    if node.operator is not conversion.quantize_linear:
+        return None
+    x = node.operands["input"]
+    assert isinstance(x, Value)  # noqa: S101 - for type checkers
+    around = [node]
+    scale, zero_point = (_number(node.operands[name], around) for name in ("scale", "zero_point"))
+    is_one = isinstance(scale, Output) and isinstance(zero_point, Output) and not scale.descriptor.shape
+    if not is_one or x.descriptor.data_type != "float32" or not x.descriptor.rank:
+        return None
+    pattern = _pattern()
+    same: dict[Value, Value] = {pattern.input: x}
+    if not (_is_drawn_as(zero_point, pattern.zero_point, same) and _is_drawn_as(scale, pattern.scale, same)):
+        return None
+    steps_of = (value.node for value in same.values() if isinstance(value, Output) and value is not x)
+    return DynamicQuantization(x, node, scale, zero_point, tuple(dict.fromkeys([*steps_of, *around])))
 
 
 def _number(value: object, around: list[Node]) -> Value:

@@ -7,7 +7,7 @@ from typing import Any
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.graph_pictures.description import DrawnOperator, DrawnValue, GraphDescription
 from webnn_py.graph_pictures.plan import CompiledPlan, PlannedKernel
-from webnn_py.operators.registry import OPERATORS
+from webnn_py.operators.composites import operator_of
 
 
 def to_json(graph: GraphDescription, plan: CompiledPlan | None) -> Any:
@@ -40,7 +40,7 @@ def from_json(written: Any) -> tuple[GraphDescription, CompiledPlan | None]:
         for kind, data_type, shape, name, source, port in written["values"]
     )
     operators = tuple(
-        DrawnOperator(OPERATORS[name], label, place, tuple(map(tuple, operands)), _options(options), tuple(results))
+        DrawnOperator(operator_of(name), label, place, tuple(map(tuple, operands)), _options(options), tuple(results))
         for name, label, place, operands, options, results in written["operators"]
     )
     outputs = tuple((name, index) for name, index in written["outputs"])

@@ -6,6 +6,7 @@ from enum import Enum, auto
 from typing import Any
 
 import attrs
+from onnx import TensorProto
 
 from webnn_py.onnx_export.drafts import Draft, attributes_of
 
@@ -21,6 +22,9 @@ class Must(Enum):
 
     BE_ABOVE_ZERO = auto()
     """A number that is 0 or more is more."""
+
+    BE_NONE_OR_SOME = auto()
+    """Each number of a list that is 0 or more is 0, or so much that its reciprocal is finite: at least 2⁻¹²⁷."""
 
 
 @attrs.frozen
@@ -38,6 +42,11 @@ class Guard:
     must: Must = Must.BE_NUMBERS
     is_number: bool = False
     shape: tuple[int, ...] | None = None
+
+    @property
+    def is_looked_at(self) -> bool:
+        """Whether its elements are looked at, and not their sum."""
+        return self.is_number or self.must is Must.BE_NONE_OR_SOME
 
 
 def number_of(guards: Iterable[Guard], new_name: Callable[[str], str]) -> list[Draft]:
@@ -63,9 +72,11 @@ def number_of(guards: Iterable[Guard], new_name: Callable[[str], str]) -> list[D
             axis = min(1, len(guard.shape) - 1)
             joined[guard.must, axis, guard.shape[:axis] + guard.shape[axis + 1 :]].append(guard.tensor)
         else:
-            numbers[guard.must].append(guard.tensor if guard.is_number else total(guard.tensor))
+            numbers[guard.must].append(guard.tensor if guard.is_looked_at else total(guard.tensor))
     for (must, axis, _), tensors in joined.items():
         numbers[must].append(total(tensors[0] if len(tensors) == 1 else add("Concat", tensors, axis=axis)))
+    if amounts := numbers[Must.BE_NONE_OR_SOME]:
+        numbers[Must.BE_ABOVE_ZERO].append(_least_amount(amounts, add))
     finite, sums = numbers[Must.BE_FINITE], numbers[Must.BE_NUMBERS]
     if numbers[Must.BE_ABOVE_ZERO]:
         finite.append(add("Reciprocal", [add("Min", numbers[Must.BE_ABOVE_ZERO])]))
@@ -75,3 +86,10 @@ def number_of(guards: Iterable[Guard], new_name: Callable[[str], str]) -> list[D
     if not nodes or sums != [nodes[-1].name]:  # else that is the sum already
         add("Sum", sums)
     return nodes
+
+
+def _least_amount(amounts: list[str], add: Callable[..., str]) -> str:
+    """The least number of several lists of such as are 0 or more, with 1 in place of 0."""
+    listed = amounts[0] if len(amounts) == 1 else add("Concat", amounts, axis=0)
+    is_none = add("Cast", [add("Not", [add("Cast", [listed], to=TensorProto.BOOL)])], to=TensorProto.FLOAT)
+    return add("ReduceMin", [add("Add", [listed, is_none])], keepdims=0)

@@ -14,7 +14,9 @@ from webnn_py.onnx_models.freezing import Freezing
 from webnn_py.onnx_models.known_operands import known_value
 from webnn_py.onnx_models.limits import Expenses
 from webnn_py.onnx_models.problems import RefusedWithWayOut
+from webnn_py.operators.composites import COMPOSITES
 from webnn_py.operators.declaration import Operator
+from webnn_py.operators.idl import MLNumber
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import Refused
 from webnn_py.script.builder import MLGraphBuilder
@@ -112,6 +114,27 @@ class ConversionContext(OperatorMethods):
         result: MLOperand = self._append(operator, args, options)
         return result
 
+    def composite(
+        self, composite: Operator[..., list[MLOperandDescriptor]], operands: Mapping[str, MLOperand], **options: object
+    ) -> list[MLOperand]:
+        """Add a composite: as one node where the device takes it whole, or else by its decomposition.
+
+        Args:
+            composite: one of ``operators.composites``.
+            operands: those that are there, by parameter.
+            options: every other argument that is there.
+        """
+        given = {**operands, **options}
+        builder = self._builder
+        device_alone_decides = builder._browser is None and builder._names is None
+        if device_alone_decides and composite in builder._capabilities.composites:
+            try:
+                return cast("list[MLOperand]", self._append(composite, (), given))
+            except Refused:
+                pass  # its operators may take what it does not, or say what they refuse
+        _, decomposition = COMPOSITES[composite.name]
+        return cast("list[MLOperand]", decomposition(_Decomposing(self), **given))
+
     def operand(self, value: Value) -> MLOperand:
         """A value of the model as an operand; each static one becomes a constant only once."""
         if isinstance(value, MLOperand):
@@ -167,13 +190,14 @@ class ConversionContext(OperatorMethods):
             known[value] = None if array is None else read_only(array)
         return known[value]
 
-    def number(self, value: float, like: MLOperand) -> MLOperand:
-        """A scalar constant of the data type of ``like``; equal ones are one."""
+    def number(self, value: float, like: MLOperand | MLOperandDataType) -> MLOperand:
+        """A scalar constant of a data type, or that of ``like``; equal ones are one."""
         there = self._constants.numbers
-        key = repr(value), like.data_type
+        data_type = like.data_type if isinstance(like, MLOperand) else like
+        key = repr(value), data_type
         if key not in there:
             try:
-                there[key] = self._builder.constant(value, data_type=like.data_type)
+                there[key] = self._builder.constant(value, data_type=data_type)
             except TypeError as error:
                 raise Refused(str(error)) from error
         return there[key]
@@ -211,3 +235,16 @@ class ConversionContext(OperatorMethods):
             Refused: so many bytes are not left.
         """
         self.expenses.add_bytes(bytes_)
+
+
+class _Decomposing(OperatorMethods):
+    """Looks like a builder to a decomposition, and draws in a conversion."""
+
+    def __init__(self, context: ConversionContext) -> None:
+        self._context = context
+
+    def _append(self, operator: Operator[..., Any], args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
+        return self._context._append(operator, args, kwargs)
+
+    def constant(self, value: MLNumber, *, data_type: MLOperandDataType) -> MLOperand:
+        return self._context.number(value, data_type)

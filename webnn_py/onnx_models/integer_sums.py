@@ -7,6 +7,7 @@ order. How long sums may be follows from the types, or from the values where the
 import math
 from collections.abc import Callable
 from functools import cached_property, reduce
+from itertools import pairwise
 from typing import Final
 
 import attrs
@@ -24,20 +25,20 @@ EXACT: Final = 2**24
 
 
 @attrs.frozen(slots=False)
-class Shifted:
-    """Integers less their zero point, as float32.
+class Integers:
+    """Integers of 8 bits and their zero point.
 
     Attributes:
-        operand: the differences.
-        largest: the greatest magnitude that they can have.
-        known: integers and zero points, if they are known.
-        columns: what :meth:`largest_column` told, for the next step of a recurrent network.
+        integers: the integers.
+        zero_point: theirs; None for 0.
+        largest: the greatest magnitude that their differences can have.
+        known: both, if they are known.
     """
 
-    operand: MLOperand
+    integers: MLOperand
+    zero_point: MLOperand | None
     largest: int
     known: tuple[StaticValue, StaticValue] | None
-    columns: dict[range, int] = attrs.field(factory=dict, init=False, eq=False, repr=False)
 
     @cached_property
     def magnitudes(self) -> NDArray[np.int32]:
@@ -48,32 +49,58 @@ class Shifted:
 
     def largest_column(self, starts: range) -> int:
         """The greatest sum of magnitudes over the rows from each start to the next."""
-        if starts not in self.columns:
-            sums = np.add.reduceat(self.magnitudes, list(starts), axis=self.operand.rank - 2, dtype=np.int64)
-            self.columns[starts] = int(sums.max())
-        return self.columns[starts]
+        sums = np.add.reduceat(self.magnitudes, list(starts), axis=self.integers.rank - 2, dtype=np.int64)
+        return int(sums.max())
+
+    def ends(self, length: int, largest: int) -> list[int]:
+        """Where rows end such that float32 holds sums over them, of so many rows and factors of up to a magnitude."""
+
+        def largest_sum(starts: range) -> int:
+            return self.largest_column(starts) * largest
+
+        parts = bounds(length, self.largest * largest, None if self.known is None else largest_sum)
+        return [end for _, end in parts]
+
+
+@attrs.frozen(slots=False)
+class Shifted(Integers):
+    """Integers less their zero point.
+
+    Attributes:
+        operand: the differences, as float32.
+    """
+
+    operand: MLOperand
 
 
 def shifted(context: ConversionContext, x: Value, zero_point: Value | None) -> Shifted:
     """Integers of 8 bits less a zero point that broadcasts to them."""
+    both = bytes_of(context, x, zero_point)
+    floats = context.cast(both.integers, "float32")
+    if both.zero_point is not None:
+        floats = context.sub(floats, context.cast(both.zero_point, "float32"))
+    return Shifted(both.integers, both.zero_point, both.largest, both.known, floats)
+
+
+def bytes_of(context: ConversionContext, x: Value, zero_point: Value | None) -> Integers:
+    """Integers of 8 bits and a zero point that broadcasts to them."""
     operand = context.operand(x)
     if operand.data_type not in ("int8", "uint8"):
         refuse("the data type of an integer factor", operand.data_type, "int8 or uint8")
     if zero_point is not None:
         _check_zero_point(operand, context.operand(zero_point))
     low, high = INTEGER_RANGES[operand.data_type]
-    floats = context.cast(operand, "float32")
     if zero_point is None:
         zero: StaticValue | None = np.zeros((), np.int32)
     else:
         zero = zero_point.astype(np.int32) if isinstance(zero_point, np.ndarray) else None
-    if zero_point is not None and (zero is None or zero.any()):
-        floats = context.sub(floats, context.cast(context.operand(zero_point), "float32"))
     if zero is None:
-        return Shifted(floats, high - low, None)
+        assert zero_point is not None  # noqa: S101 - for type checkers
+        return Integers(operand, context.operand(zero_point), high - low, None)
     largest = max(int(high - zero.min()), int(zero.max() - low))
     known = (x, zero) if isinstance(x, np.ndarray) else None
-    return Shifted(floats, largest, known)
+    own = None if zero_point is None or not zero.any() else context.operand(zero_point)
+    return Integers(operand, own, largest, known)
 
 
 def _check_zero_point(x: MLOperand, zero_point: MLOperand) -> None:
@@ -89,9 +116,8 @@ def product(context: ConversionContext, a: Shifted, b: Shifted) -> MLOperand:
     """The matrix product as int32; both have at least two dimensions."""
     if min(a.operand.rank, b.operand.rank) < 2:
         refuse("the ranks of the factors", (a.operand.rank, b.operand.rank), "at least 2")
-    length = a.operand.shape[-1]
-    parts = bounds(length, a.largest * b.largest, _column_sums(a, b))
-    if len(parts) == 1:
+    ends = b.ends(a.operand.shape[-1], a.largest)
+    if len(ends) == 1:
         return context.cast(matmul(context, a.operand, b.operand), "int32")
 
     def part(begin: int, end: int) -> MLOperand:
@@ -99,15 +125,7 @@ def product(context: ConversionContext, a: Shifted, b: Shifted) -> MLOperand:
         right = _sliced(context, b.operand, b.operand.rank - 2, begin, end)
         return context.cast(matmul(context, left, right), "int32")
 
-    return reduce(context.add, [part(begin, end) for begin, end in parts])
-
-
-def _column_sums(a: Shifted, b: Shifted) -> Callable[[range], int] | None:
-    """The greatest magnitude of a partial sum over the rows of ``b`` from each start to the next, if that is known."""
-    if b.known is None:
-        return None
-
-    return lambda starts: b.largest_column(starts) * a.largest
+    return reduce(context.add, [part(begin, end) for begin, end in pairwise([0, *ends])])
 
 
 def convolution(

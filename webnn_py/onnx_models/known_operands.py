@@ -11,6 +11,7 @@ from webnn_py.device.on_numpy.backend import CAPABILITIES
 from webnn_py.device.on_numpy.table import entry_of, run_node
 from webnn_py.graph import Constant, Graph, Value
 from webnn_py.onnx_models.limits import STEPS_PER_SECOND, Expenses
+from webnn_py.rewriting import spelled_out
 
 SECONDS_PER_OPERATION: Final = 1e-9
 
@@ -24,6 +25,8 @@ def known_value(value: Value, expenses: Expenses) -> NDArray[Any] | None:
     graph = Graph.reaching({"value": value})
     if graph.inputs:
         return None
+    graph = spelled_out(graph)
+    value = graph.outputs["value"]
     if needs_bytes(graph, CAPABILITIES):
         graph = in_bytes(graph, CAPABILITIES)
         value = graph.outputs["value"]

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from webnn_py.graph import Constant, Graph, Input, Node, Value
-from webnn_py.operators.registry import OPERATORS
+from webnn_py.operators.composites import operator_of
 from webnn_py.saved_graphs.record import Bytes, SavedCode, UnusableFileError, as_json, from_json
 
 FORM: Final = "nodes"
@@ -73,7 +73,7 @@ def from_saved(code: SavedCode) -> Graph:
     nodes = []
     for name, operands, options, outputs, label in document["nodes"]:
         node = Node(
-            OPERATORS[name],
+            operator_of(name),
             {parameter: _values(number, values) for parameter, number in operands.items()},
             _options(options),
             tuple(map(from_json, outputs)),

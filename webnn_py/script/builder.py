@@ -31,6 +31,7 @@ from webnn_py.operators.declaration import Operator
 from webnn_py.operators.idl import MLNumber, ml_number, usv_string
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import Refused
+from webnn_py.rewriting import spelled_out
 from webnn_py.script.browser_rules import refused_build
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.script.checks import named, refuse_progress, refuse_proposals, reject_failed
@@ -262,8 +263,7 @@ class MLGraphBuilder(OperatorMethods):
         self._context._trio_run.check("build()")
         try:
             refuse_progress("build", progress)
-            checked = self._check_outputs("build", outputs)
-            graph = Graph.reaching({name: self._values[operand] for name, operand in checked.items()})
+            graph = self._reached("build", outputs)
             self._check_constant_buffers(graph, "build")
         except (TypeError, InvalidStateError) as error:
             return MLPromise._rejected(error, "build()")
@@ -286,11 +286,10 @@ class MLGraphBuilder(OperatorMethods):
             TypeError: the outputs are refused.
             InvalidStateError: the builder has built, or the context is lost.
         """
-        checked = self._check_outputs("picture", outputs)
-        graph = Graph.reaching({name: self._values[operand] for name, operand in checked.items()})
-        return GraphPicture(GraphDescription.of(graph), None, "")
+        return GraphPicture(GraphDescription.of(self._reached("picture", outputs)), None, "")
 
-    def _check_outputs(self, method: str, outputs: object) -> dict[str, MLOperand]:
+    def _reached(self, method: str, outputs: object) -> Graph:
+        """What outputs, which are checked, need of the drawing."""
         checked = named(f"{method}(): outputs", MLOperand, "operands", outputs)
         self._check_can_build(method)
         if not checked:
@@ -303,7 +302,7 @@ class MLGraphBuilder(OperatorMethods):
             if not isinstance(self._values[operand], Output):
                 kind = "an input" if isinstance(self._values[operand], Input) else "a constant"
                 raise TypeError(f"{method}(): outputs[{shown(name)}] is {kind}; use identity() of it instead")
-        return checked
+        return Graph.reaching({name: self._values[operand] for name, operand in checked.items()})
 
     def _check_constant_buffers(self, graph: Graph, method: str) -> None:
         nodes = graph.nodes if self._constant_buffers else ()
@@ -352,8 +351,7 @@ class MLGraphBuilder(OperatorMethods):
         """
         self._context._trio_run.check("check_finite()")
         try:
-            checked = self._check_outputs("check_finite", outputs)
-            graph = Graph.reaching({name: self._values[operand] for name, operand in checked.items()})
+            graph = spelled_out(self._reached("check_finite", outputs))
             self._check_constant_buffers(graph, "check_finite")
         except (TypeError, InvalidStateError) as error:
             return MLPromise._rejected(error, "check_finite()")
@@ -424,7 +422,7 @@ class MLGraphBuilder(OperatorMethods):
 
 
 def drawing_of(method: str, outputs: object) -> Graph:
-    """What outputs need of the drawing that they are of, which the builder keeps.
+    """What outputs need of the drawing that they are of, which the builder keeps, without composites.
 
     Raises:
         TypeError: the outputs are refused, as by ``build()``, or their builder is gone.
@@ -436,8 +434,7 @@ def drawing_of(method: str, outputs: object) -> Graph:
         builder = None if operand._builder is None else operand._builder()
         if not isinstance(builder, MLGraphBuilder):
             raise TypeError(f"{method}(): the builder of outputs[{shown(name)}] is gone; keep it")
-        checked = builder._check_outputs(method, operands)
-        graph = Graph.reaching({name: builder._values[operand] for name, operand in checked.items()})
+        graph = spelled_out(builder._reached(method, operands))
         refuse_proposals(method, graph.descriptors)
         return graph
     raise TypeError(f"{method}(): outputs is empty; a graph needs at least one")

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from webnn_py.descriptors import DATA_TYPES, MLOperandDataType
 from webnn_py.device.backend import Capabilities
+from webnn_py.operators.composites import DYNAMIC_QUANTIZE, DYNAMIC_QUANTIZE_LSTM
 from webnn_py.operators.declaration import Operator
 
 NOT_CLAIMED: Final[Mapping[str, str]] = {
@@ -19,4 +20,4 @@ def _supports(operator: Operator[..., Any]) -> tuple[MLOperandDataType, ...]:
     return () if operator.name in NOT_CLAIMED else DATA_TYPES
 
 
-CAPABILITIES: Final = Capabilities(_supports)
+CAPABILITIES: Final = Capabilities(_supports, composites=(DYNAMIC_QUANTIZE, DYNAMIC_QUANTIZE_LSTM))

@@ -7,31 +7,19 @@ finite and not all of them tiny.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
-from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.dynamic_quantization import DynamicQuantization, Recognizer
+from webnn_py.device.dynamic_quantization import DynamicQuantization, recognized
 from webnn_py.graph import Graph, Node, Value
-from webnn_py.operators.declaration import Operator
+from webnn_py.operators.composites import DYNAMIC_QUANTIZE, dynamic_quantize
 from webnn_py.operators.operand import MLOperand
 from webnn_py.rewriting import Replace
 
 
-def dynamic_quantize(input: MLOperand) -> list[MLOperandDescriptor]:
-    """The elements in uint8; their scale, a 255th of their range with 0 in it; and the zero point."""
-    scale, zero_point = (MLOperandDescriptor(data_type, ()) for data_type in ("float32", "uint8"))
-    return [MLOperandDescriptor("uint8", input.shape), scale, zero_point]
-
-
-DYNAMIC_QUANTIZE: Final = Operator(dynamic_quantize, "quantizeLinear", {})
-
-
 def recognizing(graph: Graph) -> Replace | None:
     """What puts one node in the place of each dynamic quantization of a graph; None where it has none."""
-    recognizer = Recognizer()
     found: dict[Node, DynamicQuantization] = {}
     for node in graph.nodes:
-        there = recognizer.at(node)
+        there = recognized(node)
         if there is not None:
             found[next(item for item in there.nodes if item.operator.name == "reduce_min")] = there
     if not found:

@@ -13,8 +13,8 @@ from webnn_py.device.on_onnxruntime.engine import TESTED_PROVIDER
 from webnn_py.device.on_onnxruntime.integer_products import integer_products
 from webnn_py.device.on_onnxruntime.joined_convolutions import joined_convolutions
 from webnn_py.device.on_onnxruntime.joined_sigmoids import joined_sigmoids
-from webnn_py.device.on_onnxruntime.lstm_steps import with_quantized_networks
 from webnn_py.device.on_onnxruntime.paired_networks import with_paired_networks
+from webnn_py.device.on_onnxruntime.quantized_networks import with_quantized_networks
 from webnn_py.device.on_onnxruntime.ranked_numbers import ranked
 from webnn_py.device.on_onnxruntime.reshaping import reshaping
 from webnn_py.device.on_onnxruntime.rolled_steps import with_rolled_steps

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Final
 
-from webnn_py.device.on_onnxruntime.dynamic_quantization import DYNAMIC_QUANTIZE
 from webnn_py.graph import Graph, Node, Value
+from webnn_py.operators.composites import DYNAMIC_QUANTIZE
 
 CARRYING: Final = frozenset({"add", "concat", "mul", "reshape", "slice", "split", "sub", "tanh", "transpose"})
 """Operators that make no more of an error of an operand than it is, beside what they multiply it by."""

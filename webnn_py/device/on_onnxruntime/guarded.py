@@ -5,7 +5,7 @@ A graph is run as these rules write it. If its guards tell so after a run, the g
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -18,7 +18,7 @@ from webnn_py.device.on_onnxruntime.noticing import noticed
 from webnn_py.device.on_onnxruntime.settled import are_divisors, settled
 from webnn_py.graph import Graph, Node
 from webnn_py.onnx_export import writing
-from webnn_py.onnx_export.body import BOOL, Array, Body, OnnxTensor, Operands
+from webnn_py.onnx_export.body import Array, Body, OnnxTensor, Operands
 from webnn_py.onnx_export.drafts import MICROSOFT
 from webnn_py.onnx_export.guards import Must
 from webnn_py.onnx_export.images import channels_first, laid_out
@@ -32,9 +32,8 @@ from webnn_py.operators.windows import image_shape
 
 LOWEST: Final = np.array(np.finfo(np.float32).min)
 
-NOTHING: Final = np.array(0, np.float32)
-LEVELS: Final = np.array(255, np.float32)
-"""Of what is quantized to 8 bits, less one."""
+MOST_MAGNITUDES: Final = 2**13
+"""Of how many elements a sum of magnitudes of 2⁻¹²⁷ has one that is quantized by more than 0."""
 
 MOST_ADDED: Final = 2**14
 """Of how many elements GlobalAveragePool, which adds one after the other, is off by a few millionths only."""
@@ -143,8 +142,8 @@ def quantized_lstm(
     for tensor in (x, hidden):
         known = body.known(tensor)
         if known is None or known.any():
-            body.guard(_scale(body, tensor, (0, 1, 2)), Must.BE_ABOVE_ZERO, is_number=True)
-    body.guard(body.node("ReduceMin", _scale(body, made[0], (1, 2, 3)), keepdims=0), Must.BE_ABOVE_ZERO, is_number=True)
+            body.guard(_amounts(body, tensor, tensor.shape), Must.BE_NONE_OR_SOME)
+    body.guard(_amounts(body, made[0], node.outputs[0].shape), Must.BE_NONE_OR_SOME)
     return made
 
 
@@ -156,11 +155,15 @@ def _has_finite_squares(array: Array | None) -> bool:
     return bool(np.vdot(wide, wide) < MOST_SQUARES)
 
 
-def _scale(body: Body, x: OnnxTensor, axes: tuple[int, ...]) -> OnnxTensor:
-    """What numbers are quantized by, or less: a 255th of the largest of some axes, and 1 where all are 0."""
-    largest = body.node("ReduceMax", body.node("Abs", x), shape(*axes), keepdims=0)
-    is_none = body.cast(body.node("Equal", largest, NOTHING, data_type=BOOL), "float32")
-    return body.node("Add", body.node("Div", largest, LEVELS), is_none)
+def _amounts(body: Body, x: OnnxTensor, sizes: Sequence[int]) -> OnnxTensor:
+    """For each first index numbers that are 0 where all is 0, and small where the scale that it is quantized by is 0.
+
+    The scale is a 255th of the largest magnitude, and as a number more than 0 from some 2⁻¹⁴¹ on.
+    """
+    axes = range(1, len(sizes))
+    if math.prod(sizes[1:]) <= MOST_MAGNITUDES:
+        return body.node("ReduceL1", x, shape(*axes), keepdims=0)
+    return body.node("ReduceMax", body.node("Abs", x), shape(*axes), keepdims=0)
 
 
 def reduce_log_sum_exp(body: Body, node: Node, input: OnnxTensor) -> Written:

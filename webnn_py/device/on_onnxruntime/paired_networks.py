@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.on_onnxruntime.integer_products import MIDDLE, ShiftedBytes, Unsigned
+from webnn_py.device.on_onnxruntime.integer_products import EXACT_UP_TO, LARGEST, MIDDLE, ShiftedBytes, Unsigned
 from webnn_py.device.on_onnxruntime.paired_rows import Order, Weights, paired
 from webnn_py.device.on_onnxruntime.quantized_lstm import QUANTIZED_LSTM
 from webnn_py.device.shared_constants import digest
@@ -29,6 +29,9 @@ from webnn_py.rewriting import RewriteBuilder, rewrite
 
 MOST_PIECES: Final = 24
 """Of how many pieces it takes less time to join others in their order than to look up the rows of the transpose."""
+
+MOST_EXACT: Final = EXACT_UP_TO // (LARGEST * MIDDLE)
+"""Of how many products of uint8 by int8 float32 holds the sum."""
 
 BY_UNIT: Final = ("w_scale", "r_scale", "bias", "hidden", "cell")
 """What has an element for each unit, or for each of each gate, besides the weights; scales may have one alone."""
@@ -148,7 +151,13 @@ def _in_order(builder: RewriteBuilder, node: Node, weights: _Paired, contents: R
         value = operands.get(name)
         if value is not None and (size := value.descriptor.shape[-1]) % len(weights.units) == 0:
             operands[name] = _by_unit(builder, value, _of_blocks(weights.units, size), contents)
-    return attrs.evolve(node, operands=operands).results
+    ends = {name: _ends(node.options[name]) for name in ("w_ends", "r_ends")}
+    return attrs.evolve(node, operands=operands, options={**node.options, **ends}).results
+
+
+def _ends(ends: Sequence[int]) -> Sequence[int]:
+    """Where rows in any order are cut, so that float32 holds sums of products: nowhere, if they were not."""
+    return ends if len(ends) == 1 else [*range(MOST_EXACT, ends[-1], MOST_EXACT), ends[-1]]
 
 
 def _of_blocks(order: Order, size: int) -> Order:

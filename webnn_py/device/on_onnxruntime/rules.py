@@ -11,7 +11,6 @@ from typing import Final
 import attrs
 import numpy as np
 
-from webnn_py.device.dynamic_quantization import decomposition
 from webnn_py.device.on_onnxruntime.quantized_lstm import decomposition as step_by_step
 from webnn_py.device.on_onnxruntime.scanning import rolled
 from webnn_py.graph import Node
@@ -25,6 +24,7 @@ from webnn_py.onnx_export.rules.pooling import pooling_attributes
 from webnn_py.onnx_export.table import Rule, Written
 from webnn_py.onnx_export.types import shape
 from webnn_py.operators.casting import cast_number
+from webnn_py.operators.composites import dynamically_quantized
 from webnn_py.operators.limits import FLOATS
 
 LEAST_GELU: Final = np.array(-1000, np.float32)
@@ -108,7 +108,7 @@ def drawn_gelu(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
 def dynamic_quantize(body: Body, node: Node, input: OnnxTensor) -> Written:
     """What graphs say it in."""
     drawing = Drawing(body)
-    return [drawing.tensor(operand) for operand in decomposition(drawing, drawing.of(input))]
+    return [drawing.tensor(operand) for operand in dynamically_quantized(drawing, drawing.of(input))]
 
 
 def gelu(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.on_onnxruntime.dynamic_quantization import DYNAMIC_QUANTIZE
 from webnn_py.device.shared_constants import digest
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.operators import activation, convolution, unary
+from webnn_py.operators.composites import DYNAMIC_QUANTIZE
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.operand import MLOperand
 from webnn_py.rewriting import readers_of, rewrite

@@ -12,6 +12,7 @@ from webnn_py.onnx_models.rules.conversion import packed_in_bytes, quantize
 from webnn_py.onnx_models.rules.convolution import conv
 from webnn_py.onnx_models.rules.matrix import matmul
 from webnn_py.onnx_models.table import rule
+from webnn_py.operators.composites import DYNAMIC_QUANTIZE
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
@@ -19,14 +20,7 @@ from webnn_py.operators.rules import refuse
 @rule("DynamicQuantizeLinear", 11)
 def dynamic_quantize(context: ConversionContext, x: MLOperand) -> list[MLOperand]:
     """Quantize to uint8 by the range of the elements, into which 0 is taken."""
-    zero = context.number(0, x)
-    lowest = context.min(context.reduce_min(x), zero)
-    span = context.sub(context.max(context.reduce_max(x), zero), lowest)
-    nothing = context.equal(span, zero)
-    scale = context.where(nothing, context.number(1, x), context.div(span, context.number(255, x)))
-    point = context.round_even(context.div(context.neg(lowest), scale))
-    zero_point = context.cast(context.clamp(point, min_value=0, max_value=255), "uint8")
-    return [quantize(context, x, scale, zero_point, axis=0), scale, zero_point]
+    return context.composite(DYNAMIC_QUANTIZE, {"input": x})
 
 
 @rule("MatMulInteger", 10)

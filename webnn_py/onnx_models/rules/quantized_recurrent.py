@@ -1,39 +1,23 @@
-"""Recurrent networks of quantized weights: step by step, since each step quantizes the state by its own range."""
+"""Recurrent networks of quantized weights, of which each step quantizes the state by its own range."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-import attrs
 import numpy as np
 
 from webnn_py.onnx_models.axes import check_rank, integers
 from webnn_py.onnx_models.conversion_context import ConversionContext, StaticValue, Value
-from webnn_py.onnx_models.integer_sums import Shifted, product, shifted
-from webnn_py.onnx_models.rules.quantization import dynamic_quantize
+from webnn_py.onnx_models.integer_sums import bytes_of
 from webnn_py.onnx_models.table import rule
+from webnn_py.operators.composites import DYNAMIC_QUANTIZE_LSTM
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
 MOST_STEPS: Final = 512
-"""Each takes some thirty operators."""
+"""Where a device does not take the network whole, each is some thirty operators."""
+LARGEST: Final = 255
+"""The greatest magnitude of what is quantized to 8 bits, less its zero point."""
 DIRECTIONS: Final = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
-
-
-@attrs.frozen
-class _Direction:
-    """The weights of one direction.
-
-    Attributes:
-        w: of the input, [size, 4 · hidden], and its scale.
-        r: of the state, [hidden, 4 · hidden], and its scale. Drawn once: the device keeps them as floats.
-        bias: of both, [4 · hidden].
-        peepholes: of input, output and forget gate, [hidden]; or none.
-    """
-
-    w: tuple[Shifted, MLOperand]
-    r: tuple[Shifted, MLOperand]
-    bias: MLOperand | None
-    peepholes: tuple[MLOperand, ...] = ()
 
 
 @rule("com.microsoft.DynamicQuantizeLSTM", 1)
@@ -84,13 +68,16 @@ def dynamic_quantize_lstm(
     biases, peepholes = _split(context, b, count), _split(context, p, count)
     results = []
     for index, is_backward in enumerate(DIRECTIONS[direction]):
-        weights = _Direction(
-            (_weights_at(context, w, w_zero_point, index), _operand_at(context, w_scale, index)),
-            (_weights_at(context, r, r_zero_point, index), _operand_at(context, r_scale, index)),
-            None if biases is None else _sum_of_halves(context, biases[index]),
-            () if peepholes is None else tuple(context.split(context.operand(peepholes[index]), 3, axis=0)),
-        )
-        results.append(_run(context, x, weights, (states[0][index], states[1][index]), is_backward=is_backward))
+        operands = {"x": x, "hidden_state": states[0][index], "cell_state": states[1][index]}
+        ends = {}
+        for name, weights in {"w": (w, w_zero_point, w_scale), "r": (r, r_zero_point, r_scale)}.items():
+            factor, ends[f"{name}_ends"] = _factor(context, name, [_at(context, item, index) for item in weights])
+            operands |= factor
+        if biases is not None:
+            operands["bias"] = _sum_of_halves(context, biases[index])
+        if peepholes is not None:
+            operands["peephole_weight"] = context.operand(peepholes[index])
+        results.append(context.composite(DYNAMIC_QUANTIZE_LSTM, operands, **ends, is_backward=is_backward))
     sequences, hidden, cells = zip(*results, strict=True)
     return [context.concat(list(sequences), 1), context.concat(list(hidden), 0), context.concat(list(cells), 0)]
 
@@ -110,53 +97,16 @@ def _check_shapes(
                 refuse(f"the shape of input {name}_{kind}", tuple(item.shape), f"[{count}] or [{count}, {4 * hidden}]")
 
 
-def _run(
-    context: ConversionContext,
-    x: MLOperand,
-    weights: _Direction,
-    state: tuple[MLOperand, MLOperand],
-    *,
-    is_backward: bool,
-) -> tuple[MLOperand, MLOperand, MLOperand]:
-    """The sequence of one direction, [steps, 1, batch, hidden], and its last states, [1, batch, hidden]."""
-    steps, batch, size = x.shape
-    hidden, cell = state
-    rows = context.reshape(x, [steps * batch, size])
-    of_input = _product(context, rows, weights.w)
-    inputs = context.split(of_input, steps, axis=0) if steps > 1 else [of_input]
-    outputs = []
-    for gates in reversed(inputs) if is_backward else inputs:
-        summed = context.add(gates, _product(context, hidden, weights.r))
-        if weights.bias is not None:  # last, as onnxruntime adds it: each step quantizes what the step before rounded
-            summed = context.add(summed, weights.bias)
-        hidden, cell = _step(context, context.split(summed, 4, axis=1), cell, weights.peepholes)
-        outputs.append(hidden)
-    shape = [1, batch, hidden.shape[1]]
-    ordered = outputs[::-1] if is_backward else outputs
-    sequence = context.concat([context.reshape(item, [1, *shape]) for item in ordered], 0)
-    return sequence, context.reshape(hidden, shape), context.reshape(cell, shape)
-
-
-def _product(context: ConversionContext, x: MLOperand, weights: tuple[Shifted, MLOperand]) -> MLOperand:
-    quantized, scale, zero_point = dynamic_quantize(context, x)
-    matrix, matrix_scale = weights
-    sums = product(context, shifted(context, quantized, zero_point), matrix)
-    return context.mul(context.cast(sums, "float32"), context.mul(scale, matrix_scale))
-
-
-def _step(
-    context: ConversionContext, gates: Sequence[MLOperand], cell: MLOperand, peepholes: Sequence[MLOperand]
-) -> tuple[MLOperand, MLOperand]:
-    """The next state of hidden units and cells; the output gate sees the new cells."""
-    input_, output, forget, candidate = gates
-    if peepholes:
-        input_ = context.add(input_, context.mul(peepholes[0], cell))
-        forget = context.add(forget, context.mul(peepholes[2], cell))
-    kept = context.mul(context.sigmoid(forget), cell)
-    following = context.add(kept, context.mul(context.sigmoid(input_), context.tanh(candidate)))
-    if peepholes:
-        output = context.add(output, context.mul(peepholes[1], following))
-    return context.mul(context.sigmoid(output), context.tanh(following)), following
+def _factor(
+    context: ConversionContext, name: str, weights: Sequence[Value]
+) -> tuple[Mapping[str, MLOperand], Sequence[int]]:
+    """Weights, zero point and scale of one direction as operands, and where their rows are cut."""
+    matrix, zero_point, scale = weights
+    factor = bytes_of(context, matrix, zero_point)
+    operands = {name: factor.integers, f"{name}_scale": context.operand(scale)}
+    if factor.zero_point is not None:
+        operands[f"{name}_zero_point"] = factor.zero_point
+    return operands, factor.ends(matrix.shape[0], LARGEST)
 
 
 def _at(context: ConversionContext, value: Value, index: int) -> Value:
@@ -166,10 +116,6 @@ def _at(context: ConversionContext, value: Value, index: int) -> Value:
         return part
     sizes = [1, *value.shape[1:]]
     return context.reshape(context.slice(value, [index] + [0] * (value.rank - 1), sizes), sizes[1:])
-
-
-def _weights_at(context: ConversionContext, weights: Value, zero_point: Value, index: int) -> Shifted:
-    return shifted(context, _at(context, weights, index), _at(context, zero_point, index))
 
 
 def _operand_at(context: ConversionContext, value: Value, index: int) -> MLOperand:

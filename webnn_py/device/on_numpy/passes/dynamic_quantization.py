@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.dynamic_quantization import DynamicQuantization, Recognizer
+from webnn_py.device.dynamic_quantization import DynamicQuantization, recognized
 from webnn_py.device.on_numpy.passes.matching import Matched, UnlikeError, check, single
 from webnn_py.device.on_numpy.table import Array, Kernel, kernel, scalar
 from webnn_py.graph import Node
@@ -94,7 +94,7 @@ class DynamicDifferences:
     drawn: tuple[int, ...]
 
     @classmethod
-    def at(cls, differences: Node, recognizer: Recognizer) -> DynamicDifferences:
+    def at(cls, differences: Node) -> DynamicDifferences:
         """What ends in a subtraction of the zero point.
 
         Raises:
@@ -104,7 +104,7 @@ class DynamicDifferences:
         integers, zero_point = (
             single(matched.before(differences.operands[name], "cast").operands["input"]) for name in "ab"
         )
-        found = recognizer.at(matched.before(integers, "quantize_linear"))
+        found = recognized(matched.before(integers, "quantize_linear"))
         if found is None:
             raise UnlikeError
         check(found.zero_point is zero_point and differences.outputs[0].data_type == "float32")

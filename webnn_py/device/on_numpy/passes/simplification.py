@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from webnn_py.device.dynamic_quantization import Recognizer
 from webnn_py.device.folding import folded
 from webnn_py.device.on_numpy.passes.dynamic_quantization import DynamicDifferences
 from webnn_py.device.on_numpy.passes.gated_cells import GatedCell
@@ -33,14 +32,13 @@ def simplified(graph: Graph) -> Graph:
     uses = Counter(value for node in graph.nodes for value in node.inputs)
     uses.update(graph.outputs.values())
     quantizations: dict[Value, Node] = {}
-    recognizer = Recognizer()
     wide = WidenedConstants({result for node in split_constant(graph)[0] for result in node.results})
 
     def replace(node: Node, current: Node) -> Mapping[Value, Value] | None:
         name = node.operator.name
         try:
             if name == "sub":
-                return _differences(node, current, quantizations, recognizer)
+                return _differences(node, current, quantizations)
             if name == "mul":
                 return _cell(node, current)
             value = _in_its_place(node, current, uses, wide)
@@ -82,12 +80,12 @@ def _of_one(node: Node) -> Value:
     return reshape(node.inputs[0], node.outputs[0].shape, node).results[0]
 
 
-def _differences(node: Node, current: Node, made: dict[Value, Node], recognizer: Recognizer) -> Mapping[Value, Value]:
+def _differences(node: Node, current: Node, made: dict[Value, Node]) -> Mapping[Value, Value]:
     """Quantization by the range of the elements, which several products may have in common."""
-    found = DynamicDifferences.at(current, recognizer)
+    found = DynamicDifferences.at(current)
     one = made.setdefault(found.quantized.scale, found.node(node.label))
     differences, scale = one.results
-    return {node.results[0]: differences, DynamicDifferences.at(node, recognizer).quantized.scale: scale}
+    return {node.results[0]: differences, DynamicDifferences.at(node).quantized.scale: scale}
 
 
 def _cell(node: Node, current: Node) -> Mapping[Value, Value]:
