@@ -23,6 +23,9 @@ LOUD: Final = MOST // 2
 MOST_LOUD: Final = 2**14
 """How many loud weights a matrix may have for an order to be looked for: more leave none, as a rule."""
 
+FIRST: Final = 64
+"""Of how many rows it shows soon if far too many weights are loud."""
+
 MOST_COMPARED: Final = 2**21
 """How many weights are looked at, beside loud ones, for other orders: some 3 ms."""
 
@@ -84,6 +87,8 @@ class _Loud:
     @classmethod
     def of(cls, rows: Weights) -> _Loud | None:
         """Those of a matrix; None where there are too many."""
+        if np.count_nonzero(rows[:FIRST] > LOUD) > MOST_LOUD:
+            return None
         places = np.flatnonzero((rows.max(1, initial=0) > LOUD) | (rows.min(1, initial=0) < -LOUD))
         some = rows[places]
         are_loud = some > LOUD
