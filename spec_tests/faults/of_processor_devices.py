@@ -9,6 +9,7 @@ FOLDING = ("spec_tests/on_numpy/test_folding.py",)
 HARD_SWISHES = ("spec_tests/on_onnxruntime/test_drawn_hard_swishes.py",)
 ROLLED = ("spec_tests/on_onnxruntime/test_rolled_steps.py",)
 NETWORKS = ("spec_tests/on_onnxruntime/test_quantized_networks.py",)
+PAIRED = ("spec_tests/on_onnxruntime/test_paired_networks.py",)
 INDEX_RANGES = ("spec_tests/on_onnxruntime/test_index_ranges.py",)
 
 FAULTS = [
@@ -367,4 +368,34 @@ FAULTS = [
         ROLLED,
         "of_what_is_computed",
     ),
+    Fault("pairs-that-saturate", "MOST: Final = 128\n", "MOST: Final = 130\n", PAIRED),
+    Fault("pairs-of-negative-weights", "flips = weights >> 15", "flips = weights & 0", PAIRED),
+    Fault(
+        "pairs-that-are-left-over",
+        "if not are_wrong.any():\n            return pairs",
+        "if True:\n            return pairs",
+        PAIRED,
+    ),
+    Fault(
+        "paired-input-as-it-was",
+        '_ordered(builder, builder.operand(operands["x"]), weights.elements)',
+        'builder.operand(operands["x"])',
+        PAIRED,
+        "any_order",
+    ),
+    Fault(
+        "paired-units-once-more", "undone = np.argsort(weights.units)", "undone = weights.units", PAIRED, "any_order"
+    ),
+    Fault("paired-pieces-as-cut", "for place in np.argsort(by_place)]", "for place in by_place]", PAIRED, "any_order"),
+    Fault("paired-bias-as-it-was", '"r_scale", "bias", "hidden"', '"r_scale", "hidden"', PAIRED),
+    Fault("paired-states-as-they-were", '"bias", "hidden", "cell")', '"bias")', PAIRED, "any_order"),
+    Fault(
+        "paired-weights-of-one-key",
+        "zero_point.item(), moves)",
+        "zero_point.item())",
+        PAIRED,
+        "other",
+    ),
+    Fault("paired-about-any-zero", "np.uint8 and zero == MIDDLE:", "np.uint8:", PAIRED, "uint8"),
+    Fault("paired-beyond-int8", "if wide.min() >= -MIDDLE and wide.max() < MIDDLE else None", "", PAIRED, "uint8"),
 ]

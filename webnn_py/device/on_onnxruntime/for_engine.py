@@ -16,6 +16,7 @@ from webnn_py.device.on_onnxruntime.engine import TESTED_PROVIDER
 from webnn_py.device.on_onnxruntime.integer_products import integer_products
 from webnn_py.device.on_onnxruntime.joined_convolutions import joined_convolutions
 from webnn_py.device.on_onnxruntime.joined_sigmoids import joined_sigmoids
+from webnn_py.device.on_onnxruntime.paired_networks import with_paired_networks
 from webnn_py.device.on_onnxruntime.quantized_networks import with_quantized_networks
 from webnn_py.device.on_onnxruntime.ranked_numbers import ranked
 from webnn_py.device.on_onnxruntime.reshaping import reshaping
@@ -40,7 +41,7 @@ def for_engine(graph: Graph, contents: ReadConstant, provider: str) -> Graph:
         contents: gives the values of constants.
         provider: of onnxruntime's, which is to run it; loops are rolled for the tested one alone.
     """
-    graph = with_quantized_networks(graph, contents)
+    graph = with_paired_networks(with_quantized_networks(graph, contents), contents)
     if provider == TESTED_PROVIDER:
         graph = with_rolled_steps(graph, contents)
     there = {node.operator.name for node in graph.nodes}  # once, since each walk over a graph takes its time

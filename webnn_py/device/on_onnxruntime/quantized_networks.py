@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.on_onnxruntime.integer_products import LARGEST, MOST_SUM, ShiftedBytes, Unsigned
+from webnn_py.device.on_onnxruntime.integer_products import LARGEST, MOST_SUM, ShiftedBytes
 from webnn_py.device.on_onnxruntime.quantized_lstm import QUANTIZED_LSTM
 from webnn_py.graph import Constant, Graph, Node, Value
 from webnn_py.onnx_export.model_export import ReadConstant
@@ -28,14 +28,13 @@ def with_quantized_networks(graph: Graph, contents: ReadConstant) -> Graph:
     """
     if not any(node.operator is DYNAMIC_QUANTIZE_LSTM for node in graph.nodes):
         return graph
-    unsigned = Unsigned(contents)
 
     def replace(node: Node, current: Node) -> Mapping[Value, Value] | None:
         if node.operator is not DYNAMIC_QUANTIZE_LSTM:
             return None
         if not _can_be_one(current):
             return drawn_out(node, current)
-        return dict(zip(node.results, _as_one(current, unsigned, contents).results, strict=True))
+        return dict(zip(node.results, _as_one(current, contents).results, strict=True))
 
     return rewrite(graph, replace)
 
@@ -55,7 +54,7 @@ def _can_be_one(node: Node) -> bool:
     return True
 
 
-def _as_one(node: Node, unsigned: Unsigned, contents: ReadConstant) -> Node:
+def _as_one(node: Node, contents: ReadConstant) -> Node:
     """The node that takes the place of a network."""
     builder = RewriteBuilder(node.label, node.drawn)
 
@@ -77,7 +76,7 @@ def _as_one(node: Node, unsigned: Unsigned, contents: ReadConstant) -> Node:
         "cell": shaped("cell_state", state),
     }
     for name in WEIGHTS:
-        integers, zero_point = in_bytes(weights_of(node, name), unsigned, contents)
+        integers, zero_point = in_bytes(weights_of(node, name), contents)
         operands |= {name: builder.operand(integers), f"{name}_zero_point": builder.operand(zero_point)}
         scale = node.operand(f"{name}_scale")
         operands[f"{name}_scale"] = shaped(f"{name}_scale", [1, *scale.shape] if scale.element_count > 1 else [1])
@@ -107,14 +106,18 @@ def weights_of(node: Node, name: str) -> ShiftedBytes:
     return ShiftedBytes(integers, zero_point)
 
 
-def in_bytes(weights: ShiftedBytes, unsigned: Unsigned, contents: ReadConstant) -> tuple[Constant, Constant]:
-    """Constant integers of uint8 as those of one direction, and their zero point."""
-    shifted = unsigned.of(weights)
-    made = []
-    for value, shape in ((shifted.integers, (1, *weights.integers.descriptor.shape)), (shifted.zero_point, (1,))):
-        if value is None:
-            made.append(Constant(MLOperandDescriptor("uint8", shape), np.zeros(shape, np.uint8)))
-            continue
-        assert isinstance(value, Constant)  # noqa: S101 - weights are
-        made.append(Constant(MLOperandDescriptor("uint8", shape), contents(value).reshape(shape), value.key))
-    return made[0], made[1]
+def in_bytes(weights: ShiftedBytes, contents: ReadConstant) -> tuple[Constant, Constant]:
+    """Constant integers as those of one direction, and their zero point, which is 0 where there is none."""
+    integers, zero_point = weights.integers, weights.zero_point
+    assert isinstance(integers, Constant)  # noqa: S101 - weights are
+    rows = _shaped(integers, (1, *integers.descriptor.shape), contents)
+    if zero_point is None:
+        data_type = integers.descriptor.data_type
+        return rows, Constant(MLOperandDescriptor(data_type, (1,)), np.zeros(1, data_type))
+    assert isinstance(zero_point, Constant)  # noqa: S101 - likewise
+    return rows, _shaped(zero_point, (1,), contents)
+
+
+def _shaped(value: Constant, shape: tuple[int, ...], contents: ReadConstant) -> Constant:
+    """The same constant in another shape."""
+    return Constant(MLOperandDescriptor(value.descriptor.data_type, shape), contents(value).reshape(shape), value.key)
