@@ -134,8 +134,9 @@ def rewrite(graph: Graph, replace: Replace) -> Graph:
     """
     replaced: dict[Value, Value] = {}
     is_changed = False
+    stay = replaced.keys().isdisjoint  # of what there is by then
     for node in graph.nodes:
-        current = _with_operands(node, replaced)
+        current = node if stay(node.inputs) else _with_operands(node, replaced)
         built = replace(node, current)
         is_changed = is_changed or built is not None
         if current is not node:
@@ -167,8 +168,6 @@ def drawn_out(node: Node, current: Node) -> Mapping[Value, Value]:
 
 
 def _with_operands(node: Node, replaced: dict[Value, Value]) -> Node:
-    if replaced.keys().isdisjoint(node.inputs):
-        return node
     operands: dict[str, Value | tuple[Value, ...]] = {}
     for name, value in node.operands.items():  # a loop, as a comprehension that holds ``replaced`` takes twice as long
         if isinstance(value, tuple):
