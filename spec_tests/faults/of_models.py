@@ -34,7 +34,11 @@ FAULTS = [
     Fault("onnx-exact-sums", "EXACT: Final = 2**24", "EXACT: Final = 2**30", ONNX, "test_sums_of_integers"),
     Fault("onnx-known-sums", "int(high - zero.min()), int(zero.max() - low)", "0, int(zero.max() - low)", ONNX, "sums"),
     Fault(
-        "onnx-quantize-nothing", "context.where(nothing, context.number(1, x), ", "context.max(span, ", ONNX, "one_step"
+        "onnx-quantize-nothing",
+        "scale = builder.where(nothing, number(builder, 1, x), builder.div(span, number(builder, 255, x)))",
+        "scale = builder.div(builder.max(span, number(builder, 1, x)), number(builder, 255, x))",
+        ONNX,
+        "one_step or dynamic",
     ),
     Fault("onnx-causal-past", "return past.shape[2]\n", "return 0\n", ONNX, "attention"),
     Fault("onnx-drawn-known", "array = known_value(self._builder._values[value], self.expenses)", "array = None", ONNX),

@@ -5,12 +5,25 @@ from spec_tests.faults.records import DIRECTIONS, ENGINE, FLOAT16, OWN_NODES, RO
 SILUS = ("spec_tests/on_onnxruntime/test_silus.py",)
 CHECKED_INDICES = ("spec_tests/on_onnxruntime/test_checked_indices.py",)
 CUT_SIGMOIDS = ("spec_tests/on_onnxruntime/test_cut_sigmoids.py",)
+FOLDING = ("spec_tests/on_numpy/test_folding.py",)
+HARD_SWISHES = ("spec_tests/on_onnxruntime/test_drawn_hard_swishes.py",)
 ROLLED = ("spec_tests/on_onnxruntime/test_rolled_steps.py",)
 NETWORKS = ("spec_tests/on_onnxruntime/test_quantized_networks.py",)
 PAIRED = ("spec_tests/on_onnxruntime/test_paired_networks.py",)
 INDEX_RANGES = ("spec_tests/on_onnxruntime/test_index_ranges.py",)
 
 FAULTS = [
+    Fault(
+        "hard-swish-sum",
+        "if sum_ is None or alone(sum_) is not clamp:",
+        "if sum_ is None:",
+        HARD_SWISHES,
+        "as_it_is_drawn",
+    ),
+    Fault("hard-swish-x", "other(product, clamp) is not x else", "False else", HARD_SWISHES, "as_it_is_drawn"),
+    Fault("hard-swish-bounds", "and bounds == (0, RANGE)", "and bounds[1] == RANGE", HARD_SWISHES, "as_it_is_drawn"),
+    Fault("hard-swish-beta", '"beta": OFFSET / RANGE', '"beta": 0.4', HARD_SWISHES, "as_it_is_drawn"),
+    Fault("hard-swish-shape", " or x.descriptor != clamp.outputs[0]:", ":", HARD_SWISHES, "another_shape"),
     Fault("engine-optimizer", '"DivMulFusion": "It', '"NoSuchFusion": "It', ENGINE, "drawing"),
     Fault(
         "engine-negative-infinity",
@@ -19,7 +32,18 @@ FAULTS = [
         ENGINE,
         "gelu",
     ),
-    Fault("folding-mean", "bias + (doubles(convolution", "bias - (doubles(convolution", OWN_NODES, "folded_into"),
+    Fault("folding-mean", "_Affine(factor, bias - mean", "_Affine(factor, bias + mean", FOLDING, "folded_into"),
+    Fault("folding-bias", "new_bias * affine.factor", "new_bias", FOLDING, "folded_into"),
+    Fault("folding-order", "_Affine(np.array(-1.0), numbers)", "_Affine(None, -numbers)", FOLDING, "folded_into"),
+    Fault("folding-whole", "elif _is_of_whole_numbers(convolution, contents):", "elif False:", FOLDING, "filter_stays"),
+    Fault(
+        "folding-groups",
+        'if factor.size > 1 and convolution.options["groups"] != 1:',
+        "if False:",
+        FOLDING,
+        "filter_stays",
+    ),
+    Fault("folding-more", "if value.descriptor != node.outputs[0] or not", "if not", FOLDING, "filter_stays"),
     Fault(
         "numpy-small-buffer",
         "MOST_UNBUFFERED or count < WORTH_UNBUFFERED:",
@@ -44,8 +68,15 @@ FAULTS = [
     Fault("numpy-backward-input", "steps - start][::-1] if", "steps - start] if", DIRECTIONS, "both_directions"),
     Fault("numpy-backward-output", "self._sizes.steps - 1 - step if", "step if", DIRECTIONS, "both_directions"),
     Fault("numpy-rounding", "ROUNDING: Final = 3 * 2**22", "ROUNDING: Final = 3 * 2**22 + 1", OWN_NODES, "taking_back"),
-    Fault("folding-key", 'digest("factors", key, factors.shape, factors.tobytes())', "key", OWN_NODES, "one_key"),
-    Fault("folding-shared", ' or uses[node.operands["input"]] != 1:', ":", OWN_NODES, "normalization_stays"),
+    Fault(
+        "folding-key",
+        'digest("factors", filters.key, factors.shape, factors.tobytes())',
+        "filters.key",
+        FOLDING,
+        "one_key",
+    ),
+    Fault("folding-shared", 'if uses[node.operands["input"]] != 1:', "if False:", FOLDING, "filter_stays"),
+    Fault("folding-read", "if uses[node.operands[place]] != 1:", "if False:", FOLDING, "filter_stays"),
     Fault("engine-ends", '{"Transpose", "Cast", "MatMul"}', '{"Transpose", "Cast", "Gemm"}', ENGINE, "not_fused"),
     Fault("engine-doubts", "if self.run():", "if not self.run():", ENGINE, "quickly_again"),
     Fault("numpy-late-sign", " or bool(np.minimum.reduce(x.view(np.int32)) < 0)", "", FLOAT16, "comes_late"),

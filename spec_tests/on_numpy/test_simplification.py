@@ -3,38 +3,12 @@
 import numpy as np
 import pytest
 
-from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.on_numpy import backend  # noqa: F401 - enters the kernels into the table
-from webnn_py.device.on_numpy.executable import NumpyGraph
+from spec_tests.on_numpy.drawing import Drawing, operators_of, results
 from webnn_py.device.on_numpy.passes import dynamic_quantization, widened_constants
 from webnn_py.device.on_numpy.passes.simplification import simplified
-from webnn_py.graph import Constant, Graph, Input
-from webnn_py.rewriting import RewriteBuilder
+from webnn_py.graph import Constant
 
 rng = np.random.default_rng(18)
-
-
-class Drawing(RewriteBuilder):
-    """A builder of nodes that no context has to be there for."""
-
-    def given(self, name, array):
-        return self.operand(Input(MLOperandDescriptor(array.dtype.name, array.shape), name))
-
-    def known(self, array):
-        return self.operand(Constant(MLOperandDescriptor(array.dtype.name, array.shape), array))
-
-    def graph(self, **outputs):
-        return Graph.reaching({name: self.value(operand) for name, operand in outputs.items()})
-
-
-def operators_of(graph):
-    return [node.operator.name for node in graph.nodes]
-
-
-def results(graph, arrays):
-    outputs = {name: np.empty(v.descriptor.shape, v.descriptor.data_type) for name, v in graph.outputs.items()}
-    NumpyGraph(graph).run({name: arrays[name] for name in graph.inputs}, outputs)
-    return outputs
 
 
 def check_bits(graph, arrays):
@@ -255,74 +229,6 @@ def test_constants_are_kept_in_float32_for_few_rows_and_up_to_a_bound(monkeypatc
         node for node in changed.nodes if node.operator.name == "cast" and isinstance(node.operands["input"], Constant)
     ]
     assert len(casts) == widened, "a matrix of two products is widened once"
-
-
-# --- batch normalizations of convolutions ----------------------------------------------------------------------------
-
-STATISTICS = {"mean": rng.normal(size=8), "variance": rng.random(8) + 0.5, "scale": rng.normal(size=8)}
-IMAGES = rng.normal(size=(2, 8, 5, 6)).astype(np.float32)
-FILTERS = rng.normal(size=(8, 8, 3, 3)).astype(np.float32)
-BIAS = rng.normal(size=8).astype(np.float32)
-LAST = {"input_layout": "nhwc", "filter_layout": "ohwi"}
-
-
-def normalized(b, convolved, axis=1, **further):
-    statistics = {name: b.known(array.astype(np.float32)) for name, array in (STATISTICS | further).items()}
-    return b.batch_normalization(convolved, statistics.pop("mean"), statistics.pop("variance"), axis=axis, **statistics)
-
-
-FOLDED = {
-    "without biases": lambda b, x: normalized(b, b.conv2d(x, b.known(FILTERS))),
-    "with biases": lambda b, x: normalized(b, b.conv2d(x, b.known(FILTERS), bias=b.known(BIAS)), bias=BIAS[::-1]),
-    "pointwise": lambda b, x: normalized(b, b.conv2d(x, b.known(FILTERS[:, :, :1, :1].copy()))),
-    "by the channel": lambda b, x: normalized(b, b.conv2d(x, b.known(FILTERS[:, :1].copy()), groups=8)),
-    "of channels that come last": lambda b, x: normalized(
-        b, b.conv2d(b.transpose(x, permutation=[0, 2, 3, 1]), b.known(FILTERS.transpose(0, 2, 3, 1).copy()), **LAST), 3
-    ),
-}
-UNFOLDED = {
-    "read twice": lambda b, x: b.add(normalized(b, y := b.conv2d(x, b.known(FILTERS))), y),
-    "along another axis": lambda b, x: normalized(b, b.conv2d(x, b.known(FILTERS), padding=[1, 1, 1, 3]), axis=3),
-    "of float16": lambda b, x: b.batch_normalization(
-        b.conv2d(b.cast(x, "float16"), b.known(FILTERS.astype(np.float16))),
-        *(b.known(STATISTICS[name].astype(np.float16)) for name in ("mean", "variance")),
-    ),
-    "by what is no constant": lambda b, x: b.batch_normalization(
-        b.conv2d(x, b.known(FILTERS)), mean := b.reshape(b.slice(x, [0, 0, 0, 0], [1, 8, 1, 1]), [8]), b.exp(mean)
-    ),
-}
-
-
-@pytest.mark.parametrize("draw", FOLDED.values(), ids=FOLDED)
-def test_a_batch_normalization_is_folded_into_a_convolution(draw):
-    b = Drawing()
-    graph = b.graph(y=draw(b, b.given("x", IMAGES)))
-    arrays = {"x": IMAGES}
-    expected, got = (results(made, arrays)["y"] for made in (graph, simplified(graph)))
-    np.testing.assert_allclose(got, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
-    names = operators_of(graph)
-    names.remove("batch_normalization")
-    assert operators_of(simplified(graph)) == names
-
-
-@pytest.mark.parametrize("draw", UNFOLDED.values(), ids=UNFOLDED)
-def test_a_batch_normalization_stays(draw):
-    b = Drawing()
-    graph = b.graph(y=draw(b, b.given("x", IMAGES)))
-    assert operators_of(simplified(graph)) == operators_of(graph)
-
-
-def test_folded_filters_of_one_key_and_the_same_statistics_are_one():
-    def key_of_filter(scale, key):
-        b = Drawing()
-        filters = b.operand(Constant(MLOperandDescriptor("float32", FILTERS.shape), FILTERS, key))
-        graph = b.graph(y=normalized(b, b.conv2d(b.given("x", IMAGES), filters), scale=scale))
-        return simplified(graph).nodes[0].operands["filter"].key
-
-    first = key_of_filter(BIAS, b"weights")
-    assert key_of_filter(BIAS, b"weights") == first is not None
-    assert len({first, key_of_filter(-BIAS, b"weights"), key_of_filter(BIAS, b"others"), None}) == 4
-    assert key_of_filter(BIAS, None) is None
 
 
 def depthwise(b, x, window=(3, 3), *, bias=None, **options):

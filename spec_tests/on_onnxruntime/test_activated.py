@@ -66,10 +66,6 @@ CASES = {
         lambda b, x: {"y": b.relu(added(b, x, 1, 1, 1, 6))},
         {"Conv": 1, "Relu": 1, "Add": 1},
     ),
-    "with a bias and a number added for each filter": (
-        lambda b, x: {"y": b.add(conv(b, x), weights(b))},
-        {"Conv": 1, "Add": 1},
-    ),
     "leaky": (lambda b, x: {"y": b.leaky_relu(conv(b, x), alpha=0.3)}, {"FusedConv": 1, "LeakyRelu": 0}),
     "in blocks": (lambda b, x: {"y": b.relu(conv(b, x))}, {"FusedConv": 1}),
     "of few filters": (lambda b, x: {"y": b.relu(conv(b, x, filters=3))}, {"FusedConv": 1}),

@@ -82,11 +82,11 @@ async def test_between_convolutions_of_lines_no_reshape_is_written(contexts, wri
     )
 
 
-SUMS = frozenset({"a line that is added"})
-"""Which onnxruntime adds up within the convolution, in another order, once no reshape is between."""
+ROUNDED_ELSEWHERE = frozenset({"a line that is added", "numbers of each channel"})
+"""What becomes part of a convolution once no reshape is between."""
 
 
-@pytest.mark.parametrize("case", sorted(BETWEEN.keys() - SUMS))
+@pytest.mark.parametrize("case", sorted(BETWEEN.keys() - ROUNDED_ELSEWHERE))
 async def test_what_is_computed_in_the_shape_of_images_is_the_same_to_the_last_bit(ml, monkeypatch, case):
     x = X.copy()
     x[0, 0, 0], x[1, 2, 3], x[1, 3, 7] = np.inf, np.nan, -np.inf

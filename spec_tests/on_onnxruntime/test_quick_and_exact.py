@@ -60,15 +60,24 @@ FOLDED = {
         b, conv(b, b.transpose(x, permutation=[0, 2, 3, 1]), FILTER.transpose(0, 2, 3, 1).copy(), **LAST), axis=3
     ),
     "with a factor of 0": lambda b, x: normalized(b, conv(b, x), scale=np.zeros(16, np.float32)),
+    "that is a number added to a bias": lambda b, x: b.add(
+        conv(b, x, bias=b.constant(BIAS)), b.constant(BIAS[::-1].reshape(16, 1, 1).copy())
+    ),
+    "that is a factor": lambda b, x: b.mul(b.constant(BIAS.reshape(1, 16, 1, 1)), conv(b, x)),
+    "that is a factor before it": lambda b, x: conv(b, b.mul(x, b.constant(BIAS.reshape(16, 1, 1)))),
 }
 APART = {
     "read twice": lambda b, x: b.add(normalized(b, y := conv(b, x)), y),
     "normalized along another axis": lambda b, x: normalized(b, conv(b, b.pad(x, [0] * 4, [0, 0, 0, 10])), axis=3),
     "with elements too small for it": lambda b, x: normalized(
-        b, conv(b, b.mul(x, b.constant(np.float32(1e20))), FILTER * np.float32(1e-30)), scale=np.full(16, 1e-9, "f4")
+        b,
+        conv(b, b.abs(b.mul(x, b.constant(np.float32(1e20)))), FILTER * np.float32(1e-30)),
+        scale=np.full(16, 1e-9, "f4"),
     ),
     "with elements too large for it": lambda b, x: normalized(
-        b, conv(b, b.mul(x, b.constant(np.float32(1e-20))), FILTER * np.float32(1e34)), scale=np.full(16, 1e6, "f4")
+        b,
+        conv(b, b.abs(b.mul(x, b.constant(np.float32(1e-20)))), FILTER * np.float32(1e34)),
+        scale=np.full(16, 1e6, "f4"),
     ),
 }
 
@@ -88,7 +97,7 @@ def node_counts(monkeypatch):
 
 
 @pytest.mark.parametrize("case", FOLDED)
-async def test_a_batch_normalization_is_folded_into_a_convolution(contexts, node_counts, case):
+async def test_a_scale_is_folded_into_a_convolution(contexts, node_counts, case):
     got, expected = await on_both(contexts, FOLDED[case], IMAGES)
     np.testing.assert_allclose(got, expected, rtol=0, atol=1e-5)
     ((before, after),) = node_counts

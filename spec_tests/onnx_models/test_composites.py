@@ -84,7 +84,9 @@ def test_composites_are_none_of_the_specifications_operators():
 
 async def test_the_node_is_called_as_the_model_calls_it(ml):
     builder, outputs = drawn((await contexts(ml))[0], network())
-    assert "dynamicQuantizeLstm [network]" in str(builder.picture(outputs))
+    picture = builder.picture(outputs)
+    assert "dynamicQuantizeLstm [network]" in str(picture)
+    assert "dynamicQuantizeLstm" in picture.to_svg()
 
 
 async def test_a_drawing_that_is_written_down_has_operators_of_the_specification(ml, tmp_path):

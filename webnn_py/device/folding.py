@@ -1,7 +1,11 @@
-"""Batch normalizations of convolutions, folded into the filters: one multiplication of each, once and for all."""
+"""What multiplies a convolution by constants, and adds constants to it, folded into its filter and bias.
+
+Batch normalizations and what networks call scales: one multiplication of each element of a filter, once and for all.
+"""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -17,100 +21,213 @@ from webnn_py.operators.casting import cast_number
 from webnn_py.rewriting import rewrite
 
 Doubles = NDArray[np.float64]
+Floats = NDArray[np.float32]
 
 Contents = Callable[[Constant], NDArray[Any]]
 """Gives the array of a constant."""
 
 LEAST: Final = float(np.finfo(np.float32).smallest_normal)
 STATISTICS: Final = ("mean", "variance", "scale", "bias")
+BINARY: Final = frozenset({"add", "div", "mul", "sub"})
 
 
 def folded(graph: Graph, contents: Contents) -> Graph:
-    """The graph with each batch normalization in the filter and bias of the convolution that is its alone.
+    """The graph with batch normalizations, factors and summands of convolutions in their filters and biases.
 
-    Done where all of them are constants of float32 and no element of the filter becomes too large, or so small that it
-    loses digits. Only an element of the convolution that is out of float32's range may be within it afterwards.
+    Done where all are constants of float32, one number or one for each channel, and only the convolution reads or is
+    read, if no element of the filter becomes too large, or so small that it loses digits. Only an element of the
+    convolution, or of its input times a factor, that is out of float32's range may be within it afterwards.
 
     Args:
         graph: what to rewrite.
         contents: gives the values of constants.
     """
-    if not any(node.operator.name == "batch_normalization" for node in graph.nodes):
+    if not any(node.operator.name == "conv2d" for node in graph.nodes):
         return graph
     uses = Counter(value for node in graph.nodes for value in node.inputs)
     uses.update(graph.outputs.values())
 
     def replace(node: Node, current: Node) -> Mapping[Value, Value] | None:
-        if node.operator.name != "batch_normalization" or uses[node.operands["input"]] != 1:  # type: ignore[index]
+        name = node.operator.name
+        if name == "conv2d":
+            if uses[node.operands["input"]] != 1:  # type: ignore[index]
+                return None
+            one = _scaled_before(current, contents)
+        elif name == "batch_normalization" or name in BINARY:
+            place = "input" if name not in BINARY else "b" if isinstance(node.operands["a"], Constant) else "a"
+            if uses[node.operands[place]] != 1:  # type: ignore[index]
+                return None
+            one = _scaled_behind(current, place, contents)
+        else:
             return None
-        convolution = _convolution_before(current)
-        if convolution is None:
-            return None
-        one = _as_one(convolution, current, contents)
         return None if one is None else {node.results[0]: one.results[0]}
 
     return rewrite(graph, replace)
 
 
-def _convolution_before(node: Node) -> Node | None:
-    """The convolution whose result is normalized by the channel, if all but its input are constants of float32."""
-    value = node.operands["input"]
+@attrs.frozen
+class _Affine:
+    """What becomes of each channel: its product with a factor, and a summand.
+
+    Attributes:
+        factor: one for all channels, or one for each; None for 1.
+        summand: likewise; None for 0.
+    """
+
+    factor: Doubles | None
+    summand: Doubles | None
+
+
+def _scaled_behind(node: Node, place: str, contents: Contents) -> Node | None:
+    """The convolution whose result a node scales, with that in its filter and bias; None where that cannot be."""
+    value = node.operands[place]
     if not isinstance(value, Output) or value.node.operator.name != "conv2d":
         return None
     convolution = value.node
-    channels = 1 if convolution.options["input_layout"] == "nchw" else 3
-    others = [node.operands.get(name) for name in STATISTICS]
-    others += [convolution.operands.get(name) for name in ("filter", "bias")]
+    if value.descriptor != node.outputs[0] or not _is_of_constants(convolution):
+        return None
+    axis = 1 if convolution.options["input_layout"] == "nchw" else 3
+    if place == "input":
+        affine = _normalization(node, axis, contents)
+    elif _is_of_whole_numbers(convolution, contents):
+        return None
+    else:
+        affine = _binary(node, place, axis, contents)
+    return None if affine is None else _as_one(convolution, node, affine, contents)
+
+
+def _is_of_constants(convolution: Node) -> bool:
+    """Whether a convolution is of float32, and all but its input are constants."""
+    others = [convolution.operands.get(name) for name in ("filter", "bias")]
     are_constants = all(item is None or isinstance(item, Constant) for item in others)
-    is_wide = value.descriptor.data_type == "float32"
-    return convolution if are_constants and is_wide and node.options["axis"] == channels else None
+    return are_constants and convolution.outputs[0].data_type == "float32"
 
 
-def _as_one(convolution: Node, normalization: Node, contents: Contents) -> Node | None:
-    """The convolution with the normalization in its filter and bias; None where an element of those cannot be so."""
+def _is_of_whole_numbers(convolution: Node, contents: Contents) -> bool:
+    """Whether its sums may be exact, as those of quantized numbers are, and must stay so."""
+    filters = contents(convolution.operands["filter"]).reshape(-1)  # type: ignore[arg-type]
+    return float(filters[0]).is_integer() and bool((filters == np.rint(filters)).all())
 
-    def doubles(node: Node, name: str, otherwise: float) -> Doubles:
-        constant = node.operands.get(name)
-        if not isinstance(constant, Constant):
-            return np.array(otherwise)
-        return contents(constant).reshape(constant.descriptor.shape).astype(np.float64)
 
+def _normalization(node: Node, axis: int, contents: Contents) -> _Affine | None:
+    """What a batch normalization by the channel does."""
+    constants = [node.operands.get(name) for name in STATISTICS]
+    if node.options["axis"] != axis or not all(item is None or isinstance(item, Constant) for item in constants):
+        return None
     mean, variance, scale, bias = (
-        doubles(normalization, name, otherwise) for name, otherwise in zip(STATISTICS, (0, 1, 1, 0), strict=True)
+        contents(item).astype(np.float64) if isinstance(item, Constant) else np.array(otherwise)
+        for item, otherwise in zip(constants, (0, 1, 1, 0), strict=True)
     )
-    filters = contents(convolution.operands["filter"]).reshape(convolution.operand("filter").shape)  # type: ignore[arg-type]
-    epsilon = float(cast_number(normalization.options["epsilon"], "float32"))
-    sizes = [size if axis == "o" else 1 for axis, size in zip(_filter_axes(convolution), filters.shape, strict=True)]
+    epsilon = float(cast_number(node.options["epsilon"], "float32"))
     with np.errstate(all="ignore"):  # what is not finite is not taken
         factor = scale / np.sqrt(variance + epsilon)
-        factors = factor.astype(np.float32).reshape(sizes)
-        new_filter = filters * factors
-        new_bias = (bias + (doubles(convolution, "bias", 0) - mean) * factor).astype(np.float32)
-    magnitudes = np.abs(new_filter)
-    if not (np.isfinite(magnitudes.max(initial=0)) and np.isfinite(new_bias).all()):  # the greatest is NaN if one is
-        return None
-    may_lack_digits = magnitudes.min(initial=LEAST) < LEAST
-    if may_lack_digits and ((magnitudes < LEAST) & (filters != 0) & (factors != 0)).any():
-        return None
-    operands = {
-        "input": convolution.operands["input"],
-        "filter": _constant(new_filter, _key_of(convolution.operands["filter"], factors)),
-        "bias": _constant(new_bias),
-    }
-    label = normalization.label or convolution.label
-    return attrs.evolve(convolution, operands=operands, label=label, drawn=(*convolution.drawn, *normalization.drawn))
+        return _Affine(factor, bias - mean * factor)
 
 
-def _filter_axes(convolution: Node) -> str:
+def _binary(node: Node, place: str, axis: int, contents: Contents) -> _Affine | None:
+    """What an operator of two operands does, one of which is one number or one for each channel."""
+    numbers = _by_channel(node.operands["b" if place == "a" else "a"], axis, contents)
+    if numbers is None:
+        return None
+    name, is_first = node.operator.name, place == "a"
+    if name == "mul":
+        return _Affine(numbers, None)
+    if name == "div":
+        with np.errstate(all="ignore"):  # likewise
+            return _Affine(1 / numbers, None) if is_first else None
+    if name == "add" or is_first:
+        return _Affine(None, numbers if name == "add" else -numbers)
+    return _Affine(np.array(-1.0), numbers)
+
+
+def _by_channel(value: object, axis: int, contents: Contents) -> Doubles | None:
+    """The numbers of a constant of one element or of one for each channel of images; None of any other."""
+    if not isinstance(value, Constant) or value.descriptor.rank > 4:
+        return None
+    shape = (1,) * (4 - value.descriptor.rank) + value.descriptor.shape
+    if value.descriptor.element_count != shape[axis]:
+        return None
+    return contents(value).reshape(-1).astype(np.float64)
+
+
+def _as_one(convolution: Node, node: Node, affine: _Affine, contents: Contents) -> Node | None:
+    """The convolution with what a node makes of its result; None where an element of filter or bias cannot be so."""
+    bias = convolution.operands.get("bias")
+    filters = convolution.operands["filter"]
+    assert isinstance(filters, Constant)  # noqa: S101 - was looked at
+    new_bias = None if bias is None else contents(bias).astype(np.float64)  # type: ignore[arg-type]
+    with np.errstate(all="ignore"):  # what is not finite is not taken
+        if affine.factor is not None and new_bias is not None:
+            new_bias = new_bias * affine.factor
+        if affine.summand is not None:
+            new_bias = affine.summand if new_bias is None else new_bias + affine.summand
+        floats = None if new_bias is None else new_bias.astype(np.float32)
+    if floats is not None and not np.isfinite(floats).all():
+        return None
+    if affine.factor is not None:
+        scaled = _scaled(convolution, "o", affine.factor, contents)
+        if scaled is None:
+            return None
+        filters = scaled
+    operands = {"input": convolution.operands["input"], "filter": filters}
+    if floats is not None:
+        of_each = np.empty(
+            convolution.outputs[0].shape[1 if convolution.options["input_layout"] == "nchw" else 3], "f4"
+        )
+        of_each[...] = floats
+        operands["bias"] = _constant(of_each)
+    drawn = (*convolution.drawn, *node.drawn)
+    return attrs.evolve(convolution, operands=operands, label=node.label or convolution.label, drawn=drawn)
+
+
+def _scaled_before(convolution: Node, contents: Contents) -> Node | None:
+    """The convolution of what is multiplied by constants before it; None where there is none such."""
+    value = convolution.operands["input"]
+    if not isinstance(value, Output) or value.node.operator.name not in {"div", "mul"}:
+        return None
+    scaling = value.node
+    place = "b" if isinstance(scaling.operands["a"], Constant) else "a"
+    images = scaling.operands[place]
+    is_alike = isinstance(images, Value) and images.descriptor == value.descriptor
+    if not is_alike or not _is_of_constants(convolution) or _is_of_whole_numbers(convolution, contents):
+        return None
+    axis = 1 if convolution.options["input_layout"] == "nchw" else 3
+    affine = _binary(scaling, place, axis, contents)
+    if affine is None or affine.factor is None:
+        return None
+    factor = affine.factor
+    if factor.size > 1 and convolution.options["groups"] != 1:
+        return None
+    filters = _scaled(convolution, "i", factor, contents)
+    if filters is None:
+        return None
+    operands = {**convolution.operands, "input": images, "filter": filters}
+    drawn = (*scaling.drawn, *convolution.drawn)
+    return attrs.evolve(convolution, operands=operands, drawn=drawn)
+
+
+def _scaled(convolution: Node, axis: str, factor: Doubles, contents: Contents) -> Constant | None:
+    """The filter times factors along one of its axes; None where an element becomes too large or loses digits."""
+    filters = convolution.operands["filter"]
+    assert isinstance(filters, Constant)  # noqa: S101 - was looked at
     axes: str = convolution.options["filter_layout"]
-    return axes
+    numbers = contents(filters).reshape(filters.descriptor.shape)
+    with np.errstate(all="ignore"):  # likewise
+        factors: Floats = factor.astype(np.float32).reshape([-1 if name == axis else 1 for name in axes])
+        new: Floats = numbers * factors
+    magnitudes = np.abs(new)
+    if not math.isfinite(np.maximum.reduce(magnitudes, None)):  # the greatest is NaN if one is
+        return None
+    may_lack_digits = np.minimum.reduce(magnitudes, None) < LEAST
+    if may_lack_digits and ((magnitudes < LEAST) & (numbers != 0) & (factors != 0)).any():
+        return None
+    return _constant(new, _key_of(filters, factors))
 
 
-def _key_of(filter_: object, factors: NDArray[np.float32]) -> bytes | None:
+def _key_of(filters: Constant, factors: Floats) -> bytes | None:
     """What tells the filter times factors from others, as what told the filter; None where nothing did."""
-    key = filter_.key if isinstance(filter_, Constant) else None
-    return None if key is None else digest("factors", key, factors.shape, factors.tobytes())
+    return None if filters.key is None else digest("factors", filters.key, factors.shape, factors.tobytes())
 
 
-def _constant(array: NDArray[np.float32], key: bytes | None = None) -> Constant:
+def _constant(array: Floats, key: bytes | None = None) -> Constant:
     return Constant(MLOperandDescriptor("float32", array.shape), array, key)

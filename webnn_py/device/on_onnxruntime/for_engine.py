@@ -8,6 +8,7 @@ from webnn_py.device.on_onnxruntime.convolving import convolving
 from webnn_py.device.on_onnxruntime.cut_sigmoids import cut_sigmoids
 from webnn_py.device.on_onnxruntime.cutting import cutting
 from webnn_py.device.on_onnxruntime.drawn_gelus import drawn_gelus
+from webnn_py.device.on_onnxruntime.drawn_hard_swishes import with_hard_swishes
 from webnn_py.device.on_onnxruntime.dynamic_quantization import recognizing
 from webnn_py.device.on_onnxruntime.engine import TESTED_PROVIDER
 from webnn_py.device.on_onnxruntime.integer_products import integer_products
@@ -36,7 +37,7 @@ def for_engine(graph: Graph, contents: ReadConstant, provider: str) -> Graph:
     graph = with_paired_networks(with_quantized_networks(graph, contents), contents)
     if provider == TESTED_PROVIDER:
         graph = with_rolled_steps(graph, contents)
-    graph = joined_sigmoids(cut_sigmoids(joined_convolutions(graph)))
+    graph = joined_sigmoids(cut_sigmoids(joined_convolutions(with_hard_swishes(graph))))
     # Together, since each walk over a graph takes its time.
     integers, biased = integer_products(graph, contents), biased_products(graph)
     reshapes = reshaping(graph, will_have=biased is not None and biased.has_reshapes)

@@ -1,0 +1,32 @@
+"""Graphs for the numpy device that no context has to be there for, and what it computes of them."""
+
+import numpy as np
+
+from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.device.on_numpy import backend  # noqa: F401 - enters the kernels into the table
+from webnn_py.device.on_numpy.executable import NumpyGraph
+from webnn_py.graph import Constant, Graph, Input
+from webnn_py.rewriting import RewriteBuilder
+
+
+class Drawing(RewriteBuilder):
+    """A builder of nodes that no context has to be there for."""
+
+    def given(self, name, array):
+        return self.operand(Input(MLOperandDescriptor(array.dtype.name, array.shape), name))
+
+    def known(self, array):
+        return self.operand(Constant(MLOperandDescriptor(array.dtype.name, array.shape), array))
+
+    def graph(self, **outputs):
+        return Graph.reaching({name: self.value(operand) for name, operand in outputs.items()})
+
+
+def operators_of(graph):
+    return [node.operator.name for node in graph.nodes]
+
+
+def results(graph, arrays):
+    outputs = {name: np.empty(v.descriptor.shape, v.descriptor.data_type) for name, v in graph.outputs.items()}
+    NumpyGraph(graph).run({name: arrays[name] for name in graph.inputs}, outputs)
+    return outputs

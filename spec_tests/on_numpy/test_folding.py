@@ -1,0 +1,122 @@
+"""What scales a convolution is in its filter and bias: batch normalizations, factors and summands of constants."""
+
+import numpy as np
+import pytest
+
+from spec_tests.on_numpy.drawing import Drawing, operators_of, results
+from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.device.on_numpy.passes.simplification import simplified
+from webnn_py.graph import Constant
+
+rng = np.random.default_rng(18)
+STATISTICS = {"mean": rng.normal(size=8), "variance": rng.random(8) + 0.5, "scale": rng.normal(size=8)}
+IMAGES = rng.normal(size=(2, 8, 5, 6)).astype(np.float32)
+FILTERS = rng.normal(size=(8, 8, 3, 3)).astype(np.float32)
+BIAS = rng.normal(size=8).astype(np.float32)
+COLUMN = BIAS.reshape(8, 1, 1)
+THIRD = np.array([[1 / 3]], np.float32)
+LAST = {"input_layout": "nhwc", "filter_layout": "ohwi"}
+PADDED = {"padding": [1, 1, 2, 0]}
+
+
+def normalized(b, convolved, axis=1, **further):
+    statistics = {name: b.known(array.astype(np.float32)) for name, array in (STATISTICS | further).items()}
+    return b.batch_normalization(convolved, statistics.pop("mean"), statistics.pop("variance"), axis=axis, **statistics)
+
+
+FOLDED = {
+    "without biases": lambda b, x: normalized(b, b.conv2d(x, b.known(FILTERS))),
+    "with biases": lambda b, x: normalized(b, b.conv2d(x, b.known(FILTERS), bias=b.known(BIAS)), bias=BIAS[::-1]),
+    "pointwise": lambda b, x: normalized(b, b.conv2d(x, b.known(FILTERS[:, :, :1, :1].copy()))),
+    "by the channel": lambda b, x: normalized(b, b.conv2d(x, b.known(FILTERS[:, :1].copy()), groups=8)),
+    "of channels that come last": lambda b, x: normalized(
+        b, b.conv2d(b.transpose(x, permutation=[0, 2, 3, 1]), b.known(FILTERS.transpose(0, 2, 3, 1).copy()), **LAST), 3
+    ),
+    "of a number": lambda b, x: b.add(b.known(THIRD), b.mul(b.known(-THIRD), b.conv2d(x, b.known(FILTERS)))),
+    "of numbers of each channel": lambda b, x: b.sub(
+        b.div(b.conv2d(x, b.known(FILTERS), bias=b.known(BIAS)), b.known(COLUMN)), b.known(COLUMN)
+    ),
+    "of numbers of each channel that comes last": lambda b, x: b.sub(
+        b.known(BIAS),
+        b.mul(
+            b.conv2d(b.transpose(x, permutation=[0, 2, 3, 1]), b.known(FILTERS.transpose(0, 2, 3, 1).copy()), **LAST),
+            b.known(BIAS),
+        ),
+    ),
+    "behind a normalization": lambda b, x: b.mul(normalized(b, b.conv2d(x, b.known(FILTERS))), b.known(COLUMN)),
+    "before": lambda b, x: b.conv2d(b.mul(x, b.known(COLUMN)), b.known(FILTERS), bias=b.known(BIAS), **PADDED),
+    "before, and behind": lambda b, x: b.mul(
+        b.conv2d(b.div(x, b.known(THIRD)), b.known(FILTERS[:, :1].copy()), groups=8, **PADDED), b.known(COLUMN)
+    ),
+}
+UNFOLDED = {
+    "read twice": lambda b, x: b.add(normalized(b, y := b.conv2d(x, b.known(FILTERS))), y),
+    "along another axis": lambda b, x: normalized(b, b.conv2d(x, b.known(FILTERS), padding=[1, 1, 1, 3]), axis=3),
+    "of float16": lambda b, x: b.batch_normalization(
+        b.conv2d(b.cast(x, "float16"), b.known(FILTERS.astype(np.float16))),
+        *(b.known(STATISTICS[name].astype(np.float16)) for name in ("mean", "variance")),
+    ),
+    "by what is no constant": lambda b, x: b.batch_normalization(
+        b.conv2d(x, b.known(FILTERS)), mean := b.reshape(b.slice(x, [0, 0, 0, 0], [1, 8, 1, 1]), [8]), b.exp(mean)
+    ),
+    "of numbers of each row": lambda b, x: b.mul(b.conv2d(x, b.known(FILTERS)), b.known(BIAS[:3].reshape(3, 1))),
+    "of numbers for several images": lambda b, x: b.add(
+        b.conv2d(b.slice(x, [0, 0, 0, 0], [1, 8, 5, 6]), b.known(FILTERS)), b.known(COLUMN.reshape(2, 4, 1, 1)[:, :1])
+    ),
+    "of more channels": lambda b, x: b.mul(b.conv2d(x, b.known(FILTERS[:1])), b.known(COLUMN)),
+    "of float16 numbers": lambda b, x: b.mul(
+        b.conv2d(b.cast(x, "float16"), b.known(FILTERS.astype(np.float16))), b.known(COLUMN.astype(np.float16))
+    ),
+    "by a convolution": lambda b, x: b.div(b.known(COLUMN), b.conv2d(x, b.known(FILTERS))),
+    "of whole numbers": lambda b, x: b.mul(b.conv2d(x, b.known(np.rint(FILTERS * 9))), b.known(COLUMN)),
+    "before it, of whole numbers": lambda b, x: b.conv2d(b.mul(x, b.known(COLUMN)), b.known(np.rint(FILTERS * 9))),
+    "before it, read twice": lambda b, x: b.add(b.conv2d(y := b.mul(x, b.known(THIRD)), ones(b), groups=8), y),
+    "before it, added": lambda b, x: b.conv2d(b.add(x, b.known(COLUMN)), b.known(FILTERS)),
+    "before it, in groups": lambda b, x: b.conv2d(b.mul(x, b.known(COLUMN)), b.known(FILTERS[:, :4].copy()), groups=2),
+    "before it, from one channel": lambda b, x: b.conv2d(
+        b.mul(b.slice(x, [0, 0, 0, 0], [2, 1, 5, 6]), b.known(COLUMN)), b.known(FILTERS)
+    ),
+    "too large": lambda b, x: b.mul(b.conv2d(x, b.known(FILTERS)), b.known(np.array(3e38, np.float32))),
+    "too large a bias": lambda b, x: b.mul(
+        b.conv2d(x, b.known(FILTERS / 1000), bias=b.known(BIAS * 1000)), b.known(np.array(1e37, np.float32))
+    ),
+    "too small": lambda b, x: b.mul(b.conv2d(x, b.known(FILTERS)), b.known(np.array(1e-38, np.float32))),
+    "by zero": lambda b, x: b.div(b.conv2d(x, b.known(FILTERS)), b.known(np.array(0, np.float32))),
+}
+
+
+def ones(b):
+    return b.known(np.full((8, 1, 1, 1), 0.9, np.float32))
+
+
+FACTORS = {"batch_normalization", "mul", "div", "add", "sub"}
+
+
+@pytest.mark.parametrize("draw", FOLDED.values(), ids=FOLDED)
+def test_what_scales_a_convolution_is_folded_into_it(draw):
+    b = Drawing()
+    graph = b.graph(y=draw(b, b.given("x", IMAGES)))
+    arrays = {"x": IMAGES}
+    expected, got = (results(made, arrays)["y"] for made in (graph, simplified(graph)))
+    np.testing.assert_allclose(got, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
+    assert operators_of(simplified(graph)) == [name for name in operators_of(graph) if name not in FACTORS]
+
+
+@pytest.mark.parametrize("draw", UNFOLDED.values(), ids=UNFOLDED)
+def test_what_cannot_be_in_a_filter_stays(draw):
+    b = Drawing()
+    graph = b.graph(y=draw(b, b.given("x", IMAGES)))
+    assert operators_of(simplified(graph)) == operators_of(graph)
+
+
+def test_folded_filters_of_one_key_and_the_same_statistics_are_one():
+    def key_of_filter(scale, key):
+        b = Drawing()
+        filters = b.operand(Constant(MLOperandDescriptor("float32", FILTERS.shape), FILTERS, key))
+        graph = b.graph(y=normalized(b, b.conv2d(b.given("x", IMAGES), filters), scale=scale))
+        return simplified(graph).nodes[0].operands["filter"].key
+
+    first = key_of_filter(BIAS, b"weights")
+    assert key_of_filter(BIAS, b"weights") == first is not None
+    assert len({first, key_of_filter(-BIAS, b"weights"), key_of_filter(BIAS, b"others"), None}) == 4
+    assert key_of_filter(BIAS, None) is None
