@@ -396,6 +396,13 @@ FAULTS = [
         PAIRED,
         "other",
     ),
+    Fault(
+        "paired-rows-cut-as-they-were",
+        "return ends if len(ends) == 1 else [*range(MOST_EXACT, ends[-1], MOST_EXACT), ends[-1]]",
+        "return ends",
+        PAIRED,
+        "cut",
+    ),
     Fault("paired-about-any-zero", "np.uint8 and zero == MIDDLE:", "np.uint8:", PAIRED, "uint8"),
     Fault("paired-beyond-int8", "if wide.min() >= -MIDDLE and wide.max() < MIDDLE else None", "", PAIRED, "uint8"),
 ]

@@ -30,8 +30,8 @@ def quantized_lstm(
     """One direction of a network whose weights are integers, and whose input and states are quantized by their ranges.
 
     Shapes, of one direction first but for the input: x [steps, batch, size], w [1, size, 4 · units] and
-    r [1, units, 4 · units] of uint8 with zero points of one element, scales of one or of 4 · units, hidden and cell
-    [1, batch, units], bias [1, 8 · units]; the gates are in ONNX's order. Rows are cut as the composite says.
+    r [1, units, 4 · units] of int8 or uint8, with zero points of one element, scales of one or of 4 · units, hidden and
+    cell [1, batch, units], bias [1, 8 · units]; the gates are in ONNX's order. Rows are cut as the composite says.
 
     Returns:
         The hidden states of all steps, [steps, 1, batch, units]; the last one, and the last cell.
