@@ -18,7 +18,7 @@ import onnxruntime
 import trio
 
 from spec_tests.benchmarks.measure import OURS, Result, compare, table
-from webnn_py import MLGraphBuilder, open_ml
+from webnn_py import MLGraphBuilder, MLPromise, open_ml
 from webnn_py.onnx_models import OnnxModel, to_model
 from webnn_py.script.builder import drawing_of
 
@@ -105,8 +105,7 @@ async def contender(context, builder, outputs, feeds, state=NO_STATE, *, clock=p
         for name, buffer in written.items():
             context.write_buffer(buffer, feeds[name])
         context.dispatch(graph, inputs, outputs)
-        for reading in [context.read_buffer(target) for target in read]:
-            await reading
+        await MLPromise.all([context.read_buffer(target) for target in read])
 
     return run, seconds
 

@@ -175,8 +175,10 @@ class ConversionContext(OperatorMethods):
         """A constant in another shape, which is another constant; None of anything else."""
         value, sizes = self._builder._values[operand], tuple(shape)
         data = value.data if isinstance(value, Constant) else None
-        if not isinstance(value, Constant) or not isinstance(data, np.ndarray) or math.prod(sizes) != data.size:
+        if not isinstance(value, Constant) or not isinstance(data, np.ndarray):
             return None
+        if math.prod(sizes) != data.size or min(sizes, default=1) < 1:
+            return None  # as the operator says it
         there, place = self._constants.in_shapes, (operand, sizes)
         if place not in there:
             array, key = data.reshape(sizes), value.key

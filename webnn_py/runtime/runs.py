@@ -149,8 +149,7 @@ class Enqueued:
 
     async def gathered(self) -> dict[str, Tensor]:
         """Wait for what is read, and return the results in the order of the outputs."""
-        for name, promise in self.reads.items():
-            data = await promise
+        for name, data in zip(self.reads, await MLPromise.all(self.reads.values()), strict=True):
             if data is not None:
                 self.results[name] = Tensor._on_host(data, self.graph.output_descriptors[name])
         if len(self.results) > 1:

@@ -1,7 +1,7 @@
 """``MLPromise``: the answer of a method that the IDL types ``Promise``."""
 
 import copy
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from typing import Any, Generic, Literal, NoReturn, Self, TypeVar, cast, final
 
 import trio
@@ -13,7 +13,7 @@ from webnn_py.timelines.timeline import Timeline
 from webnn_py.tracing.operation import Operation
 from webnn_py.trio_run import TrioRun, check_in_trio
 from webnn_py.unheard import Line, UnheardFailure
-from webnn_py.wording import shortened
+from webnn_py.wording import shortened, shown
 
 T = TypeVar("T")
 
@@ -164,9 +164,48 @@ class MLPromise(Promised, Generic[T]):
             yield from trio.lowlevel.checkpoint().__await__()  # noqa: ASYNC105 - awaited, by hand
         if self._state == "fulfilled":
             return self._outcome  # type: ignore[return-value]  # cast() would be a call
-        # A copy for each awaiter: one exception raised in two tasks would mix their tracebacks.
+        raise self._error()
+
+    def _error(self) -> Exception:
+        """A copy of the error for each awaiter: one exception raised in two tasks would mix their tracebacks."""
         error = cast("Exception", self._outcome)
-        raise copy.copy(error) from error.__cause__
+        copied = copy.copy(error)
+        copied.__cause__ = error.__cause__
+        return copied
+
+    @staticmethod
+    async def all(promises: Iterable["MLPromise[T]"]) -> list[T]:
+        """Wait for several answers as JavaScript's ``Promise.all()`` does: a checkpoint for all, not one for each.
+
+        Args:
+            promises: what to wait for.
+
+        Returns:
+            The answers, in the order of the promises.
+
+        Raises:
+            TypeError: something else than promises is given.
+            Exception: the error of one that is rejected, as soon as one is; the others, which are not waited for any
+                more, count as awaited.
+        """
+        given = list(promises)
+        for place, promise in enumerate(given):
+            if type(promise) is not MLPromise:
+                raise TypeError(f"MLPromise.all(): promises[{place}] is {shown(promise)}; it must be an MLPromise")
+            if promise._trio_run is not None:
+                promise._trio_run.check(promise._answers)
+            if promise._timeline is not None:
+                promise._timeline.run_waiting()
+            if promise._unheard is not None:
+                promise._hear()
+        if pending := [promise for promise in given if promise._state == "pending"]:
+            await _decision(given, pending)
+        else:
+            await trio.lowlevel.checkpoint()
+        for promise in given:
+            if promise._state == "rejected":
+                raise promise._error()
+        return [cast("T", promise._outcome) for promise in given]
 
     @enable_ki_protection
     def _hear(self) -> None:
@@ -199,3 +238,25 @@ class MLPromise(Promised, Generic[T]):
         error = cast("Exception", self._outcome)
         words = " ".join(str(error).split()).removeprefix(f"{self._answers}: ")
         return f"{state}: {type(error).__name__}: {shortened(words)}"
+
+
+@enable_ki_protection  # as for one that waits: trio.Event.wait() has none
+async def _decision(promises: list[MLPromise[T]], pending: list[MLPromise[T]]) -> None:
+    """Wait until one of several promises is rejected, or none is pending."""
+    decided = trio.Event()
+
+    def look() -> None:
+        states = {promise._state for promise in promises}
+        if "rejected" in states or "pending" not in states:
+            decided.set()
+
+    for promise in pending:
+        promise._on_settled(look)
+    look()
+    try:
+        await decided.wait()
+    except BaseException:
+        for promise in pending:
+            if promise._waiters is not None:
+                promise._waiters.pop(look, None)
+        raise

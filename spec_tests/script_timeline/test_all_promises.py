@@ -1,0 +1,134 @@
+"""``MLPromise.all``: several answers for one checkpoint."""
+
+import warnings
+
+import numpy as np
+import pytest
+import trio
+from trio.testing import assert_checkpoints, wait_all_tasks_blocked
+
+from spec_tests.support.buffers import filled
+from webnn_py import InvalidStateError, MLPromise, UnknownError
+
+
+class Turns(trio.abc.Instrument):
+    """Counts how often trio has looked for who can go on."""
+
+    count = 0
+
+    def after_io_wait(self, timeout):
+        self.count += 1
+
+
+async def test_answers_come_in_the_order_of_the_promises(context):
+    buffers = [await filled(context, [number]) for number in range(3)]
+    reads = [context.read_buffer(buffer) for buffer in buffers]
+    with assert_checkpoints():
+        answers = await MLPromise.all([*reversed(reads), reads[2]])
+    assert [answer.item() for answer in answers] == [2, 1, 0, 2]
+
+
+async def test_all_reads_of_a_processor_take_one_turn(numpy_context):
+    buffers = [await filled(numpy_context, [number]) for number in range(5)]
+    await numpy_context.drain()
+    turns = Turns()
+    trio.lowlevel.add_instrument(turns)
+    try:
+        await MLPromise.all([numpy_context.read_buffer(buffer) for buffer in buffers])
+    finally:
+        trio.lowlevel.remove_instrument(turns)
+    assert turns.count == 1
+
+
+async def test_of_nothing_it_is_a_checkpoint():
+    with assert_checkpoints():
+        assert await MLPromise.all([]) == []
+
+
+async def test_any_iterable_of_promises_will_do():
+    promises = [MLPromise._create() for _ in range(2)]
+    for number, promise in enumerate(promises):
+        promise._resolve(number)
+    assert await MLPromise.all(promise for promise in promises) == [0, 1]
+
+
+async def test_it_waits_for_the_last():
+    promises, answers = [MLPromise._create() for _ in range(3)], []
+    promises[1]._resolve("b")
+
+    async def wait():
+        answers.append(await MLPromise.all(promises))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(wait)
+        for place, answer in ((2, "c"), (0, "a")):
+            await wait_all_tasks_blocked()
+            assert answers == []
+            promises[place]._resolve(answer)
+    assert answers == [["a", "b", "c"]]
+
+
+async def test_a_rejection_is_told_at_once(context):
+    first, second = await filled(context, [1]), await filled(context, [2])
+    context.device_timeline.pause()
+    reads = [context.read_buffer(first), context.read_buffer(second)]
+    async with trio.open_nursery() as nursery:
+
+        async def wait():
+            with pytest.raises(InvalidStateError, match=r"destroy\(\) was called"):
+                await MLPromise.all(reads)
+
+        nursery.start_soon(wait)
+        await wait_all_tasks_blocked()
+        second.destroy()
+    assert [read.state for read in reads] == ["pending", "rejected"]
+    context.device_timeline.resume()
+    assert (await reads[0]).item() == 1
+
+
+async def test_one_that_is_rejected_already_is_told_at_once(context):
+    buffer = await filled(context, [1])
+    context.device_timeline.pause()
+    reads = [context.read_buffer(buffer), context.read_buffer(buffer, out=b"")]
+    with assert_checkpoints(), pytest.raises(TypeError, match="read-only"):
+        await MLPromise.all(reads)
+    assert reads[0].state == "pending"
+    context.device_timeline.resume()
+
+
+async def test_the_first_of_several_rejections_is_raised_as_a_copy():
+    promises = [MLPromise._create() for _ in range(2)]
+    errors = [UnknownError(name) for name in ("first", "second")]
+    for promise, error in zip(promises, errors, strict=True):
+        promise._reject(error)
+    with pytest.raises(UnknownError, match="first") as raised:
+        await MLPromise.all(promises)
+    assert raised.value is not errors[0]
+
+
+async def test_those_that_fail_later_count_as_awaited():
+    promises = [MLPromise._create("read_buffer()") for _ in range(2)]
+    promises[0]._reject(UnknownError("first"))
+    with pytest.raises(UnknownError, match="first"):
+        await MLPromise.all(promises)
+    with warnings.catch_warnings(record=True, action="always") as told:
+        promises[1]._reject(UnknownError("second"))
+        del promises
+    assert told == []
+
+
+async def test_cancelling_ends_the_wait_and_nothing_else():
+    promises = [MLPromise._create("read_buffer()") for _ in range(2)]
+    with trio.move_on_after(0) as scope:
+        await MLPromise.all(promises)
+    assert scope.cancelled_caught
+    assert [promise._waiters for promise in promises] == [{}, {}]
+    for number, promise in enumerate(promises):
+        promise._resolve(number)
+    assert await MLPromise.all(promises) == [0, 1]
+
+
+@pytest.mark.parametrize("given", [[3], ["ab"], [np.zeros(3)]], ids=str)
+async def test_what_is_no_promise_is_refused(given):
+    with pytest.raises(TypeError, match=r"MLPromise\.all\(\): promises\[1\] is .*; it must be an MLPromise"):
+        await MLPromise.all([MLPromise._create(), *given])
