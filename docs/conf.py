@@ -26,6 +26,7 @@ version = release = __version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.intersphinx", "sphinx.ext.napoleon"]
 exclude_patterns = ["_build"]
 nitpicky = True
+nitpick_ignore = [("py:class", "webnn_py.timelines.promise.T")]  # a type variable has no page
 highlight_language = "text"
 myst_heading_anchors = 3
 myst_links_external_new_tab = False

@@ -1,5 +1,7 @@
 """``MLPromise``: the answer of a method that the IDL types ``Promise``."""
 
+from __future__ import annotations
+
 import copy
 from collections.abc import Callable, Generator, Iterable
 from typing import Any, Generic, Literal, NoReturn, Self, TypeVar, cast, final
@@ -174,7 +176,7 @@ class MLPromise(Promised, Generic[T]):
         return copied
 
     @staticmethod
-    async def all(promises: Iterable["MLPromise[T]"]) -> list[T]:
+    async def all(promises: Iterable[MLPromise[T]]) -> list[T]:
         """Wait for several answers as JavaScript's ``Promise.all()`` does: a checkpoint for all, not one for each.
 
         Args:
