@@ -1,5 +1,6 @@
 """``MLPromise.all``: several answers for one checkpoint."""
 
+import gc
 import warnings
 
 import numpy as np
@@ -115,6 +116,25 @@ async def test_those_that_fail_later_count_as_awaited():
         promises[1]._reject(UnknownError("second"))
         del promises
     assert told == []
+
+
+async def test_one_that_failed_before_counts_as_awaited():
+    promise = MLPromise._create("read_buffer()")
+    promise._reject(UnknownError("cable cut"))
+    with warnings.catch_warnings(record=True, action="always") as told:
+        with pytest.raises(UnknownError, match="cable cut"):
+            await MLPromise.all([promise])
+        del promise
+        gc.collect()
+    assert told == []
+
+
+async def test_promises_of_another_run_of_trio_are_refused(context):
+    read = context.read_buffer(await filled(context, [1]))
+    words = r"read_buffer\(\): this is another trio\.run\(\) than that of the open_ml\(\) block"
+    with pytest.raises(RuntimeError, match=words):
+        await trio.to_thread.run_sync(trio.run, MLPromise.all, [read])
+    assert (await read).item() == 1
 
 
 async def test_cancelling_ends_the_wait_and_nothing_else():

@@ -1,7 +1,7 @@
 """Nodes of the device's own in place of several that a graph says the same with: fewer calls, the same bits.
 
-Folded batch normalizations alone round elsewhere. A zero that is pooled may have the other sign, and the mean of one
-negative zero is one.
+Folded batch normalizations and factors of convolutions alone round elsewhere. A zero that is pooled may have the other
+sign, and the mean of one negative zero is one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from webnn_py.rewriting import rewrite
 
 
 def simplified(graph: Graph) -> Graph:
-    """The graph with such nodes, and with batch normalizations in the convolutions before them."""
+    """The graph with such nodes, and with what scales convolutions in their filters."""
     graph = folded(graph, lambda constant: constant_array(constant.data))
     if not any(map(_may_begin, graph.nodes)):
         return graph
