@@ -7,6 +7,7 @@ CHECKED_INDICES = ("spec_tests/on_onnxruntime/test_checked_indices.py",)
 CUT_SIGMOIDS = ("spec_tests/on_onnxruntime/test_cut_sigmoids.py",)
 FOLDING = ("spec_tests/on_numpy/test_folding.py",)
 HARD_SWISHES = ("spec_tests/on_onnxruntime/test_drawn_hard_swishes.py",)
+RMS_NORMS = ("spec_tests/on_onnxruntime/test_rms_norms.py",)
 ROLLED = ("spec_tests/on_onnxruntime/test_rolled_steps.py",)
 NETWORKS = ("spec_tests/on_onnxruntime/test_quantized_networks.py",)
 PAIRED = ("spec_tests/on_onnxruntime/test_paired_networks.py",)
@@ -24,6 +25,32 @@ FAULTS = [
     Fault("hard-swish-bounds", "and bounds == (0, RANGE)", "and bounds[1] == RANGE", HARD_SWISHES, "as_it_is_drawn"),
     Fault("hard-swish-beta", '"beta": OFFSET / RANGE', '"beta": 0.4', HARD_SWISHES, "as_it_is_drawn"),
     Fault("hard-swish-shape", " or x.descriptor != clamp.outputs[0]:", ":", HARD_SWISHES, "another_shape"),
+    Fault(
+        "rms-norm-sum",
+        "if (_number(other(sum_, mean)) or 0) < LEAST_EPSILON:",
+        "if False:",
+        RMS_NORMS,
+        "as_it_is_drawn",
+    ),
+    Fault("rms-norm-axis", "!= [last_axis]:", "== []:", RMS_NORMS, "as_it_is_drawn"),
+    Fault("rms-norm-mean", " or alone(mean) is not sum_:", ":", RMS_NORMS, "as_it_is_drawn"),
+    Fault("rms-norm-square", "is_number(exponent, 2)", "True", RMS_NORMS, "as_it_is_drawn"),
+    Fault("rms-norm-x", "other(product, divided) is not x else", "False else", RMS_NORMS, "as_it_is_drawn"),
+    Fault("rms-norm-scale", " or scale.descriptor.shape != x.descriptor.shape[-1:]:", ":", RMS_NORMS, "as_it_is_drawn"),
+    Fault(
+        "rms-norm-guard",
+        "body.guard(factor, Must.BE_ABOVE_ZERO,",
+        "body.guard(factor, Must.BE_FINITE,",
+        RMS_NORMS,
+        "too_large",
+    ),
+    Fault(
+        "rms-norm-guards",
+        'return (Must.BE_FINITE, add("Reciprocal", [whole])) if must is Must.BE_ABOVE_ZERO else (must, whole)',
+        "return (must, whole)",
+        RMS_NORMS,
+        "too_large or behind",
+    ),
     Fault("engine-optimizer", '"DivMulFusion": "It', '"NoSuchFusion": "It', ENGINE, "drawing"),
     Fault(
         "engine-negative-infinity",

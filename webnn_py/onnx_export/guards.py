@@ -74,7 +74,8 @@ def number_of(guards: Iterable[Guard], new_name: Callable[[str], str]) -> list[D
         else:
             numbers[guard.must].append(guard.tensor if guard.is_looked_at else total(guard.tensor))
     for (must, axis, _), tensors in joined.items():
-        numbers[must].append(total(tensors[0] if len(tensors) == 1 else add("Concat", tensors, axis=axis)))
+        told_by, whole = _told_together(must, tensors, axis, add)
+        numbers[told_by].append(total(whole))
     if amounts := numbers[Must.BE_NONE_OR_SOME]:
         numbers[Must.BE_ABOVE_ZERO].append(_least_amount(amounts, add))
     finite, sums = numbers[Must.BE_FINITE], numbers[Must.BE_NUMBERS]
@@ -88,8 +89,19 @@ def number_of(guards: Iterable[Guard], new_name: Callable[[str], str]) -> list[D
     return nodes
 
 
+def _told_together(must: Must, tensors: list[str], axis: int, add: Callable[..., str]) -> tuple[Must, str]:
+    """What tensors must be, joined along an axis, as a sum of elements tells it."""
+    whole = _whole(tensors, axis, add)
+    return (Must.BE_FINITE, add("Reciprocal", [whole])) if must is Must.BE_ABOVE_ZERO else (must, whole)
+
+
+def _whole(tensors: list[str], axis: int, add: Callable[..., str]) -> str:
+    """Tensors joined along an axis."""
+    return tensors[0] if len(tensors) == 1 else add("Concat", tensors, axis=axis)
+
+
 def _least_amount(amounts: list[str], add: Callable[..., str]) -> str:
     """The least number of several lists of such as are 0 or more, with 1 in place of 0."""
-    listed = amounts[0] if len(amounts) == 1 else add("Concat", amounts, axis=0)
+    listed = _whole(amounts, 0, add)
     is_none = add("Cast", [add("Not", [add("Cast", [listed], to=TensorProto.BOOL)])], to=TensorProto.FLOAT)
     return add("ReduceMin", [add("Add", [listed, is_none])], keepdims=0)

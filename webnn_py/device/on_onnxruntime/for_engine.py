@@ -20,6 +20,7 @@ from webnn_py.device.on_onnxruntime.paired_networks import with_paired_networks
 from webnn_py.device.on_onnxruntime.quantized_networks import with_quantized_networks
 from webnn_py.device.on_onnxruntime.ranked_numbers import ranked
 from webnn_py.device.on_onnxruntime.reshaping import reshaping
+from webnn_py.device.on_onnxruntime.rms_norms import with_rms_norms
 from webnn_py.device.on_onnxruntime.rolled_steps import with_rolled_steps
 from webnn_py.device.on_onnxruntime.silus import with_silus
 from webnn_py.device.on_onnxruntime.stacked_extremes import stacked_extremes
@@ -39,12 +40,14 @@ def for_engine(graph: Graph, contents: ReadConstant, provider: str) -> Graph:
     Args:
         graph: what to rewrite.
         contents: gives the values of constants.
-        provider: of onnxruntime's, which is to run it; loops are rolled for the tested one alone.
+        provider: of onnxruntime's, which is to run it; what others may lack is for the tested one alone.
     """
     graph = with_paired_networks(with_quantized_networks(graph, contents), contents)
     if provider == TESTED_PROVIDER:
         graph = with_rolled_steps(graph, contents)
     there = {node.operator.name for node in graph.nodes}  # once, since each walk over a graph takes its time
+    if provider == TESTED_PROVIDER and {"sqrt", "reduce_mean"} <= there:
+        graph = with_rms_norms(graph)
     if "clamp" in there:
         graph = with_hard_swishes(graph)
     if "conv2d" in there:

@@ -214,6 +214,15 @@ def prelu(body: Body, node: Node, input: OnnxTensor, slope: OnnxTensor) -> Writt
     return body.cast(body.node("Add", body.node("Max", x, zero), below), input.data_type)
 
 
+def rms_normalization(body: Body, node: Node, input: OnnxTensor, scale: OnnxTensor) -> Written:
+    """What graphs draw it in."""
+    drawing = Drawing(body)
+    x = drawing.of(input)
+    mean = drawing.reduce_mean(drawing.mul(x, x), axes=[input.rank - 1], keep_dimensions=True)
+    root = drawing.sqrt(drawing.add(mean, drawing.constant(node.options["epsilon"], data_type="float32")))
+    return [drawing.tensor(drawing.mul(drawing.mul(x, drawing.reciprocal(root)), drawing.of(scale)))]
+
+
 def scaled_matmul(
     body: Body,
     node: Node,
@@ -339,6 +348,7 @@ RULES: Final[Mapping[str, Rule]] = {**SAVED} | {
         reduce_mean,
         reduce_sum_square,
         resample2d,
+        rms_normalization,
         rolled,
         scaled_matmul,
         scatter_nd,
