@@ -404,6 +404,13 @@ FAULTS = [
         PAIRED,
     ),
     Fault(
+        "paired-input-in-one-order",
+        'key = operands["x"], weights.elements.tobytes()',
+        'key = operands["x"], b""',
+        PAIRED,
+        "networks_of_int8",
+    ),
+    Fault(
         "paired-input-as-it-was",
         '_ordered(builder, builder.operand(operands["x"]), weights.elements)',
         'builder.operand(operands["x"])',

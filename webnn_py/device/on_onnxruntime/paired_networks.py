@@ -49,6 +49,7 @@ def with_paired_networks(graph: Graph, contents: ReadConstant) -> Graph:
         return graph
     found = _paired(networks, contents)
     unsigned = Unsigned(contents)
+    inputs: dict[tuple[Value, bytes], Value] = {}
     read = frozenset(chain(graph.outputs.values(), *[node.inputs for node in graph.nodes]))
 
     def replace(node: Node, current: Node) -> Mapping[Value, Value] | None:
@@ -58,7 +59,7 @@ def with_paired_networks(graph: Graph, contents: ReadConstant) -> Graph:
         if weights is None:
             return dict(zip(node.results, _unsigned(current, unsigned), strict=True))
         builder = RewriteBuilder(node.label, node.drawn)
-        made = _in_order(builder, current, weights, contents)
+        made = _in_order(builder, current, weights, contents, inputs)
         undone = np.argsort(weights.units)
         return {
             value: builder.value(_ordered(builder, builder.operand(result), undone))
@@ -136,8 +137,17 @@ def _unsigned(node: Node, unsigned: Unsigned) -> Sequence[Value]:
     return attrs.evolve(node, operands=operands).results
 
 
-def _in_order(builder: RewriteBuilder, node: Node, weights: _Paired, contents: ReadConstant) -> Sequence[Value]:
-    """The results of a network with weights of int8 in their orders, of which the results have that of the units."""
+def _in_order(
+    builder: RewriteBuilder,
+    node: Node,
+    weights: _Paired,
+    contents: ReadConstant,
+    inputs: dict[tuple[Value, bytes], Value],
+) -> Sequence[Value]:
+    """The results of a network with weights of int8 in their orders, of which the results have that of the units.
+
+    Each input, and the order it was put into, is entered among ``inputs``, for the next one that reads it so.
+    """
     operands: dict[str, Any] = dict(node.operands)
     columns = _of_blocks(weights.units, weights.w.shape[1])
     for name, array, rows in (("w", weights.w, weights.elements), ("r", weights.r, weights.units)):
@@ -146,7 +156,10 @@ def _in_order(builder: RewriteBuilder, node: Node, weights: _Paired, contents: R
         operands[f"{name}_zero_point"] = Constant(
             MLOperandDescriptor("int8", zero_point.descriptor.shape), np.zeros(zero_point.descriptor.shape, np.int8)
         )
-    operands["x"] = builder.value(_ordered(builder, builder.operand(operands["x"]), weights.elements))
+    key = operands["x"], weights.elements.tobytes()
+    if key not in inputs:
+        inputs[key] = builder.value(_ordered(builder, builder.operand(operands["x"]), weights.elements))
+    operands["x"] = inputs[key]
     for name in BY_UNIT:
         value = operands.get(name)
         if value is not None and (size := value.descriptor.shape[-1]) % len(weights.units) == 0:
