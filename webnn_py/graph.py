@@ -136,25 +136,27 @@ class Graph:
         constants: dict[Constant, None] = {}
         nodes: list[Node] = []
         met: set[Node] = set()
-        open_nodes: list[Node] = []
-        walks = [iter(outputs.values())]  # over the operands of each of them
-        while walks:
-            for value in walks[-1]:
+        behind: list[tuple[Node | None, Iterator[Value]]] = []  # whose operands are not all looked at, and the others
+        node: Node | None = None
+        walk: Iterator[Value] = iter(outputs.values())
+        while True:
+            for value in walk:
                 if isinstance(value, Output):
-                    node = value.node
-                    if node not in met:
+                    if value.node not in met:
+                        behind.append((node, walk))
+                        node = value.node
                         met.add(node)
-                        open_nodes.append(node)
-                        walks.append(iter(node.inputs))
+                        walk = iter(node.inputs)
                         break
                 elif isinstance(value, Constant):
                     constants[value] = None
                 elif isinstance(value, Input):
                     inputs[value.name] = value
             else:
-                walks.pop()
-                if open_nodes:
-                    nodes.append(open_nodes.pop())
+                if node is None:
+                    break
+                nodes.append(node)
+                node, walk = behind.pop()
         graph = cls(inputs, dict(outputs), tuple(nodes))
         # Met on the way: to look at all values once more takes as long as the walk.
         object.__setattr__(graph, "constants", tuple(constants))

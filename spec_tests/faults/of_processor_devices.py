@@ -380,6 +380,7 @@ FAULTS = [
         ROLLED,
         "stay_as",
     ),
+    Fault("loops-wait-for-themselves", "if node in nodes:", "if node is nodes:", ROLLED, "wait_for_itself"),
     Fault("loops-forward-alone", "ways = [int(is_backward) for", "ways = [0 for", ROLLED, "one_node"),
     Fault(
         "loops-told-apart-by-what-they-read",

@@ -7,10 +7,12 @@ import pytest
 
 from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder, MLOperand
+from webnn_py.script.builder import drawing_of
 
 pytest.importorskip("onnxruntime")
 
 from webnn_py.device.on_onnxruntime import for_engine
+from webnn_py.device.on_onnxruntime.alike_steps import AlikeSteps
 
 STEPS, UNITS = 20, 6
 RNG = np.random.default_rng(3)
@@ -313,3 +315,19 @@ async def test_large_constants_of_each_step_stay_apart(ml, written):
 
     await computed(ml, draw)
     assert not written["Scan"]
+
+
+@pytest.mark.parametrize("waits", [True, False])
+async def test_steps_are_one_node_unless_that_would_wait_for_itself(ml, waits):
+    """Where they begin with what comes of the first of them, by way of a node that is none of them."""
+    context = await ml.create_context(backend="onnxruntime")
+    b = MLGraphBuilder(context)
+    x = b.input("x", data_type="float32", shape=X.shape)
+    parts = gathered(b, x)
+    state = b.tanh(parts[0]) if waits else b.input("state", data_type="float32", shape=[1, UNITS])
+    for part in parts:
+        state = b.add(part, state)
+    nodes = sorted(drawing_of("a test", {"last": state}).nodes, key=lambda node: node.drawn)
+    columns = [[node for node in nodes if node.operator.name == name] for name in ("gather", "add")]
+    steps = AlikeSteps([node for step in zip(*columns, strict=True) for node in step], 2, lambda item: item.data)
+    assert (steps.as_one([]) is None) == waits

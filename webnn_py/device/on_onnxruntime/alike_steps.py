@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final, final
 
@@ -95,8 +95,7 @@ class AlikeSteps:
         step = joined_sigmoids(cut_sigmoids(drawn_step))
         states, parts = tuple([value for value, _ in self._states.values()]), tuple([value for value, _, _ in scanned])
         operands = {"states": states, "scanned": parts, "outer": tuple(self._outer)}
-        before = Graph.reaching({f"{number}": value for number, value in enumerate(chain(*operands.values()))})
-        if not self.places.keys().isdisjoint(before.nodes):
+        if _waits_for(chain(*operands.values()), self.places):
             return None
         are_backward = (*(way for _, way, _ in scanned), *(way for _, way in stacks))
         options = {"step": step, "steps": self.count, "are_backward": are_backward}
@@ -190,6 +189,21 @@ class AlikeSteps:
         if whole.descriptor.shape != shape:
             whole = self._builder.value(self._builder.reshape(self._builder.operand(whole), [*shape]))
         return whole, is_backward
+
+
+def _waits_for(values: Iterable[Value], nodes: Container[Node]) -> bool:
+    """Whether values need what one of the nodes gives."""
+    met: set[Node] = set()
+    left = [value.node for value in values if isinstance(value, Output)]
+    while left:
+        node = left.pop()
+        if node in met:
+            continue
+        if node in nodes:
+            return True
+        met.add(node)
+        left += [value.node for value in node.inputs if isinstance(value, Output)]
+    return False
 
 
 def joined_by(node: Node) -> Iterator[Value]:

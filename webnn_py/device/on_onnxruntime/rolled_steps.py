@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
+from operator import attrgetter
 from typing import Final
 
 import attrs
@@ -49,7 +50,7 @@ def with_rolled_steps(graph: Graph, contents: ReadConstant) -> Graph:
 def _once_rolled(graph: Graph, contents: ReadConstant) -> Graph | None:
     """The graph with one node for the steps of one loop; None where there is none."""
     matrices = _matrices(graph)
-    ordered = sorted(graph.nodes, key=lambda node: node.drawn) if matrices else []
+    ordered = sorted(graph.nodes, key=attrgetter("drawn")) if matrices else []
     rolled = (_rolled(graph, nodes, length, contents) for nodes, length in _runs(ordered, matrices))
     return next((found for found in rolled if found is not None), None)
 
@@ -65,7 +66,7 @@ def _matrices(graph: Graph) -> dict[Value, list[Node]]:
         for matrix, nodes in readers.items()
         if len(nodes) >= FEWEST_STEPS and isinstance(matrix, Constant)
     }
-    is_quantized = many and any("quantize" in node.operator.name for node in graph.nodes)
+    is_quantized = many and any("quantize" in operator.name for operator in {node.operator for node in graph.nodes})
     return {} if is_quantized else many  # whose sigmoids may be gates
 
 
@@ -93,10 +94,10 @@ def _runs(ordered: Sequence[Node], matrices: Mapping[Value, list[Node]]) -> Iter
 def _are_alike(node: Node, other: Node) -> bool:
     return (
         node.operator is other.operator
+        and len(node.inputs) == len(other.inputs)
         and (node.options == other.options or _are_alike_slices(node, other))
         and node.outputs == other.outputs
         and node.operands.keys() == other.operands.keys()
-        and len(node.inputs) == len(other.inputs)
     )
 
 
