@@ -160,11 +160,21 @@ def spelled_out(graph: Graph) -> Graph:
 
 def drawn_out(node: Node, current: Node) -> Mapping[Value, Value]:
     """The decomposition of a composite, which keeps its label and its place, as ``Replace`` says."""
-    _, decomposition = COMPOSITES[node.operator.name]
+    composite = COMPOSITES[node.operator.name]
     builder = RewriteBuilder(current.label, current.drawn)
-    operands = {name: builder.operand(value) for name, value in current.operands.items() if isinstance(value, Value)}
-    drawn: Any = decomposition(builder, **{**current.options, **operands})
+    operands = {
+        name: _elements(value) if name in composite.tables else builder.operand(value)
+        for name, value in current.operands.items()
+        if isinstance(value, Value)
+    }
+    drawn: Any = composite.decomposition(builder, **{**current.options, **operands})
     return dict(zip(node.results, map(builder.value, drawn), strict=True))
+
+
+def _elements(value: Value) -> object:
+    """The array of a constant that an importer drew."""
+    assert isinstance(value, Constant)  # noqa: S101 - composites say which are
+    return value.data
 
 
 def _with_operands(node: Node, replaced: dict[Value, Value]) -> Node:

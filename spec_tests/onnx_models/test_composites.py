@@ -176,6 +176,18 @@ async def test_what_its_operators_take_and_it_does_not_is_drawn_in_them(ml):
         np.testing.assert_allclose(array, results[1][name], rtol=0, atol=5e-3)
 
 
+async def test_each_column_may_have_a_scale_of_its_own(ml):
+    scales = {name: RNG.uniform(0.002, 0.01, (1, 4 * UNITS)).astype(np.float32) for name in ("ws", "rs")}
+    model = network(**scales, wz=np.full((1, 4 * UNITS), 3, np.int8), rz=np.zeros((1, 4 * UNITS), np.int8))
+    results = []
+    for context in await contexts(ml):
+        builder, outputs = drawn(context, model)
+        results.append((NAME in operators(builder, outputs), await compute(context, builder, {"x": X}, outputs)))
+    assert [is_one for is_one, _ in results] == [True, False]
+    for name, array in results[0][1].items():
+        np.testing.assert_allclose(array, results[1][1][name], rtol=0, atol=5e-3)
+
+
 async def test_what_it_makes_of_constants_is_known_while_building(ml):
     model = onnx.load_from_string(network(inputs=()))
     nodes = [

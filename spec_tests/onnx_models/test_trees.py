@@ -2,11 +2,12 @@ import numpy as np
 import pytest
 
 from spec_tests.onnx_models.export.exporting import operators_of
-from spec_tests.onnx_models.single_node import assert_refused, check, each, node
+from spec_tests.onnx_models.single_node import assert_refused, assert_same, check, each, node, run, run_onnxruntime
 from webnn_py import MLGraphBuilder
-from webnn_py.onnx_models import OnnxModel, tree_descent
+from webnn_py.onnx_models import OnnxModel
 from webnn_py.onnx_models.rules.trees import DEEPEST
-from webnn_py.onnx_models.tree_descent import MOST_PRODUCTS
+from webnn_py.operators import tree_ensembles
+from webnn_py.operators.tree_ensembles import MOST_PRODUCTS
 
 X = np.array([[-1.5, 0.2], [0.0, 0.1], [0.3, np.nan], [2, 0.4]], np.float32)
 BOTH = {"outputs": 2, "wanted": (0, 1)}
@@ -26,9 +27,15 @@ ONE_TREE = {name: values[:5] for name, values in NODES.items()}
 TRANSFORMS = ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO")
 
 
+@pytest.fixture(scope="module", params=["numpy", "onnxruntime"])
+def backend(request):
+    """What draws trees in operators, and what takes them whole."""
+    return request.param
+
+
 @pytest.fixture(params=[MOST_PRODUCTS, 0], ids=["at once", "a level at a time"], autouse=True)
 def _most_products(request, monkeypatch):
-    monkeypatch.setattr(tree_descent, "MOST_PRODUCTS", request.param)
+    monkeypatch.setattr(tree_ensembles, "MOST_PRODUCTS", request.param)
 
 
 def weighted(prefix, *weights):
@@ -59,6 +66,10 @@ MIXED = weighted("class", [-0.3, 0.4, -0.2, -0.2, 0.5])
 THREE = weighted("class", [-0.3, -0.4, None, None, None], [None, None, -0.2, -0.1, None], [0.2, None, -0.5, -0.4, -0.6])
 TARGETS = weighted("target", [0.1, 0.4, 0.3, 0.2, 0.5], [1.0, 2.0, 3.0, -4.0, 5.0])
 TARGET = weighted("target", [0.1, 0.4, 0.3, 0.2, 0.5])
+SPARSE = weighted("target", [0.1, None, 0.3, None, 0.5], [None, 2.0, None, -4.0, 5.0])
+LONE = {name: values[2:3] for name, values in NODES.items()}
+LONE_LEAF = {name: values[:1] for name, values in TARGET.items()}
+"""A tree that is a leaf."""
 
 
 def classifier(x, weights, labels, nodes=NODES, **attributes):
@@ -72,6 +83,9 @@ def regressor(x, weights, nodes=NODES, *, targets=1, **attributes):
 @each(
     *(classifier(X, weights, [3, 8], **BOTH, post_transform=item) for weights in (ONE, MIXED) for item in TRANSFORMS),
     classifier(X, ONE, [3, 8], **BOTH, base_values=[0.15]),
+    classifier(X, ONE, [3, 8], **BOTH, base_values=[0.15], post_transform="LOGISTIC"),
+    *(classifier(X, MIXED, [3, 8], **BOTH, base_values=[0.15], post_transform=item) for item in TRANSFORMS),
+    classifier(X, MIXED, [3, 8], **BOTH, base_values=[0.0]),
     *(classifier(X, THREE, [3, 8, -2], **BOTH, post_transform=item) for item in TRANSFORMS),
     classifier(X, THREE, [3, 8, -2], **BOTH, base_values=[0.2, 0.4, 0.0]),
     classifier(X, weighted("class", *[[0.1, 0.2, 0.3, 0.4, 0.5]] * 2), [3, 8], outputs=2, wanted=(1,)),
@@ -85,6 +99,8 @@ async def test_rows_get_the_class_of_the_leaves_that_they_come_to(context, case)
     *(regressor(X, TARGETS, targets=2, aggregate_function=item) for item in ("SUM", "AVERAGE", "MIN", "MAX")),
     regressor(X, TARGETS, targets=2, base_values=[1.0, -2.0], post_transform="SOFTMAX"),
     regressor(X, TARGET),
+    *(regressor(X, SPARSE, targets=2, aggregate_function=item, base_values=[0.5, 0.0]) for item in ("SUM", "AVERAGE")),
+    regressor(X, LONE_LEAF, LONE),
     regressor(
         X,
         weighted("target", [0.1, 0.4, 0.3, None, 0.7]),
@@ -98,6 +114,29 @@ async def test_rows_get_the_class_of_the_leaves_that_they_come_to(context, case)
 )
 async def test_what_leaves_say_is_summed_up_over_the_trees(context, case):
     await check(context, case)
+
+
+async def test_nodes_stand_in_any_order(context, ml):
+    turned = {name: values[::-1] for name, values in NODES.items()}  # onnxruntime takes the first for the root
+    found = await run(context, regressor(X, TARGET, turned)[0].model(), {"x0": X})
+    case = regressor(X, TARGET)[0]
+    assert_same(found, run_onnxruntime(case.model(), case.feeds))
+
+
+async def test_what_looks_at_no_feature_has_no_input(context):
+    builder = MLGraphBuilder(context)
+    graph = await builder.build(OnnxModel.load(regressor(X, LONE_LEAF, LONE)[0].model()).convert(builder))
+    assert not graph.input_descriptors
+
+
+async def test_trees_are_one_node_for_a_device_that_takes_them_so(ml):
+    found = []
+    for backend in ("onnxruntime", "numpy"):
+        builder = MLGraphBuilder(await ml.create_context(backend=backend))
+        outputs = OnnxModel.load(regressor(X, TARGETS, targets=2, base_values=[1.0, 2.0])[0].model()).convert(builder)
+        found.append([item.operator.name for item in builder.picture(outputs)._graph.operators])
+    assert found[0] == ["tree_ensemble"]
+    assert len(found[1]) > 5
 
 
 def operators(context, cases):
@@ -143,16 +182,16 @@ async def test_trees_up_to_so_many_pairs_are_found_at_once(context, monkeypatch)
     def count(levels):
         return operators(context, regressor(ROWS, {}, chain(levels)))
 
-    monkeypatch.setattr(tree_descent, "MOST_PRODUCTS", len(ROWS) * 64 * 63)
+    monkeypatch.setattr(tree_ensembles, "MOST_PRODUCTS", len(ROWS) * 64 * 63)
     assert count(63) < 20 < count(64)
-    monkeypatch.setattr(tree_descent, "MOST_PRODUCTS", len(ROWS) * 64 * 63 - 1)
+    monkeypatch.setattr(tree_ensembles, "MOST_PRODUCTS", len(ROWS) * 64 * 63 - 1)
     assert count(63) > 20
 
 
 async def test_trees_are_filled_up_to_the_largest(context, monkeypatch):
-    monkeypatch.setattr(tree_descent, "MOST_PRODUCTS", len(X) * 2 * 2 * 3)
+    monkeypatch.setattr(tree_ensembles, "MOST_PRODUCTS", len(X) * 2 * 2 * 3)
     at_once = operators(context, regressor(X, TARGET))
-    monkeypatch.setattr(tree_descent, "MOST_PRODUCTS", len(X) * 2 * 2 * 3 - 1)
+    monkeypatch.setattr(tree_ensembles, "MOST_PRODUCTS", len(X) * 2 * 2 * 3 - 1)
     assert operators(context, regressor(X, TARGET)) > at_once
 
 
@@ -180,8 +219,21 @@ async def test_trees_are_filled_up_to_the_largest(context, monkeypatch):
             "the number of roots is 4; it must be 2, one for each tree",
         ),
         (regressor(X, {}, chain(DEEPEST + 1)), f"the depth of a tree is more than {DEEPEST}"),
+        (
+            regressor(X, {**TARGET, "target_weights": [1.0]}),
+            "the lengths of the attributes of weights is [5, 5, 5, 1]; it must be the same",
+        ),
+        (
+            regressor(X, TARGET, base_values=[1.0, 2.0]),
+            "the length of attribute base_values is 2; it must be 1, one for",
+        ),
         (regressor(X, TARGETS), "an id of a class or target is 1; it must be from 0 to 0"),
         (regressor(X[:, :1], TARGET), "a feature that a node looks at is 1; it must be from 0 to 0"),
+        (
+            regressor(X, TARGET, {**NODES, "nodes_featureids": [2**32, *NODES["nodes_featureids"][1:]]}),
+            "it must be from 0 to 1",
+        ),
+        (classifier(X, ONE, [3, 8], post_transform="PROBIT"), "attribute post_transform is PROBIT; it must be NONE"),
         (regressor(X, TARGET, post_transform="LOGISTIC"), "is [1, 'LOGISTIC']; it must be NONE"),
         (regressor(X, TARGET, aggregate_function="MEDIAN"), "aggregate_function is MEDIAN; it must be SUM"),
         (

@@ -15,7 +15,7 @@ from onnx import helper
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.frozen import frozen
 from webnn_py.graph import Constant, Node, Value
-from webnn_py.onnx_export.drafts import Draft, Within, attributes_of
+from webnn_py.onnx_export.drafts import Draft, Lists, Within, attributes_of
 from webnn_py.onnx_export.guards import Guard, Must
 from webnn_py.operators.decompositions import DECOMPOSITIONS
 from webnn_py.rewriting import RewriteBuilder
@@ -150,11 +150,17 @@ class Body:
         return self._write(operator, inputs, data_types, attributes)
 
     def nodes_of(
-        self, domain: str, operator: str, inputs: Sequence[Given], data_types: Sequence[str], **attributes: Any
+        self,
+        domain: str,
+        operator: str,
+        inputs: Sequence[Given],
+        data_types: Sequence[str],
+        lists: Lists | None = None,
+        **attributes: Any,
     ) -> list[OnnxTensor]:
         """Write a node of an operator of another domain."""
         outputs = self.nodes_outputs(operator, inputs, data_types, **attributes)
-        self.nodes[-1] = attrs.evolve(self.nodes[-1], domain=domain)
+        self.nodes[-1] = attrs.evolve(self.nodes[-1], domain=domain, lists=lists)
         return outputs
 
     def twin_outputs(

@@ -15,6 +15,9 @@ from webnn_py.frozen import frozen
 MICROSOFT: Final = "com.microsoft"
 """The domain of onnxruntime's own operators."""
 
+CLASSICAL: Final = "ai.onnx.ml"
+"""The domain of ONNX's operators of classical machine learning."""
+
 Attributes = tuple[tuple[str, Any], ...]
 """Names and values."""
 
@@ -41,6 +44,29 @@ class Within:
     operators: frozenset[str]
 
 
+@attrs.frozen(eq=False)
+class Lists:
+    """Long lists that a node has as attributes.
+
+    Attributes:
+        by_name: their elements: integers, floats or bytes.
+    """
+
+    by_name: Mapping[str, NDArray[Any]]
+
+    def write(self, node: NodeProto) -> None:
+        """Add them to a node."""
+        for name, array in self.by_name.items():
+            attribute = node.attribute.add()
+            attribute.name = name
+            kind, elements = {
+                "f": (AttributeProto.FLOATS, attribute.floats),
+                "S": (AttributeProto.STRINGS, attribute.strings),
+            }.get(array.dtype.kind, (AttributeProto.INTS, attribute.ints))
+            attribute.type = kind
+            elements.extend(array.tolist())
+
+
 @frozen(eq=False)
 class Draft:
     """A node, of a body or of a model.
@@ -53,6 +79,7 @@ class Draft:
         name: what it is to be called, or "".
         domain: the operator's, "" for ONNX's own.
         within: the graph in it, if it has one.
+        lists: further attributes, which are long.
     """
 
     operator: str
@@ -62,15 +89,17 @@ class Draft:
     name: str = ""
     domain: str = ""
     within: Within | None = None
+    lists: Lists | None = None
 
     def placed(self, names: Mapping[str, str], name: str) -> "Draft":
         """The node with other names; those that are not said stay, and those within."""
         inputs, outputs = ([*map(names.get, given, given)] for given in (self.inputs, self.outputs))
-        return Draft(self.operator, inputs, outputs, self.attributes, name, self.domain, self.within)
+        return Draft(self.operator, inputs, outputs, self.attributes, name, self.domain, self.within, self.lists)
 
     def reading(self, inputs: Sequence[str]) -> "Draft":
         """The node with other inputs; what is read within stays."""
-        return Draft(self.operator, inputs, self.outputs, self.attributes, self.name, self.domain, self.within)
+        given = self.operator, inputs, self.outputs, self.attributes, self.name, self.domain, self.within, self.lists
+        return Draft(*given)
 
     @property
     def read(self) -> Iterable[str]:
@@ -80,6 +109,8 @@ class Draft:
     def computes_as(self, other: "Draft") -> bool:
         """Whether another node of the same operator and inputs makes the same outputs."""
         if (self.domain, self.attributes, self.within) != (other.domain, other.attributes, other.within):
+            return False
+        if self.lists is not other.lists:
             return False
         have_same = [*map(bool, self.outputs)] == [*map(bool, other.outputs)]
         return have_same and _kinds(self.attributes) == _kinds(other.attributes)
@@ -94,6 +125,8 @@ class Draft:
             attribute = node.attribute.add()
             attribute.name, attribute.type = "body", AttributeProto.GRAPH
             attribute.g.CopyFrom(self.within.graph)
+        if self.lists is not None:
+            self.lists.write(node)
         if name:
             node.name = name
         if self.domain:

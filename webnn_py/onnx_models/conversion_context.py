@@ -122,25 +122,25 @@ class ConversionContext(OperatorMethods):
         return result
 
     def composite(
-        self, composite: Operator[..., list[MLOperandDescriptor]], operands: Mapping[str, MLOperand], **options: object
+        self, composite: Operator[..., list[MLOperandDescriptor]], operands: Mapping[str, Value], **options: object
     ) -> list[MLOperand]:
         """Add a composite: as one node where the device takes it whole, or else by its decomposition.
 
         Args:
             composite: one of ``operators.composites``.
-            operands: those that are there, by parameter.
+            operands: those that are there, by parameter; its tables as arrays.
             options: every other argument that is there.
         """
-        given = {**operands, **options}
         builder = self._builder
         device_alone_decides = builder._browser is None and builder._names is None
         if device_alone_decides and composite in builder._capabilities.composites:
             try:
-                return cast("list[MLOperand]", self._append(composite, (), given))
+                given = {name: self.operand(value) for name, value in operands.items()}
+                return cast("list[MLOperand]", self._append(composite, (), {**given, **options}))
             except Refused:
                 pass  # its operators may take what it does not, or say what they refuse
-        _, decomposition = COMPOSITES[composite.name]
-        return cast("list[MLOperand]", decomposition(_Decomposing(self), **given))
+        drawn = COMPOSITES[composite.name].decomposition(_Decomposing(self), **operands, **options)
+        return cast("list[MLOperand]", drawn)
 
     def operand(self, value: Value) -> MLOperand:
         """A value of the model as an operand; each static one becomes a constant only once."""
@@ -267,5 +267,9 @@ class _Decomposing(OperatorMethods):
     def _append(self, operator: Operator[..., Any], args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
         return self._context._append(operator, args, kwargs)
 
-    def constant(self, value: MLNumber, *, data_type: MLOperandDataType) -> MLOperand:
+    def constant(
+        self, value: MLNumber | bytes, *, data_type: MLOperandDataType, shape: Sequence[int] = ()
+    ) -> MLOperand:
+        if isinstance(value, bytes):
+            return self._context.constant(np.frombuffer(value, data_type).reshape(shape))
         return self._context.number(value, data_type)

@@ -22,6 +22,7 @@ from webnn_py.operators.limits import MAX_RANK, LimitsRow, limit
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.registry import OPERATORS
 from webnn_py.operators.rules import check_shape, output
+from webnn_py.operators.tree_ensembles import TREE_ENSEMBLE, by_operators
 
 GATES: Final = 4
 
@@ -237,14 +238,30 @@ def scale_and_zero_point(builder: Builder, x: MLOperand) -> tuple[MLOperand, MLO
     return scale, builder.cast(builder.clamp(point, min_value=0, max_value=255), "uint8")
 
 
-COMPOSITES: Final[Mapping[str, tuple[Operator[..., Any], Decomposition]]] = {
-    operator.name: (operator, decomposition)
-    for operator, decomposition in (
-        (DYNAMIC_QUANTIZE, dynamically_quantized),
-        (DYNAMIC_QUANTIZE_LSTM, step_by_step),
+@attrs.frozen
+class Composite:
+    """A composite, and what is said in its place.
+
+    Attributes:
+        operator: the declaration.
+        decomposition: draws it.
+        tables: the operands that are constants, which the decomposition is given as arrays.
+    """
+
+    operator: Operator[..., Any]
+    decomposition: Decomposition
+    tables: frozenset[str] = frozenset()
+
+
+COMPOSITES: Final[Mapping[str, Composite]] = {
+    composite.operator.name: composite
+    for composite in (
+        Composite(DYNAMIC_QUANTIZE, dynamically_quantized),
+        Composite(DYNAMIC_QUANTIZE_LSTM, step_by_step),
+        Composite(TREE_ENSEMBLE, by_operators, frozenset(TREE_ENSEMBLE.limits) - {"input", "output0"}),
     )
 }
-"""The composites and their decompositions, by Python name."""
+"""The composites, by Python name."""
 
 
 def operator_of(name: str) -> Operator[..., Any]:
@@ -253,4 +270,4 @@ def operator_of(name: str) -> Operator[..., Any]:
     Raises:
         KeyError: there is none of that name.
     """
-    return COMPOSITES[name][0] if name in COMPOSITES else OPERATORS[name]
+    return COMPOSITES[name].operator if name in COMPOSITES else OPERATORS[name]

@@ -24,6 +24,7 @@ from webnn_py.device.on_onnxruntime.rms_norms import with_rms_norms
 from webnn_py.device.on_onnxruntime.rolled_steps import with_rolled_steps
 from webnn_py.device.on_onnxruntime.silus import with_silus
 from webnn_py.device.on_onnxruntime.stacked_extremes import stacked_extremes
+from webnn_py.device.on_onnxruntime.trees import with_trees
 from webnn_py.graph import Graph
 from webnn_py.onnx_export.model_export import ReadConstant
 from webnn_py.operators import convolution
@@ -48,6 +49,8 @@ def for_engine(graph: Graph, contents: ReadConstant, provider: str) -> Graph:
     there = {node.operator.name for node in graph.nodes}  # once, since each walk over a graph takes its time
     if provider == TESTED_PROVIDER and {"sqrt", "reduce_mean"} <= there:
         graph = with_rms_norms(graph)
+    if "tree_ensemble" in there:
+        graph = with_trees(graph, contents)
     if "clamp" in there:
         graph = with_hard_swishes(graph)
     if "conv2d" in there:

@@ -137,8 +137,9 @@ def quantized_lstm(
     w, r = ((weights[name], weights[f"{name}_scale"], weights[f"{name}_zero_point"]) for name in "wr")
     inputs = [x, w[0], r[0], bias, None, hidden, cell, None, *w[1:], *r[1:]]
     way = "reverse" if node.options["is_backward"] else "forward"
-    options = {"hidden_size": hidden.shape[-1], "direction": way}
-    made = body.nodes_of(MICROSOFT, "DynamicQuantizeLSTM", inputs, ["float32"] * 3, **options)
+    made = body.nodes_of(
+        MICROSOFT, "DynamicQuantizeLSTM", inputs, ["float32"] * 3, hidden_size=hidden.shape[-1], direction=way
+    )
     for tensor in (x, hidden):
         known = body.known(tensor)
         if known is None or known.any():

@@ -13,6 +13,7 @@ import numpy as np
 
 from webnn_py.device.on_onnxruntime.quantized_lstm import decomposition as step_by_step
 from webnn_py.device.on_onnxruntime.scanning import rolled
+from webnn_py.device.on_onnxruntime.trees import tree_ensemble
 from webnn_py.graph import Node
 from webnn_py.onnx_export import writing
 from webnn_py.onnx_export.body import BOOL, Array, Body, Drawing, OnnxTensor
@@ -354,6 +355,7 @@ RULES: Final[Mapping[str, Rule]] = {**SAVED} | {
         scatter_nd,
         sigmoid,
         silu_of_negated,
+        tree_ensemble,
     )
 }
 """By the operator's Python name: the device's own, and those of what is saved."""

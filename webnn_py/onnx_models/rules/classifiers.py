@@ -19,13 +19,19 @@ def rows_of(context: ConversionContext, x: MLOperand) -> MLOperand:
     """An input as rows of features in float32; one dimension is one row."""
     if not 1 <= x.rank <= 2:
         refuse("the rank of the input", x.rank, "1 or 2")
-    return context.reshape(context.cast(x, "float32"), [1, *x.shape] if x.rank == 1 else list(x.shape))
+    floats = x if x.data_type == "float32" else context.cast(x, "float32")
+    return context.reshape(floats, [1, *x.shape]) if x.rank == 1 else floats
+
+
+def check_transform(post_transform: str) -> None:
+    """Refuse what ``post_transform`` must not be."""
+    if post_transform not in TRANSFORMS:
+        refuse("attribute post_transform", post_transform, ", ".join(TRANSFORMS))
 
 
 def transformed(context: ConversionContext, scores: MLOperand, post_transform: str) -> MLOperand:
     """What ``post_transform`` makes of the scores of two or more classes."""
-    if post_transform not in TRANSFORMS:
-        refuse("attribute post_transform", post_transform, ", ".join(TRANSFORMS))
+    check_transform(post_transform)
     if post_transform == "LOGISTIC":
         return context.sigmoid(scores)
     if post_transform == "SOFTMAX":
@@ -43,8 +49,7 @@ def _softmax_without_zeros(context: ConversionContext, scores: MLOperand) -> MLO
 
 def both_sides(context: ConversionContext, score: MLOperand, post_transform: str, *, is_probability: bool) -> MLOperand:
     """The scores of two classes of that of the second, a column; softmax is left out, as onnxruntime does."""
-    if post_transform not in TRANSFORMS:
-        refuse("attribute post_transform", post_transform, ", ".join(TRANSFORMS))
+    check_transform(post_transform)
     if post_transform == "LOGISTIC":
         return context.sigmoid(context.concat([context.neg(score), score], 1))
     whole = context.number(1 if is_probability else 0, score)

@@ -7,16 +7,39 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from webnn_py.onnx_models.conversion_context import ConversionContext
+from webnn_py.onnx_models.conversion_context import ConversionContext, Value
 from webnn_py.onnx_models.problems import RefusedWithWayOut
-from webnn_py.onnx_models.rules.classifiers import both_sides, classes_of, label_of, label_of_two, rows_of, transformed
+from webnn_py.onnx_models.rules.classifiers import (
+    both_sides,
+    check_transform,
+    classes_of,
+    label_of,
+    label_of_two,
+    rows_of,
+    transformed,
+)
 from webnn_py.onnx_models.table import rule
-from webnn_py.onnx_models.tree_descent import COMPARISONS, Integers, Reached, Trees, reached
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import Refused, refuse
+from webnn_py.operators.tree_ensembles import COMPARISONS, LEAF, TREE_ENSEMBLE, Integers, Trees
 
 DEEPEST: Final = 256
 """Of so many levels trees may be; each costs a dozen operators."""
+
+MODES: Final[Mapping[str, int]] = {
+    "BRANCH_LEQ": COMPARISONS.index("lesser_or_equal"),
+    "BRANCH_LT": COMPARISONS.index("lesser"),
+    "BRANCH_GTE": COMPARISONS.index("greater_or_equal"),
+    "BRANCH_GT": COMPARISONS.index("greater"),
+    "BRANCH_EQ": COMPARISONS.index("equal"),
+    "BRANCH_NEQ": COMPARISONS.index("not_equal"),
+    "LEAF": LEAF,
+}
+
+INT32: Final = (-(2**31), 2**31 - 1)
+"""Of features beyond there is none, and these are refused where it is known how many there are."""
+
+FUNCTIONS: Final[Mapping[str, str]] = {"SUM": "sum", "AVERAGE": "mean", "MIN": "min", "MAX": "max"}
 
 
 @attrs.frozen(eq=False)
@@ -30,11 +53,6 @@ class Leaves:
 
     weights: npt.NDArray[np.float32]
     says: npt.NDArray[np.bool_]
-
-    @property
-    def are_finite(self) -> bool:
-        """Whether all weights are."""
-        return bool(np.isfinite(self.weights).all())
 
 
 def trees_of(
@@ -56,13 +74,13 @@ def trees_of(
     lengths = {*map(len, (treeids, featureids, values, modes, truenodeids, falsenodeids)), len(missing) or count}
     if lengths != {count} or not count:
         refuse("the lengths of the attributes of nodes", sorted({*lengths, count}), "the same, and not 0")
-    unknown = {*modes} - {*COMPARISONS, "LEAF"}
+    unknown = {*modes} - MODES.keys()
     if unknown:
-        refuse("attribute nodes_modes", ", ".join(sorted(unknown)), ", ".join([*COMPARISONS, "LEAF"]))
+        refuse("attribute nodes_modes", ", ".join(sorted(unknown)), ", ".join(MODES))
     index = {key: place for place, key in enumerate(zip(treeids, nodeids, strict=True))}
     if len(index) != count:
         raise Refused("two nodes of a tree have the same number")
-    children = np.repeat(np.arange(count, dtype=np.int32), 2)
+    children = [place for place in range(count) for _ in range(2)]
     try:
         for place, (tree, mode) in enumerate(zip(treeids, modes, strict=True)):
             if mode != "LEAF":
@@ -70,17 +88,19 @@ def trees_of(
                 children[2 * place + 1] = index[tree, truenodeids[place]]
     except KeyError as error:
         raise Refused(f"tree {error.args[0][0]} has no node {error.args[0][1]}, to which another leads") from error
-    is_branch = np.array(modes) != "LEAF"
-    roots, depth = _roots_and_depth(children.reshape(count, 2), is_branch)
+    following = np.array(children, np.int32)
+    asked = np.array([MODES[mode] for mode in modes], np.uint8)
+    is_branch = asked != LEAF
+    roots, depth = _roots_and_depth(following.reshape(count, 2), is_branch)
     if len(roots) != len({*treeids}):
         refuse("the number of roots", len(roots), f"{len({*treeids})}, one for each tree")
     trees = Trees(
         roots,
-        np.where(is_branch, np.array(featureids), 0).astype(np.int32),
+        np.clip(np.where(is_branch, np.array(featureids), 0), *INT32).astype(np.int32),
         np.array(values, np.float32),
-        np.array(modes),
-        children,
-        np.array(missing or [0] * count).astype(bool) & is_branch,
+        asked,
+        following,
+        (np.array(missing or [0] * count).astype(bool) & is_branch).astype(np.uint8),
         depth,
     )
     return trees, index
@@ -121,7 +141,7 @@ def leaves_of(
     """
     if len({*map(len, (treeids, nodeids, ids, weights))}) > 1:
         refuse("the lengths of the attributes of weights", [*map(len, (treeids, nodeids, ids, weights))], "the same")
-    if not all(0 <= item < count for item in ids):
+    if ids and not 0 <= min(ids) <= max(ids) < count:
         refuse("an id of a class or target", max(ids, key=abs), f"from 0 to {count - 1}")
     context.reserve(len(index) * count * 4)
     table = np.zeros([len(index), count], np.float32)
@@ -135,9 +155,21 @@ def leaves_of(
     return Leaves(table, says)
 
 
-def _summed(context: ConversionContext, leaves: Leaves, place: Reached, base: Sequence[float]) -> MLOperand:
-    sums = place.combined(context.reduce_sum, leaves.weights)
-    return context.add(sums, context.constant(np.array(base, np.float32))) if base else sums
+def _combined(
+    context: ConversionContext,
+    trees: Trees,
+    rows: MLOperand,
+    weights: npt.NDArray[np.float32],
+    base: Sequence[float],
+    function: str = "SUM",
+) -> MLOperand:
+    """What a function of the trees makes of what the leaves say that rows come to, and ``base``."""
+    if trees.features.min() < 0 or trees.features.max() >= rows.shape[1]:
+        refuse("a feature that a node looks at", int(trees.features.max()), f"from 0 to {rows.shape[1] - 1}")
+    operands: dict[str, Value] = {"input": rows, **trees.tables, "weights": weights}
+    if base:
+        operands["base"] = np.array(base, np.float32)
+    return context.composite(TREE_ENSEMBLE, operands, depth=trees.depth, function=FUNCTIONS[function])[0]
 
 
 @rule("ai.onnx.ml.TreeEnsembleRegressor", 1)
@@ -173,20 +205,11 @@ def tree_regressor(
         nodes_truenodeids, nodes_falsenodeids, nodes_missing_value_tracks_true,
     )  # fmt: skip
     leaves = leaves_of(context, index, target_treeids, target_nodeids, target_ids, target_weights, n_targets)
-    functions = {
-        "SUM": context.reduce_sum,
-        "AVERAGE": context.reduce_mean,
-        "MIN": context.reduce_min,
-        "MAX": context.reduce_max,
-    }
-    if aggregate_function not in functions:
-        refuse("attribute aggregate_function", aggregate_function, ", ".join(functions))
-    if aggregate_function in ("MIN", "MAX") and not leaves.says[trees.modes == "LEAF"].all():
+    if aggregate_function not in FUNCTIONS:
+        refuse("attribute aggregate_function", aggregate_function, ", ".join(FUNCTIONS))
+    if aggregate_function in ("MIN", "MAX") and not leaves.says[trees.comparisons == LEAF].all():
         raise Refused(f"its leaves do not all have a weight for each target; for {aggregate_function} they must")
-    place = reached(context, trees, rows_of(context, x), is_finite=leaves.are_finite)
-    scores = place.combined(functions[aggregate_function], leaves.weights)
-    if base_values:
-        scores = context.add(scores, context.constant(np.array(base_values, np.float32)))
+    scores = _combined(context, trees, rows_of(context, x), leaves.weights, base_values or (), aggregate_function)
     return transformed(context, scores, post_transform)
 
 
@@ -227,23 +250,54 @@ def tree_classifier(
         )
     if base and len(base) != (1 if is_binary else count):
         refuse("the length of attribute base_values", len(base), "that of the scores")
-    place = reached(context, trees, rows_of(context, x), is_finite=leaves.are_finite)
-    labels = classlabels_int64s or (), classlabels_strings or ()
+    rows, labels = rows_of(context, x), (classlabels_int64s or (), classlabels_strings or ())
     if is_binary:
-        leaves = Leaves(leaves.weights[:, :1], leaves.says[:, :1])
-        score, adds_up = _summed(context, leaves, place, base), min(class_weights) >= 0
-        label = label_of_two(context, score, 0.5 if adds_up else 0, *labels)
-        return label, both_sides(context, score, post_transform, is_probability=adds_up)
-    scores = _summed(context, leaves, place, base)
-    among = scores if base else _only_spoken_of(context, leaves, place, scores)
+        weights, is_probability = leaves.weights[:, :1], min(class_weights) >= 0
+        scores, of_second = _of_both_sides(
+            context, trees, rows, weights, base, post_transform, is_probability=is_probability
+        )
+        return label_of_two(context, of_second, 0.5 if is_probability else 0, *labels), scores
+    if base or not context.wanted[0] or leaves.says[trees.comparisons == LEAF].all():
+        scores = among = _combined(context, trees, rows, leaves.weights, base)
+    else:
+        scores, among = _only_spoken_of(context, trees, rows, leaves)
     return _best_label(context, among, labels), transformed(context, scores, post_transform)
 
 
-def _only_spoken_of(context: ConversionContext, leaves: Leaves, place: Reached, scores: MLOperand) -> MLOperand:
-    """The scores of those classes that a leaf has said something of, and no others."""
-    said = place.combined(context.reduce_max, leaves.says.astype(np.float32))
+def _of_both_sides(
+    context: ConversionContext,
+    trees: Trees,
+    rows: MLOperand,
+    weights: npt.NDArray[np.float32],
+    base: Sequence[float],
+    post_transform: str,
+    *,
+    is_probability: bool,
+) -> tuple[MLOperand, MLOperand]:
+    """The scores of two classes by the weights of the second, and its own as they were.
+
+    Unless something is added to a probability, the trees sum up both, 1 - x or -x and x, rounded as if subtracted.
+    """
+    is_logistic = post_transform == "LOGISTIC"
+    is_one_less = is_probability and not is_logistic
+    if base and is_one_less:
+        score = _combined(context, trees, rows, weights, base)
+        return both_sides(context, score, post_transform, is_probability=True), score
+    check_transform(post_transform)
+    added = (1, 0) if is_one_less else [-base[0], *base] if base else ()
+    sums = _combined(context, trees, rows, np.concatenate([-weights, weights], axis=1), added)
+    of_second = context.gather(sums, context.constant(np.array(1, np.int32)), axis=1)
+    return context.sigmoid(sums) if is_logistic else sums, of_second
+
+
+def _only_spoken_of(
+    context: ConversionContext, trees: Trees, rows: MLOperand, leaves: Leaves
+) -> tuple[MLOperand, MLOperand]:
+    """The scores, and those of the classes that a leaf has said something of, the others -Infinity."""
+    weights = np.concatenate([leaves.weights, leaves.says.astype(np.float32)], axis=1)
+    scores, said = context.split(_combined(context, trees, rows, weights, ()), 2, axis=1)
     is_spoken_of = context.greater(said, context.number(0, scores))
-    return context.where(is_spoken_of, scores, context.number(-np.inf, scores))
+    return scores, context.where(is_spoken_of, scores, context.number(-np.inf, scores))
 
 
 def _best_label(
