@@ -2,8 +2,10 @@
 
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
+import attrs
 import numpy as np
 from onnx import AttributeProto, NodeProto, defs, helper
 
@@ -12,6 +14,29 @@ from webnn_py.onnx_models.problems import shortened, worded
 from webnn_py.onnx_models.table import InputParameter, Rule
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import Refused
+
+
+@attrs.frozen(eq=False)
+class Form:
+    """What is asked of a schema for each node: it makes all of it anew each time.
+
+    Attributes:
+        inputs: the names of its inputs.
+        types: the type of each attribute.
+        defaults: the values of those that have one.
+    """
+
+    inputs: tuple[str, ...]
+    types: Mapping[str, Any]
+    defaults: Mapping[str, object]
+
+
+@lru_cache(1024)
+def form_of(schema: defs.OpSchema) -> Form:
+    """What a schema, which is told by being the same object, says of nodes."""
+    attributes = schema.attributes
+    types = {name: attribute.type for name, attribute in attributes.items()}
+    return Form(tuple([formal.name for formal in schema.inputs]), types, dict(_defaults(attributes)))
 
 
 def call(
@@ -51,7 +76,7 @@ def call(
 def _inputs(
     rule: Rule, schema: defs.OpSchema, values: Sequence[Value | None], context: ConversionContext
 ) -> Iterator[Value | None]:
-    names = [formal.name for formal in schema.inputs]
+    names = form_of(schema).inputs
     for index in range(max(len(values), len(rule.inputs))):
         subject = f"input {names[min(index, len(names) - 1)]}"
         value = values[index] if index < len(values) else None
@@ -80,9 +105,12 @@ def check_form(schema: defs.OpSchema, node: NodeProto) -> None:
     """
     if schema.min_input and not node.input:
         raise Refused(f"it has no inputs; it must have at least {schema.min_input}")
+    if not node.attribute:
+        return
     seen: set[str] = set()
+    types = form_of(schema).types
     for item in node.attribute:
-        declared: Any = schema.attributes[item.name].type if item.name in schema.attributes else None
+        declared = types.get(item.name)
         if declared is not None and item.type != declared.value:
             given = AttributeProto.AttributeType.Name(item.type)
             raise Refused(f"attribute {item.name} is of the type {given}; it must be of the type {declared.name}")
@@ -98,9 +126,10 @@ def _attributes(rule: Rule, schema: defs.OpSchema, node: NodeProto) -> dict[str,
         Refused: an attribute is not supported, or missing.
     """
     given = {item.name: _attribute_value(item) for item in node.attribute}
-    defaults = dict(_defaults(schema.attributes))
+    form = form_of(schema)
+    defaults = form.defaults
     for name, value in given.items():
-        if name not in schema.attributes:
+        if name not in form.types:
             raise Refused(f"attribute {shortened(name)} is {worded(value)}; the operator has no such attribute")
         if name not in rule.attributes and (name not in defaults or value != defaults[name]):
             only = f"only its default, {defaults[name]!r}, is" if name in defaults else "it is not"
@@ -125,9 +154,10 @@ def _attribute_value(attribute: AttributeProto) -> object:
     value = helper.get_attribute_value(attribute)
     if isinstance(value, bytes):
         return _text(attribute, value)
-    if attribute.type in (AttributeProto.INTS, AttributeProto.FLOATS, AttributeProto.STRINGS):
-        return tuple(_text(attribute, item) if isinstance(item, bytes) else item for item in value)
-    return value
+    if attribute.type == AttributeProto.STRINGS:
+        texts = {item: _text(attribute, item) for item in {*value}}
+        return tuple([texts[item] for item in value])
+    return tuple(value) if attribute.type in (AttributeProto.INTS, AttributeProto.FLOATS) else value
 
 
 def _text(attribute: AttributeProto, value: bytes) -> str:

@@ -1,6 +1,7 @@
 """Folding: nodes whose inputs are all static are computed while building, by ONNX's own reference implementation."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -20,6 +21,9 @@ FOLDED: Final = frozenset({CONSTANT, *COSTS})
 
 NOT_NUMBERS: Final = "OSTU"
 """Numpy's kinds of data types that are texts or objects: a sum of texts is as long as both."""
+
+MOST_KEPT: Final = 1024
+"""Of so many bytes nodes may be whose evaluators are kept."""
 
 UNCHANGED: Final = frozenset({"Identity"})
 """Of those, the ones that give their input."""
@@ -100,10 +104,19 @@ def _constant(node: NodeProto) -> StaticValue:
 
 
 def _computed(node: NodeProto, inputs: Sequence[StaticValue | None], opsets: Mapping[str, int]) -> Sequence[object]:
+    named = {name: value for name, value in zip(node.input, inputs, strict=True) if value is not None}
+    encoded, own_opsets = node.SerializeToString(), tuple(opsets.items())
+    make = _evaluator if len(encoded) <= MOST_KEPT else _evaluator.__wrapped__
+    with np.errstate(all="ignore"):
+        return list(make(encoded, own_opsets).run(None, named))
+
+
+@lru_cache(256)
+def _evaluator(encoded: bytes, opsets: tuple[tuple[str, int], ...]) -> ReferenceEvaluator:
+    """What computes a node; loops compute theirs time and again."""
+    node = NodeProto.FromString(encoded)
+    node.domain = ""
     # Of a graph, unlike of a node, the implementation honours the opset.
     used = [ValueInfoProto(name=name) for name in dict.fromkeys(node.input) if name]
     graph = helper.make_graph([node], "folded", used, [ValueInfoProto(name=name) for name in node.output if name])
-    graph.node[0].domain = ""
-    named = {name: value for name, value in zip(node.input, inputs, strict=True) if value is not None}
-    with np.errstate(all="ignore"):
-        return list(ReferenceEvaluator(graph, opsets=dict(opsets)).run(None, named))
+    return ReferenceEvaluator(graph, opsets=dict(opsets))

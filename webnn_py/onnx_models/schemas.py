@@ -1,7 +1,7 @@
 """What a node's operator is: by ONNX's schema, or by the rule's own signature where ONNX has none."""
 
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
 from onnx import NodeProto, defs
@@ -48,7 +48,7 @@ def schema_of(node: NodeProto, opsets: Mapping[str, int]) -> defs.OpSchema:
     if opset > newest:
         raise Refused(f"the installed onnx package knows opsets up to {newest}")
     try:
-        return defs.get_schema(node.op_type, opset, "")
+        return _known_schema(node.op_type, opset)
     except defs.SchemaError as error:
         # Onnxruntime has operators in ONNX's domain that ONNX has not, or has later.
         if name in RULES and not defs.has(name):
@@ -56,6 +56,11 @@ def schema_of(node: NodeProto, opsets: Mapping[str, int]) -> defs.OpSchema:
         if name in EARLIER:
             return defs.get_schema(name, EARLIER[name], "")
         raise Refused(f"ONNX has no such operator in opset {opset}") from error
+
+
+@lru_cache(1024)
+def _known_schema(operator: str, opset: int) -> defs.OpSchema:
+    return defs.get_schema(operator, opset, "")
 
 
 def _declared(name: str, opset: int) -> defs.OpSchema:
