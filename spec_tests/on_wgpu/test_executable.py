@@ -7,7 +7,7 @@ from spec_tests.support.backends import HAS_ADAPTER, NO_ADAPTER
 from spec_tests.support.drawing import build_add_one
 from spec_tests.support.four_floats import ONES, buffers
 from webnn_py import MLGraphBuilder
-from webnn_py.device.on_wgpu.runtime import executable
+from webnn_py.device.on_wgpu.runtime import executable, native
 
 pytestmark = pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 
@@ -39,3 +39,32 @@ async def test_constants_count_from_the_build_to_the_release(gpu):
         thing.destroy()
     await gpu.drain()
     assert gpu.statistics().live_bytes == 0
+
+
+class CallsOfLibrary:
+    """wgpu-native, and the names of the functions of the queue that are called."""
+
+    def __init__(self, library):
+        self._library = library
+        self.calls = []
+
+    def __getattr__(self, name):
+        if name.startswith("wgpuQueue"):
+            self.calls.append(name)
+        return getattr(self._library, name)
+
+
+async def test_a_build_submits_its_constants_and_leaves_nothing_of_them_to_the_first_dispatch(gpu, monkeypatch):
+    library = CallsOfLibrary(native.lib)
+    monkeypatch.setattr(native, "lib", library)
+
+    builder = MLGraphBuilder(gpu)
+    x = builder.input("x", data_type="float32", shape=[4])
+    graph = await builder.build({"y": builder.add(x, builder.constant(ONES))})
+    assert library.calls == ["wgpuQueueWriteBuffer", "wgpuQueueSubmit"]
+    library.calls.clear()
+    builder = MLGraphBuilder(gpu)
+    other = await builder.build({"y": builder.relu(builder.input("x", data_type="float32", shape=[4]))})
+    assert library.calls == [], "there is nothing to submit"
+    graph.destroy()
+    other.destroy()

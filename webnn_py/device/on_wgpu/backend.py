@@ -259,12 +259,14 @@ class WgpuBackend:
         return await self._in_thread(self._compile, graph, told)
 
     async def _in_thread(self, function: Callable[..., T], *given: Any) -> T:
-        """What compiles, in a worker thread."""
+        """Compile in a worker thread, and submit the constants that it has uploaded."""
         try:
-            return await trio.to_thread.run_sync(function, *given, limiter=self._compiling)
+            compiled = await trio.to_thread.run_sync(function, *given, limiter=self._compiling)
+            self._queue.submit_fills()
         except Exception:
             self._watch.look()
             raise
+        return compiled
 
     def cache_statistics(self) -> CacheStatistics:
         """What is kept of pipelines."""

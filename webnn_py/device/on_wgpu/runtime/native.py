@@ -234,6 +234,7 @@ class NativeQueue:
         self.ending: Future[None] = Future()  # done when the context is lost: then builds end
         self._submissions = 0
         self._answered = 0  # so many of them are known to be done
+        self._has_fills = False
 
     def end(self) -> None:
         """The context is lost."""
@@ -303,9 +304,18 @@ class NativeQueue:
             lib.wgpuQueueWriteBuffer(self._queue, buffer._internal, 0, ffi.from_buffer(data), byte_length)
 
     def fill(self, buffer: wgpu.GPUBuffer, data: Any, byte_length: int) -> None:
-        """Likewise into memory that nothing has used yet; in any thread."""
+        """Copy ``data`` into memory that nothing has used yet; in any thread.
+
+        The library keeps a copy on the host until the next submission.
+        """
+        self._has_fills = True
         with checked("fill"):
             lib.wgpuQueueWriteBuffer(self._queue, buffer._internal, 0, ffi.from_buffer(data), byte_length)
+
+    def submit_fills(self) -> None:
+        """Submit the copies of :meth:`fill`: the first dispatch neither waits for them nor keeps their memory."""
+        if self._has_fills and not self.ending.done():
+            self._submit("build", [])
 
     def submit_copy(
         self, source: wgpu.GPUBuffer, target: wgpu.GPUBuffer, byte_length: int, source_offset: int = 0
@@ -329,6 +339,7 @@ class NativeQueue:
         try:
             commands.insert(0, self._encoded(what, launches, copy))
             self._submissions += 1
+            self._has_fills = False
             with checked("submit"):
                 lib.wgpuQueueSubmit(self._queue, len(commands), ffi.new("WGPUCommandBuffer[]", commands))
         finally:
