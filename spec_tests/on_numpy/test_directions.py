@@ -8,7 +8,7 @@ from webnn_py.device.on_numpy import backend  # noqa: F401 - enters the kernels 
 from webnn_py.device.on_numpy.kernels import recurrent
 from webnn_py.device.on_numpy.table import run_node
 from webnn_py.graph import Constant
-from webnn_py.rewriting import RewriteBuilder
+from webnn_py.rewriting.builder import RewriteBuilder
 
 rng = np.random.default_rng(9)
 

@@ -21,7 +21,7 @@ from webnn_py.device.on_numpy.table import (
     unbuffered_kernel,
 )
 from webnn_py.graph import Constant
-from webnn_py.rewriting import RewriteBuilder
+from webnn_py.rewriting.builder import RewriteBuilder
 
 rng = np.random.default_rng(5)
 

@@ -14,6 +14,7 @@ onnxruntime = pytest.importorskip("onnxruntime")
 import onnx  # noqa: E402 - an extra
 
 from webnn_py.device.on_onnxruntime import engine  # noqa: E402 - an extra
+from webnn_py.onnx_models import OnnxModel  # noqa: E402 - an extra
 from webnn_py.operators.composites import dynamically_quantized  # noqa: E402 - an extra
 
 X = np.linspace(-9, 9, 48, dtype=np.float32).reshape(4, 12)
@@ -81,3 +82,55 @@ async def test_gates_of_special_numbers_are_as_on_numpy(contexts, number):
     feed[1, 3] = number
     ours, wanted = await on_both(contexts, CASES["x · sigmoid"][0], feed)
     np.testing.assert_array_equal(ours, wanted)
+
+
+def quantized_network():
+    """A product whose halves gate each other, quantized dynamically and multiplied by integers."""
+    rng = np.random.default_rng(3)
+    weights = {
+        "w": rng.normal(size=(16, 64)).astype(np.float32),
+        "v": rng.integers(-128, 128, (32, 8)).astype(np.int8),
+    }
+    nodes = [
+        ("MatMul", ["x", "w"], ["h"]),
+        ("Split", ["h"], ["a", "b"], {"axis": 1, "num_outputs": 2}),
+        ("Sigmoid", ["a"], ["c"]),
+        ("Sigmoid", ["b"], ["d"]),
+        ("Mul", ["c", "d"], ["e"]),
+        ("DynamicQuantizeLinear", ["e"], ["q", "scale", "zero"]),
+        ("MatMulInteger", ["q", "v", "zero"], ["i"]),
+        ("Cast", ["i"], ["f"], {"to": onnx.TensorProto.FLOAT}),
+        ("Mul", ["f", "scale"], ["y"]),
+    ]
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node(kind, *ends, **dict(*options)) for kind, *ends, options in map(_with_options, nodes)],
+        "network",
+        [onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 16])],
+        [onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1, 8])],
+        [onnx.numpy_helper.from_array(array, name) for name, array in weights.items()],
+    )
+    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=9)
+
+
+def _with_options(node):
+    kind, inputs, outputs, *options = node
+    return kind, inputs, outputs, options
+
+
+async def test_gates_of_a_quantized_onnx_model_give_onnxruntimes_own_bits(contexts, sigmoids):
+    context, _ = contexts
+    data = quantized_network().SerializeToString()
+    theirs = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    sigmoids.clear()
+    builder = MLGraphBuilder(context)
+    graph = await builder.build(OnnxModel.load(data).convert(builder))
+    assert sigmoids == [2]
+    x = await context.create_buffer(data_type="float32", shape=[1, 16], writable=True)
+    y = await context.create_buffer(data_type="float32", shape=[1, 8], readable=True)
+    rng = np.random.default_rng(4)
+    for number in range(500):
+        feed = rng.normal(size=(1, 16)).astype(np.float32)
+        context.write_buffer(x, feed)
+        context.dispatch(graph, {"x": x}, {"y": y})
+        expected = theirs.run(None, {"x": feed})[0]
+        np.testing.assert_array_equal(await context.read_buffer(y), expected, f"run {number}")

@@ -10,7 +10,9 @@ from webnn_py import MLGraphBuilder
 
 pytest.importorskip("onnxruntime")
 
-from webnn_py.device.on_onnxruntime import for_engine, joined_sigmoids
+from webnn_py.device.on_onnxruntime import joined_sigmoids
+from webnn_py.operators.composites import dynamically_quantized
+from webnn_py.rewriting.passes import passes_left_out
 
 X = np.random.default_rng(11).normal(size=(1, 12, 4)).astype(np.float32) * 30
 X.flat[:6] = np.nan, np.inf, -np.inf, -0.0, -87.5, 2.0**-14
@@ -67,7 +69,7 @@ def of_numbers(b, x):
     return named(*(b.sigmoid(b.reduce_max(piece)) for piece in pieces(b, x)))
 
 
-def that_may_be_gates(b, x):
+def beside_what_is_quantized(b, x):
     scale, zero_point = b.constant(np.full((1, 1, 1), 0.5, x.data_type)), b.constant(np.zeros((1, 1, 1), np.int8))
     return of_three(b, x) | {"z": b.quantize_linear(x, scale, zero_point)}
 
@@ -87,7 +89,7 @@ JOINED = {
     "only two": (of_two, 2, []),
     "of two axes that differ": (of_two_axes, 3, [2]),
     "of numbers": (of_numbers, 3, []),
-    "that may be gates": (that_may_be_gates, 3, []),
+    "beside what is quantized": (beside_what_is_quantized, 1, [3]),
     "as large as may be copied": (partial(repeated, times=256), 1, [3]),
     "too large to copy": (partial(repeated, times=257), 3, []),
 }
@@ -107,14 +109,14 @@ async def computed(ml, draw, x):
 
 @pytest.mark.parametrize("data_type", ["float32", "float16"])
 @pytest.mark.parametrize("case", JOINED)
-async def test_sigmoids_side_by_side_are_one_with_the_same_bits(ml, drafts, monkeypatch, case, data_type):
+async def test_sigmoids_side_by_side_are_one_with_the_same_bits(ml, drafts, case, data_type):
     draw, sigmoids, joined = JOINED[case]
     x = X.astype(data_type)
     ours = await computed(ml, draw, x)
     assert powers(drafts[0]) == sigmoids
     assert [len(node.inputs) for node in drafts[0] if node.operator == "Concat"] == joined
-    monkeypatch.setattr(for_engine, "joined_sigmoids", lambda graph: graph)
-    apart = await computed(ml, draw, x)
+    with passes_left_out("sigmoids-side-by-side"):
+        apart = await computed(ml, draw, x)
     assert ours.keys() == apart.keys()
     for name, array in ours.items():
         np.testing.assert_array_equal(array.view(f"u{array.itemsize}"), apart[name].view(f"u{array.itemsize}"), name)
@@ -125,3 +127,12 @@ async def test_no_more_are_joined_than_operators_join(ml, drafts, monkeypatch):
     await computed(ml, of_three, X)
     await computed(ml, lambda b, x: named(*map(b.sigmoid, pieces(b, x, [3, 3, 3, 3]))), X)
     assert [*map(powers, drafts)] == [1, 4]
+
+
+async def test_gates_of_quantized_networks_stay_apart(ml, drafts):
+    def draw(b, x):
+        gated = [b.mul(piece, b.sigmoid(piece)) for piece in pieces(b, x)]
+        return named(*(b.cast(dynamically_quantized(b, one)[0], "float32") for one in gated))
+
+    await computed(ml, draw, np.nan_to_num(X, posinf=1, neginf=-1))
+    assert sum(node.operator == "Sigmoid" for node in drafts[0]) == 3

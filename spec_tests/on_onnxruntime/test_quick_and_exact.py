@@ -13,8 +13,8 @@ from webnn_py.script.builder import drawing_of
 
 pytest.importorskip("onnxruntime")
 
-from webnn_py.device.on_onnxruntime import for_engine
 from webnn_py.device.on_onnxruntime.bounding import HIGHEST, LEAST, MOST, MOST_WEIGHTS, Bounded
+from webnn_py.rewriting.passes import PassManager
 
 RNG = np.random.default_rng(11)
 NAN, INF = math.nan, math.inf
@@ -85,14 +85,15 @@ APART = {
 @pytest.fixture
 def node_counts(monkeypatch):
     """How many nodes the graphs that are run quickly have."""
-    counts, folded = [], for_engine.folded
+    counts, run = [], PassManager.run
 
-    def observed(graph, contents):
-        made = folded(graph, contents)
-        counts.append((len(graph.nodes), len(made.nodes)))
-        return made
+    def observed(passes, graph, context):
+        made, reports = run(passes, graph, context)
+        (report,) = (report for report in reports if report.names == ("convolution-folding",))
+        counts.append((report.nodes_before, report.nodes_after))
+        return made, reports
 
-    monkeypatch.setattr(for_engine, "folded", observed)
+    monkeypatch.setattr(PassManager, "run", observed)
     return counts
 
 

@@ -16,7 +16,7 @@ from webnn_py.device.on_wgpu.lowering import GraphLowering
 from webnn_py.device.on_wgpu.passes.arena import place_blocks
 from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.graph import Graph, Input
-from webnn_py.rewriting import RewriteBuilder
+from webnn_py.rewriting.builder import RewriteBuilder
 
 pytestmark = [pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER), pytest.mark.sampled(7, full=3)]
 

@@ -14,7 +14,7 @@ from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.graph import Constant, Input, Node, Output, Value
 from webnn_py.operators import conversion, movement
 from webnn_py.operators.composites import scale_and_zero_point
-from webnn_py.rewriting import RewriteBuilder
+from webnn_py.rewriting.builder import RewriteBuilder
 
 
 @attrs.frozen

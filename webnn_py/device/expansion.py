@@ -21,7 +21,8 @@ from webnn_py.operators.declaration import Operator
 from webnn_py.operators.decompositions import DECOMPOSITIONS
 from webnn_py.operators.examples import Example, examples_of
 from webnn_py.operators.limits import RankRange
-from webnn_py.rewriting import RewriteBuilder, rewrite
+from webnn_py.rewriting.builder import RewriteBuilder
+from webnn_py.rewriting.walk import rewrite
 from webnn_py.wording import in_brackets
 
 USUAL_RANK: Final = 3

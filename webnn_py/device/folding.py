@@ -18,7 +18,7 @@ from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.shared_constants import digest
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.operators.casting import cast_number
-from webnn_py.rewriting import rewrite
+from webnn_py.rewriting.walk import rewrite
 
 Doubles = NDArray[np.float64]
 Floats = NDArray[np.float32]

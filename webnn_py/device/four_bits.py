@@ -18,7 +18,8 @@ from webnn_py.device.expansion import expand
 from webnn_py.graph import Constant, Graph, Node, Value
 from webnn_py.operators import conversion
 from webnn_py.operators.operand import MLOperand
-from webnn_py.rewriting import RewriteBuilder, rewrite
+from webnn_py.rewriting.builder import RewriteBuilder
+from webnn_py.rewriting.walk import rewrite
 
 LEAST_PACKED: Final = 2**12
 """From so many elements on, a constant stays packed: it is read at every dispatch, where others are folded once."""

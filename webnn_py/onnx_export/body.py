@@ -18,7 +18,7 @@ from webnn_py.graph import Constant, Node, Value
 from webnn_py.onnx_export.drafts import Draft, Lists, Within, attributes_of
 from webnn_py.onnx_export.guards import Guard, Must
 from webnn_py.operators.decompositions import DECOMPOSITIONS
-from webnn_py.rewriting import RewriteBuilder
+from webnn_py.rewriting.builder import RewriteBuilder
 
 Array = NDArray[Any]
 

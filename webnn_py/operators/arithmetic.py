@@ -16,7 +16,7 @@ BINARY: LimitsRow = {
 }
 
 
-@operator("add", BINARY, elementwise=True)
+@operator("add", BINARY, elementwise=True, commutative=True)
 def add(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """Add element by element: a + b."""
     return output(a.data_type, broadcast(a.shape, b.shape))
@@ -28,7 +28,7 @@ def sub(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     return output(a.data_type, broadcast(a.shape, b.shape))
 
 
-@operator("mul", BINARY, elementwise=True)
+@operator("mul", BINARY, elementwise=True, commutative=True)
 def mul(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """Multiply element by element: a · b."""
     return output(a.data_type, broadcast(a.shape, b.shape))
@@ -43,13 +43,13 @@ def div(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     return output(a.data_type, broadcast(a.shape, b.shape))
 
 
-@operator("max", BINARY, elementwise=True)
+@operator("max", BINARY, elementwise=True, commutative=True)
 def max_(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """The greater of each pair of elements; NaN if one of them is NaN."""
     return output(a.data_type, broadcast(a.shape, b.shape))
 
 
-@operator("min", BINARY, elementwise=True)
+@operator("min", BINARY, elementwise=True, commutative=True)
 def min_(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """The lesser of each pair of elements; NaN if one of them is NaN."""
     return output(a.data_type, broadcast(a.shape, b.shape))

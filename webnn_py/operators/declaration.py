@@ -3,8 +3,8 @@
 Positional parameters are the operator's operands and arguments, keyword parameters its options with the defaults
 of the IDL, the docstring its documentation, and the body its shape rule: it returns the descriptor of the output,
 or a list of descriptors where the IDL returns a sequence. The decorator adds what a signature cannot say: the
-spec's name, its limits row, and whether the operator is element-wise. The builder's method, its checks,
-``op_support_limits()``, kernels and documentation all hang off the :class:`Operator` that results.
+spec's name, its limits row, and facts: whether the operator is element-wise, or commutative. The builder's method, its
+checks, ``op_support_limits()``, kernels and documentation all hang off the :class:`Operator` that results.
 
 ``label`` and the data types and ranks of the limits row are checked before the body runs; the body raises
 :class:`~webnn_py.operators.rules.Refused` through the helpers of ``rules``.
@@ -123,11 +123,18 @@ class Operator(Generic[P, OutputT]):
         limits: the limits row.
         is_elementwise: whether each element of the output is made of the elements in its place alone, once operands
             are broadcast: what devices fuse.
+        is_commutative: whether its two operands may change places.
         function: the declared function; its body is the shape rule.
     """
 
     def __init__(
-        self, function: Callable[P, OutputT], spec_name: str, limits: LimitsRow, *, elementwise: bool = False
+        self,
+        function: Callable[P, OutputT],
+        spec_name: str,
+        limits: LimitsRow,
+        *,
+        elementwise: bool = False,
+        commutative: bool = False,
     ) -> None:
         self.function: Callable[P, OutputT] = function
         self.name = function.__name__.rstrip("_")
@@ -135,6 +142,7 @@ class Operator(Generic[P, OutputT]):
         self.category = function.__module__.rpartition(".")[2]
         self.limits = limits
         self.is_elementwise = elementwise
+        self.is_commutative = commutative
         self.__doc__ = function.__doc__
         self.__wrapped__: Callable[P, OutputT] = function
 
@@ -242,12 +250,12 @@ DECLARED: dict[str, Operator[..., Any]] = {}
 
 
 def operator(
-    spec_name: str, limits: LimitsRow, *, elementwise: bool = False
+    spec_name: str, limits: LimitsRow, *, elementwise: bool = False, commutative: bool = False
 ) -> Callable[[Callable[P, OutputT]], Operator[P, OutputT]]:
     """Declare an operator; see the module's docstring."""
 
     def declare(function: Callable[P, OutputT]) -> Operator[P, OutputT]:
-        declared = Operator(function, spec_name, limits, elementwise=elementwise)
+        declared = Operator(function, spec_name, limits, elementwise=elementwise, commutative=commutative)
         if declared.name in DECLARED:
             raise RuntimeError(f"{declared.name} is declared twice")
         DECLARED[declared.name] = declared

@@ -25,13 +25,13 @@ WHERE: LimitsRow = {
 }
 
 
-@operator("equal", COMPARISON, elementwise=True)
+@operator("equal", COMPARISON, elementwise=True, commutative=True)
 def equal(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """Compare element by element: a = b. NaN equals nothing."""
     return output("uint8", broadcast(a.shape, b.shape))
 
 
-@operator("notEqual", COMPARISON, elementwise=True)
+@operator("notEqual", COMPARISON, elementwise=True, commutative=True)
 def not_equal(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """Compare element by element: a ≠ b. NaN differs from everything, itself included."""
     return output("uint8", broadcast(a.shape, b.shape))
@@ -67,19 +67,19 @@ def logical_not(a: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     return output("uint8", a.shape)
 
 
-@operator("logicalAnd", CONNECTIVE, elementwise=True)
+@operator("logicalAnd", CONNECTIVE, elementwise=True, commutative=True)
 def logical_and(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """1 where both elements of a pair are true."""
     return output("uint8", broadcast(a.shape, b.shape))
 
 
-@operator("logicalOr", CONNECTIVE, elementwise=True)
+@operator("logicalOr", CONNECTIVE, elementwise=True, commutative=True)
 def logical_or(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """1 where at least one element of a pair is true."""
     return output("uint8", broadcast(a.shape, b.shape))
 
 
-@operator("logicalXor", CONNECTIVE, elementwise=True)
+@operator("logicalXor", CONNECTIVE, elementwise=True, commutative=True)
 def logical_xor(a: MLOperand, b: MLOperand, *, label: str = "") -> MLOperandDescriptor:
     """1 where exactly one element of a pair is true."""
     return output("uint8", broadcast(a.shape, b.shape))

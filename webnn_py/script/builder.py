@@ -31,7 +31,7 @@ from webnn_py.operators.declaration import Operator
 from webnn_py.operators.idl import MLNumber, ml_number, usv_string
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import Refused
-from webnn_py.rewriting import spelled_out
+from webnn_py.rewriting.composites import spelled_out
 from webnn_py.script.browser_rules import refused_build
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.script.checks import named, refuse_progress, refuse_proposals, reject_failed

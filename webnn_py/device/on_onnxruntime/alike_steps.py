@@ -17,7 +17,7 @@ from webnn_py.graph import Constant, Graph, Input, Node, Output, Value
 from webnn_py.onnx_export.model_export import ReadConstant
 from webnn_py.operators.indexing import gather
 from webnn_py.operators.movement import slice_
-from webnn_py.rewriting import RewriteBuilder
+from webnn_py.rewriting.builder import RewriteBuilder
 
 Place = tuple[int, int]
 """Of a value within a step: which node gives it, as which output."""

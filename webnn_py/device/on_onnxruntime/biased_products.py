@@ -10,14 +10,13 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
-import attrs
 import numpy as np
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.reshapes import origin_of, reshaped
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.operators import activation, arithmetic, matrix
-from webnn_py.rewriting import RewriteRule, of_operators
+from webnn_py.rewriting.walk import NodeRule, of_operators
 
 OF_MATRIX: Final = 2
 """Its axes."""
@@ -25,21 +24,8 @@ OF_MATRIX: Final = 2
 OF_SUM: Final = {"alpha": 1.0, "beta": 1.0, "a_transpose": False, "b_transpose": False}
 
 
-@attrs.frozen
-class BiasedProducts:
-    """What computes products and the rows that are added to them at once.
-
-    Attributes:
-        rule: replaces nodes of the graph.
-        has_reshapes: whether it puts reshapes in: products of more than two axes are computed as ones of two.
-    """
-
-    rule: RewriteRule
-    has_reshapes: bool
-
-
-def biased_products(graph: Graph) -> BiasedProducts | None:
-    """Those of a graph; None where it has none.
+def biased_products(graph: Graph) -> NodeRule | None:
+    """Return the rule that computes products and the rows that are added to them at once; None where there are none.
 
     Not of graphs with a softmax inside: onnxruntime looks for attention in the words that it is drawn in.
     """
@@ -61,8 +47,7 @@ def biased_products(graph: Graph) -> BiasedProducts | None:
         made = _as_one(current)
         return None if made is None else {node.results[0]: made}
 
-    has_reshapes = any(product.descriptor.rank > OF_MATRIX for product in sums.values())
-    return BiasedProducts(of_operators(replace, arithmetic.add), has_reshapes)
+    return of_operators(replace, arithmetic.add)
 
 
 def _product_in(add: Node) -> Output | None:

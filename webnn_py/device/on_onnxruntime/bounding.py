@@ -39,7 +39,7 @@ KEEPS: Final = frozenset(
         "relu",
         "reshape",
         "reverse",
-        "silu_of_negated",
+        "negated_silu",
         "slice",
         "transpose",
     }

@@ -10,9 +10,11 @@ from typing import Final
 
 import attrs
 
+from webnn_py.device.on_onnxruntime.gating import gates
 from webnn_py.graph import Graph, Node, Output, Value
 from webnn_py.operators import activation, arithmetic, movement
-from webnn_py.rewriting import RewriteBuilder, rewrite
+from webnn_py.rewriting.builder import RewriteBuilder
+from webnn_py.rewriting.walk import rewrite
 
 MOST_WASTED: Final = 2**11
 """Elements that no sigmoid was asked of: they take as long as the three nodes or more that are saved."""
@@ -34,11 +36,13 @@ class _Piece:
 def cut_sigmoids(graph: Graph) -> Graph:
     """The graph with one sigmoid for several of pieces of one value, or of sums of such pieces of two values.
 
-    Not in graphs that quantize, whose sigmoids may be gates.
+    Gates of quantized networks stay as they are.
     """
     sigmoids = [node for node in graph.nodes if node.operator is activation.sigmoid]
-    if len(sigmoids) < 2 or any(node.operator.name == "quantize_linear" for node in graph.nodes):
+    if len(sigmoids) < 2:
         return graph
+    kept = gates(graph)
+    sigmoids = [node for node in sigmoids if node.results[0] not in kept]
     groups: dict[tuple[tuple[Value, ...], int], dict[Node, _Piece]] = defaultdict(dict)
     for node in sigmoids:
         piece = _piece(node.inputs[0])

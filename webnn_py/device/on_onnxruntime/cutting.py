@@ -14,13 +14,13 @@ import numpy as np
 from webnn_py.device.reshapes import is_reshape
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.operators import movement
-from webnn_py.rewriting import RewriteRule, of_operators
+from webnn_py.rewriting.walk import NodeRule, of_operators
 
 MOST_BYTES: Final = 2**16
 """Of a constant that is cut at once: a thread of its own costs more than so many."""
 
 
-def cutting(graph: Graph) -> RewriteRule | None:
+def cutting(graph: Graph) -> NodeRule | None:
     """What cuts values of a graph with fewer operators; None where it has no such."""
     slices: dict[tuple[Value, int], dict[Node, int]] = defaultdict(dict)
     is_cut = False

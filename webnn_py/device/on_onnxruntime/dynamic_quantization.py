@@ -13,10 +13,10 @@ from webnn_py.graph import Graph, Node, Value
 from webnn_py.operators import conversion, reduction
 from webnn_py.operators.composites import DYNAMIC_QUANTIZE, dynamic_quantize
 from webnn_py.operators.operand import MLOperand
-from webnn_py.rewriting import RewriteRule, of_operators
+from webnn_py.rewriting.walk import NodeRule, of_operators
 
 
-def recognizing(graph: Graph) -> RewriteRule | None:
+def recognizing(graph: Graph) -> NodeRule | None:
     """What puts one node in the place of each dynamic quantization of a graph; None where it has none."""
     found: dict[Node, DynamicQuantization] = {}
     for node in graph.nodes:

@@ -16,8 +16,8 @@ from webnn_py.device.on_onnxruntime import rules
 from webnn_py.device.on_onnxruntime.activated import activated
 from webnn_py.device.on_onnxruntime.cutting import is_split_constant
 from webnn_py.device.on_onnxruntime.engine import TESTED_PROVIDER, EngineOptions
-from webnn_py.device.on_onnxruntime.for_engine import for_engine
 from webnn_py.device.on_onnxruntime.guarded import Guarded
+from webnn_py.device.on_onnxruntime.passes import PASSES
 from webnn_py.device.on_onnxruntime.session import BoundSession
 from webnn_py.device.own_thread import SHORT_SECONDS, computing_time
 from webnn_py.device.reshapes import is_reshape
@@ -26,6 +26,7 @@ from webnn_py.graph import Constant, Graph, Value
 from webnn_py.onnx_export.body import Write
 from webnn_py.onnx_export.inlined_export import InlinedExport
 from webnn_py.onnx_export.model_export import ReadConstant
+from webnn_py.rewriting.passes import PassContext
 
 SECONDS_PER_NODE: Final = 1.5e-4
 """About what compiling one node takes, more than half of it by onnxruntime."""
@@ -49,6 +50,7 @@ class OnnxruntimeGraph:
         byte_length: that of the constants that are its own. What onnxruntime makes of constants, and where it keeps
             intermediates, it does not tell.
         shared: the memory of the constants that other graphs may use as well.
+        passes: what each pass did to the graph.
         bind: lets the next run read and write these buffers.
         expected_seconds: the shorter of the last two runs: one of them may have waited for memory.
     """
@@ -56,7 +58,7 @@ class OnnxruntimeGraph:
     def __init__(self, graph: Graph, options: EngineOptions, shared: SharedConstants) -> None:
         constants = _Constants(shared)
         self._options = options
-        graph = for_engine(graph, constants.peek, options.provider)
+        graph, self.passes = PASSES.run(graph, PassContext(constants.peek, options.provider))
         guarded = Guarded(graph, constants.peek, checks_indices=options.provider == TESTED_PROVIDER)
         self._quick = self._session(graph, constants.contents, guarded)
         self.bind = self._quick.bind

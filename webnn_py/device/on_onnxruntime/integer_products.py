@@ -20,7 +20,7 @@ from webnn_py.onnx_export.model_export import ReadConstant
 from webnn_py.operators import conversion, matrix
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.operand import MLOperand
-from webnn_py.rewriting import RewriteRule, of_operators
+from webnn_py.rewriting.walk import NodeRule, of_operators
 
 EXACT_UP_TO: Final = 2**24
 """Every integer up to this is a float32, and so is every sum on the way to a sum of magnitudes up to it."""
@@ -118,7 +118,7 @@ class Unsigned:
         return self._made[value]
 
 
-def integer_products(graph: Graph, contents: ReadConstant) -> RewriteRule | None:
+def integer_products(graph: Graph, contents: ReadConstant) -> NodeRule | None:
     """What puts a product of integers in place of each product of floats that are such, and is no less exact.
 
     Args:

@@ -18,7 +18,7 @@ from webnn_py.device.backend import HostArray
 from webnn_py.device.reshapes import places
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.operators import convolution, movement
-from webnn_py.rewriting import rewrite
+from webnn_py.rewriting.walk import rewrite
 
 MOST_FILTERS: Final = 32
 """Of all that are joined: so many are computed in one walk over the image."""

@@ -7,10 +7,12 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
+from webnn_py.device.on_onnxruntime.gating import gates
 from webnn_py.graph import Graph, Node, Value
 from webnn_py.operators import activation
 from webnn_py.operators.movement import MAX_TENSOR_COUNT
-from webnn_py.rewriting import RewriteBuilder, rewrite
+from webnn_py.rewriting.builder import RewriteBuilder
+from webnn_py.rewriting.walk import rewrite
 
 FEWEST: Final = 3
 """So many are fewer nodes as one, with those that join and cut."""
@@ -20,13 +22,15 @@ MOST_ELEMENTS: Final = 2**12
 
 
 def joined_sigmoids(graph: Graph) -> Graph:
-    """The graph with one sigmoid for several that do not wait for each other, and differ in one axis at most."""
+    """The graph with one sigmoid for several that do not wait for each other, and differ in one axis at most.
+
+    Gates of quantized networks stay as they are.
+    """
+    kept = gates(graph)
     kinds: dict[tuple[str, int], list[Node]] = defaultdict(list)
     for node in graph.nodes:
-        if node.operator is activation.sigmoid:
+        if node.operator is activation.sigmoid and node.results[0] not in kept:
             kinds[node.outputs[0].data_type, node.outputs[0].rank].append(node)
-        elif node.operator.name == "quantize_linear":
-            return graph  # whose sigmoids may be gates
     group = _side_by_side(graph, next((nodes for nodes in kinds.values() if len(nodes) >= FEWEST), ()))
     axis = _axis(group)
     if axis is None:

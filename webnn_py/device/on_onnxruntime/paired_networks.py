@@ -25,7 +25,8 @@ from webnn_py.device.shared_constants import digest
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.onnx_export.model_export import ReadConstant
 from webnn_py.operators.operand import MLOperand
-from webnn_py.rewriting import RewriteBuilder, rewrite
+from webnn_py.rewriting.builder import RewriteBuilder
+from webnn_py.rewriting.walk import rewrite
 
 MOST_PIECES: Final = 24
 """Of how many pieces it takes less time to join others in their order than to look up the rows of the transpose."""

@@ -14,7 +14,9 @@ from webnn_py.graph import Constant, Graph, Node, Value
 from webnn_py.onnx_export.model_export import ReadConstant
 from webnn_py.operators.composites import DYNAMIC_QUANTIZE_LSTM
 from webnn_py.operators.operand import MLOperand
-from webnn_py.rewriting import RewriteBuilder, drawn_out, rewrite
+from webnn_py.rewriting.builder import RewriteBuilder
+from webnn_py.rewriting.composites import drawn_out
+from webnn_py.rewriting.walk import rewrite
 
 WEIGHTS: Final = ("w", "r")
 

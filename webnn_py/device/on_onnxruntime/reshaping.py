@@ -9,12 +9,13 @@ import numpy as np
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.on_onnxruntime.before_reshapes import BEFORE, broadcast_shape, sliced
+from webnn_py.device.on_onnxruntime.biased_products import OF_MATRIX
 from webnn_py.device.on_onnxruntime.ranked_numbers import ranked
 from webnn_py.device.reshapes import is_reshape, long, origin_of, reshaped
 from webnn_py.graph import Constant, Graph, Node, Output, Value
-from webnn_py.operators import indexing, movement
+from webnn_py.operators import indexing, matrix, movement
 from webnn_py.operators.declaration import Operator
-from webnn_py.rewriting import RewriteRule
+from webnn_py.rewriting.walk import NodeRule
 
 BY_AXES: Final = frozenset({"quantize_linear", "dequantize_linear"})
 """Element-wise operators whose operands have as many axes as each other."""
@@ -27,20 +28,24 @@ PARTS: Final = frozenset({"pad", "slice", "split"})
 """Operators that leave a reshape of each result, unless what reads that lets it pass, too."""
 
 
-def reshaping(graph: Graph, *, will_have: bool = False) -> RewriteRule | None:
+def reshaping(graph: Graph) -> NodeRule | None:
     """What puts reshapes behind operators that can read what is reshaped as it was, and one in place of several.
 
     A reshape of a constant becomes a constant, and one of what is gathered from one place often none.
 
     Args:
         graph: what to rewrite.
-        will_have: whether others put reshapes into the graph as it is rewritten.
 
     Returns:
         What replaces nodes of the graph; None where it has no reshape.
     """
-    has_reshapes = will_have or any(is_reshape(node) for node in graph.nodes)
-    return RewriteRule(_Reshaping(graph).replace, _is_for) if has_reshapes else None
+    # Products of more than two axes get reshapes in this walk, where rows are added to them.
+    has_reshapes = any(is_reshape(node) or _is_of_rows(node) for node in graph.nodes)
+    return NodeRule(_Reshaping(graph).replace, _is_for) if has_reshapes else None
+
+
+def _is_of_rows(node: Node) -> bool:
+    return node.operator is matrix.matmul and node.outputs[0].rank > OF_MATRIX
 
 
 def _is_for(operator: Operator[..., Any]) -> bool:

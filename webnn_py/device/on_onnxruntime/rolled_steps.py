@@ -15,11 +15,13 @@ from typing import Final
 import attrs
 
 from webnn_py.device.on_onnxruntime.alike_steps import AlikeSteps, NoLoopError, Place, joined_by
+from webnn_py.device.on_onnxruntime.gating import gates
 from webnn_py.graph import Constant, Graph, Node, Value
 from webnn_py.onnx_export.model_export import ReadConstant
 from webnn_py.operators.matrix import gemm, matmul
 from webnn_py.operators.movement import concat, slice_
-from webnn_py.rewriting import RewriteBuilder, rewrite
+from webnn_py.rewriting.builder import RewriteBuilder
+from webnn_py.rewriting.walk import rewrite
 
 FEWEST_STEPS: Final = 8
 
@@ -56,7 +58,7 @@ def _once_rolled(graph: Graph, contents: ReadConstant) -> Graph | None:
 
 
 def _matrices(graph: Graph) -> dict[Value, list[Node]]:
-    """By constant matrix the nodes that multiply by it, of those by which many do; none for quantized graphs."""
+    """By constant matrix the nodes that multiply by it, of those by which many do; none where sigmoids are gates."""
     readers: dict[Value, list[Node]] = defaultdict(list)
     for node in graph.nodes:
         if node.operator is matmul or node.operator is gemm:
@@ -66,8 +68,7 @@ def _matrices(graph: Graph) -> dict[Value, list[Node]]:
         for matrix, nodes in readers.items()
         if len(nodes) >= FEWEST_STEPS and isinstance(matrix, Constant)
     }
-    is_quantized = many and any("quantize" in operator.name for operator in {node.operator for node in graph.nodes})
-    return {} if is_quantized else many  # whose sigmoids may be gates
+    return {} if many and gates(graph) else many
 
 
 def _runs(ordered: Sequence[Node], matrices: Mapping[Value, list[Node]]) -> Iterator[tuple[Sequence[Node], int]]:

@@ -101,7 +101,7 @@ def conv2d(body: Body, node: Node, input: OnnxTensor, filter: OnnxTensor, bias: 
     return writing.write(body, attrs.evolve(node, options={**node.options, "padding": None}), operands)
 
 
-def drawn_gelu(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
+def erf_gelu(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
     """Gelu."""
     return body.node("Gelu", input)
 
@@ -255,7 +255,7 @@ def sigmoid(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
     return body.cast(body.node("Div", power, sum_), input.data_type)
 
 
-def silu_of_negated(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
+def negated_silu(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
     """The quotient of -x and -1 - exp(-x), which is infinite where the product that it stands for is nearly 0."""
     sum_ = body.node("Sub", beside(input, _float(-1)), body.node("Exp", input))
     return body.node("Div", input, sum_)
@@ -334,7 +334,7 @@ RULES: Final[Mapping[str, Rule]] = {**SAVED} | {
     for rule in (
         batch_normalization,
         conv2d,
-        drawn_gelu,
+        erf_gelu,
         dynamic_quantize,
         gelu,
         gemm,
@@ -354,7 +354,7 @@ RULES: Final[Mapping[str, Rule]] = {**SAVED} | {
         scaled_matmul,
         scatter_nd,
         sigmoid,
-        silu_of_negated,
+        negated_silu,
         tree_ensemble,
     )
 }

@@ -21,14 +21,14 @@ MOST_CONSTANTS: Final = 2**18
 
 NO_LARGER: Final = KEEPS | {
     "average_pool2d",
-    "drawn_gelu",
+    "erf_gelu",
     "expand",
     "gelu",
     "hard_swish",
     "reduce_max",
     "reduce_mean",
     "reduce_min",
-    "silu_of_negated",
+    "negated_silu",
 }
 """Operators of which no element is larger than all of the operands'."""
 

@@ -7,46 +7,38 @@ is 0, where the product is 3e-37 at most; NaN of -Infinity it is as the product.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.device.on_onnxruntime.gating import gates
 from webnn_py.device.shared_constants import digest
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.operators import activation, convolution, unary
-from webnn_py.operators.composites import DYNAMIC_QUANTIZE
-from webnn_py.operators.declaration import Operator
-from webnn_py.operators.operand import MLOperand
-from webnn_py.rewriting import readers_of, rewrite
+from webnn_py.operators.fused import negated_silu
+from webnn_py.rewriting.uses import Uses
+from webnn_py.rewriting.walk import rewrite
 
 Contents = Callable[[Constant], NDArray[Any]]
 """Gives the array of a constant."""
 
 
-def silu_of_negated(input: MLOperand) -> MLOperandDescriptor:
-    """The product of x and its sigmoid, of -x."""
-    return MLOperandDescriptor(input.data_type, input.shape)
-
-
-SILU_OF_NEGATED: Final = Operator(silu_of_negated, "mul", {}, elementwise=True)
-
-
 def with_silus(graph: Graph, contents: Contents) -> Graph:
     """The graph with one operator for each product in float32 of a value and its sigmoid, which nothing else reads.
 
-    Not in graphs that quantize dynamically, whose sigmoids may be gates.
+    Gates of quantized networks stay as they are.
 
     Args:
         graph: what to rewrite.
         contents: gives the values of constants.
     """
-    sigmoids = [node for node in graph.nodes if node.operator is activation.sigmoid]
-    if not sigmoids or any(node.operator is DYNAMIC_QUANTIZE for node in graph.nodes):
+    kept = gates(graph)
+    sigmoids = [node for node in graph.nodes if node.operator is activation.sigmoid and node.results[0] not in kept]
+    if not sigmoids:
         return graph
-    readers = readers_of(graph)
+    readers = Uses(graph).readers
     products = {product: node for node in sigmoids if (product := _product_of(node, readers)) is not None}
     negated = {
         x.node
@@ -64,9 +56,7 @@ def with_silus(graph: Graph, contents: Contents) -> Graph:
         if not (isinstance(x, Output) and x.node in negated):
             given = Node(unary.neg, {"input": given}, {}, node.outputs, node.label, node.drawn).results[0]
         drawn = tuple(sorted({*sigmoid.drawn, *node.drawn}))
-        return {
-            node.results[0]: Node(SILU_OF_NEGATED, {"input": given}, {}, node.outputs, node.label, drawn).results[0]
-        }
+        return {node.results[0]: Node(negated_silu, {"input": given}, {}, node.outputs, node.label, drawn).results[0]}
 
     return rewrite(graph, replace) if products else graph
 

@@ -13,7 +13,7 @@ from webnn_py.device.reshapes import origin_of, reshaped
 from webnn_py.graph import Graph, Node, Output, Value
 from webnn_py.operators import arithmetic, movement
 from webnn_py.operators.declaration import Operator
-from webnn_py.rewriting import RewriteRule
+from webnn_py.rewriting.walk import NodeRule
 
 OF_TWO: Final[Mapping[str, Operator[Any, Any]]] = {"reduce_max": arithmetic.max_, "reduce_min": arithmetic.min_}
 
@@ -21,7 +21,7 @@ MOST: Final = 4
 """Values in a stack: of more, so many nodes take longer."""
 
 
-def stacked_extremes(graph: Graph) -> RewriteRule | None:
+def stacked_extremes(graph: Graph) -> NodeRule | None:
     """What finds the greatest or least of stacked values without the stack; None where a graph has no such.
 
     And of what is the greatest or least along one axis at once, along both axes.
@@ -40,7 +40,7 @@ def stacked_extremes(graph: Graph) -> RewriteRule | None:
         make = _extreme if node.operator is movement.concat else _along_all_axes
         return {reduction.results[0]: make(reduction, current)}
 
-    return RewriteRule(replace, lambda operator: operator is movement.concat or operator.name in OF_TWO)
+    return NodeRule(replace, lambda operator: operator is movement.concat or operator.name in OF_TWO)
 
 
 def _is_of_extremes(node: Node) -> bool:

@@ -14,7 +14,8 @@ from webnn_py.onnx_export.drafts import CLASSICAL, Lists
 from webnn_py.onnx_export.model_export import ReadConstant
 from webnn_py.onnx_export.table import Written
 from webnn_py.operators.tree_ensembles import COMPARISONS, LEAF, TREE_ENSEMBLE, Integers
-from webnn_py.rewriting import drawn_out, rewrite
+from webnn_py.rewriting.composites import drawn_out
+from webnn_py.rewriting.walk import rewrite
 
 MODES: Final = np.array(
     [b"LEAF", b"BRANCH_LEQ", b"BRANCH_LT", b"BRANCH_GTE", b"BRANCH_GT", b"BRANCH_EQ", b"BRANCH_NEQ"]

@@ -21,7 +21,7 @@ from webnn_py.device.on_numpy.table import constant_array
 from webnn_py.device.plan import split_constant
 from webnn_py.device.reshapes import OF_ONE, is_reshape, reshape
 from webnn_py.graph import Graph, Node, Value
-from webnn_py.rewriting import rewrite
+from webnn_py.rewriting.walk import rewrite
 
 
 def simplified(graph: Graph) -> Graph:

@@ -17,7 +17,7 @@ from webnn_py.operators import conversion
 from webnn_py.operators.conversion import blockwise_shapes
 from webnn_py.operators.limits import MAX_RANK
 from webnn_py.operators.operand import MLOperand
-from webnn_py.rewriting import RewriteBuilder
+from webnn_py.rewriting.builder import RewriteBuilder
 
 BYTES = {"int8": (-128, 127), "uint8": (0, 255)}
 

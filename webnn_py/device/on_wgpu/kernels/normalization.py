@@ -24,7 +24,7 @@ from webnn_py.operators.casting import cast_number
 from webnn_py.operators.normalization import layer_axes
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.windows import image_axes
-from webnn_py.rewriting import RewriteBuilder
+from webnn_py.rewriting.builder import RewriteBuilder
 
 OWN_BUFFERS: Final = 6
 """What the last kernel binds at most: operand, scale, bias, the output, and two statistics between kernels."""

@@ -21,7 +21,7 @@ from webnn_py.device.on_wgpu.records.table import composite, kernels
 from webnn_py.graph import Node, Value
 from webnn_py.operators import pooling
 from webnn_py.operators.windows import image_axes, image_shape
-from webnn_py.rewriting import RewriteBuilder
+from webnn_py.rewriting.builder import RewriteBuilder
 
 
 @kernels(pooling.max_pool2d)

@@ -28,7 +28,7 @@ from webnn_py.operators import recurrent, unrolling
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.recurrent import GRU_ACTIVATIONS, LSTM_ACTIVATIONS
-from webnn_py.rewriting import RewriteBuilder
+from webnn_py.rewriting.builder import RewriteBuilder
 from webnn_py.wording import in_brackets
 
 NETWORKS: Final[dict[Operator[..., Any], Any]] = {

@@ -20,7 +20,8 @@ from webnn_py.device.on_wgpu.records.table import entry_of
 from webnn_py.device.plan import split_constant
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.operators import arithmetic, matrix, movement
-from webnn_py.rewriting import RewriteBuilder, rewrite
+from webnn_py.rewriting.builder import RewriteBuilder
+from webnn_py.rewriting.walk import rewrite
 
 MOST_BYTES: Final = 2**26
 """So many may the single product's matrix or result have: larger products fill a GPU, each by itself."""

@@ -21,7 +21,7 @@ from webnn_py.device.on_wgpu.records.layout import Layout
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.graph import Node, Value
 from webnn_py.operators.declaration import Operator
-from webnn_py.rewriting import RewriteBuilder
+from webnn_py.rewriting.builder import RewriteBuilder
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -1,0 +1,89 @@
+"""Functions that graphs draw in several operators, as the one or two nodes that onnxruntime is fast with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product, starmap
+from typing import Any, Final
+
+from webnn_py.graph import Constant, Value
+from webnn_py.rewriting.rule import Rule
+
+LEAST_EPSILON: Final = 1e-30
+"""With an epsilon of this size the reciprocal of the root is far from infinite."""
+
+
+def _gelu_factor(b: Any, x: Any) -> Any:
+    return b.add(b.erf(b.div(x, 2**0.5)), 1)
+
+
+GELU: Final = Rule(
+    name="gelu",
+    drawings=(
+        lambda b, x: b.mul(b.mul(x, _gelu_factor(b, x)), 0.5),
+        lambda b, x: b.mul(b.mul(x, 0.5), _gelu_factor(b, x)),
+    ),
+    replacement=lambda b, x: b.erf_gelu(x),
+    data_types=("float32",),
+    tolerance=2e-6,
+)
+"""onnxruntime's Gelu, which is NaN at -Infinity, as the drawing is."""
+
+
+def _hard_swish_gate(b: Any, x: Any) -> Any:
+    return b.clamp(b.add(x, 3), min_value=0, max_value=6)
+
+
+HARD_SWISH: Final = Rule(
+    name="hard-swish",
+    drawings=(
+        lambda b, x: b.mul(x, b.div(_hard_swish_gate(b, x), 6)),
+        lambda b, x: b.mul(x, b.mul(_hard_swish_gate(b, x), 1 / 6)),
+        lambda b, x: b.div(b.mul(x, _hard_swish_gate(b, x)), 6),
+        lambda b, x: b.mul(b.mul(x, _hard_swish_gate(b, x)), 1 / 6),
+    ),
+    replacement=lambda b, x: b.mul(x, b.hard_sigmoid(x, alpha=1 / 6, beta=0.5)),
+    data_types=("float32",),
+    tolerance=2e-6,
+)
+"""onnxruntime computes both operators within the convolution before, and images keep their blocks of channels.
+
+NaN at -Infinity, as the drawing is, and unlike hardSwish."""
+
+
+def _rms_drawing(square: Callable[..., Any], divided: Callable[..., Any]) -> Callable[..., Any]:
+    def drawing(b: Any, x: Any, scale: Constant, epsilon: float) -> Any:
+        mean = b.reduce_mean(square(b, x), axes=b.any_option("axes"), keep_dimensions=True)
+        return b.mul(divided(b, x, b.sqrt(b.add(mean, epsilon))), scale)
+
+    return drawing
+
+
+_SQUARES: Final[tuple[Callable[..., Any], ...]] = (lambda b, x: b.pow(x, 2), lambda b, x: b.mul(x, x))
+_DIVIDED: Final[tuple[Callable[..., Any], ...]] = (
+    lambda b, x, root: b.div(x, root),
+    lambda b, x, root: b.mul(x, b.reciprocal(root)),
+    lambda b, x, root: b.mul(x, b.div(1, root)),
+)
+
+
+def _rms_refusal(x: Value, scale: Value, axes: tuple[int, ...] | None, epsilon: float) -> str | None:
+    shape = x.descriptor.shape
+    if epsilon < LEAST_EPSILON:
+        return f"epsilon is {epsilon}; it must be at least {LEAST_EPSILON}"
+    if axes != (len(shape) - 1,):
+        return f"the mean is along the axes {axes}; it must be along the last one"
+    if scale.descriptor.shape != shape[-1:]:
+        return f"the scale has the shape {scale.descriptor.shape}; it must be {shape[-1:]}"
+    return None
+
+
+RMS_NORMALIZATION: Final = Rule(
+    name="rms-normalization",
+    drawings=tuple(starmap(_rms_drawing, product(_SQUARES, _DIVIDED))),
+    replacement=lambda b, x, scale, epsilon: b.rms_normalization(x, scale, epsilon=epsilon),
+    unless=_rms_refusal,
+    data_types=("float32",),
+    tolerance=1e-5,
+)
+"""onnxruntime finds it by itself only where nothing else reads the mean, and guards of finite means do."""

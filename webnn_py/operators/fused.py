@@ -1,0 +1,70 @@
+"""Fused operators: what graphs draw in several operators, as the one node that a device has for it.
+
+No builder of users draws them: rules put them in place of drawings. Each has a name of its own, a shape rule, and a
+decomposition into operators of the specification, which says what it computes, for numbers that are not finite too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.operators.builder_protocol import Builder
+from webnn_py.operators.declaration import Operator
+from webnn_py.operators.decomposing.common import number
+from webnn_py.operators.operand import MLOperand
+
+_DECLARED: Final[dict[str, Operator[..., Any]]] = {}
+DECOMPOSITIONS: Final[dict[Operator[..., Any], Callable[..., MLOperand]]] = {}
+"""The operators of the specification that compute the same: a function of a builder and the operands."""
+
+FUSED: Final[Mapping[str, Operator[..., Any]]] = MappingProxyType(_DECLARED)
+"""Every fused operator by its Python name."""
+
+
+def _fused(
+    spec_name: str, decomposition: Callable[..., MLOperand], *, elementwise: bool = False
+) -> Callable[[Callable[..., MLOperandDescriptor]], Operator[..., Any]]:
+    def declare(function: Callable[..., MLOperandDescriptor]) -> Operator[..., Any]:
+        declared: Operator[..., Any] = Operator(function, spec_name, {}, elementwise=elementwise)
+        _DECLARED[declared.name] = declared
+        DECOMPOSITIONS[declared] = decomposition
+        return declared
+
+    return declare
+
+
+def _drawn_erf_gelu(builder: Builder, input: MLOperand) -> MLOperand:
+    factor = builder.add(builder.erf(builder.div(input, number(builder, 2**0.5, input))), number(builder, 1, input))
+    return builder.mul(builder.mul(input, factor), number(builder, 0.5, input))
+
+
+@_fused("erfGelu", _drawn_erf_gelu, elementwise=True)
+def erf_gelu(input: MLOperand, *, label: str = "") -> MLOperandDescriptor:
+    """Compute x · (1 + erf(x / √2)) · 0.5; unlike gelu, it is NaN at -Infinity."""
+    return MLOperandDescriptor(input.data_type, input.shape)
+
+
+def _drawn_rms_normalization(builder: Builder, input: MLOperand, scale: MLOperand, *, epsilon: float) -> MLOperand:
+    mean = builder.reduce_mean(builder.mul(input, input), axes=[input.rank - 1], keep_dimensions=True)
+    root = builder.sqrt(builder.add(mean, number(builder, epsilon, input)))
+    return builder.mul(builder.div(input, root), scale)
+
+
+@_fused("rmsNormalization", _drawn_rms_normalization)
+def rms_normalization(input: MLOperand, scale: MLOperand, *, epsilon: float, label: str = "") -> MLOperandDescriptor:
+    """Compute x · scale / √(mean(x²) + epsilon) along the last axis, whose size ``scale`` has."""
+    return MLOperandDescriptor(input.data_type, input.shape)
+
+
+def _drawn_negated_silu(builder: Builder, input: MLOperand) -> MLOperand:
+    x = builder.neg(input)
+    return builder.mul(x, builder.sigmoid(x))
+
+
+@_fused("negatedSilu", _drawn_negated_silu, elementwise=True)
+def negated_silu(input: MLOperand, *, label: str = "") -> MLOperandDescriptor:
+    """Compute -x · sigmoid(-x)."""
+    return MLOperandDescriptor(input.data_type, input.shape)

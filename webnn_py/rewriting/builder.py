@@ -1,0 +1,73 @@
+"""The builder that rules and passes draw nodes with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
+from webnn_py.graph import Constant, Node, Value
+from webnn_py.operators.casting import cast_number
+from webnn_py.operators.fused import FUSED
+from webnn_py.operators.operand import MLOperand
+from webnn_py.operators.registry import OPERATORS
+
+
+class RewriteBuilder:
+    """A builder below the script's layer, whose operands stand for values of the graph.
+
+    It has the methods of ``MLGraphBuilder`` that draw operators, and those of ``operators.fused``.
+
+    Args:
+        label: the label of every node that is built without one.
+        drawn: the places of the operators that all nodes compute.
+    """
+
+    def __init__(self, label: str = "", drawn: tuple[int, ...] = ()) -> None:
+        self._label = label
+        self._drawn = drawn
+        self._values: dict[MLOperand, Value] = {}
+
+    def operand(self, value: Value) -> MLOperand:
+        """An operand that stands for a value."""
+        operand = MLOperand._create(value.descriptor)
+        self._values[operand] = value
+        return operand
+
+    def value(self, operand: MLOperand) -> Value:
+        """The value that an operand stands for."""
+        return self._values[operand]
+
+    def constant(
+        self, value: float | bytes, *, data_type: MLOperandDataType, shape: Sequence[int] | None = None
+    ) -> MLOperand:
+        """A scalar constant, or the bytes of one of a shape."""
+        if isinstance(value, bytes):
+            data = np.frombuffer(value, data_type).reshape(shape or ())
+        else:
+            data = np.array(cast_number(value, data_type), data_type)
+        return self.operand(Constant(MLOperandDescriptor(data_type, data.shape), data))
+
+    def draw(self, node: Node) -> Sequence[Value]:
+        """The values of a node's outputs."""
+        return node.results
+
+    def __getattr__(self, name: str) -> Any:
+        operator = OPERATORS.get(name) or FUSED.get(name)
+        if operator is None:
+            raise AttributeError(name)
+
+        def build(*args: object, **kwargs: object) -> MLOperand | list[MLOperand]:
+            arguments = operator.bind(args, kwargs)
+            outputs = tuple(operator.infer(arguments))
+            values: dict[str, Value | tuple[Value, ...]] = {
+                parameter: tuple(map(self.value, operand)) if isinstance(operand, tuple) else self.value(operand)
+                for parameter, operand in arguments.operands.items()
+            }
+            node = Node(operator, values, arguments.options(), outputs, arguments.label or self._label, self._drawn)
+            operands = [self.operand(value) for value in self.draw(node)]
+            return operands if operator.returns_sequence else operands[0]
+
+        return build

@@ -1,0 +1,37 @@
+"""Composites in operators of the specification."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from webnn_py.graph import Constant, Graph, Node, Value
+from webnn_py.operators.composites import COMPOSITES
+from webnn_py.rewriting.builder import RewriteBuilder
+from webnn_py.rewriting.walk import rewrite
+
+
+def spelled_out(graph: Graph) -> Graph:
+    """Return the graph with operators of the specification in place of composites."""
+    if not any(node.operator.name in COMPOSITES for node in graph.nodes):
+        return graph
+    return rewrite(graph, lambda node, current: drawn_out(node, current) if node.operator.name in COMPOSITES else None)
+
+
+def drawn_out(node: Node, current: Node) -> Mapping[Value, Value]:
+    """Return the decomposition of a composite, by the values that it replaces; it keeps the label and the place."""
+    composite = COMPOSITES[node.operator.name]
+    builder = RewriteBuilder(current.label, current.drawn)
+    operands = {
+        name: _elements(value) if name in composite.tables else builder.operand(value)
+        for name, value in current.operands.items()
+        if isinstance(value, Value)
+    }
+    drawn: Any = composite.decomposition(builder, **{**current.options, **operands})
+    return dict(zip(node.results, map(builder.value, drawn), strict=True))
+
+
+def _elements(value: Value) -> object:
+    """The array of a constant that an importer drew."""
+    assert isinstance(value, Constant)  # noqa: S101 - composites say which are
+    return value.data

@@ -1,0 +1,208 @@
+"""Passes: named changes of a graph, in an order, each of which can be left out and looked at."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from itertools import groupby
+from time import perf_counter
+from typing import Any, Final
+
+import attrs
+from numpy.typing import NDArray
+
+from webnn_py.graph import Constant, Graph, Node, Value
+from webnn_py.operators.declaration import Operator
+from webnn_py.rewriting.report import Applied, PassReport, Refused, describe, place_of
+from webnn_py.rewriting.rule import Rule, RuleWalk
+from webnn_py.rewriting.walk import NodeRule, Replace, first_of, rewrite
+
+ReadConstant = Callable[[Constant], NDArray[Any]]
+"""Gives the array of a constant."""
+
+PRINTED: Final = "WEBNN_PY_PASSES"
+"""Set to 1 it has every pass of every build printed to the standard error stream."""
+
+MOST_ROUNDS: Final = 16
+"""So often rules are applied that are repeated until none matches."""
+
+_left_out: ContextVar[frozenset[str]] = ContextVar("left out", default=frozenset())
+
+
+@attrs.frozen
+class PassContext:
+    """What a pass may ask.
+
+    Attributes:
+        contents: gives the arrays of constants.
+        target: what the graph is rewritten for, by a name that passes know: a provider of onnxruntime's, say.
+    """
+
+    contents: ReadConstant
+    target: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class Pass:
+    """A change of graphs that has a name.
+
+    Attributes:
+        name: the name.
+        after: the names of passes that it comes after.
+        targets: what it holds for; None for everything.
+        needs: operators of which a graph has to have one each, for the pass to have anything to do.
+        is_required: whether a graph may be no graph for the device without it. All others may be left out.
+    """
+
+    name: str
+    after: tuple[str, ...] = ()
+    targets: Collection[str] | None = None
+    needs: frozenset[Operator[..., Any]] = frozenset()
+    is_required: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class GraphPass(Pass):
+    """A pass that is a function of a whole graph."""
+
+    run: Callable[[Graph, PassContext], Graph]
+
+
+@attrs.frozen(kw_only=True)
+class NodePass(Pass):
+    """A pass that replaces nodes one by one; those next to each other share one walk, in which the first one replaces.
+
+    Attributes:
+        make: makes the rule for a graph; None where there is nothing to do in it.
+    """
+
+    make: Callable[[Graph, PassContext], NodeRule | None]
+
+
+@attrs.frozen(kw_only=True)
+class RulePass(Pass):
+    """A pass of rules; those next to each other share one walk.
+
+    Attributes:
+        rules: the rules, in the order in which they are tried.
+        is_repeated: whether they are applied until none matches any more.
+    """
+
+    rules: tuple[Rule, ...]
+    is_repeated: bool = False
+
+
+@contextmanager
+def passes_left_out(*names: str) -> Iterator[None]:
+    """Leave passes out of what is built within, for benchmarks and tests.
+
+    Raises:
+        ValueError: at a build, where a pass is required.
+    """
+    token = _left_out.set(_left_out.get() | frozenset(names))
+    try:
+        yield
+    finally:
+        _left_out.reset(token)
+
+
+class PassManager:
+    """Runs passes over graphs, in the order given.
+
+    Args:
+        passes: the passes.
+
+    Raises:
+        ValueError: two have one name, or one comes before one that it should come after.
+    """
+
+    def __init__(self, *passes: Pass) -> None:
+        before: set[str] = set()
+        for one in passes:
+            if one.name in before:
+                raise ValueError(f"two passes have the name {one.name!r}")
+            missing = [name for name in one.after if name not in before]
+            if missing:
+                raise ValueError(f"pass {one.name!r} must come after {', '.join(map(repr, missing))}")
+            before.add(one.name)
+        self.passes = passes
+
+    @property
+    def optional(self) -> tuple[str, ...]:
+        """The names of the passes that may be left out."""
+        return tuple(one.name for one in self.passes if not one.is_required)
+
+    def run(self, graph: Graph, context: PassContext) -> tuple[Graph, tuple[PassReport, ...]]:
+        """Return the graph behind all passes, and what each did."""
+        reports: list[PassReport] = []
+        operators = {node.operator for node in graph.nodes}
+        for _, group in groupby(self._chosen(context.target), _kind):
+            there = [one for one in group if one.needs <= operators]
+            if not there:
+                continue
+            before = graph
+            graph = _run(there, graph, context, reports)
+            if graph is not before:
+                operators = {node.operator for node in graph.nodes}
+        if os.environ.get(PRINTED) == "1":
+            print(describe(reports), file=sys.stderr)  # noqa: T201 - what was asked for
+        return graph, tuple(reports)
+
+    def _chosen(self, target: str) -> list[Pass]:
+        left_out = _left_out.get()
+        required = [one.name for one in self.passes if one.is_required and one.name in left_out]
+        if required:
+            raise ValueError(f"passes {', '.join(map(repr, required))} are required and cannot be left out")
+        return [
+            one for one in self.passes if one.name not in left_out and (one.targets is None or target in one.targets)
+        ]
+
+
+def _kind(one: Pass) -> object:
+    """Return the same for passes that share a walk."""
+    if isinstance(one, RulePass) and not one.is_repeated:
+        return RulePass
+    return NodePass if isinstance(one, NodePass) else one
+
+
+def _run(group: Sequence[Pass], graph: Graph, context: PassContext, reports: list[PassReport]) -> Graph:
+    started, before = perf_counter(), graph
+    applied: list[Applied] = []
+    refused: list[Refused] = []
+    first = group[0]
+    if isinstance(first, GraphPass):
+        graph = first.run(graph, context)
+    elif isinstance(first, NodePass):
+        graph = _by_nodes([one for one in group if isinstance(one, NodePass)], graph, context, applied)
+    else:
+        rules = [rule for one in group if isinstance(one, RulePass) for rule in one.rules]
+        for _ in range(MOST_ROUNDS if isinstance(first, RulePass) and first.is_repeated else 1):
+            walk = RuleWalk(graph, rules)
+            graph = walk.run()
+            applied += walk.applied
+            refused += walk.refused
+            if not walk.applied:
+                break
+    names, counts = tuple([one.name for one in group]), (len(before.nodes), len(graph.nodes))
+    reports.append(PassReport(names, *counts, perf_counter() - started, applied, refused))
+    return graph
+
+
+def _by_nodes(group: Sequence[NodePass], graph: Graph, context: PassContext, applied: list[Applied]) -> Graph:
+    made = [(one.name, one.make(graph, context)) for one in group]
+    rules = [attrs.evolve(rule, replace=_noted(name, rule.replace, applied)) for name, rule in made if rule is not None]
+    replace = first_of(*rules)
+    return graph if replace is None else rewrite(graph, replace)
+
+
+def _noted(name: str, replace: Replace, applied: list[Applied]) -> Replace:
+    def noted(node: Node, current: Node) -> Mapping[Value, Value] | None:
+        built = replace(node, current)
+        if built:
+            applied.append(Applied(name, place_of(node)))
+        return built
+
+    return noted

@@ -1,0 +1,85 @@
+"""Reports: what each pass did to a graph, for eyes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import attrs
+
+from webnn_py.frozen import frozen
+from webnn_py.graph import Node
+from webnn_py.wording import in_brackets
+
+
+def place_of(node: Node) -> str:
+    """Return how reports call a node: its operator and its label."""
+    return f"{node.operator.spec_name}{in_brackets(node.label)}"
+
+
+@frozen
+class Applied:
+    """A rule that was applied.
+
+    Attributes:
+        rule: its name.
+        where: the node whose result it replaced.
+    """
+
+    rule: str
+    where: str
+
+
+@frozen
+class Refused:
+    """A rule whose drawing was found and that was not applied.
+
+    Attributes:
+        rule: its name.
+        where: the node that gives the result.
+        reason: why it was not applied.
+    """
+
+    rule: str
+    where: str
+    reason: str
+
+
+@attrs.frozen
+class PassReport:
+    """What a pass did to a graph, or several that share one walk.
+
+    Attributes:
+        names: the names of the passes.
+        nodes_before: how many nodes the graph had.
+        nodes_after: how many it has.
+        seconds: how long it took.
+        applied: where rules were applied.
+        refused: where rules were not applied whose drawing was found.
+    """
+
+    names: tuple[str, ...]
+    nodes_before: int
+    nodes_after: int
+    seconds: float
+    applied: Sequence[Applied] = ()
+    refused: Sequence[Refused] = ()
+
+
+def describe(reports: Sequence[PassReport]) -> str:
+    """Return a line for each pass, and below it one for each rule that was applied or refused."""
+    return "\n".join(line for report in reports for line in _lines(report))
+
+
+def _lines(report: PassReport) -> Iterator[str]:
+    nodes = f"{report.nodes_before} → {report.nodes_after} nodes"
+    yield f"{', '.join(report.names)}: {nodes}, {1e3 * report.seconds:.2f} ms"
+    for (rule, where), count in Counter((one.rule, one.where) for one in report.applied).items():
+        yield f"  {rule}: {where}{_times(count)}"
+    refusals = Counter((one.rule, one.where, one.reason) for one in report.refused)
+    for (rule, where, reason), count in refusals.items():
+        yield f"  not {rule}: {where}{_times(count)}: {reason}"
+
+
+def _times(count: int) -> str:
+    return f" ({count} ×)" if count > 1 else ""

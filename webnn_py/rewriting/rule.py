@@ -1,0 +1,161 @@
+"""Rules: a drawing, and what takes its place."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cache, cached_property
+from typing import Any
+
+import attrs
+
+from webnn_py.graph import Graph, Node, Value
+from webnn_py.operators.declaration import Operator
+from webnn_py.operators.operand import MLOperand
+from webnn_py.rewriting.builder import RewriteBuilder
+from webnn_py.rewriting.pattern import Match, Pattern
+from webnn_py.rewriting.report import Applied, Refused, place_of
+from webnn_py.rewriting.uses import Uses
+from webnn_py.rewriting.walk import rewrite
+
+
+@attrs.frozen(eq=False, slots=False)
+class Rule:
+    """A rule: drawings that are looked for, and the drawing that takes their place.
+
+    It applies where nothing else reads the values between the parameters and the result, and where the replacement has
+    the data type and shape of what it replaces.
+
+    Attributes:
+        name: the rule's name in reports.
+        drawings: functions of a builder and of named operands; ``rewriting.pattern`` says what they may draw.
+        replacement: a function of a builder, and, by name, of any of the operands, numbers and options of a drawing.
+        unless: a function of any of the same (operands as values of the graph), which returns why the rule does not
+            apply, or None.
+        data_types: those of results for which the rule holds; None for all.
+        tolerance: the relative difference that the replacement may make; 0 where it gives the same bits.
+    """
+
+    name: str
+    drawings: Sequence[Callable[..., Any]]
+    replacement: Callable[..., MLOperand]
+    unless: Callable[..., str | None] | None = None
+    data_types: Collection[str] | None = None
+    tolerance: float = 0
+
+    @cached_property
+    def patterns(self) -> tuple[Pattern, ...]:
+        """The drawings, as they are looked for."""
+        return tuple(map(Pattern.of, self.drawings))
+
+    def refusal(self, node: Node, match: Match, uses: Uses) -> str | None:
+        """Return why a match is not replaced; None where it is."""
+        if self.data_types is not None and node.outputs[0].data_type not in self.data_types:
+            return f"it is of {node.outputs[0].data_type}; the rule holds for {', '.join(self.data_types)}"
+        nodes = set(match.nodes.values())
+        for inner in nodes - {node}:
+            if not all(reader in nodes for value in inner.results for reader in uses.readers[value]):
+                return f"the result of {place_of(inner)} is read elsewhere"
+        return None if self.unless is None else _call(self.unless, match, match.values)
+
+    def replace(self, node: Node, match: Match, replaced: Mapping[Value, Value]) -> Value:
+        """Draw the replacement of a match.
+
+        Args:
+            node: the root.
+            match: the match.
+            replaced: the values that have taken the place of others before.
+        """
+        labels = [one.label for one in (node, *match.nodes.values()) if one.label]
+        builder = RewriteBuilder(labels[0] if labels else "", match.drawn)
+        operands = {name: builder.operand(replaced.get(value, value)) for name, value in match.values.items()}
+        return builder.value(_call(self.replacement, match, operands, builder))
+
+
+def _call(function: Callable[..., Any], match: Match, values: Mapping[str, Any], *first: object) -> Any:
+    """Call a function with those of a match's values, numbers and options that its parameters name."""
+    given = {**values, **match.numbers, **match.options}
+    return function(*first, **{name: given[name] for name in _parameters(function)[len(first) :]})
+
+
+@cache
+def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
+    return tuple(inspect.signature(function).parameters)
+
+
+@attrs.frozen
+class Found:
+    """A match that is replaced."""
+
+    rule: Rule
+    match: Match
+
+
+class RuleWalk:
+    """One application of rules to a graph: all that match in the graph as it is, the first rule of each place.
+
+    Args:
+        graph: the graph.
+        rules: the rules, in the order in which they are tried.
+
+    Attributes:
+        applied: where rules were applied.
+        refused: where drawings were found that a condition excludes.
+    """
+
+    def __init__(self, graph: Graph, rules: Sequence[Rule]) -> None:
+        self.applied: list[Applied] = []
+        self.refused: list[Refused] = []
+        self._graph = graph
+        self._found: dict[Node, Found] = {}
+        there = {node.operator for node in graph.nodes}
+        by_root: dict[Operator[..., Any], list[tuple[Rule, Pattern]]] = {}
+        for rule in rules:
+            for pattern in rule.patterns:
+                if pattern.operators <= there:
+                    by_root.setdefault(pattern.root.operator, []).append((rule, pattern))
+        if by_root:
+            self._find(by_root)
+
+    def _find(self, by_root: Mapping[Operator[..., Any], Sequence[tuple[Rule, Pattern]]]) -> None:
+        uses = Uses(self._graph)
+        taken: set[Node] = set()
+        for node in self._graph.nodes:
+            refusals: dict[str, str] = {}
+            for rule, match in self._candidates(node, by_root.get(node.operator, ())):
+                nodes = match.nodes.values()
+                reason = "another rule replaces a part of it" if not taken.isdisjoint(nodes) else None
+                reason = reason or rule.refusal(node, match, uses)
+                if reason is None:
+                    self._found[node] = Found(rule, match)
+                    taken.update(nodes)
+                    break
+                refusals.setdefault(rule.name, reason)
+            else:
+                self.refused += [Refused(name, place_of(node), reason) for name, reason in refusals.items()]
+
+    @staticmethod
+    def _candidates(node: Node, tried: Sequence[tuple[Rule, Pattern]]) -> Iterator[tuple[Rule, Match]]:
+        for rule, pattern in tried:
+            for match in pattern.matches(node):
+                yield rule, match
+
+    def run(self) -> Graph:
+        """Return the graph with the replacements in it."""
+        if not self._found:
+            return self._graph
+        replaced: dict[Value, Value] = {}
+
+        def replace(node: Node, _current: Node) -> Mapping[Value, Value] | None:
+            found = self._found.get(node)
+            if found is None:
+                return None
+            made = found.rule.replace(node, found.match, replaced)
+            if made.descriptor != node.outputs[0]:
+                reason = f"the replacement has {made.descriptor}, not {node.outputs[0]}"
+                self.refused.append(Refused(found.rule.name, place_of(node), reason))
+                return None
+            self.applied.append(Applied(found.rule.name, place_of(node)))
+            return {node.results[0]: made}
+
+        return rewrite(self._graph, replace, replaced)
