@@ -5,7 +5,7 @@ should have written, a dispatch that reads a marked buffer marks its outputs, a 
 successful full overwrite clears the mark.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from inspect import isawaitable
 from operator import methodcaller
@@ -43,6 +43,7 @@ from webnn_py.errors import UnknownError
 from webnn_py.graph import Graph
 from webnn_py.graph_pictures.plan import CompiledPlan, plan_of
 from webnn_py.in_flight import like
+from webnn_py.rewriting.report import PassReport
 from webnn_py.unheard import Line
 from webnn_py.wording import shown
 
@@ -85,13 +86,14 @@ class Readback:
 class GraphHandle:
     """A graph on the device: empty until compiled, and again once released."""
 
-    __slots__ = ("captured", "compiled", "nodes", "number", "plan")
+    __slots__ = ("captured", "compiled", "nodes", "number", "passes", "plan")
 
     def __init__(self) -> None:
         self.compiled: CompiledGraph | None = None
         self.captured: list[Memory] = []
         self.nodes: SavableNodes | None = None
         self.plan: CompiledPlan | None = None
+        self.passes: Sequence[PassReport] = ()
         self.number = 0  # what those who trace call it; 0 while nobody has
 
 
@@ -314,6 +316,7 @@ class Device:
         """Put what was compiled into ``handle``, and hold the memory that it uses."""
         handle.compiled = compiled
         handle.plan = plan_of(compiled)
+        handle.passes = getattr(compiled, "passes", ())  # devices that rewrite graphs say what they did
         self.live_bytes += compiled.byte_length
         held = [storage.memory for storage in captured_storages(graph) if storage.memory is not None]
         held += getattr(compiled, HELD_IN_COMMON, ())  # to ask for a protocol takes ten times as long

@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from itertools import groupby
 from time import perf_counter
 from typing import Any, Final
@@ -29,7 +28,8 @@ PRINTED: Final = "WEBNN_PY_PASSES"
 MOST_ROUNDS: Final = 16
 """So often rules are applied that are repeated until none matches."""
 
-_left_out: ContextVar[frozenset[str]] = ContextVar("left out", default=frozenset())
+_left_out: set[str] = set()
+"""The names of passes that are left out, for the whole process: builds run in tasks and threads of their own."""
 
 
 @attrs.frozen
@@ -97,16 +97,16 @@ class RulePass(Pass):
 
 @contextmanager
 def passes_left_out(*names: str) -> Iterator[None]:
-    """Leave passes out of what is built within, for benchmarks and tests.
+    """Leave passes out of everything that the process builds meanwhile, for benchmarks and tests.
 
-    Raises:
-        ValueError: at a build, where a pass is required.
+    A build fails where one of them is required.
     """
-    token = _left_out.set(_left_out.get() | frozenset(names))
+    added = {*names} - _left_out
+    _left_out.update(added)
     try:
         yield
     finally:
-        _left_out.reset(token)
+        _left_out.difference_update(added)
 
 
 class PassManager:
@@ -152,12 +152,11 @@ class PassManager:
         return graph, tuple(reports)
 
     def _chosen(self, target: str) -> list[Pass]:
-        left_out = _left_out.get()
-        required = [one.name for one in self.passes if one.is_required and one.name in left_out]
+        required = [one.name for one in self.passes if one.is_required and one.name in _left_out]
         if required:
             raise ValueError(f"passes {', '.join(map(repr, required))} are required and cannot be left out")
         return [
-            one for one in self.passes if one.name not in left_out and (one.targets is None or target in one.targets)
+            one for one in self.passes if one.name not in _left_out and (one.targets is None or target in one.targets)
         ]
 
 

@@ -73,12 +73,12 @@ def describe(reports: Sequence[PassReport]) -> str:
 
 def _lines(report: PassReport) -> Iterator[str]:
     nodes = f"{report.nodes_before} → {report.nodes_after} nodes"
-    yield f"{', '.join(report.names)}: {nodes}, {1e3 * report.seconds:.2f} ms"
+    yield f"  {', '.join(report.names)}: {nodes}, {1e3 * report.seconds:.2f} ms"
     for (rule, where), count in Counter((one.rule, one.where) for one in report.applied).items():
-        yield f"  {rule}: {where}{_times(count)}"
+        yield f"    {rule}: {where}{_times(count)}"
     refusals = Counter((one.rule, one.where, one.reason) for one in report.refused)
     for (rule, where, reason), count in refusals.items():
-        yield f"  not {rule}: {where}{_times(count)}: {reason}"
+        yield f"    not {rule}: {where}{_times(count)}: {reason}"
 
 
 def _times(count: int) -> str:

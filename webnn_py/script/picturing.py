@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from webnn_py.graph_pictures.description import GraphDescription, Sketch
 from webnn_py.graph_pictures.picture import GraphPicture
+from webnn_py.rewriting.report import describe
 
 if TYPE_CHECKING:
     from webnn_py.device.device import GraphHandle
@@ -36,9 +37,17 @@ class Pictured:
         """What was made of the graph: when it was saved, if it was loaded."""
         return self._handle.plan if self._saved_plan is None else self._saved_plan
 
-    def describe(self) -> str:
-        """The graph as text: a line for each input, output, operator and kernel. See :meth:`picture`."""
-        return self.picture().describe()
+    def describe(self, *, passes: bool = False) -> str:
+        """Return the graph as text: a line for each input, output, operator and kernel. See :meth:`picture`.
+
+        Args:
+            passes: whether to add what each pass of the device did to the graph: its nodes before and after, the time
+                that it took, and the rules that it applied, or did not apply and why. Of a graph that was loaded
+                instead of compiled there is nothing to add, nor on devices without passes.
+        """
+        text = self.picture().describe()
+        reports = self._handle.passes if passes else ()
+        return f"{text}\npasses\n{describe(reports)}" if reports else text
 
     def to_mermaid(self) -> str:
         """The graph as a flowchart in mermaid's notation. See :meth:`picture`."""

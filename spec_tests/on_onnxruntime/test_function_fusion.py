@@ -1,0 +1,233 @@
+"""Functions drawn in several operators: which drawings are fused, and that their values stay."""
+
+import numpy as np
+import pytest
+
+from spec_tests.on_onnxruntime.both import on_both
+from spec_tests.support.rules import assert_becomes, assert_stays
+
+pytest.importorskip("onnxruntime")
+
+from webnn_py.device.on_onnxruntime.function_fusion import GELU, HARD_SWISH, RMS_NORMALIZATION
+
+RNG = np.random.default_rng(5)
+SHAPE = (3, 5, 24)
+SPECIAL = [np.inf, -np.inf, np.nan, 0, -0.0, 3, -3, -2.9999998, 1e30, -1e30, 1e-30, 1]
+X = (RNG.normal(size=SHAPE) * 3).astype(np.float32)
+X[0, 0, :12] = SPECIAL
+SCALE = np.linspace(-0.5, 1.5, 24, dtype=np.float32)
+FILTER = (RNG.normal(size=(16, 16, 3, 3)) / 12).astype(np.float32)
+
+
+def number(b, value, shape=()):
+    return b.constant(np.full(shape, value, np.float32))
+
+
+def turn(turned, operator, *operands):
+    return operator(*(operands[::-1] if turned else operands))
+
+
+def gelu(b, x, *, root=2**0.5, one=1.0, half=0.5, shape=(), late=True, turned=False, of=None, more=None):
+    """Gelu as importers draw it, or almost so; ``more`` is read once more."""
+    parts = [quotient := b.div(x, number(b, root, shape)), function := b.erf(quotient)]
+    parts.append(sum_ := turn(turned, b.add, function, number(b, one, shape)))
+    x, factor = x if of is None else of(x), number(b, half, shape)
+    if late:
+        parts.append(product := turn(turned, b.mul, x, sum_))
+        y = turn(turned, b.mul, product, factor)
+    else:
+        parts.append(product := turn(turned, b.mul, x, factor))
+        y = turn(turned, b.mul, product, sum_)
+    return y if more is None else b.add(y, parts[more])
+
+
+def hard_swish(
+    b, x, *, offset=3.0, low=0.0, high=6.0, divisor=6.0, shape=(), early=False, turned=False, times=False, of=None,
+    more=None,
+):  # fmt: skip
+    """The function as importers draw it, or almost so."""
+
+    def divided(y):
+        if times:
+            return turn(turned, b.mul, y, number(b, 1 / divisor, shape))
+        return b.div(y, number(b, divisor, shape))
+
+    parts = [sum_ := turn(turned, b.add, x, number(b, offset, shape))]
+    parts.append(gate := b.clamp(sum_, min_value=low, max_value=high))
+    x = x if of is None else of(x)
+    parts.append(product := divided(gate) if early else turn(turned, b.mul, x, gate))
+    y = turn(turned, b.mul, x, product) if early else divided(product)
+    return y if more is None else b.add(y, parts[more])
+
+
+def rms(
+    b, x, *, by="reciprocal", epsilon=1e-6, power=2.0, squared=False, turned=False, axes=(2,), kept=True, shape=(),
+    scale=SCALE, of=None, more=None,
+):  # fmt: skip
+    """The normalization as exporters draw it, or almost so."""
+    squares = b.mul(x, x) if squared else b.pow(x, number(b, power, shape))
+    mean = b.reduce_mean(squares, axes=[*axes], keep_dimensions=kept)
+    sum_ = turn(turned, b.add, mean, number(b, epsilon, shape))
+    parts = [squares, mean, sum_, root := b.sqrt(sum_)]
+    x = x if of is None else of(x)
+    if by == "root":
+        normalized = b.div(x, root)
+    else:
+        inverse = b.reciprocal(root) if by == "reciprocal" else b.div(number(b, 1 if by == "one" else 2, shape), root)
+        parts.append(inverse)
+        normalized = turn(turned, b.mul, x, inverse)
+    parts.append(normalized)
+    y = turn(turned, b.mul, normalized, b.constant(scale))
+    return y if more is None else b.add(y, parts[more])
+
+
+def drawing(function, **options):
+    return lambda b, x: function(b, x, **options)
+
+
+def fused_rms(b, x, epsilon=1e-6, scale=SCALE):
+    return b.rms_normalization(x, b.constant(scale), epsilon=epsilon)
+
+
+def gated(b, x):
+    return b.mul(x, b.hard_sigmoid(x, alpha=1 / 6, beta=0.5))
+
+
+BECOMES = {
+    GELU: {
+        "halved last": (gelu, lambda b, x: b.erf_gelu(x)),
+        "halved last, operands exchanged": (drawing(gelu, turned=True), lambda b, x: b.erf_gelu(x)),
+        "halved first": (drawing(gelu, late=False), lambda b, x: b.erf_gelu(x)),
+        "halved first, operands exchanged": (drawing(gelu, late=False, turned=True), lambda b, x: b.erf_gelu(x)),
+        "of another": (lambda b, x: gelu(b, gelu(b, x)), lambda b, x: b.erf_gelu(b.erf_gelu(x))),
+        "by numbers of one axis": (drawing(gelu, shape=(1,)), lambda b, x: b.erf_gelu(x)),
+    },
+    HARD_SWISH: {
+        "divided last": (hard_swish, gated),
+        "divided last, operands exchanged": (drawing(hard_swish, turned=True), gated),
+        "multiplied last": (drawing(hard_swish, times=True), gated),
+        "multiplied last, operands exchanged": (drawing(hard_swish, times=True, turned=True), gated),
+        "divided first": (drawing(hard_swish, early=True), gated),
+        "multiplied first, operands exchanged": (drawing(hard_swish, early=True, times=True, turned=True), gated),
+        "of another": (lambda b, x: hard_swish(b, hard_swish(b, x)), lambda b, x: gated(b, gated(b, x))),
+        "by numbers of one axis": (drawing(hard_swish, shape=(1,)), gated),
+    },
+    RMS_NORMALIZATION: {
+        "by a reciprocal": (rms, fused_rms),
+        "by a quotient of 1": (drawing(rms, by="one"), fused_rms),
+        "by the root": (drawing(rms, by="root"), fused_rms),
+        "of a product": (drawing(rms, squared=True), fused_rms),
+        "operands exchanged": (drawing(rms, by="one", turned=True), fused_rms),
+        "with numbers of one axis": (drawing(rms, shape=(1,)), fused_rms),
+        "of a large epsilon": (drawing(rms, epsilon=2.5), drawing(fused_rms, epsilon=2.5)),
+        "of another": (lambda b, x: rms(b, rms(b, x)), lambda b, x: fused_rms(b, fused_rms(b, x))),
+    },
+}
+
+ELSEWHERE = "is read elsewhere"
+STAYS = {
+    GELU: {
+        "of another half": (drawing(gelu, half=0.25), ""),
+        "of another root": (drawing(gelu, root=1.5), ""),
+        "of another sum": (drawing(gelu, one=2.0), ""),
+        "of two values": (lambda b, x: gelu(b, x, of=b.neg), ""),
+        "of another shape": (drawing(gelu, shape=(1, 1, 1, 1)), "the replacement has"),
+        **{f"part {part} read elsewhere": (drawing(gelu, more=part), ELSEWHERE) for part in range(4)},
+    },
+    HARD_SWISH: {
+        "of another offset": (drawing(hard_swish, offset=2.0), ""),
+        "of another upper bound": (drawing(hard_swish, high=5.0), ""),
+        "of another lower bound": (drawing(hard_swish, low=-1.0), ""),
+        "of another divisor": (drawing(hard_swish, divisor=5.0), ""),
+        "of another divisor, first": (drawing(hard_swish, divisor=5.0, early=True), ""),
+        "of two values": (lambda b, x: hard_swish(b, x, of=b.neg), ""),
+        "of another shape": (drawing(hard_swish, shape=(1, 1, 1, 1)), "the replacement has"),
+        **{f"part {part} read elsewhere": (drawing(hard_swish, more=part), ELSEWHERE) for part in range(3)},
+    },
+    RMS_NORMALIZATION: {
+        "of no epsilon": (drawing(rms, epsilon=0.0), "epsilon is 0.0"),
+        "of the third power": (drawing(rms, power=3.0), ""),
+        "of another quotient": (drawing(rms, by="two"), ""),
+        "along another axis": (drawing(rms, axes=(1,)), "along the last one"),
+        "along two axes": (drawing(rms, axes=(1, 2)), "along the last one"),
+        "of a scale for each number": (drawing(rms, scale=np.tile(SCALE, (5, 1))), "the scale has the shape"),
+        "of a scale for all": (drawing(rms, scale=np.full(1, 3, np.float32)), "the scale has the shape"),
+        "of two values": (lambda b, x: rms(b, x, of=b.neg), ""),
+        "of two values by the root": (lambda b, x: rms(b, x, of=b.neg, by="root"), ""),
+        **{f"part {part} read elsewhere": (drawing(rms, more=part), ELSEWHERE) for part in range(6)},
+    },
+}
+RULES = list(BECOMES)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_drawings_of_a_function_are_fused(rule):
+    assert_becomes(rule, SHAPE, "float32", BECOMES[rule])
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_what_differs_from_the_drawings_stays(rule):
+    assert_stays(rule, SHAPE, STAYS[rule])
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_functions_of_float16_stay_as_they_are_rounded(rule):
+    in_float16 = {
+        GELU: lambda b, x: b.mul(
+            b.mul(x, b.add(b.erf(b.div(x, b.constant(np.float16(2**0.5)))), b.constant(np.float16(1)))),
+            b.constant(np.float16(0.5)),
+        ),
+        HARD_SWISH: lambda b, x: b.div(
+            b.mul(x, b.clamp(b.add(x, b.constant(np.float16(3))), min_value=0, max_value=6)), b.constant(np.float16(6))
+        ),
+        RMS_NORMALIZATION: lambda b, x: b.mul(
+            b.div(
+                x,
+                b.sqrt(b.add(b.reduce_mean(b.mul(x, x), axes=[2], keep_dimensions=True), b.constant(np.float16(1e-3)))),
+            ),
+            b.constant(SCALE.astype(np.float16)),
+        ),
+    }
+    reason = "" if rule is GELU else "it is of float16"  # √2 of float16 is another number
+    assert_stays(rule, SHAPE, {"float16": (in_float16[rule], reason)}, "float16")
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+async def test_fused_functions_have_the_values_of_what_was_drawn(contexts, rule):
+    with np.errstate(all="ignore"):
+        for name, (draw, _) in BECOMES[rule].items():
+            got, expected = await on_both(contexts, draw, X)
+            np.testing.assert_allclose(got, expected, rtol=rule.tolerance, atol=rule.tolerance, err_msg=name)
+
+
+@pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf, 1e19, 1e20, 3e38, 1e-30, 1e-45])
+async def test_any_number_is_normalized_as_it_was_drawn(contexts, special):
+    x = np.nan_to_num(X, posinf=1, neginf=-1)
+    x[1, 2, 3:5] = special
+    got, expected = await on_both(contexts, rms, x)
+    np.testing.assert_allclose(got, expected, rtol=2e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("draw", [rms, lambda b, x: rms(b, rms(b, x, scale=np.full(24, 1e19, np.float32)))])
+async def test_a_mean_of_squares_whose_sum_is_too_large_is_a_number(contexts, draw):
+    got, expected = await on_both(contexts, draw, np.full((1, 2, 24), 1e19, np.float32))
+    np.testing.assert_allclose(expected[0, 0], SCALE, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(got, expected, rtol=2e-6, atol=1e-6)
+
+
+async def test_hard_swishes_behind_convolutions_are_what_was_drawn_of_any_number(contexts, written):
+    def draw(b, x):
+        for _ in range(2):
+            x = hard_swish(b, b.conv2d(x, b.constant(FILTER), padding=[1, 1, 1, 1]))
+        return x
+
+    images = RNG.normal(size=(1, 16, 24, 24)).astype(np.float32) * 3
+    images[0, 3, 2, 2], images[0, 4, 2, 20], images[0, 5, 20, 3], images[0, 6, 20, 20] = np.nan, np.inf, -np.inf, 1e30
+    got, expected = await on_both(contexts, draw, images)
+    assert np.isnan(expected).any()
+    assert np.isfinite(expected).sum() > 1000
+    is_reached = np.abs(expected) > 1e10  # by the large number, of which sums may leave next to nothing
+    largest = np.abs(expected[is_reached & np.isfinite(expected)]).max()
+    np.testing.assert_allclose(got[~is_reached], expected[~is_reached], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(got[is_reached], expected[is_reached], rtol=1e-4, atol=1e-6 * largest)
+    assert (written["HardSigmoid"], written["Clip"]) == (2, 0)

@@ -1,0 +1,117 @@
+"""The passes for onnxruntime: their order, their reports, and that graphs do without any that is optional."""
+
+import random
+
+import numpy as np
+import pytest
+
+from spec_tests.support.computing import compute
+from webnn_py import MLGraphBuilder
+
+pytest.importorskip("onnxruntime")
+
+from webnn_py.device.on_onnxruntime.passes import PASSES
+from webnn_py.operators.composites import dynamically_quantized
+from webnn_py.rewriting.passes import GraphPass, PassManager, passes_left_out
+
+RNG = np.random.default_rng(23)
+X = RNG.normal(size=(1, 8, 12, 12)).astype(np.float32)
+FILTER = (RNG.normal(size=(16, 8, 3, 3)) / 9).astype(np.float32)
+MATRIX = (RNG.normal(size=(16, 16)) / 4).astype(np.float32)
+ROW = RNG.normal(size=16).astype(np.float32)
+SUBSETS = 24
+
+
+def number(b, value):
+    return b.constant(np.float32(value))
+
+
+def draw(b, x):
+    """Something for nearly every pass."""
+    y = b.conv2d(x, b.constant(FILTER), padding=[1, 1, 1, 1])
+    y = b.mul(b.add(y, b.constant(ROW.reshape(1, 16, 1, 1))), number(b, 1.5))
+    y = b.div(b.mul(y, b.clamp(b.add(y, number(b, 3)), min_value=0, max_value=6)), number(b, 6))
+    y = b.mul(y, b.sigmoid(y))
+    rows = b.reshape(b.transpose(y, permutation=[0, 2, 3, 1]), [1, 144, 16])
+    rows = b.add(b.matmul(rows, b.constant(MATRIX)), b.constant(ROW))
+    rows = b.mul(b.mul(rows, b.add(b.erf(b.div(rows, number(b, 2**0.5))), number(b, 1))), number(b, 0.5))
+    mean = b.reduce_mean(b.mul(rows, rows), axes=[2], keep_dimensions=True)
+    rows = b.mul(b.div(rows, b.sqrt(b.add(mean, number(b, 1e-6)))), b.constant(ROW))
+    halves = [b.slice(rows, [0, 0, start], [1, 144, 8]) for start in (0, 8)]
+    gates = [b.sigmoid(half) for half in halves]
+    apart = [b.sigmoid(b.neg(b.reshape(half, [144, 8]))) for half in gates] + [
+        b.sigmoid(b.reshape(halves[0], [144, 8]))
+    ]
+    stack = b.concat([b.reshape(one, [1, 144, 8]) for one in apart], 0)
+    integers, scale, _ = dynamically_quantized(b, b.reduce_max(stack, axes=[0]))
+    return {"y": b.concat(gates, 2), "z": b.mul(b.cast(integers, "float32"), scale)}
+
+
+async def built(context):
+    builder = MLGraphBuilder(context)
+    return await builder.build(draw(builder, builder.input("x", data_type="float32", shape=X.shape)))
+
+
+async def computed(context):
+    builder = MLGraphBuilder(context)
+    x = builder.input("x", data_type="float32", shape=X.shape)
+    return await compute(context, builder, {"x": X}, draw(builder, x))
+
+
+async def test_graphs_give_the_same_without_any_of_the_optional_passes(contexts):
+    context, numpy_context = contexts
+    expected = await computed(numpy_context)
+    chooser = random.Random(31)  # noqa: S311 - for tests
+    subsets = [(), PASSES.optional, *((name,) for name in PASSES.optional)]
+    subsets += [tuple(chooser.sample(PASSES.optional, chooser.randrange(2, 12))) for _ in range(SUBSETS)]
+    for names in subsets:
+        with passes_left_out(*names):
+            got = await computed(context)
+        for name, array in expected.items():
+            # One step of the quantization at most, where a number lies between two.
+            tolerance = np.ptp(array) / 200 if name == "z" else 2e-4
+            np.testing.assert_allclose(got[name], array, rtol=2e-4, atol=tolerance, err_msg=f"{name} without {names}")
+
+
+async def test_a_graph_describes_what_each_pass_did(contexts):
+    context, numpy_context = contexts
+    graph = await built(context)
+    text = graph.describe(passes=True)
+    assert text.startswith(graph.describe())
+    lines = text.splitlines()
+    passes = lines[lines.index("passes") + 1 :]
+    assert any(line.startswith("  rms-normalization, hard-swish, gelu: ") for line in passes)
+    assert "    gelu: mul" in passes
+    assert "passes" not in (await built(numpy_context)).describe(passes=True)
+
+
+async def test_a_rule_that_nearly_applies_says_why_not(contexts):
+    builder = MLGraphBuilder(contexts[0])
+    x = builder.input("x", data_type="float32", shape=[4])
+    function = builder.erf(builder.div(x, number(builder, 2**0.5)), label="function")
+    gelu = builder.mul(builder.mul(x, builder.add(function, number(builder, 1))), number(builder, 0.5), label="gelu")
+    graph = await builder.build({"y": builder.add(gelu, function)})
+    assert "    not gelu: mul [gelu]: the result of erf [function] is read elsewhere" in graph.describe(passes=True)
+
+
+async def test_passes_are_printed_where_the_environment_says_so(contexts, monkeypatch, capfd):
+    monkeypatch.setenv("WEBNN_PY_PASSES", "1")
+    await built(contexts[0])
+    assert "  convolution-folding: " in capfd.readouterr().err
+
+
+async def test_a_required_pass_cannot_be_left_out(contexts):
+    with passes_left_out("trees"), pytest.raises(Exception, match="'trees' are required"):
+        await built(contexts[0])
+
+
+def test_a_pass_before_one_that_it_comes_after_is_refused():
+    first, second = (
+        GraphPass(name=name, run=lambda graph, _context: graph, after=after)
+        for name, after in (("first", ("second",)), ("second", ()))
+    )
+    with pytest.raises(ValueError, match="pass 'first' must come after 'second'"):
+        PassManager(first, second)
+    PassManager(second, first)
+    with pytest.raises(ValueError, match="two passes have the name 'second'"):
+        PassManager(second, second)
