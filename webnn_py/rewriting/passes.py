@@ -186,7 +186,7 @@ def _run(group: Sequence[Pass], graph: Graph, context: PassContext, reports: lis
             if not walk.applied:
                 break
     names, counts = tuple([one.name for one in group]), (len(before.nodes), len(graph.nodes))
-    reports.append(PassReport(names, *counts, perf_counter() - started, applied, refused))
+    reports.append(PassReport(names, *counts, perf_counter() - started, graph is not before, applied, refused))
     return graph
 
 

@@ -54,6 +54,7 @@ class PassReport:
         nodes_before: how many nodes the graph had.
         nodes_after: how many it has.
         seconds: how long it took.
+        is_changed: whether the graph is another one.
         applied: where rules were applied.
         refused: where rules were not applied whose drawing was found.
     """
@@ -62,6 +63,7 @@ class PassReport:
     nodes_before: int
     nodes_after: int
     seconds: float
+    is_changed: bool
     applied: Sequence[Applied] = ()
     refused: Sequence[Refused] = ()
 
