@@ -17,8 +17,15 @@ pytest.importorskip("onnxruntime")
 
 from spec_tests.onnx_models.single_node import make_model, run_onnxruntime
 
+pytestmark = pytest.mark.usefixtures("without_vnni")
+
 MOST = 32_640
 """255 · 128: what two products of bytes may be together, so that 16 bits hold it."""
+
+
+@pytest.fixture
+def without_vnni(monkeypatch):
+    monkeypatch.setattr(paired_networks, "has_vnni", lambda: False)
 
 
 def pairs_that_saturate(matrix):
@@ -295,6 +302,13 @@ ORDERS = {
     "in three pieces": lambda count: np.concatenate(np.split(np.arange(count), [2, 7])[::-1]),
     "in no order": np.random.default_rng(2).permutation,
 }
+
+
+async def test_with_vnni_weights_stay_as_they_are(ml, weights_of, monkeypatch):
+    monkeypatch.setattr(paired_networks, "has_vnni", lambda: True)
+    (model, inputs), _ = NETWORKS["of units that are too loud"]
+    await computed(ml, model, inputs)
+    assert weights_of == INT8
 
 
 @pytest.mark.parametrize("order", ORDERS)

@@ -1,16 +1,26 @@
-"""The name of the processor, which devices that run on it are listed with."""
+"""The processor: its name, which devices that run on it are listed with, and what it can do."""
 
 import platform
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 
 @cache
 def processor() -> str:
-    """The processor's name, where the system tells it."""
+    """Return the processor's name, where the system says it."""
+    return next(_lines("model name"), "") or platform.processor() or platform.machine()
+
+
+@cache
+def has_vnni() -> bool:
+    """Return whether the processor is known to have VNNI, which adds products of bytes without saturation."""
+    return not {"avx512_vnni", "avx_vnni"}.isdisjoint(next(_lines("flags"), "").split())
+
+
+def _lines(name: str) -> Iterator[str]:
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
-        lines = []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
+        return
+    yield from (line.partition(":")[2].strip() for line in lines if line.partition(":")[0].strip() == name)

@@ -36,17 +36,6 @@ def _fused(
     return declare
 
 
-def _drawn_erf_gelu(builder: Builder, input: MLOperand) -> MLOperand:
-    factor = builder.add(builder.erf(builder.div(input, number(builder, 2**0.5, input))), number(builder, 1, input))
-    return builder.mul(builder.mul(input, factor), number(builder, 0.5, input))
-
-
-@_fused("erfGelu", _drawn_erf_gelu, elementwise=True)
-def erf_gelu(input: MLOperand, *, label: str = "") -> MLOperandDescriptor:
-    """Compute x · (1 + erf(x / √2)) · 0.5; unlike gelu, it is NaN at -Infinity."""
-    return MLOperandDescriptor(input.data_type, input.shape)
-
-
 def _drawn_rms_normalization(builder: Builder, input: MLOperand, scale: MLOperand, *, epsilon: float) -> MLOperand:
     mean = builder.reduce_mean(builder.mul(input, input), axes=[input.rank - 1], keep_dimensions=True)
     root = builder.sqrt(builder.add(mean, number(builder, epsilon, input)))
@@ -56,15 +45,4 @@ def _drawn_rms_normalization(builder: Builder, input: MLOperand, scale: MLOperan
 @_fused("rmsNormalization", _drawn_rms_normalization)
 def rms_normalization(input: MLOperand, scale: MLOperand, *, epsilon: float, label: str = "") -> MLOperandDescriptor:
     """Compute x · scale / √(mean(x²) + epsilon) along the last axis, whose size ``scale`` has."""
-    return MLOperandDescriptor(input.data_type, input.shape)
-
-
-def _drawn_negated_silu(builder: Builder, input: MLOperand) -> MLOperand:
-    x = builder.neg(input)
-    return builder.mul(x, builder.sigmoid(x))
-
-
-@_fused("negatedSilu", _drawn_negated_silu, elementwise=True)
-def negated_silu(input: MLOperand, *, label: str = "") -> MLOperandDescriptor:
-    """Compute -x · sigmoid(-x)."""
     return MLOperandDescriptor(input.data_type, input.shape)

@@ -9,8 +9,6 @@ from typing import Final, final
 import numpy as np
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.on_onnxruntime.cut_sigmoids import cut_sigmoids
-from webnn_py.device.on_onnxruntime.joined_sigmoids import joined_sigmoids
 from webnn_py.device.on_onnxruntime.parts import whole_of
 from webnn_py.device.on_onnxruntime.rolled import ROLLED, rolled_outputs
 from webnn_py.graph import Constant, Graph, Input, Node, Output, Value
@@ -91,8 +89,7 @@ class AlikeSteps:
         ]
         made = [self._made[place] for place in (*self._states, *(place for place, _ in stacks))]
         reached = Graph.reaching({f"o{number}": value for number, value in enumerate(made)})
-        drawn_step = Graph({value.name: value for value in inputs}, reached.outputs, reached.nodes)
-        step = joined_sigmoids(cut_sigmoids(drawn_step))
+        step = Graph({value.name: value for value in inputs}, reached.outputs, reached.nodes)
         states, parts = tuple([value for value, _ in self._states.values()]), tuple([value for value, _, _ in scanned])
         operands = {"states": states, "scanned": parts, "outer": tuple(self._outer)}
         if _waits_for(chain(*operands.values()), self.places):

@@ -39,7 +39,6 @@ KEEPS: Final = frozenset(
         "relu",
         "reshape",
         "reverse",
-        "negated_silu",
         "slice",
         "transpose",
     }

@@ -14,7 +14,6 @@ import onnxruntime
 from webnn_py.device.backend import HostArray, Memory, Storage
 from webnn_py.device.on_onnxruntime import rules
 from webnn_py.device.on_onnxruntime.activated import activated
-from webnn_py.device.on_onnxruntime.cutting import is_split_constant
 from webnn_py.device.on_onnxruntime.engine import TESTED_PROVIDER, EngineOptions
 from webnn_py.device.on_onnxruntime.guarded import Guarded
 from webnn_py.device.on_onnxruntime.passes import PASSES
@@ -90,7 +89,7 @@ class OnnxruntimeGraph:
                     constants.add(value)
                 else:
                     is_constant = False
-            if is_constant and not is_reshape(node) and not is_split_constant(node):
+            if is_constant and not is_reshape(node):
                 return math.inf
         constant_bytes = sum([value.descriptor.byte_length for value in constants])
         return len(graph.nodes) * SECONDS_PER_NODE + constant_bytes * SECONDS_PER_CONSTANT_BYTE

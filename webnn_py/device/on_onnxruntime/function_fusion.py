@@ -13,23 +13,6 @@ LEAST_EPSILON: Final = 1e-30
 """With an epsilon of this size the reciprocal of the root is far from infinite."""
 
 
-def _gelu_factor(b: Any, x: Any) -> Any:
-    return b.add(b.erf(b.div(x, 2**0.5)), 1)
-
-
-GELU: Final = Rule(
-    name="gelu",
-    drawings=(
-        lambda b, x: b.mul(b.mul(x, _gelu_factor(b, x)), 0.5),
-        lambda b, x: b.mul(b.mul(x, 0.5), _gelu_factor(b, x)),
-    ),
-    replacement=lambda b, x: b.erf_gelu(x),
-    data_types=("float32",),
-    tolerance=2e-6,
-)
-"""onnxruntime's Gelu, which is NaN at -Infinity, as the drawing is."""
-
-
 def _hard_swish_gate(b: Any, x: Any) -> Any:
     return b.clamp(b.add(x, 3), min_value=0, max_value=6)
 

@@ -21,6 +21,7 @@ from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.on_onnxruntime.integer_products import EXACT_UP_TO, LARGEST, MIDDLE, ShiftedBytes, Unsigned
 from webnn_py.device.on_onnxruntime.paired_rows import Order, Weights, paired
 from webnn_py.device.on_onnxruntime.quantized_lstm import QUANTIZED_LSTM
+from webnn_py.device.processor import has_vnni
 from webnn_py.device.shared_constants import digest
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.onnx_export.model_export import ReadConstant
@@ -41,12 +42,14 @@ BY_UNIT: Final = ("w_scale", "r_scale", "bias", "hidden", "cell")
 def with_paired_networks(graph: Graph, contents: ReadConstant) -> Graph:
     """The graph with the weights of each such network as int8 where they can be, and as uint8 elsewhere.
 
+    With VNNI, whose sums of uint8 by int8 do not saturate, they stay as they are.
+
     Args:
         graph: what to rewrite.
         contents: gives the values of constants.
     """
     networks = [node for node in graph.nodes if node.operator is QUANTIZED_LSTM]
-    if not networks:
+    if not networks or has_vnni():
         return graph
     found = _paired(networks, contents)
     unsigned = Unsigned(contents)

@@ -6,27 +6,21 @@ from collections.abc import Callable
 from typing import Final
 
 from webnn_py.device.folding import folded
-from webnn_py.device.on_onnxruntime.biased_products import biased_products
 from webnn_py.device.on_onnxruntime.convolving import convolving
-from webnn_py.device.on_onnxruntime.cut_sigmoids import cut_sigmoids
-from webnn_py.device.on_onnxruntime.cutting import cutting
 from webnn_py.device.on_onnxruntime.dynamic_quantization import recognizing
 from webnn_py.device.on_onnxruntime.engine import TESTED_PROVIDER
-from webnn_py.device.on_onnxruntime.function_fusion import GELU, HARD_SWISH, RMS_NORMALIZATION
+from webnn_py.device.on_onnxruntime.function_fusion import HARD_SWISH, RMS_NORMALIZATION
 from webnn_py.device.on_onnxruntime.integer_products import integer_products
-from webnn_py.device.on_onnxruntime.joined_convolutions import joined_convolutions
-from webnn_py.device.on_onnxruntime.joined_sigmoids import joined_sigmoids
 from webnn_py.device.on_onnxruntime.paired_networks import with_paired_networks
 from webnn_py.device.on_onnxruntime.quantized_lstm import QUANTIZED_LSTM
 from webnn_py.device.on_onnxruntime.quantized_networks import with_quantized_networks
 from webnn_py.device.on_onnxruntime.ranked_numbers import ranked
 from webnn_py.device.on_onnxruntime.reshaping import reshaping
 from webnn_py.device.on_onnxruntime.rolled_steps import with_rolled_steps
-from webnn_py.device.on_onnxruntime.silus import with_silus
 from webnn_py.device.on_onnxruntime.stacked_extremes import stacked_extremes
 from webnn_py.device.on_onnxruntime.trees import with_trees
 from webnn_py.graph import Graph
-from webnn_py.operators import activation, arithmetic, conversion, convolution, matrix
+from webnn_py.operators import conversion, convolution
 from webnn_py.operators.composites import DYNAMIC_QUANTIZE_LSTM
 from webnn_py.operators.tree_ensembles import TREE_ENSEMBLE
 from webnn_py.rewriting.passes import GraphPass, NodePass, PassContext, PassManager, ReadConstant, RulePass
@@ -34,10 +28,6 @@ from webnn_py.rewriting.walk import NodeRule, of_operators
 
 CPU: Final = (TESTED_PROVIDER,)
 """Other providers may lack what these passes write."""
-
-
-def _alone(run: Callable[[Graph], Graph]) -> Callable[[Graph, PassContext], Graph]:
-    return lambda graph, _context: run(graph)
 
 
 def _with_contents(run: Callable[[Graph, ReadConstant], Graph]) -> Callable[[Graph, PassContext], Graph]:
@@ -60,6 +50,7 @@ PASSES: Final = PassManager(
         run=_with_contents(with_paired_networks),
         after=("int8-lstm",),
         needs=frozenset({QUANTIZED_LSTM}),
+        is_required=True,  # without VNNI sums of uint8 by int8 saturate
     ),
     GraphPass(name="trees", run=_with_contents(with_trees), needs=frozenset({TREE_ENSEMBLE}), is_required=True),
     NodePass(
@@ -71,41 +62,17 @@ PASSES: Final = PassManager(
     GraphPass(name="loops", run=_with_contents(with_rolled_steps), after=("dynamic-quantization",), targets=CPU),
     RulePass(name="rms-normalization", rules=(RMS_NORMALIZATION,), targets=CPU),
     RulePass(name="hard-swish", rules=(HARD_SWISH,)),
-    RulePass(name="gelu", rules=(GELU,)),
-    GraphPass(name="convolution-branches", run=_alone(joined_convolutions), needs=frozenset({convolution.conv2d})),
-    GraphPass(
-        name="sigmoids-of-slices",
-        run=_alone(cut_sigmoids),
-        after=("dynamic-quantization",),
-        needs=frozenset({activation.sigmoid}),
-    ),
-    GraphPass(
-        name="sigmoids-side-by-side",
-        run=_alone(joined_sigmoids),
-        after=("dynamic-quantization",),
-        needs=frozenset({activation.sigmoid}),
-    ),
     NodePass(
         name="integer-products",
         make=lambda graph, context: integer_products(graph, context.contents),
         after=("dynamic-quantization",),
     ),
     NodePass(name="stacked-extremes", make=_for_graph(stacked_extremes)),
-    NodePass(
-        name="biased-products", make=_for_graph(biased_products), needs=frozenset({arithmetic.add, matrix.matmul})
-    ),
-    NodePass(name="splits", make=_for_graph(cutting)),
     NodePass(name="convolution-layout", make=lambda _graph, _context: of_operators(convolving, convolution.conv2d)),
-    NodePass(name="reshapes", make=_for_graph(reshaping), after=("gelu", "biased-products")),
+    NodePass(name="reshapes", make=_for_graph(reshaping)),
     NodePass(
         name="ranks-of-numbers",
         make=lambda _graph, _context: NodeRule(ranked, lambda operator: operator.is_elementwise),
     ),
     GraphPass(name="convolution-folding", run=_with_contents(folded), needs=frozenset({convolution.conv2d})),
-    GraphPass(
-        name="silu",
-        run=_with_contents(with_silus),
-        after=("convolution-folding", "dynamic-quantization"),
-        needs=frozenset({activation.sigmoid}),
-    ),
 )

@@ -9,11 +9,10 @@ import numpy as np
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.on_onnxruntime.before_reshapes import BEFORE, broadcast_shape, sliced
-from webnn_py.device.on_onnxruntime.biased_products import OF_MATRIX
 from webnn_py.device.on_onnxruntime.ranked_numbers import ranked
 from webnn_py.device.reshapes import is_reshape, long, origin_of, reshaped
 from webnn_py.graph import Constant, Graph, Node, Output, Value
-from webnn_py.operators import indexing, matrix, movement
+from webnn_py.operators import indexing, movement
 from webnn_py.operators.declaration import Operator
 from webnn_py.rewriting.walk import NodeRule
 
@@ -39,13 +38,8 @@ def reshaping(graph: Graph) -> NodeRule | None:
     Returns:
         What replaces nodes of the graph; None where it has no reshape.
     """
-    # Products of more than two axes get reshapes in this walk, where rows are added to them.
-    has_reshapes = any(is_reshape(node) or _is_of_rows(node) for node in graph.nodes)
+    has_reshapes = any(map(is_reshape, graph.nodes))
     return NodeRule(_Reshaping(graph).replace, _is_for) if has_reshapes else None
-
-
-def _is_of_rows(node: Node) -> bool:
-    return node.operator is matrix.matmul and node.outputs[0].rank > OF_MATRIX
 
 
 def _is_for(operator: Operator[..., Any]) -> bool:

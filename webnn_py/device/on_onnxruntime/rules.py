@@ -101,11 +101,6 @@ def conv2d(body: Body, node: Node, input: OnnxTensor, filter: OnnxTensor, bias: 
     return writing.write(body, attrs.evolve(node, options={**node.options, "padding": None}), operands)
 
 
-def erf_gelu(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
-    """Gelu."""
-    return body.node("Gelu", input)
-
-
 def dynamic_quantize(body: Body, node: Node, input: OnnxTensor) -> Written:
     """What graphs say it in."""
     drawing = Drawing(body)
@@ -255,12 +250,6 @@ def sigmoid(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
     return body.cast(body.node("Div", power, sum_), input.data_type)
 
 
-def negated_silu(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
-    """The quotient of -x and -1 - exp(-x), which is infinite where the product that it stands for is nearly 0."""
-    sum_ = body.node("Sub", beside(input, _float(-1)), body.node("Exp", input))
-    return body.node("Div", input, sum_)
-
-
 def quantized_lstm(body: Body, node: Node, **operands: OnnxTensor) -> Written:
     """What graphs say it in."""
     drawing = Drawing(body)
@@ -334,7 +323,6 @@ RULES: Final[Mapping[str, Rule]] = {**SAVED} | {
     for rule in (
         batch_normalization,
         conv2d,
-        erf_gelu,
         dynamic_quantize,
         gelu,
         gemm,
@@ -354,7 +342,6 @@ RULES: Final[Mapping[str, Rule]] = {**SAVED} | {
         scaled_matmul,
         scatter_nd,
         sigmoid,
-        negated_silu,
         tree_ensemble,
     )
 }

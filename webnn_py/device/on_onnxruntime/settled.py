@@ -21,14 +21,12 @@ MOST_CONSTANTS: Final = 2**18
 
 NO_LARGER: Final = KEEPS | {
     "average_pool2d",
-    "erf_gelu",
     "expand",
     "gelu",
     "hard_swish",
     "reduce_max",
     "reduce_mean",
     "reduce_min",
-    "negated_silu",
 }
 """Operators of which no element is larger than all of the operands'."""
 
