@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, suppress
 from functools import partial, wraps
 from types import TracebackType
-from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, final, overload
+from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar, final, overload
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from webnn_py import runtime
 from webnn_py.descriptors import MLOperandDataType, MLOperandDataTypeLike
 from webnn_py.device.backend import HostArray
 from webnn_py.errors import InvalidStateError
+from webnn_py.runtime.acts_as_array import ActsAsArray
 from webnn_py.runtime.blocking_trace import traced
 from webnn_py.runtime.loop_thread import LoopThread
 from webnn_py.runtime.records import EnvironmentDevice, EnvironmentStatistics, TensorDescriptor, TensorLocation
@@ -75,11 +76,20 @@ def _given(value: Any) -> Any:
     return value
 
 
+GOT: Final = "array = tensor.get_data()"
+"""What brings elements from the device to the host."""
+
+
+def _given_all(tensors: Iterable[Any]) -> Any:
+    return _given(tensors if isinstance(tensors, BlockingTensor) else list(tensors))
+
+
 @final
-class BlockingTensor:
+class BlockingTensor(ActsAsArray):
     """An array on the host, or a buffer on the device: :class:`webnn_py.runtime.Tensor`.
 
-    ``Tensor(array)`` is on the host and shares the array.
+    ``Tensor(array)`` is on the host and shares the array. numpy takes it for that array; one on the device is refused
+    there with ``TypeError``: call :meth:`get_data`.
     """
 
     __slots__ = ("__weakref__", "_async", "_loop")
@@ -106,7 +116,7 @@ class BlockingTensor:
 
     @property
     def location(self) -> TensorLocation:
-        """``"cpu"`` or ``"gpu-buffer"``: the latter on any device, be it a GPU or not."""
+        """``"cpu"`` on the host; on the device ``"gpu-buffer"`` with WebGPU, ``"ml-tensor"`` with any other."""
         return self._async.location
 
     @property
@@ -115,8 +125,18 @@ class BlockingTensor:
         return self._async.data_type
 
     @property
+    def dtype(self) -> np.dtype[Any]:
+        """The elements' dtype in numpy, or that of the bytes that elements of four bits lie in."""
+        return self._async.dtype
+
+    @property
     def dims(self) -> tuple[int, ...]:
         """The dimensions; empty for a scalar."""
+        return self._async.dims
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The dimensions, under numpy's name."""
         return self._async.dims
 
     @property
@@ -131,7 +151,10 @@ class BlockingTensor:
         Raises:
             InvalidStateError: it lies on the device, or was disposed of.
         """
-        return self._async.data
+        return self._async._data(GOT)
+
+    def _elements(self, method: str) -> HostArray:
+        return self._async._elements(method, GOT)
 
     @property
     def gpu_buffer(self) -> Any:
@@ -334,7 +357,7 @@ class BlockingEnvironment(_OnLoop[runtime.Environment]):
 
     def copy_tensors(self, sources: Iterable[BlockingTensor], destinations: Iterable[BlockingTensor]) -> None:
         """Copy each source into its destination; see :meth:`webnn_py.runtime.Environment.copy_tensors`."""
-        self._loop.run(self._async.copy_tensors, _given(list(sources)), _given(list(destinations)))
+        self._loop.run(self._async.copy_tensors, _given_all(sources), _given_all(destinations))
 
     def zero(self, tensor: BlockingTensor) -> None:
         """Set all bytes of a tensor to zero; see :meth:`webnn_py.runtime.Environment.zero`."""

@@ -9,8 +9,9 @@ from typing import Any, Final, TypeVar, final
 
 import trio
 
+from webnn_py.device.backend import Lends
 from webnn_py.errors import InvalidStateError
-from webnn_py.runtime.records import EnvironmentDevice
+from webnn_py.runtime.records import EnvironmentDevice, TensorLocation
 from webnn_py.script.context import MLContext
 from webnn_py.script.graph import MLGraph
 from webnn_py.timelines.promise import MLPromise
@@ -43,12 +44,14 @@ class OpenContext:
     Attributes:
         context: the context.
         record: the environment's record of it.
+        location: where tensors on it lie.
         cast_graphs: graphs of one ``cast`` each, those used last behind; they end with the context.
     """
 
     def __init__(self, context: MLContext, keeper: ContextKeeper) -> None:
         self.context = context
         self.record = EnvironmentDevice(DEFAULT_ID, context, context.backend)
+        self.location: TensorLocation = "gpu-buffer" if isinstance(context._device.backend, Lends) else "ml-tensor"
         self.keeper = keeper
         self.references = 0
         self.cast_graphs: OrderedDict[object, MLGraph] = OrderedDict()

@@ -159,8 +159,8 @@ class Environment:
         Args:
             model: the path or the bytes of an ONNX model, an ``OnnxModel``, or a graph of the environment's context,
                 which stays the user's.
-            preferred_output_location: where outputs are handed out, all, or each by its name: ``"cpu"``, as arrays, or
-                ``"gpu-buffer"``, as tensors on the device.
+            preferred_output_location: where outputs are handed out, all, or each by its name: ``"cpu"``, on the host,
+                or ``"ml-tensor"``, on the device. ``"gpu-buffer"`` means the device, too, also one that is no GPU.
             free_dimensions: sizes of symbolic dimensions, by name.
             input_values: arrays for inputs that are to be constants; the session then lacks these inputs.
             output_names: the outputs that the session has; all of the model's by default.

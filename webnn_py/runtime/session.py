@@ -283,7 +283,7 @@ def outputs_on_device(model: Model, preferred: object) -> frozenset[str]:
     names = tuple(model.outputs)
     if isinstance(preferred, str):
         _check_location("preferred_output_location", preferred)
-        return frozenset(names) if preferred == "gpu-buffer" else frozenset()
+        return frozenset() if preferred == "cpu" else frozenset(names)
     if not isinstance(preferred, Mapping):
         raise TypeError(
             f"create_session(): preferred_output_location is {shown(preferred)}; it must be one of "
@@ -295,7 +295,7 @@ def outputs_on_device(model: Model, preferred: object) -> frozenset[str]:
                 f"create_session(): preferred_output_location has {shown(name)}; the outputs are {list(names)}"
             )
         _check_location(f"preferred_output_location[{shown(name)}]", location)
-    return frozenset(name for name, location in preferred.items() if location == "gpu-buffer")
+    return frozenset(name for name, location in preferred.items() if location != "cpu")
 
 
 def _check_location(what: str, location: object) -> None:
