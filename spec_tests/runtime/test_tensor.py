@@ -139,9 +139,7 @@ async def test_an_environment_refuses_what_it_is_not_made_of(ml, numpy_context):
         Environment(ml, context=1)
     with pytest.raises(TypeError, match=r"Environment\(\): a context has its own device; give no backend"):
         Environment(ml, "numpy", context=numpy_context)
-    env = Environment(ml, "numpy", no_such_option=1)
-    with pytest.raises(TypeError, match=r"create_context\(\): .*no_such_option"):
-        await env.open_device()
+    env = Environment(ml, "numpy")
     assert repr(env) == "<Environment 0 sessions, no device>"
     await env.close()
     assert repr(env) == "<Environment 0 sessions, no device, closed>"

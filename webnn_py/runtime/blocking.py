@@ -8,13 +8,14 @@ as a cancellation does: the session stays usable. Callbacks such as ``progress``
 
 from __future__ import annotations
 
+import os
 import warnings
 import weakref
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, suppress
 from functools import partial, wraps
 from types import TracebackType
-from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar, final, overload
+from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar, Unpack, final, overload
 
 import numpy as np
 
@@ -24,8 +25,10 @@ from webnn_py.device.backend import HostArray
 from webnn_py.errors import InvalidStateError
 from webnn_py.runtime.acts_as_array import ActsAsArray
 from webnn_py.runtime.blocking_trace import traced
+from webnn_py.runtime.environment import DeviceOptions
 from webnn_py.runtime.loop_thread import LoopThread
 from webnn_py.runtime.records import EnvironmentDevice, EnvironmentStatistics, TensorDescriptor, TensorLocation
+from webnn_py.saved_graphs.folder import MOST_BYTES
 from webnn_py.tracing.trace import MOST_EVENTS, Trace
 
 __all__ = ["Environment", "InferenceSession", "Tensor"]
@@ -280,19 +283,42 @@ class BlockingEnvironment(_OnLoop[runtime.Environment]):
     Args:
         backend: the name of a device, as :meth:`~webnn_py.ML.create_context` takes it.
         preserve_device: whether the device, with all that it has compiled, outlives its last user.
-        **options: further options of :meth:`~webnn_py.ML.create_context`.
+        graph_cache: a folder where sessions of ONNX models keep their graphs, and find them in a later process.
+        graph_cache_bytes: how many bytes the folder may have: graphs that were used the longest ago go first.
+        **options: further options of :meth:`~webnn_py.ML.create_context`, which are checked now.
 
     Raises:
-        TypeError: an argument has the wrong type.
+        TypeError: an argument is unknown or has the wrong type, or no device has the name.
+        NotSupportedError: another package's device cannot be loaded.
     """
 
-    def __init__(self, backend: str | None = None, *, preserve_device: bool = False, **options: Any) -> None:
+    @overload
+    def __init__(
+        self,
+        backend: str | None = None,
+        *,
+        preserve_device: bool = False,
+        graph_cache: str | os.PathLike[str] | None = None,
+        graph_cache_bytes: int = MOST_BYTES,
+        **options: Unpack[DeviceOptions],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        backend: str,
+        *,
+        preserve_device: bool = False,
+        graph_cache: str | os.PathLike[str] | None = None,
+        graph_cache_bytes: int = MOST_BYTES,
+        **options: Any,
+    ) -> None: ...
+    def __init__(self, backend: str | None = None, **options: Any) -> None:
         self._sessions: weakref.WeakValueDictionary[runtime.InferenceSession, BlockingSession]
         self._sessions = weakref.WeakValueDictionary()
         while True:
             loop = LoopThread.shared()
             try:
-                loop.run_sync(self._open, loop, backend, preserve_device=preserve_device, **options)
+                loop.run_sync(self._open, loop, backend, **options)
             except InvalidStateError:
                 if loop.is_usable():
                     raise

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Protocol, final
 import numpy as np
 import trio
 
-from webnn_py.descriptors import size_or_axis
+from webnn_py.descriptors import converted, sequence_of, size_or_axis
 from webnn_py.errors import InvalidStateError
 from webnn_py.runtime.contexts import OpenContext, received
 from webnn_py.runtime.records import TensorDescriptor
 from webnn_py.script.builder import MLGraphBuilder
 from webnn_py.script.graph import MLGraph
-from webnn_py.wording import shown
+from webnn_py.wording import listed, nearest, plain, shown
 
 if TYPE_CHECKING:
     from webnn_py.onnx_models import OnnxModel
@@ -102,16 +102,15 @@ class OnnxSource:
         declared = {name: TensorDescriptor(info.data_type, info.shape) for name, info in infos.items()}
         unknown = input_values.keys() - declared.keys()
         if unknown:
-            raise TypeError(
-                f"create_session(): input_values has {sorted(unknown)}; the inputs are {list(model.inputs)}"
-            )
+            raise _unknown("input_values", unknown, "the inputs are", model.inputs)
         self._model = model
         self._values = {name: np.asarray(value) for name, value in input_values.items()}
         self.sizes = _sizes(declared, free_dimensions, self._values)
         self.inputs = {name: _sized(declared[name], self.sizes) for name in model.inputs if name not in self._values}
         wanted = list(model.outputs if output_names is None else output_names)
         if not wanted or not set(wanted) <= model.outputs.keys():
-            raise TypeError(f"create_session(): output_names is {wanted}; the outputs are {list(model.outputs)}")
+            unknown = set(wanted) - model.outputs.keys()
+            raise _unknown("output_names", unknown, "the outputs are", model.outputs)
         self.outputs = {
             name: _sized(TensorDescriptor(info.data_type, info.shape), self.sizes)
             for name, info in model.outputs.items()
@@ -160,6 +159,10 @@ async def load_model(
     """
     sizes = _checked_sizes({} if free_dimensions is None else free_dimensions)
     values = {} if input_values is None else input_values
+    if not isinstance(values, Mapping):
+        raise TypeError(f"create_session(): input_values is {shown(values)}; it must be a mapping of names to arrays")
+    if output_names is not None:
+        output_names = converted("create_session(): output_names", _names, output_names)
     if isinstance(model, MLGraph):
         if sizes or values or output_names is not None:
             raise TypeError(
@@ -188,6 +191,16 @@ def _onnx_model(model: object) -> OnnxModel:
     return model
 
 
+def _names(value: object) -> tuple[str, ...]:
+    return sequence_of(value, _name, "names of outputs")
+
+
+def _name(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"is {shown(value)}; it must be a string")
+    return plain(value)
+
+
 def _checked_sizes(free_dimensions: Mapping[str, int]) -> dict[str, int]:
     if not isinstance(free_dimensions, Mapping):
         raise TypeError(
@@ -211,8 +224,7 @@ def _sizes(
     names = {size for item in declared.values() for size in item.shape or () if isinstance(size, str)} - {"?"}
     unknown = given.keys() - names
     if unknown:
-        allowed = sorted(names) or "none"
-        raise TypeError(f"create_session(): free_dimensions has {sorted(unknown)}; the model's inputs have {allowed}")
+        raise _unknown("free_dimensions", unknown, "the model's inputs have", sorted(names))
     sizes = dict(given)
     for name, value in values.items():
         shape = declared[name].shape
@@ -231,3 +243,10 @@ def _sized(item: TensorDescriptor, sizes: Mapping[str, int]) -> TensorDescriptor
         return item
     shape = tuple(sizes.get(size, size) if isinstance(size, str) else size for size in item.shape)
     return TensorDescriptor(item.data_type, shape)
+
+
+def _unknown(option: str, unknown: Iterable[object], there: str, known: Iterable[str]) -> TypeError:
+    """The refusal of an option that has names which the model lacks, or none at all."""
+    names = sorted(unknown, key=str)
+    guess = nearest(names[0], known) if names else ""
+    return TypeError(f"create_session(): {option} has {listed(names)}; {there} {list(known) or 'none'}{guess}")

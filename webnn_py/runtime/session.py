@@ -19,7 +19,7 @@ from webnn_py.runtime.records import TensorDescriptor, TensorLocation
 from webnn_py.runtime.runs import Enqueued, Plan, Request, ShapeKey
 from webnn_py.runtime.tensor import Tensor
 from webnn_py.script.buffer import MLBuffer
-from webnn_py.wording import shown
+from webnn_py.wording import nearest, shown
 
 if TYPE_CHECKING:
     from webnn_py.runtime.environment import Environment
@@ -274,30 +274,45 @@ class InferenceSession(Handle):
         return f"({inputs}) -> ({outputs}){', released' if self._released else ''}"
 
 
-def outputs_on_device(model: Model, preferred: object) -> frozenset[str]:
-    """The outputs that are to stay on the device, by the option ``preferred_output_location``.
+def check_locations(preferred: object) -> None:
+    """Check the option ``preferred_output_location`` as far as it can be done without the model.
 
     Raises:
-        TypeError: it is no location, or names an output that there is not.
+        TypeError: it is no location, and no mapping to locations.
     """
-    names = tuple(model.outputs)
     if isinstance(preferred, str):
         _check_location("preferred_output_location", preferred)
-        return frozenset() if preferred == "cpu" else frozenset(names)
+        return
     if not isinstance(preferred, Mapping):
         raise TypeError(
             f"create_session(): preferred_output_location is {shown(preferred)}; it must be one of "
             f"{', '.join(LOCATIONS)}, or a mapping of outputs' names to them"
         )
     for name, location in preferred.items():
+        _check_location(f"preferred_output_location[{shown(name)}]", location)
+
+
+def outputs_on_device(model: Model, preferred: TensorLocation | Mapping[str, TensorLocation]) -> frozenset[str]:
+    """The outputs that are to stay on the device, by the option ``preferred_output_location``.
+
+    Raises:
+        TypeError: it names an output that there is not.
+    """
+    names = tuple(model.outputs)
+    if isinstance(preferred, str):
+        return frozenset() if preferred == "cpu" else frozenset(names)
+    for name in preferred:
         if name not in names:
             raise TypeError(
                 f"create_session(): preferred_output_location has {shown(name)}; the outputs are {list(names)}"
+                f"{nearest(name, names)}"
             )
-        _check_location(f"preferred_output_location[{shown(name)}]", location)
     return frozenset(name for name, location in preferred.items() if location != "cpu")
 
 
 def _check_location(what: str, location: object) -> None:
     if location not in LOCATIONS:
-        raise TypeError(f"create_session(): {what} is {shown(location)}; it must be one of {', '.join(LOCATIONS)}")
+        raise TypeError(
+            f"create_session(): {what} is {shown(location)}; it must be one of {', '.join(LOCATIONS)}"
+            f"{nearest(location, LOCATIONS)}"
+        )
