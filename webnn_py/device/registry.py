@@ -236,15 +236,14 @@ def _candidates(
         record = find(name)
         lacking = [option for option in given if option not in record.option_names()]
         if lacking:
-            words = f"{_named(lacking[0])} is no option of the device {record.name!r}; {_who_has(lacking[0], others)}"
-            raise TypeError(f"{words}; {record.name!r} has {', '.join(record.option_names()) or 'none'}")
+            who_has = _who_has(lacking[0], others)
+            raise TypeError(f"{_named(lacking[0])} is no option of the device {record.name!r}; {who_has}")
         return (record,)
     if given:
         having = [record for record in _loadable() if given.keys() <= set(record.option_names())]
         if not having:
             owners = "; ".join(f"{_named(option)}: {_who_has(option, others)}" for option in islice(given, 4))
-            known = "; ".join(f"{it.name!r}: {', '.join(it.option_names())}" for it in _loadable() if it.options)
-            raise TypeError(f"no device has the options that are given ({owners}); devices have {known}")
+            raise TypeError(f"no device has the options that are given ({owners})")
         return having
     return [record for record in built_in() if request.accelerated or not record.is_accelerated]
 
@@ -266,7 +265,10 @@ def _who_has(option: str, others: Collection[str]) -> str:
     owners = [repr(name) for name, there in options.items() if option in there]
     if owners:
         return f"{' and '.join(owners)} has it"
-    return f"no device has it{nearest(option, [*others, *chain.from_iterable(options.values())])}"
+    if meant := nearest(option, [*others, *chain.from_iterable(options.values())]):
+        return f"no device has it{meant}"
+    known = "; ".join(f"{name!r} has {', '.join(there)}" for name, there in options.items() if there)
+    return f"no device has it; {known}"
 
 
 async def _open_best(requests: Mapping[DeviceRecord, OpenRequest]) -> Backend:

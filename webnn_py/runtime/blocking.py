@@ -22,13 +22,15 @@ import numpy as np
 from webnn_py import runtime
 from webnn_py.descriptors import MLOperandDataType, MLOperandDataTypeLike
 from webnn_py.device.backend import HostArray
+from webnn_py.device.finite_check import NonFinite
 from webnn_py.errors import InvalidStateError
 from webnn_py.runtime.acts_as_array import ActsAsArray
 from webnn_py.runtime.blocking_trace import traced
-from webnn_py.runtime.environment import DeviceOptions
+from webnn_py.runtime.environment import EnvironmentOptions
 from webnn_py.runtime.loop_thread import LoopThread
 from webnn_py.runtime.records import EnvironmentDevice, EnvironmentStatistics, TensorDescriptor, TensorLocation
 from webnn_py.saved_graphs.folder import MOST_BYTES
+from webnn_py.script.profile import GraphProfile
 from webnn_py.tracing.trace import MOST_EVENTS, Trace
 
 __all__ = ["Environment", "InferenceSession", "Tensor"]
@@ -255,6 +257,14 @@ class BlockingSession(_OnLoop[runtime.InferenceSession]):
             for name, tensor in outputs.items()
         }
 
+    def profile(self, feeds: Mapping[str, Any], *, repeat: int = 10) -> GraphProfile:
+        """Tell where the time of a run goes; see :meth:`webnn_py.runtime.InferenceSession.profile`."""
+        return self._loop.run(self._async.profile, _given(feeds), repeat=repeat)
+
+    def check_finite(self, feeds: Mapping[str, Any]) -> NonFinite | None:
+        """Find the node that makes the first NaN; see :meth:`webnn_py.runtime.InferenceSession.check_finite`."""
+        return self._loop.run(self._async.check_finite, _given(feeds))
+
     def release(self) -> None:
         """Release the graphs and buffers, and wait for the device; the second call only waits. Raises nothing."""
         with suppress(InvalidStateError):  # the loop has ended
@@ -300,7 +310,7 @@ class BlockingEnvironment(_OnLoop[runtime.Environment]):
         preserve_device: bool = False,
         graph_cache: str | os.PathLike[str] | None = None,
         graph_cache_bytes: int = MOST_BYTES,
-        **options: Unpack[DeviceOptions],
+        **options: Unpack[EnvironmentOptions],
     ) -> None: ...
     @overload
     def __init__(

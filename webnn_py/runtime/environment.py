@@ -39,7 +39,7 @@ OWN_OPTIONS: Final = ("preserve_device", "context", "graph_cache", "graph_cache_
 """The options of ``Environment()`` that are not those of ``create_context()``."""
 
 
-class DeviceOptions(ContextOptions, total=False):
+class EnvironmentOptions(ContextOptions, total=False):
     """What ``Environment()`` hands on to ``create_context()``, for type checkers."""
 
     power_preference: MLPowerPreference
@@ -82,7 +82,7 @@ class Environment:
         context: MLContext | None = None,
         graph_cache: str | os.PathLike[str] | None = None,
         graph_cache_bytes: int = MOST_BYTES,
-        **options: Unpack[DeviceOptions],
+        **options: Unpack[EnvironmentOptions],
     ) -> None: ...
     @overload
     def __init__(
@@ -208,7 +208,9 @@ class Environment:
         """Load a model, convert it and compile it; other tasks run meanwhile.
 
         A model that leaves dimensions open is converted by the first run with feeds of a shape, and by the first of
-        each further shape.
+        each further shape. With a graph cache, of the environment or of :func:`~webnn_py.open_ml`, a graph that was
+        made before of the same model, for the same shapes and options, is loaded instead; others are saved there. What
+        cannot be read or written is told by a ``RuntimeWarning``.
 
         Args:
             model: the path or the bytes of an ONNX model, an ``OnnxModel``, or a graph of the environment's context,

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, final
 
 import numpy as np
 import trio
 
 from webnn_py.descriptors import converted, sequence_of, size_or_axis
-from webnn_py.errors import InvalidStateError
+from webnn_py.device.backend import HostArray
+from webnn_py.device.finite_check import NonFinite
+from webnn_py.errors import InvalidStateError, NotSupportedError
+from webnn_py.operators.operand import MLOperand
 from webnn_py.runtime.contexts import OpenContext, received
+from webnn_py.runtime.kept_graphs import graph_key, keeps_graphs, loaded_or_built
 from webnn_py.runtime.records import TensorDescriptor
 from webnn_py.script.builder import MLGraphBuilder
 from webnn_py.script.graph import MLGraph
@@ -41,6 +46,11 @@ class Model(Protocol):
         self, opened: OpenContext, shapes: Mapping[str, tuple[int, ...]], progress: Progress | None
     ) -> MLGraph:
         """A graph for these shapes of inputs that are left open."""
+
+    async def check_finite(
+        self, opened: OpenContext, shapes: Mapping[str, tuple[int, ...]], feeds: Mapping[str, HostArray]
+    ) -> NonFinite | None:
+        """Find where NaN and infinities come from, for these shapes of inputs that are left open."""
 
     def release(self, graph: MLGraph) -> None:
         """A graph that :meth:`graph` gave is needed no more."""
@@ -78,6 +88,20 @@ class BuiltGraph:
         if self._graph._destroyed:
             raise InvalidStateError(f"create_session(): {self._graph!r} is destroyed")
         return self._graph
+
+    async def check_finite(
+        self, opened: OpenContext, shapes: Mapping[str, tuple[int, ...]], feeds: Mapping[str, HostArray]
+    ) -> NonFinite | None:
+        """Nothing.
+
+        Raises:
+            NotSupportedError: always.
+        """
+        await trio.lowlevel.checkpoint()
+        raise NotSupportedError(
+            "check_finite(): the session runs a graph that was built by the user, which has no nodes any more; call "
+            "MLGraphBuilder.check_finite() before build()"
+        )
 
     def release(self, graph: MLGraph) -> None:
         """Nothing: the graph is the user's."""
@@ -120,7 +144,7 @@ class OnnxSource:
     async def graph(
         self, opened: OpenContext, shapes: Mapping[str, tuple[int, ...]], progress: Progress | None
     ) -> MLGraph:
-        """Convert the model in steps, so that other tasks run, and compile it.
+        """Load the graph from the context's graph cache, or convert the model in steps, compile and save it.
 
         Raises:
             UnsupportedModelError: WebNN, or the importer, cannot do something that the model asks for.
@@ -128,13 +152,46 @@ class OnnxSource:
             OperationError: the device cannot compile it.
             InvalidStateError: the context is lost.
         """
-        fixed = {name: item.fixed_shape for name, item in self.inputs.items() if item.is_fixed}
+        build = partial(self._built, opened, shapes, progress)
+        if not keeps_graphs(opened.context):
+            return await build()
+        parts = (self._shapes(shapes), self._values, tuple(self.outputs))
+        key = await trio.to_thread.run_sync(graph_key, self._model, *parts, opened.context._ml._experimental)
+        return await loaded_or_built(opened.context, key, build)
+
+    async def _built(
+        self, opened: OpenContext, shapes: Mapping[str, tuple[int, ...]], progress: Progress | None
+    ) -> MLGraph:
         builder = MLGraphBuilder(opened.context)
         try:
-            outputs = await self._model.convert_in_steps(
-                builder, {**fixed, **shapes}, self._values, outputs=self.outputs, progress=progress
-            )
-            return await received(builder.build(outputs))
+            return await received(builder.build(await self._drawn(builder, shapes, progress)))
+        finally:
+            builder.destroy()
+
+    def _shapes(self, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+        """The shapes of all inputs, for those of the open ones."""
+        return {**{name: item.fixed_shape for name, item in self.inputs.items() if item.is_fixed}, **shapes}
+
+    async def _drawn(
+        self, builder: MLGraphBuilder, shapes: Mapping[str, tuple[int, ...]], progress: Progress | None
+    ) -> dict[str, MLOperand]:
+        return await self._model.convert_in_steps(
+            builder, self._shapes(shapes), self._values, outputs=self.outputs, progress=progress
+        )
+
+    async def check_finite(
+        self, opened: OpenContext, shapes: Mapping[str, tuple[int, ...]], feeds: Mapping[str, HostArray]
+    ) -> NonFinite | None:
+        """Convert the model again, and compute its nodes one after the other.
+
+        Raises:
+            UnsupportedModelError, ValueError: as :meth:`graph`.
+            InvalidStateError: the context is lost.
+            UnknownError: the device failed.
+        """
+        builder = MLGraphBuilder(opened.context)
+        try:
+            return await builder.check_finite(await self._drawn(builder, shapes, None), feeds)
         finally:
             builder.destroy()
 
