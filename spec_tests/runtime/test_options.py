@@ -153,8 +153,8 @@ async def test_a_session_refuses_a_wrong_option_before_it_reads_the_model(env, g
         ),
         ({"free_dimensions": {3: 1}}, r"free_dimensions has \[3\]; the model's inputs have"),
         ({"input_values": {"X": 1, 3: 1}}, r"input_values has \[3, 'X'\]; the inputs are \['x'\]"),
-        ({"output_names": ["Y"]}, r"output_names has \['Y'\]; the outputs are \['y'\]; did you mean 'y'\?"),
-        ({"output_names": []}, r"output_names has \[\]; the outputs are \['y'\]"),
+        ({"output_names": ["Y"]}, r"output_names is \['Y'\]; the outputs are \['y'\]; did you mean 'y'\?"),
+        ({"output_names": []}, r"output_names is \[\]; the outputs are \['y'\]"),
     ],
 )
 async def test_a_session_names_what_the_model_has(env, given, words):

@@ -126,7 +126,7 @@ class OnnxSource:
         declared = {name: TensorDescriptor(info.data_type, info.shape) for name, info in infos.items()}
         unknown = input_values.keys() - declared.keys()
         if unknown:
-            raise _unknown("input_values", unknown, "the inputs are", model.inputs)
+            raise _unknown("input_values has", unknown, "the inputs are", model.inputs)
         self._model = model
         self._values = {name: np.asarray(value) for name, value in input_values.items()}
         self.sizes = _sizes(declared, free_dimensions, self._values)
@@ -134,7 +134,7 @@ class OnnxSource:
         wanted = list(model.outputs if output_names is None else output_names)
         if not wanted or not set(wanted) <= model.outputs.keys():
             unknown = set(wanted) - model.outputs.keys()
-            raise _unknown("output_names", unknown, "the outputs are", model.outputs)
+            raise _unknown("output_names is", unknown, "the outputs are", model.outputs)
         self.outputs = {
             name: _sized(TensorDescriptor(info.data_type, info.shape), self.sizes)
             for name, info in model.outputs.items()
@@ -281,7 +281,7 @@ def _sizes(
     names = {size for item in declared.values() for size in item.shape or () if isinstance(size, str)} - {"?"}
     unknown = given.keys() - names
     if unknown:
-        raise _unknown("free_dimensions", unknown, "the model's inputs have", sorted(names))
+        raise _unknown("free_dimensions has", unknown, "the model's inputs have", sorted(names))
     sizes = dict(given)
     for name, value in values.items():
         shape = declared[name].shape
@@ -306,4 +306,4 @@ def _unknown(option: str, unknown: Iterable[object], there: str, known: Iterable
     """The refusal of an option that has names which the model lacks, or none at all."""
     names = sorted(unknown, key=str)
     guess = nearest(names[0], known) if names else ""
-    return TypeError(f"create_session(): {option} has {listed(names)}; {there} {list(known) or 'none'}{guess}")
+    return TypeError(f"create_session(): {option} {listed(names)}; {there} {list(known) or 'none'}{guess}")
