@@ -47,7 +47,7 @@ class Decoder:
         sessions = []
         for model, values in ((onnx.load(path), frozen), (without_encoder_outputs(onnx.load(path)), {})):
             caches = [item.name for item in model.graph.output if item.name != "logits"]
-            on_device: dict[str, TensorLocation] = dict.fromkeys(caches, "gpu-buffer")
+            on_device: dict[str, TensorLocation] = dict.fromkeys(caches, "ml-tensor")
             session = await env.create_session(
                 model.SerializeToString(),
                 input_values={"use_cache_branch": np.array([not values]), **values},
@@ -93,7 +93,7 @@ def without_encoder_outputs(model: onnx.ModelProto) -> onnx.ModelProto:
 
 async def tokens_of(env: Environment, samples: Samples) -> list[int]:
     """The tokens of what is said."""
-    encoder = await env.create_session(real_models.get("speech_encoder"), preferred_output_location="gpu-buffer")
+    encoder = await env.create_session(real_models.get("speech_encoder"), preferred_output_location="ml-tensor")
     async with encoder:
         heard = (await encoder.run({"input_values": samples[None]}))["last_hidden_state"]
     tokens = [FIRST]

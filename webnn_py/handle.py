@@ -33,6 +33,22 @@ class Handle:
         raise TypeError(f"{type(self).__name__} can be neither copied nor pickled: it stands for something elsewhere")
 
 
+class NoArray:
+    """Refuses to be taken for an array, of which numpy would make an array of one object without a word. A mixin."""
+
+    __slots__ = ()
+    _elements_come_by: ClassVar[str]
+    """What gives an array instead."""
+
+    if not TYPE_CHECKING:  # type checkers know what is missing
+
+        def _refuse(self, *arguments: object, **options: object) -> NoReturn:
+            raise TypeError(f"{self!r} is no array: {self._elements_come_by}")
+
+        # Without __iter__, which would make it an Iterable: Python iterates by __getitem__, too.
+        __array__ = __dlpack__ = __dlpack_device__ = __getitem__ = _refuse
+
+
 class Promised(Handle):
     """Stands for an answer that has to be awaited, and says so to who takes it for the answer."""
 
@@ -52,5 +68,6 @@ class Promised(Handle):
         def _refuse(self, *arguments: object, **options: object) -> NoReturn:
             raise TypeError(f"{self._named()} is a promise: forgot await?")
 
-        __array__ = __call__ = __getitem__ = __iter__ = __len__ = _refuse
+        __array__ = __dlpack__ = __dlpack_device__ = __float__ = __int__ = _refuse
+        __call__ = __getitem__ = __iter__ = __len__ = _refuse
         __enter__ = __exit__ = __aenter__ = __aexit__ = _refuse

@@ -1,7 +1,8 @@
 """Users' values and texts in messages: short, on one line, and without fail, whatever the value does."""
 
 import reprlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from typing import Final, cast
 
 LONGEST: Final = 100
@@ -50,6 +51,15 @@ def shown(value: object) -> str:
 def listed(values: Sequence[object]) -> str:
     """The items of a sequence for a message, as a list; of many, the first ones."""
     return shown(list(values[: _REPR.maxlist + 1]))
+
+
+def nearest(value: object, known: Iterable[str]) -> str:
+    """A question behind the refusal of a name that is like a known one, "; did you mean 'name'?"; else nothing."""
+    if not isinstance(value, str) or len(value) > LONGEST:
+        return ""
+    lower = {name.casefold(): name for name in known}
+    found = get_close_matches(plain(value).casefold(), lower, n=1)
+    return f"; did you mean {lower[found[0]]!r}?" if found else ""
 
 
 def in_brackets(label: object) -> str:

@@ -94,6 +94,8 @@ async def test_a_wrong_option_is_refused(ml, options, words):
 async def test_a_provider_that_is_not_there_is_refused_with_those_that_are(ml):
     with pytest.raises(NotSupportedError, match=r"execution_provider is 'Abacus'; the .* has .*CPUExecutionProvider"):
         await ml.create_context(execution_provider="Abacus")
+    with pytest.raises(NotSupportedError, match=r"; did you mean 'CPUExecutionProvider'\?"):
+        await ml.create_context(execution_provider="CPUExecutionProvidr")
 
 
 async def test_a_provider_that_is_not_tested_is_told_apart(ml, context):

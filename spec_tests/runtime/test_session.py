@@ -157,7 +157,7 @@ async def test_free_dimensions_bind_names(env):
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("given", "words"),
     [
         ({"free_dimensions": {"m": 1}}, r"free_dimensions has \['m'\]; the model's inputs have \['n'\]"),
         ({"free_dimensions": {"n": 0}}, r"free_dimensions\['n'\] is 0; it must be at least 1"),
@@ -169,9 +169,9 @@ async def test_free_dimensions_bind_names(env):
         ({"input_values": {"a": W[:, :2]}, "free_dimensions": {"n": 3}}, r"input_values\['a'\] is of shape \[4, 2\]; "),
     ],
 )
-async def test_options_that_do_not_fit_are_refused(env, options, words):
+async def test_options_that_do_not_fit_are_refused(env, given, words):
     with pytest.raises(TypeError, match=rf"create_session\(\): {words}"):
-        await env.create_session(paired(), **options)
+        await env.create_session(paired(), **given)
     assert env.device is None
 
 

@@ -60,7 +60,7 @@ async def test_tensors_on_the_device_are_neither_copied_nor_pickled(env, x):
 
 async def test_a_tensor_on_the_device_has_no_data_at_hand(env, x):
     tensor = await env.create_tensor(x)
-    with pytest.raises(InvalidStateError, match=r"data: <Tensor .* gpu-buffer> lies on the device; await"):
+    with pytest.raises(InvalidStateError, match=r"data: <Tensor .*> lies on the device; array = await"):
         tensor.data  # noqa: B018 - reading it is the test
     tensor.dispose()
     with pytest.raises(InvalidStateError, match=r"data: <Tensor .*disposed> was disposed of"):
@@ -139,9 +139,7 @@ async def test_an_environment_refuses_what_it_is_not_made_of(ml, numpy_context):
         Environment(ml, context=1)
     with pytest.raises(TypeError, match=r"Environment\(\): a context has its own device; give no backend"):
         Environment(ml, "numpy", context=numpy_context)
-    env = Environment(ml, "numpy", no_such_option=1)
-    with pytest.raises(TypeError, match=r"create_context\(\): .*no_such_option"):
-        await env.open_device()
+    env = Environment(ml, "numpy")
     assert repr(env) == "<Environment 0 sessions, no device>"
     await env.close()
     assert repr(env) == "<Environment 0 sessions, no device, closed>"

@@ -1,6 +1,9 @@
 """The folder of saved graphs, and its files: whatever lies there, a graph comes out whole or not at all."""
 
+import errno
+import io
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -191,8 +194,79 @@ def test_what_is_no_file_is_refused_without_waiting(folder, tmp_path, make):
     path = folder._file(DEVICE, "k")
     target = path.replace(tmp_path / "elsewhere")
     {"link": lambda: path.symlink_to(target), "pipe": lambda: os.mkfifo(path), "folder": path.mkdir}[make]()
-    with pytest.raises((UnusableFileError, OSError)):
+    with pytest.raises((UnusableFileError, OSError), match=re.escape(str(path))):
         folder.load(DEVICE, "k")
+
+
+@POSIX
+@pytest.mark.parametrize("make", ["link", "pipe", "folder"])
+def test_a_secret_that_is_no_file_is_named(folder, tmp_path, make):
+    folder.save(DEVICE, "k", graph())
+    path = folder.path / folders.SECRET
+    target = path.replace(tmp_path / "elsewhere")
+    {"link": lambda: path.symlink_to(target), "pipe": lambda: os.mkfifo(path), "folder": path.mkdir}[make]()
+    for call in (
+        lambda: folder.save(DEVICE, "k", graph()),
+        lambda: folder.load(DEVICE, "k"),
+        lambda: folder.keys(DEVICE),
+    ):
+        with pytest.raises((UnusableFileError, OSError), match=re.escape(str(path))):
+            call()
+
+
+@POSIX
+def test_a_folder_behind_a_link_is_a_folder_and_a_file_behind_one_is_named(tmp_path):
+    (tmp_path / "there").mkdir()
+    for name in ("there", "nowhere", "file"):
+        (tmp_path / f"link to {name}").symlink_to(tmp_path / name)
+    (tmp_path / "file").touch()
+    linked = GraphFolder(tmp_path / "link to there")
+    linked.save(DEVICE, "k", graph(1))
+    assert_same(linked.load(DEVICE, "k"), graph(1))
+    for name in ("link to nowhere", "link to file", "file", "file/below"):
+        path = tmp_path / name
+        with pytest.raises(OSError, match=re.escape(str(path))):
+            GraphFolder(path).save(DEVICE, "k", graph())
+
+
+@POSIX
+def test_a_linked_file_gives_way_to_what_is_saved_under_its_key(folder, tmp_path):
+    folder.save(DEVICE, "k", graph(1))
+    path = folder._file(DEVICE, "k")
+    target = path.replace(tmp_path / "elsewhere")
+    path.symlink_to(target)
+    folder.save(DEVICE, "k", graph(2))
+    assert_same(folder.load(DEVICE, "k"), graph(2))
+    target.replace(path)
+    assert_same(folder.load(DEVICE, "k"), graph(1))
+
+
+@pytest.mark.parametrize("name", ["graph", "secret"])
+def test_a_disk_that_is_full_is_told_with_the_file(folder, monkeypatch, name):
+    if name == "graph":
+        folder.save(DEVICE, "k", graph(1))
+
+    class FullFile(io.RawIOBase):
+        def writable(self):
+            return True
+
+        def write(self, _piece):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    fdopen = os.fdopen
+
+    def opened(handle, mode):
+        if mode != "wb":
+            return fdopen(handle, mode)
+        os.close(handle)
+        return FullFile()
+
+    monkeypatch.setattr(folders.os, "fdopen", opened)
+    path = folder._file(DEVICE, "k") if name == "graph" else folder.path / folders.SECRET
+    with pytest.raises(OSError, match=re.escape(str(path))) as told:
+        folder.save(DEVICE, "k", graph(2))
+    assert told.value.errno == errno.ENOSPC
+    assert files(folder, folders.UNFINISHED) == []
 
 
 @POSIX

@@ -69,6 +69,11 @@ async def built(context, shape=(2, 3), number=1.0):
     return await builder.build({"y": builder.add(x, builder.constant(np.full(1, number, np.float32)))})
 
 
+def device_location(backend):
+    """What tensors on a device call the place where they lie."""
+    return "gpu-buffer" if backend == "wgpu" else "ml-tensor"
+
+
 def live(statistics):
     return statistics.live_buffers, statistics.live_bytes
 

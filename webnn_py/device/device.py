@@ -104,12 +104,11 @@ class Device:
 
     Args:
         backend: the backend.
-        keeps_nodes: whether graphs may be saved, which some backends need the nodes for.
     """
 
-    def __init__(self, backend: Backend, *, keeps_nodes: bool = False) -> None:
+    def __init__(self, backend: Backend) -> None:
         self.backend = backend
-        self._keeps_nodes = keeps_nodes and not isinstance(backend, SavesCode)
+        self._keeps_nodes = False
         self.live_buffers = 0
         self.live_bytes = 0
         self.host_copies = 0
@@ -311,6 +310,10 @@ class Device:
 
     async def _finish_compile(self, graph: Graph, compiled: Awaitable[CompiledGraph], handle: GraphHandle) -> None:
         self.keep(graph, await compiled, handle)
+
+    def keep_nodes(self) -> None:
+        """Prepare for graphs to be saved, for which some backends need the nodes of those that are compiled later."""
+        self._keeps_nodes = not isinstance(self.backend, SavesCode)
 
     def keep(self, graph: Graph, compiled: CompiledGraph, handle: GraphHandle) -> None:
         """Put what was compiled into ``handle``, and hold the memory that it uses."""

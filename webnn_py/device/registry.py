@@ -7,10 +7,10 @@ its object a :class:`DeviceRecord`. Records are imported when they are needed, w
 from __future__ import annotations
 
 import enum
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final, TypedDict
 
 import attrs
@@ -19,7 +19,7 @@ import trio
 from webnn_py.descriptors import converted
 from webnn_py.device.backend import Backend, BackendInfo, Capabilities
 from webnn_py.errors import NotSupportedError
-from webnn_py.wording import LONGEST, plain, shortened, shown, visible
+from webnn_py.wording import LONGEST, nearest, plain, shortened, shown, visible
 
 GROUP: Final = "webnn_py.devices"
 """The group of entry points by which other packages register devices."""
@@ -174,7 +174,7 @@ def find(name: object) -> DeviceRecord:
 def _registered_name(value: object) -> str:
     if isinstance(value, str) and plain(value) in _registered():
         return plain(value)
-    raise TypeError(f"is {shown(value)}; it must be one of {', '.join(names())}, or None")
+    raise TypeError(f"is {shown(value)}; it must be one of {', '.join(names())}, or None{nearest(value, names())}")
 
 
 @cache
@@ -204,7 +204,7 @@ def built_in() -> tuple[DeviceRecord, ...]:
 
 
 def choose(
-    name: str | None, request: OpenRequest, given: Mapping[str, object]
+    name: str | None, request: OpenRequest, given: Mapping[str, object], others: Collection[str] = ()
 ) -> Callable[[], Backend | Awaitable[Backend]]:
     """How to open the device of that name, or the one that suits best of those that have the given options.
 
@@ -212,6 +212,7 @@ def choose(
         name: the device, or None.
         request: what is asked of any device.
         given: options of devices, as they were given.
+        others: the options that are not devices', which a name that no device knows may be meant for.
 
     Returns:
         What opens it: a backend, or an awaitable of one where that takes time. Both may raise ``NotSupportedError``.
@@ -220,7 +221,7 @@ def choose(
         TypeError: there is no such device, it lacks an option, or an option is not what it must be.
         NotSupportedError: the device's record cannot be loaded.
     """
-    candidates = _candidates(name, request, given)
+    candidates = _candidates(name, request, given, others)
     requests = {record: attrs.evolve(request, options=record.converted(given)) for record in candidates}
     if len(candidates) == 1:
         (record,) = candidates
@@ -228,17 +229,20 @@ def choose(
     return partial(_open_best, requests)
 
 
-def _candidates(name: str | None, request: OpenRequest, given: Mapping[str, object]) -> Sequence[DeviceRecord]:
+def _candidates(
+    name: str | None, request: OpenRequest, given: Mapping[str, object], others: Collection[str]
+) -> Sequence[DeviceRecord]:
     if name is not None:
         record = find(name)
         lacking = [option for option in given if option not in record.option_names()]
         if lacking:
-            raise TypeError(f"{_named(lacking[0])} is no option of the device {record.name!r}; {_who_has(lacking[0])}")
+            who_has = _who_has(lacking[0], others)
+            raise TypeError(f"{_named(lacking[0])} is no option of the device {record.name!r}; {who_has}")
         return (record,)
     if given:
         having = [record for record in _loadable() if given.keys() <= set(record.option_names())]
         if not having:
-            owners = "; ".join(f"{_named(option)}: {_who_has(option)}" for option in islice(given, 4))
+            owners = "; ".join(f"{_named(option)}: {_who_has(option, others)}" for option in islice(given, 4))
             raise TypeError(f"no device has the options that are given ({owners})")
         return having
     return [record for record in built_in() if request.accelerated or not record.is_accelerated]
@@ -256,9 +260,15 @@ def _named(option: str) -> str:
     return visible(shortened(option, LONGEST))
 
 
-def _who_has(option: str) -> str:
-    owners = [repr(record.name) for record in _loadable() if option in record.option_names()]
-    return f"{' and '.join(owners)} has it" if owners else "no device has it"
+def _who_has(option: str, others: Collection[str]) -> str:
+    options = {record.name: record.option_names() for record in _loadable()}
+    owners = [repr(name) for name, there in options.items() if option in there]
+    if owners:
+        return f"{' and '.join(owners)} has it"
+    if meant := nearest(option, [*others, *chain.from_iterable(options.values())]):
+        return f"no device has it{meant}"
+    known = "; ".join(f"{name!r} has {', '.join(there)}" for name, there in options.items() if there)
+    return f"no device has it; {known}"
 
 
 async def _open_best(requests: Mapping[DeviceRecord, OpenRequest]) -> Backend:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from hashlib import blake2b
+from itertools import chain
 from math import prod
 from time import perf_counter
 from types import MappingProxyType
@@ -70,6 +72,7 @@ class OnnxModel:
     _live: Live
     _weights: Weights
     _narrowing: Mapping[str, str]
+    _digest: bytes | None
     inputs: Mapping[str, TensorInfo]
     overridable: Mapping[str, TensorInfo]
     outputs: Mapping[str, TensorInfo]
@@ -113,6 +116,7 @@ class OnnxModel:
         graph = read.proto.graph
         self._live = live(graph.node, [item.name for item in graph.output])
         self._weights = Weights()
+        self._digest = None
         own_value = {item.name for item in graph.initializer}
         self._narrowing = {**(NARROW_FLOAT64 if narrow_float64 else {}), **(NARROW_INT64 if narrow_int64 else {})}
         infos = _tensor_infos(graph.input, self._narrowing)
@@ -205,6 +209,32 @@ class OnnxModel:
             InvalidModelError: they cannot be read.
         """
         self._weights.read(self._proto.graph, self._live.names)
+
+    def digest(self) -> bytes:
+        """Return a digest of what conversions make of the model: nodes, weights, opsets, inputs, outputs, narrowing.
+
+        The first call reads the weights, and takes about a second for a gigabyte; meant for a worker thread. It is the
+        same in another process.
+
+        Raises:
+            InvalidModelError: the weights cannot be read.
+        """
+        if self._digest is None:
+            graph = self._proto.graph
+            messages = (
+                *(self._proto.opset_import, self._proto.functions, graph.node, graph.input, graph.output),
+                *(graph.value_info, graph.sparse_initializer),
+            )
+            kinds = [[message.SerializeToString(deterministic=True) for message in of_kind] for of_kind in messages]
+            kinds += [
+                list(self._weights.identities(graph, self._live.names)),
+                [repr(sorted(self._narrowing.items())).encode()],
+            ]
+            made = blake2b(repr([[len(part) for part in kind] for kind in kinds]).encode(), digest_size=32)
+            for part in chain.from_iterable(kinds):
+                made.update(part)
+            self._digest = made.digest()
+        return self._digest
 
     def _begin(
         self,

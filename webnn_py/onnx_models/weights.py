@@ -6,6 +6,7 @@ there already.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from hashlib import blake2b
 from typing import Final, final
 
@@ -51,6 +52,13 @@ class Weights:
             self._keys[id(value)] = (value, _digest(value))
             tensor.ClearField("raw_data")
         return value
+
+    def identities(self, graph: GraphProto, names: set[str]) -> Iterator[bytes]:
+        """Bytes that tell those of these names from any others: their contents, of large ones a digest."""
+        for tensor in graph.initializer:
+            if tensor.name in names:
+                known = self._keys.get(id(self.value(tensor)))  # then the tensor's own bytes have been dropped
+                yield tensor.SerializeToString(deterministic=True) + (b"" if known is None else known[1])
 
     def key(self, value: StaticValue) -> bytes | None:
         """A digest of a static value, if it is large enough to be kept once on the device."""

@@ -34,7 +34,7 @@ from webnn_py.descriptors import (
 )
 from webnn_py.handle import forgotten_await
 from webnn_py.operators.operand import MLOperand
-from webnn_py.wording import plain, shown
+from webnn_py.wording import nearest, plain, shown
 
 Long = Annotated[int, "[EnforceRange] long"]
 """A signed 32-bit integer."""
@@ -131,7 +131,7 @@ def enumeration(allowed: tuple[str, ...]) -> Callable[[object], str]:
     def convert(value: object) -> str:
         if isinstance(value, str) and plain(value) in allowed:
             return plain(value)
-        raise TypeError(f"is {shown(value)}; it must be one of {', '.join(allowed)}")
+        raise TypeError(f"is {shown(value)}; it must be one of {', '.join(allowed)}{nearest(value, allowed)}")
 
     return convert
 

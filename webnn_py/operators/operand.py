@@ -4,18 +4,19 @@ from typing import Any, Self, final
 from weakref import ref
 
 from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
-from webnn_py.handle import Handle
+from webnn_py.handle import Handle, NoArray
 from webnn_py.wording import shortened, shown
 
 
 @final
-class MLOperand(Handle):
+class MLOperand(NoArray, Handle):
     """A value in a graph under construction: a graph input, a constant, or an operator's output.
 
     Operands are made by :class:`MLGraphBuilder` only and belong to it (section "MLOperand interface").
     """
 
     _made_by = "MLGraphBuilder's methods"
+    _elements_come_by = "it has elements when its graph is built and dispatched, in the buffer of an output"
 
     __slots__ = ("__weakref__", "_builder", "_descriptor", "_name", "_origin")
     _builder: ref[Any] | None

@@ -144,7 +144,7 @@ def checked_fetches(fetches: object, everything: Fetches) -> Fetches:
     """
     if fetches is None:
         return everything
-    if isinstance(fetches, (str, bytes)) or not isinstance(fetches, Iterable):
+    if isinstance(fetches, (str, bytes, Tensor)) or not isinstance(fetches, Iterable):
         raise TypeError(
             f"run(): fetches is {type(fetches).__name__}; it must be a list of outputs' names, or a mapping of them to "
             "arrays, tensors or None"

@@ -8,23 +8,29 @@ as a cancellation does: the session stays usable. Callbacks such as ``progress``
 
 from __future__ import annotations
 
+import os
 import warnings
 import weakref
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, suppress
 from functools import partial, wraps
 from types import TracebackType
-from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, final, overload
+from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar, Unpack, final, overload
 
 import numpy as np
 
 from webnn_py import runtime
 from webnn_py.descriptors import MLOperandDataType, MLOperandDataTypeLike
 from webnn_py.device.backend import HostArray
+from webnn_py.device.finite_check import NonFinite
 from webnn_py.errors import InvalidStateError
+from webnn_py.runtime.acts_as_array import ActsAsArray
 from webnn_py.runtime.blocking_trace import traced
+from webnn_py.runtime.environment import EnvironmentOptions
 from webnn_py.runtime.loop_thread import LoopThread
 from webnn_py.runtime.records import EnvironmentDevice, EnvironmentStatistics, TensorDescriptor, TensorLocation
+from webnn_py.saved_graphs.folder import MOST_BYTES
+from webnn_py.script.profile import GraphProfile
 from webnn_py.tracing.trace import MOST_EVENTS, Trace
 
 __all__ = ["Environment", "InferenceSession", "Tensor"]
@@ -75,11 +81,20 @@ def _given(value: Any) -> Any:
     return value
 
 
+GOT: Final = "array = tensor.get_data()"
+"""What brings elements from the device to the host."""
+
+
+def _given_all(tensors: Iterable[Any]) -> Any:
+    return _given(tensors if isinstance(tensors, BlockingTensor) else list(tensors))
+
+
 @final
-class BlockingTensor:
+class BlockingTensor(ActsAsArray):
     """An array on the host, or a buffer on the device: :class:`webnn_py.runtime.Tensor`.
 
-    ``Tensor(array)`` is on the host and shares the array.
+    ``Tensor(array)`` is on the host and shares the array. numpy takes it for that array; one on the device is refused
+    there with ``TypeError``: call :meth:`get_data`.
     """
 
     __slots__ = ("__weakref__", "_async", "_loop")
@@ -106,7 +121,7 @@ class BlockingTensor:
 
     @property
     def location(self) -> TensorLocation:
-        """``"cpu"`` or ``"gpu-buffer"``: the latter on any device, be it a GPU or not."""
+        """``"cpu"`` on the host; on the device ``"gpu-buffer"`` with WebGPU, ``"ml-tensor"`` with any other."""
         return self._async.location
 
     @property
@@ -115,8 +130,18 @@ class BlockingTensor:
         return self._async.data_type
 
     @property
+    def dtype(self) -> np.dtype[Any]:
+        """The elements' dtype in numpy, or that of the bytes that elements of four bits lie in."""
+        return self._async.dtype
+
+    @property
     def dims(self) -> tuple[int, ...]:
         """The dimensions; empty for a scalar."""
+        return self._async.dims
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The dimensions, under numpy's name."""
         return self._async.dims
 
     @property
@@ -131,7 +156,10 @@ class BlockingTensor:
         Raises:
             InvalidStateError: it lies on the device, or was disposed of.
         """
-        return self._async.data
+        return self._async._data(GOT)
+
+    def _elements(self, method: str) -> HostArray:
+        return self._async._elements(method, GOT)
 
     @property
     def gpu_buffer(self) -> Any:
@@ -229,6 +257,14 @@ class BlockingSession(_OnLoop[runtime.InferenceSession]):
             for name, tensor in outputs.items()
         }
 
+    def profile(self, feeds: Mapping[str, Any], *, repeat: int = 10) -> GraphProfile:
+        """Tell where the time of a run goes; see :meth:`webnn_py.runtime.InferenceSession.profile`."""
+        return self._loop.run(self._async.profile, _given(feeds), repeat=repeat)
+
+    def check_finite(self, feeds: Mapping[str, Any]) -> NonFinite | None:
+        """Find the node that makes the first NaN; see :meth:`webnn_py.runtime.InferenceSession.check_finite`."""
+        return self._loop.run(self._async.check_finite, _given(feeds))
+
     def release(self) -> None:
         """Release the graphs and buffers, and wait for the device; the second call only waits. Raises nothing."""
         with suppress(InvalidStateError):  # the loop has ended
@@ -257,19 +293,42 @@ class BlockingEnvironment(_OnLoop[runtime.Environment]):
     Args:
         backend: the name of a device, as :meth:`~webnn_py.ML.create_context` takes it.
         preserve_device: whether the device, with all that it has compiled, outlives its last user.
-        **options: further options of :meth:`~webnn_py.ML.create_context`.
+        graph_cache: a folder where sessions of ONNX models keep their graphs, and find them in a later process.
+        graph_cache_bytes: how many bytes the folder may have: graphs that were used the longest ago go first.
+        **options: further options of :meth:`~webnn_py.ML.create_context`, which are checked now.
 
     Raises:
-        TypeError: an argument has the wrong type.
+        TypeError: an argument is unknown or has the wrong type, or no device has the name.
+        NotSupportedError: another package's device cannot be loaded.
     """
 
-    def __init__(self, backend: str | None = None, *, preserve_device: bool = False, **options: Any) -> None:
+    @overload
+    def __init__(
+        self,
+        backend: str | None = None,
+        *,
+        preserve_device: bool = False,
+        graph_cache: str | os.PathLike[str] | None = None,
+        graph_cache_bytes: int = MOST_BYTES,
+        **options: Unpack[EnvironmentOptions],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        backend: str,
+        *,
+        preserve_device: bool = False,
+        graph_cache: str | os.PathLike[str] | None = None,
+        graph_cache_bytes: int = MOST_BYTES,
+        **options: Any,
+    ) -> None: ...
+    def __init__(self, backend: str | None = None, **options: Any) -> None:
         self._sessions: weakref.WeakValueDictionary[runtime.InferenceSession, BlockingSession]
         self._sessions = weakref.WeakValueDictionary()
         while True:
             loop = LoopThread.shared()
             try:
-                loop.run_sync(self._open, loop, backend, preserve_device=preserve_device, **options)
+                loop.run_sync(self._open, loop, backend, **options)
             except InvalidStateError:
                 if loop.is_usable():
                     raise
@@ -334,7 +393,7 @@ class BlockingEnvironment(_OnLoop[runtime.Environment]):
 
     def copy_tensors(self, sources: Iterable[BlockingTensor], destinations: Iterable[BlockingTensor]) -> None:
         """Copy each source into its destination; see :meth:`webnn_py.runtime.Environment.copy_tensors`."""
-        self._loop.run(self._async.copy_tensors, _given(list(sources)), _given(list(destinations)))
+        self._loop.run(self._async.copy_tensors, _given_all(sources), _given_all(destinations))
 
     def zero(self, tensor: BlockingTensor) -> None:
         """Set all bytes of a tensor to zero; see :meth:`webnn_py.runtime.Environment.zero`."""

@@ -9,8 +9,10 @@ from typing import Any, Final, TypeVar, final
 
 import trio
 
+from webnn_py.device.backend import Lends
 from webnn_py.errors import InvalidStateError
-from webnn_py.runtime.records import EnvironmentDevice
+from webnn_py.runtime.records import EnvironmentDevice, TensorLocation
+from webnn_py.saved_graphs.folder import GraphFolder
 from webnn_py.script.context import MLContext
 from webnn_py.script.graph import MLGraph
 from webnn_py.timelines.promise import MLPromise
@@ -43,12 +45,14 @@ class OpenContext:
     Attributes:
         context: the context.
         record: the environment's record of it.
+        location: where tensors on it lie.
         cast_graphs: graphs of one ``cast`` each, those used last behind; they end with the context.
     """
 
     def __init__(self, context: MLContext, keeper: ContextKeeper) -> None:
         self.context = context
         self.record = EnvironmentDevice(DEFAULT_ID, context, context.backend)
+        self.location: TensorLocation = "gpu-buffer" if isinstance(context._device.backend, Lends) else "ml-tensor"
         self.keeper = keeper
         self.references = 0
         self.cast_graphs: OrderedDict[object, MLGraph] = OrderedDict()
@@ -104,6 +108,7 @@ class ContextKeeper:
     Args:
         open_context: opens a fresh context.
         given: a user's own context to use instead, which is never destroyed.
+        graph_folder: where contexts that are opened keep graphs; None where ``open_ml()`` says.
         preserve: whether the context outlives its last user.
         run_soon: calls a function in the trio thread, from any thread.
     """
@@ -113,12 +118,14 @@ class ContextKeeper:
         open_context: Callable[[], MLPromise[MLContext]],
         *,
         given: MLContext | None,
+        graph_folder: GraphFolder | None,
         preserve: bool,
         run_soon: Callable[[Callable[[], None]], None],
     ) -> None:
         self.run_soon = run_soon
         self._open_context = open_context
         self._given = given
+        self._graph_folder = graph_folder
         self._preserve = preserve
         self._current: OpenContext | None = None
         self._opening: MLPromise[MLContext] | None = None
@@ -173,6 +180,8 @@ class ContextKeeper:
             self.end_unused()
 
     def _take(self, context: MLContext) -> None:
+        if self._graph_folder is not None:
+            context._keep_graphs_in(self._graph_folder)
         opened = OpenContext(context, self)
         self._current = opened
         # Called by what loses the context, before anything else runs, so that no dead one is ever handed out.

@@ -5,29 +5,47 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, final, overload
+from typing import TYPE_CHECKING, Any, Final, Self, Unpack, final, overload
 
 import numpy as np
 import trio
 
 from webnn_py.descriptors import MLOperandDataTypeLike, converted, unsigned_long
-from webnn_py.errors import InvalidStateError
+from webnn_py.errors import InvalidStateError, NotSupportedError
 from webnn_py.operators.idl import boolean
 from webnn_py.runtime.contexts import DEFAULT_ID, ContextKeeper, OpenContext
 from webnn_py.runtime.models import Progress, load_model
 from webnn_py.runtime.records import EnvironmentDevice, EnvironmentStatistics, TensorLocation
-from webnn_py.runtime.session import InferenceSession, SessionOptions, outputs_on_device
+from webnn_py.runtime.session import InferenceSession, SessionOptions, check_locations, outputs_on_device
 from webnn_py.runtime.tensor import Tensor
 from webnn_py.runtime.transfer import DataTransfer
+from webnn_py.saved_graphs.folder import MOST_BYTES
 from webnn_py.script.context import MLContext
+from webnn_py.script.device_selection import ContextOptions
 from webnn_py.script.graph import MLGraph
 from webnn_py.script.ml import ML
+from webnn_py.script.records import MLPowerPreference
+from webnn_py.script.saving import checked_folder
 from webnn_py.tracing.trace import MOST_EVENTS, Trace
+from webnn_py.wording import shown
 
 if TYPE_CHECKING:
     import os
 
     from webnn_py.onnx_models import OnnxModel
+
+
+OWN_OPTIONS: Final = ("preserve_device", "context", "graph_cache", "graph_cache_bytes")
+"""The options of ``Environment()`` that are not those of ``create_context()``."""
+
+
+class EnvironmentOptions(ContextOptions, total=False):
+    """What ``Environment()`` hands on to ``create_context()``, for type checkers."""
+
+    power_preference: MLPowerPreference
+    accelerated: bool
+    max_queued_bytes: int
+    browser: str
 
 
 @final
@@ -43,12 +61,18 @@ class Environment:
         preserve_device: whether the device, with all that it has compiled, outlives its last user.
         context: a context of the user's to run on instead. It stays the user's: it is never destroyed here, and none
             is opened in its place.
-        **options: further options of :meth:`~webnn_py.ML.create_context`.
+        graph_cache: a folder where sessions of ONNX models keep their graphs, and find them in a later process; the one
+            of :func:`~webnn_py.open_ml` by default, and without that none. See :meth:`create_session`.
+        graph_cache_bytes: how many bytes the folder may have: graphs that were used the longest ago go first.
+        **options: further options of :meth:`~webnn_py.ML.create_context`, which are checked now.
 
     Raises:
-        TypeError: an argument has the wrong type.
+        TypeError: an argument is unknown or has the wrong type, or no device has the name.
+        NotSupportedError: another package's device cannot be loaded. Whether there is such a device here, its first
+            user is told.
     """
 
+    @overload
     def __init__(
         self,
         ml: ML,
@@ -56,15 +80,44 @@ class Environment:
         *,
         preserve_device: bool = False,
         context: MLContext | None = None,
+        graph_cache: str | os.PathLike[str] | None = None,
+        graph_cache_bytes: int = MOST_BYTES,
+        **options: Unpack[EnvironmentOptions],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        ml: ML,
+        backend: str,
+        *,
+        preserve_device: bool = False,
+        graph_cache: str | os.PathLike[str] | None = None,
+        graph_cache_bytes: int = MOST_BYTES,
+        **options: Any,
+    ) -> None: ...
+    def __init__(  # noqa: PLR0913 - and the device's
+        self,
+        ml: ML,
+        backend: str | None = None,
+        *,
+        preserve_device: bool = False,
+        context: MLContext | None = None,
+        graph_cache: str | os.PathLike[str] | None = None,
+        graph_cache_bytes: int = MOST_BYTES,
         **options: Any,
     ) -> None:
         if not isinstance(ml, ML):
             raise TypeError(f"Environment(): ml is {type(ml).__name__}; it must be what open_ml() gives")
+        folder = checked_folder("Environment()", graph_cache, graph_cache_bytes)
         if context is not None:
             if not isinstance(context, MLContext):
                 raise TypeError(f"Environment(): context is {type(context).__name__}; it must be an MLContext")
-            if backend is not None or options:
+            if backend is not None or options or folder is not None:
                 raise TypeError("Environment(): a context has its own device; give no backend and no options with it")
+        try:
+            ml._check_options({"backend": backend, **options}, OWN_OPTIONS)
+        except (TypeError, NotSupportedError) as error:
+            raise type(error)(f"Environment(): {error}") from error.__cause__
         try:
             token = trio.lowlevel.current_trio_token()
         except RuntimeError:
@@ -77,6 +130,7 @@ class Environment:
         self._keeper = ContextKeeper(
             lambda: ml.create_context(backend=backend, **options),
             given=context,
+            graph_folder=folder,
             preserve=converted("Environment(): preserve_device", boolean, preserve_device),
             run_soon=run_soon,
         )
@@ -154,13 +208,15 @@ class Environment:
         """Load a model, convert it and compile it; other tasks run meanwhile.
 
         A model that leaves dimensions open is converted by the first run with feeds of a shape, and by the first of
-        each further shape.
+        each further shape. With a graph cache, of the environment or of :func:`~webnn_py.open_ml`, a graph that was
+        made before of the same model, for the same shapes and options, is loaded instead; others are saved there. What
+        cannot be read or written is told by a ``RuntimeWarning``.
 
         Args:
             model: the path or the bytes of an ONNX model, an ``OnnxModel``, or a graph of the environment's context,
                 which stays the user's.
-            preferred_output_location: where outputs are handed out, all, or each by its name: ``"cpu"``, as arrays, or
-                ``"gpu-buffer"``, as tensors on the device.
+            preferred_output_location: where outputs are handed out, all, or each by its name: ``"cpu"``, on the host,
+                or ``"ml-tensor"``, on the device. ``"gpu-buffer"`` means the device, too, also one that is no GPU.
             free_dimensions: sizes of symbolic dimensions, by name.
             input_values: arrays for inputs that are to be constants; the session then lacks these inputs.
             output_names: the outputs that the session has; all of the model's by default.
@@ -178,9 +234,12 @@ class Environment:
             InvalidStateError: the environment is closed, or its device was lost while it was being used.
         """
         self._keeper.check_open("create_session")
+        check_locations(preferred_output_location)
+        is_captured = converted("create_session(): enable_graph_capture", boolean, enable_graph_capture)
+        if progress is not None and not callable(progress):
+            raise TypeError(f"create_session(): progress is {shown(progress)}; it must be a function, or None")
         source = await load_model(model, free_dimensions, input_values, output_names)
         on_device = outputs_on_device(source, preferred_output_location)
-        is_captured = converted("create_session(): enable_graph_capture", boolean, enable_graph_capture)
         options = SessionOptions(on_device, is_captured, progress)
         for may_try_again in (True, False):
             hold = await self._keeper.acquire("create_session")

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, final
 
 import numpy as np
 import trio
 
-from webnn_py.descriptors import size_or_axis
-from webnn_py.errors import InvalidStateError
+from webnn_py.descriptors import converted, sequence_of, size_or_axis
+from webnn_py.device.backend import HostArray
+from webnn_py.device.finite_check import NonFinite
+from webnn_py.errors import InvalidStateError, NotSupportedError
+from webnn_py.operators.operand import MLOperand
 from webnn_py.runtime.contexts import OpenContext, received
+from webnn_py.runtime.kept_graphs import graph_key, keeps_graphs, loaded_or_built
 from webnn_py.runtime.records import TensorDescriptor
 from webnn_py.script.builder import MLGraphBuilder
 from webnn_py.script.graph import MLGraph
-from webnn_py.wording import shown
+from webnn_py.wording import listed, nearest, plain, shown
 
 if TYPE_CHECKING:
     from webnn_py.onnx_models import OnnxModel
@@ -41,6 +46,11 @@ class Model(Protocol):
         self, opened: OpenContext, shapes: Mapping[str, tuple[int, ...]], progress: Progress | None
     ) -> MLGraph:
         """A graph for these shapes of inputs that are left open."""
+
+    async def check_finite(
+        self, opened: OpenContext, shapes: Mapping[str, tuple[int, ...]], feeds: Mapping[str, HostArray]
+    ) -> NonFinite | None:
+        """Find where NaN and infinities come from, for these shapes of inputs that are left open."""
 
     def release(self, graph: MLGraph) -> None:
         """A graph that :meth:`graph` gave is needed no more."""
@@ -79,6 +89,20 @@ class BuiltGraph:
             raise InvalidStateError(f"create_session(): {self._graph!r} is destroyed")
         return self._graph
 
+    async def check_finite(
+        self, opened: OpenContext, shapes: Mapping[str, tuple[int, ...]], feeds: Mapping[str, HostArray]
+    ) -> NonFinite | None:
+        """Nothing.
+
+        Raises:
+            NotSupportedError: always.
+        """
+        await trio.lowlevel.checkpoint()
+        raise NotSupportedError(
+            "check_finite(): the session runs a graph that was built by the user, which has no nodes any more; call "
+            "MLGraphBuilder.check_finite() before build()"
+        )
+
     def release(self, graph: MLGraph) -> None:
         """Nothing: the graph is the user's."""
 
@@ -102,16 +126,15 @@ class OnnxSource:
         declared = {name: TensorDescriptor(info.data_type, info.shape) for name, info in infos.items()}
         unknown = input_values.keys() - declared.keys()
         if unknown:
-            raise TypeError(
-                f"create_session(): input_values has {sorted(unknown)}; the inputs are {list(model.inputs)}"
-            )
+            raise _unknown("input_values has", unknown, "the inputs are", model.inputs)
         self._model = model
         self._values = {name: np.asarray(value) for name, value in input_values.items()}
         self.sizes = _sizes(declared, free_dimensions, self._values)
         self.inputs = {name: _sized(declared[name], self.sizes) for name in model.inputs if name not in self._values}
         wanted = list(model.outputs if output_names is None else output_names)
         if not wanted or not set(wanted) <= model.outputs.keys():
-            raise TypeError(f"create_session(): output_names is {wanted}; the outputs are {list(model.outputs)}")
+            unknown = set(wanted) - model.outputs.keys()
+            raise _unknown("output_names is", unknown, "the outputs are", model.outputs)
         self.outputs = {
             name: _sized(TensorDescriptor(info.data_type, info.shape), self.sizes)
             for name, info in model.outputs.items()
@@ -121,7 +144,7 @@ class OnnxSource:
     async def graph(
         self, opened: OpenContext, shapes: Mapping[str, tuple[int, ...]], progress: Progress | None
     ) -> MLGraph:
-        """Convert the model in steps, so that other tasks run, and compile it.
+        """Load the graph from the context's graph cache, or convert the model in steps, compile and save it.
 
         Raises:
             UnsupportedModelError: WebNN, or the importer, cannot do something that the model asks for.
@@ -129,13 +152,46 @@ class OnnxSource:
             OperationError: the device cannot compile it.
             InvalidStateError: the context is lost.
         """
-        fixed = {name: item.fixed_shape for name, item in self.inputs.items() if item.is_fixed}
+        build = partial(self._built, opened, shapes, progress)
+        if not keeps_graphs(opened.context):
+            return await build()
+        parts = (self._shapes(shapes), self._values, tuple(self.outputs))
+        key = await trio.to_thread.run_sync(graph_key, self._model, *parts, opened.context._ml._experimental)
+        return await loaded_or_built(opened.context, key, build)
+
+    async def _built(
+        self, opened: OpenContext, shapes: Mapping[str, tuple[int, ...]], progress: Progress | None
+    ) -> MLGraph:
         builder = MLGraphBuilder(opened.context)
         try:
-            outputs = await self._model.convert_in_steps(
-                builder, {**fixed, **shapes}, self._values, outputs=self.outputs, progress=progress
-            )
-            return await received(builder.build(outputs))
+            return await received(builder.build(await self._drawn(builder, shapes, progress)))
+        finally:
+            builder.destroy()
+
+    def _shapes(self, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+        """The shapes of all inputs, for those of the open ones."""
+        return {**{name: item.fixed_shape for name, item in self.inputs.items() if item.is_fixed}, **shapes}
+
+    async def _drawn(
+        self, builder: MLGraphBuilder, shapes: Mapping[str, tuple[int, ...]], progress: Progress | None
+    ) -> dict[str, MLOperand]:
+        return await self._model.convert_in_steps(
+            builder, self._shapes(shapes), self._values, outputs=self.outputs, progress=progress
+        )
+
+    async def check_finite(
+        self, opened: OpenContext, shapes: Mapping[str, tuple[int, ...]], feeds: Mapping[str, HostArray]
+    ) -> NonFinite | None:
+        """Convert the model again, and compute its nodes one after the other.
+
+        Raises:
+            UnsupportedModelError, ValueError: as :meth:`graph`.
+            InvalidStateError: the context is lost.
+            UnknownError: the device failed.
+        """
+        builder = MLGraphBuilder(opened.context)
+        try:
+            return await builder.check_finite(await self._drawn(builder, shapes, None), feeds)
         finally:
             builder.destroy()
 
@@ -160,6 +216,10 @@ async def load_model(
     """
     sizes = _checked_sizes({} if free_dimensions is None else free_dimensions)
     values = {} if input_values is None else input_values
+    if not isinstance(values, Mapping):
+        raise TypeError(f"create_session(): input_values is {shown(values)}; it must be a mapping of names to arrays")
+    if output_names is not None:
+        output_names = converted("create_session(): output_names", _names, output_names)
     if isinstance(model, MLGraph):
         if sizes or values or output_names is not None:
             raise TypeError(
@@ -188,6 +248,16 @@ def _onnx_model(model: object) -> OnnxModel:
     return model
 
 
+def _names(value: object) -> tuple[str, ...]:
+    return sequence_of(value, _name, "names of outputs")
+
+
+def _name(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"is {shown(value)}; it must be a string")
+    return plain(value)
+
+
 def _checked_sizes(free_dimensions: Mapping[str, int]) -> dict[str, int]:
     if not isinstance(free_dimensions, Mapping):
         raise TypeError(
@@ -211,8 +281,7 @@ def _sizes(
     names = {size for item in declared.values() for size in item.shape or () if isinstance(size, str)} - {"?"}
     unknown = given.keys() - names
     if unknown:
-        allowed = sorted(names) or "none"
-        raise TypeError(f"create_session(): free_dimensions has {sorted(unknown)}; the model's inputs have {allowed}")
+        raise _unknown("free_dimensions has", unknown, "the model's inputs have", sorted(names))
     sizes = dict(given)
     for name, value in values.items():
         shape = declared[name].shape
@@ -231,3 +300,10 @@ def _sized(item: TensorDescriptor, sizes: Mapping[str, int]) -> TensorDescriptor
         return item
     shape = tuple(sizes.get(size, size) if isinstance(size, str) else size for size in item.shape)
     return TensorDescriptor(item.data_type, shape)
+
+
+def _unknown(option: str, unknown: Iterable[object], there: str, known: Iterable[str]) -> TypeError:
+    """The refusal of an option that has names which the model lacks, or none at all."""
+    names = sorted(unknown, key=str)
+    guess = nearest(names[0], known) if names else ""
+    return TypeError(f"create_session(): {option} {listed(names)}; {there} {list(known) or 'none'}{guess}")

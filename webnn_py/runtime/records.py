@@ -9,8 +9,9 @@ import attrs
 from webnn_py.device.backend import BackendInfo
 from webnn_py.script.context import MLContext
 
-TensorLocation = Literal["cpu", "gpu-buffer"]
-"""Where a tensor's data lie: on the host, or on the device, whichever that is (ONNX Runtime's names)."""
+TensorLocation = Literal["cpu", "gpu-buffer", "ml-tensor"]
+"""Where a tensor's data lie, by ONNX Runtime's names: on the host, in a WebGPU buffer, or in an ``MLTensor`` of a
+device that has no GPU buffers. Both of the latter are on the device, and mean just that as a preference."""
 
 
 @attrs.frozen

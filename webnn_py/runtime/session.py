@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, final, get_args
 
 import attrs
 import trio
 
-from webnn_py.errors import InvalidStateError
+from webnn_py.device.backend import HostArray
+from webnn_py.device.finite_check import NonFinite
+from webnn_py.errors import InvalidStateError, NotSupportedError
 from webnn_py.handle import Handle
-from webnn_py.runtime.bindings import ExpectedInputs, Fetches, checked_fetches
+from webnn_py.runtime.bindings import ExpectedInputs, Fetches, check_places, checked_fetches
 from webnn_py.runtime.capture import CapturedRun
 from webnn_py.runtime.contexts import Hold, OpenContext
 from webnn_py.runtime.models import Model, Progress
@@ -19,7 +22,8 @@ from webnn_py.runtime.records import TensorDescriptor, TensorLocation
 from webnn_py.runtime.runs import Enqueued, Plan, Request, ShapeKey
 from webnn_py.runtime.tensor import Tensor
 from webnn_py.script.buffer import MLBuffer
-from webnn_py.wording import shown
+from webnn_py.script.profile import GraphProfile
+from webnn_py.wording import nearest, shown
 
 if TYPE_CHECKING:
     from webnn_py.runtime.environment import Environment
@@ -185,13 +189,13 @@ class InferenceSession(Handle):
             async with self._line:
                 await self._plan((), {})
 
-    async def _plan(self, key: ShapeKey, shapes: Mapping[str, tuple[int, ...]]) -> Plan:
+    async def _plan(self, key: ShapeKey, shapes: Mapping[str, tuple[int, ...]], method: str = "run") -> Plan:
         plan = self._plans.get(key)
         if plan is None:
             graph = await self._model.graph(self._opened, shapes, self._options.progress)
             if self._released:
                 self._model.release(graph)
-                self._check_usable("run", WHILE_PENDING)
+                self._check_usable(method, WHILE_PENDING)
             plan = self._plans[key] = Plan(graph)
         return plan
 
@@ -222,6 +226,81 @@ class InferenceSession(Handle):
         captured.dispatch(self._opened)
         await trio.lowlevel.checkpoint()
         return dict(captured.results)
+
+    # --- looking into it -------------------------------------------------------------------------------------
+
+    async def profile(self, feeds: Feeds, *, repeat: int = 10) -> GraphProfile:
+        """Tell where the time of a run goes, kernel by kernel: :meth:`webnn_py.MLGraph.profile` of the graph for feeds.
+
+        The graph is made if there is none for their shapes. Runs wait meanwhile, and their buffers are not touched.
+
+        Args:
+            feeds: as for :meth:`run`; what lies on the device is read.
+            repeat: how many runs there are with timings, and how many without, when the device is warm.
+
+        Raises:
+            TypeError: feeds are not the session's, or ``repeat`` is no integer from 1.
+            NotSupportedError: the device does not tell kernels' times.
+            InvalidStateError: the session is released, before or meanwhile, or the device is lost.
+            UnknownError: the device failed.
+            UnsupportedModelError, ValueError, OperationError: no graph can be made for shapes seen first here.
+        """
+        shapes, arrays = await self._brought("profile", feeds)
+        async with self._while_pending("profile"):
+            async with self._line:
+                self._check_usable("profile", WHILE_PENDING)
+                graph = (await self._plan(tuple(shapes.values()), shapes, "profile")).graph
+            return await graph.profile({name: arrays[name] for name in graph.input_descriptors}, repeat=repeat)
+
+    async def check_finite(self, feeds: Feeds) -> NonFinite | None:
+        """Find the node that makes the first NaN or infinity, as :meth:`webnn_py.MLGraphBuilder.check_finite` does.
+
+        The model is converted again for the feeds' shapes, and its nodes are computed without being fused.
+
+        Args:
+            feeds: as for :meth:`run`; what lies on the device is read.
+
+        Returns:
+            The first node, in the graph's order, that makes a NaN though none of its operands has one, or an infinity
+            though all of them are finite; the first input or constant that brings a NaN; or None.
+
+        Raises:
+            TypeError: feeds are not the session's.
+            NotSupportedError: the session is of an ``MLGraph``, which has no nodes any more.
+            InvalidStateError: the session is released, before or meanwhile, or the device is lost.
+            UnknownError: the device failed.
+            UnsupportedModelError, ValueError: the model cannot be converted for these shapes.
+        """
+        shapes, arrays = await self._brought("check_finite", feeds)
+        async with self._while_pending("check_finite"):
+            return await self._model.check_finite(self._opened, shapes, arrays)
+
+    async def _brought(self, method: str, feeds: Feeds) -> tuple[Mapping[str, tuple[int, ...]], dict[str, HostArray]]:
+        """Check feeds, and bring those that lie on the device to the host.
+
+        Returns:
+            The shapes of the inputs that the model leaves open, and all feeds as arrays.
+        """
+        self._check_usable(method)
+        try:
+            checked = self._expected.checked(feeds)
+            shapes = self._expected.shapes_of(checked)
+            check_places("input", checked, self._opened)
+        except (TypeError, InvalidStateError, NotSupportedError) as error:
+            raise type(error)(f"{method}(): {str(error).removeprefix('run(): ')}") from error.__cause__
+        arrays = {}
+        for name, feed in checked.items():
+            arrays[name] = await feed.get_data() if isinstance(feed, Tensor) else feed
+        return shapes, arrays
+
+    @asynccontextmanager
+    async def _while_pending(self, method: str) -> AsyncIterator[None]:
+        """Tell the end of the session from other wrong states."""
+        try:
+            yield
+        except InvalidStateError:
+            self._check_usable(method, WHILE_PENDING)
+            raise
 
     # --- the end ---------------------------------------------------------------------------------------------
 
@@ -274,30 +353,45 @@ class InferenceSession(Handle):
         return f"({inputs}) -> ({outputs}){', released' if self._released else ''}"
 
 
-def outputs_on_device(model: Model, preferred: object) -> frozenset[str]:
-    """The outputs that are to stay on the device, by the option ``preferred_output_location``.
+def check_locations(preferred: object) -> None:
+    """Check the option ``preferred_output_location`` as far as it can be done without the model.
 
     Raises:
-        TypeError: it is no location, or names an output that there is not.
+        TypeError: it is no location, and no mapping to locations.
     """
-    names = tuple(model.outputs)
     if isinstance(preferred, str):
         _check_location("preferred_output_location", preferred)
-        return frozenset(names) if preferred == "gpu-buffer" else frozenset()
+        return
     if not isinstance(preferred, Mapping):
         raise TypeError(
             f"create_session(): preferred_output_location is {shown(preferred)}; it must be one of "
             f"{', '.join(LOCATIONS)}, or a mapping of outputs' names to them"
         )
     for name, location in preferred.items():
+        _check_location(f"preferred_output_location[{shown(name)}]", location)
+
+
+def outputs_on_device(model: Model, preferred: TensorLocation | Mapping[str, TensorLocation]) -> frozenset[str]:
+    """The outputs that are to stay on the device, by the option ``preferred_output_location``.
+
+    Raises:
+        TypeError: it names an output that there is not.
+    """
+    names = tuple(model.outputs)
+    if isinstance(preferred, str):
+        return frozenset() if preferred == "cpu" else frozenset(names)
+    for name in preferred:
         if name not in names:
             raise TypeError(
                 f"create_session(): preferred_output_location has {shown(name)}; the outputs are {list(names)}"
+                f"{nearest(name, names)}"
             )
-        _check_location(f"preferred_output_location[{shown(name)}]", location)
-    return frozenset(name for name, location in preferred.items() if location == "gpu-buffer")
+    return frozenset(name for name, location in preferred.items() if location != "cpu")
 
 
 def _check_location(what: str, location: object) -> None:
     if location not in LOCATIONS:
-        raise TypeError(f"create_session(): {what} is {shown(location)}; it must be one of {', '.join(LOCATIONS)}")
+        raise TypeError(
+            f"create_session(): {what} is {shown(location)}; it must be one of {', '.join(LOCATIONS)}"
+            f"{nearest(location, LOCATIONS)}"
+        )

@@ -16,26 +16,35 @@ from webnn_py.descriptors import (
     MLOperandDataTypeLike,
     MLOperandDescriptor,
     operand_descriptor,
+    stored,
 )
 from webnn_py.device.backend import HostArray, Lends
 from webnn_py.errors import InvalidStateError, NotSupportedError
+from webnn_py.runtime.acts_as_array import ActsAsArray
 from webnn_py.runtime.contexts import Hold, OpenContext
 from webnn_py.runtime.copies import ElementRange, copy_elements
 from webnn_py.runtime.records import TensorLocation
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.wording import shown
 
+AWAITED: Final = "array = await tensor.get_data()"
+"""What brings elements from the device to the host."""
+
 GPU_BUFFER_GRAIN: Final = 32
 """GPU buffers have a multiple of so many bytes, since kernels write whole groups of elements."""
 
 
 @final
-class Tensor:
+class Tensor(ActsAsArray):
     """An array on the host, or a buffer on the device.
 
     ``Tensor(array)`` is on the host and shares the array. :meth:`Environment.create_tensor` and sessions with
-    ``preferred_output_location="gpu-buffer"`` make tensors on the device, which their user disposes of.
+    ``preferred_output_location="ml-tensor"`` make tensors on the device, which their user disposes of.
     :meth:`from_gpu_buffer` makes one of a user's own GPU buffer.
+
+    Where numpy takes an array, it takes a tensor on the host: ``np.argmax(tensor)``, ``tensor > 0.5``, ``tensor[0]``;
+    so does what imports DLPack of the CPU. One on the device is refused there with ``TypeError``: await
+    :meth:`get_data`. Tensors are compared by their elements, and are keys by their identity.
 
     Args:
         array: of one of the eight data types, or of booleans, which are seen as ``uint8``.
@@ -142,8 +151,10 @@ class Tensor:
 
     @property
     def location(self) -> TensorLocation:
-        """``"cpu"`` or ``"gpu-buffer"``: the latter on any device, be it a GPU or not."""
-        return "cpu" if self._hold is None and self._gpu_buffer is None else "gpu-buffer"
+        """``"cpu"`` on the host; on the device ``"gpu-buffer"`` with WebGPU, ``"ml-tensor"`` with any other."""
+        if self._gpu_buffer is not None:
+            return "gpu-buffer"
+        return "cpu" if self._hold is None else self._hold.opened.location
 
     @property
     def data_type(self) -> MLOperandDataType:
@@ -151,8 +162,18 @@ class Tensor:
         return self._descriptor.data_type
 
     @property
+    def dtype(self) -> np.dtype[Any]:
+        """The elements' dtype in numpy, or that of the bytes that elements of four bits lie in."""
+        return np.dtype(stored(self._descriptor).data_type)
+
+    @property
     def dims(self) -> tuple[int, ...]:
         """The dimensions; empty for a scalar."""
+        return self._descriptor.shape
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The dimensions, under numpy's name."""
         return self._descriptor.shape
 
     @property
@@ -167,10 +188,21 @@ class Tensor:
         Raises:
             InvalidStateError: it lies on the device, or was disposed of.
         """
+        return self._data(AWAITED)
+
+    def _data(self, how: str) -> HostArray:
+        """The same; ``how`` is the call that brings it to the host."""
         if self._array is not None:
             return self._array
         self._check_alive("data")
-        raise InvalidStateError(f"data: {self!r} lies on the device; await get_data()")
+        raise InvalidStateError(f"data: {self!r} lies on the device; {how} brings its elements to the host")
+
+    def _elements(self, method: str, how: str = AWAITED) -> HostArray:
+        """Likewise for a method that numpy or Python calls, of which a wrong operand is a ``TypeError``."""
+        if self._array is not None:
+            return self._array
+        self._check_alive(method)
+        raise TypeError(f"{method}: {self!r} lies on the device; {how} brings its elements to the host")
 
     @property
     def gpu_buffer(self) -> Any:
@@ -213,7 +245,7 @@ class Tensor:
                 used the user's GPU buffer yet.
             UnknownError: the run that should have written it failed.
         """
-        self._check_alive("get_data")
+        self._check_alive("get_data()")
         if self._array is not None:
             array = self._array
             await trio.lowlevel.checkpoint()
@@ -226,7 +258,7 @@ class Tensor:
             data = await opened.context.read_buffer(buffer)
             self._is_release_wanted |= release
         except InvalidStateError as error:
-            self._check_alive("get_data", "while it was being read")
+            self._check_alive("get_data()", "while it was being read")
             opened.check_usable("get_data", repr(self))
             raise InvalidStateError(f"get_data(): {error}") from error
         finally:
@@ -313,8 +345,7 @@ class Tensor:
 
     def _check_alive(self, method: str, when: str = "") -> None:
         if self._disposed:
-            call = method if method in {"data", "gpu_buffer"} else f"{method}()"
-            raise InvalidStateError(f"{call}: {self!r} was disposed of{when and f' {when}'}")
+            raise InvalidStateError(f"{method}: {self!r} was disposed of{when and f' {when}'}")
 
     def _place(self, method: str) -> tuple[MLBuffer, OpenContext]:
         """The buffer of a tensor on the device, and whose it is.
@@ -322,7 +353,7 @@ class Tensor:
         Raises:
             InvalidStateError: it was disposed of, its device was lost, or no environment has used it yet.
         """
-        self._check_alive(method)
+        self._check_alive(f"{method}()")
         if self._buffer is None or self._hold is None:
             raise InvalidStateError(
                 f"{method}(): no environment has used {self!r} yet; run a session on it, or use copy_tensors()"

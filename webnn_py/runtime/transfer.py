@@ -64,7 +64,7 @@ class DataTransfer:
 
     async def copy_tensors(self, sources: Iterable[Tensor], destinations: Iterable[Tensor]) -> None:
         """Copy each source into the destination at its place; see :meth:`Environment.copy_tensors`."""
-        pairs = _pairs(list(sources), list(destinations))
+        pairs = _pairs(_listed("sources", sources), _listed("destinations", destinations))
         if all(tensor.location == "cpu" for pair in pairs for tensor in pair):
             self._keeper.check_open("copy_tensors")
             for source, destination in pairs:
@@ -199,6 +199,12 @@ def _check_tensor(method: str, what: str, value: object) -> None:
         raise TypeError(f"{method}(): {what} is {type(value).__name__}; it must be a Tensor")
     if value.disposed:
         raise InvalidStateError(f"{method}(): {what}, {value!r}, was disposed of")
+
+
+def _listed(what: str, tensors: Iterable[Tensor]) -> list[Tensor]:
+    if isinstance(tensors, Tensor):  # whose elements could be iterated over
+        raise TypeError(f"copy_tensors(): {what} is {tensors!r}; it must be a sequence of tensors")
+    return list(tensors)
 
 
 def _pairs(sources: list[Tensor], destinations: list[Tensor]) -> list[tuple[Tensor, Tensor]]:

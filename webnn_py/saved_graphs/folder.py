@@ -12,7 +12,7 @@ import stat
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from io import BufferedReader
 from pathlib import Path
@@ -78,7 +78,7 @@ class GraphFolder:
         """
         path = self._file(device, key)
         try:
-            with _opened(path) as file:
+            with _named(path), _opened(path) as file:
                 label = self._label(file, device, key)
                 if _size(file) != file.tell() + label.content_length:
                     raise UnusableFileError("it is damaged: it has not the length that was written")
@@ -112,7 +112,7 @@ class GraphFolder:
         self._make_room(size, target)
         handle, name = tempfile.mkstemp(UNFINISHED, dir=self.path)
         try:
-            with os.fdopen(handle, "wb") as file:
+            with _named(target), os.fdopen(handle, "wb") as file:
                 for piece in pieces:
                     file.write(piece)
             Path(name).replace(target)
@@ -172,7 +172,7 @@ class GraphFolder:
             FileNotFoundError: there is none, and so no graph.
             PermissionError: others could have read or written it.
         """
-        with _opened(self.path / SECRET) as file:
+        with _named(self.path / SECRET), _opened(self.path / SECRET) as file:
             status = os.fstat(file.fileno())
             if os.name == "posix" and (status.st_uid != os.geteuid() or status.st_mode & 0o077):
                 raise PermissionError(f"{self.path / SECRET} must be this user's and readable by nobody else")
@@ -187,7 +187,7 @@ class GraphFolder:
             return self._secret()
         handle, name = tempfile.mkstemp(UNFINISHED, dir=self.path)  # for this user alone
         try:
-            with os.fdopen(handle, "wb") as file:
+            with _named(self.path / SECRET), os.fdopen(handle, "wb") as file:
                 file.write(secrets.token_bytes(DIGEST_BYTES))
             _publish(Path(name), self.path / SECRET)
         finally:
@@ -219,12 +219,23 @@ def _opened(path: Path) -> BufferedReader:
     """
     flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
     if path.is_symlink():
-        raise UnusableFileError("it is a link")
+        raise UnusableFileError(f"{path} is a link; it must be a regular file")
     handle = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0))
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise UnusableFileError("it is no file")
+        raise UnusableFileError(f"{path} is no regular file")
     return os.fdopen(handle, "rb")
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Name the file in errors of reading and writing, which name none: a full disk, one that fails."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno is not None:
+            raise OSError(error.errno, error.strerror, str(path)) from error
+        raise
 
 
 def _size(file: BufferedReader) -> int:

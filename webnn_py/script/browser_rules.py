@@ -8,7 +8,7 @@ from webnn_py.browser_profiles import NAMES, BrowserProfile, PortabilityReport, 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.errors import InvalidStateError, NotSupportedError, UnknownError
 from webnn_py.graph import Constant, Graph, Input, Node, Output, Value
-from webnn_py.wording import in_brackets, plain, shown
+from webnn_py.wording import in_brackets, nearest, plain, shown
 
 if TYPE_CHECKING:
     from webnn_py.script.context import MLContext
@@ -137,7 +137,7 @@ def browser_profile(value: object) -> EnforcedProfile:
     """
     if isinstance(value, str) and plain(value) in NAMES:
         return EnforcedProfile(find(plain(value)))
-    raise TypeError(f"is {shown(value)}; it must be one of {', '.join(NAMES)}, or None")
+    raise TypeError(f"is {shown(value)}; it must be one of {', '.join(NAMES)}, or None{nearest(value, NAMES)}")
 
 
 def refused_build(context: MLContext, graph: Graph) -> Exception | None:

@@ -10,7 +10,7 @@ from trio.lowlevel import enable_ki_protection
 from webnn_py.descriptors import MLBufferDescriptor, MLOperandDataType
 from webnn_py.device.backend import HostArray, Storage
 from webnn_py.errors import DestroyedBufferError, InvalidStateError
-from webnn_py.handle import Handle
+from webnn_py.handle import Handle, NoArray
 from webnn_py.timelines.promise import MLPromise
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @final
-class MLBuffer(Handle):
+class MLBuffer(NoArray, Handle):
     """A tensor that lives on a context's device (the text's ``MLTensor``; both names are this class).
 
     Made by :meth:`MLContext.create_buffer` and :meth:`MLContext.create_constant_buffer`. The getters work forever,
@@ -26,6 +26,7 @@ class MLBuffer(Handle):
     """
 
     _made_by = "MLContext.create_buffer()"
+    _elements_come_by = "it lies on the device; array = await context.read_buffer(buffer) brings its elements here"
 
     __slots__ = ("__weakref__", "_context", "_descriptor", "_destroyed", "_pending_reads", "_storage")
     _context: MLContext

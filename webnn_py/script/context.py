@@ -83,8 +83,10 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers, TellsItsDevic
         self._capabilities = (
             with_four_bits(backend.capabilities) if "int4" in ml._experimental else backend.capabilities
         )
-        self._device = Device(backend, keeps_nodes=ml._graph_folder is not None)
-        self._graph_folder = ml._graph_folder
+        self._device = Device(backend)
+        self._graph_folder = None
+        if ml._graph_folder is not None:
+            self._keep_graphs_in(ml._graph_folder)
         self._files = trio.CapacityLimiter(1)
         self._timeline = DeviceTimeline(ml.script_timeline, overlapping=backend.overlapping, rest=backend.flush)
         self._run_by_readers = None if backend.overlapping else self._timeline  # a device that overlaps gains nothing

@@ -4,7 +4,7 @@ from typing import Final
 
 from webnn_py.descriptors import sequence_of
 from webnn_py.errors import NotSupportedError
-from webnn_py.wording import plain, shown
+from webnn_py.wording import nearest, plain, shown
 
 EXPERIMENTS: Final = ("device-selection", "dynamic-shapes", "graph-devices", "int4")
 """The proposals that can be asked for."""
@@ -19,7 +19,7 @@ def experiments(value: object) -> frozenset[str]:
 def _experiment(value: object) -> str:
     if isinstance(value, str) and plain(value) in EXPERIMENTS:
         return plain(value)
-    raise TypeError(f"is {shown(value)}; it must be one of {', '.join(EXPERIMENTS)}")
+    raise TypeError(f"is {shown(value)}; it must be one of {', '.join(EXPERIMENTS)}{nearest(value, EXPERIMENTS)}")
 
 
 def check_asked(member: str, asked: frozenset[str], proposal: str, otherwise: str) -> None:

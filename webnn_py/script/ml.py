@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
-from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack, final, get_args, overload
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, Unpack, final, get_args, overload
 
 import trio
 from trio.lowlevel import enable_ki_protection
@@ -26,12 +25,16 @@ from webnn_py.script.context import MLContext
 from webnn_py.script.device_selection import ContextOptions, TellsDevices, Wishes
 from webnn_py.script.experiments import experiments
 from webnn_py.script.records import MLPowerPreference
+from webnn_py.script.saving import checked_folder
 from webnn_py.script.watching import IsWatched
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.timelines.script_timeline import ScriptTask, ScriptTimeline
 from webnn_py.tracing.instruments import Instruments
 from webnn_py.trio_run import check_in_trio
 from webnn_py.wording import shown, words_of
+
+OWN_OPTIONS: Final = ("power_preference", "accelerated", "backend", "max_queued_bytes", "browser")
+"""The options of ``create_context()`` that are no device's."""
 
 Policy = Callable[[], bool]
 """Says whether the API may be used; asked by ``create_context()`` and ``MLGraphBuilder()``."""
@@ -147,30 +150,65 @@ class ML(Handle, IsWatched, TellsDevices):
             ``open_ml()`` block has been left.
         """
         self.script_timeline.trio_run.check("create_context()")
+        asked = {
+            "power_preference": power_preference,
+            "accelerated": accelerated,
+            "backend": backend,
+            "max_queued_bytes": max_queued_bytes,
+            "browser": browser,
+        }
         try:
-            preference = converted("power_preference", enumeration(get_args(MLPowerPreference)), power_preference)
-            request = OpenRequest(preference, converted("accelerated", boolean, accelerated))
-            if max_queued_bytes is not None:
-                max_queued_bytes = converted("max_queued_bytes", unsigned_long, max_queued_bytes)
-            rules = None if browser is None else converted("browser", browser_profile, browser)
-            given = {name: value for name, value in options.items() if value is not None}
-            wishes = Wishes.taken(given | {"backend": backend}) if "device-selection" in self._experimental else None
-            opening = registry.choose(backend, request, given) if wishes is None else partial(wishes.open, request)
+            opening, of_context = self._checked_options(asked, options)
             self._check_allowed("create_context")
             if self._closed:
                 raise InvalidStateError("the open_ml() block has been left")
             opened = opening()
         except (TypeError, SecurityError, NotSupportedError, InvalidStateError) as error:
             return rejected("create_context", error)
-        of_context: dict[str, Any] = {
-            "power_preference": preference,
-            "accelerated": request.accelerated,
-            "max_queued_bytes": max_queued_bytes,
-            "browser": self._watching if rules is None else rules,
-        }
         if isinstance(opened, Awaitable):
             return self._create_context_later(opened, of_context)
         return self._create_context(opened, **of_context)
+
+    def _checked_options(
+        self, asked: Mapping[str, Any], options: Mapping[str, object], others: Collection[str] = ()
+    ) -> tuple[Callable[[], Backend | Awaitable[Backend]], dict[str, Any]]:
+        """Check the options of :meth:`create_context`, and open nothing.
+
+        Args:
+            asked: its own, those that are absent left out.
+            options: devices'.
+            others: further names that one which is unknown may be meant for.
+
+        Returns:
+            What opens the device, and what the context is made with.
+
+        Raises:
+            TypeError: one is unknown, or is not what it must be.
+            NotSupportedError: the device's record cannot be loaded.
+        """
+        preference = asked.get("power_preference", "default")
+        preference = converted("power_preference", enumeration(get_args(MLPowerPreference)), preference)
+        accelerated = converted("accelerated", boolean, asked.get("accelerated", True))
+        backend, most_bytes, browser = map(asked.get, ("backend", "max_queued_bytes", "browser"))
+        of_context: dict[str, Any] = {
+            "power_preference": preference,
+            "accelerated": accelerated,
+            "max_queued_bytes": None
+            if most_bytes is None
+            else converted("max_queued_bytes", unsigned_long, most_bytes),
+            "browser": self._watching if browser is None else converted("browser", browser_profile, browser),
+        }
+        request = OpenRequest(preference, accelerated)
+        given = {name: value for name, value in options.items() if value is not None}
+        wishes = Wishes.taken(given | {"backend": backend}) if "device-selection" in self._experimental else None
+        if wishes is not None:
+            return partial(wishes.open, request), of_context
+        return registry.choose(backend, request, given, (*OWN_OPTIONS, *others)), of_context
+
+    def _check_options(self, options: Mapping[str, object], others: Collection[str]) -> None:
+        """Likewise of all options together, for who creates the context later."""
+        asked = {name: options[name] for name in OWN_OPTIONS if name in options}
+        self._checked_options(asked, {name: options[name] for name in options if name not in asked}, others)
 
     def _create_context_later(self, opening: Awaitable[Backend], options: dict[str, Any]) -> MLPromise[MLContext]:
         """Make a context on a device that takes its time to open: in parallel, as the specification says."""
@@ -297,11 +335,7 @@ class open_ml:  # noqa: N801 - used like a function
         if not callable(policy):
             raise TypeError(f"open_ml(): policy is {shown(policy)}; it must be a function of no arguments")
         self._policy = policy
-        self._graph_folder = None
-        most_bytes = converted("open_ml(): graph_cache_bytes", _byte_count, graph_cache_bytes)
-        if graph_cache is not None:
-            path = converted("open_ml(): graph_cache", _absolute_path, graph_cache)
-            self._graph_folder = GraphFolder(path, most_bytes)
+        self._graph_folder = checked_folder("open_ml()", graph_cache, graph_cache_bytes)
         self._experimental = converted("open_ml(): experimental", experiments, experimental)
         self._entered = False
 
@@ -336,18 +370,6 @@ class open_ml:  # noqa: N801 - used like a function
             raise RuntimeError(f"open_ml() is a block: {ENTERING}")
 
         __enter__ = __exit__ = __await__ = _refuse
-
-
-def _absolute_path(value: object) -> Path:
-    if not isinstance(value, (str, os.PathLike)):
-        raise TypeError(f"is {shown(value)}; it must be the path of a folder, or None")
-    return Path(value).absolute()
-
-
-def _byte_count(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise TypeError(f"is {shown(value)}; it must be a number of bytes, an integer from 0")
-    return value
 
 
 @enable_ki_protection

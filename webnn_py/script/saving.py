@@ -5,8 +5,10 @@ A mixin of :class:`MLContext`, which says what the methods lean on.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import trio
@@ -56,6 +58,11 @@ class SavesGraphs:
     _graph_folder: GraphFolder | None
     _files: trio.CapacityLimiter
     _lost_message: str | None
+
+    def _keep_graphs_in(self, folder: GraphFolder) -> None:
+        """Have graphs saved in another folder than the one of ``open_ml()``; before the first graph is built."""
+        self._graph_folder = folder
+        self._device.keep_nodes()
 
     @enable_ki_protection
     def save_graph(self, key: str, graph: MLGraph) -> MLPromise[None]:
@@ -229,6 +236,30 @@ def _refusal(method: str, error: Exception) -> Exception:
         return unknown(method, error)
     refusal.__cause__ = error
     return refusal
+
+
+def checked_folder(call: str, graph_cache: object, graph_cache_bytes: object) -> GraphFolder | None:
+    """Convert the options ``graph_cache`` and ``graph_cache_bytes`` of a call, for messages, to a folder of graphs.
+
+    Raises:
+        TypeError: one is not what it must be.
+    """
+    most_bytes = converted(f"{call}: graph_cache_bytes", _byte_count, graph_cache_bytes)
+    if graph_cache is None:
+        return None
+    return GraphFolder(converted(f"{call}: graph_cache", _absolute_path, graph_cache), most_bytes)
+
+
+def _absolute_path(value: object) -> Path:
+    if not isinstance(value, (str, os.PathLike)):
+        raise TypeError(f"is {shown(value)}; it must be the path of a folder, or None")
+    return Path(value).absolute()
+
+
+def _byte_count(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise TypeError(f"is {shown(value)}; it must be a number of bytes, an integer from 0")
+    return value
 
 
 def _checked_key(key: object) -> str:

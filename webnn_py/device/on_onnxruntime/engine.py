@@ -13,7 +13,7 @@ from webnn_py.device.on_onnxruntime.idle_optimizers import idle
 from webnn_py.device.processor import processor
 from webnn_py.errors import NotSupportedError
 from webnn_py.onnx_export.inlined_export import InlinedModel
-from webnn_py.wording import shown
+from webnn_py.wording import nearest, shown
 
 TESTED_PROVIDER: Final = "CPUExecutionProvider"
 """The one that this package's tests run on, and that runs what another one cannot."""
@@ -111,6 +111,7 @@ class EngineOptions:
         if self.provider not in providers():
             raise NotSupportedError(
                 f"execution_provider is {shown(self.provider)}; the installed onnxruntime has {', '.join(providers())}"
+                f"{nearest(self.provider, providers())}"
             )
 
     def session(self, model: InlinedModel, values: Iterable[MLOperandDescriptor]) -> onnxruntime.InferenceSession:

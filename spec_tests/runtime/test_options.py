@@ -1,0 +1,163 @@
+"""Options of environments and sessions: the call that is given a wrong one refuses it, before anything is opened."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+from spec_tests.support.onnx_programs import add, product
+from webnn_py import ML, NotSupportedError
+from webnn_py.device import registry
+from webnn_py.runtime import Environment, blocking
+from webnn_py.runtime.environment import OWN_OPTIONS, EnvironmentOptions
+from webnn_py.runtime.loop_thread import LoopThread
+from webnn_py.script import ml as ml_module
+
+W = np.ones((4, 3), np.float32)
+
+WRONG_OPTIONS = [
+    (("numpyy",), {}, r"backend is 'numpyy'; it must be one of numpy, wgpu, .*, or None; did you mean 'numpy'\?"),
+    (("GPU",), {}, "backend is 'GPU'; it must be one of numpy, wgpu"),
+    ((5,), {}, "backend is 5; it must be one of"),
+    (
+        ("numpy",),
+        {"thread": 2},
+        r"thread is no option of the device 'numpy'; no device has it; did you mean 'threads'\?",
+    ),
+    (("onnxruntime",), {"thread": 2}, r"; did you mean 'threads'\?"),
+    (("numpy",), {"threads": 2}, "threads is no option of the device 'numpy'; 'onnxruntime' has it"),
+    (
+        ("numpy",),
+        {"color": 1},
+        "color is no option of the device 'numpy'; no device has it; 'wgpu' has .*; 'onnxruntime' has threads",
+    ),
+    (
+        (),
+        {"adaptor": 0},
+        r"no device has the options that are given \(adaptor: no device has it; did you mean 'adapter'\?\)",
+    ),
+    ((), {"threads": "two"}, "threads is 'two'"),
+    ((), {"spinning": 1}, "spinning is 1; it must be True or False"),
+    ((), {"execution_provider": 3}, "execution_provider is 3; it must be the name of one of onnxruntime's"),
+    ((), {"adapter": -1}, "adapter is -1; it must be an adapter's index"),
+    (
+        (),
+        {"power_preference": "lowpower"},
+        r"power_preference is 'lowpower'; it must be one of .*; did you mean 'low-power'\?",
+    ),
+    ((), {"power_preferance": "low-power"}, r"did you mean 'power_preference'\?"),
+    ((), {"accelerated": 1}, "accelerated is 1; it must be True or False"),
+    ((), {"max_queued_bytes": -1}, "max_queued_bytes is -1"),
+    ((), {"browser": "chromium"}, "browser is 'chromium'; it must be one of"),
+    ((), {"preserve_device": 1}, "preserve_device is 1; it must be True or False"),
+    ((), {"preserve_devise": True}, r"did you mean 'preserve_device'\?"),
+    ((), {"graph_cache": 3}, "graph_cache is 3; it must be the path of a folder, or None"),
+    ((), {"graph_cache_bytes": -1}, "graph_cache_bytes is -1; it must be a number of bytes"),
+    ((), {"graphs_cache": "folder"}, r"did you mean 'graph_cache'\?"),
+    ((), {"gpu_device": 1, "thread": 1}, "gpu_device: 'wgpu' has it; thread: no device has it; did you mean 'threads'"),
+]
+
+wrong_options = pytest.mark.parametrize(("arguments", "options", "words"), WRONG_OPTIONS)
+
+
+@wrong_options
+async def test_an_environment_refuses_a_wrong_option_at_once(ml, arguments, options, words):
+    with pytest.raises(TypeError, match=rf"Environment\(\): .*{words}"):
+        Environment(ml, *arguments, **options)
+    async with Environment(ml, "numpy") as env, await env.create_session(add()) as session:
+        np.testing.assert_array_equal((await session.run({"x": np.ones((2, 3), np.float32)}))["y"], 2)
+
+
+@wrong_options
+def test_a_blocking_environment_refuses_a_wrong_option_at_once(arguments, options, words):
+    with pytest.raises(TypeError, match=rf"Environment\(\): .*{words}"):
+        blocking.Environment(*arguments, **options)
+
+
+def test_a_refused_blocking_environment_leaves_the_loop_usable():
+    with blocking.Environment("numpy") as env:
+        with pytest.raises(TypeError, match="thread is no option"):
+            blocking.Environment("numpy", thread=2)
+        with env.create_session(add()) as session:
+            np.testing.assert_array_equal(session.run({"x": np.ones((2, 3), np.float32)})["y"], 2)
+    assert not LoopThread.running
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"backend": "numpyy"}, r"backend is 'numpyy'; .*; did you mean 'numpy'\?"),
+        ({"backend": "numpy", "thread": 2}, r"thread is no option .*; did you mean 'threads'\?"),
+        ({"power_preferance": "low-power"}, r"did you mean 'power_preference'\?"),
+        ({"browser": "chromium-153-litertt"}, r"; did you mean 'chromium-153-litert'\?"),
+    ],
+)
+async def test_a_context_names_what_was_meant(ml, options, words):
+    promise = ml.create_context(**options)
+    assert promise.state == "rejected"
+    with pytest.raises(TypeError, match=rf"create_context\(\): .*{words}"):
+        await promise
+
+
+async def test_a_device_that_cannot_be_loaded_is_told_at_once(ml, monkeypatch):
+    def broken(name):
+        raise NotSupportedError(f"the device {name!r} cannot be loaded")
+
+    monkeypatch.setattr(registry, "find", broken)
+    with pytest.raises(NotSupportedError, match=r"Environment\(\): the device 'numpy' cannot be loaded"):
+        Environment(ml, "numpy")
+
+
+def test_the_options_that_are_no_devices_are_those_of_the_signatures():
+    own = [name for name in inspect.signature(ML.create_context).parameters if name not in {"self", "options"}]
+    assert sorted(ml_module.OWN_OPTIONS) == sorted(own)
+    of_environment = inspect.signature(Environment).parameters.keys() - {"ml", "backend", "options"}
+    assert of_environment == set(OWN_OPTIONS)
+    typed = set(EnvironmentOptions.__annotations__) | {"backend"}
+    of_devices = {name for record in registry.built_in() for name in record.option_names()}
+    assert typed == {*own, *of_devices, "fallback", "limits"}
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (
+            {"preferred_output_location": "gpu-bufer"},
+            r"preferred_output_location is 'gpu-bufer'; it must be one of cpu, .*; did you mean 'gpu-buffer'\?",
+        ),
+        ({"preferred_output_location": 1}, "preferred_output_location is 1; it must be one of"),
+        ({"preferred_output_location": {"y": "gpu"}}, r"preferred_output_location\['y'\] is 'gpu'"),
+        ({"enable_graph_capture": 1}, "enable_graph_capture is 1; it must be True or False"),
+        ({"progress": 5}, "progress is 5; it must be a function, or None"),
+        ({"free_dimensions": [1]}, r"free_dimensions is \[1\]; it must be a mapping"),
+        ({"free_dimensions": {"batch": "1"}}, r"free_dimensions\['batch'\] is '1'"),
+        ({"input_values": [1]}, r"input_values is \[1\]; it must be a mapping of names to arrays"),
+        ({"output_names": "y"}, "output_names is 'y'; it must be a sequence of names of outputs"),
+        ({"output_names": 5}, "output_names is 5; it must be a sequence of names of outputs"),
+        ({"output_names": ["y", 5]}, r"output_names\[1\] is 5; it must be a string"),
+    ],
+)
+async def test_a_session_refuses_a_wrong_option_before_it_reads_the_model(env, given, words):
+    with pytest.raises(TypeError, match=rf"create_session\(\): {words}"):
+        await env.create_session("missing.onnx", **given)
+    assert env.device is None
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"preferred_output_location": {"Y": "cpu"}}, r"has 'Y'; the outputs are \['y'\]; did you mean 'y'\?"),
+        (
+            {"free_dimensions": {"bacth": 1}},
+            r"has \['bacth'\]; the model's inputs have \['batch'\]; did you mean 'batch'",
+        ),
+        ({"free_dimensions": {3: 1}}, r"free_dimensions has \[3\]; the model's inputs have"),
+        ({"input_values": {"X": 1, 3: 1}}, r"input_values has \[3, 'X'\]; the inputs are \['x'\]"),
+        ({"output_names": ["Y"]}, r"output_names is \['Y'\]; the outputs are \['y'\]; did you mean 'y'\?"),
+        ({"output_names": []}, r"output_names is \[\]; the outputs are \['y'\]"),
+    ],
+)
+async def test_a_session_names_what_the_model_has(env, given, words):
+    with pytest.raises(TypeError, match=rf"create_session\(\): .*{words}"):
+        await env.create_session(product(W), **given)
+    assert env.device is None

@@ -1,0 +1,177 @@
+"""``profile()`` and ``check_finite()`` of sessions: as those of a graph and of its drawing, with a session's feeds."""
+
+import numpy as np
+import pytest
+import trio
+import trio.testing
+
+from spec_tests.support.onnx_programs import add, product, program
+from spec_tests.support.runtime import built, lose
+from webnn_py import InvalidStateError, NotSupportedError
+from webnn_py.device.backend import TimesKernels
+from webnn_py.runtime import Environment, Tensor, blocking
+
+W = np.arange(12, dtype=np.float32).reshape(4, 3)
+LOOKS = pytest.mark.parametrize("method", ["profile", "check_finite"])
+
+
+def logarithm():
+    """y = exp(log(x - 1)), for any number of rows"""
+    return program(
+        [
+            ("Sub", ["x", "one"], ["d"], {"name": "difference"}),
+            ("Log", ["d"], ["l"], {"name": "log"}),
+            ("Exp", ["l"], ["y"], {}),
+        ],
+        {"x": ("float32", ["batch", 2])},
+        {"y": ("float32", ["batch", 2])},
+        {"one": np.ones(1, np.float32)},
+    )
+
+
+def kernels(profile):
+    return [node.operator for kernel in profile.kernels for node in kernel.nodes]
+
+
+@pytest.fixture
+async def timed_env(env):
+    """An environment on a device that tells kernels' times."""
+    device = (await env.open_device()).context._device
+    if not isinstance(device.backend, TimesKernels):
+        pytest.skip("the device tells no kernel's time, which another test asks for")
+    return env
+
+
+async def test_a_device_that_tells_no_kernels_times_says_so(ml, x):
+    async with Environment(ml, "small") as env, await env.create_session(add()) as session:
+        with pytest.raises(NotSupportedError, match=r"^profile\(\): small .* tells no kernel's time"):
+            await session.profile({"x": x})
+        np.testing.assert_array_equal((await session.run({"x": x}))["y"], x + 1)
+
+
+async def test_a_profile_is_of_the_graph_for_the_feeds_shapes(timed_env):
+    env = timed_env
+    async with await env.create_session(product(W)) as session:
+        for rows in (2, 5):
+            x = np.ones((rows, 4), np.float32)
+            tensor = await env.create_tensor(x)
+            for feed in (x, Tensor(x), tensor):
+                profile = await session.profile({"x": feed}, repeat=1)
+                assert kernels(profile) == ["matmul"]
+                assert profile.kernels[0].flops == 2 * rows * 4 * 3
+            np.testing.assert_array_equal((await session.run({"x": tensor}))["y"], x @ W)
+            tensor.dispose()
+    await env.drain()
+    assert env.statistics().live_buffers == 0
+
+
+async def test_a_profile_of_a_users_graph_and_of_a_captured_run(timed_env, x):
+    env = timed_env
+    graph = await built((await env.open_device()).context)
+    async with await env.create_session(graph) as session:
+        assert kernels(await session.profile({"x": x}, repeat=1)) == ["add"]
+    graph.destroy()
+    async with await env.create_session(
+        add(), enable_graph_capture=True, preferred_output_location="ml-tensor"
+    ) as session:
+        tensor = await env.create_tensor(x)
+        y = (await session.run({"x": tensor}))["y"]
+        assert kernels(await session.profile({"x": x}, repeat=1)) == ["add"]
+        assert (await session.run({"x": tensor}))["y"] is y
+        tensor.dispose()
+        y.dispose()
+
+
+async def test_the_first_node_that_makes_a_nan_is_found(env):
+    async with await env.create_session(logarithm()) as session:
+        for rows in (1, 3):
+            x = np.full((rows, 2), 3, np.float32)
+            assert await session.check_finite({"x": x}) is None
+            x[-1, 1] = 1
+            tensor = await env.create_tensor(x)
+            for feed in (x, tensor):
+                found = await session.check_finite({"x": feed})
+                assert (found.operator, found.index) == ("log", (rows - 1, 1))
+            tensor.dispose()
+        np.testing.assert_allclose((await session.run({"x": np.full((1, 2), 3, np.float32)}))["y"], 2, rtol=1e-5)
+    await env.drain()
+    assert env.statistics().live_buffers == 0
+
+
+async def test_a_graph_of_the_users_has_no_nodes(env, x):
+    graph = await built((await env.open_device()).context)
+    async with await env.create_session(graph) as session:
+        with pytest.raises(
+            NotSupportedError, match=r"check_finite\(\): .*; call MLGraphBuilder.check_finite\(\) before"
+        ):
+            await session.check_finite({"x": x})
+    graph.destroy()
+
+
+@LOOKS
+async def test_feeds_that_are_not_the_sessions_are_refused(env, method):
+    async with await env.create_session(product(W)) as session:
+        look = getattr(session, method)
+        gone = await env.create_tensor(np.ones((2, 4), np.float32))
+        gone.dispose()
+        for feeds, error, words in (
+            ({}, TypeError, r"feeds has \[\]; the inputs are \['x'\]"),
+            ([], TypeError, "feeds is list; it must be a mapping"),
+            ({"x": np.ones((2, 5), np.float32)}, TypeError, r"input 'x' is of shape \[2, 5\]"),
+            ({"x": np.ones((2, 4), np.int32)}, TypeError, "input 'x' is int32"),
+            ({"x": gone}, InvalidStateError, "input 'x', <Tensor .*>, was disposed of"),
+        ):
+            with pytest.raises(error, match=rf"^{method}\(\): {words}"):
+                await look(feeds)
+        np.testing.assert_array_equal((await session.run({"x": np.ones((1, 4), np.float32)}))["y"], W.sum(0)[None])
+
+
+async def test_a_number_of_runs_that_is_none_is_refused(env, x):
+    async with await env.create_session(add()) as session:
+        for repeat in (0, "many"):
+            with pytest.raises(TypeError, match=r"profile\(\): repeat is"):
+                await session.profile({"x": x}, repeat=repeat)
+
+
+@LOOKS
+async def test_a_session_that_has_ended_says_so(env, method):
+    x = np.ones((1, 4), np.float32)
+    session = await env.create_session(product(W))
+    context = env.device.context
+    context.device_timeline.pause()
+    async with trio.open_nursery() as nursery:
+
+        async def look():
+            with pytest.raises(
+                InvalidStateError, match=rf"{method}\(\): the session was released while it was pending"
+            ):
+                await getattr(session, method)({"x": x})
+
+        nursery.start_soon(look)
+        await trio.testing.wait_all_tasks_blocked()
+        session._release()
+        context.device_timeline.resume()
+    with pytest.raises(InvalidStateError, match=rf"{method}\(\): the session was released"):
+        await getattr(session, method)({"x": x})
+
+
+@LOOKS
+async def test_a_session_of_a_lost_device_says_so(env, method):
+    session = await env.create_session(add())
+    context = env.device.context
+    lose(context)
+    await context.lost
+    with pytest.raises(InvalidStateError, match=rf"{method}\(\): the device was lost: .*; create the session again"):
+        await getattr(session, method)({"x": np.ones((2, 3), np.float32)})
+    await session.release()
+
+
+def test_blocking_sessions_look_too(options):
+    with blocking.Environment(**options) as env, env.create_session(logarithm()) as session:
+        x = np.ones((2, 2), np.float32)
+        tensor = env.create_tensor(x)
+        for feed in (x, blocking.Tensor(x), tensor):
+            assert session.check_finite({"x": feed}).operator == "log"
+            if isinstance(session._async._opened.context._device.backend, TimesKernels):
+                assert set(kernels(session.profile({"x": feed}, repeat=1))) >= {"log"}
+        tensor.dispose()

@@ -1,0 +1,281 @@
+"""What numpy, Python and importers of DLPack make of tensors: of those on the host, on the device, and disposed of."""
+
+import operator
+
+import numpy as np
+import pytest
+
+from spec_tests.support.onnx_programs import add
+from spec_tests.support.runtime import device_location
+from webnn_py import InvalidStateError, MLGraphBuilder
+from webnn_py.descriptors import DATA_TYPES
+from webnn_py.runtime import Tensor, blocking
+
+FORMS = pytest.mark.parametrize("form", [Tensor, blocking.Tensor], ids=["await", "blocking"])
+
+USES = {
+    "numpy": lambda tensor: tensor.numpy(),
+    "asarray": np.asarray,
+    "array": lambda tensor: np.array(tensor, dtype=np.float64),
+    "argmax": np.argmax,
+    "stack": lambda tensor: np.stack([tensor, tensor]),
+    "object": lambda tensor: np.array([tensor], dtype=object),
+    "from_dlpack": np.from_dlpack,
+    "dlpack_device": lambda tensor: tensor.__dlpack_device__(),
+    "bool": bool,
+    "float": float,
+    "int": int,
+    "complex": complex,
+    "index": operator.index,
+    "len": len,
+    "iter": list,
+    "item": lambda tensor: tensor[0],
+    "in": lambda tensor: 1 in tensor,
+    "add": lambda tensor: tensor + 1,
+    "radd": lambda tensor: np.ones(3) + tensor,
+    "negative": operator.neg,
+    "equal to a number": lambda tensor: tensor == 1,
+    "equal to a tensor": lambda tensor: tensor == tensor,  # noqa: PLR0124 - the operator is the test
+    "array equal": lambda tensor: np.ones(3) == tensor,
+    "greater": lambda tensor: tensor > 0.5,
+    "matmul": lambda tensor: tensor @ np.ones(3),
+}
+"""Each reads elements."""
+
+ALL_USES = pytest.mark.parametrize("use", USES.values(), ids=USES)
+
+
+# --- on the host -----------------------------------------------------------------------------------------------------
+
+
+@FORMS
+@pytest.mark.parametrize("data_type", DATA_TYPES)
+def test_a_tensor_on_the_host_is_its_array(form, data_type):
+    array = np.arange(6, dtype=data_type).reshape(2, 3)
+    tensor = form(array)
+    assert (tensor.shape, tensor.dtype, len(tensor)) == ((2, 3), np.dtype(data_type), 2)
+    for same in (tensor.numpy(), np.asarray(tensor), np.from_dlpack(tensor), np.array(tensor, copy=False)):
+        assert np.shares_memory(same, array)
+        np.testing.assert_array_equal(same, array, strict=True)
+    copied = np.array(tensor)
+    assert not np.shares_memory(copied, array)
+    np.testing.assert_array_equal(copied, array, strict=True)
+    assert not np.shares_memory(np.asarray(tensor, copy=True), array)
+    np.testing.assert_array_equal(np.asarray(tensor, np.float64), array.astype(np.float64), strict=True)
+    assert np.argmax(tensor) == 5
+    assert tensor.__dlpack_device__() == (1, 0)
+
+
+@FORMS
+def test_a_data_type_that_needs_a_copy_is_refused_where_none_is_allowed(form):
+    with pytest.raises(ValueError, match="copy"):
+        np.array(form(np.ones(3, np.float32)), dtype=np.float64, copy=False)
+
+
+@FORMS
+def test_booleans_and_read_only_arrays_stay_what_they_are(form):
+    flags = np.array([True, False])
+    assert (form(flags).dtype, form(flags)[0]) == (np.uint8, 1)
+    assert np.shares_memory(np.asarray(form(flags)), flags)
+    fixed = np.arange(3, dtype=np.float32)
+    fixed.flags.writeable = False
+    assert not np.asarray(form(fixed)).flags.writeable
+    assert not np.from_dlpack(form(fixed)).flags.writeable
+
+
+@FORMS
+def test_indexing_and_iteration_are_numpys(form):
+    array = np.arange(6, dtype=np.float32).reshape(2, 3)
+    tensor = form(array)
+    assert tensor[1, 2] == 5
+    np.testing.assert_array_equal(tensor[:, ::2], array[:, ::2])
+    np.testing.assert_array_equal(tensor[tensor > 3], [4, 5])
+    assert [row.tolist() for row in tensor] == array.tolist()
+    assert 5 in tensor
+    assert 7 not in tensor
+    with pytest.raises(IndexError):
+        tensor[2]
+    with pytest.raises(TypeError, match="unsized"):
+        len(form(np.array(1, np.float32)))
+
+
+@FORMS
+def test_operators_compute_with_the_elements_and_give_arrays(form):
+    array = np.arange(6, dtype=np.float32).reshape(2, 3)
+    tensor = form(array)
+    for computed, expected in (
+        (tensor + 1, array + 1),
+        (2 * tensor, 2 * array),
+        (array - tensor, np.zeros_like(array)),
+        (-tensor, -array),
+        (tensor @ array.T, array @ array.T),
+        (tensor == 3, array == 3),
+        (tensor != form(array), array != array),  # noqa: PLR0124 - the same values
+        (array == tensor, array == array),  # noqa: PLR0124 - likewise
+        (tensor > 2, array > 2),
+        (np.exp(tensor), np.exp(array)),
+        (np.add.reduce(tensor), np.add.reduce(array)),
+        (np.concatenate([tensor, tensor]), np.concatenate([array, array])),
+    ):
+        assert type(computed) is np.ndarray
+        np.testing.assert_array_equal(computed, expected, strict=True)
+    with pytest.raises(TypeError, match=r"add\(\): out is <Tensor .*>; it must be an array, such as the tensor's data"):
+        tensor += 1
+    with pytest.raises(TypeError, match="out is <Tensor"):
+        np.exp(array, out=tensor)
+    np.testing.assert_array_equal(array, np.arange(6).reshape(2, 3))
+
+
+@FORMS
+def test_a_tensor_of_one_element_is_a_number(form):
+    for shape in ((), (1,), (1, 1)):
+        half, two = form(np.full(shape, 0.5, np.float16)), form(np.full(shape, 2, np.int32))
+        assert (float(half), int(two), complex(half), bool(half), bool(half - half)) == (0.5, 2, 0.5, True, False)
+    assert operator.index(form(np.array(2, np.int64))) == 2
+    with pytest.raises(TypeError, match="index"):
+        operator.index(form(np.array(2, np.float32)))
+    several = form(np.ones(3, np.float32))
+    with pytest.raises(TypeError, match=r"float\(\): <Tensor float32 \[3\] cpu> has 3 elements; it must have one"):
+        float(several)
+    with pytest.raises(ValueError, match="ambiguous"):
+        bool(several)
+
+
+@FORMS
+def test_tensors_are_keys_by_their_identity(form):
+    first, second = form(np.ones(1, np.float32)), form(np.ones(1, np.float32))
+    assert {first: 1, second: 2}[second] == 2
+    assert len({first, second, first}) == 2
+
+
+@FORMS
+@ALL_USES
+def test_a_disposed_tensor_says_so(form, use):
+    tensor = form(np.ones(3, np.float32))
+    tensor.dispose()
+    with pytest.raises(InvalidStateError, match=r"<Tensor float32 \[3\] cpu, disposed> was disposed of"):
+        use(tensor)
+
+
+@FORMS
+def test_arrays_outlive_their_tensor(form):
+    tensor = form(np.arange(3, dtype=np.float32))
+    views = [np.asarray(tensor), np.from_dlpack(tensor), tensor[1:], tensor.numpy()]
+    tensor.dispose()
+    del tensor
+    assert [view.tolist() for view in views] == [[0, 1, 2], [0, 1, 2], [1, 2], [0, 1, 2]]
+
+
+# --- on the device ---------------------------------------------------------------------------------------------------
+
+
+async def test_outputs_of_a_session_are_arrays(env, x):
+    async with await env.create_session(add()) as session:
+        y = (await session.run({"x": x}))["y"]
+    assert np.argmax(y) == 5
+    np.testing.assert_array_equal(np.asarray(y), x + 1)
+    np.testing.assert_array_equal(y, x + 1)
+
+
+def test_outputs_of_a_blocking_session_are_arrays(options, x):
+    with blocking.Environment(**options) as env, env.create_session(add()) as session:
+        y = session.run({"x": x})["y"]
+        np.testing.assert_array_equal(y, x + 1)
+        assert y.numpy() is y.data
+
+
+@ALL_USES
+async def test_a_tensor_on_the_device_names_the_await(env, use):
+    tensor = await env.create_tensor(np.ones(3, np.float32))
+    assert (tensor.shape, tensor.dtype) == ((3,), np.float32)
+    with pytest.raises(TypeError, match=r"lies on the device; array = await tensor.get_data\(\) brings its elements"):
+        use(tensor)
+    np.testing.assert_array_equal(await tensor.get_data(), 1)
+    tensor.dispose()
+    with pytest.raises(InvalidStateError, match="was disposed of"):
+        use(tensor)
+
+
+@pytest.fixture(scope="module")
+def blocking_env(options):
+    with blocking.Environment(**options) as environment:
+        yield environment
+
+
+@ALL_USES
+def test_a_blocking_tensor_on_the_device_names_the_method(blocking_env, use):
+    tensor = blocking_env.create_tensor(np.ones(3, np.float32))
+    with pytest.raises(TypeError, match=r"lies on the device; array = tensor.get_data\(\) brings its elements"):
+        use(tensor)
+    with pytest.raises(InvalidStateError, match=r"data: .* lies on the device; array = tensor.get_data\(\) brings"):
+        tensor.data  # noqa: B018 - reading it is the test
+    tensor.dispose()
+
+
+async def test_a_tensor_says_where_it_lies(env, backend, x):
+    on_device = device_location(backend)
+    for preferred in ("gpu-buffer", "ml-tensor", {"y": "gpu-buffer"}, {"y": "ml-tensor"}):
+        async with await env.create_session(add(), preferred_output_location=preferred) as session:
+            y = (await session.run({"x": x}))["y"]
+        assert y.location == on_device
+        assert repr(y) == f"<Tensor float32 [2, 3] {on_device}>"
+        y.dispose()
+        assert repr(y) == f"<Tensor float32 [2, 3] {on_device}, disposed>"
+
+
+async def test_a_tensor_is_no_sequence_of_tensors_nor_of_names(env, x):
+    first, second = await env.create_tensor(x), await env.create_tensor(x)
+    with pytest.raises(TypeError, match=r"copy_tensors\(\): sources is <Tensor .*>; it must be a sequence of tensors"):
+        await env.copy_tensors(first, [second])
+    with pytest.raises(TypeError, match=r"copy_tensors\(\): destinations is <Tensor .*>; it must be a sequence"):
+        await env.copy_tensors([first], Tensor(x))
+    async with await env.create_session(add()) as session:
+        with pytest.raises(TypeError, match=r"run\(\): fetches is Tensor; it must be a list of outputs' names"):
+            await session.run({"x": x}, first)
+    first.dispose()
+    second.dispose()
+
+
+def test_a_blocking_tensor_is_no_sequence_of_tensors(blocking_env, x):
+    host = blocking.Tensor(x)
+    with pytest.raises(TypeError, match=r"copy_tensors\(\): sources is <Tensor .*>; it must be a sequence of tensors"):
+        blocking_env.copy_tensors(host, [host])
+
+
+# --- handles and promises --------------------------------------------------------------------------------------------
+
+TAKEN_FOR_ARRAYS = pytest.mark.parametrize("use", [np.asarray, np.argmax, np.from_dlpack, list, lambda it: it[0]])
+
+
+@TAKEN_FOR_ARRAYS
+async def test_a_buffer_is_no_array_and_names_the_await(context, use):
+    buffer = await context.create_buffer(data_type="float32", shape=[3], readable=True)
+    with pytest.raises(TypeError, match=r"<MLBuffer .*> is no array: .*; array = await context.read_buffer\(buffer\)"):
+        use(buffer)
+    buffer.destroy()
+
+
+@TAKEN_FOR_ARRAYS
+async def test_an_operand_is_no_array(context, use):
+    builder = MLGraphBuilder(context)
+    x = builder.input("x", data_type="float32", shape=[3])
+    with pytest.raises(TypeError, match=r"<MLOperand input 'x' float32 \[3\]> is no array: it has elements when its"):
+        use(x)
+    builder.destroy()
+
+
+@pytest.mark.parametrize("use", [np.asarray, np.argmax, np.from_dlpack, list, len, float, int, lambda it: it[0]])
+async def test_a_promise_is_no_array(context, use):
+    buffer = await context.create_buffer(data_type="float32", shape=[3], readable=True)
+    promise = context.read_buffer(buffer)
+    with pytest.raises(TypeError, match=r"read_buffer\(\) is a promise: forgot await\?"):
+        use(promise)
+    await promise
+    buffer.destroy()
+
+
+async def test_a_tensor_on_the_host_can_be_written_to_a_buffer(context):
+    buffer = await context.create_buffer(data_type="float32", shape=[3], readable=True, writable=True)
+    context.write_buffer(buffer, Tensor(np.arange(3, dtype=np.float32)))
+    np.testing.assert_array_equal(await context.read_buffer(buffer), [0, 1, 2])
+    buffer.destroy()

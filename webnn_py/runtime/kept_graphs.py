@@ -1,0 +1,83 @@
+"""Graphs of ONNX models in a context's graph cache: found by a digest of all that they are made of."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from webnn_py.errors import NotFoundError, OperationError, QuotaExceededError, UnknownError
+from webnn_py.runtime.contexts import received
+from webnn_py.script.context import MLContext
+from webnn_py.script.graph import MLGraph
+
+if TYPE_CHECKING:
+    from webnn_py.onnx_models import OnnxModel
+
+
+def keeps_graphs(context: MLContext) -> bool:
+    """Whether sessions on a context load and save their graphs: not where a browser's rules look at each drawing."""
+    return context._graph_folder is not None and context._browser is None
+
+
+def graph_key(
+    model: OnnxModel,
+    shapes: Mapping[str, tuple[int, ...]],
+    values: Mapping[str, np.ndarray[Any, Any]],
+    outputs: tuple[str, ...],
+    experimental: Collection[str],
+) -> str:
+    """Return the key of a model's graph; takes about a second for a gigabyte of weights, the first time.
+
+    Args:
+        model: the model.
+        shapes: the shape of each input that is no constant.
+        values: the inputs that are constants.
+        outputs: the outputs that the graph has, in order.
+        experimental: the proposals that were asked for, since data types of theirs may change a conversion.
+
+    Returns:
+        Text; devices and versions of this package are kept apart by the folder.
+    """
+    known = [(name, value.dtype.str, value.shape, _contents(value)) for name, value in sorted(values.items())]
+    parts = (model.digest().hex(), sorted(shapes.items()), known, outputs, sorted(experimental))
+    return f"onnx {blake2b(repr(parts).encode(), digest_size=32).hexdigest()}"
+
+
+def _contents(value: np.ndarray[Any, Any]) -> str:
+    encoded = repr(value.tolist()).encode() if value.dtype.hasobject else value.tobytes()
+    return blake2b(encoded, digest_size=32).hexdigest()
+
+
+async def loaded_or_built(context: MLContext, key: str, build: Callable[[], Awaitable[MLGraph]]) -> MLGraph:
+    """Load a graph that was saved under a key; where there is none, build and save it.
+
+    A file that cannot be read or written costs the time that it would have saved, and a ``RuntimeWarning`` tells.
+    """
+    try:
+        return await received(context.load_graph(key))
+    except NotFoundError:
+        pass
+    except (OperationError, UnknownError) as error:
+        _warn("a graph is built again, since the one in the graph cache cannot be used", error)
+    graph = await build()
+    try:
+        await _save(context, key, graph)
+    except BaseException:  # a warning may be made an error, too
+        graph.destroy()
+        raise
+    return graph
+
+
+async def _save(context: MLContext, key: str, graph: MLGraph) -> None:
+    try:
+        await context.save_graph(key, graph)
+    except (QuotaExceededError, UnknownError) as error:
+        _warn("a graph is not kept in the graph cache", error)
+
+
+def _warn(what: str, error: Exception) -> None:
+    warnings.warn(f"{what}: {error}", RuntimeWarning, stacklevel=2)
