@@ -11,14 +11,9 @@ from webnn_py.command.loading import unreadable
 from webnn_py.command.written_files import check_writable, written_whole
 from webnn_py.graph_pictures.picture import GraphPicture
 
-PAGE: Final = (
-    '<!doctype html><html lang="en"><meta charset="utf-8"><title>graph</title>'
-    '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'
-)
-
 FORMS: Final[Mapping[str, Callable[[GraphPicture], str]]] = {
     ".svg": GraphPicture.to_svg,
-    ".html": lambda picture: f"{PAGE}\n{picture._repr_html_()}",
+    ".html": GraphPicture.to_html,
     ".mmd": GraphPicture.to_mermaid,
     ".dot": GraphPicture.to_dot,
     ".txt": GraphPicture.describe,

@@ -171,8 +171,9 @@ async def _tried(
         if portability.profiles and not missing:
             portability.add_graph(drawing_of("info", outputs))
         if options.graph is not None and not missing:
+            drawn = builder.picture(outputs)
             graph = await builder.build(outputs)
-            picture = graph.picture()
+            picture = graph.picture(drawn)
             graph.destroy()
         builder.destroy()
         return str(device.info), missing, picture
