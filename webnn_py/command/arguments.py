@@ -15,6 +15,12 @@ INPUT_HELP = (
 )
 
 
+GRAPH_HELP = (
+    "write the graph and what the device made of it: .html (a page to look around in, with weights' statistics), .svg, "
+    ".mmd (mermaid), .dot or .txt"
+)
+
+
 class OneLineParser(argparse.ArgumentParser):
     """A parser whose errors are one line, like all others of the command."""
 
@@ -30,9 +36,7 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     _add_model(info)
     _add_backend(info)
     _add_parts(info)
-    info.add_argument(
-        "--graph", type=Path, metavar="FILE", help="draw what runs, as .svg, .html, .mmd (mermaid), .dot or .txt"
-    )
+    info.add_argument("--graph", type=Path, metavar="FILE", help=GRAPH_HELP)
     info.add_argument(
         "--browser",
         action="append",

@@ -85,9 +85,7 @@ class GraphPicture:
             ValueError: It is another graph.
         """
         if not self._graph.is_like(graph):
-            raise ValueError(
-                "picture(): drawn is a picture of another graph; it must be of what was built"
-            )
+            raise ValueError("picture(): drawn is a picture of another graph; it must be of what was built")
         return self._constants
 
     @property

@@ -62,7 +62,15 @@ function link(item, words = nameOf(item)) {
   return button;
 }
 
-const links = (all) => element('ul', {className: 'links'}, ...all.map((item) => element('li', {}, link(item))));
+const links = (all) =>
+  element(
+    'ul',
+    {className: 'links'},
+    ...all.map((item) => {
+      const words = item.type === 'kernel' ? `${nameOf(item)}: ${item.name}` : nameOf(item);
+      return element('li', {}, link(item, words));
+    }),
+  );
 
 function facts(rows) {
   const list = element('dl');
@@ -88,8 +96,9 @@ function detailsOfBox(box) {
     return [facts([['data type, shape', typeOf(box.value)]]), element('h3', {}, other[0]), other[1]];
   }
   const parts = [element('p', {className: 'where'}, `operator ${box.operator + 1} of ${data.operators.length}`)];
-  if (operator.fate) parts.push(element('h3', {}, 'on the device'), element('p', {}, operator.fate));
+  if (operator.fate) parts.push(element('h3', {}, 'on the device'));
   if (operator.kernels.length) parts.push(links(operator.kernels.map((index) => kernels[index])));
+  else if (operator.fate) parts.push(element('p', {}, operator.fate));
   const together = box.frame ? box.frame.boxes.filter((other) => other !== box) : [];
   if (together.length) parts.push(element('h3', {}, 'computed together with'), links(together));
   parts.push(element('h3', {}, 'operands'));
