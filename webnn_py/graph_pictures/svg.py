@@ -173,7 +173,7 @@ class Stub:
 
 
 @attrs.frozen
-class Layout:
+class PlacedScene:
     """Where everything of a scene is, from the picture's left and upper edge.
 
     Attributes:
@@ -283,7 +283,7 @@ def to_svg(scene: Scene, title: str, *, fits: bool = False) -> str:
         title: for those who cannot see it.
         fits: whether it is HTML for a page: as wide as there is room, and by a click in its own size.
     """
-    layout = Layout.of(scene)
+    layout = PlacedScene.of(scene)
     width, height = (f"{length:.0f}" for length in (layout.size.width, layout.size.height))
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="webnn-graph" role="img" aria-label="{escape(title)}" '
@@ -293,7 +293,7 @@ def to_svg(scene: Scene, title: str, *, fits: bool = False) -> str:
     return to_view(svg, int(width)) if fits else svg
 
 
-def _drawn(layout: Layout) -> Iterator[str]:
+def _drawn(layout: PlacedScene) -> Iterator[str]:
     for cluster, x, y in layout.frames:
         yield _rectangle("frame", x, y, cluster.size, 6)
     for way in layout.ways:

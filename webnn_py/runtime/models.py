@@ -10,6 +10,7 @@ import numpy as np
 import trio
 
 from webnn_py.descriptors import size_or_axis
+from webnn_py.distribution import install_command
 from webnn_py.errors import InvalidStateError
 from webnn_py.runtime.contexts import OpenContext, received
 from webnn_py.runtime.records import TensorDescriptor
@@ -176,7 +177,7 @@ def _onnx_model(model: object) -> OnnxModel:
     try:
         from webnn_py.onnx_models import OnnxModel  # noqa: PLC0415 - an extra, imported when a model needs it
     except ImportError as error:
-        raise ImportError(f"create_session(): ONNX models need the extra webnn_py[onnx]: {error}") from error
+        raise ImportError(f"create_session(): ONNX models need more: {install_command('onnx')} ({error})") from error
     if isinstance(model, (str, os.PathLike, bytes)):
         model = OnnxModel.load(model)
     elif not isinstance(model, OnnxModel):

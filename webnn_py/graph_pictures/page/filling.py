@@ -13,7 +13,7 @@ from webnn_py.graph_pictures.description import DrawnOperator, DrawnValue, Graph
 from webnn_py.graph_pictures.layers import Piece
 from webnn_py.graph_pictures.plan import CompiledPlan
 from webnn_py.graph_pictures.scene import Fates, Scene
-from webnn_py.graph_pictures.svg import Card, Layout, Stub
+from webnn_py.graph_pictures.svg import Card, PlacedScene, Stub
 from webnn_py.html_page import PageAssets
 from webnn_py.wording import shortened, visible
 
@@ -45,7 +45,7 @@ def page_of(
     """
     scene = Scene.of(graph, plan)
     fates = Fates.of(graph, plan)
-    layout = Layout.of(scene)
+    layout = PlacedScene.of(scene)
     places = {box.key: place for place, box in enumerate(scene.boxes)}
     frames = [
         {
