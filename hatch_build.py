@@ -1,9 +1,13 @@
-"""The README as package indexes show it, where nothing stands beside it: a hook of hatchling's."""
+"""Hooks of hatchling's: the README as package indexes show it, and the documentation within wheels."""
 
+import posixpath
 import re
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 PATH = r"\((?!\w+:|#)(?P<path>[^)]+)\)"
@@ -29,3 +33,79 @@ class ReadmeHook(MetadataHookInterface):
         text = Path(self.root, "README.md").read_text(encoding="utf-8")
         source = metadata.get("urls", {}).get("Source")
         metadata["readme"] = {"content-type": "text/markdown", "text": for_package_index(text, source)}
+
+
+INCLUDE = re.compile(r"^```\{include\} \.\./(?P<path>\w+\.md)\n(?:.*\n)*?```$", re.MULTILINE)
+"""A page that is a document of the repository's root."""
+
+ROOT_PAGES = {
+    "CHANGELOG.md": "docs/changelog.md",
+    "CONTRIBUTING.md": "docs/contributing.md",
+    "README.md": "docs/index.md",
+    "SECURITY.md": "docs/security.md",
+}
+"""The pages that documents of the repository's root are in the documentation."""
+
+SHIPPED = frozenset({".md", ".png", ".jpg", ".svg"})
+
+
+def documentation(root: Path) -> Iterator[tuple[str, bytes]]:
+    """The files of the documentation as wheels have them: paths below ``docs``, and contents.
+
+    What pages include is in them, links lead to files that are shipped, too, and links to others are text.
+    """
+    paths = {path.relative_to(root).as_posix(): path for path in sorted((root / "docs").rglob("*"))}
+    paths = {name: path for name, path in paths.items() if path.suffix in SHIPPED and path.is_file()}
+    for name, path in paths.items():
+        content = path.read_bytes()
+        if path.suffix == ".md":
+            text = content.decode()
+            included = INCLUDE.search(text)
+            if included is None:
+                text = _linked(text, posixpath.dirname(name), name, paths)
+            else:
+                text = _linked((root / included["path"]).read_text(encoding="utf-8"), "", name, paths)
+            content = text.encode()
+        yield name.removeprefix("docs/"), content
+
+
+def _linked(text: str, folder: str, page: str, shipped: dict[str, Path]) -> str:
+    """A page's text with links that lead to files of the documentation; its own are relative to ``folder``."""
+
+    def target_of(path: str) -> str | None:
+        target, hash_, heading = path.partition("#")
+        there = posixpath.normpath(posixpath.join(folder, target))
+        there = ROOT_PAGES.get(there, there)
+        if there not in shipped:
+            return None
+        return posixpath.relpath(there, posixpath.dirname(page)) + hash_ + heading
+
+    def link(match: re.Match[str]) -> str:
+        target = target_of(match["path"])
+        return match["text"] if target is None else f"[{match['text']}]({target})"
+
+    def picture(match: re.Match[str]) -> str:
+        target = target_of(match["path"])
+        return match["text"] if target is None else f"![{match['text']}]({target})"
+
+    return LINK.sub(link, PICTURE.sub(picture, text))
+
+
+class DocumentationHook(BuildHookInterface):
+    """Puts the documentation into wheels, as ``webnn_py/docs``; ``webnn-py docs`` finds it there."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Called by hatchling before a build; an editable install has the checkout's documentation."""
+        if version == "editable":
+            return
+        self._folder = tempfile.TemporaryDirectory()
+        for name, content in documentation(Path(self.root)):
+            path = Path(self._folder.name, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        build_data["force_include"][self._folder.name] = "webnn_py/docs"
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Called by hatchling after a build."""
+        if version != "editable":
+            self._folder.cleanup()

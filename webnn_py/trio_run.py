@@ -7,6 +7,8 @@ from typing import NoReturn, Protocol, final
 
 from trio.lowlevel import Task, TrioToken, current_task, current_trio_token, in_trio_task
 
+from webnn_py.distribution import page
+
 
 class CallWatch(Protocol):
     """Who wants to know of calls: which was the last, and when it began, on ``time.perf_counter_ns()``'s clock."""
@@ -76,10 +78,10 @@ def check_in_trio(call: str) -> None:
     if in_trio_task():
         return
     if _in_asyncio():
-        raise RuntimeError(f"{call}: webnn_py runs on trio, and this is asyncio; see docs/blocking.md for ways to it")
+        raise RuntimeError(f"{call}: webnn_py runs on trio, and this is asyncio; {page('blocking')} has ways to it")
     raise RuntimeError(
-        f"{call}: webnn_py runs on trio, and this is no task of trio's; call it within trio.run(), or see "
-        "docs/blocking.md for ways without"
+        f"{call}: webnn_py runs on trio, and this is no task of trio's; call it within trio.run(), or without trio: "
+        f"{page('blocking')}"
     )
 
 

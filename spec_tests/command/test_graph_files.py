@@ -1,5 +1,7 @@
 """``webnn-py info --graph FILE``."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -30,6 +32,7 @@ def test_a_graph_is_written_in_the_form_that_the_suffix_says(command, perceptron
     assert (ended.status, ended.err) == (0, "")
     assert "operators   2 nodes" in ended.out
     text = path.read_text(encoding="utf-8")
+    assert f"graph       written to {path}, " in ended.out
     assert text.startswith(BEGINS[name])
     if name == "g.MMD":
         assert [lines[0] for lines, _ in read_mermaid(text).boxes.values()] == [
@@ -39,6 +42,15 @@ def test_a_graph_is_written_in_the_form_that_the_suffix_says(command, perceptron
         assert {edge[2] for edge in read_dot(text).edges} == {"float32 [1, 4]"}
     else:
         assert "matmul" in text
+
+
+def test_the_page_has_the_model_for_its_title_and_statistics_of_the_weights(command, perceptron, tmp_path):
+    path = tmp_path / "graph.html"
+    ended = command("info", perceptron, "--backend", "numpy", "--graph", path, "--json")
+    assert json.loads(ended.out)["graph"] == str(path)
+    page = path.read_text(encoding="utf-8")
+    assert f"<title>{perceptron.name} on numpy (" in page
+    assert '"statistics":{"min":"1","max":"1","mean":"1","std":"0","zeros":0,"nan":0,"infinite":0}' in page
 
 
 def test_what_cannot_be_written_is_refused_before_the_work(command, tmp_path):
@@ -55,4 +67,5 @@ def test_a_model_that_cannot_be_imported_is_told_of_and_not_drawn(command, model
     assert ended.status == 1
     assert "runs here   no" in ended.out
     assert "nothing is drawn" in ended.err
+    assert "written" not in ended.out
     assert not (tmp_path / "g.svg").exists()

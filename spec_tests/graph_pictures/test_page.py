@@ -19,7 +19,7 @@ def without_numbers_of_bytes(text):
 
 @pytest.mark.skipif(not HAS_ADAPTER, reason=NO_ADAPTER)
 def test_the_program_draws_the_picture_of_the_page(tmp_path, capsys):
-    (program,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    program = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[0]
     (printed,) = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
     with contextlib.chdir(tmp_path):
         exec(compile(program, "the page", "exec"), {})  # noqa: S102 - a program of ours
@@ -29,5 +29,13 @@ def test_the_program_draws_the_picture_of_the_page(tmp_path, capsys):
 
 
 def test_the_page_names_every_way_of_looking():
-    for name in ("describe()", "to_svg()", "to_mermaid()", "to_dot()", "builder.picture(outputs)", "--graph FILE"):
+    for name in (
+        "describe()",
+        "to_html()",
+        "to_svg()",
+        "to_mermaid()",
+        "to_dot()",
+        "builder.picture(outputs)",
+        "--graph FILE",
+    ):
         assert name in PAGE

@@ -5,11 +5,11 @@ import pytest
 
 from spec_tests.support.chromium import Chromium, installed
 from webnn_py import MLGraphBuilder
-from webnn_py.command.graph_files import PAGE
 
 pytestmark = pytest.mark.skipif(
     installed() is None, reason="no Chromium is installed (apt install chromium, or name one in CHROMIUM)"
 )
+PAGE = '<!doctype html><html lang="en"><meta charset="utf-8"><title>graph</title>'
 SIZES = """(() => {
     const pane = document.querySelector('.pane'), svg = pane.firstElementChild.getBoundingClientRect();
     return {drawn: svg.width, room: pane.clientWidth, own: pane.firstElementChild.viewBox.baseVal.width,

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from spec_tests.operators.cases import load_all
-from spec_tests.operators.running import DRAWERS, Computed
+from spec_tests.operators.running import Computed
 from webnn_py.device.on_numpy import executable
 from webnn_py.device.on_numpy.table import PreparedKernel
+from webnn_py.testing.device_cases.drawing import DRAWERS
 
 
 def computed_late(self, *arrays):

@@ -25,12 +25,12 @@ import trio
 import webnn_py
 from spec_tests.operators.cases import decode, load_all
 from spec_tests.operators.choosing import CHOSEN
-from spec_tests.operators.running import DRAWERS, run_case
 from webnn_py.device import on_wgpu
 from webnn_py.device.on_wgpu.backend import WgpuBackend
 from webnn_py.device.on_wgpu.codegen.gemm import tiled
 from webnn_py.device.on_wgpu.runtime.native import NativeQueue
 from webnn_py.device.on_wgpu.runtime.pipelines import Pipelines
+from webnn_py.testing.device_cases.drawing import DRAWERS, run
 
 WORD = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|[^\w\s]+")
 NUMBER = re.compile(r"(?<!vec)(?<![uif])\d[\w.]*")
@@ -145,7 +145,7 @@ async def _lower_all(files, place):
                 for case in file.cases:
                     place[:] = file.operator, name, case.name
                     _forget()
-                    await run_case(context, case, drawer, np.asarray)
+                    await run(context, case, drawer)
 
 
 def data_type_of(case):

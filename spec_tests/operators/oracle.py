@@ -16,7 +16,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from spec_tests.operators.cases import EXACT, FLOAT_TYPES, INTEGER_TYPES, encode
+from spec_tests.operators.cases import EXACT, FLOAT_TYPES, FOLDER, INTEGER_TYPES, encode
 
 ALL_TYPES = FLOAT_TYPES + INTEGER_TYPES
 SIGNED_TYPES = ("float32", "float16", "int64", "int32", "int8")
@@ -151,7 +151,7 @@ def write(make_cases: str, operator: str, oracle: str, cases: Iterable[dict[str,
     """Write the file of one operator, one case a line.
 
     Args:
-        make_cases: ``__file__`` of the generator; the file stands beside it.
+        make_cases: ``__file__`` of the generator, whose folder is named after the category.
         operator: the method's name.
         oracle: one line that says what computed the expectations, with its version.
         cases: what :func:`case` made.
@@ -163,6 +163,6 @@ def write(make_cases: str, operator: str, oracle: str, cases: Iterable[dict[str,
         raise ValueError(f"{operator}: two cases have one name: {sorted(twice)}")
     lines = ",\n".join(json.dumps(case, allow_nan=False, separators=(",", ":")) for case in cases)
     head = f'{{"operator": {json.dumps(operator)}, "oracle": {json.dumps(oracle)}, "cases": [\n'
-    path = Path(make_cases).with_name(f"{operator}.json")
+    path = FOLDER / Path(make_cases).parent.name / f"{operator}.json"
     path.write_text(f"{head}{lines}\n]}}\n", encoding="utf-8")
     sys.stdout.write(f"{path.parent.name}/{path.name}: {len(cases)} cases, {path.stat().st_size / 1000:.0f} kB\n")

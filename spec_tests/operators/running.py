@@ -18,63 +18,12 @@ from spec_tests.support.adapter_arithmetic import (
     takes_subnormals_for_zero,
     with_subnormals_as_zero,
 )
-from spec_tests.support.computing import compute
-from webnn_py import MLContext, MLGraphBuilder, MLOperand
+from webnn_py.testing.device_cases.drawing import Drawer, run
 
 LONG_INTEGERS = ("int64", "uint64")
 
 Results = dict[str, list[np.ndarray] | Exception]
 """What the cases of a file compute, by name."""
-
-Drawer = Callable[[MLGraphBuilder, np.ndarray, str], tuple[MLOperand, np.ndarray | None]]
-"""Draws an operand that has the values of an array: the operand, and what to give the input of that name, if any."""
-
-
-def as_input(builder: MLGraphBuilder, array: np.ndarray, name: str) -> tuple[MLOperand, np.ndarray | None]:
-    return builder.input(name, data_type=array.dtype.name, shape=array.shape), array
-
-
-def as_constant(builder: MLGraphBuilder, array: np.ndarray, _name: str) -> tuple[MLOperand, np.ndarray | None]:
-    return builder.constant(array), None
-
-
-def as_view(builder: MLGraphBuilder, array: np.ndarray, name: str) -> tuple[MLOperand, np.ndarray | None]:
-    """Every second element of an input, the axes turned around and each of them backwards."""
-    rank, backwards = array.ndim, np.flip(array.T)
-    stored = np.zeros([2 * size for size in backwards.shape], array.dtype)
-    every_second = (slice(None, None, 2),) * rank
-    stored[every_second] = backwards
-    operand = builder.input(name, data_type=array.dtype.name, shape=stored.shape)
-    sizes = [2 * size - 1 for size in backwards.shape]
-    operand = builder.slice(operand, [0] * rank, sizes, strides=[2] * rank)
-    return builder.transpose(builder.reverse(operand)), stored
-
-
-def as_part(builder: MLGraphBuilder, array: np.ndarray, name: str) -> tuple[MLOperand, np.ndarray | None]:
-    """The middle of an input, all axes but the last backwards: neighbours lie side by side, in fours if they do."""
-    if not array.ndim:
-        return as_view(builder, array, name)
-    outer, last = array.shape[:-1], array.shape[-1]
-    stored = np.zeros([*(size + 2 for size in outer), last + 8], array.dtype)
-    stored[(*(slice(1, -1) for _ in outer), slice(4, -4))] = np.flip(array, range(len(outer)))
-    operand = builder.input(name, data_type=array.dtype.name, shape=stored.shape)
-    operand = builder.slice(operand, [*(1 for _ in outer), 4], array.shape)
-    return builder.reverse(operand, axes=list(range(len(outer)))), stored
-
-
-def as_written(
-    builder: MLGraphBuilder, array: np.ndarray, name: str, *, constant: bool
-) -> tuple[MLOperand, np.ndarray | None]:
-    return (as_constant if constant else as_input)(builder, array, name)
-
-
-DRAWERS: dict[str, Drawer | None] = {
-    "as_written": None,
-    "as_constant": as_constant,
-    "as_view": as_view,
-    "as_part": as_part,
-}
-"""The ways in which every case is drawn, by name."""
 
 
 @attrs.frozen
@@ -164,32 +113,7 @@ async def run_cases(
         context = await ml.create_context(backend=backend, **options)
         for case in file.cases:
             try:
-                results[case.name] = await run_case(context, case, drawer, prepare)
+                results[case.name] = await run(context, case, drawer, prepare)
             except Exception as error:  # noqa: BLE001 - what is wrong with the case
                 results[case.name] = error
     return results
-
-
-async def run_case(
-    context: MLContext, case: Case, drawer: Drawer | None, prepare: Callable[[np.ndarray], np.ndarray]
-) -> list[np.ndarray]:
-    """Draw, build, dispatch and read one case."""
-    builder = MLGraphBuilder(context)
-    inputs: dict[str, np.ndarray] = {}
-
-    def draw(tensor: dict[str, Any], name: str) -> MLOperand:
-        draw_operand = drawer or partial(as_written, constant=tensor.get("constant", False))
-        operand, given = draw_operand(builder, prepare(decode(tensor)), name)
-        if given is not None:
-            inputs[name] = given
-        return operand
-
-    operands: dict[str, Any] = {}
-    for parameter, given in case.inputs.items():
-        if isinstance(given, list):
-            operands[parameter] = [draw(tensor, f"{parameter}[{index}]") for index, tensor in enumerate(given)]
-        else:
-            operands[parameter] = draw(given, parameter)
-    drawn = getattr(builder, case.operator)(**operands, **case.options, label=case.name)
-    outputs = {f"output{i}": operand for i, operand in enumerate(drawn if isinstance(drawn, list) else [drawn])}
-    return list((await compute(context, builder, inputs, outputs)).values())

@@ -10,9 +10,10 @@ import trio
 from spec_tests.operators.cases import flushed, load_all
 from spec_tests.operators.choosing import Choice
 from spec_tests.operators.exceptions import EXCEPTIONS
-from spec_tests.operators.running import DRAWERS, Computed, has_subnormals, run_cases, without_zeros
+from spec_tests.operators.running import Computed, has_subnormals, run_cases, without_zeros
 from spec_tests.support.adapter_arithmetic import lacks_long_integers, with_subnormals_as_zero
 from spec_tests.support.backends import BACKENDS, DEVICES, NO_ADAPTER
+from webnn_py.testing.device_cases.drawing import DRAWERS
 
 TINY = 2.0**-100
 FILES = load_all()

@@ -15,7 +15,7 @@ from webnn_py import MLGraphBuilder, UnknownError
 from webnn_py.descriptors import DATA_TYPES, MLOperandDescriptor
 from webnn_py.device import expansion
 from webnn_py.device.backend import Capabilities
-from webnn_py.device.expansion import ExpandingBuilder, support_of
+from webnn_py.device.expansion import ExpandingBuilder, missing_primitives, support_of
 from webnn_py.graph import Input
 from webnn_py.operators.decompositions import DECOMPOSITIONS
 from webnn_py.operators.examples import examples_of
@@ -267,3 +267,45 @@ def test_what_expands_into_itself_is_not_supported(monkeypatch):
     circle = attrs.evolve(CAPABILITIES, supports=lambda operator: () if operator.name == "neg" else DATA_TYPES)
     monkeypatch.setattr(expansion, "DECOMPOSITIONS", {"neg": lambda builder, **operands: builder.neg(**operands)})
     assert data_types("neg", "input", circle) == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "lacking", "words"),
+    [
+        ("erf", ["erf"], "it does not claim erf, which has no decomposition into other operators"),
+        ("softmax", ["exp"], "it claims neither softmax nor all that it is expanded into; missing: exp"),
+        (
+            "lstm",
+            ["matmul", "where", "cos"],
+            "it claims neither lstm nor all that it is expanded into; missing: matmul, where",
+        ),
+    ],
+)
+async def test_a_refusal_names_the_primitives_that_the_device_would_have_to_claim(ml, name, lacking, words):
+    context = await ml._create_context(Limited(without(*lacking)))
+    refused(context, name, minimal(name), f"this device cannot run it: {words}")
+
+
+@pytest.mark.sampled(13)
+@pytest.mark.parametrize("name", sorted(DECOMPOSITIONS))
+def test_a_device_that_claims_the_missing_primitives_too_can_run_the_operator(name):
+    nothing = Capabilities(lambda _operator: ())
+    missing = missing_primitives(OPERATORS[name], nothing)
+    assert missing
+    assert set(missing) <= set(webnn_small_device.KERNELS)
+    enough = Capabilities(lambda operator: DATA_TYPES if operator.name in missing else ())
+    assert any(support_of(OPERATORS[name], enough).data_types.values())
+
+
+def test_a_device_without_the_data_types_of_an_operator_lacks_no_primitive():
+    integers = Capabilities(lambda _operator: (), data_types=("int32",))
+    assert missing_primitives(OPERATORS["softmax"], integers) == ()
+
+
+async def test_a_refusal_says_that_the_device_has_no_data_type_of_the_operator(ml):
+    device = Limited(without(data_types=("int32", "uint8")))
+    context = await ml._create_context(device)
+    b = MLGraphBuilder(context)
+    x = b.input("x", data_type="int32", shape=[2])
+    with pytest.raises(TypeError, match="this device cannot run it: it has none of the operator's data types"):
+        b.sigmoid(x)

@@ -1,25 +1,41 @@
-"""The small device of ``spec_tests/small_device``, and that ``docs/adding_a_device.md`` says what it is."""
+"""The small device of ``spec_tests/small_device``, and the package that ``docs/adding_a_device.md`` makes of it."""
 
+import os
 import re
+import subprocess
+import sys
 import textwrap
 import tomllib
+import zipfile
 from importlib.metadata import entry_points
 from pathlib import Path
 
+import pytest
 import webnn_small_device
+from webnn_small_device import SmallBackend
 
-from webnn_py.device import registry
+from webnn_py.device import backend, dynamic, registry
+from webnn_py.device.backend import Backend
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / "docs/adding_a_device.md").read_text(encoding="utf-8")
 MODULE = Path(webnn_small_device.__file__).read_text(encoding="utf-8")
+OF_THE_PACKAGE = {"webnn_small_device.py", "test_small_device.py"}
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", DOCUMENT, re.MULTILINE | re.DOTALL)
 
 
-def test_every_piece_of_code_is_in_the_module():
-    pieces = [text for language, text in BLOCKS if language == "python"]
+def python_pieces():
+    return [text for language, text in BLOCKS if language == "python"]
+
+
+def without_empty_lines(text):
+    return [line for line in text.splitlines() if line]
+
+
+def test_the_pieces_of_code_are_the_module_from_top_to_bottom():
+    *pieces, _ = python_pieces()
     assert len(pieces) > 5
-    assert not [piece for piece in pieces if piece not in MODULE]
+    assert without_empty_lines("".join(pieces)) == without_empty_lines(MODULE)
 
 
 def test_the_entry_point_is_that_of_the_distribution():
@@ -29,16 +45,81 @@ def test_the_entry_point_is_that_of_the_distribution():
     assert registry.find("small") is webnn_small_device.RECORD
 
 
+@pytest.fixture(scope="module")
+def package(tmp_path_factory):
+    """The three files of the document in a folder, and what is installed of them in another: (folder, environment)."""
+    folder, installed = tmp_path_factory.mktemp("package"), tmp_path_factory.mktemp("installed")
+    *pieces, tests = python_pieces()
+    (folder / "webnn_small_device.py").write_text("".join(pieces), encoding="utf-8")
+    (folder / "test_small_device.py").write_text(tests, encoding="utf-8")
+    (project,) = (text for language, text in BLOCKS if language == "toml")
+    (folder / "pyproject.toml").write_text(project, encoding="utf-8")
+    subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel"], cwd=folder, check=True)
+    (wheel,) = (folder / "dist").iterdir()
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(installed)
+    (folder / "webnn_small_device.py").unlink()  # what is installed is what is imported
+    return folder, {**os.environ, "PYTHONPATH": os.pathsep.join([str(installed), str(ROOT)])}
+
+
+def test_the_package_of_the_document_is_a_device(package):
+    folder, environment = package
+    command = [sys.executable, "-m", "webnn_py", "devices"]
+    listed = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True)
+    assert re.search(r"^small ", listed.stdout, re.MULTILINE), listed.stdout
+
+
+def test_the_tests_of_the_document_pass_on_the_package(package):
+    folder, environment = package
+    chosen = "softmax or gather_nd or quantize"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_small_device.py", "-k", chosen]
+    tested = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert tested.returncode == 0, tested.stdout
+    passed = int(re.search(r"(\d+) passed", tested.stdout)[1])
+    assert passed > 100
+    assert "failed" not in tested.stdout
+
+
+def members(protocol):
+    return {name for name in {*vars(protocol), *protocol.__annotations__} if not name.startswith("_")}
+
+
+def named_in_table(heading):
+    """The members that the rows of a table name in their first column, row by row."""
+    rows = DOCUMENT.partition(heading)[2].partition("\n\n")[0].splitlines()[1:]
+    return [(set(re.findall(r"`(\w+)", row.split("|")[1])), row) for row in rows]
+
+
+def test_the_table_of_the_backend_has_all_members():
+    named = [names for names, _ in named_in_table("| member | what it is |\n")]
+    assert (
+        set().union(*named) == members(Backend) == {name for name in members(Backend) if hasattr(SmallBackend(), name)}
+    )
+
+
+def test_the_table_of_what_backends_may_have_has_all_protocols():
+    rows = named_in_table("| members | protocol | without it |\n")
+    optional = {
+        thing.__name__: thing
+        for module in (backend, dynamic)
+        for thing in vars(module).values()
+        if getattr(thing, "_is_runtime_protocol", False) and thing.__module__ == module.__name__
+    }
+    named = {re.search(r"`(\w+)", row.split("|")[2])[1]: names for names, row in rows}
+    assert named == {name: members(protocol) for name, protocol in optional.items()}
+    assert len(named) == 8
+
+
 def test_the_commands_run_tests_that_are_there():
-    (text,) = (text for language, text in BLOCKS if language == "console")
+    text = "".join(text for language, text in BLOCKS if language == "console")
     files = re.findall(r"spec_tests/\S+\.py", text)
-    assert len(files) == len(text.splitlines())
+    assert len(files) == 3
     assert all((ROOT / file).is_file() for file in files)
 
 
 def test_the_paths_in_the_document_are_there():
-    paths = re.findall(r"`([\w/]+\.py|webnn_py/\w+|spec_tests/\w+)`", DOCUMENT)
-    assert paths
+    paths = set(re.findall(r"`([\w/]+\.py|webnn_py/\w+|spec_tests/\w+)`", DOCUMENT)) - OF_THE_PACKAGE
+    assert len(paths) > 5
     for path in paths:
         there = (ROOT / path).exists() or (ROOT / "webnn_py" / path).exists()
         assert there, path

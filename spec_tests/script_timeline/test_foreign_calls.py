@@ -13,6 +13,7 @@ from spec_tests.support.backends import HAS_ADAPTER
 from spec_tests.support.buffers import filled
 from spec_tests.support.drawing import build_add_one
 from webnn_py import MLGraphBuilder, open_ml
+from webnn_py.distribution import page
 
 ONES = np.ones(2, np.float32)
 F32 = {"data_type": "float32", "shape": [2]}
@@ -197,8 +198,14 @@ async def begin(block):
 @pytest.mark.parametrize(
     ("run", "words"),
     [
-        (lambda: asyncio.run(begin(open_ml())), "webnn_py runs on trio, and this is asyncio; see docs/blocking.md"),
-        (lambda: run_alone(begin(open_ml())), "no task of trio's; call it within trio.run(), or see docs/blocking.md"),
+        (
+            lambda: asyncio.run(begin(open_ml())),
+            f"this is asyncio; {page('blocking')} has ways to it",
+        ),
+        (
+            lambda: run_alone(begin(open_ml())),
+            f"call it within trio.run(), or without trio: {page('blocking')}",
+        ),
     ],
     ids=["asyncio", "no event loop"],
 )

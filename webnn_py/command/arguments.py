@@ -15,6 +15,12 @@ INPUT_HELP = (
 )
 
 
+GRAPH_HELP = (
+    "write the graph and what the device made of it: .html (a page to look around in, with weights' statistics), .svg, "
+    ".mmd (mermaid), .dot or .txt"
+)
+
+
 class OneLineParser(argparse.ArgumentParser):
     """A parser whose errors are one line, like all others of the command."""
 
@@ -30,9 +36,7 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     _add_model(info)
     _add_backend(info)
     _add_parts(info)
-    info.add_argument(
-        "--graph", type=Path, metavar="FILE", help="draw what runs, as .svg, .html, .mmd (mermaid), .dot or .txt"
-    )
+    info.add_argument("--graph", type=Path, metavar="FILE", help=GRAPH_HELP)
     info.add_argument(
         "--browser",
         action="append",
@@ -51,7 +55,9 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         "--js", action="store_true", help="write a folder that runs the model in browsers, by navigator.ml"
     )
     devices = commands.add_parser("devices", help="list the devices that contexts can run on")
-    for parser in (info, convert, devices):
+    docs = commands.add_parser("docs", help="print where the documentation lies, or the path of one of its pages")
+    docs.add_argument("page", nargs="?", metavar="PAGE", help="such as sessions; all pages are listed if there is none")
+    for parser in (info, convert, devices, docs):
         add_general(parser)
     shells = commands.add_parser("completion", help="print a script with which a shell completes this command's words")
     shells.add_argument("shell", choices=["bash", "zsh", "tcsh"])

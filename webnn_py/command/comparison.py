@@ -46,7 +46,7 @@ def onnxruntime_version() -> str:
     Raises:
         CommandFailedError: none is.
     """
-    needed("onnxruntime", "--compare onnxruntime", "onnxruntime")
+    needed("onnxruntime", "--compare onnxruntime", "pip install onnxruntime")
     return version("onnxruntime")
 
 
@@ -56,7 +56,7 @@ def run_onnxruntime(path: Path, feeds: Mapping[str, Array], names: tuple[str, ..
     Raises:
         CommandFailedError: it cannot run the model.
     """
-    runtime = needed("onnxruntime", "--compare onnxruntime", "onnxruntime")
+    runtime = needed("onnxruntime", "--compare onnxruntime", "pip install onnxruntime")
     options = runtime.SessionOptions()
     options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = ERRORS_ONLY

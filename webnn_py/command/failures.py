@@ -7,6 +7,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Final
 
+from webnn_py.distribution import install_command
 from webnn_py.errors import DOMException, NotSupportedError
 from webnn_py.tracing.to_file import TraceFileError
 from webnn_py.wording import kind, visible
@@ -49,8 +50,13 @@ def leaves(error: BaseException) -> Iterator[BaseException]:
         yield error
 
 
-def needed(module: str, purpose: str, requirement: str = "webnn_py[cli]") -> ModuleType:
+def needed(module: str, purpose: str, how: str | None = None) -> ModuleType:
     """Import what is an extra.
+
+    Args:
+        module: the module.
+        purpose: what it is needed for.
+        how: the command that installs it; that of the extra ``cli`` if not given.
 
     Raises:
         CommandFailedError: it is not installed.
@@ -58,4 +64,4 @@ def needed(module: str, purpose: str, requirement: str = "webnn_py[cli]") -> Mod
     try:
         return import_module(module)
     except ImportError as error:
-        raise CommandFailedError(f"{purpose} needs more: pip install '{requirement}' ({error})") from error
+        raise CommandFailedError(f"{purpose} needs more: {how or install_command('cli')} ({error})") from error

@@ -11,17 +11,12 @@ from webnn_py.command.loading import unreadable
 from webnn_py.command.written_files import check_writable, written_whole
 from webnn_py.graph_pictures.picture import GraphPicture
 
-PAGE: Final = (
-    '<!doctype html><html lang="en"><meta charset="utf-8"><title>graph</title>'
-    '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'
-)
-
-FORMS: Final[Mapping[str, Callable[[GraphPicture], str]]] = {
-    ".svg": GraphPicture.to_svg,
-    ".html": lambda picture: f"{PAGE}\n{picture._repr_html_()}",
-    ".mmd": GraphPicture.to_mermaid,
-    ".dot": GraphPicture.to_dot,
-    ".txt": GraphPicture.describe,
+FORMS: Final[Mapping[str, Callable[[GraphPicture, str], str]]] = {
+    ".svg": lambda picture, _title: picture.to_svg(),
+    ".html": GraphPicture.to_html,
+    ".mmd": lambda picture, _title: picture.to_mermaid(),
+    ".dot": lambda picture, _title: picture.to_dot(),
+    ".txt": lambda picture, _title: picture.describe(),
 }
 """What is written, by the file's suffix."""
 
@@ -39,14 +34,14 @@ def check_graph_file(path: Path | None) -> None:
     check_writable(f"--graph {path}", path)
 
 
-def write_graph(path: Path, picture: GraphPicture) -> None:
-    """Write a picture in the form that its suffix asks for.
+def write_graph(path: Path, picture: GraphPicture, title: str) -> None:
+    """Write a picture in the form that its suffix asks for; a page has the title.
 
     Raises:
         CommandFailedError: it cannot be written.
     """
     try:
         with written_whole(path) as fresh:
-            fresh.write_text(FORMS[path.suffix.lower()](picture), encoding="utf-8")
+            fresh.write_text(FORMS[path.suffix.lower()](picture, title), encoding="utf-8")
     except OSError as error:
         raise CommandFailedError(f"--graph {unreadable(path, error)}") from error

@@ -65,6 +65,7 @@ class ModelReport:
         intermediate_bytes: what values that are computed take when it runs, about; None if that cannot be told.
         narrow: the types that narrower ones stood for when it was tried.
         portability: what of it would fail in the browsers that were asked for; None if none was, or nothing runs.
+        graph: the file that the graph was written to, if it was.
     """
 
     path: Path
@@ -79,6 +80,7 @@ class ModelReport:
     intermediate_bytes: int | None
     narrow: list[str]
     portability: PortabilityReport | None
+    graph: Path | None
 
     @property
     def runs(self) -> bool:
@@ -111,7 +113,7 @@ def info(options: argparse.Namespace) -> int:
     portability = _portability(options.browser)
     device, missing, picture = trio.run(_tried, model, fixed, asked.frozen, options, portability)
     if picture is not None:
-        write_graph(options.graph, picture)
+        write_graph(options.graph, picture, f"{options.model.name} on {device}")
     report = ModelReport(
         options.model,
         model._size,
@@ -125,6 +127,7 @@ def info(options: argparse.Namespace) -> int:
         simplified.intermediate_bytes,
         options.narrow,
         portability if options.browser and not missing else None,
+        options.graph if picture is not None else None,
     )
     if options.json:
         say(json.dumps(_as_json(report), indent=2))
@@ -171,8 +174,9 @@ async def _tried(
         if portability.profiles and not missing:
             portability.add_graph(drawing_of("info", outputs))
         if options.graph is not None and not missing:
+            drawn = builder.picture(outputs)
             graph = await builder.build(outputs)
-            picture = graph.picture()
+            picture = graph.picture(drawn)
             graph.destroy()
         builder.destroy()
         return str(device.info), missing, picture
@@ -204,6 +208,8 @@ def _as_text(report: ModelReport) -> Iterator[str]:
             f"values at most {in_bytes(report.intermediate_bytes)}"
         )
     yield from _whether_it_runs(report)
+    if report.graph is not None:
+        yield f"graph       written to {visible(str(report.graph))}, {in_bytes(report.graph.stat().st_size)}"
     if report.portability is not None:
         yield "in browsers"
         yield from (f"  {line}" for line in report.portability.lines())
@@ -258,5 +264,6 @@ def _as_json(report: ModelReport) -> dict[str, Any]:
         "narrow": report.narrow,
         "runs": report.runs,
         "missing": [attrs.asdict(group) for group in report.missing],
+        **({} if report.graph is None else {"graph": str(report.graph)}),
         **({} if report.portability is None else {"browsers": report.portability.as_json()}),
     }

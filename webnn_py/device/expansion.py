@@ -116,7 +116,7 @@ class ExpandingBuilder(RewriteBuilder):
         decompose = DECOMPOSITIONS.get(node.operator.name)
         place = (node.operator, tuple(value.descriptor.data_type for value in node.inputs))
         if decompose is None or place in self._within:
-            raise CannotExpandError(f"{node} is neither claimed by the device nor expanded into what is")
+            return self._unclaimed(node)
         self._within.append(place)
         operands = {
             name: [self.operand(item) for item in value] if isinstance(value, tuple) else self.operand(value)
@@ -125,6 +125,26 @@ class ExpandingBuilder(RewriteBuilder):
         drawn = decompose(self, **{**node.options, **operands})
         self._within.pop()
         return [self.value(operand) for operand in (drawn if isinstance(drawn, list) else [drawn])]
+
+    def _unclaimed(self, node: Node) -> Sequence[Value]:
+        """The values to go on with after a node that is not claimed and has no decomposition.
+
+        Raises:
+            CannotExpandError: there are none.
+        """
+        raise CannotExpandError(f"{node} is neither claimed by the device nor expanded into what is")
+
+
+class _Collecting(ExpandingBuilder):
+    """Draws everything, and keeps the names of the operators that are not claimed and have no decomposition."""
+
+    def __init__(self, capabilities: Capabilities) -> None:
+        super().__init__(capabilities)
+        self.missing: set[str] = set()
+
+    def _unclaimed(self, node: Node) -> Sequence[Value]:
+        self.missing.add(node.operator.name)
+        return node.results
 
 
 def needs_expansion(graph: Graph, capabilities: Capabilities) -> bool:
@@ -263,7 +283,14 @@ def _can_expand(
 
 
 def _can_draw(operator: Operator[..., Any], example: Example, capabilities: Capabilities) -> bool:
-    builder = ExpandingBuilder(capabilities)
+    try:
+        _draw(operator, example, ExpandingBuilder(capabilities))
+    except CannotExpandError:
+        return False
+    return True
+
+
+def _draw(operator: Operator[..., Any], example: Example, builder: ExpandingBuilder) -> None:
     draw: Callable[..., object] = getattr(builder, operator.name)
 
     def operand(descriptor: MLOperandDescriptor) -> object:
@@ -277,11 +304,28 @@ def _can_draw(operator: Operator[..., Any], example: Example, capabilities: Capa
             arguments[name] = [operand(item) for item in value]
         else:
             arguments[name] = value
-    try:
-        draw(**arguments)
-    except CannotExpandError:
-        return False
-    return True
+    draw(**arguments)
+
+
+@cache
+def missing_primitives(operator: Operator[..., Any], capabilities: Capabilities) -> tuple[str, ...]:
+    """The operators that a device would have to claim for an operator that it cannot run, by the methods' names.
+
+    Where that depends on the data types, those that need the fewest. None where the device has no data type of the
+    operator's.
+    """
+    if operator.name not in DECOMPOSITIONS:
+        return (operator.name,)
+    here = _allowed(operator, capabilities)
+    choices = {name: here[name] for name in _independent(operator)}
+    rank = min(USUAL_RANK, capabilities.max_rank)
+    found: list[tuple[str, ...]] = []
+    for combination in product(*choices.values()):
+        builder = _Collecting(capabilities)
+        for example in examples_of(operator, dict(zip(choices, combination, strict=True)), rank):
+            _draw(operator, example, builder)
+        found.append(tuple(sorted(builder.missing)))
+    return min(found, key=len, default=())
 
 
 def limits_in(operator: Operator[..., Any], capabilities: Capabilities) -> Mapping[str, tuple[DataTypes, RankRange]]:

@@ -115,6 +115,21 @@ class GraphDescription:
         outputs_of_graph = tuple((name, number(mark)) for name, mark in sketch.outputs)
         return cls(tuple(values), tuple(operators), inputs, outputs_of_graph)
 
+    def is_like(self, other: Self) -> bool:
+        """Whether another graph has the same operators with the same operands, inputs and outputs."""
+        return (self.values, self.inputs, self.outputs) == (other.values, other.inputs, other.outputs) and [
+            (operator.operator, operator.operands) for operator in self.operators
+        ] == [(operator.operator, operator.operands) for operator in other.operators]
+
+    def constants_of(self, graph: Graph) -> dict[int, np.ndarray[Any, Any]]:
+        """The elements of the described graph's constants that lie on the host, by the index of the value."""
+        return {
+            index: value.data
+            for operator, node in zip(self.operators, graph.nodes, strict=True)
+            for (_, index), value in zip(operator.operands, node.inputs, strict=True)
+            if isinstance(value, Constant) and isinstance(value.data, np.ndarray)
+        }
+
 
 Leaf = tuple[MLOperandDescriptor, str | float | None]
 """Of an input its name, of a constant its number if it is one."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from html import escape
 from typing import Final
 
 from webnn_py.graph_pictures import text
+from webnn_py.graph_pictures.constants import Array
 from webnn_py.graph_pictures.description import GraphDescription
 from webnn_py.graph_pictures.notations import to_dot, to_mermaid
+from webnn_py.graph_pictures.page import page_of
 from webnn_py.graph_pictures.plan import CompiledPlan
 from webnn_py.graph_pictures.scene import Scene
 from webnn_py.graph_pictures.svg import to_svg
@@ -22,7 +24,7 @@ SECTION: Final = 50
 
 
 class GraphPicture:
-    """A graph to be looked at: as text, in mermaid's or Graphviz' notation, as SVG, or by itself in a notebook.
+    """A graph to be looked at: as text, in mermaid's or Graphviz' notation, as SVG, as a page, or in a notebook.
 
     It shows operators with labels, options and constants, data types and shapes on the edges, and, where a device has
     compiled the graph, what it has made of it: what one kernel computes together, what was computed when the graph was
@@ -30,10 +32,17 @@ class GraphPicture:
     :meth:`MLGraph.picture`.
     """
 
-    def __init__(self, graph: GraphDescription, plan: CompiledPlan | None, where: str) -> None:
+    def __init__(
+        self,
+        graph: GraphDescription,
+        plan: CompiledPlan | None,
+        where: str,
+        constants: Mapping[int, Array] | None = None,
+    ) -> None:
         self._graph = graph
         self._plan = plan
         self._where = where
+        self._constants = constants or {}
 
     @cached_property
     def _scene(self) -> Scene:
@@ -54,6 +63,30 @@ class GraphPicture:
     def to_svg(self) -> str:
         """A picture in SVG, complete in itself, light or dark as the reader's system is."""
         return to_svg(self._scene, self._title)
+
+    def to_html(self, title: str | None = None) -> str:
+        """A page to look around in, complete in itself: it loads nothing, and needs no network.
+
+        It has pan, zoom and search, by pointer, fingers and keys; of an operator it shows attributes, operands and
+        results, of a weight its shape and statistics (min, max, mean, standard deviation, zeros, NaN and infinities),
+        of a kernel the operators that it computes. Statistics are computed here, which takes about a second for 50
+        million elements; they are there where the picture has the weights: see :meth:`MLGraphBuilder.picture` and
+        :meth:`MLGraph.picture`.
+
+        Args:
+            title: of the page; if not given, how many operators the graph has.
+        """
+        return page_of(self._graph, self._plan, self._constants, list(self._summary()), title or self._title)
+
+    def _weights_for(self, graph: GraphDescription) -> Mapping[int, Array]:
+        """The weights of this picture for another description of the same graph.
+
+        Raises:
+            ValueError: It is another graph.
+        """
+        if not self._graph.is_like(graph):
+            raise ValueError("picture(): drawn is a picture of another graph; it must be of what was built")
+        return self._constants
 
     @property
     def _title(self) -> str:

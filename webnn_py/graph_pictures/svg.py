@@ -163,44 +163,86 @@ def out_port(wire: Wire) -> str:
     return f">{wire.source}.{wire.port}"
 
 
-def to_svg(scene: Scene, title: str, *, fits: bool = False) -> str:
-    """A picture.
+@attrs.frozen
+class Stub:
+    """A way straight down, from a frame's edge to a member or back."""
 
-    Args:
-        scene: what is drawn.
-        title: for those who cannot see it.
-        fits: whether it is HTML for a page: as wide as there is room, and by a click in its own size.
+    x: float
+    y: float
+    end_y: float
+
+
+@attrs.frozen
+class PlacedScene:
+    """Where everything of a scene is, from the picture's left and upper edge.
+
+    Attributes:
+        cards: the boxes, by key.
+        places: left and top of each.
+        frames: the frames that are drawn, with left and top.
+        ways: what leads from boxes to boxes.
+        size: of the picture.
     """
-    leaving: dict[str, list[Wire]] = {box.key: [] for box in scene.boxes}
-    arriving: dict[str, list[Wire]] = {box.key: [] for box in scene.boxes}
-    for wire in scene.wires:
-        leaving[wire.source].append(wire)
-        arriving[wire.target].append(wire)
-    cards = {box.key: Card.of(box, leaving[box.key], arriving[box.key]) for box in scene.boxes}
-    frames, order = _whole_frames(scene)
-    home = {key: frame.key for frame in frames for key in frame.members}
-    touching: dict[str, list[Wire]] = {frame.key: [] for frame in frames}
-    for wire in scene.wires:
-        for key in {home.get(wire.source), home.get(wire.target)} - {None}:
-            touching[str(key)].append(wire)
-    clusters = {frame.key: Cluster.of(frame, cards, touching[frame.key]) for frame in frames}
-    sizes = {key: clusters[key].size if key in clusters else cards[key].size for key in order}
-    links: dict[Link, None] = {}
-    for wire in scene.wires:
-        source, target = home.get(wire.source), home.get(wire.target)
-        if source is not None and source == target:
-            continue
-        out = cards[wire.source].outs[wire.port] if source is None else clusters[source].port(out_port(wire))
-        into = cards[wire.target].into(wire.entry) if target is None else clusters[target].port(in_port(wire))
-        links[Link(source or wire.source, out, target or wire.target, into)] = None
-    outer = arrange(sizes, list(links))
-    width, height = (f"{length + 2 * MARGIN:.0f}" for length in (outer.size.width, outer.size.height))
-    head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="webnn-graph" role="img" aria-label="{escape(title)}" '
-        f'width="{width}" height="{height}" viewBox="0 0 {width} {height}">'
-    )
-    svg = "\n".join([head, f"<style>{STYLE}</style>", *_drawn(outer, cards, clusters), "</svg>\n"])
-    return to_view(svg, int(width)) if fits else svg
+
+    cards: Mapping[str, Card]
+    places: Mapping[str, tuple[float, float]]
+    frames: tuple[tuple[Cluster, float, float], ...]
+    ways: tuple[Piece | Stub, ...]
+    size: Size
+
+    @classmethod
+    def of(cls, scene: Scene) -> Self:
+        """Arrange a scene."""
+        leaving: dict[str, list[Wire]] = {box.key: [] for box in scene.boxes}
+        arriving: dict[str, list[Wire]] = {box.key: [] for box in scene.boxes}
+        for wire in scene.wires:
+            leaving[wire.source].append(wire)
+            arriving[wire.target].append(wire)
+        cards = {box.key: Card.of(box, leaving[box.key], arriving[box.key]) for box in scene.boxes}
+        frames, order = _whole_frames(scene)
+        home = {key: frame.key for frame in frames for key in frame.members}
+        touching: dict[str, list[Wire]] = {frame.key: [] for frame in frames}
+        for wire in scene.wires:
+            for key in {home.get(wire.source), home.get(wire.target)} - {None}:
+                touching[str(key)].append(wire)
+        clusters = {frame.key: Cluster.of(frame, cards, touching[frame.key]) for frame in frames}
+        sizes = {key: clusters[key].size if key in clusters else cards[key].size for key in order}
+        links: dict[Link, None] = {}
+        for wire in scene.wires:
+            source, target = home.get(wire.source), home.get(wire.target)
+            if source is not None and source == target:
+                continue
+            out = cards[wire.source].outs[wire.port] if source is None else clusters[source].port(out_port(wire))
+            into = cards[wire.target].into(wire.entry) if target is None else clusters[target].port(in_port(wire))
+            links[Link(source or wire.source, out, target or wire.target, into)] = None
+        outer = arrange(sizes, list(links))
+        return cls._placed(outer, cards, clusters)
+
+    @classmethod
+    def _placed(cls, outer: Arrangement, cards: Mapping[str, Card], clusters: Mapping[str, Cluster]) -> Self:
+        places = {key: (x + MARGIN, y + MARGIN) for key, (x, y) in outer.places.items() if key in cards}
+        frames: list[tuple[Cluster, float, float]] = []
+        ways: list[Piece | Stub] = [*_moved(outer.pieces, MARGIN, MARGIN)]
+        for key, cluster in clusters.items():
+            x, y = outer.places[key][0] + MARGIN, outer.places[key][1] + MARGIN
+            left, top = x + cluster.left, y + FRAME_TITLE
+            frames.append((cluster, x, y))
+            ways += _moved(cluster.inner.pieces, left, top)
+            for inner, (inner_x, inner_y) in cluster.inner.places.items():
+                if inner in cards:
+                    places[inner] = left + inner_x, top + inner_y
+                else:
+                    begin, end = (y, top) if inner.startswith("<") else (top + inner_y, y + cluster.size.height)
+                    ways.append(Stub(left + inner_x, begin, end))
+        size = Size(outer.size.width + 2 * MARGIN, outer.size.height + 2 * MARGIN)
+        return cls(cards, places, tuple(frames), tuple(ways), size)
+
+
+def _moved(pieces: Sequence[Piece], left: float, top: float) -> Iterator[Piece]:
+    for piece in pieces:
+        yield Piece(
+            left + piece.x, top + piece.y, top + piece.turn, left + piece.end_x, top + piece.end_y, piece.target
+        )
 
 
 def _whole_frames(scene: Scene) -> tuple[list[Frame], list[str]]:
@@ -233,37 +275,44 @@ def _whole_frames(scene: Scene) -> tuple[list[Frame], list[str]]:
         frames.remove(next(frame for frame in reversed(frames) if frame.key in stuck))
 
 
-def _drawn(outer: Arrangement, cards: Mapping[str, Card], clusters: Mapping[str, Cluster]) -> list[str]:
-    places = {key: (x + MARGIN, y + MARGIN) for key, (x, y) in outer.places.items() if key in cards}
-    frames: list[str] = []
-    names: list[str] = []
-    wires = [*_paths(outer.pieces, MARGIN, MARGIN, cards)]
-    for key, cluster in clusters.items():
-        x, y = outer.places[key][0] + MARGIN, outer.places[key][1] + MARGIN
-        left, top = x + cluster.left, y + FRAME_TITLE
-        frames.append(_rectangle("frame", x, y, cluster.size, 6))
-        names.append(_text("name", x + FRAME_PADDING, y + 12, cluster.frame.title))
-        wires += _paths(cluster.inner.pieces, left, top, cards)
-        for inner, (inner_x, inner_y) in cluster.inner.places.items():
-            if inner in cards:
-                places[inner] = left + inner_x, top + inner_y
-            else:
-                begin, end = (y, top) if inner.startswith("<") else (top + inner_y, y + cluster.size.height)
-                wires.append(f'<path class="wire" d="M{left + inner_x:.1f} {begin:.1f}V{end:.1f}"/>')
-    boxes = [line for key, card in cards.items() for line in _card(card, *places[key])]
-    return [*frames, *wires, *names, *boxes]
+def to_svg(scene: Scene, title: str, *, fits: bool = False) -> str:
+    """A picture.
+
+    Args:
+        scene: what is drawn.
+        title: for those who cannot see it.
+        fits: whether it is HTML for a page: as wide as there is room, and by a click in its own size.
+    """
+    layout = PlacedScene.of(scene)
+    width, height = (f"{length:.0f}" for length in (layout.size.width, layout.size.height))
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="webnn-graph" role="img" aria-label="{escape(title)}" '
+        f'width="{width}" height="{height}" viewBox="0 0 {width} {height}">'
+    )
+    svg = "\n".join([head, f"<style>{STYLE}</style>", *_drawn(layout), "</svg>\n"])
+    return to_view(svg, int(width)) if fits else svg
 
 
-def _paths(pieces: Sequence[Piece], left: float, top: float, cards: Mapping[str, Card]) -> Iterator[str]:
-    for piece in pieces:
-        x, end_x = left + piece.x, left + piece.end_x
-        turn, end = top + piece.turn, top + piece.end_y
-        middle = (turn + end) / 2
-        curve = f"C{x:.1f} {middle:.1f} {end_x:.1f} {middle:.1f} {end_x:.1f} {end:.1f}"
-        way = f"M{x:.1f} {top + piece.y:.1f}V{turn:.1f}{curve}"
-        yield f'<path class="wire" d="{way}"/>'
-        if piece.target in cards:
-            yield f'<path class="head" d="M{end_x:.1f} {end:.1f}l-3.5 -7h7z"/>'
+def _drawn(layout: PlacedScene) -> Iterator[str]:
+    for cluster, x, y in layout.frames:
+        yield _rectangle("frame", x, y, cluster.size, 6)
+    for way in layout.ways:
+        yield from _way(way, layout.cards)
+    for cluster, x, y in layout.frames:
+        yield _text("name", x + FRAME_PADDING, y + 12, cluster.frame.title)
+    for key, card in layout.cards.items():
+        yield from _card(card, *layout.places[key])
+
+
+def _way(way: Piece | Stub, cards: Mapping[str, Card]) -> Iterator[str]:
+    if isinstance(way, Stub):
+        yield f'<path class="wire" d="M{way.x:.1f} {way.y:.1f}V{way.end_y:.1f}"/>'
+        return
+    middle = (way.turn + way.end_y) / 2
+    curve = f"C{way.x:.1f} {middle:.1f} {way.end_x:.1f} {middle:.1f} {way.end_x:.1f} {way.end_y:.1f}"
+    yield f'<path class="wire" d="M{way.x:.1f} {way.y:.1f}V{way.turn:.1f}{curve}"/>'
+    if way.target in cards:
+        yield f'<path class="head" d="M{way.end_x:.1f} {way.end_y:.1f}l-3.5 -7h7z"/>'
 
 
 def _card(card: Card, x: float, y: float) -> Iterator[str]:

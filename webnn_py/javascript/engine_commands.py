@@ -9,6 +9,7 @@ from pathlib import Path
 
 import attrs
 
+from webnn_py.distribution import install_command
 from webnn_py.errors import NotSupportedError
 
 NODE_BYTES = 64 * 2**20
@@ -56,7 +57,7 @@ def _origin(name: str, package: str) -> Path:
     found = find_spec(package)
     if found is None or found.origin is None:
         raise NotSupportedError(
-            f"the JavaScript engine {name} is not installed; pip install 'webnn_py[javascript]' brings it"
+            f"the JavaScript engine {name} is not installed; {install_command('javascript')} brings it"
         )
     return Path(found.origin)
 

@@ -13,6 +13,7 @@ import trio
 from webnn_py.descriptors import converted, sequence_of, size_or_axis
 from webnn_py.device.backend import HostArray
 from webnn_py.device.finite_check import NonFinite
+from webnn_py.distribution import install_command
 from webnn_py.errors import InvalidStateError, NotSupportedError
 from webnn_py.operators.operand import MLOperand
 from webnn_py.runtime.contexts import OpenContext, received
@@ -236,7 +237,7 @@ def _onnx_model(model: object) -> OnnxModel:
     try:
         from webnn_py.onnx_models import OnnxModel  # noqa: PLC0415 - an extra, imported when a model needs it
     except ImportError as error:
-        raise ImportError(f"create_session(): ONNX models need the extra webnn_py[onnx]: {error}") from error
+        raise ImportError(f"create_session(): ONNX models need more: {install_command('onnx')} ({error})") from error
     if isinstance(model, (str, os.PathLike, bytes)):
         model = OnnxModel.load(model)
     elif not isinstance(model, OnnxModel):

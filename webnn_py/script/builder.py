@@ -279,6 +279,8 @@ class MLGraphBuilder(OperatorMethods):
     def picture(self, outputs: Mapping[str, MLOperand]) -> GraphPicture:
         """What :meth:`build` would build, to be looked at; not in the specification. The builder stays as it is.
 
+        The picture keeps the constants, for their statistics in :meth:`GraphPicture.to_html`.
+
         Args:
             outputs: as for :meth:`build`.
 
@@ -286,7 +288,9 @@ class MLGraphBuilder(OperatorMethods):
             TypeError: the outputs are refused.
             InvalidStateError: the builder has built, or the context is lost.
         """
-        return GraphPicture(GraphDescription.of(self._reached("picture", outputs)), None, "")
+        graph = self._reached("picture", outputs)
+        description = GraphDescription.of(graph)
+        return GraphPicture(description, None, "", description.constants_of(graph))
 
     def _reached(self, method: str, outputs: object) -> Graph:
         """What outputs, which are checked, need of the drawing."""

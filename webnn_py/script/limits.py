@@ -8,7 +8,7 @@ import attrs
 
 from webnn_py.descriptors import FOUR_BITS, MLOperandDataType, MLOperandDescriptor
 from webnn_py.device.backend import Capabilities
-from webnn_py.device.expansion import limits_in
+from webnn_py.device.expansion import limits_in, missing_primitives
 from webnn_py.operators.declaration import Arguments, Operator
 from webnn_py.operators.limits import RankRange
 from webnn_py.operators.operand import MLOperand
@@ -73,9 +73,19 @@ def check_operands(operator: Operator[..., Any], arguments: Arguments, capabilit
     """
     rows = limits_of(operator, capabilities)
     if not any(row.data_types for row in rows.values()):
-        raise Refused("this device cannot run it: it claims neither the operator nor what that could be expanded to")
+        raise Refused(f"this device cannot run it: {_why_not(operator, capabilities)}")
     for name, shown, operand in arguments.each_operand():
         _check_operand(shown, operand, rows[name], arguments)
+
+
+def _why_not(operator: Operator[..., Any], capabilities: Capabilities) -> str:
+    """Why a device runs no data type of an operator, and what it would have to claim."""
+    missing = missing_primitives(operator, capabilities)
+    if not missing:
+        return "it has none of the operator's data types"
+    if missing == (operator.name,):
+        return f"it does not claim {operator.name}, which has no decomposition into other operators"
+    return f"it claims neither {operator.name} nor all that it is expanded into; missing: {', '.join(missing)}"
 
 
 def _check_operand(shown: str, operand: MLOperand, row: OperandLimits, arguments: Arguments) -> None:

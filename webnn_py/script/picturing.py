@@ -23,9 +23,20 @@ class Pictured:
     _handle: GraphHandle
     _saved_plan: CompiledPlan | None
 
-    def picture(self) -> GraphPicture:
-        """The graph as it was drawn, and what the device has made of it."""
-        return GraphPicture(self._description, self._plan, str(self._context._device.backend.info))
+    def picture(self, drawn: GraphPicture | None = None) -> GraphPicture:
+        """The graph as it was drawn, and what the device has made of it.
+
+        Args:
+            drawn: a picture that :meth:`MLGraphBuilder.picture` made of the outputs before the build. It has the
+                weights, which a graph does not keep, so that the page of :meth:`GraphPicture.to_html` has their
+                statistics.
+
+        Raises:
+            ValueError: ``drawn`` is of another graph.
+        """
+        description = self._description
+        weights = None if drawn is None else drawn._weights_for(description)
+        return GraphPicture(description, self._plan, str(self._context._device.backend.info), weights)
 
     @property
     def _description(self) -> GraphDescription:
@@ -60,6 +71,10 @@ class Pictured:
     def to_svg(self) -> str:
         """The graph as a picture in SVG, complete in itself. See :meth:`picture`."""
         return self.picture().to_svg()
+
+    def to_html(self) -> str:
+        """The graph as a page to look around in, complete in itself. See :meth:`GraphPicture.to_html`."""
+        return self.picture().to_html()
 
     def _repr_html_(self) -> str:
         return self.picture()._repr_html_()

@@ -11,6 +11,7 @@ from webnn_py.descriptors import unsigned_long
 from webnn_py.device.backend import Backend, BackendInfo, Capabilities
 from webnn_py.device.on_onnxruntime.claims import CAPABILITIES
 from webnn_py.device.registry import DeviceOption, DeviceRecord, OpenRequest, Suitability
+from webnn_py.distribution import install_command
 from webnn_py.errors import NotSupportedError
 from webnn_py.operators.idl import boolean
 from webnn_py.wording import shown
@@ -30,7 +31,7 @@ def _told_if_missing() -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        how = "pip install 'webnn_py[onnxruntime]'"
+        how = install_command("onnxruntime")
         raise NotSupportedError(f"onnxruntime cannot be loaded: {error}; {how}") from error
 
 

@@ -1,0 +1,103 @@
+"""``webnn-py docs``, the pages that wheels have, and how extras are installed."""
+
+import json
+import posixpath
+import re
+import subprocess
+import sys
+import zipfile
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
+
+import pytest
+
+from spec_tests.documents.test_pages import LINK
+from spec_tests.support.documents import FENCE
+from webnn_py import distribution
+from webnn_py.distribution import install_command, page
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_pages_are_listed_with_their_titles(command):
+    ended = command("docs")
+    assert (ended.status, ended.err) == (0, "")
+    assert ended.out.startswith(f"{ROOT / 'docs'}\n")
+    assert re.search(r"^  tutorial +Tutorial: ", ended.out, re.MULTILINE)
+    listed = json.loads(command("docs", "--json").out)
+    assert listed["folder"] == str(ROOT / "docs")
+    assert listed["pages"]["pictures_of_graphs"] == "Pictures of graphs"
+
+
+@pytest.mark.parametrize("name", ["sessions", "sessions.md", "docs/sessions.md", "proposals/int4"])
+def test_the_path_of_a_page_is_printed(command, name):
+    ended = command("docs", name)
+    assert ended.status == 0
+    assert Path(ended.out.strip()).is_file()
+    assert json.loads(command("docs", name, "--json").out)["path"] == ended.out.strip()
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("sesions", "there is no page 'sesions'; there is sessions"), ("../README", "webnn-py docs lists them")],
+)
+def test_a_page_that_is_not_there_is_refused(command, name, words):
+    ended = command("docs", name)
+    assert (ended.status, ended.out) == (2, "")
+    assert words in ended.err
+
+
+def test_without_documentation_the_command_says_so(command, tmp_path, monkeypatch):
+    monkeypatch.setattr(distribution, "PACKAGE", tmp_path / "webnn_py")
+    ended = command("docs", "sessions")
+    assert ended.status == 1
+    assert f"there is no documentation in {tmp_path / 'docs'}" in ended.err
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """What a wheel of this checkout installs."""
+    folder = tmp_path_factory.mktemp("installed")
+    subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder], cwd=ROOT, check=True)
+    (wheel,) = folder.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder)
+    return folder
+
+
+def test_a_wheel_has_the_pages_and_the_cases_of_devices(installed, monkeypatch):
+    monkeypatch.setattr(distribution, "PACKAGE", installed / "webnn_py")
+    for name in ("blocking", "tutorial", "changelog", "security", "operators/arithmetic"):
+        path = Path(page(name))
+        assert path.is_relative_to(installed)
+        assert "{include}" not in path.read_text(encoding="utf-8")
+    assert (installed / "webnn_py/testing/device_cases/arithmetic/add.json").is_file()
+    assert (installed / "webnn_py/graph_pictures/page/assets/page.html").is_file()
+
+
+def test_links_of_the_pages_in_a_wheel_lead_to_files_in_it(installed):
+    pages = sorted((installed / "webnn_py/docs").rglob("*.md"))
+    assert len(pages) > 50
+    seen = 0
+    for path in pages:
+        for target, _ in LINK.findall(FENCE.sub("", path.read_text(encoding="utf-8"))):
+            there = Path(posixpath.normpath(path.parent / target)) if target else path
+            assert there.is_file(), (path.name, target)
+            seen += 1
+    assert seen > 200
+
+
+def test_an_extra_is_installed_by_the_requirements_of_the_metadata(monkeypatch):
+    declared = ["attrs>=23.2", "onnx>=1.20; extra == 'cli'", 'shtab>=1.7 ; extra == "cli"', "h11; extra == 'serve'"]
+    monkeypatch.setattr(distribution, "requires", lambda _name: declared)
+    assert install_command("cli") == "pip install 'onnx>=1.20' 'shtab>=1.7'"
+    monkeypatch.setattr(distribution, "requires", lambda _name: None)
+    assert install_command("cli") == "pip install '.[cli]' in its checkout"
+
+
+def test_without_metadata_an_extra_is_installed_from_the_checkout(monkeypatch):
+    def missing(name):
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(distribution, "requires", missing)
+    assert install_command("cli") == "pip install '.[cli]' in its checkout"

@@ -1,0 +1,151 @@
+"""The page of a graph as a text: everything is in it, nothing of a graph is markup, nothing is loaded."""
+
+import json
+import math
+import re
+from importlib.resources import files
+
+import numpy as np
+import pytest
+
+from spec_tests.graph_pictures.drawings import HOSTILE, draw_residual_block
+from spec_tests.tracing.test_page import contrast, read
+from webnn_py import MLGraphBuilder
+from webnn_py.graph_pictures.page.filling import LONGEST_TEXT, SCRIPTS, WITHOUT
+
+ASSETS = files("webnn_py.graph_pictures.page") / "assets"
+
+
+def document_of(page):
+    data, script = read(page).texts("script")
+    assert script.startswith("(() => {")
+    return json.loads(data)
+
+
+async def built(context, drawing):
+    drawn = drawing.builder.picture(drawing.outputs)
+    return (await drawing.builder.build(drawing.outputs)).picture(drawn)
+
+
+async def test_operators_values_and_kernels_are_in_the_page(context, backend):
+    picture = await built(context, draw_residual_block(context))
+    document = document_of(picture.to_html())
+    assert [operator["name"] for operator in document["operators"]].count("conv2d") == 1
+    convolution = next(operator for operator in document["operators"] if operator["name"] == "conv2d")
+    assert convolution["label"] == "first"
+    assert ["padding", "[1, 1, 1, 1]", 0] in convolution["options"]
+    assert ["groups", "1", 1] in convolution["options"]
+    assert [name for name, _ in convolution["operands"]] == ["input", "filter"]
+    assert {box["kind"] for box in document["boxes"]} >= {"input", "output", "operator", "folded", "view"}
+    plan = picture._plan
+    assert [kernel["name"] for kernel in document["kernels"]] == [kernel.name for kernel in plan.kernels]
+    assert len(document["frames"]) == (1 if backend == "wgpu" else 0)
+    for frame in document["frames"]:
+        names = [document["operators"][document["boxes"][place]["operator"]]["name"] for place in frame["members"]]
+        assert names == ["conv2d", "add", "relu"]
+        assert [document["kernels"][index]["name"] for index in frame["kernels"]] == [frame["title"].split(": ", 1)[1]]
+
+
+async def test_weights_have_statistics(numpy_context):
+    b = MLGraphBuilder(numpy_context)
+    x = b.input("x", data_type="float32", shape=[1, 2])
+    weights = b.constant(np.float32([[1, 0], [math.nan, 4]]))
+    document = document_of(b.picture({"y": b.matmul(x, weights)}).to_html())
+    (weight,) = (value for value in document["values"] if value["kind"] == "constant")
+    assert (weight["type"], weight["elements"], weight["bytes"]) == ("float32 [2, 2]", 4, 16)
+    told = {"min": "0", "max": "4", "mean": "1.66667", "std": "1.69967", "zeros": 1, "nan": 1, "infinite": 0}
+    assert weight["statistics"] == told
+
+
+async def test_without_the_drawing_statistics_are_not_known(numpy_context):
+    drawing = draw_residual_block(numpy_context)
+    graph = await drawing.builder.build(drawing.outputs)
+    document = document_of(graph.to_html())
+    assert {str(value["statistics"]) for value in document["values"] if value["kind"] == "constant"} == {"None"}
+    assert document["without"] == WITHOUT
+
+
+async def test_a_constant_on_the_device_has_no_statistics(numpy_context):
+    held = await numpy_context.create_constant_buffer(np.ones(3, np.float32), data_type="float32", shape=[3])
+    b = MLGraphBuilder(numpy_context)
+    x = b.input("x", data_type="float32", shape=[3])
+    document = document_of(b.picture({"y": b.add(x, b.constant(held))}).to_html())
+    assert [value["statistics"] for value in document["values"] if value["kind"] == "constant"] == [None]
+
+
+async def test_a_picture_of_another_graph_is_refused(numpy_context):
+    drawing, other = draw_residual_block(numpy_context), MLGraphBuilder(numpy_context)
+    x = other.input("x", data_type="float32", shape=[1, 4, 8, 8])
+    drawn = other.picture({"y": other.relu(x)})
+    graph = await drawing.builder.build(drawing.outputs)
+    with pytest.raises(ValueError, match=r"picture\(\): drawn is a picture of another graph"):
+        graph.picture(drawn)
+    assert graph.picture().to_html()
+
+
+@pytest.mark.parametrize(
+    "text", [*HOSTILE, "</script><script>alert(1)</script>", "<!--<script>", "</SCRIPT >", "$style"]
+)
+async def test_names_and_labels_are_no_markup(numpy_context, text):
+    def page(name):
+        b = MLGraphBuilder(numpy_context)
+        x = b.input(name, data_type="float32", shape=[2])
+        return b.picture({name: b.relu(x, label=name)}).to_html(name)
+
+    hostile, plain = read(page(text)), read(page("plain"))
+    assert [tag for tag, _, _ in hostile.elements] == [tag for tag, _, _ in plain.elements]
+    assert hostile.texts("title") == [text]
+    (operator,) = document_of(page(text))["operators"]
+    assert operator["label"] == text.replace("\n", "\\u000a").replace("\u202e", "\\u202e")
+
+
+async def test_a_long_label_is_cut(numpy_context):
+    b = MLGraphBuilder(numpy_context)
+    x = b.input("x", data_type="float32", shape=[2])
+    (operator,) = document_of(b.picture({"y": b.relu(x, label="z" * 10**6)}).to_html())["operators"]
+    assert len(operator["label"]) == LONGEST_TEXT
+
+
+async def test_nothing_is_loaded_and_only_this_style_and_script_are_allowed(numpy_context):
+    drawing = draw_residual_block(numpy_context)
+    page = read(drawing.builder.picture(drawing.outputs).to_html())
+    addresses = [values[key] for _, values, _ in page.elements for key in ("src", "href", "action") if key in values]
+    assert addresses == ["data:,"]
+    assert "url(" not in page.texts("style")[0]
+    (policy,) = [values["content"] for _, values, _ in page.elements if "http-equiv" in values]
+    assert policy.startswith("default-src 'none'; style-src 'sha256-")
+    assert "unsafe" not in policy
+
+
+def test_every_asset_is_in_the_page():
+    assert {path.name for path in ASSETS.iterdir()} == {"page.html", "page.css", *(f"{name}.js" for name in SCRIPTS)}
+
+
+def test_scripts_share_one_scope_without_taking_each_others_names():
+    text = "\n".join((ASSETS / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS)
+    names = re.findall(r"^(?:async )?(?:function|const|let) (\w+)", text, re.MULTILINE)
+    assert len(names) > 50
+    assert sorted(names) == sorted(set(names))
+
+
+def colours():
+    style = (ASSETS / "page.css").read_text(encoding="utf-8")
+    blocks = re.findall(r"^:root(\S*) \{(.*?)\}", style, re.MULTILINE | re.DOTALL)
+    return [
+        {name: bytes.fromhex(digits) for name, digits in re.findall(r"--([\w-]+): #(\w{6});", block)}
+        for _, block in blocks
+    ]
+
+
+@pytest.mark.parametrize("named", colours(), ids=["light", "dark"])
+def test_letters_and_edges_stand_out(named):
+    """By what WCAG 2.2 asks: 4.5 of text (1.4.3), 3 of what is no text (1.4.11)."""
+    fills = [name for name in named if name.endswith("-fill")]
+    assert len(fills) == 6
+    letters = [(ink, ground) for ink in ("ink", "muted", "bad", "accent") for ground in ("paper", "panel")]
+    letters += [(ink, fill) for ink in ("ink", "muted", "accent") for fill in fills if fill != "kernel-fill"]
+    letters += [("kernel-ink", "kernel-fill"), ("muted", "kernel-fill")]
+    weak = {pair: ratio for pair in letters if (ratio := contrast(*map(named.get, pair))) < 4.5}
+    edges = [(fill.replace("fill", "line"), ground) for fill in fills for ground in ("paper", fill)]
+    weak |= {pair: ratio for pair in edges if (ratio := contrast(*map(named.get, pair))) < 3}
+    assert not weak

@@ -1,0 +1,65 @@
+"""Pages that are complete in themselves: markup, style, scripts and data in one text, which loads nothing."""
+
+import base64
+import hashlib
+import html
+import json
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from string import Template
+from typing import Any
+
+import attrs
+
+
+@attrs.frozen
+class PageAssets:
+    """What a page is made of: ``assets`` in a package, with ``page.html``, ``page.css`` and scripts.
+
+    Attributes:
+        package: the package's name.
+        scripts: the names of the scripts in the order in which they stand in the page, without ``.js``; all share one
+            scope, which is theirs alone.
+    """
+
+    package: str
+    scripts: Sequence[str]
+
+    def filled(self, document: Any, title: str) -> str:
+        """Return the whole page.
+
+        Args:
+            document: what the page shows, as JSON can say it.
+            title: of the page, which may be any text.
+
+        Raises:
+            ValueError: The document has a number that JSON has not: NaN or an infinity.
+            TypeError: The document has a value that JSON has not.
+        """
+        text = json.dumps(document, allow_nan=False, separators=(",", ":"))
+        style, script = _asset(self.package, "page.css"), _script(self.package, tuple(self.scripts))
+        return Template(_asset(self.package, "page.html")).substitute(
+            title=html.escape(title.encode("utf-8", "replace").decode("utf-8")),  # a lone surrogate has no UTF-8
+            policy=f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}; img-src data:; "
+            "base-uri 'none'; form-action 'none'",
+            style=style,
+            script=script,
+            document=text.replace("<", "\\u003c"),  # no text of the document may end the element that it stands in
+        )
+
+
+@cache
+def _script(package: str, names: tuple[str, ...]) -> str:
+    parts = "\n".join(_asset(package, f"{name}.js") for name in names)
+    return f"(() => {{\n'use strict';\n\n{parts}}})();\n"
+
+
+@cache
+def _asset(package: str, name: str) -> str:
+    return (files(package) / "assets" / name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    """What a content security policy allows by: this text and no other."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -1,0 +1,154 @@
+"""Cases as data: the files of this folder, and what they mean.
+
+A file holds the cases of one operator, in the folder of its category::
+
+    {"operator": "add", "oracle": "what computed the expectations", "cases": [
+    {"name": "…", "inputs": {"a": T, "b": T}, "options": {}, "expected": [T], "tolerance": {"ulp": 1}},
+    …]}
+
+``inputs`` has the operands by the method's parameter names, a list where the method takes a sequence. A tensor T is
+``{"data_type": "float32", "shape": [2], "data": [0.5, "nan"]}``; with ``"constant": true`` it is drawn as a constant
+instead of a graph input. NaN, infinities and -0 are the strings "nan", "inf", "-inf" and "-0".
+
+A tolerance is one of ``{"exact": true}`` (the same bits, any NaN for a NaN), ``{"ulp": n}`` (units in the last place
+of the data type, zeros of both signs being one; for integers the difference) and ``{"absolute": x}``. NaN and
+infinities must stand where they are expected whatever the tolerance.
+"""
+
+import json
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, Final, cast
+
+import attrs
+import numpy as np
+
+from webnn_py.script.context import MLContext
+from webnn_py.testing.device_cases.drawing import DRAWERS, Drawn, run
+from webnn_py.testing.device_cases.tensors import Array, decode, difference
+
+FOLDER: Final = Path(__file__).parent
+
+SMALLEST_NORMAL: Final = float(np.finfo(np.float32).smallest_normal)
+
+
+@attrs.frozen(slots=False, eq=False)
+class Case:
+    """One call of one operator, with the results that it must have; arrays are decoded when they are first looked at.
+
+    Attributes:
+        category: of the operator, such as ``"arithmetic"``.
+        operator: the name of the builder's method.
+        raw: the case as the file has it; :mod:`webnn_py.testing.device_cases.files` has the format.
+    """
+
+    category: str
+    operator: str
+    raw: dict[str, Any]
+
+    def __str__(self) -> str:
+        """The operator and the name, by which a test can be called."""
+        return f"{self.operator}: {self.name}"
+
+    @property
+    def name(self) -> str:
+        """Its name, which no other case of the operator has."""
+        return cast("str", self.raw["name"])
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The arguments of the call that are no operands."""
+        return {name: _number(value) for name, value in self.raw.get("options", {}).items()}
+
+    @property
+    def tolerance(self) -> dict[str, Any]:
+        """How far a result may be from what is expected: exact, in units in the last place, or absolute."""
+        return cast("dict[str, Any]", self.raw["tolerance"])
+
+    @cached_property
+    def expected(self) -> list[Array]:
+        """The results, one array for each output."""
+        return [decode(tensor) for tensor in self.raw["expected"]]
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """The operands as they are written, by parameter: a tensor, or a list of them."""
+        return cast("dict[str, Any]", self.raw["inputs"])
+
+    @property
+    def has_subnormals(self) -> bool:
+        """Whether an operand or a result has subnormal float32 numbers, which GPUs may take for zero."""
+        arrays = [*(decode(tensor) for _, tensor in self._operands()), *self.expected]
+        singles = [array for array in arrays if array.dtype == np.float32]
+        return any(bool(((array != 0) & (np.abs(array) < SMALLEST_NORMAL)).any()) for array in singles)
+
+    def is_supported(self, context: MLContext) -> bool:
+        """Whether the operands are within the limits that ``context.op_support_limits()`` says.
+
+        A device that lacks a data type, say int64, refuses the cases that have it: skip them.
+        """
+        limits = context.op_support_limits()
+        of_operator, of_inputs = limits[self.operator], limits["input"]
+        return all(
+            tensor["data_type"] in row["data_types"]
+            and row["rank_range"]["min"] <= len(tensor["shape"]) <= row["rank_range"]["max"]
+            for parameter, tensor in self._operands()
+            for row in (of_operator[parameter], of_inputs)
+        )
+
+    async def check(self, context: MLContext, *, drawn: Drawn = "as_written") -> None:
+        """Draw, build, dispatch and read the case, and compare the results with what is expected.
+
+        Args:
+            context: where it runs; nothing of the case is left behind there.
+            drawn: how the operands are drawn: ``"as_written"``, graph inputs and constants as the file has them;
+                ``"as_constant"``, so that the device may compute the result at build; ``"as_view"`` and ``"as_part"``,
+                as results of slices, transpositions and reversals of larger inputs.
+
+        Raises:
+            AssertionError: A result is not what is expected; the text says which output, where and by how much.
+        """
+        results = await run(context, self, DRAWERS[drawn])
+        if len(results) != len(self.expected):
+            raise AssertionError(f"{self} ({drawn}): {len(results)} outputs; expected {len(self.expected)}")
+        for index, (got, expected) in enumerate(zip(results, self.expected, strict=True)):
+            wrong = difference(got, expected, self.tolerance)
+            if wrong is not None:
+                raise AssertionError(f"{self} ({drawn}): output {index}: {wrong}")
+
+    def _operands(self) -> list[tuple[str, dict[str, Any]]]:
+        """The parameter and the tensor of each operand, sequences laid flat."""
+        return [
+            (parameter, tensor)
+            for parameter, given in self.inputs.items()
+            for tensor in (given if isinstance(given, list) else [given])
+        ]
+
+
+def _number(value: object) -> object:
+    """An option's value: the strings of numbers that JSON has not are numbers."""
+    return float(value) if isinstance(value, str) and value in {"nan", "inf", "-inf", "-0"} else value
+
+
+@attrs.frozen
+class CaseFile:
+    """The cases of one operator."""
+
+    category: str
+    operator: str
+    oracle: str
+    cases: tuple[Case, ...]
+
+
+@cache
+def load(path: Path) -> CaseFile:
+    """Read one file."""
+    content = json.loads(path.read_text(encoding="utf-8"))
+    category, operator = path.parent.name, content["operator"]
+    cases = tuple(Case(category, operator, raw) for raw in content["cases"])
+    return CaseFile(category, operator, content["oracle"], cases)
+
+
+def load_all() -> list[CaseFile]:
+    """Read every file of every category."""
+    return [load(path) for path in sorted(FOLDER.glob("*/*.json"))]
