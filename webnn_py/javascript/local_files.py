@@ -43,5 +43,12 @@ class Folder:
             if not file.is_relative_to(self.path.resolve()):
                 raise TypeError(f"{name!r} leads out of the folder that scripts may read")
             return file.read_bytes() if file.is_file() else None
-        except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        except OSError as error:  # its own text has the path
+            raise TypeError(f"{name!r} cannot be read: {error.strerror}") from error
+        except ValueError as error:  # a NUL in the name
             raise TypeError(f"{name!r} cannot be read: {error}") from error
+
+    def name_of(self, file: Path) -> str | None:
+        """The name of a file from the folder, as :meth:`find` gives it; None when it lies elsewhere."""
+        inside = file.resolve().is_relative_to(self.path.resolve())
+        return file.resolve().relative_to(self.path.resolve()).as_posix() if inside else None

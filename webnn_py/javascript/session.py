@@ -122,6 +122,9 @@ class Session:
 
     Every script, timer and settlement is an entry of the script timeline; after each, microtasks run until there
     are none. That is the platform's event loop.
+
+    Attributes:
+        unsettled: the name of the module whose evaluation has neither ended nor failed; None when there is none.
     """
 
     def __init__(
@@ -140,6 +143,7 @@ class Session:
         self._entered = False
         self._closed = False
         self._ended: BaseException | None = None
+        self.unsettled: str | None = None
         self._idle = trio.Event()
         # After each entry microtasks must run, before any other entry does: only the timeline's task can do that.
         self._timeline.after_task = self._after_task
@@ -198,6 +202,7 @@ class Session:
     def evaluate_module(self, source: str, name: str) -> None:
         """Evaluate a module, now: to be called in a task. What it throws is reported to it."""
         self._entered = True
+        self.unsettled = name
         self._enter(partial(self.engine.evaluate_module, source, name))
 
     async def run(self, task: Callable[[], None]) -> None:
@@ -251,6 +256,8 @@ class Session:
                 answer = bytes(payload or b"").decode("utf-8-sig", "replace"), None
             case {"random": count}:
                 answer = None, memoryview(os.urandom(count))
+            case {"evaluated": _}:
+                self.unsettled = None
             case {"module": specifier, "from": referrer}:
                 answer = self._world.module(specifier, referrer)
             case {"fetch": url}:
