@@ -81,7 +81,7 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         "--memory-limit",
         type=_amount,
         metavar="MIB",
-        help="bound the engine's memory; what tensors hold is the device's",
+        help="bound what the engine holds, and what the program makes this process hold",
     )
     wpt.add_argument("--engine", choices=["quickjs", "node"], default="quickjs", help="default: %(default)s")
     js.add_argument("--engine", choices=["quickjs", "node"], default="node", help="default: %(default)s")

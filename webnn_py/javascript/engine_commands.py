@@ -24,8 +24,8 @@ class Limits:
 
     Attributes:
         seconds: wall time from the start of its engine; None for any.
-        memory_bytes: memory of its engine for objects, and for buffers; None for any. What tensors hold is the
-            device's.
+        memory_bytes: memory of its engine for objects and buffers, and as much of the host for what the script makes it
+            hold (:mod:`memory`); None for any.
     """
 
     seconds: float | None = None

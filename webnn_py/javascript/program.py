@@ -1,12 +1,14 @@
 """Runs a JavaScript program: a script or an ES module, with ``navigator.ml``, ``console``, timers and its modules."""
 
 import math
+import os
 import signal
 import sys
 import threading
 import warnings
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final, cast
@@ -18,13 +20,14 @@ from webnn_py.browser_profiles import PortabilityReport, find
 from webnn_py.javascript import descriptions
 from webnn_py.javascript.browser_members import compatibility_of, with_members
 from webnn_py.javascript.compatibility import WPT_2026, Compatibility
-from webnn_py.javascript.engine import EngineName, LimitError, NotedInterrupt
+from webnn_py.javascript.engine import Engine, EngineName, LimitError, NotedInterrupt
 from webnn_py.javascript.engine_commands import UNLIMITED, Limits
 from webnn_py.javascript.graph_cache import with_graph_cache
 from webnn_py.javascript.local_files import Folder
+from webnn_py.javascript.memory import watched
 from webnn_py.javascript.proposals import with_proposals
 from webnn_py.javascript.session import open_session
-from webnn_py.javascript.words import say
+from webnn_py.javascript.words import OutputClosedError, say
 
 UNSETTLED: Final = 13
 """The status of a module whose top-level await never settles, as it is Node's."""
@@ -109,22 +112,22 @@ class CommandLineWorld:
         start = {"uncaught": "Uncaught ", "unhandled": "Unhandled rejection: "}.get(level, "")
         say(start + text, sys.stderr if self._quiet or uncaught or level in {"warn", "error"} else sys.stdout)
 
-    def fetch(self, url: str) -> memoryview | None:
+    def fetch(self, url: str, most: int | None) -> memoryview | None:
         """A file of the folder that was given, by a path from it or a ``file:`` URL with it as the root.
 
         Raises:
-            TypeError: the URL is of the network, or no folder was given.
+            TypeError: the URL is of the network, no folder was given, or it has more than ``most`` bytes.
         """
         if self._files is None:
             raise TypeError(f"fetch(): {url!r} cannot be read: scripts get no files without the option --files FOLDER")
-        data = self._files.read(self._files.find(url))
+        data = self._files.read(self._files.find(url), most)
         return None if data is None else memoryview(data)
 
-    def module(self, specifier: str, referrer: str) -> tuple[str, memoryview]:
+    def module(self, specifier: str, referrer: str, most: int | None) -> tuple[str, memoryview]:
         """The program itself, or a file of the folder that was given whose name is a module's.
 
         Raises:
-            TypeError: there is none, or no folder was given.
+            TypeError: there is none, no folder was given, or it has more than ``most`` bytes.
         """
         refused = f"cannot import {specifier!r} in {referrer}"
         if not specifier.startswith(("./", "../", "/", "file:")):
@@ -136,7 +139,7 @@ class CommandLineWorld:
             raise TypeError(f"{refused}: scripts get no files without the option --files FOLDER")
         if not name.endswith(MODULE_SUFFIXES):
             raise TypeError(f"{refused}: a module's name ends in {' or '.join(MODULE_SUFFIXES)}; fetch() reads others")
-        data = self._files.read(name)
+        data = self._files.read(name, most)
         if data is None:
             raise TypeError(f"{refused}: there is no file {name} in the folder of --files")
         return name, memoryview(data)
@@ -164,6 +167,15 @@ async def _interruptible() -> AsyncIterator[None]:
             nursery.start_soon(wait)
             yield
             nursery.cancel_scope.cancel()
+
+
+def _end(program: Program, engine: Engine) -> None:
+    """End this process and the engine's, from any thread: an operator that is at work cannot be ended otherwise."""
+    limit = (program.limits.memory_bytes or 0) / 2**20
+    with suppress(OutputClosedError):
+        say(f"webnn-py js: {program.path} was ended: it used up {limit:g} MiB, its memory limit", sys.stderr)
+    engine.kill()
+    os._exit(1)
 
 
 async def _run(program: Program, source: str, world: CommandLineWorld) -> int:
@@ -195,10 +207,12 @@ async def _run(program: Program, source: str, world: CommandLineWorld) -> int:
     seconds = program.limits.seconds
     with trio.move_on_after(math.inf if seconds is None else seconds) as scope:
         async with _interruptible(), opened as session:
-            session.call("openProgram", {"href": f"file:///{name}"})
-            evaluate = session.evaluate_module if module else session.evaluate
-            await session.run(lambda: evaluate(source, name))
-            unsettled = session.unsettled
+            end = partial(_end, program, session.engine)
+            with watched(program.limits.memory_bytes, session.engine.process_id, end):
+                session.call("openProgram", {"href": f"file:///{name}"})
+                evaluate = session.evaluate_module if module else session.evaluate
+                await session.run(lambda: evaluate(source, name))
+                unsettled = session.unsettled
     if scope.cancelled_caught:
         raise LimitError(f"it ran for {seconds:g} s, its time limit")
     if unsettled is not None:
@@ -208,6 +222,9 @@ async def _run(program: Program, source: str, world: CommandLineWorld) -> int:
 
 def run_program(program: Program) -> int:
     """Run a program until nothing is left to wait for.
+
+    One that makes this process grow beyond its memory limit in a way that cannot be refused ends this process, with a
+    message and the status 1.
 
     Returns:
         The status: 1 when an exception or a rejection was not handled, else 13 when a module's top-level await is not
