@@ -141,8 +141,9 @@ class MemoryAccount:
 
 
 def _byte_length(data_type: str, shape: Any) -> int:
-    bits = 4 if data_type in {"int4", "uint4"} else 8 * np.dtype(data_type).itemsize
-    return (math.prod(shape) * bits + 7) // 8
+    bits: int = 4 if data_type in {"int4", "uint4"} else 8 * np.dtype(data_type).itemsize
+    count: int = math.prod(shape)
+    return (count * bits + 7) // 8
 
 
 def _resident(process: int) -> int:
@@ -152,7 +153,7 @@ def _resident(process: int) -> int:
     except OSError:
         return 0
     lines = dict(line.partition(":")[::2] for line in status.splitlines())
-    return 1024 * sum(int(lines[name].split()[0]) for name in ("RssAnon", "RssShmem") if name in lines)
+    return sum(1024 * int(lines[name].split()[0]) for name in ("RssAnon", "RssShmem") if name in lines)
 
 
 @contextmanager
