@@ -96,7 +96,7 @@ def predict(
         actors: so many processes, each with a CPU, where ``gpus`` is 0; None for as many as leave a CPU.
         gpus: so many GPUs, each with a process of its own.
         rows: of a batch.
-        **options: of the environment. By default the backend is WebGPU on GPUs, else onnxruntime if installed, or numpy.
+        **options: of the environment; by default the backend is WebGPU on GPUs, else onnxruntime or numpy.
 
     Raises:
         ValueError: the actors would leave no CPU for reading the data set, or there are not so many GPUs.
