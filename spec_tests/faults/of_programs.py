@@ -299,13 +299,7 @@ FAULTS = [
         "1 if world.failed else 0 if True",
         JAVASCRIPT,
     ),
-    Fault(
-        "javascript-reads-for-nothing",
-        "        self._pending -= count",
-        "        self._pending = 0",
-        JAVASCRIPT,
-        "memory",
-    ),
+    Fault("javascript-constants-uncounted", "if not this._has_built:", "if False:", JAVASCRIPT, "refused_at_the_limit"),
     Fault(
         "browser-ranks-unlooked-at",
         "any_rank=row in node.operator.output_limits)",
