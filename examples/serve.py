@@ -4,32 +4,51 @@ python examples/serve.py model.onnx [--port 8000]         (pip install 'webnn_py
 
 The first dimension of every input and output is the batch, and is left open by the model.
 ``POST /v2/models/NAME/infer`` takes one request with any number of rows; those that wait at the same time are run as
-one batch. When too many wait, the answer is 503 at once; when one waits for too long, 504. ``GET /v2/health/ready``
-and ``GET /v2/models/NAME`` say what is there. Ctrl-C ends the server when all requests that have come are answered.
+one batch. ``GET /v2/health/ready`` and ``GET /v2/models/NAME`` say what is there. What is too much is answered at once:
+a body that is too long by 413, too many bodies, requests or connections by 503; a body that comes too slowly by 408,
+a request that waits for too long by 504. NaN and the infinities, which JSON lacks, are the strings "NaN", "Infinity"
+and "-Infinity", as in Protocol Buffers' JSON. Ctrl-C ends the server when the requests that have come are answered,
+after some seconds in any case.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import logging
+import math
 import signal
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
+from json.decoder import JSONArray  # type: ignore[attr-defined]  # what json.JSONDecoder.parse_array is
+from json.scanner import py_make_scanner  # type: ignore[attr-defined]  # the one that asks the decoder
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import attrs
-import h11
 import numpy as np
 import trio
+from hypercorn.app_wrappers import ASGIWrapper
+from hypercorn.config import Config
+from hypercorn.trio.tcp_server import TCPServer
+from hypercorn.trio.worker_context import WorkerContext
+from hypercorn.typing import ConnectionState
 
 from webnn_py import open_ml
+from webnn_py.onnx_models import OnnxModel
 from webnn_py.runtime import Environment, InferenceSession
 
 DATA_TYPES: Final = {"FP32": "float32", "FP16": "float16", "INT8": "int8", "UINT8": "uint8"} | {
     f"{sign}INT{bits}": f"{sign.lower()}int{bits}" for sign in ("", "U") for bits in (32, 64)
 }
 PROTOCOL_NAMES: Final = {ours: theirs for theirs, ours in DATA_TYPES.items()}
+SLICE: Final = 1 << 16
+"""Elements, or characters, that are converted in one go: between them other threads get turns."""
+
+FULL: Final = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-length: 0\r\nretry-after: 1\r\n\r\n"
+"""The answer to a connection too many."""
+
 Arrays = dict[str, np.ndarray[Any, Any]]
 
 
@@ -42,8 +61,14 @@ class Limits:
         waiting: so many requests may wait for a batch.
         delay: seconds that a batch waits for more rows, if it is not full.
         seconds: how long a request may take from its last byte to its answer.
-        idle: how long a client may be silent.
+        idle: seconds until a client has sent the head of a request.
+        body_seconds: seconds for the rest of the request.
+        write_seconds: seconds for each part of an answer to be taken by the client.
+        grace: seconds for clients when the server ends.
+        connections: at the same time.
         body: bytes of a request.
+        bodies: bytes of all requests that are being read or parsed.
+        shapes: the model is kept ready for so many sizes of what it leaves open besides the batch.
     """
 
     rows: int = 32
@@ -51,15 +76,25 @@ class Limits:
     delay: float = 0.002
     seconds: float = 30.0
     idle: float = 60.0
-    body: int = 64 << 20
+    body_seconds: float = 30.0
+    write_seconds: float = 30.0
+    grace: float = 3.0
+    connections: int = 256
+    body: int = 16 << 20
+    bodies: int = 64 << 20
+    shapes: int = 8
 
 
 class Refusal(Exception):  # noqa: N818 - an answer, not a fault
     """A request that is answered with a status and a text."""
 
-    def __init__(self, status: int, text: str) -> None:
+    def __init__(self, status: int, text: str, **headers: str) -> None:
         super().__init__(text)
         self.status = status
+        self.headers = headers
+
+
+# --- batches ---------------------------------------------------------------------------------------------------------
 
 
 @attrs.define(eq=False)
@@ -73,14 +108,25 @@ class Waiting:
     error: Exception | None = None
     abandoned: bool = False
 
+    @property
+    def kind(self) -> tuple[tuple[str, str, tuple[int, ...]], ...]:
+        """What requests of a batch have in common."""
+        return tuple(sorted((name, array.dtype.name, array.shape[1:]) for name, array in self.feeds.items()))
+
 
 class Batcher:
-    """Runs what waits as batches, one after the other."""
+    """Runs what waits as batches, one after the other.
 
-    def __init__(self, session: InferenceSession, limits: Limits) -> None:
-        self._session = session
+    A session keeps a graph for each shape of its inputs. Batches are padded to powers of two, so that there are few;
+    sizes that are open otherwise have sessions of their own, of which those used last are kept.
+    """
+
+    def __init__(self, environment: Environment, model: OnnxModel, limits: Limits) -> None:
+        self._environment = environment
+        self._model = model
         self._limits = limits
         self._send, self._receive = trio.open_memory_channel[Waiting](limits.waiting)
+        self.sessions: dict[Any, InferenceSession] = {}
 
     async def infer(self, feeds: Arrays) -> Arrays:
         """Wait for the outputs of a request.
@@ -101,7 +147,8 @@ class Batcher:
         finally:
             request.abandoned = not request.done.is_set()
         if request.outputs is None:
-            raise Refusal(400 if isinstance(request.error, TypeError) else 500, str(request.error))
+            is_refused = isinstance(request.error, TypeError | ValueError)  # by the model, for its shapes
+            raise Refusal(400 if is_refused else 500, str(request.error))
         return request.outputs
 
     async def run(self) -> None:
@@ -113,7 +160,7 @@ class Batcher:
             with trio.move_on_after(self._limits.delay):
                 while rows < self._limits.rows:
                     request = await self._receive.receive()
-                    if rows + request.rows > self._limits.rows or _kind(request) != _kind(batch[0]):
+                    if rows + request.rows > self._limits.rows or request.kind != batch[0].kind:
                         held = request  # begins the next batch
                         break
                     batch.append(request)
@@ -124,13 +171,14 @@ class Batcher:
         if not batch:
             return
         rows = sum(request.rows for request in batch)
-        padding = (1 << (rows - 1).bit_length()) - rows  # so that a session compiles few graphs
+        padding = (1 << (rows - 1).bit_length()) - rows
         feeds = {}
         for name, first in batch[0].feeds.items():
             parts = [request.feeds[name] for request in batch]
             feeds[name] = np.concatenate([*parts, np.zeros((padding, *first.shape[1:]), first.dtype)])
         try:
-            outputs = await self._session.run(feeds)
+            session = await self._session(batch[0].kind)
+            outputs = await session.run(feeds)
             start = 0
             for request in batch:
                 stop = start + request.rows
@@ -142,31 +190,103 @@ class Batcher:
         for request in batch:
             request.done.set()
 
-
-def _kind(request: Waiting) -> list[tuple[str, Any, tuple[int, ...]]]:
-    """What requests of a batch have in common."""
-    return sorted((name, array.dtype, array.shape[1:]) for name, array in request.feeds.items())
+    async def _session(self, kind: Any) -> InferenceSession:
+        session = self.sessions.pop(kind, None) or await self._environment.create_session(self._model)
+        self.sessions[kind] = session  # the last of them
+        if len(self.sessions) > self._limits.shapes:
+            await self.sessions.pop(next(iter(self.sessions))).release()
+        return session
 
 
 # --- the protocol ----------------------------------------------------------------------------------------------------
 
 
-def feeds_of(body: bytes, session: InferenceSession) -> Arrays:
+class Decoder(json.JSONDecoder):
+    """Reads JSON so that other threads get turns: long lists of numbers slice by slice, all else in Python."""
+
+    def __init__(self) -> None:
+        super().__init__(parse_constant=_refuse_constant)
+        self.parse_array = self._array
+        self.scan_once = py_make_scanner(self)
+
+    def _array(self, at: tuple[str, int], scan_once: Any) -> tuple[list[Any], int]:
+        text, start = at
+        end = text.find("]", start)
+        if any(text.find(mark, start, end) >= 0 for mark in '[{"') or end < 0:
+            result: tuple[list[Any], int] = JSONArray(at, scan_once)
+            return result
+        numbers: list[Any] = []
+        while True:
+            stop = end if end - start <= SLICE else text.rfind(",", start, start + SLICE)
+            part = json.loads(f"[{text[start : max(stop, start)]}]", parse_constant=_refuse_constant)
+            if stop < start or (numbers and not part):
+                raise json.JSONDecodeError("no list of numbers", text, start)
+            numbers += part
+            if stop == end:
+                return numbers, end + 1
+            start = stop + 1
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f'{name} is no JSON; it is written as the string "{name}"')
+
+
+def arrays_of(body: bytes) -> Arrays:
     """The arrays of an inference request.
 
     Raises:
-        Refusal: it is not one, or not one for this model.
+        Refusal: it is not one.
     """
-    feeds: Arrays = {}
+    arrays: Arrays = {}
     try:
-        for item in json.loads(body)["inputs"]:
-            array = np.array(item["data"], DATA_TYPES[item["datatype"]])
-            feeds[item["name"]] = array.reshape([int(size) for size in item["shape"]])
+        request = json.loads(body, cls=Decoder)
+        for item in request["inputs"]:
+            name, shape = item["name"], item["shape"]
+            if not isinstance(name, str):
+                raise TypeError(f"the name of an input is {name!r:.40}; it must be a string")
+            if name in arrays:
+                raise ValueError(f"the input {name!r} is given twice")
+            if not isinstance(shape, list) or not all(type(size) is int and size >= 0 for size in shape):
+                raise TypeError(f"the shape of {name!r} is {shape!r:.40}; it must be a list of integers")
+            if math.prod(shape) > len(body):
+                raise ValueError(f"{name!r} has fewer elements than its shape {shape!r:.40}")
+            arrays[name] = np.empty(shape, DATA_TYPES[item["datatype"]])
+            with np.errstate(over="ignore"):
+                _fill(arrays[name], item["data"])
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise Refusal(400, f"no inference request: {type(error).__name__}: {error}") from None
-    if set(feeds) != set(session.input_names):
-        raise Refusal(400, f"inputs {sorted(feeds)} given; the model's are {list(session.input_names)}")
-    for name, array in feeds.items():
+    return arrays
+
+
+def _fill(array: np.ndarray[Any, Any], data: Any) -> None:
+    """Put the elements of a list, or of nested ones, into an array of their shape."""
+    if not isinstance(data, list):
+        raise TypeError(f"data are {type(data).__name__}; they must be a list")
+    if array.ndim > 1 and data and isinstance(data[0], list):
+        for row, items in zip(array, data, strict=True):
+            _fill(row, items)
+        return
+    flat = array.reshape(-1)
+    if len(data) != flat.size:
+        raise ValueError(f"there are {len(data)} elements; the shape has {flat.size}")
+    for start in range(0, flat.size, SLICE):
+        part = data[start : start + SLICE]
+        if None in part:
+            raise TypeError("an element is null")
+        if array.dtype.kind != "f" and not all(type(element) is int for element in part):
+            raise TypeError(f"an element of {array.dtype} is no integer")
+        flat[start : start + SLICE] = np.array(part, array.dtype)
+
+
+def check(arrays: Arrays, session: InferenceSession) -> None:
+    """Check that arrays are a model's inputs.
+
+    Raises:
+        Refusal: they are not.
+    """
+    if set(arrays) != set(session.input_names):
+        raise Refusal(400, f"inputs {sorted(arrays)} given; the model's are {list(session.input_names)}")
+    for name, array in arrays.items():
         expected = session.input_descriptors[name]
         shape = expected.shape or array.shape
         fits = len(shape) == array.ndim and all(
@@ -174,123 +294,292 @@ def feeds_of(body: bytes, session: InferenceSession) -> Arrays:
         )
         if array.dtype.name != expected.data_type or not fits or not array.ndim or not array.size:
             raise Refusal(400, f"input {name!r} is {array.dtype} {list(array.shape)}; it must be {expected}")
-    if len({array.shape[0] for array in feeds.values()}) != 1:
+    if len({array.shape[0] for array in arrays.values()}) != 1:
         raise Refusal(400, "the inputs have different numbers of rows")
-    return feeds
 
 
-def described(name: str, arrays: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, Any]:
+def encoded(name: str, arrays: Mapping[str, np.ndarray[Any, Any]]) -> bytes:
     """An inference response."""
-    return {
-        "model_name": name,
-        "outputs": [
-            {
-                "name": key,
-                "shape": list(array.shape),
-                "datatype": PROTOCOL_NAMES[array.dtype.name],
-                "data": array.ravel().tolist(),
-            }
-            for key, array in arrays.items()
-        ],
-    }
+    outputs = []
+    for key, array in arrays.items():
+        facts = {"name": key, "shape": list(array.shape), "datatype": PROTOCOL_NAMES[array.dtype.name]}
+        outputs.append(f'{json.dumps(facts)[:-1]}, "data": [{", ".join(_elements(array.reshape(-1)))}]}}')
+    return f'{{"model_name": {json.dumps(name)}, "outputs": [{", ".join(outputs)}]}}'.encode()
+
+
+def _elements(flat: np.ndarray[Any, Any]) -> Iterator[str]:
+    """The elements as JSON, some at a time."""
+    for start in range(0, flat.size, SLICE):
+        part = flat[start : start + SLICE]
+        numbers = part.tolist()
+        if part.dtype.kind == "f":
+            for index in np.flatnonzero(~np.isfinite(part)):
+                value = numbers[index]
+                numbers[index] = "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        yield json.dumps(numbers)[1:-1]
+
+
+# --- the application -------------------------------------------------------------------------------------------------
+
+Receive = Callable[[], Awaitable[Any]]
+Answer = tuple[int, dict[str, str], bytes]
+
+
+class Application:
+    """The ASGI application: one model."""
+
+    def __init__(self, name: str, session: InferenceSession, batcher: Batcher, limits: Limits) -> None:
+        self._name = name
+        self._session = session
+        self._batcher = batcher
+        self._limits = limits
+        self.bytes_of_bodies = 0
+        self._parsers = trio.CapacityLimiter(1)  # more would take turns, and hold more
+        model = f"/v2/models/{name}"
+        ready = json.dumps({"ready": True}).encode()
+        self._gets = dict.fromkeys(("/v2/health/live", "/v2/health/ready", f"{model}/ready"), ready)
+        self._gets[model] = json.dumps(self._metadata()).encode()
+        self._infer_path = f"{model}/infer"
+
+    def _metadata(self) -> dict[str, Any]:
+        inputs, outputs = [
+            [
+                {
+                    "name": name,
+                    "datatype": PROTOCOL_NAMES.get(item.data_type, item.data_type),
+                    "shape": [size if isinstance(size, int) else -1 for size in item.shape or ()],
+                }
+                for name, item in descriptors.items()
+            ]
+            for descriptors in (self._session.input_descriptors, self._session.output_descriptors)
+        ]
+        return {"name": self._name, "platform": "webnn_py", "inputs": inputs, "outputs": outputs}
+
+    async def __call__(self, scope: Any, receive: Receive, send: Callable[[Any], Awaitable[None]]) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await send({"type": "websocket.close"})
+            return
+        reader = Body(scope, receive, self._limits)
+        try:
+            status, headers, content = await self._answer(scope["method"], scope["path"], reader)
+        except Refusal as refusal:
+            status, headers = refusal.status, refusal.headers
+            content = json.dumps({"error": str(refusal)}).encode()
+        if status == 503:
+            headers = headers | {"retry-after": "1"}
+        if not reader.ended:
+            headers = headers | {"connection": "close"}
+        if status != 204:
+            headers = headers | {"content-type": "application/json", "content-length": str(len(content))}
+        fields = [(name.encode(), value.encode()) for name, value in headers.items()]
+        await send({"type": "http.response.start", "status": status, "headers": fields})
+        await send({"type": "http.response.body", "body": content, "more_body": True})
+        await reader.skip()  # a client that is still sending would not see the answer
+        await send({"type": "http.response.body", "body": b""})
+
+    async def _answer(self, method: str, path: str, body: Body) -> Answer:
+        is_inference = path == self._infer_path
+        if path not in self._gets and not is_inference and (method, path) != ("OPTIONS", "*"):
+            raise Refusal(404, f"{path!r:.100}: there is POST {self._infer_path}, and GET of {', '.join(self._gets)}")
+        allowed = "OPTIONS, POST" if is_inference else "GET, HEAD, OPTIONS"
+        if method == "OPTIONS":
+            return 204, {"allow": allowed}, b""
+        if method not in allowed:
+            raise Refusal(405, f"{method} of {path}; allowed are {allowed}", allow=allowed)
+        if not is_inference:
+            return 200, {}, self._gets[path]
+        with self._counted() as count:
+            arrays = await trio.to_thread.run_sync(arrays_of, await body.read(count), limiter=self._parsers)
+        check(arrays, self._session)
+        outputs = await self._batcher.infer(arrays)
+        return 200, {}, await trio.to_thread.run_sync(encoded, self._name, outputs, limiter=self._parsers)
+
+    @contextmanager
+    def _counted(self) -> Iterator[Callable[[int], None]]:
+        """Count the bytes of a body while it is read and parsed."""
+        held = 0
+
+        def count(more: int) -> None:
+            nonlocal held
+            if self.bytes_of_bodies + more > self._limits.bodies:
+                raise Refusal(503, "too many requests are being read; try again later")
+            held += more
+            self.bytes_of_bodies += more
+
+        try:
+            yield count
+        finally:
+            self.bytes_of_bodies -= held
+
+
+class Body:
+    """The body of a request, as it comes."""
+
+    def __init__(self, scope: Any, receive: Receive, limits: Limits) -> None:
+        headers = dict(scope["headers"])
+        self._declared = int(headers.get(b"content-length", b"0"))
+        self._coding = headers.get(b"content-encoding", b"identity").decode("latin-1")
+        self._receive = receive
+        self._limits = limits
+        self.ended = self._declared == 0 and b"transfer-encoding" not in headers and scope["http_version"][0] == "1"
+
+    async def read(self, count: Callable[[int], None]) -> bytes:
+        """All of it; ``count`` is told of each piece.
+
+        Raises:
+            Refusal: it is too long, comes too slowly, or is coded; or ``count`` refuses it.
+        """
+        if self._coding != "identity":
+            raise Refusal(415, f"content-encoding {self._coding!r:.40}: only identity is read")
+        body = bytearray()
+        try:
+            with trio.fail_after(self._limits.body_seconds):
+                while not self.ended and self._declared <= self._limits.body:
+                    piece = await self._next()
+                    count(len(piece))
+                    body += piece
+                    if len(body) > self._limits.body:
+                        break
+        except trio.TooSlowError:
+            raise Refusal(408, f"the request took more than {self._limits.body_seconds} seconds to come") from None
+        if max(self._declared, len(body)) > self._limits.body:
+            raise Refusal(413, f"a request may have {self._limits.body} bytes")
+        return bytes(body)
+
+    async def skip(self) -> None:
+        """Read what is left, up to the limits of a body and of the time when the server ends."""
+        length = 0
+        with trio.move_on_after(self._limits.grace):
+            while not self.ended and length < self._limits.body:
+                length += len(await self._next())
+
+    async def _next(self) -> bytes:
+        message = await self._receive()
+        self.ended = message["type"] == "http.disconnect" or not message.get("more_body", False)
+        piece: bytes = message.get("body", b"")
+        return piece
+
+
+# --- the server ------------------------------------------------------------------------------------------------------
+
+
+class ClientStream:
+    """A client's stream: hypercorn shields what it sends from being cancelled, so that writes need an end of their own.
+
+    Args:
+        stream: the stream.
+        deadlines: gathers the scopes of writes, for the end of the server.
+        seconds: how long a write may take.
+        closed: cancelled when the stream is closed, by either side.
+    """
+
+    def __init__(
+        self, stream: trio.SocketStream, deadlines: set[trio.CancelScope], seconds: float, closed: trio.CancelScope
+    ) -> None:
+        self._stream = stream
+        self._deadlines = deadlines
+        self._seconds = seconds
+        self._closed = closed
+        self.socket = stream.socket
+        self.send_eof = stream.send_eof
+
+    async def receive_some(self, most: int | None = None) -> bytes | bytearray:
+        """Receive data; when the client has gone, end what waits for it, which hypercorn does after its idle time."""
+        data: bytes | bytearray = b""
+        try:
+            data = await self._stream.receive_some(most)
+        finally:
+            if not data:
+                self._closed.cancel()
+        return data
+
+    async def send_all(self, data: bytes) -> None:
+        """Send data.
+
+        Raises:
+            trio.BrokenResourceError: the client does not take them.
+        """
+        with trio.move_on_after(self._seconds) as scope:
+            self._deadlines.add(scope)
+            try:
+                await self._stream.send_all(data)
+            finally:
+                self._deadlines.discard(scope)
+        if scope.cancelled_caught:
+            await trio.aclose_forcefully(self._stream)
+            raise trio.BrokenResourceError
+
+    async def aclose(self) -> None:
+        """Close it, and end what waits for the client."""
+        await self._stream.aclose()
+        self._closed.cancel()
 
 
 class Server:
-    """One model, over HTTP/1.1."""
+    """One model, over HTTP/1.1 and HTTP/2."""
 
-    def __init__(self, name: str, session: InferenceSession, limits: Limits) -> None:
+    def __init__(self, name: str, environment: Environment, model: OnnxModel, limits: Limits) -> None:
         self._name = name
-        self._session = session
+        self._environment = environment
+        self._model = model
         self._limits = limits
-        self._batcher = Batcher(session, limits)
+        self.batcher = Batcher(environment, model, limits)
+        self._context = WorkerContext(None)
+        self._config = Config()
+        self._config.keep_alive_timeout = limits.idle
+        self._config.errorlog = logging.getLogger("serve")
+        self._config.include_server_header = False
+        self.connections = 0
+        self._writes: set[trio.CancelScope] = set()
 
     async def serve(self, port: int, *, task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED) -> None:
         """Answer on the loopback interface until :meth:`close`; started, it tells the port."""
-        listeners = await trio.open_tcp_listeners(port, host="127.0.0.1")
-        async with trio.open_nursery() as batches:
-            batches.start_soon(self._batcher.run)
-            async with trio.open_nursery() as connections:
-                self._closing = connections.cancel_scope
-                task_status.started(listeners[0].socket.getsockname()[1])
-                connections.start_soon(partial(trio.serve_listeners, self._connection, listeners))
-            batches.cancel_scope.cancel()
+        async with await self._environment.create_session(self._model) as session:
+            self.application = Application(self._name, session, self.batcher, self._limits)
+            listeners = await trio.open_tcp_listeners(port, host="127.0.0.1")
+            async with trio.open_nursery() as batches:
+                batches.start_soon(self.batcher.run)
+                async with trio.open_nursery() as clients:
+                    async with trio.open_nursery() as accepting:
+                        self._accepting = accepting.cancel_scope
+                        serve = partial(trio.serve_listeners, handler_nursery=clients)
+                        accepting.start_soon(serve, self._connection, listeners)
+                        task_status.started(listeners[0].socket.getsockname()[1])
+                    await self._context.terminated.set()  # clients that are idle are closed, others after their answers
+                    clients.cancel_scope.deadline = trio.current_time() + self._limits.grace
+                    for write in self._writes:
+                        write.deadline = clients.cancel_scope.deadline
+                batches.cancel_scope.cancel()
 
     def close(self) -> None:
-        """Take no more requests; :meth:`serve` ends when those that have come are answered."""
-        self._closing.cancel()
+        """Take no more requests; :meth:`serve` ends when those that have come are answered, or after some seconds."""
+        self._accepting.cancel()
 
     async def _connection(self, stream: trio.SocketStream) -> None:
-        """Answer a client's requests one by one, until it goes."""
-        connection = h11.Connection(h11.SERVER)
+        """Serve a client until it goes."""
+        self.connections += 1
         try:
-            async with stream:
-                await self._exchange(connection, stream)
-                while set(connection.states.values()) == {h11.DONE}:
-                    connection.start_next_cycle()
-                    await self._exchange(connection, stream)
-        except (trio.BrokenResourceError, trio.TooSlowError, h11.RemoteProtocolError):
-            return  # the client has gone, is silent, or speaks something else
-
-    async def _exchange(self, connection: h11.Connection, stream: trio.SocketStream) -> None:
-        event = await self._next_event(connection, stream)
-        if not isinstance(event, h11.Request):
-            return
-        with trio.CancelScope(shield=True):  # a request that has begun is answered
-            try:
-                body = await self._body(connection, stream)
-                status, answer = 200, await self._answer(event.method, event.target.decode("latin-1"), body)
-            except Refusal as refusal:
-                status, answer = refusal.status, {"error": str(refusal)}
-            content = json.dumps(answer).encode()
-            headers = [("content-type", "application/json"), ("content-length", str(len(content)))]
-            if status == 503:
-                headers.append(("retry-after", "1"))
-            with trio.fail_after(self._limits.idle):
-                for part in (h11.Response(status_code=status, headers=headers), h11.Data(content), h11.EndOfMessage()):
-                    await stream.send_all(connection.send(part) or b"")
-
-    async def _next_event(self, connection: h11.Connection, stream: trio.SocketStream) -> Any:
-        while (event := connection.next_event()) is h11.NEED_DATA:
-            with trio.fail_after(self._limits.idle):
-                connection.receive_data(await stream.receive_some())
-        return event
-
-    async def _body(self, connection: h11.Connection, stream: trio.SocketStream) -> bytes:
-        body = bytearray()
-        if connection.they_are_waiting_for_100_continue:
-            await stream.send_all(connection.send(h11.InformationalResponse(status_code=100, headers=[])) or b"")
-        while isinstance(event := await self._next_event(connection, stream), h11.Data):
-            body += event.data
-            if len(body) > self._limits.body:
-                raise Refusal(413, f"a request may have {self._limits.body} bytes")
-        return bytes(body)
-
-    async def _answer(self, method: bytes, target: str, body: bytes) -> dict[str, Any]:
-        model = f"/v2/models/{self._name}"
-        if (method, target) == (b"POST", f"{model}/infer"):
-            return described(self._name, await self._batcher.infer(feeds_of(body, self._session)))
-        if method == b"GET" and target in {"/v2/health/live", "/v2/health/ready", f"{model}/ready"}:
-            return {"ready": True}
-        if (method, target) == (b"GET", model):
-            inputs, outputs = [
-                [
-                    {
-                        "name": name,
-                        "datatype": PROTOCOL_NAMES.get(item.data_type, item.data_type),
-                        "shape": [size if isinstance(size, int) else -1 for size in item.shape or ()],
-                    }
-                    for name, item in descriptors.items()
-                ]
-                for descriptors in (self._session.input_descriptors, self._session.output_descriptors)
-            ]
-            return {"name": self._name, "platform": "webnn_py", "inputs": inputs, "outputs": outputs}
-        raise Refusal(404, f"{method.decode('latin-1')} {target}: there is POST {model}/infer, and GET {model}")
+            if self.connections > self._limits.connections:
+                with trio.move_on_after(self._limits.grace):
+                    await stream.send_all(FULL)
+                return
+            with trio.CancelScope() as closed:
+                client = ClientStream(stream, self._writes, self._limits.write_seconds, closed)
+                await TCPServer(
+                    ASGIWrapper(self.application), self._config, self._context, ConnectionState({}), cast("Any", client)
+                )
+        except Exception:  # one client's, and no other's
+            logging.getLogger("serve").exception("a connection has failed")
+        finally:
+            self.connections -= 1
+            await trio.aclose_forcefully(stream)
 
 
 async def main(path: Path, port: int, backend: str | None, limits: Limits) -> None:
     """Serve until Ctrl-C or SIGTERM."""
     async with open_ml() as ml, Environment(ml, backend) as env, trio.open_nursery() as nursery:
-        server = Server(path.stem, await env.create_session(path), limits)
+        server = Server(path.stem, env, await trio.to_thread.run_sync(OnnxModel.load, path), limits)
         port = await nursery.start(server.serve, port)
         with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
             print(f"http://127.0.0.1:{port}/v2/models/{path.stem} on {env.device and env.device.info}", flush=True)
@@ -303,6 +592,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Serve an ONNX model over HTTP.")
     parser.add_argument("model", type=Path)
     parser.add_argument("--port", type=int, default=8000, help="0 for any that is free")
-    parser.add_argument("--backend", help="numpy or wgpu (default: a GPU if there is one)")
+    parser.add_argument("--backend", help="a device of webnn-py devices (default: the best there is)")
     arguments = parser.parse_args()
     trio.run(main, arguments.model, arguments.port, arguments.backend, Limits())

@@ -55,7 +55,7 @@ class NotFoundError(DOMException):
 
 
 class QuotaExceededError(DOMException):
-    """A graph needs more bytes than its folder may have."""
+    """A graph needs more bytes than its folder may have, or a script more than its memory limit."""
 
     name = "QuotaExceededError"
 

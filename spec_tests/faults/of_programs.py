@@ -291,6 +291,16 @@ FAULTS = [
     Fault("finite-forgets", "if last_read.get(value, -1) >= begin", "if last_read.get(value, -1) > begin", PROFILE),
     Fault("javascript-timers", "if self._live.get(timer) == count:", "if True:", JAVASCRIPT),
     Fault(
+        "javascript-imports-anything", "if not name.endswith(MODULE_SUFFIXES):", "if not name:", JAVASCRIPT, "import"
+    ),
+    Fault(
+        "javascript-unsettled-await",
+        "1 if world.failed else 0 if unsettled is None",
+        "1 if world.failed else 0 if True",
+        JAVASCRIPT,
+    ),
+    Fault("javascript-constants-uncounted", "if not this._has_built:", "if False:", JAVASCRIPT, "refused_at_the_limit"),
+    Fault(
         "browser-ranks-unlooked-at",
         "any_rank=row in node.operator.output_limits)",
         "any_rank=True)",

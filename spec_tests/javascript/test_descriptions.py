@@ -7,6 +7,7 @@ import pytest
 from spec_tests.support.given import CHECKOUT, SPECIFICATION, given
 from webnn_py.javascript import descriptions
 from webnn_py.javascript.engine import ENGINES, ScriptError, own_source, start
+from webnn_py.javascript.engine_commands import UNLIMITED
 
 PARSED = {
     "type": "interface",
@@ -45,7 +46,7 @@ def described(definitions, engine="quickjs"):
         answers.append(json.loads(text))
         return "{}", None
 
-    opened = start(engine, host)
+    opened = start(engine, UNLIMITED, host)
     opened.load(own_source("description.js"), "description.js")
     opened.load("(r) => { r.tell = (d) => r.send(JSON.stringify(r.describe(d)), null); }", "tell")
     opened.call("tell", json.dumps(definitions))

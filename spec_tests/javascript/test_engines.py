@@ -11,7 +11,7 @@ from webnn_py.errors import NotSupportedError
 from webnn_py.javascript import engine as engines
 from webnn_py.javascript import engine_commands
 from webnn_py.javascript.engine import EngineError, LimitError, ScriptError, start
-from webnn_py.javascript.engine_commands import Limits
+from webnn_py.javascript.engine_commands import UNLIMITED, Limits
 
 PROBE = """(runtime) => {
   runtime.echo = ({text, times}, bytes) => {
@@ -38,7 +38,7 @@ def host():
 
 @pytest.fixture
 def opened(request, host):
-    engine = start(request.param, host)
+    engine = start(request.param, UNLIMITED, host)
     engine.load(PROBE, "probe")
     yield engine
     engine.close()
@@ -102,7 +102,7 @@ def test_what_the_host_raises_ends_the_engine_and_is_no_answer(engine):
     def broken(text, payload):
         raise KeyError(text)
 
-    opened = start(engine, broken)
+    opened = start(engine, UNLIMITED, broken)
     opened.load(PROBE, "probe")
     with pytest.raises(KeyError):
         opened.evaluate("try { say(1) } catch {}", "call")
@@ -114,7 +114,7 @@ def test_what_the_host_raises_ends_the_engine_and_is_no_answer(engine):
 @pytest.mark.parametrize("noticed", ["at the call", "before the call"])
 @both_engines
 def test_an_engine_that_dies_says_so(host, noticed, engine):
-    opened = start(engine, host)
+    opened = start(engine, UNLIMITED, host)
     opened._process.kill()
     if noticed == "before the call":
         opened._process.wait()  # the pipe is broken: what is asked for cannot even be written
@@ -136,7 +136,7 @@ def test_an_engine_that_dies_before_its_memory_is_bounded_says_so(host, monkeypa
         bound(process, count)
 
     monkeypatch.setattr(engine_commands, "bound_growth", late)
-    opened = start("node", host, LITTLE)
+    opened = start("node", LITTLE, host)
     with pytest.raises(EngineError, match="ended with status"):
         opened.load(PROBE, "probe")
     opened.close()
@@ -151,7 +151,7 @@ def test_of_an_engine_that_does_not_start_nothing_is_left(host, monkeypatch):
 
     monkeypatch.setattr(engines.Engine, "load", refuse)
     with pytest.raises(LimitError, match="at once"):
-        start("node", host, LITTLE)
+        start("node", LITTLE, host)
     (process,) = begun
     assert process.returncode is not None
     assert process.stdin.closed
@@ -162,14 +162,14 @@ def test_of_an_engine_that_does_not_start_nothing_is_left(host, monkeypatch):
 def test_an_engine_that_is_not_installed_is_named_with_the_cure(engine, monkeypatch):
     monkeypatch.setattr(engine_commands, "find_spec", lambda _name: None)
     with pytest.raises(NotSupportedError, match=rf"{engine}.*pip install"):
-        start(engine, Recorder())
+        start(engine, UNLIMITED, Recorder())
 
 
 @both_engines
 def test_an_interrupt_that_came_before_the_engine_was_entered_is_not_lost(engine, host):
     passed_on = []
     handler = engines.NotedInterrupt(lambda number, _frame: passed_on.append(number))
-    opened = start(engine, host)
+    opened = start(engine, UNLIMITED, host)
     before = signal.signal(signal.SIGINT, handler)
     try:
         signal.raise_signal(signal.SIGINT)  # whoever waits has no turn before the script runs

@@ -191,12 +191,16 @@ MODULES = {
     "import('./broken.mjs').catch((e) => console.log(e instanceof SyntaxError));": "true",
     "import('./throws.mjs').catch((e) => console.log(e instanceof RangeError, e.message));": "true mine",
     "const p = import('./none.mjs'); p.catch(() => {}); console.log(p instanceof Promise);": "true",
+    "(await Promise.all([1, 2].map(() => import('./lib/a.mjs')))).map((m) => console.log(m.name));": "a of b\na of b",
+    "import('./main.mjs').then((m) => console.log(typeof m));": "object",
+    "setTimeout(\"import('./lib/a.mjs').then((m) => console.log(m.name))\");": "a of b",
+    "console.log((await (0, eval)(\"import('./lib/a.mjs')\")).name);": "a of b",
 }
 
 
 @both_engines
 @pytest.mark.parametrize("source", MODULES)
-def test_modules_import_those_beside_the_program(run, program, tmp_path, source, engine):
+def test_modules_import_those_of_the_folder_that_is_given(run, program, tmp_path, source, engine):
     folder = tmp_path / "program"
     (folder / "lib").mkdir(parents=True)
     files = {
@@ -209,15 +213,176 @@ def test_modules_import_those_beside_the_program(run, program, tmp_path, source,
     }
     for name, text in files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
-    ended = run(folder / "main.mjs", engine)
+    ended = run(folder / "main.mjs", engine, "--files", str(folder))
     assert (ended.stdout, ended.stderr, ended.returncode) == (f"{MODULES[source]}\n", "", 0)
+
+
+@both_engines
+def test_a_program_in_the_folder_imports_from_where_it_lies(run, tmp_path, engine):
+    (tmp_path / "source").mkdir()
+    (tmp_path / "a.mjs").write_text("export const name = 'a';", encoding="utf-8")
+    source = "const {name} = await import('../a.mjs'); console.log(name, import.meta.url, location.href);"
+    (tmp_path / "source" / "main.mjs").write_text(source, encoding="utf-8")
+    ended = run(tmp_path / "source" / "main.mjs", engine, "--files", str(tmp_path))
+    assert ended == Ended(0, "a file:///source/main.mjs file:///source/main.mjs\n", "")
+
+
+PRIVATE = "abc123secret"
+
+DYNAMIC = {
+    "plain": "import('./%s')",
+    "by a URL": "import('file:///%s')",
+    "in eval": "(0, eval)(\"import('./%s')\")",
+    "in a function of text": "new Function(\"return import('./%s')\")()",
+    "in a timer's text": "new Promise((go) => { globalThis.go = go; setTimeout(\"go(import('./%s'))\"); })",
+    "with a type": "import('./%s', {with: {type: 'json'}})",
+    "with a type of text": "import('./%s', {with: {type: 'text'}})",
+}
+
+OUTCOMES = "const read = () => console.log('read'), refused = (e) => console.log(e.name, e.message, e.stack);"
+
+STATIC = {
+    "plain": ("import './secret.txt';", "TypeError"),
+    "of a name": ("import {name} from './secret.mjs';", "TypeError"),
+    "with a type": ("import value from './secret.json' with {type: 'json'};", "TypeError"),
+    "re-exported": ("export * from './broken.mjs';", "SyntaxError"),
+}
+
+SECRETS = {
+    "secret.txt": "TypeError",
+    "secret.json": "TypeError",
+    "secret": "TypeError",
+    "secret.mjs.txt": "TypeError",
+    "broken.mjs": "SyntaxError",
+    "link.mjs": "TypeError",
+    "linked/secret.mjs": "TypeError",
+    "../secret.mjs": "TypeError",
+    "sub/../../secret.mjs": "TypeError",
+    "%2e%2e/secret.mjs": "TypeError",
+    "..%2fsecret.mjs": "TypeError",
+    "folder.mjs": "TypeError",
+}
+
+
+@pytest.fixture
+def secrets(tmp_path):
+    """A folder of files that are no modules, and links out of it to one that would be."""
+    folder = tmp_path / "files"
+    (folder / "folder.mjs").mkdir(parents=True)
+    for file in ("secret.txt", "secret.json", "secret", "secret.mjs.txt", "../secret.mjs"):
+        (folder / file).write_text(PRIVATE, encoding="utf-8")
+    (folder / "broken.mjs").write_text(f"let a = 1;\nlet {PRIVATE} {PRIVATE}", encoding="utf-8")
+    (folder / "link.mjs").symlink_to(tmp_path / "secret.mjs")
+    (folder / "linked").symlink_to(tmp_path)
+    return folder
+
+
+def assert_tells_nothing(ended, tmp_path):
+    assert PRIVATE not in ended.stdout + ended.stderr
+    assert str(tmp_path) not in ended.stdout + ended.stderr
+
+
+@both_engines
+@pytest.mark.parametrize("given", [True, False], ids=["a folder", "no folder"])
+def test_no_import_tells_what_is_in_a_file_that_is_no_module(run, secrets, given, engine):
+    tries = [(way, name) for way in DYNAMIC for name in SECRETS]
+    lines = [f"await {DYNAMIC[way] % name}.then(read, refused); console.log('--');" for way, name in tries]
+    (secrets / "program.mjs").write_text("\n".join([OUTCOMES, *lines]), encoding="utf-8")
+    ended = run(secrets / "program.mjs", engine, *(["--files", str(secrets)] if given else []))
+    assert ended.returncode == 0, ended.stderr
+    told = [text.strip() for text in ended.stdout.split("--\n")[:-1]]
+    assert len(told) == len(tries)
+    for (way, name), text in zip(tries, told, strict=True):
+        expected = SECRETS[name] if given and "type" not in way else "TypeError"
+        assert text.startswith(expected), (way, name, text)
+    assert_tells_nothing(ended, secrets.parent)
+
+
+@both_engines
+@pytest.mark.parametrize("case", STATIC)
+@pytest.mark.parametrize("given", [True, False], ids=["a folder", "no folder"])
+def test_no_static_import_does_either(run, secrets, case, given, engine):
+    source, expected = STATIC[case]
+    (secrets / "secret.mjs").symlink_to(secrets.parent / "secret.mjs")
+    (secrets / "program.mjs").write_text(source, encoding="utf-8")
+    ended = run(secrets / "program.mjs", engine, *(["--files", str(secrets)] if given else []))
+    assert ended.returncode == 1
+    assert f"Uncaught {expected if given else 'TypeError'}: " in ended.stderr
+    assert_tells_nothing(ended, secrets.parent)
+
+
+@both_engines
+def test_a_program_is_told_of_no_path_and_no_other_file(run, program, tmp_path, engine):
+    (tmp_path / "secret.map").write_text(PRIVATE, encoding="utf-8")
+    source = f"""
+      console.log(Object.keys(import.meta).join(), import.meta.url, new Error('mine').stack);
+      console.log([typeof Worker, typeof SharedWorker, typeof importScripts, typeof require, typeof module,
+                   typeof ShadowRealm, typeof WebAssembly, typeof process].join());
+      throw new Error('thrown');
+      //# sourceMappingURL=file://{tmp_path}/secret.map
+    """
+    ended = run(program(source, "program.mjs"), engine)
+    assert ended.returncode == 1
+    assert ended.stdout.startswith("url file:///program.mjs ")
+    assert ended.stdout.splitlines()[-1] == ",".join(["undefined"] * 8)
+    assert_tells_nothing(ended, tmp_path)
+
+
+# --- modules that do not end -----------------------------------------------------------------------------------------
+
+UNSETTLED = {
+    "a promise of its own": "await new Promise(() => {});",
+    "a context that is not lost": "await (await navigator.ml.createContext()).lost;",
+    "another module": "await import('./never.mjs');",
+    "a module that it imports": "import './never.mjs';",
+    "after a timer": "await new Promise((go) => setTimeout(go, 1)); await new Promise(() => {});",
+    "for the items of nothing": "for await (const item of [new Promise(() => {})]) console.log(item);",
+}
+
+
+@both_engines
+@pytest.mark.parametrize("source", UNSETTLED.values(), ids=UNSETTLED)
+def test_a_module_whose_await_never_settles_ends_with_status_13(run, program, source, engine):
+    program("export const x = 1; await new Promise(() => {});", "never.mjs")
+    path = program(source, "program.mjs")
+    ended = run(path, engine, "--files", str(path.parent))
+    assert (ended.returncode, ended.stdout) == (13, "")
+    assert ended.stderr == "program.mjs: unsettled top-level await: nothing is left that could end it\n"
+
+
+SETTLED = {
+    "a module that ends": ("console.log(await 1);", "program.mjs", 0),
+    "a module that ends late": ("await new Promise((go) => setTimeout(go, 1)); console.log(1);", "program.mjs", 0),
+    "a module with what nobody awaits": ("new Promise(() => {}); console.log(1);", "program.mjs", 0),
+    "a classic script": ("(async () => { await new Promise(() => {}); })(); console.log(1);", "program.js", 0),
+    "a module that throws": ("console.log(1); throw new RangeError('mine');", "program.mjs", 1),
+    "a module that throws late": ("console.log(1); await null; throw new RangeError('mine');", "program.mjs", 1),
+    "one that is none": ("console.log(1); (", "program.mjs", 1),
+}
+
+
+@both_engines
+@pytest.mark.parametrize("case", SETTLED)
+def test_a_module_that_settles_is_not_called_unsettled(run, program, case, engine):
+    source, name, status = SETTLED[case]
+    ended = run(program(source, name), engine)
+    assert ended.returncode == status
+    assert "unsettled" not in ended.stderr
+
+
+@both_engines
+def test_a_rejection_during_a_top_level_await_is_told_and_ends_with_status_1(run, program, engine):
+    ended = run(program("Promise.reject(new RangeError('mine')); await new Promise(() => {});", "program.mjs"), engine)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("Unhandled rejection: RangeError: mine")
+    assert "program.mjs: unsettled top-level await" in ended.stderr
 
 
 @both_engines
 def test_classic_scripts_import_too(run, program, tmp_path, engine):
     (tmp_path / "a.mjs").write_text("export const name = 'a';", encoding="utf-8")
     source = "import('./a.mjs').then(({name}) => console.log(name)); setTimeout(() => import('./a.mjs'), 1);"
-    ended = run(program(source), engine)
+    ended = run(program(source), engine, "--files", str(tmp_path))
     assert (ended.stdout, ended.stderr, ended.returncode) == ("a\n", "", 0)
 
 
@@ -253,11 +418,22 @@ def test_a_script_sees_nothing_of_the_machine(run, program, engine, monkeypatch)
       const global = (function () { return this; })();
       const found = [];
       const deep = () => {
-        try { deep(); fetch('x').catch(() => {}); } catch (error) { found.push(error); }
+        try {
+          deep();
+          fetch('x').catch(() => {});
+          import('./x.mjs').catch((error) => { found.push(error); tell(); });
+        } catch (error) { found.push(error); }
+      };
+      const reach = (error) => {
+        try { return typeof error.constructor.constructor('return this')().process; } catch { return 'undefined'; }
+      };
+      let told;
+      const tell = () => {
+        clearTimeout(told);
+        told = setTimeout(() => console.log([...new Set(found.map(reach))].join()), 1);
       };
       deep();
-      const seen = found.map((error) => typeof error.constructor.constructor('return this')().process);
-      console.log([...new Set(seen)].join(), typeof global.process, typeof require);
+      console.log([...new Set(found.map(reach))].join(), typeof global.process, typeof require);
     """
     ended = run(program(source), engine)
-    assert ended.stdout == "undefined undefined undefined\n"
+    assert ended.stdout == "undefined undefined undefined\nundefined\n"

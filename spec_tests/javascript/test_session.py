@@ -127,7 +127,7 @@ async def test_an_engine_that_dies_in_a_task_ends_the_session_loudly():
 async def test_python_and_a_script_share_one_script_timeline():
     notes = Notes()
     async with open_session("quickjs", notes, descriptions.of_specification(), backend="numpy") as session:
-        ml = session._host._api._ml
+        ml = session._host._api.ml
         assert isinstance(ml, webnn_py.ML)
         context = await ml.create_context(backend="numpy")
         buffer = await context.create_buffer(data_type="int8", shape=[1], readable=True)

@@ -2,20 +2,28 @@
 
 import importlib.util
 import json
+import logging
+import math
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 import trio
 
 from spec_tests.support import depth
 from spec_tests.support.backends import BACKENDS
 from spec_tests.support.onnx_programs import product
+from webnn_py.onnx_models import OnnxModel
+from webnn_py.runtime import InferenceSession
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "serve.py"
 W = np.arange(12, dtype=np.float32).reshape(4, 3)
@@ -23,7 +31,7 @@ CLIENTS = 40
 
 
 def load_example():
-    pytest.importorskip("h11")
+    pytest.importorskip("hypercorn")
     specification = importlib.util.spec_from_file_location("serve", EXAMPLE)
     module = importlib.util.module_from_spec(specification)
     sys.modules[specification.name] = module
@@ -38,36 +46,57 @@ class Client:
     """A connection, on which requests follow each other."""
 
     def __init__(self, stream):
-        self._stream = stream
+        self.stream = stream
         self._received = b""
 
-    async def ask(self, method, target, content=b""):
+    async def ask(self, method, target, content=b"", **headers):
         """The status of an answer, and the answer."""
-        head = f"{method} {target} HTTP/1.1\r\nhost: here\r\ncontent-length: {len(content)}\r\n\r\n"
-        await self._stream.send_all(head.encode() + content)
+        await self.stream.send_all(head_of(method, target, len(content), **headers) + content)
+        status, _, answer = await self.answer(method)
+        return status, json.loads(answer, parse_constant=refuse) if answer else None
+
+    async def answer(self, method="POST"):
+        """The status, the headers and the body of an answer."""
         while b"\r\n\r\n" not in self._received:
             await self._receive()
         head, _, self._received = self._received.partition(b"\r\n\r\n")
-        length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
+        lines = head.decode().split("\r\n")
+        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:])}
+        length = 0 if method == "HEAD" else int(headers.get("content-length", "0"))
         while len(self._received) < length:
             await self._receive()
         answer, self._received = self._received[:length], self._received[length:]
-        return int(head.split()[1]), json.loads(answer)
+        return int(lines[0].split()[1]), headers, answer
 
     async def _receive(self):
-        received = await self._stream.receive_some()
+        received = await self.stream.receive_some()
         assert received, "the server has closed the connection"
         self._received += received
 
     async def infer(self, rows):
-        item = {"name": "x", "datatype": "FP32", "shape": list(rows.shape), "data": rows.tolist()}
-        return await self.ask("POST", "/v2/models/model/infer", json.dumps({"inputs": [item]}).encode())
+        return await self.ask("POST", "/v2/models/model/infer", inference(rows.tolist(), rows.shape))
+
+
+def head_of(method, target, length, **headers):
+    lines = [f"{method} {target} HTTP/1.1", "host: here", f"content-length: {length}"]
+    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+    return "\r\n".join([*lines, "", ""]).encode()
+
+
+def inference(data, shape, **changes):
+    item = {"name": "x", "datatype": "FP32", "shape": list(shape), "data": data}
+    return json.dumps({"inputs": [item | changes]}).encode()
+
+
+def refuse(constant):
+    raise AssertionError(f"{constant} is no JSON")
 
 
 @asynccontextmanager
-async def serving(session, **limits):
+async def serving(env, model=None, **limits):
     """The server, and how to connect to it."""
-    server = example.Server("model", session, example.Limits(**limits))
+    loaded = OnnxModel.load(product(W)) if model is None else model
+    server = example.Server("model", env, loaded, example.Limits(**limits))
     async with trio.open_nursery() as nursery:
         port = await nursery.start(server.serve, 0)
 
@@ -85,11 +114,6 @@ async def serving(session, **limits):
             server.close()
 
 
-@pytest.fixture
-async def session(env):
-    return await env.create_session(product(W))
-
-
 def assert_right(status, answer, rows):
     assert status == 200, answer
     output = answer["outputs"][0]
@@ -97,7 +121,7 @@ def assert_right(status, answer, rows):
     np.testing.assert_array_equal(np.reshape(output["data"], [-1, 3]), rows @ W)
 
 
-async def test_under_load_no_request_is_lost(request, session, backend, capsys):
+async def test_under_load_no_request_is_lost(request, env, backend, capsys):
     # Ten thousand take the processor a quarter of a minute: on one device a day.
     has_turn = depth.has_turn(request.config, BACKENDS.index(backend), len(BACKENDS))
     count = 10_000 if depth.is_thorough(request.config) or (depth.is_full(request.config) and has_turn) else 1000
@@ -112,7 +136,7 @@ async def test_under_load_no_request_is_lost(request, session, backend, capsys):
             latencies.append(time.perf_counter() - start)
             assert_right(status, answer, rows)
 
-    async with serving(session) as (_, connect), trio.open_nursery() as nursery:
+    async with serving(env) as (_, connect), trio.open_nursery() as nursery:
         for number in range(CLIENTS):
             nursery.start_soon(client, connect, number)
     assert len(latencies) == count
@@ -123,21 +147,21 @@ async def test_under_load_no_request_is_lost(request, session, backend, capsys):
         )
 
 
-async def test_what_waits_together_is_one_batch(session, env, monkeypatch):
+async def test_what_waits_together_is_one_batch(env, monkeypatch):
     batches = []
-    run = type(session).run
+    run = InferenceSession.run
 
     async def watched(self, feeds):
         batches.append(feeds["x"].shape[0])
         return await run(self, feeds)
 
-    monkeypatch.setattr(type(session), "run", watched)
+    monkeypatch.setattr(InferenceSession, "run", watched)
     answered = []
 
     async def client(connect, rows):
         answered.append(await (await connect()).infer(rows))
 
-    async with serving(session, delay=30, rows=6) as (_, connect), trio.open_nursery() as nursery:
+    async with serving(env, delay=30, rows=6) as (_, connect), trio.open_nursery() as nursery:
         for _ in range(3):
             nursery.start_soon(client, connect, np.ones((2, 4), np.float32))
     assert batches == [8], "six rows, padded to a power of two"
@@ -145,9 +169,15 @@ async def test_what_waits_together_is_one_batch(session, env, monkeypatch):
         assert_right(status, answer, np.ones((2, 4), np.float32))
 
 
-async def test_too_many_requests_are_refused_at_once_and_the_others_answered(session, env):
+async def paused(env, connect):
+    """The device's timeline, paused when the server has what it needs to run."""
+    await (await connect()).infer(np.ones((1, 4), np.float32))
     timeline = env.device.context.device_timeline
     timeline.pause()
+    return timeline
+
+
+async def test_too_many_requests_are_refused_at_once_and_the_others_answered(env):
     answers = []
 
     async def client(connect):
@@ -155,7 +185,8 @@ async def test_too_many_requests_are_refused_at_once_and_the_others_answered(ses
         if sum(status == 503 for status, _ in answers) == 12 - 2 - 2:
             timeline.resume()  # the others are in a batch that runs, in one that is made, or wait
 
-    async with serving(session, waiting=2, rows=1) as (_, connect), trio.open_nursery() as nursery:
+    async with serving(env, waiting=2, rows=1) as (_, connect), trio.open_nursery() as nursery:
+        timeline = await paused(env, connect)
         for _ in range(12):
             nursery.start_soon(client, connect)
         with trio.move_on_after(60):
@@ -168,13 +199,12 @@ async def test_too_many_requests_are_refused_at_once_and_the_others_answered(ses
     assert all("try again later" in answer["error"] for status, answer in answers if status == 503)
 
 
-async def test_a_request_that_takes_too_long_is_told_so(session, env, mock_clock):
+async def test_a_request_that_takes_too_long_is_told_so(env, mock_clock):
     mock_clock.rate = 1  # as the wall's, and it jumps when told
-    timeline = env.device.context.device_timeline
     rows = np.ones((1, 4), np.float32)
-    async with serving(session, seconds=600) as (_, connect), trio.open_nursery() as nursery:
+    async with serving(env, seconds=600) as (_, connect), trio.open_nursery() as nursery:
         client = await connect()
-        timeline.pause()
+        timeline = await paused(env, connect)
         late = []
 
         @nursery.start_soon
@@ -189,53 +219,335 @@ async def test_a_request_that_takes_too_long_is_told_so(session, env, mock_clock
     assert [status for status, _ in late] == [504]
 
 
+INFER = "/v2/models/model/infer"
+ITEM = {"name": "x", "datatype": "FP32", "shape": [1, 4], "data": [1, 2, 3, 4]}
+
 REFUSED = {
     "another target": ("GET", "/v2", b"", 404),
-    "no JSON": ("POST", "/v2/models/model/infer", b"{", 400),
-    "no inputs": ("POST", "/v2/models/model/infer", b"[]", 400),
-    "unknown type": (
-        "POST",
-        "/v2/models/model/infer",
-        b'{"inputs": [{"name": "x", "datatype": "X", "data": []}]}',
-        400,
-    ),
-    "wrong name": (
-        "POST",
-        "/v2/models/model/infer",
-        b'{"inputs": [{"name": "z", "datatype": "FP32", "shape": [1], "data": [1]}]}',
-        400,
-    ),
-    "wrong shape": (
-        "POST",
-        "/v2/models/model/infer",
-        b'{"inputs": [{"name": "x", "datatype": "FP32", "shape": [1], "data": [1]}]}',
-        400,
-    ),
-    "too long": ("POST", "/v2/models/model/infer", b" " * 5000, 413),
+    "a method that a target does not have": ("POST", "/v2/models/model", b"", 405),
+    "a method that the inference does not have": ("GET", INFER, b"", 405),
+    "no body": ("POST", INFER, b"", 400),
+    "no JSON": ("POST", INFER, b"{", 400),
+    "no UTF-8": ("POST", INFER, b"\xff", 400),
+    "no object": ("POST", INFER, b"[]", 400),
+    "nothing": ("POST", INFER, b"null", 400),
+    "deep": ("POST", INFER, b"[" * 3900, 400),
+    "no list": ("POST", INFER, b'{"inputs": 1}', 400),
+    "too long": ("POST", INFER, b" " * 5000, 413),
+} | {
+    name: ("POST", INFER, json.dumps({"inputs": [ITEM | changes]}).encode(), 400)
+    for name, changes in {
+        "unknown type": {"datatype": "X"},
+        "a type that is no text": {"datatype": ["FP32"]},
+        "another input": {"name": "z"},
+        "a name that is a number": {"name": 1},
+        "a name that is a list": {"name": ["x"]},
+        "a name that is nothing": {"name": None},
+        "wrong shape": {"shape": [4]},
+        "no rows": {"shape": [0, 4], "data": []},
+        "a negative size": {"shape": [-1, 4]},
+        "a size that is a fraction": {"shape": [1.0, 4]},
+        "a size that is true": {"shape": [True, 4]},
+        "a huge size": {"shape": [2**60, 4]},
+        "no shape": {"shape": None},
+        "too few data": {"data": [1, 2, 3]},
+        "rows of other lengths": {"shape": [2, 4], "data": [[1, 2, 3], [4, 5, 6, 7, 8]]},
+        "data that are text": {"data": "1234"},
+        "an element that is text": {"data": [1, 2, 3, "four"]},
+        "an element that is nothing": {"data": [1, 2, 3, None]},
+        "an element that is a list": {"data": [1, 2, 3, [4]]},
+        "NaN as no JSON": {"data": [1, 2, 3, math.nan]},
+        "infinity as no JSON": {"data": [1, 2, 3, -math.inf]},
+    }.items()
 }
 
 
 @pytest.mark.parametrize("case", REFUSED)
-async def test_a_bad_request_is_refused_and_the_server_goes_on(session, case):
+async def test_a_bad_request_is_refused_and_the_server_goes_on(env, case):
     method, target, content, expected = REFUSED[case]
-    async with serving(session, body=4000) as (_, connect):
-        status, answer = await (await connect()).ask(method, target, content)
+    async with serving(env, body=4000) as (_, connect):
+        client = await connect()
+        status, answer = await client.ask(method, target, content)
         assert status == expected, answer
         assert answer["error"]
-        status, answer = await (await connect()).ask("GET", "/v2/models/model")
+        status, answer = await (client if expected != 413 else await connect()).ask("GET", "/v2/models/model")
         assert (status, answer["inputs"][0]["shape"]) == (200, [-1, 4])
 
 
-async def test_closing_answers_what_has_come(session, env):
-    timeline = env.device.context.device_timeline
+async def test_head_and_options_have_no_body_and_405_tells_what_is_allowed(env):
+    async with serving(env) as (_, connect):
+        client = await connect()
+        for target in ("/v2/models/model", "/v2/health/ready"):
+            for method, expected in {"GET": 200, "HEAD": 200, "OPTIONS": 204, "DELETE": 405}.items():
+                await client.stream.send_all(head_of(method, target, 0))
+                status, headers, answer = await client.answer(method)
+                assert status == expected
+                assert (len(answer) > 0) is (method in {"GET", "DELETE"})
+                assert headers.get("allow") == ("GET, HEAD, OPTIONS" if method in {"OPTIONS", "DELETE"} else None)
+        await client.stream.send_all(head_of("HEAD", INFER, 0))
+        assert (await client.answer("HEAD"))[:2][0] == 405
+        assert (await client.ask("OPTIONS", "*"))[0] == 204
+        assert_right(*await client.infer(np.ones((1, 4), np.float32)), np.ones((1, 4), np.float32))
+
+
+MALFORMED = {
+    "no request": b"what is this\r\n\r\n",
+    "no version": b"GET /\r\n\r\n",
+    "a bad header": b"GET / HTTP/1.1\r\nhost here\r\n\r\n",
+    "no host": b"GET / HTTP/1.1\r\n\r\n",
+    "a bad length": b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: x\r\n\r\n",
+    "two lengths": b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n",
+    "bytes": bytes(range(128, 256)) + b"\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("case", MALFORMED)
+async def test_what_is_no_http_is_answered_with_400(env, case):
+    async with serving(env) as (_, connect):
+        client = await connect()
+        await client.stream.send_all(MALFORMED[case])
+        assert (await client.answer())[0] == 400
+        assert (await (await connect()).ask("GET", "/v2/health/live"))[0] == 200
+
+
+async def test_a_coded_body_and_a_web_socket_are_refused(env):
+    async with serving(env) as (_, connect):
+        status, answer = await (await connect()).ask("POST", INFER, b"{}", content_encoding="gzip")
+        assert status == 415, answer
+        client = await connect()
+        socket_headers = {"upgrade": "websocket", "connection": "upgrade", "sec_websocket_version": "13"}
+        await client.stream.send_all(
+            head_of("GET", "/v2", 0, sec_websocket_key="AAAAAAAAAAAAAAAAAAAAAA==", **socket_headers)
+        )
+        assert (await client.answer())[0] == 403
+        assert (await (await connect()).ask("GET", "/v2/health/live"))[0] == 200
+
+
+async def test_what_is_not_finite_is_text_both_ways(env):
+    async with serving(env) as (_, connect):
+        client = await connect()
+        content = inference([["NaN", 0, 0, 0], ["Infinity", 0, 0, 0], [0, "-Infinity", 0, 0], [1, 2, 3, 4]], [4, 4])
+        status, answer = await client.ask("POST", INFER, content)
+        data = np.reshape(answer["outputs"][0]["data"], [4, 3])
+        assert (status, data[0].tolist()) == (200, ["NaN"] * 3)
+        assert data[1].tolist() == ["NaN", "Infinity", "Infinity"]
+        assert data[2].tolist() == ["-Infinity"] * 3
+        assert data[3].astype(float).tolist() == (np.float32([1, 2, 3, 4]) @ W).tolist()
+
+
+# --- clients that are slow, or many ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def clock(mock_clock):
+    mock_clock.rate = 1  # as the wall's, and it jumps when told
+    return mock_clock
+
+
+async def until(condition):
+    with trio.move_on_after(60):
+        while not condition():
+            await trio.lowlevel.checkpoint()
+
+
+async def test_a_body_that_does_not_come_is_answered_with_408(env, clock):
+    async with serving(env, body_seconds=600) as (server, connect):
+        client = await connect()
+        await client.stream.send_all(head_of("POST", INFER, 100) + b"{")
+        await until(lambda: server.application.bytes_of_bodies)
+        clock.jump(600)
+        status, headers, _ = await client.answer()
+        assert (status, headers["connection"]) == (408, "close")
+        assert server.application.bytes_of_bodies == 0
+
+
+async def test_a_head_that_does_not_come_ends_the_connection(env, clock):
+    async with serving(env, idle=600) as (server, connect):
+        client = await connect()
+        await client.stream.send_all(b"POST / HTTP/1.1\r\nhost:")
+        await until(lambda: server.connections == 1)
+        await trio.testing.wait_all_tasks_blocked()  # it has begun to wait
+        clock.jump(599)
+        await client.stream.send_all(b" h")  # each byte is no new start
+        clock.jump(2)
+        assert await client.stream.receive_some() == b""
+
+
+async def test_bodies_that_are_too_many_are_refused_until_there_is_room(env):
+    async with serving(env, body=1000, bodies=1500) as (server, connect):
+        slow = [await connect() for _ in range(2)]
+        for client in slow:
+            await client.stream.send_all(head_of("POST", INFER, 1000) + b" " * 700)
+        await until(lambda: server.application.bytes_of_bodies == 1400)
+        status, answer = await (await connect()).ask("POST", INFER, b" " * 200)
+        assert (status, "try again later" in answer["error"]) == (503, True)
+        for client in slow:
+            await client.stream.aclose()
+        await until(lambda: server.application.bytes_of_bodies == 0)
+        rows = np.ones((1, 4), np.float32)
+        assert_right(*await (await connect()).infer(rows), rows)
+
+
+async def test_connections_that_are_too_many_are_refused_until_there_is_room(env):
+    async with serving(env, connections=2) as (server, connect):
+        first, second = await connect(), await connect()
+        for client in (first, second):
+            assert (await client.ask("GET", "/v2/health/live"))[0] == 200
+        assert (await (await connect()).answer())[0] == 503
+        await first.stream.aclose()
+        await until(lambda: server.connections == 1)
+        assert (await (await connect()).ask("GET", "/v2/health/live"))[0] == 200
+
+
+async def test_the_server_ends_although_clients_drip(env, clock):
+    ended = trio.Event()
+    server = example.Server("model", env, OnnxModel.load(product(W)), example.Limits(grace=600))
+    async with trio.open_nursery() as nursery:
+
+        async def serve(*, task_status):
+            await server.serve(0, task_status=task_status)
+            ended.set()
+
+        port = await nursery.start(serve)
+        idle, head, body = [await trio.open_tcp_stream("127.0.0.1", port) for _ in range(3)]
+        await head.send_all(b"POST / HTTP/1.1\r\nhost:")
+        await body.send_all(head_of("POST", INFER, 100) + b"{")
+        await until(lambda: server.connections == 3 and server.application.bytes_of_bodies)
+        server.close()
+        await body.send_all(b" ")
+        assert await idle.receive_some() == b""
+        assert not ended.is_set()
+        clock.jump(600)
+        await ended.wait()
+        for stream in (idle, head, body):
+            await stream.aclose()
+
+
+async def test_a_client_that_takes_nothing_is_given_up(clock):
+    ours, theirs = (trio.SocketStream(trio.socket.from_stdlib_socket(one)) for one in socket.socketpair())
+    writes, closed = set(), trio.CancelScope()
+    stream = example.ClientStream(ours, writes, 600, closed)
+    async with trio.open_nursery() as nursery:
+
+        @nursery.start_soon
+        async def send():
+            with trio.CancelScope(shield=True), pytest.raises(trio.BrokenResourceError):  # as hypercorn does
+                await stream.send_all(bytes(1 << 26))
+
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(writes) == 1
+        clock.jump(600)
+    assert not writes
+    await stream.aclose()
+    assert closed.cancel_called
+    await theirs.aclose()
+
+
+async def test_what_goes_wrong_with_one_connection_is_told_and_ends_no_other(env, monkeypatch, caplog):
+    async def fails(*_given):
+        raise RuntimeError("mine")
+
+    async with serving(env) as (_, connect):
+        with monkeypatch.context() as patch, caplog.at_level(logging.ERROR, "serve"):
+            patch.setattr(example, "TCPServer", fails)
+            client = await connect()
+            assert await client.stream.receive_some() == b""
+        assert "a connection has failed" in caplog.text
+        assert (await (await connect()).ask("GET", "/v2/health/live"))[0] == 200
+
+
+# --- sizes and parsing -----------------------------------------------------------------------------------------------
+
+
+async def test_of_sizes_that_are_open_the_last_are_kept(env):
+    async with serving(env, relu_of_open_rows(), shapes=2) as (server, connect):
+        client = await connect()
+        for size in (1, 2, 3, 4, 3, 1):
+            rows = np.arange(size, dtype=np.float32).reshape(1, size) - 1
+            status, answer = await client.infer(rows)
+            assert (status, answer["outputs"][0]["data"]) == (200, np.maximum(rows, 0).ravel().tolist())
+            assert len(server.batcher.sessions) <= 2
+        assert [kind[0][2] for kind in server.batcher.sessions] == [(3,), (1,)]
+        assert len(env.sessions) == 3  # and the one that tells what the model is
+
+
+def relu_of_open_rows():
+    value = onnx.helper.make_tensor_value_info
+    node = onnx.helper.make_node("Relu", ["x"], ["y"])
+    infos = [value(name, onnx.TensorProto.FLOAT, ["n", "m"]) for name in "xy"]
+    graph = onnx.helper.make_graph([node], "relu", infos[:1], infos[1:])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    return OnnxModel.load(model.SerializeToString())
+
+
+async def test_bodies_are_parsed_and_answers_written_beside_the_loop(env, monkeypatch):
+    threads = []
+
+    def noted(function, *arguments):
+        threads.append(threading.current_thread())
+        return function(*arguments)
+
+    for name in ("arrays_of", "encoded"):
+        monkeypatch.setattr(example, name, partial(noted, getattr(example, name)))
+    async with serving(env) as (_, connect):
+        rows = np.ones((1, 4), np.float32)
+        assert_right(*await (await connect()).infer(rows), rows)
+    assert len(threads) == 2
+    assert threading.main_thread() not in threads
+
+
+TEXTS = [
+    "[]", "[ ]", "[1]", "[1, 2,3 , 4]", "[[1, 2], [3.5e2, -4]]", '{"a": [1], "b": "]["}', '["a", 1]', "[true, null]",
+    "[[], [[]]]", '[{"a": [1, 2]}]', "[1, 22, 333, 4444, 55555, 666, 7, 88888]", "12", '"[1"',
+]  # fmt: skip
+NO_TEXTS = [
+    "[", "[1", "[1,]", "[,1]", "[1,,2]", "[1, 22, 333,]", "[1, 22, 333, ]", "[1 2]", "[NaN]", "[[1, NaN]]", "[1]]",
+    "[12345678901234567890]x", "]", "[1, 22, 333,, 4]", "[1, 22, 333", "",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("size", [7, 8, 13, 1000])
+def test_reading_slice_by_slice_is_reading(size, monkeypatch):
+    monkeypatch.setattr(example, "SLICE", size)
+    for text in TEXTS:
+        assert json.loads(text, cls=example.Decoder) == json.loads(text), text
+    for text in NO_TEXTS:
+        with pytest.raises(ValueError):  # noqa: PT011 - JSON's own
+            json.loads(text, cls=example.Decoder)
+
+
+def test_large_integers_are_read_exactly():
+    numbers = [9007199254740993, 18446744073709551615]
+    assert example.arrays_of(inference(numbers, [2], datatype="UINT64"))["x"].tolist() == numbers
+
+
+@pytest.mark.parametrize(("data_type", "number"), [("INT8", 128), ("UINT8", -1), ("INT64", 2**63), ("INT32", 1.5)])
+def test_integers_that_do_not_fit_are_refused(data_type, number):
+    with pytest.raises(example.Refusal, match="no inference request"):
+        example.arrays_of(inference([number], [1], datatype=data_type))
+
+
+def test_an_answer_written_slice_by_slice_is_what_json_writes(monkeypatch):
+    monkeypatch.setattr(example, "SLICE", 3)
+    arrays = {"a": np.arange(8, dtype=np.int64).reshape(2, 4), "b": np.float32([[0.1], [math.nan], [-math.inf]])}
+    answer = json.loads(example.encoded("it's", arrays), parse_constant=refuse)
+    assert answer["model_name"] == "it's"
+    assert [output["data"] for output in answer["outputs"]] == [
+        list(range(8)),
+        [float(np.float32(0.1)), "NaN", "-Infinity"],
+    ]
+    assert [output["shape"] for output in answer["outputs"]] == [[2, 4], [3, 1]]
+
+
+async def test_closing_answers_what_has_come(env):
     rows = np.ones((1, 4), np.float32)
     answers = []
 
     async def client(connect):
         answers.append(await (await connect()).infer(rows))
 
-    async with serving(session) as (server, connect), trio.open_nursery() as nursery:
-        timeline.pause()
+    async with serving(env, grace=600) as (server, connect), trio.open_nursery() as nursery:
+        timeline = await paused(env, connect)
         for _ in range(3):
             nursery.start_soon(client, connect)
         while not timeline.statistics().queued_operations:
@@ -254,6 +566,9 @@ def test_the_script_serves_until_it_is_interrupted(tmp_path):
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         line = process.stdout.readline()
         assert line.startswith("http://127.0.0.1:"), process.communicate()
+        drips = socket.create_connection(("127.0.0.1", int(line.split("/")[2].split(":")[1])))
+        drips.sendall(head_of("POST", INFER, 100) + b"{")
         process.send_signal(signal.SIGINT)
         output, errors = process.communicate(timeout=60)
         assert (process.returncode, output, errors) == (0, "", "")
+        drips.close()

@@ -1,6 +1,12 @@
-"""A program: the example of many machines on a local cluster of two nodes, where one actor dies. Prints JSON."""
+"""A program: the example of many machines on local clusters. Prints JSON.
 
+With a folder: ``predict()`` on three nodes of one processor, where one of two actors dies. With a number of processors,
+too: ``main()`` on one node that has so many.
+"""
+
+import contextlib
 import importlib.util
+import io
 import json
 import os
 import signal
@@ -30,6 +36,35 @@ def load_example():
     return module
 
 
+def on_one_node(folder, cpus):
+    """Run the example as a command: by itself, and with as many actors as there are processors."""
+    example, folder = load_example(), Path(folder)
+    x = np.random.default_rng(1).random((ROWS, 4), np.float32)
+    (folder / "model.onnx").write_bytes(product(W))
+    ray.init(num_cpus=cpus, include_dashboard=False, log_to_driver=False)
+    table = ray.data.from_items([{"x": row, "number": number} for number, row in enumerate(x)])
+    table.write_parquet(str(folder / "rows"))
+    command = [str(folder / "model.onnx"), str(folder / "rows"), str(folder / "results")]
+    with contextlib.redirect_stderr(io.StringIO()) as told:
+        try:
+            example.main([*command, "--actors", str(cpus + 1)])
+        except SystemExit as end:
+            refused = end.code
+    example.main(command)
+    rows = ray.data.read_parquet(str(folder / "results")).take_all()
+    ray.shutdown()
+    with Environment(example.without_gpu()) as env, env.create_session(product(W)) as session:
+        expected = session.run({"x": x})["y"].data
+    different = sum((row["y"] != expected[row["number"]]).any() for row in rows)
+    numbers = sorted(int(row["number"]) for row in rows)
+    return {
+        "refused": refused,
+        "why": told.getvalue().splitlines()[-1].partition("error: ")[2],
+        "rows": numbers == list(range(ROWS)),
+        "differing rows": int(different),
+    }
+
+
 def main(folder):
     example = load_example()
 
@@ -50,13 +85,14 @@ def main(folder):
 
     x = np.random.default_rng(1).random((ROWS, 4), np.float32)
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    cluster.add_node(num_cpus=1)
+    for _ in range(2):  # one reads the data set
+        cluster.add_node(num_cpus=1)
     ray.init(address=cluster.address, log_to_driver=False)
     try:
         items = [{"x": row, "number": number} for number, row in enumerate(x)]
         data = ray.data.from_items(items, override_num_blocks=BLOCKS)
         example.Predictor = Fragile
-        rows = example.predict(data, product(W), actors=2, rows=10).take_all()
+        rows = example.predict(data, product(W), actors=2, rows=10, backend="numpy").take_all()
     finally:
         ray.shutdown()
         cluster.shutdown()
@@ -76,4 +112,7 @@ def main(folder):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    if len(sys.argv) > 2:
+        print(json.dumps(on_one_node(sys.argv[1], int(sys.argv[2]))))
+    else:
+        main(sys.argv[1])

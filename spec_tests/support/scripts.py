@@ -54,10 +54,10 @@ class Notes:
     def log(self, level, text):
         (self.uncaught if level in {"uncaught", "unhandled"} else self.lines).append(text)
 
-    def fetch(self, url):
+    def fetch(self, url, most):
         return self._files.get(url)
 
-    def module(self, specifier, referrer):
+    def module(self, specifier, referrer, most):
         raise TypeError(f"{specifier} in {referrer}")
 
     def serve(self, message):

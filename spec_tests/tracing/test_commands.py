@@ -95,7 +95,7 @@ def test_run_says_where_the_trace_is(model, tmp_path, capsys):
 def test_js_traces_a_program(tmp_path, capsys):
     (tmp_path / "program.mjs").write_text(SCRIPT, encoding="utf-8")
     path = tmp_path / "js.json"
-    assert run_program(Program(tmp_path / "program.mjs", "quickjs", "numpy", trace=path))
+    assert run_program(Program(tmp_path / "program.mjs", "quickjs", "numpy", trace=path)) == 0
     assert capsys.readouterr().out == "8\n"
     events = events_of(path)
     kinds = [event["name"] for event in of_phase(events, "X", "operation")]
@@ -132,7 +132,8 @@ def test_a_trace_tells_the_line_of_the_script_that_made_each_call(engine, tmp_pa
     (tmp_path / "lib" / "make.mjs").write_text(MAKE, encoding="utf-8")
     (tmp_path / "program.mjs").write_text(PLACES, encoding="utf-8")
     path = tmp_path / "js.json"
-    assert run_program(Program(tmp_path / "program.mjs", engine, "numpy", trace=path)), capsys.readouterr().err
+    program = Program(tmp_path / "program.mjs", engine, "numpy", files=tmp_path, trace=path)
+    assert run_program(program) == 0, capsys.readouterr().err
     calls = of_phase(events_of(path), "X", "call")
     told = [(event["name"], event["args"]["source"].partition(" in ")[::2]) for event in calls]
     assert told[:2] == [("build()", ("program.mjs:6", "")), ("create_buffer()", ("lib/make.mjs:2", "make"))]
@@ -165,7 +166,7 @@ Error.stackTraceLimit = 0;
 def test_a_script_that_makes_stacks_of_its_own_is_traced_all_the_same(engine, tmp_path, capsys):
     (tmp_path / "program.mjs").write_text(STACKS, encoding="utf-8")
     path = tmp_path / "js.json"
-    assert run_program(Program(tmp_path / "program.mjs", engine, "numpy", trace=path)), capsys.readouterr().err
+    assert run_program(Program(tmp_path / "program.mjs", engine, "numpy", trace=path)) == 0, capsys.readouterr().err
     calls = of_phase(events_of(path), "X", "call")
     assert [event["name"] for event in calls] == ["create_buffer()", "destroy()"] * 4
     assert all(event["args"].get("source", "program.mjs:").startswith("program.mjs:") for event in calls), calls

@@ -4,6 +4,7 @@
 
     commands         the commands ``wpt`` and ``js``
     checkout …       web-platform-tests: which files, in processes of their own, expected failures, reports
+    memory           what a script makes this process hold, and the limit of it
     session          script tasks, microtasks and timers, all on the script timeline of one ``open_ml()``
     host, api        what a script asks for, said in Python; objects by handle, promises by number
     descriptions     what the API is, as data: from IDL that is given, or from the operators' declarations

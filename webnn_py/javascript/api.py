@@ -49,10 +49,14 @@ class Told:
 
 
 class API:
-    """The calls, for one ``ML`` and one compatibility mode."""
+    """The calls, for one ``ML`` and one compatibility mode.
+
+    Attributes:
+        ml: the ``ML``.
+    """
 
     def __init__(self, ml: ML, compatibility: Compatibility, backend: str | None, browser: str | None = None) -> None:
-        self._ml = ml
+        self.ml = ml
         self._mode = compatibility
         self._backend = backend
         self._browser = browser
@@ -91,7 +95,7 @@ class API:
 
     def call_from(self, place: Source, interface: str, member: str, this: object, arguments: list[Any]) -> Any:
         """Likewise, with the place in the script from which it asked, for traces."""
-        with self._ml._instruments.called_from(place):
+        with self.ml._instruments.called_from(place):
             return self.call(interface, member, this, arguments)
 
     # --- ML and MLContext --------------------------------------------------------------------------------------
@@ -103,13 +107,13 @@ class API:
         if "limits" in wishes:
             wishes["limits"] = limits_of_script(wishes["limits"])
         backend = None if wishes else self._backend
-        return self._ml.create_context(backend=backend, browser=self._browser, **given, **wishes)
+        return self.ml.create_context(backend=backend, browser=self._browser, **given, **wishes)
 
     def _limits_per_device(self, ml: ML) -> Told:
         def told(limits: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
             return [(name, self._limits_for_script(of_device)) for name, of_device in limits.items()]
 
-        return Told(self._ml.op_support_limits_per_device(), told)
+        return Told(self.ml.op_support_limits_per_device(), told)
 
     def _create_tensor(self, context: MLContext, descriptor: Mapping[str, Any]) -> MLPromise[MLBuffer]:
         return context.create_buffer(

@@ -54,7 +54,7 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     js = commands.add_parser("js", help="run a JavaScript program that has navigator.ml")
     js.add_argument("file", type=Path, metavar="FILE", help="a script, or, called .mjs, an ES module")
     js.add_argument("--module", action="store_true", help="an ES module whatever its name")
-    js.add_argument("--files", type=_folder, metavar="FOLDER", help="let fetch() read the files below it; none if not")
+    js.add_argument("--files", type=_folder, metavar="FOLDER", help="let fetch() and import read the files below it")
     js.add_argument(
         "--graph-cache",
         type=Path,
@@ -81,7 +81,7 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         "--memory-limit",
         type=_amount,
         metavar="MIB",
-        help="bound the engine's memory; what tensors hold is the device's",
+        help="bound what the engine holds, and what the program makes this process hold",
     )
     wpt.add_argument("--engine", choices=["quickjs", "node"], default="quickjs", help="default: %(default)s")
     js.add_argument("--engine", choices=["quickjs", "node"], default="node", help="default: %(default)s")

@@ -47,7 +47,7 @@ async def _require_backend(name: str) -> None:
 
 
 def js(options: argparse.Namespace) -> int:
-    """Run a JavaScript program; the status is 1 when something was not caught, or a limit ended it."""
+    """Run a JavaScript program and return its status: :func:`run_program`'s, or 1 when a limit ended it."""
     memory = None if options.memory_limit is None else int(options.memory_limit * 2**20)
     report = PortabilityReport(map(find, NAMES)) if options.portability else None
     if options.json and report is None:
@@ -69,7 +69,7 @@ def js(options: argparse.Namespace) -> int:
     )
     status = 1
     try:
-        status = 0 if run_program(program) else 1
+        status = run_program(program)
     except* UnreadableProgramError as errors:
         status = _refuse("js", errors.exceptions[0])
     except* TraceFileError as errors:

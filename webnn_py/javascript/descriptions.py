@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from webnn_py.javascript.engine import EngineName, ScriptError, own_source, start
+from webnn_py.javascript.engine_commands import UNLIMITED
 
 Description = dict[str, Any]
 
@@ -60,7 +61,7 @@ def from_idl(idl: str, parser: str, engine_name: EngineName = "quickjs") -> Desc
         answers.append(text)
         return "{}", None
 
-    engine = start(engine_name, host)
+    engine = start(engine_name, UNLIMITED, host)
     try:
         engine.evaluate(parser, PARSER)
         engine.load(own_source("description.js"), "description.js")

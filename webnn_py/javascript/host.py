@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol, cast
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.errors import DestroyedBufferError, DOMException
+from webnn_py.errors import DestroyedBufferError, DOMException, QuotaExceededError
 from webnn_py.javascript.api import API, Filled, Told
 from webnn_py.javascript.compatibility import Compatibility
 from webnn_py.javascript.dynamic_shapes import shape_for_scripts
+from webnn_py.javascript.memory import SMALL_BYTES, TEXT_FACTOR, MemoryAccount
 from webnn_py.javascript.values import data_of, decode
 from webnn_py.javascript.words import OutputClosedError
 from webnn_py.operators.operand import MLOperand
@@ -42,10 +43,22 @@ class Host:
         api: what calls mean.
         services: what other messages mean.
         settle: tells the realm that a promise is settled, outside of a call.
+        memory_limit: bytes that the script may make this process hold; None for any number.
+
+    Attributes:
+        memory: what it makes this process hold.
     """
 
-    def __init__(self, api: API, compatibility: Compatibility, services: Services, settle: Settle) -> None:
+    def __init__(
+        self,
+        api: API,
+        compatibility: Compatibility,
+        services: Services,
+        settle: Settle,
+        memory_limit: int | None = None,
+    ) -> None:
         self._api = api
+        self.memory = MemoryAccount(api.ml, memory_limit, lambda: len(self._objects) + len(self._promises))
         self._mode = compatibility
         self._services = services
         self._settle = settle
@@ -69,7 +82,7 @@ class Host:
         data = None
         try:
             if "call" in message:
-                answer, data = self._call(message, payload)
+                answer, data = self._call(message, payload, len(text))
             else:
                 value, data = self._services.serve(message, payload)
                 answer = {"value": value}
@@ -82,12 +95,26 @@ class Host:
         self._meanwhile = None
         return json.dumps(answer), data
 
-    def _call(self, message: dict[str, Any], payload: memoryview | None) -> tuple[dict[str, Any], memoryview | None]:
+    def refuse(self, text_bytes: int, payload_bytes: int) -> str | None:
+        """The answer to a message that is too long to be read; None for one that is to be read."""
+        if text_bytes + payload_bytes <= SMALL_BYTES:
+            return None
+        try:
+            self.memory.admit("a message of the script", TEXT_FACTOR * text_bytes + payload_bytes)
+        except QuotaExceededError as error:
+            return json.dumps({"error": self._error(error), "unread": True})
+        return None
+
+    def _call(
+        self, message: dict[str, Any], payload: memoryview | None, text_bytes: int
+    ) -> tuple[dict[str, Any], memoryview | None]:
         arguments = decode(message["args"], self._find, payload)
         this = self._objects[message.get("this", 0)]
         called = message["interface"], message["call"], this, arguments
         at = message.get("at")
+        count = self.memory.admit_call(message["call"], this, arguments, text_bytes)
         result = self._api.call(*called) if at is None else self._api.call_from(_source(at), *called)
+        self.memory.hold(count, this, result.promise if isinstance(result, Filled) else result)
         if isinstance(result, Filled):
             return {"promise": self._promise(result.promise, result.out)}, None
         if isinstance(result, Told):

@@ -1,5 +1,6 @@
 """Files of one folder, by the paths and URLs that scripts name them with."""
 
+import os
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -32,16 +33,30 @@ class Folder:
                 names.append(name)
         return "/".join(names)
 
-    def read(self, name: str) -> bytes | None:
+    def read(self, name: str, most: int | None = None) -> bytes | None:
         """A file's bytes; None when there is none of the name.
 
         Raises:
-            TypeError: a link leads out of the folder, or the file cannot be read.
+            TypeError: a link leads out of the folder, the file cannot be read, or it has more than ``most`` bytes.
         """
         try:
             file = (self.path / name).resolve()
             if not file.is_relative_to(self.path.resolve()):
                 raise TypeError(f"{name!r} leads out of the folder that scripts may read")
-            return file.read_bytes() if file.is_file() else None
-        except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+            if not file.is_file():
+                return None
+            with file.open("rb") as opened:
+                is_longer = most is not None and os.fstat(opened.fileno()).st_size > most
+                data = b"" if is_longer else opened.read(-1 if most is None else most + 1)
+        except OSError as error:  # its own text has the path
+            raise TypeError(f"{name!r} cannot be read: {error.strerror}") from error
+        except ValueError as error:  # a NUL in the name
             raise TypeError(f"{name!r} cannot be read: {error}") from error
+        if is_longer or (most is not None and len(data) > most):  # a file may grow while it is read
+            raise TypeError(f"{name!r} has more than {most} bytes, which are left of the memory limit")
+        return data
+
+    def name_of(self, file: Path) -> str | None:
+        """The name of a file from the folder, as :meth:`find` gives it; None when it lies elsewhere."""
+        inside = file.resolve().is_relative_to(self.path.resolve())
+        return file.resolve().relative_to(self.path.resolve()).as_posix() if inside else None

@@ -1,15 +1,17 @@
 """Runs a JavaScript program: a script or an ES module, with ``navigator.ml``, ``console``, timers and its modules."""
 
 import math
+import os
 import signal
 import sys
 import threading
 import warnings
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import attrs
 import trio
@@ -18,13 +20,19 @@ from webnn_py.browser_profiles import PortabilityReport, find
 from webnn_py.javascript import descriptions
 from webnn_py.javascript.browser_members import compatibility_of, with_members
 from webnn_py.javascript.compatibility import WPT_2026, Compatibility
-from webnn_py.javascript.engine import EngineName, LimitError, NotedInterrupt
+from webnn_py.javascript.engine import Engine, EngineName, LimitError, NotedInterrupt
 from webnn_py.javascript.engine_commands import UNLIMITED, Limits
 from webnn_py.javascript.graph_cache import with_graph_cache
 from webnn_py.javascript.local_files import Folder
+from webnn_py.javascript.memory import watched
 from webnn_py.javascript.proposals import with_proposals
 from webnn_py.javascript.session import open_session
-from webnn_py.javascript.words import say
+from webnn_py.javascript.words import OutputClosedError, say
+
+UNSETTLED: Final = 13
+"""The status of a module whose top-level await never settles, as it is Node's."""
+
+MODULE_SUFFIXES: Final = (".js", ".mjs")
 
 
 class UnreadableProgramError(Exception):
@@ -40,7 +48,7 @@ class Program:
         engine: the engine.
         backend: the device of its contexts.
         module: whether it is an ES module whatever its name is.
-        files: the folder that ``fetch()`` reads; None for none.
+        files: the folder that ``fetch()`` and ``import`` read; None for none.
         graph_cache: the folder of saved graphs; None for none.
         trace: the file for a trace; None for none.
         browser: the browser profile of its contexts; None for none.
@@ -65,6 +73,11 @@ class Program:
     limits: Limits = UNLIMITED
     experimental: tuple[str, ...] = ()
 
+    @property
+    def name(self) -> str:
+        """What it is called by itself, and what its imports start from: its path from ``files`` if it lies there."""
+        return (None if self.files is None else Folder(self.files).name_of(self.path)) or self.path.name
+
     def source(self) -> str:
         """Its text.
 
@@ -80,10 +93,14 @@ class Program:
 
 
 class CommandLineWorld:
-    """The world of a program: the terminal, the modules beside it, and the files that it was given."""
+    """The world of a program: the terminal, and the files that it was given.
 
-    def __init__(self, program: Program) -> None:
-        self._modules = Folder(program.path.absolute().parent)
+    Attributes:
+        failed: whether something was not caught.
+    """
+
+    def __init__(self, program: Program, source: str) -> None:
+        self._name, self._source = program.name, source
         self._files = None if program.files is None else Folder(program.files)
         self._quiet = program.quiet
         self.failed = False
@@ -95,29 +112,36 @@ class CommandLineWorld:
         start = {"uncaught": "Uncaught ", "unhandled": "Unhandled rejection: "}.get(level, "")
         say(start + text, sys.stderr if self._quiet or uncaught or level in {"warn", "error"} else sys.stdout)
 
-    def fetch(self, url: str) -> memoryview | None:
+    def fetch(self, url: str, most: int | None) -> memoryview | None:
         """A file of the folder that was given, by a path from it or a ``file:`` URL with it as the root.
 
         Raises:
-            TypeError: the URL is of the network, or no folder was given.
+            TypeError: the URL is of the network, no folder was given, or it has more than ``most`` bytes.
         """
         if self._files is None:
             raise TypeError(f"fetch(): {url!r} cannot be read: scripts get no files without the option --files FOLDER")
-        data = self._files.read(self._files.find(url))
+        data = self._files.read(self._files.find(url), most)
         return None if data is None else memoryview(data)
 
-    def module(self, specifier: str, referrer: str) -> tuple[str, memoryview]:
-        """A module in the program's folder or below.
+    def module(self, specifier: str, referrer: str, most: int | None) -> tuple[str, memoryview]:
+        """The program itself, or a file of the folder that was given whose name is a module's.
 
         Raises:
-            TypeError: there is none.
+            TypeError: there is none, no folder was given, or it has more than ``most`` bytes.
         """
+        refused = f"cannot import {specifier!r} in {referrer}"
         if not specifier.startswith(("./", "../", "/", "file:")):
-            raise TypeError(f"cannot import {specifier!r} in {referrer}: only files beside the program, by ./name.js")
-        name = self._modules.find(specifier, referrer)
-        data = self._modules.read(name)
+            raise TypeError(f"{refused}: modules are files, given as ./name.js")
+        name = Folder(Path()).find(specifier, self._name if referrer == "<input>" else referrer)  # QuickJS's of eval()
+        if name == self._name:
+            return name, memoryview(self._source.encode())
+        if self._files is None:
+            raise TypeError(f"{refused}: scripts get no files without the option --files FOLDER")
+        if not name.endswith(MODULE_SUFFIXES):
+            raise TypeError(f"{refused}: a module's name ends in {' or '.join(MODULE_SUFFIXES)}; fetch() reads others")
+        data = self._files.read(name, most)
         if data is None:
-            raise TypeError(f"cannot import {specifier!r} in {referrer}: there is no file {name}")
+            raise TypeError(f"{refused}: there is no file {name} in the folder of --files")
         return name, memoryview(data)
 
     def serve(self, message: dict[str, Any]) -> None:
@@ -145,7 +169,17 @@ async def _interruptible() -> AsyncIterator[None]:
             nursery.cancel_scope.cancel()
 
 
-async def _run(program: Program, source: str, world: CommandLineWorld) -> None:
+def _end(program: Program, engine: Engine) -> None:
+    """End this process and the engine's, from any thread: an operator that is at work cannot be ended otherwise."""
+    limit = (program.limits.memory_bytes or 0) / 2**20
+    with suppress(OutputClosedError):
+        say(f"webnn-py js: {program.path} was ended: it used up {limit:g} MiB, its memory limit", sys.stderr)
+    engine.kill()
+    os._exit(1)
+
+
+async def _run(program: Program, source: str, world: CommandLineWorld) -> int:
+    """Run a program, and return its status."""
     description = descriptions.of_specification()
     folder = program.graph_cache
     if folder is not None:
@@ -168,20 +202,33 @@ async def _run(program: Program, source: str, world: CommandLineWorld) -> None:
         portability=program.portability,
         experimental=program.experimental,
     )
-    name = program.path.name
+    name, unsettled = program.name, None
     module = program.module or program.path.suffix == ".mjs"
     seconds = program.limits.seconds
     with trio.move_on_after(math.inf if seconds is None else seconds) as scope:
         async with _interruptible(), opened as session:
-            session.call("openProgram", {"href": f"file:///{name}"})
-            evaluate = session.evaluate_module if module else session.evaluate
-            await session.run(lambda: evaluate(source, name))
+            end = partial(_end, program, session.engine)
+            with watched(program.limits.memory_bytes, session.engine.process_id, end):
+                session.call("openProgram", {"href": f"file:///{name}"})
+                evaluate = session.evaluate_module if module else session.evaluate
+                await session.run(lambda: evaluate(source, name))
+                unsettled = session.unsettled
     if scope.cancelled_caught:
         raise LimitError(f"it ran for {seconds:g} s, its time limit")
+    if unsettled is not None:
+        say(f"{unsettled}: unsettled top-level await: nothing is left that could end it", sys.stderr)
+    return 1 if world.failed else 0 if unsettled is None else UNSETTLED
 
 
-def run_program(program: Program) -> bool:
-    """Run a program until nothing is left to wait for; False when an exception or a rejection was not handled.
+def run_program(program: Program) -> int:
+    """Run a program until nothing is left to wait for.
+
+    One that makes this process grow beyond its memory limit in a way that cannot be refused ends this process, with a
+    message and the status 1.
+
+    Returns:
+        The status: 1 when an exception or a rejection was not handled, else 13 when a module's top-level await is not
+        settled, else 0.
 
     Raises:
         UnreadableProgramError: there is no such file, or it is no text.
@@ -189,6 +236,4 @@ def run_program(program: Program) -> bool:
     """
     warnings.simplefilter("ignore", ResourceWarning)  # scripts leave buffers to the garbage collector, as they may
     source = program.source()
-    world = CommandLineWorld(program)
-    trio.run(_run, program, source, world)
-    return not world.failed
+    return trio.run(_run, program, source, CommandLineWorld(program, source))

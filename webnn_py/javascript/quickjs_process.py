@@ -26,6 +26,7 @@ OUT_OF_MEMORY = 70
 """The status of a process whose script has used up its memory; ``engine_commands.py`` knows it."""
 
 _NULL, _UNDEFINED, _EXCEPTION = 2, 3, 6
+_PENDING = 0  # the state of a promise
 _MODULE, _BACKTRACE_BARRIER, _COMPILE_ONLY = 1 << 0, 1 << 6, 1 << 5
 
 _API = """
@@ -36,13 +37,16 @@ typedef struct JSModuleDef JSModuleDef;
 typedef JSValue JSCFunction(JSContext *, JSValue, int, JSValue *);
 typedef void JSHostPromiseRejectionTracker(JSContext *, JSValue, JSValue, _Bool, void *);
 typedef char *JSModuleNormalizeFunc(JSContext *, const char *, const char *, void *);
-typedef JSModuleDef *JSModuleLoaderFunc(JSContext *, const char *, void *);
+typedef JSModuleDef *JSModuleLoaderFunc2(JSContext *, const char *, void *, JSValue);
+typedef int JSModuleCheckSupportedImportAttributes(JSContext *, void *, JSValue);
 JSRuntime *JS_NewRuntime(void);
 JSContext *JS_NewContext(JSRuntime *);
 void JS_SetMemoryLimit(JSRuntime *, size_t);
 void JS_SetMaxStackSize(JSRuntime *, size_t);
 void JS_SetHostPromiseRejectionTracker(JSRuntime *, JSHostPromiseRejectionTracker *, void *);
-void JS_SetModuleLoaderFunc(JSRuntime *, JSModuleNormalizeFunc *, JSModuleLoaderFunc *, void *);
+void JS_SetModuleLoaderFunc2(JSRuntime *, JSModuleNormalizeFunc *, JSModuleLoaderFunc2 *,
+                             JSModuleCheckSupportedImportAttributes *, void *);
+int JS_PromiseState(JSContext *, JSValue);
 JSValue JS_Eval(JSContext *, const char *, size_t, const char *, int);
 JSValue JS_EvalFunction(JSContext *, JSValue);
 JSValue JS_Call(JSContext *, JSValue, JSValue, int, JSValue *);
@@ -66,8 +70,8 @@ char *js_strndup(JSContext *, const char *, size_t);
 _PRELUDE = r"""
 (function (send, take) {
   'use strict';
-  const own = {__proto__: null, parse: JSON.parse, stringify: JSON.stringify, String, TypeError,
-               defineProperty: Object.defineProperty};
+  const own = {__proto__: null, parse: JSON.parse, stringify: JSON.stringify, String, SyntaxError, TypeError,
+               defineProperty: Object.defineProperty, keys: Object.keys};
   // The engine makes calls of it of template literals: a script must not come between them.
   Object.defineProperty(String.prototype, 'concat', {writable: false, configurable: false});
   const runtime = {__proto__: null, slots: new WeakMap(), send: (text, bytes) => [send(text, bytes), take()]};
@@ -90,6 +94,11 @@ _PRELUDE = r"""
     meta: (meta, url) => void own.defineProperty(meta, 'url', {
       __proto__: null, value: url, writable: true, enumerable: true, configurable: true}),
     refusal: (message) => new own.TypeError(message),
+    syntaxError: (message) => new own.SyntaxError(message),
+    attributes: (given) => {
+      if (given === undefined || own.keys(given).length === 0) return;
+      throw new own.TypeError('import attributes are not supported; fetch() reads other files than modules');
+    },
   };
   return (entry, a, b, c) => entries[entry](a, b, c);
 })
@@ -143,6 +152,7 @@ class Realm:
         self._given: bytes | None = None
         self._rejected: list[tuple[Any, Any]] = []
         self._undefined = self._module = self._value(_UNDEFINED)
+        self._evaluating: str | None = None
         callback = self._ffi.callback
         # The library keeps these by their addresses: they live as long as the realm.
         self._callbacks = [
@@ -150,14 +160,16 @@ class Realm:
             callback("JSCFunction", self._take),
             callback("JSHostPromiseRejectionTracker", self._note_rejection),
             callback("JSModuleNormalizeFunc", self._resolve_module),
-            callback("JSModuleLoaderFunc", self._load_module),
+            callback("JSModuleLoaderFunc2", self._load_module),
+            callback("JSModuleCheckSupportedImportAttributes", self._check_attributes),
         ]
-        send, take, tracker, normalize, loader = self._callbacks
+        send, take, tracker, normalize, loader, check = self._callbacks
         self._js.JS_SetHostPromiseRejectionTracker(self._runtime, tracker, self._ffi.NULL)
-        self._js.JS_SetModuleLoaderFunc(self._runtime, normalize, loader, self._ffi.NULL)
+        self._js.JS_SetModuleLoaderFunc2(self._runtime, normalize, loader, check, self._ffi.NULL)
         functions = [self._js.JS_NewCFunction2(self._context, one, b"", 0, 0, 0) for one in (send, take)]
         self._entry = self._call(self._evaluate(_PRELUDE, "webnn_py:prelude.js"), *functions)
         self._sources: dict[str, bytes] = {}
+        self._loaded: set[str] = set()
 
     # --- values ------------------------------------------------------------------------------------------------
 
@@ -253,20 +265,32 @@ class Realm:
         asked = {"module": self._ffi.string(name).decode(), "from": self._ffi.string(base).decode()}
         answer = json.loads(self._ask(json.dumps(asked), None))
         if "error" in answer:
-            error = self._raw_call(self._entry, self._text("refusal"), self._text(answer["error"]["message"]))
-            self._js.JS_Throw(context, error)
+            self._throw("refusal", answer["error"]["message"])
             return self._ffi.NULL
         found = answer["value"].encode()
-        self._sources[answer["value"]] = self._given or b""
+        if answer["value"] not in self._loaded:
+            self._sources[answer["value"]] = self._given or b""
+        self._given = None
         return self._js.js_strndup(context, found, len(found))
 
-    def _load_module(self, context: Any, name: Any, _opaque: Any) -> Any:
-        source = self._sources[self._ffi.string(name).decode()]
+    def _throw(self, kind: str, message: str) -> None:
+        self._js.JS_Throw(self._context, self._raw_call(self._entry, self._text(kind), self._text(message)))
+
+    def _check_attributes(self, context: Any, _opaque: Any, attributes: Any) -> int:
+        given = self._js.JS_DupValue(context, attributes)
+        return -1 if self._raw_call(self._entry, self._text("attributes"), given).tag == _EXCEPTION else 0
+
+    def _load_module(self, context: Any, name: Any, _opaque: Any, _attributes: Any) -> Any:
+        called = self._ffi.string(name).decode()
+        source = self._sources.pop(called)
         compiled = self._js.JS_Eval(context, source, len(source), name, _MODULE | _COMPILE_ONLY)
-        if compiled.tag == _EXCEPTION:
+        if compiled.tag == _EXCEPTION:  # which quotes the text
+            self._js.JS_FreeValue(context, self._js.JS_GetException(context))
+            self._throw("syntaxError", f"cannot import {called}: it is not a JavaScript module")
             return self._ffi.NULL
+        self._loaded.add(called)  # from now on the engine knows it by its name
         module = self._ffi.cast("JSModuleDef *", compiled.data)
-        self._describe_module(module, self._ffi.string(name).decode())
+        self._describe_module(module, called)
         self._js.JS_FreeValue(context, compiled)  # the context keeps it
         return module
 
@@ -291,7 +315,9 @@ class Realm:
                 self._run_jobs()
 
     def _run_module(self, source: str, name: str) -> None:
+        self._evaluating = name
         compiled = self._evaluate(source, name, _MODULE | _COMPILE_ONLY)
+        self._loaded.add(name)
         self._describe_module(self._ffi.cast("JSModuleDef *", compiled.data), name)
         self._module = self._checked(self._js.JS_EvalFunction(self._context, compiled))
 
@@ -303,6 +329,7 @@ class Realm:
                 if status < 0:
                     self._enter("uncaught", self._js.JS_GetException(self._context))
             if not self._rejected:
+                self._tell_module_is_evaluated()
                 return
             promise, reason = self._rejected.pop(0)
             if promise.data == self._module.data:  # what a module throws is an exception that nothing caught
@@ -310,6 +337,11 @@ class Realm:
                 self._enter("uncaught", reason)
             else:
                 self._enter("rejected", reason, promise)
+
+    def _tell_module_is_evaluated(self) -> None:
+        if self._evaluating is not None and self._js.JS_PromiseState(self._context, self._module) != _PENDING:
+            name, self._evaluating = self._evaluating, None
+            self._ask(json.dumps({"evaluated": name}), None)
 
 
 def main() -> None:

@@ -17,10 +17,8 @@ from webnn_py.browser_profiles import PortabilityReport
 from webnn_py.javascript.api import API
 from webnn_py.javascript.compatibility import NONE, Compatibility
 from webnn_py.javascript.engine import (
-    Engine,
     EngineError,
     EngineName,
-    HostCall,
     LimitError,
     ScriptError,
     own_source,
@@ -28,9 +26,10 @@ from webnn_py.javascript.engine import (
 )
 from webnn_py.javascript.engine_commands import UNLIMITED, Limits
 from webnn_py.javascript.host import Host
+from webnn_py.javascript.memory import TEXT_FACTOR
 from webnn_py.javascript.words import OutputClosedError
 from webnn_py.script.browser_rules import WatchedProfiles
-from webnn_py.script.ml import ML, open_ml
+from webnn_py.script.ml import open_ml
 from webnn_py.timelines.script_timeline import ScriptTask, ScriptTimeline
 from webnn_py.tracing.to_file import traced_to
 
@@ -52,6 +51,9 @@ _FILES = (
 
 MAX_TIMEOUT_MILLISECONDS = 2**31 - 1
 
+MOST_CANCELLED = 64
+"""So many cancelled timers, and as many as there are others, are kept until they are due."""
+
 
 class World(Protocol):
     """What is outside of a script: where its words go, and where files come from."""
@@ -60,12 +62,16 @@ class World(Protocol):
         """A line of the console, or an exception that nothing caught (level "uncaught" or "unhandled")."""
         ...
 
-    def fetch(self, url: str) -> memoryview | None:
-        """The bytes of a local file, or None."""
+    def fetch(self, url: str, most: int | None) -> memoryview | None:
+        """The bytes of a local file, ``most`` at most, or None; raises TypeError for one that it may not have."""
         ...
 
-    def module(self, specifier: str, referrer: str) -> tuple[str, memoryview]:
-        """The name and the source of the module that ``referrer`` imports; raises TypeError for one it may not."""
+    def module(self, specifier: str, referrer: str, most: int | None) -> tuple[str, memoryview]:
+        """The name and the source, of ``most`` bytes at most, of the module that ``referrer`` imports.
+
+        Raises:
+            TypeError: it may not be imported.
+        """
         ...
 
     def serve(self, message: dict[str, Any]) -> Any:
@@ -98,6 +104,9 @@ class Timers:
     def cancel(self, timer: int) -> None:
         """Do not fire ``timer``."""
         self._live.pop(timer, None)
+        if len(self._heap) > 2 * len(self._live) + MOST_CANCELLED:
+            self._heap = [entry for entry in self._heap if self._live.get(entry[2]) == entry[1]]
+            heapq.heapify(self._heap)
         self._changed.set()
 
     async def run(self) -> None:
@@ -122,24 +131,23 @@ class Session:
 
     Every script, timer and settlement is an entry of the script timeline; after each, microtasks run until there
     are none. That is the platform's event loop.
+
+    Attributes:
+        unsettled: the name of the module whose evaluation has neither ended nor failed; None when there is none.
     """
 
     def __init__(
-        self,
-        ml: ML,
-        world: World,
-        api: API,
-        compatibility: Compatibility,
-        start_engine: Callable[[HostCall], Engine],
+        self, world: World, api: API, compatibility: Compatibility, engine_name: EngineName, limits: Limits
     ) -> None:
         self._world = world
-        self._timeline = ml.script_timeline
-        self._host = Host(api, compatibility, self, partial(self.call, "settle"))
-        self.engine = start_engine(self._host.handle)
+        self._timeline = api.ml.script_timeline
+        self._host = Host(api, compatibility, self, partial(self.call, "settle"), limits.memory_bytes)
+        self.engine = start(engine_name, limits, self._host.handle, self._host.refuse)
         self.timers = Timers(self._timeline, self._fire_timer)
         self._entered = False
         self._closed = False
         self._ended: BaseException | None = None
+        self.unsettled: str | None = None
         self._idle = trio.Event()
         # After each entry microtasks must run, before any other entry does: only the timeline's task can do that.
         self._timeline.after_task = self._after_task
@@ -198,6 +206,7 @@ class Session:
     def evaluate_module(self, source: str, name: str) -> None:
         """Evaluate a module, now: to be called in a task. What it throws is reported to it."""
         self._entered = True
+        self.unsettled = name
         self._enter(partial(self.engine.evaluate_module, source, name))
 
     async def run(self, task: Callable[[], None]) -> None:
@@ -248,13 +257,16 @@ class Session:
             case {"clock": _}:
                 answer = time.monotonic() * 1000, None
             case {"decode": _}:
+                self._host.memory.admit("decode()", TEXT_FACTOR * (0 if payload is None else payload.nbytes))
                 answer = bytes(payload or b"").decode("utf-8-sig", "replace"), None
             case {"random": count}:
                 answer = None, memoryview(os.urandom(count))
+            case {"evaluated": _}:
+                self.unsettled = None
             case {"module": specifier, "from": referrer}:
-                answer = self._world.module(specifier, referrer)
+                answer = self._world.module(specifier, referrer, self._host.memory.room)
             case {"fetch": url}:
-                data = self._world.fetch(url)
+                data = self._world.fetch(url, self._host.memory.room)
                 answer = (404, memoryview(b"")) if data is None else (200, data)
             case _:
                 answer = self._world.serve(message), None
@@ -282,11 +294,10 @@ async def open_session(  # noqa: PLR0913 - each but three has a default
     other browsers would refuse, and ``experimental`` are the proposals that it may try.
     """
     async with open_ml(graph_cache=graph_cache, experimental=experimental) as ml, traced_to(ml, trace):
-        start_engine = partial(start, engine_name, limits=limits)
         if portability is not None:
             ml._watching = WatchedProfiles(portability)
         api = API(ml, compatibility, backend, browser)
-        session = Session(ml, world, api, compatibility, start_engine)
+        session = Session(world, api, compatibility, engine_name, limits)
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(session.timers.run)

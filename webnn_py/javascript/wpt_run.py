@@ -75,7 +75,7 @@ class WindowWorld:
         """Keep what was said; an exception outside of tests makes the file an error, as the harness itself says."""
         self.result.log.append(f"{level}: {text}")
 
-    def fetch(self, url: str) -> memoryview | None:
+    def fetch(self, url: str, most: int | None) -> memoryview | None:
         """A file of the checkout."""
         try:
             path = resolve(self._test.path, url)
@@ -88,7 +88,7 @@ class WindowWorld:
             return memoryview(required_json().encode())
         return memoryview(file.read_bytes()) if file.is_file() else None
 
-    def module(self, specifier: str, referrer: str) -> tuple[str, memoryview]:
+    def module(self, specifier: str, referrer: str, most: int | None) -> tuple[str, memoryview]:
         """A module of the checkout.
 
         Raises:

@@ -4,6 +4,7 @@
 
   const {own} = runtime;
   const capabilities = new own.Map();
+  const MOST_COLLECTED = 1000;
   let collected = own.list();
 
   function makeError({name, message}) {
@@ -32,17 +33,28 @@
     }
   };
 
+  // Let a message tell which objects are gone; of many, as many as keep it short.
+  function giveBack(message) {
+    const rest = own.list();
+    message.collected = own.list();
+    for (let index = 0; index < collected.length; index += 1) {
+      const list = index < MOST_COLLECTED ? message.collected : rest;
+      list[list.length] = collected[index];
+    }
+    collected = rest;
+  }
+
   // Send a message; what the host settled meanwhile is settled before the answer is looked at.
   function ask(message, bytes = null) {
     const given = {__proto__: null, ...message};
-    if (collected.length > 0) {
-      given.collected = collected;
-      collected = own.list();
-    }
+    if (collected.length > 0) giveBack(given);
     const sent = runtime.send(own.json(given), bytes);
     const answer = own.bare(own.parse(sent[0]));
     if (answer.settled !== undefined) {
       for (let index = 0; index < answer.settled.length; index += 1) settle(answer.settled[index], null);
+    }
+    if (answer.unread && given.collected !== undefined) {
+      for (let index = 0; index < given.collected.length; index += 1) collected[collected.length] = given.collected[index];
     }
     if (answer.error !== undefined) throw makeError(answer.error);
     return {__proto__: null, answer, bytes: sent[1]};

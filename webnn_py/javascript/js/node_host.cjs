@@ -89,6 +89,7 @@ const glue = vm.runInContext(`(function (send, take) {
     runtime,
     call: (name, text, bytes) => void runtime[name](own.parse(text), bytes),
     refusal: (message) => new own.TypeError(message),
+    syntaxError: (message) => new own.SyntaxError(message),
     shown(error) {
       try {
         return [isError(error) ? \`\${error.name}: \${error.message}\` : own.String(error),
@@ -112,6 +113,7 @@ const {runtime} = glue;
 // --- modules: the host says which file is meant, and what is in it -----------------------------------------------
 
 const modules = new Map();
+let linked = Promise.resolve();  // modules are linked one after the other: Node refuses one that is being linked
 
 function module_(source, name) {
   const made = new vm.SourceTextModule(source, {
@@ -124,18 +126,37 @@ function module_(source, name) {
   return made;
 }
 
-function link(specifier, referrer) {
+// The module that an import means. What is wrong with its text is told without a piece of it.
+function link(specifier, referrer, attributes) {
+  if (Object.keys(attributes).length > 0) {
+    const words = `cannot import ${JSON.stringify(specifier)} in ${referrer.identifier}: import attributes`;
+    throw glue.refusal(`${words} are not supported; fetch() reads other files than modules`);
+  }
   const {text, payload: source} = ask(JSON.stringify({module: specifier, from: referrer.identifier}), null);
   const answer = JSON.parse(text);
   if (answer.error) throw glue.refusal(answer.error.message);
-  return modules.get(answer.value) ?? module_(source.toString(), answer.value);
+  const known = modules.get(answer.value);
+  if (known !== undefined) return known;
+  try {
+    return module_(source.toString(), answer.value);
+  } catch {
+    throw glue.syntaxError(`cannot import ${answer.value} in ${referrer.identifier}: it is not a JavaScript module`);
+  }
 }
 
-async function importFrom(specifier, referrer) {
+async function evaluated(made) {
+  const linking = linked.then(async () => {
+    if (made.status === 'unlinked') await made.link((specifier, referrer, {attributes}) => link(specifier, referrer, attributes));
+  });
+  linked = linking.catch(() => {});
+  await linking;
+  await made.evaluate();
+}
+
+async function importFrom(specifier, referrer, attributes) {
   try {
-    const found = link(specifier, {identifier: referrer?.identifier ?? scriptName});
-    if (found.status === 'unlinked') await found.link(link);
-    await found.evaluate();
+    const found = link(specifier, {identifier: referrer?.identifier ?? scriptName}, attributes);
+    await evaluated(found);
     return found;
   } catch (error) {
     throw error instanceof Error ? glue.refusal(error.message) : error;
@@ -144,12 +165,11 @@ async function importFrom(specifier, referrer) {
 
 async function evaluateModule(source, name) {
   try {
-    const made = module_(source, name);
-    await made.link(link);
-    await made.evaluate();
+    await evaluated(module_(source, name));
   } catch (error) {
     runtime.reportError(error);
   }
+  ask(JSON.stringify({evaluated: name}), null);
 }
 
 // --- what to do --------------------------------------------------------------------------------------------------
@@ -157,12 +177,18 @@ async function evaluateModule(source, name) {
 let scriptName = '';
 
 const DOES = {
-  load: ({source, name}) => vm.runInContext(`(${source}\n)`, realm, {filename: `webnn_py:${name}`})(runtime),
+  // Text that one of these evaluates for a script, a timer's, may import: without a function of ours Node would reject it
+  // with an error of its own realm.
+  load: ({source, name}) => vm.runInContext(
+      `(${source}\n)`, realm, {filename: `webnn_py:${name}`, importModuleDynamically: importFrom})(runtime),
   evaluate: ({source, name}) => {
     scriptName = name;
     vm.runInContext(source, realm, {filename: name, importModuleDynamically: importFrom});
   },
-  module: ({source, name}) => void evaluateModule(source, name),
+  module: ({source, name}) => {
+    scriptName = name;
+    evaluateModule(source, name);
+  },
   call: ({function: name, argument}, bytes) => glue.call(name, argument, toRealm(bytes)),
 };
 

@@ -1,0 +1,263 @@
+"""The memory limit of programs bounds what they make this process hold, as well as their engine."""
+
+import os
+import subprocess
+import sys
+
+import attrs
+import pytest
+
+from spec_tests.support.scripts import both_engines
+from webnn_py import cli
+from webnn_py.javascript.session import MOST_CANCELLED, Timers
+
+LIMIT_MIB = 48
+PIECE = "2 ** 20"  # elements of float32: 4 MiB
+
+BEGIN = f"""
+const piece = {PIECE}, bytes = 4 * piece;
+const context = await navigator.ml.createContext();
+const described = {{dataType: 'float32', shape: [piece], readable: true, writable: true}};
+const data = new Float32Array(piece).fill(1);
+const kept = [];
+async function until(step) {{
+  for (let count = 0; count < 64; count += 1) {{
+    try {{ kept.push(await step(count)); }} catch (error) {{ return console.log(count, error.name, error.message); }}
+  }}
+  console.log('never refused');
+}}
+function untilThrown(step) {{
+  for (let count = 0; count < 1e5; count += 1) {{
+    try {{ kept.push(step(count)); }} catch (error) {{ return console.log(count, error.name, error.message); }}
+  }}
+  console.log('never refused');
+}}
+"""
+
+BUILD = """
+async function built(count) {
+  const builder = new MLGraphBuilder(context);
+  const x = builder.input('x', described);
+  return await builder.build({y: builder.add(x, builder.constant(described, data.fill(count)))});
+}
+"""
+
+SETTLED = """
+  const first = ends.findIndex((end) => end.status === 'rejected');
+  console.log(first, ends[first].reason.name, ends[first].reason.message);
+"""
+
+MOST = LIMIT_MIB // 4
+
+PIECES = {  # each step holds a piece; and how many of them there is room for
+    "queued writes": (
+        """const made = await context.createTensor(described);
+        untilThrown(() => context.writeTensor(made, data));""",
+        MOST - 1,
+    ),
+    "constants": (
+        """const builder = new MLGraphBuilder(context);
+        untilThrown(() => builder.constant(described, data));""",
+        MOST,
+    ),
+    "constants of many builders": (
+        """untilThrown(() => {
+          const builder = new MLGraphBuilder(context);
+          builder.constant(described, data);
+          return builder;
+        });""",
+        MOST,
+    ),
+    "constants of a builder that cannot build": (
+        """const builder = new MLGraphBuilder(context);
+        await until(async () => {
+          builder.constant(described, data);
+          await builder.build({}).catch(() => {});
+        });""",
+        MOST,
+    ),
+    "tensors": ("await until(() => context.createTensor(described));", MOST),
+    "tensors that nobody awaits": (
+        f"""const all = Array.from({{length: 64}}, () => context.createTensor(described));
+        const ends = await Promise.allSettled(all);{SETTLED}""",
+        MOST,
+    ),
+    "constant tensors": ("await until(() => context.createConstantTensor(described, data));", MOST),
+    "reads": (
+        f"""const made = await context.createTensor(described);
+        const ends = await Promise.allSettled(Array.from({{length: 64}}, () => context.readTensor(made)));{SETTLED}""",
+        MOST - 1,
+    ),
+    "graphs": (BUILD + "await until(built);", MOST),
+}
+
+SMALL = {
+    "dispatches": BUILD.replace("[piece]", "[1]")
+    + """
+      const graph = await built(1);
+      const [x, y] = [await context.createTensor(described), await context.createTensor(described)];
+      untilThrown(() => context.dispatch(graph, {x}, {y}));""",
+    "operators": """
+      const builder = new MLGraphBuilder(context);
+      let x = builder.input('x', {dataType: 'float32', shape: [1]});
+      untilThrown(() => { x = builder.relu(x, {label: 'x'.repeat(100)}); });""",
+    "labels": """
+      const builder = new MLGraphBuilder(context);
+      const x = builder.input('x', {dataType: 'float32', shape: [1]});
+      untilThrown((count) => builder.relu(x, {label: 'é'.repeat(5e5) + count}));""",
+    "contexts": "await untilMany(async () => [await navigator.ml.createContext()]);",
+    "text that is decoded": "untilThrown(() => new TextDecoder().decode(new Uint8Array(2 ** 22)));",
+}
+
+MANY = """
+async function untilMany(step) {
+  for (let count = 0; count < 1e5; count += 1) {
+    try { kept.push(await step()); } catch (error) { return console.log(count, error.name, error.message); }
+  }
+}
+"""
+
+AFTERWARDS = """
+for (const one of kept) one?.destroy?.();
+kept.length = 0;
+await new Promise((go) => setTimeout(go, 1));
+const last = await context.createTensor({dataType: 'float32', shape: [2], readable: true, writable: true});
+context.writeTensor(last, new Float32Array([3, 4]));
+console.log(...new Float32Array(await context.readTensor(last)));
+"""
+
+
+@attrs.frozen
+class Ended:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def options(path, engine):
+    return ["js", str(path), "--engine", engine, "--backend", "numpy", "--memory-limit", str(LIMIT_MIB)]
+
+
+@pytest.fixture
+def run(tmp_path, capsys):
+    """Run a program with the limit in this process: its status, and what it wrote."""
+
+    def in_this_process(engine, source, *more):
+        path = tmp_path / "program.mjs"
+        path.write_text(source, encoding="utf-8")
+        return Ended(cli.main([*options(path, engine), *more]), *capsys.readouterr())
+
+    return in_this_process
+
+
+@both_engines
+@pytest.mark.parametrize("case", PIECES)
+def test_what_a_program_makes_the_host_hold_is_refused_at_the_limit(run, case, engine):
+    source, most = PIECES[case]
+    ended = run(engine, BEGIN + source)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    count, name, _ = ended.stdout.splitlines()[0].split(maxsplit=2)
+    assert name == "QuotaExceededError"
+    assert most // 2 <= int(count) <= most
+
+
+@both_engines
+@pytest.mark.parametrize("case", ["tensors", "constant tensors", "graphs"])
+def test_what_is_destroyed_leaves_room_again(run, case, engine):
+    ended = run(engine, BEGIN + PIECES[case][0] + AFTERWARDS)
+    assert (ended.returncode, ended.stderr, ended.stdout.splitlines()[1:]) == (0, "", ["3 4"])
+
+
+@both_engines
+@pytest.mark.parametrize("case", SMALL)
+def test_much_that_is_small_is_refused_at_the_limit(run, case, engine):
+    ended = run(engine, BEGIN.replace("[piece]", "[1]").replace(PIECE, "1") + MANY + SMALL[case])
+    assert (ended.returncode, ended.stderr) == (0, "")
+    count, name, _ = ended.stdout.splitlines()[-1].split(maxsplit=2)
+    assert name == "QuotaExceededError"
+    assert int(count) < 1e5
+
+
+@both_engines
+def test_what_has_been_done_leaves_room_again(run, engine):
+    source = (
+        BEGIN
+        + BUILD
+        + f"""
+      const made = await context.createTensor(described);
+      for (let turn = 0; turn < {LIMIT_MIB}; turn += 1) {{
+        context.writeTensor(made, data.fill(turn));
+        (await built(turn)).destroy();
+        if (new Float32Array(await context.readTensor(made))[0] !== turn) throw new Error('other data');
+      }}
+      console.log('done');"""
+    )
+    assert run(engine, source) == Ended(0, "done\n", "")
+
+
+@both_engines
+def test_files_that_are_larger_than_the_limit_are_not_read(run, tmp_path, engine):
+    for name in ("large.bin", "large.mjs"):
+        with (tmp_path / name).open("wb") as file:
+            file.truncate(LIMIT_MIB * 2**20)
+    source = """
+      for (const read of [() => fetch('large.bin'), () => import('./large.mjs')]) {
+        await read().then(() => console.log('read'), (error) => console.log(error.name, error.message));
+      }"""
+    ended = run(engine, source, "--files", str(tmp_path))
+    assert [line.split(" of the memory")[-1] for line in ended.stdout.splitlines()] == [" limit"] * 2
+    assert ended.stdout.count("TypeError 'large.") == 2
+
+
+def most_resident(tmp_path, engine, source):
+    """How much memory a process of its own came to hold, in MiB; its status; and what it wrote."""
+    path = tmp_path / "program.mjs"
+    path.write_text(source, encoding="utf-8")
+    command = [sys.executable, "-m", "webnn_py", *options(path, engine)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        out, err = process.stdout.read(), process.stderr.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    return usage.ru_maxrss / 1024, process.returncode, out, err
+
+
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="only there does the system tell what processes hold")
+
+
+@on_linux
+@pytest.mark.parametrize("case", PIECES)
+def test_the_process_does_not_grow_beyond_the_limit(tmp_path, case):
+    plain, *_ = most_resident(tmp_path, "quickjs", BEGIN)
+    grown, status, out, err = most_resident(tmp_path, "quickjs", BEGIN + PIECES[case][0])
+    assert (status, err) == (0, "")
+    assert "QuotaExceededError" in out
+    assert grown - plain < 1.25 * LIMIT_MIB
+
+
+UNFORESEEN = """
+const context = await navigator.ml.createContext();
+const builder = new MLGraphBuilder(context);
+const x = builder.input('x', {dataType: 'float32', shape: [1]});
+const one = builder.constant({dataType: 'float32', shape: [1]}, new Float32Array([2]));
+console.log('begun');
+await builder.build({y: builder.add(builder.sin(builder.expand(one, [2 ** 28])), x)});
+"""
+
+
+@on_linux
+@both_engines
+def test_what_cannot_be_refused_ends_the_program_with_a_message(tmp_path, engine):
+    grown, status, out, err = most_resident(tmp_path, engine, UNFORESEEN)
+    words = f"webnn-py js: {tmp_path / 'program.mjs'} was ended: it used up {LIMIT_MIB} MiB, its memory limit\n"
+    assert (status, out, err) == (1, "begun\n", words)
+    assert grown < 700  # of the gibibyte that it asks for
+
+
+async def test_timers_that_are_cancelled_are_forgotten():
+    timers = Timers(None, None)
+    for timer in range(10 * MOST_CANCELLED):
+        timers.start(timer, 1e6)
+        if timer % 10:
+            timers.cancel(timer)
+    assert len(timers) == MOST_CANCELLED
+    assert len(timers._heap) <= 3 * MOST_CANCELLED
