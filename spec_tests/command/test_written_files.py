@@ -7,8 +7,11 @@ import sys
 import zipfile
 from pathlib import Path
 
+import numpy as np
+import onnxruntime
 import pytest
 
+from spec_tests.support.onnx_programs import program
 from webnn_py.runtime import InferenceSession
 
 WRITING = {
@@ -79,7 +82,7 @@ def test_neither_of_two_files_is_left_when_the_other_is_not_written(
 
 
 def test_two_files_that_are_there_stay_until_the_new_ones_are_written(command, picked, tmp_path, monkeypatch):
-    def fail(tensors, path, location):
+    def fail(model, path, location):
         path.write_bytes(b"half")
         raise KeyboardInterrupt
 
@@ -91,6 +94,28 @@ def test_two_files_that_are_there_stay_until_the_new_ones_are_written(command, p
     assert command("convert", picked, out, "--overwrite").status == 130
     assert (out.read_bytes(), data.read_bytes()) == (b"before", b"before")
     assert len([*tmp_path.glob("out.*")]) == 2
+
+
+@pytest.mark.parametrize("operator", ["Split", "SplitToSequence"])
+def test_sizes_of_many_parts_are_not_written_beside_the_model(operator, command, model, tmp_path, monkeypatch):
+    """Onnxruntime infers shapes before it reads what lies beside the file."""
+    rows = np.arange(1200, dtype=np.float32).reshape(600, 2)
+    parts, back = (
+        ([f"part{row}" for row in range(600)], "Concat") if operator == "Split" else (["all"], "ConcatFromSequence")
+    )
+    nodes = [
+        (operator, ["x", "sizes"], parts, {"axis": 0}),
+        (back, parts, ["z"], {"axis": 0}),
+        ("Add", ["z", "w"], ["y"], {}),
+    ]
+    kind = ("float32", [600, 2])
+    weights = {"sizes": np.ones(600, np.int64), "w": rows}
+    path, out = model(program(nodes, {"x": kind}, {"y": kind}, weights)), tmp_path / "out.onnx"
+    monkeypatch.setattr("webnn_py.command.convert.LARGEST_FILE", 1)
+    assert command("convert", path, out).status == 0
+    assert (tmp_path / "out.onnx.data").stat().st_size == rows.nbytes
+    session = onnxruntime.InferenceSession(out, providers=["CPUExecutionProvider"])
+    np.testing.assert_array_equal(session.run(["y"], {"x": rows})[0], rows + rows)
 
 
 def test_a_file_that_is_there_stays_until_the_new_one_is_whole(command, doubled, tmp_path):

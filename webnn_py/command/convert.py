@@ -61,7 +61,7 @@ def convert(options: argparse.Namespace) -> int:
 
 def _write(proto: ModelProto, out: Path) -> int:
     """Write a model, whole or not at all, and return how long its file is, with that of its data."""
-    from webnn_py.onnx_models.contents import contents_of, initializers_of  # noqa: PLC0415 - an extra
+    from webnn_py.onnx_models.contents import contents_of  # noqa: PLC0415 - an extra
     from webnn_py.onnx_models.external_data import write_external_data  # noqa: PLC0415 - an extra
 
     if contents_of(proto).parameter_bytes <= LARGEST_FILE:
@@ -70,6 +70,6 @@ def _write(proto: ModelProto, out: Path) -> int:
         return out.stat().st_size
     data = out.with_name(f"{out.name}.data")
     with written_together(data, out) as (fresh_data, fresh):
-        write_external_data(initializers_of(proto), fresh_data, data.name)
+        write_external_data(proto, fresh_data, data.name)
         fresh.write_bytes(proto.SerializeToString())
     return out.stat().st_size + data.stat().st_size

@@ -32,6 +32,7 @@ from webnn_py.device.backend import (
     Storage,
     begin_compile,
 )
+from webnn_py.device.computable import check_computable
 from webnn_py.device.copying import CopiesThroughHost
 from webnn_py.device.expansion import needs_expansion
 from webnn_py.device.failure import Failure
@@ -293,7 +294,12 @@ class Device:
     # --- graphs ----------------------------------------------------------------------------------------------
 
     def compile(self, graph: Graph, handle: GraphHandle, progress: OnProgress | None = None) -> Awaitable[None] | None:
-        """Make ``graph`` ready and put it into ``handle``; what the backend does not support is expanded before."""
+        """Make ``graph`` ready and put it into ``handle``; what the backend does not support is expanded before.
+
+        Raises:
+            NotComputableError: the graph has a node that no device computes.
+        """
+        check_computable(graph)
         if needs_bytes(graph, self.backend.capabilities) or needs_expansion(graph, self.backend.capabilities):
             return self._expand_and_compile(graph, handle, progress)
         compiled = begin_compile(self.backend, graph, progress)

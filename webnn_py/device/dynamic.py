@@ -7,6 +7,7 @@ from inspect import isawaitable
 from typing import Protocol, runtime_checkable
 
 from webnn_py.device.backend import CompiledGraph
+from webnn_py.device.computable import check_computable
 from webnn_py.device.device import Device, GraphHandle
 from webnn_py.sized_graphs import DynamicGraph
 
@@ -23,7 +24,12 @@ class CompilesDynamic(Protocol):
 
 
 def compile_dynamic(device: Device, dynamic: DynamicGraph, handle: GraphHandle) -> Awaitable[None] | None:
-    """Compile a graph with named dimensions and put it into ``handle``."""
+    """Compile a graph with named dimensions and put it into ``handle``.
+
+    Raises:
+        NotComputableError: the graph has a node that no device computes.
+    """
+    check_computable(dynamic.graph)
     backend = device.backend
     assert isinstance(backend, CompilesDynamic)  # noqa: S101 - the script asks only those that do
     compiled = backend.compile_dynamic(dynamic)

@@ -23,11 +23,11 @@ from webnn_py.onnx_export.model_export import (
     value_info,
     written_model,
 )
+from webnn_py.onnx_export.shape_inputs import shape_inputs
 from webnn_py.onnx_export.tidying import tidied
 
 LEAST_BESIDE: Final = 4096
-"""Constants of fewer bytes always stand in the model: engines look at some as they infer shapes, and a value of its own
-takes longer to make than those take to copy."""
+"""Constants of fewer bytes stand in the model: to make a value of its own takes longer than to copy them."""
 
 
 @attrs.frozen(eq=False)
@@ -41,8 +41,8 @@ class InlinedModel:
         inputs: what the graph's inputs are called in the model.
         outputs: what its outputs are called: the script may have one name for an input and an output, ONNX may not.
         guard: the name of its output more that the sum of the guards is, if there are any.
-        beside: the constants of ``LEAST_BESIDE`` bytes and more, by name; the model has no more of them than data type
-            and shape, as those that lie in a file.
+        beside: the constants of ``LEAST_BESIDE`` bytes and more on which no shape depends, by name; the model has no
+            more of them than data type and shape, as those that lie in a file.
     """
 
     encoded: bytes
@@ -121,10 +121,10 @@ class InlinedExport:
             used = set(chain.from_iterable([node.read for node in nodes]))
         inputs = [value_info(self._inputs[name], value.descriptor) for name, value in self._graph.inputs.items()]
         model = written_model(nodes, inputs, infos)
-        add_tensor = model.graph.initializer.add
+        add_tensor, shapes = model.graph.initializer.add, _read_for_shapes(nodes)
         for name, array in self._body.constants.items():
             if name in used:
-                self._write_tensor(add_tensor(), name, array)
+                self._write_tensor(add_tensor(), name, array, stands_in_model=name in shapes)
         operators = frozenset([draft.operator for draft in nodes]).union(
             *[draft.within.operators for draft in nodes if draft.within is not None]
         )
@@ -181,12 +181,23 @@ class InlinedExport:
         placed = (attrs.evolve(guard, tensor=names.get(guard.tensor, guard.tensor)) for guard in guards)
         return number_of(placed, Names().new) if guards else []
 
-    def _write_tensor(self, tensor: TensorProto, name: str, array: Array) -> None:
-        """Write a constant, of which the bytes lie beside the model if they are many."""
+    def _write_tensor(self, tensor: TensorProto, name: str, array: Array, *, stands_in_model: bool) -> None:
+        """Write a constant, of which the bytes lie beside the model if they are many and no shape depends on them."""
         number = element_type(name_of(array.dtype))
-        if array.nbytes < LEAST_BESIDE:
+        if stands_in_model or array.nbytes < LEAST_BESIDE:
             write_tensor(tensor, name, number, array)
             return
         lies_well = array.flags.c_contiguous and array.flags.aligned  # asked first: numpy takes longer to require it
         self._beside[name] = array if lies_well else np.require(array, requirements=["C_CONTIGUOUS", "ALIGNED"])
         write_name(tensor, name, number, array)
+
+
+def _read_for_shapes(nodes: Sequence[Draft]) -> set[str]:
+    """Return the names of all inputs on whose values shapes depend, also within nodes."""
+    names: set[str] = set()
+    for node in nodes:
+        names.update(shape_inputs(node.operator, node.inputs))
+        if node.within is not None:
+            for inner in node.within.graph.node:
+                names.update(shape_inputs(inner.op_type, inner.input))
+    return names

@@ -44,8 +44,7 @@ class ModelContents:
 
 def contents_of(model: ModelProto) -> ModelContents:
     """What a model that has been read contains."""
-    bodies = [*(node for function in model.functions for node in function.node)]
-    nodes = [*_all_nodes(model.graph.node), *_all_nodes(bodies)]
+    nodes = [*nodes_of(model)]
     tensors = [*_initializers(model.graph), *(tensor for node in nodes for tensor in _inner_initializers(node))]
     numeric = [tensor for tensor in tensors if tensor.data_type != TensorProto.STRING]
     return ModelContents(
@@ -57,6 +56,13 @@ def contents_of(model: ModelProto) -> ModelContents:
         parameters=sum(math.prod(tensor.dims) for tensor in numeric),
         parameter_bytes=sum(map(data_length, numeric)),
     )
+
+
+def nodes_of(model: ModelProto) -> Iterator[NodeProto]:
+    """Yield the nodes of a model's graph and functions, and those of the graphs in them."""
+    yield from _all_nodes(model.graph.node)
+    for function in model.functions:
+        yield from _all_nodes(function.node)
 
 
 def initializers_of(model: ModelProto) -> Iterator[TensorProto]:

@@ -53,7 +53,7 @@ def save(
         path = Path(target)
         if is_large or external_data:
             beside = path.with_name(f"{path.name}.data")
-            write_external_data(model.graph.initializer, beside, beside.name)
+            write_external_data(model, beside, beside.name)
         path.write_bytes(model.SerializeToString())
     else:
         target.write(model.SerializeToString())

@@ -9,8 +9,10 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Final
 
 import attrs
-from onnx import TensorProto
+from onnx import ModelProto, TensorProto
 
+from webnn_py.onnx_export.shape_inputs import shape_inputs
+from webnn_py.onnx_models.contents import initializers_of, nodes_of
 from webnn_py.onnx_models.limits import Expenses, ModelLimits
 from webnn_py.onnx_models.problems import InvalidModelError, Problem, UnsupportedModelError, worded
 from webnn_py.onnx_models.tensors import data_length
@@ -83,20 +85,21 @@ def read_external_data(tensors: Iterable[TensorProto], folder: Path, own_size: i
     return size
 
 
-def write_external_data(tensors: Iterable[TensorProto], path: Path, location: str) -> None:
-    """Write the data of the larger of a model's tensors to a file, and say in the tensors where they are.
+def write_external_data(model: ModelProto, path: Path, location: str) -> None:
+    """Write the data of the larger of a model's initializers to a file, and say in the model where they are.
 
     Args:
-        tensors: the tensors; only raw data are moved, those in typed fields stay.
+        model: the model. Data in typed fields stay, and those on which shapes depend.
         path: of the file.
         location: where the model is to find it, from its own folder on.
 
     Raises:
         OSError: the file cannot be written.
     """
+    stay = {name for node in nodes_of(model) for name in shape_inputs(node.op_type, node.input)}
     with path.open("wb") as file:
-        for tensor in tensors:
-            if len(tensor.raw_data) < SMALLEST_BESIDE:
+        for tensor in initializers_of(model):
+            if len(tensor.raw_data) < SMALLEST_BESIDE or tensor.name in stay:
                 continue
             file.write(b"\0" * (-file.tell() % ALIGNMENT))
             place = {"location": location, "offset": str(file.tell()), "length": str(len(tensor.raw_data))}

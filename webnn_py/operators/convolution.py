@@ -125,8 +125,8 @@ def conv_transpose2d(
         output_padding: rows and columns to append to the output, fewer than the strides; none when absent.
         output_sizes: the height and width of the output, in place of ``output_padding``; less than a stride above
             the sizes that the other arguments give.
-        groups: how many groups the channels are cut into, each convolved on its own. The specification does not
-            ask that they divide the input channels; a device may.
+        groups: how many groups the channels are cut into, each convolved on its own. ``build()`` refuses groups that
+            do not divide the input channels; the specification does not say so here.
         input_layout: "nchw" or "nhwc".
         filter_layout: "iohw", "hwoi" or "ohwi".
         bias: [output channels], added to the output.

@@ -52,6 +52,13 @@ class Slide:
         """How long the axis becomes when every element spreads over a window."""
         return (self.size - 1) * self.stride + self.reach - self.begin - self.end
 
+    def part(self, number: int) -> range:
+        """Return the places of the axis that a window has, in order; none where it lies in the padding."""
+        first = number * self.stride - self.begin
+        begin = min(max(-(first // self.dilation), 0), self.window)
+        end = min(max(-((first - self.size) // self.dilation), begin), self.window)
+        return range(first + begin * self.dilation, first + end * self.dilation, self.dilation)
+
 
 def slides(
     sizes: Sequence[int],

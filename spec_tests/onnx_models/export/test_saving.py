@@ -5,11 +5,12 @@ import math
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import numpy_helper
 
 import webnn_py
-from spec_tests.onnx_models.export.exporting import run
+from spec_tests.onnx_models.export.exporting import OPTIONS, run
 from spec_tests.support.buffers import constant
 from webnn_py import InvalidStateError, MLGraphBuilder
 from webnn_py.onnx_export import model_of
@@ -61,6 +62,18 @@ async def test_weights_stand_in_the_file_or_beside_it(builder, tmp_path, externa
     other = MLGraphBuilder(builder._context)
     again = to_model(OnnxModel.load(path).convert(other))
     np.testing.assert_array_equal(numpy_helper.to_array(again.graph.initializer[0]), weights)
+
+
+async def test_sizes_of_many_parts_stand_in_the_file(builder, tmp_path):
+    """Onnxruntime infers shapes before it reads what lies beside the file."""
+    rows = np.arange(1200, dtype=np.float32).reshape(600, 2)
+    x = builder.input("x", data_type="float32", shape=rows.shape)
+    backwards = builder.concat(builder.split(x, 600, axis=0)[::-1], axis=0)
+    path = tmp_path / "model.onnx"
+    save({"y": builder.add(backwards, builder.constant(rows))}, path, external_data=True)
+    assert (tmp_path / "model.onnx.data").stat().st_size == rows.nbytes
+    session = onnxruntime.InferenceSession(path, OPTIONS, providers=["CPUExecutionProvider"])
+    np.testing.assert_array_equal(session.run(["y"], {"x": rows})[0], rows[::-1] + rows)
 
 
 async def test_a_model_too_large_for_one_file_is_two(builder, tmp_path, monkeypatch):

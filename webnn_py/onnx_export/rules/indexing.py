@@ -20,7 +20,8 @@ def in_range(
     if known is not None and np.all(known <= highest) and np.all(known.astype(np.int64) >= -highest - 1):
         return indices if data_type == indices.data_type else known.astype(data_type)
     x = body.cast(indices, data_type)
-    for comparison, bound in (("Less", (-highest - 1).astype(data_type)), ("Greater", highest.astype(data_type))):
+    bounds = np.asarray(-highest - 1, data_type), np.asarray(highest, data_type)
+    for comparison, bound in zip(("Less", "Greater"), bounds, strict=True):
         x = body.node("Where", body.node(comparison, x, bound, data_type=BOOL), bound, x, data_type=data_type)
     return x
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -15,9 +15,16 @@ from webnn_py.operators.windows import Slide, image_shape, slides
 
 How = Mapping[str, Any]
 
+LONG_WINDOW: Final = 64
+"""The elements of a window, along an axis, up to which it does not matter how many lie in the padding."""
+
 
 def pooling_attributes(node: Node) -> How | None:
-    """The attributes; None where ONNX cannot: a window that lies in the padding wholly, or a padding as long as it."""
+    """The attributes; None where ONNX cannot, or onnxruntime takes long.
+
+    ONNX cannot have a window that lies in the padding wholly, nor padding as long as it; onnxruntime goes over all
+    elements of windows that lie in the padding.
+    """
     options = node.options
     sizes = image_shape(node.operand("input").shape, options["layout"])[2:]
     new_sizes = image_shape(node.outputs[0].shape, options["layout"])[2:]
@@ -38,7 +45,8 @@ def _attributes(
     ends = [_needed_end(slide, size) for slide, size in zip(along, new_sizes, strict=True)]
     begins = [slide.begin for slide in along]
     for slide, end, size in zip(along, ends, new_sizes, strict=True):
-        if max(slide.begin, end) >= slide.window or not _have_elements(slide, size):
+        is_long = slide.window > max(slide.size, LONG_WINDOW)
+        if is_long or max(slide.begin, end) >= slide.window or not _have_elements(slide, size):
             return None
     return {
         "kernel_shape": list(window),
@@ -58,12 +66,8 @@ def _have_elements(slide: Slide, count: int) -> bool:
     """Whether any element of each of so many windows lies in the image."""
     if (count - 1) * slide.stride - slide.begin >= slide.size:
         return False
-    before = range(-slide.begin, min(0, count * slide.stride - slide.begin), slide.stride)
-    return all(any(0 <= place < slide.size for place in _places(slide, start)) for start in before)
-
-
-def _places(slide: Slide, start: int) -> range:
-    return range(start, start + slide.window * slide.dilation, slide.dilation)
+    beginning_before = min(count, -(-slide.begin // slide.stride))
+    return all(map(slide.part, range(beginning_before)))
 
 
 @rule(pooling.average_pool2d)

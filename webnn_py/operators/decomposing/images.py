@@ -2,8 +2,12 @@
 """Convolution, pooling and resampling: what each element of a window gives is an image of its own."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
+from itertools import groupby
+from typing import Final
+
+import attrs
 
 from webnn_py.operators import convolution
 from webnn_py.operators.builder_protocol import Builder
@@ -11,7 +15,7 @@ from webnn_py.operators.casting import INTEGER_RANGES
 from webnn_py.operators.convolution import Conv2dFilterLayout, ConvTranspose2dFilterLayout
 from webnn_py.operators.decomposing.common import along, filled, joined, number, padded, part, widened
 from webnn_py.operators.decomposing.moving import picked
-from webnn_py.operators.decomposing.reducing import scale_for
+from webnn_py.operators.decomposing.reducing import reduce_l2, scale_for
 from webnn_py.operators.idl import MLNumber
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.pooling import RoundingType, pooled
@@ -20,6 +24,9 @@ from webnn_py.operators.resampling import resample2d as declared_resample2d
 from webnn_py.operators.windows import InputLayout, Slide, image_axes, image_shape, slides
 
 Slides = tuple[Slide, Slide]
+
+MOST_PADDED: Final = 8
+"""How much longer than its elements and its windows together an axis is made by padding at most."""
 
 
 def _channels_first(builder: Builder, input: MLOperand, layout: InputLayout) -> MLOperand:
@@ -163,10 +170,25 @@ def _spread(builder: Builder, images: MLOperand, axis: int, stride: int) -> MLOp
 # --- pooling -------------------------------------------------------------------------------------------------------
 
 
+@attrs.frozen
+class _Combination:
+    """How elements of windows are combined: along the height, and then what comes of that along the width.
+
+    Attributes:
+        fill: what changes nothing that it is combined with.
+        elements: combines operands, element by element.
+        along: combines the elements of an operand along axes, which it keeps.
+    """
+
+    fill: MLNumber
+    elements: Callable[[Builder, Sequence[MLOperand]], MLOperand]
+    along: Callable[[Builder, MLOperand, int], MLOperand]
+
+
 def _pool(
     builder: Builder,
     input: MLOperand,
-    fill: MLNumber,
+    how: _Combination,
     window_dimensions: Sequence[int] | None,
     padding: Sequence[int] | None,
     strides: Sequence[int] | None,
@@ -174,13 +196,55 @@ def _pool(
     layout: InputLayout,
     rounding: RoundingType,
     output_sizes: Sequence[int] | None,
-) -> tuple[list[MLOperand], Slides]:
-    """The elements of all windows, and how the windows slide."""
+) -> tuple[MLOperand, Slides]:
+    """The combined elements of all windows, [batch, channels, height, width], and how the windows slide."""
     shape = pooled(input, window_dimensions, padding, strides, dilations, layout, rounding, output_sizes).shape
     _, _, *new_sizes = image_shape(shape, layout)
     images = _channels_first(builder, input, layout)
     windows = slides(images.shape[2:], window_dimensions or images.shape[2:], padding, strides, dilations)
-    return _elements_of_windows(builder, images, windows, new_sizes, fill), windows
+    for axis, slide, size in zip((2, 3), windows, new_sizes, strict=True):
+        runs = [(part, len(list(same))) for part, same in groupby(map(slide.part, range(size)))]
+        padded_size = (size - 1) * slide.stride + slide.reach
+        if slide.window <= len(runs) and padded_size <= MOST_PADDED * (slide.size + size):
+            images = how.elements(builder, _elements_along(builder, images, axis, slide, size, how.fill))
+        else:
+            images = joined(builder, [_run(builder, images, axis, run, how) for run in runs], axis)
+    return images, windows
+
+
+def _elements_along(
+    builder: Builder, images: MLOperand, axis: int, slide: Slide, size: int, fill: MLNumber
+) -> list[MLOperand]:
+    """For each element of a window along an axis, that of all windows."""
+    end = max(slide.end, (size - 1) * slide.stride + slide.reach - slide.begin - slide.size)
+    around = padded(builder, images, axis, slide.begin, end, fill)
+    sizes, starts, strides = list(around.shape), [0] * around.rank, [1] * around.rank
+    sizes[axis], strides[axis] = (size - 1) * slide.stride + 1, slide.stride
+    elements = []
+    for element in range(slide.window):
+        starts[axis] = element * slide.dilation
+        elements.append(builder.slice(around, list(starts), sizes, strides=strides))
+    return elements
+
+
+def _run(builder: Builder, images: MLOperand, axis: int, run: tuple[range, int], how: _Combination) -> MLOperand:
+    """What comes of neighbouring windows that have the same part of an axis."""
+    part, count = run
+    shape = list(images.shape)
+    shape[axis] = count
+    if not part:
+        return filled(builder, how.fill, images.data_type, shape)
+    starts, sizes, strides = [0] * images.rank, list(images.shape), [1] * images.rank
+    starts[axis], sizes[axis], strides[axis] = part[0], part[-1] - part[0] + 1, part.step
+    combined = how.along(builder, builder.slice(images, starts, sizes, strides=strides), axis)
+    return builder.expand(combined, shape) if count > 1 else combined
+
+
+SUM: Final = _Combination(
+    0,
+    lambda builder, elements: reduce(builder.add, elements),
+    lambda builder, x, axis: builder.reduce_sum(x, axes=[axis], keep_dimensions=True),
+)
 
 
 @widened
@@ -197,22 +261,19 @@ def average_pool2d(
     output_sizes: Sequence[int] | None = None,
 ) -> MLOperand:
     how = (window_dimensions, padding, strides, dilations, layout, output_shape_rounding, output_sizes)
-    elements, windows = _pool(builder, input, 0, *how)
-    shape = elements[0].shape
+    sums, windows = _pool(builder, input, SUM, *how)
+    shape = sums.shape
     rows, columns = (
         along(builder, _counts(slide, shape[axis]), axis, 4, "float32")
         for axis, slide in zip((2, 3), windows, strict=True)
     )
     count = builder.max(builder.mul(rows, columns), number(builder, 1, rows))
-    return _laid_out(builder, builder.div(reduce(builder.add, elements), count), layout)
+    return _laid_out(builder, builder.div(sums, count), layout)
 
 
 def _counts(slide: Slide, size: int) -> list[int]:
     """How many elements of each window along an axis lie in the image."""
-    starts = [index * slide.stride - slide.begin for index in range(size)]
-    return [
-        sum(0 <= start + element * slide.dilation < slide.size for element in range(slide.window)) for start in starts
-    ]
+    return [len(slide.part(number)) for number in range(size)]
 
 
 @widened
@@ -229,11 +290,18 @@ def l2_pool2d(
     output_sizes: Sequence[int] | None = None,
 ) -> MLOperand:
     how = (window_dimensions, padding, strides, dilations, layout, output_shape_rounding, output_sizes)
-    elements, _ = _pool(builder, input, 0, *how)
+    norms, _ = _pool(builder, input, NORM, *how)
+    return _laid_out(builder, norms, layout)
+
+
+def _norm(builder: Builder, elements: Sequence[MLOperand]) -> MLOperand:
     scale = scale_for(builder, reduce(builder.max, map(builder.abs, elements)), squares=True)
     scaled = [builder.mul(element, scale) for element in elements]
     total = reduce(builder.add, [builder.mul(element, element) for element in scaled])
-    return _laid_out(builder, builder.div(builder.sqrt(total), scale), layout)
+    return builder.div(builder.sqrt(total), scale)
+
+
+NORM: Final = _Combination(0, _norm, lambda builder, x, axis: reduce_l2(builder, x, axes=[axis], keep_dimensions=True))
 
 
 def max_pool2d(
@@ -250,8 +318,12 @@ def max_pool2d(
 ) -> MLOperand:
     how = (window_dimensions, padding, strides, dilations, layout, output_shape_rounding, output_sizes)
     lowest = INTEGER_RANGES.get(input.data_type, (-math.inf,))[0]
-    elements, _ = _pool(builder, input, lowest, *how)
-    return _laid_out(builder, reduce(builder.max, elements), layout)
+    greatest = _Combination(
+        lowest,
+        lambda builder, elements: reduce(builder.max, elements),
+        lambda builder, x, axis: builder.reduce_max(x, axes=[axis], keep_dimensions=True),
+    )
+    return _laid_out(builder, _pool(builder, input, greatest, *how)[0], layout)
 
 
 # --- resampling ----------------------------------------------------------------------------------------------------

@@ -175,8 +175,6 @@ def rounded_tile(channels: int, inner: int, pixels: int, most: int) -> Sizes:
 def conv_transpose2d(node: Node) -> Kernel:
     """Multiply all elements by the filter, then add what falls on the same place."""
     conv = Convolution.of(node)
-    if conv.input_channels % conv.groups:
-        raise ValueError(f"{node}: {conv.groups} groups do not divide {conv.input_channels} input channels")
     return conv.upright(spread_out(conv))
 
 

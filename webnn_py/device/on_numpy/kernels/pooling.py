@@ -1,8 +1,8 @@
 """Pooling on arrays: what is in a window is combined along its height, then along its width."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import product
+from itertools import pairwise, product
 from math import prod
 from typing import Any, Final
 
@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from webnn_py.device.on_numpy.routines.im2col_tiles import Im2colTile
-from webnn_py.device.on_numpy.routines.tiling import inside, steps_of, tile_size, tile_starts
+from webnn_py.device.on_numpy.routines.tiling import steps_of, tile_size, tile_starts
 from webnn_py.device.on_numpy.scratch import allowance, scratch
 from webnn_py.device.on_numpy.table import Array, Kernel, kernel, scalar
 from webnn_py.graph import Node
@@ -22,6 +22,38 @@ PAIR: Final = 2
 
 TILE: Final = 2**18
 """The most elements of a tile, its padded images and what is computed from them: about what a core's cache holds."""
+
+
+@attrs.frozen(eq=False)
+class Parts:
+    """What of an axis of an image each window has.
+
+    Attributes:
+        starts: the first element that each window has.
+        counts: how many elements each has; may be 0.
+        step: from one element to the next.
+    """
+
+    starts: Array
+    counts: Array
+    step: int
+
+    @classmethod
+    def of(cls, slide: Slide, count: int) -> "Parts":
+        """Compute the parts of ``count`` windows."""
+        firsts = np.arange(count) * slide.stride - slide.begin
+        begins = np.clip(-(firsts // slide.dilation), 0, slide.window)
+        ends = np.clip(-((firsts - slide.size) // slide.dilation), begins, slide.window)
+        return cls(firsts + begins * slide.dilation, ends - begins, slide.dilation)
+
+    def runs(self, first: int, count: int) -> Iterator[tuple[slice, slice]]:
+        """Yield which of ``count`` windows in a row have the same part, and the part, if it has elements."""
+        starts, counts = self.starts[first : first + count], self.counts[first : first + count]
+        changes = np.flatnonzero((np.diff(starts) != 0) | (np.diff(counts) != 0)) + 1
+        for begin, end in pairwise([0, *changes.tolist(), count]):
+            if counts[begin]:
+                start = int(starts[begin])
+                yield slice(begin, end), slice(start, start + (int(counts[begin]) - 1) * self.step + 1, self.step)
 
 
 @attrs.frozen
@@ -82,6 +114,11 @@ class Pooling:
         )
 
     @property
+    def is_wide(self) -> bool:
+        """Whether a window spans more than an image along an axis, so that most elements of windows are padding."""
+        return any(slide.reach > slide.size for slide in self.slides)
+
+    @property
     def is_plain(self) -> bool:
         """Whether images can be combined as they lie: windows side by side, without padding."""
         if self.is_converted or self.prepare is not None:
@@ -106,16 +143,15 @@ class Pooling:
             + height * width * (horizontal.window + 1)
         )
 
+    def parts(self) -> tuple[Parts, Parts]:
+        """What of the rows, and what of the columns, of an image each window has."""
+        rows, columns = (Parts.of(*pair) for pair in zip(self.slides, self.output_sizes, strict=True))
+        return rows, columns
+
     def counts(self) -> tuple[Array, Array]:
         """How many rows and how many columns of the image each window has, at least 1."""
-        rows, columns = (
-            np.array([len(range(*inside(first, slide.dilation, slide.window, slide.size))) for first in firsts])
-            for slide, firsts in (
-                (slide, range(-slide.begin, size * slide.stride - slide.begin, slide.stride))
-                for slide, size in zip(self.slides, self.output_sizes, strict=True)
-            )
-        )
-        return np.maximum(rows, 1).astype(np.float32), np.maximum(columns, 1).astype(np.float32)
+        rows, columns = (np.maximum(parts.counts, 1).astype(np.float32) for parts in self.parts())
+        return rows, columns
 
 
 def pool_work(node: Node) -> float:
@@ -142,9 +178,9 @@ def average_pool2d(node: Node) -> Kernel:
             np.divide(sums, count, out=sums)
 
         return whole(pool, divide) if pool.is_global else windowed(pool, divide)
-    # Windows in excess are divided by 1.
-    excess = (pool.slides[1].reach - 1) // pool.slides[1].stride
-    columns = np.pad(columns, (0, excess), constant_values=1)
+    if not pool.is_wide:  # windows in excess are divided by 1
+        excess = (pool.slides[1].reach - 1) // pool.slides[1].stride
+        columns = np.pad(columns, (0, excess), constant_values=1)
 
     def divide_each(sums: Array, row: int) -> None:
         """Divide sums of windows, from one row of them on."""
@@ -211,8 +247,62 @@ def prepared(pool: Pooling, prepare: np.ufunc) -> Callable[[Array], Array]:
     return combined
 
 
+def clipped(pool: Pooling, finish: Finish | None) -> Kernel:
+    """Pooling windows that are wider than images: what of them lies in the image, and no padding.
+
+    Neighbours that have the same rows, or columns, of the image are combined once.
+    """
+    height, width = pool.output_sizes
+    row_parts, column_parts = pool.parts()
+    image_width = pool.slides[1].size
+    rows = tile_size(height, pool.most_elements / (image_width + width))
+    channels = tile_size(pool.channels, pool.most_elements / (rows * (image_width + width)))
+    combined_rows = scratch((channels, rows, image_width), pool.data_type)
+    lead, inner = ((channels,), ()) if pool.nchw else ((), (channels,))
+    laid_out = scratch((*lead, rows, width, *inner), pool.data_type)
+    result = laid_out if pool.nchw else laid_out.transpose(2, 0, 1)
+    reduce = pool.combine.reduce
+    combined: Callable[[Array], Array] = partial(reduce, axis=1, dtype=pool.data_type, keepdims=True)
+    if pool.prepare is np.square:
+        combined = sum_of_squares
+    column_runs = list(column_parts.runs(0, width))
+    tiles = [
+        (*tile, list(row_parts.runs(tile[2], rows)))
+        for tile in product(range(pool.batch), tile_starts(pool.channels, channels), tile_starts(height, rows))
+    ]
+
+    def run(images: Array, output: Array) -> None:
+        planes, targets = (array if pool.nchw else array.transpose(0, 3, 1, 2) for array in (images, output))
+        for image, channel, row, row_runs in tiles:
+            here = slice(channel, channel + channels)
+            plane = planes[image, here]
+            combined_rows.fill(pool.padding)
+            for windows, part in row_runs:
+                combined_rows[:, windows] = combined(plane[:, part])
+            result.fill(pool.padding)
+            for windows, part in column_runs:
+                result[:, :, windows] = reduce(combined_rows[:, :, part], axis=2, keepdims=True)
+            if finish is not None:
+                finish(laid_out, row)
+            np.copyto(targets[image, here, row : row + rows], result, casting="same_kind")
+
+    reduce = pool.combine.reduce
+    combined = (
+        sum_of_squares if pool.prepare is np.square else partial(reduce, axis=1, dtype=pool.data_type, keepdims=True)
+    )
+    return run
+
+
+def sum_of_squares(planes: Array) -> Array:
+    """Sum up the squares of each column: [channels, 1, width]."""
+    sums: Array = np.einsum("chw,chw->cw", planes, planes, dtype=np.float32, casting="same_kind")
+    return sums[:, None]
+
+
 def windowed(pool: Pooling, finish: Finish | None) -> Kernel:
     """Pooling window by window, in tiles that stay in cache."""
+    if pool.is_wide:
+        return clipped(pool, finish)
     height, width = pool.output_sizes
     rows, channels = tile_sizes(pool)
     row_starts = tile_starts(height, rows)

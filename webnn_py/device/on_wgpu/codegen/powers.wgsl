@@ -21,7 +21,7 @@ fn exp_f32(x: f32) -> f32 {
   return select(exp_of_sum(clamp(x, -104.0, 89.0), 0.0), x, is_nan(x));
 }
 
-// e to the power high + low, for high from -104 to 89 and a small low.
+// e to the power high + low, for high from -106 to 89 and a small low.
 fn exp_of_sum(high: f32, low: f32) -> f32 {
   let n = halvings(high);
   let r = without_halvings(high, n) + low;
@@ -113,9 +113,10 @@ fn erf_half(x: f32) -> f32 {
 }
 
 // ½ · x · (1 + erf(x / √2)) as max(0, x) - |x| · Φ(-|x|), which nothing cancels in. Φ(-t) is exp(-t²/2) times a
-// polynomial in t / (t + 2.9): W. J. Cody's and J. Laframboise's form of the normal distribution's tail.
+// polynomial in t / (t + 2.9): W. J. Cody's and J. Laframboise's form of the normal distribution's tail. From 14.43 on
+// the power is 0, and so is the tail.
 fn gelu_f32(x: f32) -> f32 {
-  let t = min(abs(x), 14.25);
+  let t = min(abs(x), 14.5);
   let t_head = head(t);
   let ratio = t / (t + 2.9);
   let high = -0.06636693779 + ratio * (-0.136329741 + ratio * (0.2335817304 + ratio * -0.08141066746));

@@ -29,6 +29,9 @@ from webnn_py.device.on_wgpu.records.table import kernels
 from webnn_py.graph import Node, Value
 from webnn_py.operators import convolution
 
+MOST_PHASES: Final = 2**12
+"""The most phases of which each gets a filter of its own: strides of 64. Larger ones leave most of the output empty."""
+
 WHOLE_TILE: Final = 128
 """Pixels of an image of which the largest tiles have nothing to spare."""
 
@@ -200,11 +203,9 @@ def emit_sides(
 @kernels(convolution.conv_transpose2d)
 def conv_transpose2d(node: Node, lowering: Lowering) -> None:
     conv = ConvolutionShape.of(node, lowering)
-    if conv.image_layout.shape[1] % conv.groups:
-        raise ValueError(f"{node}: {conv.groups} groups do not divide {conv.image_layout.shape[1]} input channels")
     epilogue = conv_epilogue(node, lowering, conv)
     if (
-        is_direct(conv) or is_finite(conv.filter) is False
+        is_direct(conv) or conv.phases > MOST_PHASES or is_finite(conv.filter) is False
     ):  # a product would make NaN of zeros between and around images
         emit_gather(lowering, conv, epilogue, transposed=True)
         return

@@ -161,6 +161,7 @@ def emit_gather(lowering: Lowering, conv: ConvolutionShape, epilogue: Epilogue, 
         lines = _decoded("i", ("image", "row", "column", "channel"), (height, width, conv.output_channels))
     of_filter = f"channel % {conv.group_outputs}u" if transposed else "channel"
     inputs = f"(channel / {conv.group_outputs}u * {conv.group_inputs}u + c)"
+    loop = _transposed_loop if transposed else _forward_loop
     reads = _transposed_place if transposed else _forward_place
     _, _, down, across = conv.image_layout.strides
     _, _, filter_down, filter_across = conv.filter_layout.strides
@@ -182,9 +183,9 @@ def emit_gather(lowering: Lowering, conv: ConvolutionShape, epilogue: Epilogue, 
         f"for (var c = 0u; c < {conv.group_inputs}u; c++) {{",
         f"  let image_at = {_place(conv.image_layout, 'image', inputs)};",
         f"  let filter_at = {_place(conv.filter_layout, of_filter, inputs if transposed else 'c')};",
-        f"  for (var v = 0u; v < {conv.slides[0].window}u; v++) {{",
+        *(f"  {line}" for line in loop("v", "row", conv.slides[0])),
         *(f"    {line}" for line in reads("h", "row", "v", conv.slides[0])),
-        f"    for (var u = 0u; u < {conv.slides[1].window}u; u++) {{",
+        *(f"    {line}" for line in loop("u", "column", conv.slides[1])),
         *(f"      {line}" for line in reads("w", "column", "u", conv.slides[1])),
         *(f"      {line}" for line in adding),
         "    }",
@@ -197,6 +198,23 @@ def emit_gather(lowering: Lowering, conv: ConvolutionShape, epilogue: Epilogue, 
     indices = [f"total_of(min(i + {component}u, {epilogue.count - 1}u))" for component in range(WIDTH)]
     call = f"finish(four, vec4<f32>({', '.join(indices)}));"
     _emit(lowering, conv, epilogue, [call], epilogue.count, vec4s=True, functions=[function])
+
+
+def _forward_loop(tap: str, _output: str, slide: Slide) -> list[str]:
+    """Begin a loop over the elements of a window."""
+    return [f"for (var {tap} = 0u; {tap} < {slide.window}u; {tap}++) {{"]
+
+
+def _transposed_loop(tap: str, output: str, slide: Slide) -> list[str]:
+    """Begin a loop over the elements of a window by which something spreads to the output.
+
+    Of those that a dilation of 1 leaves, each is a stride from the one before; with others all are looked at.
+    """
+    if slide.dilation > 1:
+        return _forward_loop(tap, output, slide)
+    first = f"({output} + {slide.begin}u) % {slide.stride}u"
+    step = min(slide.stride, 2**31)  # no window is as long, and the sum does not overflow
+    return [f"for (var {tap} = {first}; {tap} < {slide.window}u; {tap} += {step}u) {{"]
 
 
 def _any_place(name: str, output: str, tap: str, slide: Slide) -> list[str]:

@@ -96,6 +96,11 @@ class ConvolutionShape:
         """Whether every window is one element of the images, and every element has a window."""
         return all(slide.window == slide.stride == 1 and not slide.begin and not slide.end for slide in self.slides)
 
+    @property
+    def phases(self) -> int:
+        """The phases of a transposed convolution, one for each remainder of the output's place by the strides."""
+        return self.slides[0].stride * self.slides[1].stride
+
     def address(self, image: str, channel: str, row: str, column: str) -> str:
         """The number of an element of the output."""
         height, width = self.output_sizes
@@ -119,12 +124,14 @@ def transposed_axis(slide: Slide, outputs: int) -> tuple[WindowAxis, tuple[int, 
         The axis; each phase's first element of the window; and from one element to the next.
     """
     stride, dilation = slide.stride, slide.dilation
-    step = stride // gcd(stride, dilation)
+    divisor = gcd(stride, dilation)
+    step = stride // divisor
+    inverse = pow(dilation // divisor, -1, step)
     begins, counts, firsts = [], [], []
     for remainder in range(stride):
         place = remainder + slide.begin
-        first = next((t for t in range(step) if (place - t * dilation) % stride == 0), None)
-        if first is None or first >= slide.window:
+        first = place // divisor * inverse % step
+        if place % divisor or first >= slide.window:
             first, count = 0, 0
         else:
             count = -(-(slide.window - first) // step)

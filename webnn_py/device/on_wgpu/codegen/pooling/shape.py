@@ -83,8 +83,10 @@ class PoolingShape:
                 lines += ["{", *self._look(f"{v}u", f"{u}u", add), "}"]
         else:
             lines += [
-                f"for (var v = 0u; v < {vertical.window}u; v++) {{",
-                f"for (var u = 0u; u < {horizontal.window}u; u++) {{",
+                *_bounds("v", "h0", vertical),
+                *_bounds("u", "w0", horizontal),
+                "for (var v = v_begin; v < v_end; v++) {",
+                "for (var u = u_begin; u < u_end; u++) {",
                 *self._look("v", "u", add),
                 "}",
                 "}",
@@ -99,6 +101,17 @@ class PoolingShape:
             f"let w = w0 + {u} * {horizontal.dilation}u;",
             add if self.is_inside else f"if ({inside}) {{ elements += 1u; {add} }}",
         ]
+
+
+def _bounds(tap: str, first: str, slide: Slide) -> list[str]:
+    """Statements for the elements of a window that lie in the image: from ``begin`` to before ``end``."""
+    before, left = f"0u - {first} - 1u", f"{slide.size}u - {first} - 1u"
+    is_before = f"bitcast<i32>({first}) < 0i"
+    is_behind = f"bitcast<i32>({first}) >= {slide.size}i"
+    return [
+        f"let {tap}_begin = select(0u, ({before}) / {slide.dilation}u + 1u, {is_before});",
+        f"let {tap}_end = select(min({slide.window}u, ({left}) / {slide.dilation}u + 1u), 0u, {is_behind});",
+    ]
 
 
 def slides_of(node: Node) -> tuple[Slide, Slide]:

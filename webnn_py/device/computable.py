@@ -1,0 +1,94 @@
+"""Graphs that the specification accepts and that no device computes: ``build()`` refuses them, on every device alike.
+
+Devices count places in images in 32 bits, and ONNX Runtime notices groups that do not divide channels only as it runs.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from webnn_py.descriptors import MAX_DIMENSION
+from webnn_py.graph import Graph, Node
+from webnn_py.operators.convolution import filter_shape
+from webnn_py.operators.windows import Slide, image_shape, slides
+from webnn_py.size_values import largest
+
+
+class NotComputableError(Exception):
+    """A node that no device computes."""
+
+
+def check_computable(graph: Graph) -> None:
+    """Refuse a graph with a node that no device computes.
+
+    Raises:
+        NotComputableError: the groups of a transposed convolution do not divide its input channels; or the windows of
+            a convolution or pooling operator, or the image with its padding, span more than ``MAX_DIMENSION`` elements.
+    """
+    for node in graph.nodes:
+        problem = PROBLEMS.get(node.operator.name)
+        if problem is not None:
+            for words in problem(node):
+                raise NotComputableError(f"{node}: {words}")
+
+
+def _of_convolution(node: Node) -> Iterator[str]:
+    options: Any = node.options
+    _, _, *window = filter_shape(node.operand("filter").shape, options["filter_layout"])
+    yield from _of_windows(_slides(node, options["input_layout"], window), _output_sizes(node, options["input_layout"]))
+
+
+def _of_transposed_convolution(node: Node) -> Iterator[str]:
+    options: Any = node.options
+    _, channels, *window = filter_shape(node.operand("filter").shape, options["filter_layout"])
+    groups = options["groups"]
+    if largest(channels) % groups:
+        yield f"the number of groups is {groups}; it must be a divisor of the number of input channels, {channels}"
+    for name, slide in _slides(node, options["input_layout"], window).items():
+        spread = (slide.size - 1) * slide.stride + slide.reach
+        if spread > MAX_DIMENSION:
+            yield _too_many(name, spread, "what the elements of the input spread to, before padding is cut off, spans")
+
+
+def _of_pooling(node: Node) -> Iterator[str]:
+    options: Any = node.options
+    layout = options["layout"]
+    window = options["window_dimensions"] or image_shape(node.operand("input").shape, layout)[2:]
+    yield from _of_windows(_slides(node, layout, window), _output_sizes(node, layout))
+
+
+def _of_windows(along: Mapping[str, Slide], counts: tuple[int, int]) -> Iterator[str]:
+    for (name, slide), count in zip(along.items(), counts, strict=True):
+        padded = slide.begin + slide.size + slide.end
+        spanned = (count - 1) * slide.stride + slide.reach
+        if padded > MAX_DIMENSION:
+            yield _too_many(name, padded, "with its padding the image has")
+        if spanned > MAX_DIMENSION:
+            yield _too_many(name, spanned, "the windows, one after the other, span")
+
+
+def _too_many(name: str, count: int, words: str) -> str:
+    return f"{words} {count} {name}; it must be at most {MAX_DIMENSION}"
+
+
+def _slides(node: Node, layout: Any, window: Any) -> dict[str, Slide]:
+    options: Any = node.options
+    sizes = image_shape(node.operand("input").shape, layout)[2:]
+    along = slides(
+        [*map(largest, sizes)], [*map(largest, window)], options["padding"], options["strides"], options["dilations"]
+    )
+    return dict(zip(("rows", "columns"), along, strict=True))
+
+
+def _output_sizes(node: Node, layout: Any) -> tuple[int, int]:
+    _, _, height, width = image_shape(node.outputs[0].shape, layout)
+    return largest(height), largest(width)
+
+
+PROBLEMS: Final[Mapping[str, Callable[[Node], Iterator[str]]]] = {
+    "average_pool2d": _of_pooling,
+    "conv2d": _of_convolution,
+    "conv_transpose2d": _of_transposed_convolution,
+    "l2_pool2d": _of_pooling,
+    "max_pool2d": _of_pooling,
+}
+"""What no device computes of an operator, in words, by its Python name."""
