@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed: pip install webnn_py[ray]")
+@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed: pip install '.[ray]'")
 def test_two_nodes_give_what_one_process_gives_though_an_actor_dies(tmp_path):
     run = subprocess.run(
         [sys.executable, "-m", "spec_tests.support.ray_cluster", str(tmp_path)],
