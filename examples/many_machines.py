@@ -2,7 +2,7 @@
 
 python examples/many_machines.py model.onnx rows.parquet results [--actors 4 | --gpus 2]
 
-(pip install 'webnn_py[ray]'; on a cluster, ``ray job submit``.) Each actor holds one blocking session. Without --actors
+(pip install '.[ray]'; on a cluster, ``ray job submit``.) Each actor holds one blocking session. Without --actors
 there are as many as leave a CPU for reading the data set; where there is one CPU, one shares it. Ray hands
 batches to whichever actor is free, restarts one that dies and repeats its batches; every row is in the results once, in
 the order of the data set. Columns are the model's inputs; outputs become columns.

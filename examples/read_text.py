@@ -2,7 +2,7 @@
 
     python examples/read_text.py PICTURE [--backend NAME]
 
-The models come with the package ``rapidocr``, whose code is not used here. Needs ``pip install webnn_py[examples]``.
+The models come with the package ``rapidocr``, whose code is not used here. Needs ``pip install '.[examples]'``.
 """
 
 import argparse

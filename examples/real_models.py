@@ -242,7 +242,7 @@ def _npm() -> list[str]:
         return [programs.get("node") or programs["node.exe"], programs["npm-cli.js"]]
     found = shutil.which("npm")
     if found is None:
-        raise RegistryError("there is no npm: pip install 'webnn_py[javascript]'")
+        raise RegistryError("there is no npm: pip install '.[javascript]'")
     return [found]
 
 

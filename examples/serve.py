@@ -1,6 +1,6 @@
 """Serve an ONNX model over HTTP: batching, back-pressure, timeouts; a part of the Open Inference Protocol.
 
-python examples/serve.py model.onnx [--port 8000]         (pip install 'webnn_py[serve]')
+python examples/serve.py model.onnx [--port 8000]         (pip install '.[serve]')
 
 The first dimension of every input and output is the batch, and is left open by the model.
 ``POST /v2/models/NAME/infer`` takes one request with any number of rows; those that wait at the same time are run as

@@ -223,7 +223,7 @@ def test_wrong_usage_is_told(arguments, capsys):
 def test_without_the_extra_the_command_says_what_to_install(monkeypatch, capsys):
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     assert example.main([str(EXAMPLE)]) == 1
-    assert "pip install webnn_py[examples]" in capsys.readouterr().err
+    assert "pip install '.[examples]'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["strange\nname", "wide \u540d\u524d", "\udcff"])

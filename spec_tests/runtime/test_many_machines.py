@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 
 
 needs_ray = pytest.mark.skipif(
-    importlib.util.find_spec("ray") is None, reason="Ray is not installed: pip install webnn_py[ray]"
+    importlib.util.find_spec("ray") is None, reason="Ray is not installed: pip install '.[ray]'"
 )
 
 

@@ -16,7 +16,8 @@ BROWSER_HELP: Final = f"run it as this browser would accept it: {', '.join(BROWS
 EXPERIMENTAL_HELP: Final = f"let the program try a proposal: {', '.join(EXPERIMENTS)}"
 
 TRACE_HELP: Final = (
-    "write what happened on the timelines, and when; for Perfetto (ui.perfetto.dev) and chrome://tracing"
+    "write what happened on the timelines, when and why: .html is a page for any browser, complete in itself; .json is "
+    "for Perfetto (ui.perfetto.dev) and chrome://tracing"
 )
 
 
