@@ -65,6 +65,7 @@ def reference(operator, versions, *inputs, **attributes):
     reference("Attention", 25, Q, K, V, None, None, None, np.array([5, 4]), left_window_size=1, right_window_size=0),
     reference("Attention", 25, Q, K, V, left_window_size=1, right_window_size=1),
     reference("Attention", 24, Q, K, V, MASK, is_causal=1, qk_matmul_output_mode=2, outputs=4, wanted=(0, 3)),
+    reference("Attention", 25, Q, K, V, MASK, is_causal=1, qk_matmul_output_mode=2, outputs=4, wanted=(0, 3)),
     node("Attention", 23, Q, Q, Q, is_causal=1),
     reference("Attention", ANY, Q, K, V, None, *NOTHING, known=(4, 5), is_causal=1, outputs=3, wanted=(0, 1, 2)),
 )
