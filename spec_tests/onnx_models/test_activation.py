@@ -38,6 +38,7 @@ def number(value, dtype=np.float32):
     node("Shrink", 9, X),
     *(node("Shrink", 9, SMALL.astype(name), lambd=1.5, bias=2.0) for name in ("uint8", "int32", "int64")),
     node("Shrink", 9, X, lambd=1.5, bias=0.25),
+    *(node("Shrink", 9, SMALL.astype(name), lambd=1.5, bias=0.5) for name in ("uint8", "int32", "int64")),
     node("SwiGLU", 28, X, X[::-1].copy(), oracle="reference"),
     node("SwiGLU", 28, X, X[::-1].copy(), alpha=0.5, oracle="reference"),
     node("Swish", 24, X, oracle="reference"),

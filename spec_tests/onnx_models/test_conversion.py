@@ -25,6 +25,8 @@ TYPES = ("FLOAT", "FLOAT16", "INT8", "INT32", "INT64")
     node("Cast", [19, 21, 23], SMALL, to=TensorProto.INT32, saturate=0, oracle="reference"),
     node("CastLike", [15, 19, 21, 23, 24, 25], SMALL, np.array([1], np.int64)),
     node("CastLike", [15, 19, 21, 23], X, np.array([True]), known=(1,)),
+    node("CastLike", [15, 19], X, np.array([True])),
+    node("CastLike", [15, 19], np.abs(SMALL), np.array([1], np.uint8)),
     node("CastLike", [15, 19], SMALL, np.array([1], np.float16), known=(1,)),
 )
 async def test_casts(context, case):

@@ -113,8 +113,12 @@ async def test_what_onnx_gave_up(context, case):
     [
         (node("ImageScaler", 1, X, bias=[1.0])[0], "attribute bias is [1.0]; it must be one for each channel of [2, 3"),
         (node("Crop", 1, X, border=[1, 2])[0], "attributes border and scale is (1, 2) and None; it must be four num"),
+        (
+            node("Gemm", 6, X[0, 0], X[0, 0].T, X[0, 0, 0, :3])[0],
+            "the shape of input C is [3]; it must be [3, 3] where",
+        ),
     ],
-    ids=["ImageScaler", "Crop"],
+    ids=["ImageScaler", "Crop", "Gemm"],
 )
 async def test_what_onnx_gave_up_is_refused_where_it_does_not_fit(context, case, text):
     assert_refused(context, case, text)

@@ -65,5 +65,22 @@ async def test_a_shape_that_cannot_be_is_refused(context, shape):
 
 async def test_an_input_without_elements_has_a_type_that_can_be(context):
     model = OnnxModel.load(parsed("(string[a] y) { y = Identity (x) }", inputs="string[a] x"))
-    with pytest.raises(UnsupportedModelError, match="input 'x': the data type is string; it must be bool or one of"):
+    with pytest.raises(UnsupportedModelError, match="input 'x': the data type is string; WebNN has no"):
         model.convert(MLGraphBuilder(context), {"x": [0]})
+
+
+@pytest.mark.parametrize("kind", ["string", "bfloat16"])
+async def test_a_type_that_webnn_lacks_is_said_before_shapes_are_asked_for(context, kind):
+    text = "(float[n] y, float[n] z) { y = Relu (x) z = CastLike (s, x) }"
+    model = OnnxModel.load(parsed(text, inputs=f"float[n] x, {kind}[n] s"))
+    with pytest.raises(UnsupportedModelError, match=f"input 's': the data type is {kind}; ") as caught:
+        model.convert(MLGraphBuilder(context))
+    assert [problem.name for problem in caught.value.problems] == ["s"]
+    with pytest.raises(ValueError, match="give its shape in input_shapes"):  # of what is left out, nobody asks
+        model.convert(MLGraphBuilder(context), outputs=["y"])
+
+
+async def test_an_input_that_is_no_tensor_is_said_before_shapes_are_asked_for(context):
+    model = OnnxModel.load(parsed("(float[n] y) { y = SequenceAt (s, x) }", inputs="seq(float[n]) s, int64 x"))
+    with pytest.raises(UnsupportedModelError, match="input 's': it is no tensor; an input of the graph must be one"):
+        model.convert(MLGraphBuilder(context))

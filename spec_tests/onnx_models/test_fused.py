@@ -41,10 +41,14 @@ IDS = np.array([[1, 0, 3], [2, 2, 1]], np.int32)
     node(f"{MS}FusedMatMul", 1, floats(3, 2, 4), floats(4, 2, 5), transBatchA=1, transBatchB=1),
     node(f"{MS}FusedMatMul", 1, floats(4, 2, 3), floats(5, 2, 4), transBatchA=1, transBatchB=1, transA=1, transB=1),
     node(f"{MS}TransposeMatMul", 1, X, floats(2, 5, 4), transB=1),
+    node(f"{MS}TransposeMatMul", 1, floats(2, 4, 3), floats(2, 4, 5), transA=1),
+    node(f"{MS}FusedGemm", 1, floats(4, 3), floats(4, 5), transA=1, activation="HardSigmoid", activation_alpha=0.3,
+         activation_beta=0.4),
     node(f"{MS}FusedGemm", 1, X[0], floats(5, 4), floats(5), transB=1, alpha=0.5, beta=2.0, activation="Relu"),
     node(
         f"{MS}FusedGemm", 1, X[0], floats(4, 5), activation="LeakyRelu", activation_alpha=0.3, activation_beta=0.0
     ),
+    node(f"{MS}FusedConv", 1, floats(1, 4, 5, 5), floats(6, 2, 3, 3), activation="Relu", group=2),
     node(f"{MS}FusedConv", 1, IMAGES, FILTERS, floats(3), activation="Relu", pads=[1, 1, 1, 1]),
     node(f"{MS}FusedConv", 1, IMAGES, FILTERS, floats(3), floats(1, 3, 3, 3), activation="Tanh"),
     node(f"{MS}FusedConv", 1, IMAGES, FILTERS, activation="Clip", activation_params=[-0.5, 0.5]),

@@ -141,6 +141,7 @@ CACHE, UPDATE = np.arange(48, dtype=np.float32).reshape(2, 1, 6, 4), -np.ones([2
 
 @each(
     node("TensorScatter", 24, CACHE, UPDATE, oracle="reference"),
+    node("TensorScatter", 24, CACHE.reshape(2, 6, 1, 4), UPDATE.reshape(2, 3, 1, 4), axis=1, oracle="reference"),
     node("TensorScatter", 24, CACHE, UPDATE, indices([3, 1]), oracle="reference"),
     node("TensorScatter", 24, CACHE, UPDATE, indices([5, 4]), mode="circular", oracle="reference"),
 )

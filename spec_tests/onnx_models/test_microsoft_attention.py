@@ -48,6 +48,7 @@ BYTES, COLUMNS = rng.integers(0, 256, [2, 3, 8], np.uint8), seven_bits(rng.integ
     node(f"{MS}Attention", 1, X, WEIGHTS, BIAS, SEEN, num_heads=2, scale=0.3),
     node(f"{MS}Attention", 1, X, WEIGHTS, BIAS, integers(3, 2), num_heads=2),
     node(f"{MS}Attention", 1, X, WEIGHTS, BIAS, integers(3, 1, 1, 2), num_heads=2),
+    node(f"{MS}Attention", 1, X, WEIGHTS, BIAS, integers(3, 1, 1, 0), num_heads=2, mask_filter_value=0.5),
     node(f"{MS}Attention", 1, X, WEIGHTS, BIAS, None, PAST[..., :0, :], known=(4,), num_heads=2, unidirectional=1,
          outputs=2, wanted=(0, 1)),
     node(f"{MS}Attention", 1, X, WEIGHTS, BIAS, np.stack([SEEN] * 3, 1), num_heads=2, mask_filter_value=-50.0),
@@ -58,6 +59,8 @@ BYTES, COLUMNS = rng.integers(0, 256, [2, 3, 8], np.uint8), seven_bits(rng.integ
          np.array(-3, np.int8), known=(1,), num_heads=2, relative=1e-4),
     node(f"{MS}QAttention", 1, BYTES, COLUMNS, BIAS, step(0.01), step(0.02), None, np.array(100, np.uint8),
          np.array(0, np.int8), num_heads=2, unidirectional=1, relative=1e-4),
+    node(f"{MS}QAttention", 1, BYTES, COLUMNS, BIAS, step(0.01), step(0.02), None, np.array(100, np.uint8),
+         np.array(0, np.int8), PAST, known=(1,), num_heads=2, outputs=2, wanted=(0, 1), relative=1e-4),
 )  # fmt: skip
 async def test_attention_of_a_packed_product(context, case):
     await check(context, case)
@@ -100,19 +103,21 @@ TOTAL = integers(6), np.array(7, np.int32)
 
 
 @each(
-    node(f"{MS}GroupQueryAttention", 1, *NEW, None, None, integers(2), np.array(3, np.int32), known=(6,), outputs=3,
+    node(f"{MS}GroupQueryAttention", 1, *NEW, None, None, integers(2), np.array(3, np.int32), known=(5, 6), outputs=3,
          wanted=(0, 1, 2), **HEADS),
-    node(f"{MS}GroupQueryAttention", 1, *NEW, *NOTHING, integers(2), np.array(3, np.int32), known=(3, 4, 6), outputs=3,
-         wanted=(0, 1, 2), **HEADS),
-    node(f"{MS}GroupQueryAttention", 1, *NEW, *BEFORE, *TOTAL, known=(6,), outputs=3, wanted=(0, 1, 2), **HEADS),
-    node(f"{MS}GroupQueryAttention", 1, *NEW, *BUFFER, *TOTAL, known=(6,), outputs=3, **HEADS),
+    node(f"{MS}GroupQueryAttention", 1, *NEW, *NOTHING, integers(2), np.array(3, np.int32), known=(3, 4, 5, 6),
+         outputs=3, wanted=(0, 1, 2), **HEADS),
+    node(f"{MS}GroupQueryAttention", 1, *NEW, *BEFORE, *TOTAL, COS, SIN, np.array([[5, 0, 2]]), known=(5, 6),
+         outputs=3, do_rotary=1, **HEADS),
+    node(f"{MS}GroupQueryAttention", 1, *NEW, *BEFORE, *TOTAL, known=(5, 6), outputs=3, wanted=(0, 1, 2), **HEADS),
+    node(f"{MS}GroupQueryAttention", 1, *NEW, *BUFFER, *TOTAL, known=(5, 6), outputs=3, **HEADS),
     node(f"{MS}GroupQueryAttention", 1, *NEW, *BEFORE, *TOTAL, COS, SIN, known=(5, 6), outputs=3, wanted=(0, 1),
          do_rotary=1, softcap=0.8, **HEADS),
-    node(f"{MS}GroupQueryAttention", 1, *NEW, *BEFORE, *TOTAL, COS, SIN, None, floats(1, 1, 3, 7), known=(6,),
+    node(f"{MS}GroupQueryAttention", 1, *NEW, *BEFORE, *TOTAL, COS, SIN, None, floats(1, 1, 3, 7), known=(5, 6),
          outputs=3, do_rotary=1, rotary_interleaved=1, **HEADS),
-    node(f"{MS}GroupQueryAttention", 1, *NEW, *BEFORE, *TOTAL, known=(6,), outputs=3, local_window_size=2, **HEADS),
-    node(f"{MS}GroupQueryAttention", 1, *NEW, *BEFORE, *TOTAL, known=(6,), outputs=3, smooth_softmax=1, **HEADS),
-    node(f"{MS}GroupQueryAttention", 1, *NEW, *BEFORE, *TOTAL, None, None, None, None, floats(4), known=(6,),
+    node(f"{MS}GroupQueryAttention", 1, *NEW, *BEFORE, *TOTAL, known=(5, 6), outputs=3, local_window_size=2, **HEADS),
+    node(f"{MS}GroupQueryAttention", 1, *NEW, *BEFORE, *TOTAL, known=(5, 6), outputs=3, smooth_softmax=1, **HEADS),
+    node(f"{MS}GroupQueryAttention", 1, *NEW, *BEFORE, *TOTAL, None, None, None, None, floats(4), known=(5, 6),
          outputs=3, **HEADS),
     node(f"{MS}GroupQueryAttention", 1, floats(2, 1, 128), None, None, floats(2, 2, 4, 16), floats(2, 2, 4, 16),
          integers(4, 4), np.array(5, np.int32), known=(5, 6), outputs=3, wanted=(0, 1, 2), **HEADS),
@@ -129,7 +134,7 @@ async def test_the_past_of_the_first_step_is_an_input_without_elements(context):
         *NOTHING,
         integers(2),
         np.array(3, np.int32),
-        known=(6,),
+        known=(5, 6),
         outputs=3,
         **HEADS,
     )
@@ -151,3 +156,39 @@ async def test_causal_attention_to_other_keys_is_refused(context):
         f"{MS}MultiHeadAttention", 1, floats(2, 3, 8), floats(2, 5, 8), floats(2, 5, 8), num_heads=2, unidirectional=1
     )
     assert_refused(context, case, "with unidirectional, the number of new keys is 5; it must be that of queries, 3")
+
+
+@pytest.mark.parametrize(
+    ("inputs", "attributes", "text"),
+    [
+        # The total length says how much is in the buffer, but not how much of it belongs to a sample.
+        (
+            {"known": (6,)},
+            {},
+            "input seqlens_k is computed when the graph runs; it must be known while building; freeze",
+        ),
+        (
+            {"known": (5,)},
+            {},
+            "input total_sequence_length is computed when the graph runs; it must be known while bui",
+        ),
+        ({"known": (5, 6), "lengths": integers(4)}, {}, "input seqlens_k is [4]; it must be 6 everywhere, the total"),
+        (
+            {"known": (5, 6)},
+            {"local_window_size": 0},
+            "attribute local_window_size is 0; it must be -1 for all keys, or",
+        ),
+        ({"known": (5, 6)}, {"kv_cache_bit_width": 8}, "is 0, 0, 8, NONE and NONE; it must be 0, 0, 0, NONE and NONE"),
+    ],
+)
+async def test_lengths_and_windows_that_are_not_supported_are_refused(context, inputs, attributes, text):
+    total = inputs.get("lengths", TOTAL[0]), TOTAL[1]
+    (case,) = node(
+        f"{MS}GroupQueryAttention", 1, *NEW, *BUFFER, *total, known=inputs["known"], outputs=3, **HEADS, **attributes
+    )
+    assert_refused(context, case, text)
+
+
+async def test_the_length_of_a_past_in_a_buffer_is_refused(context):
+    (case,) = node(f"{MS}Attention", 1, X, WEIGHTS, BIAS, None, PAST, None, np.array(4, np.int32), num_heads=2)
+    assert_refused(context, case, "input past_sequence_length is given; it must be absent: it is that of a buffer")

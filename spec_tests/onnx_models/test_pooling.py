@@ -151,6 +151,7 @@ OF_PLACES = np.array([[[[1, 2], [3, 4]]]], np.float32)
 
 @each(
     node("MaxUnpool", [9, 11], OF_PLACES, PLACES, kernel_shape=[2, 2], strides=[2, 2]),
+    node("MaxUnpool", 11, OF_PLACES, PLACES % 4, kernel_shape=[2, 2], strides=[2, 2], pads=[0, 0, 1, 1]),
     node("MaxUnpool", 22, OF_PLACES, PLACES, kernel_shape=[2, 2], strides=[2, 2], oracle="reference"),
     node(
         "MaxUnpool",

@@ -152,6 +152,10 @@ async def test_what_is_quantized_is_within_one_step(context, case):
         "com.microsoft.QGemm", 1, ROWS[0], step(0.1), point(7), COLUMNS.T.copy(), scale(0.1, 0.2, 0.3, 0.1),
         np.zeros(4, np.int8), transB=1,
     ),
+    node(
+        "com.microsoft.QGemm", 1, ROWS[0].T.copy(), step(0.1), point(7), COLUMNS, step(0.02), point(0, "int8"),
+        transA=1,
+    ),
 )  # fmt: skip
 async def test_products_as_floats(context, case):
     await check(context, case)

@@ -63,6 +63,8 @@ KNOWN = (1, 2, 3, 4)
         pads=[1, 0, 0, 1], strides=[2, 1],
     ),
     node(f"{MS}QuantizeLinear", 1, rng.uniform(-9, 9, [2, 3]).astype(np.float32), *scaled(0.1, 100)),
+    node(f"{MS}QuantizeLinear", 1, rng.uniform(-9, 9, [3, 3]).astype(np.float32), np.float32([0.1, 0.2, 0.3]),
+         np.uint8([100, 90, 80]), axis=0),
 )  # fmt: skip
 async def test_steps(context, case):
     await check_steps(context, case)
@@ -70,6 +72,10 @@ async def test_steps(context, case):
 
 @each(
     node(f"{MS}DequantizeLinear", 1, A, *scaled(0.1, 100)),
+    *(
+        node(f"{MS}DequantizeLinear", 1, of_bytes("uint8", 3, 3), np.float32([1, 2, 3]), np.uint8([4, 5, 6]), axis=axis)
+        for axis in (0, 1)
+    ),
     node(f"{MS}DequantizeLinear", 1, of_bytes("uint16", 3, 4), *scaled(0.1, 100, "uint16"), known=(0, 2)),
     node(f"{MS}DequantizeLinear", 1, of_bytes("int16", 3, 4), *scaled(0.1, -7, "int16"), known=(0, 2)),
 )

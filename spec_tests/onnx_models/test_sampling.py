@@ -57,6 +57,16 @@ SMALL = floats(2, 4, 4, 5)
     node("DeformConv", [19, 22], SMALL, floats(3, 4, 2, 2), floats(2, 8, 3, 4), oracle="reference", absolute=1e-5),
     node(
         "DeformConv",
+        19,
+        SMALL,
+        floats(3, 4, 2, 2),
+        floats(2, 8, 2, 3),
+        dilations=[2, 2],
+        oracle="reference",
+        absolute=1e-5,
+    ),
+    node(
+        "DeformConv",
         [19, 22],
         SMALL,
         floats(6, 2, 2, 3),

@@ -231,7 +231,15 @@ async def test_trees_are_filled_up_to_the_largest(context, monkeypatch):
         (regressor(X[:, :1], TARGET), "a feature that a node looks at is 1; it must be from 0 to 0"),
         (
             regressor(X, TARGET, {**NODES, "nodes_featureids": [2**32, *NODES["nodes_featureids"][1:]]}),
-            "it must be from 0 to 1",
+            "a feature that a node looks at is 4294967296; it must be from 0 to 1",
+        ),
+        (
+            regressor(X, TARGET, {**NODES, "nodes_featureids": [-1, *NODES["nodes_featureids"][1:]]}),
+            "a feature that a node looks at is -1; it must be from 0 to 1",
+        ),
+        (
+            regressor(X, {**TARGET, "target_ids": [0, 0, -1, 0, 0]}),
+            "an id of a class or target is -1; it must be from 0 to 0",
         ),
         (classifier(X, ONE, [3, 8], post_transform="PROBIT"), "attribute post_transform is PROBIT; it must be NONE"),
         (regressor(X, TARGET, post_transform="LOGISTIC"), "is [1, 'LOGISTIC']; it must be NONE"),

@@ -50,6 +50,8 @@ class DeclaredInput:
         Raises:
             BadInputError: neither numpy nor WebNN has it.
         """
+        if self.type_name == "string":
+            raise BadInputError(f"input {self.name!r} is string; WebNN has no tensors of strings, so this cannot run")
         if self.type_name != "bool" and self.type_name not in {*DATA_TYPES, "float64", "int16", "uint16"}:
             raise BadInputError(f"input {self.name!r} is {self.type_name}, which cannot be given here")
         return np.dtype(self.type_name)
@@ -319,10 +321,13 @@ class Shapes:
 
         Raises:
             BadInputError: some are open; the text has a command line that fixes them, which begins with ``command``.
+                Or some are open, and an input is of a data type that cannot run.
         """
         shapes = {name: self.fixed(name) for name in names}
         missing = [name for name, shape in shapes.items() if shape is None]
         if missing:
+            for name in shapes:
+                _ = self._inputs[name].dtype  # of a type that cannot run, shapes do not help
             told = "; ".join(f"input {name!r} is {self._inputs[name]}" for name in missing[:MOST_TOLD])
             told += f"; and {len(missing) - MOST_TOLD} more" if len(missing) > MOST_TOLD else ""
             example = as_options(self.guess(missing))

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import attrs
 import numpy as np
@@ -13,7 +13,51 @@ from webnn_py.onnx_models.conversion_context import ConversionContext, Value
 from webnn_py.onnx_models.problems import shortened, worded
 from webnn_py.onnx_models.table import InputParameter, Rule
 from webnn_py.operators.operand import MLOperand
-from webnn_py.operators.rules import Refused
+from webnn_py.operators.rules import Refused, refuse
+
+FLAGS: Final = frozenset(
+    {
+        "align_corners",
+        "allowzero",
+        "antialias",
+        "broadcast",
+        "causal",
+        "ceil_mode",
+        "channels_last",
+        "count_include_pad",
+        "detect_negative",
+        "detect_positive",
+        "do_rotary",
+        "exclude_outside",
+        "exclusive",
+        "fmod",
+        "input_forget",
+        "interleaved",
+        "inverse",
+        "is_causal",
+        "is_test",
+        "keepdims",
+        "largest",
+        "linear_before_reset",
+        "noop_with_empty_axes",
+        "onesided",
+        "reverse",
+        "rotary_interleaved",
+        "saturate",
+        "select_last_index",
+        "sorted",
+        "spatial",
+        "storage_order",
+        "training_mode",
+        "transA",
+        "transB",
+        "transBatchA",
+        "transBatchB",
+        "unidirectional",
+        "upper",
+    }
+)
+"""Attributes that are 0 or 1. Implementations disagree on what other numbers mean, so those are refused."""
 
 
 @attrs.frozen(eq=False)
@@ -123,7 +167,7 @@ def _attributes(rule: Rule, schema: defs.OpSchema, node: NodeProto) -> dict[str,
     """The attributes that the rule names; the others are refused where they are not their defaults.
 
     Raises:
-        Refused: an attribute is not supported, or missing.
+        Refused: an attribute is not supported or missing, or a flag is neither 0 nor 1.
     """
     given = {item.name: _attribute_value(item) for item in node.attribute}
     form = form_of(schema)
@@ -139,6 +183,8 @@ def _attributes(rule: Rule, schema: defs.OpSchema, node: NodeProto) -> dict[str,
     for name, value in arguments.items():
         if value is inspect.Parameter.empty:
             raise Refused(f"attribute {name} is missing; it is needed")
+        if name in FLAGS and value not in (0, 1):
+            refuse(f"attribute {name}", value, "0 or 1")
     return arguments
 
 

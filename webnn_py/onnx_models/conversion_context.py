@@ -11,6 +11,8 @@ from onnx import helper
 
 from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
 from webnn_py.graph import Constant
+from webnn_py.graph import Value as GraphValue
+from webnn_py.onnx_models.booleans import is_boolean
 from webnn_py.onnx_models.element_types import CAN_BE_NARROWED, EXACTLY, webnn_data_type
 from webnn_py.onnx_models.freezing import Freezing
 from webnn_py.onnx_models.known_operands import known_value
@@ -46,6 +48,7 @@ class Constants:
         numbers: scalar constants so far, by what they are written as, and data type.
         known: what operands are while building; None for those that depend on an input.
         in_shapes: constants that were reshaped, by what they were and the shape.
+        boolean_inputs: the inputs of the graph that are booleans in the model.
     """
 
     key_of: Callable[[StaticValue], bytes | None]
@@ -54,6 +57,7 @@ class Constants:
     numbers: dict[tuple[str, str], MLOperand] = attrs.field(factory=dict)
     known: dict[MLOperand, StaticValue | None] = attrs.field(factory=dict)
     in_shapes: dict[tuple[MLOperand, tuple[int, ...]], MLOperand] = attrs.field(factory=dict)
+    boolean_inputs: set[GraphValue] = attrs.field(factory=set)
 
 
 def read_only(value: StaticValue) -> StaticValue:
@@ -210,6 +214,14 @@ class ConversionContext(OperatorMethods):
             array = known_value(self._builder._values[value], self.expenses)
             known[value] = None if array is None else read_only(array)
         return known[value]
+
+    def is_boolean(self, value: Value) -> bool:
+        """Return whether a value of the model is of booleans, which are ``uint8`` in a graph, and not of numbers."""
+        if not isinstance(value, MLOperand):
+            return bool(value.dtype == np.bool_)
+        if value.data_type != "uint8":
+            return False
+        return is_boolean(self._builder._values[value], self._constants.boolean_inputs)
 
     def number(self, value: float, like: MLOperand | MLOperandDataType) -> MLOperand:
         """A scalar constant of a data type, or that of ``like``; equal ones are one."""

@@ -76,6 +76,8 @@ def webnn_data_type(
         Refused: it is none of those that are supported.
     """
     name = data_type_name(element_type, narrowing)
+    if name == "string":
+        raise RefusedWithWayOut(f"{subject} is string; WebNN has no tensors of strings, so this cannot run", "")
     if name not in supported:
         raise RefusedWithWayOut(
             f"{subject} is {name}; it must be bool or one of {', '.join(supported)}", _WAYS_OUT.get(name, "")

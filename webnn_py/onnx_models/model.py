@@ -151,7 +151,7 @@ class OnnxModel:
 
         Raises:
             UnsupportedModelError: WebNN, or this importer, cannot do something that the model asks for; or it costs
-                more than the limits allow.
+                more than the limits allow. If a shape is missing, of inputs of data types that WebNN lacks, as strings.
             InvalidModelError: the model is malformed in a way that only converting it shows.
             ValueError: the shapes or values do not fit the model's inputs, or there is no such output.
         """
@@ -259,11 +259,14 @@ class OnnxModel:
             self._weights,
             narrowing=self._narrowing,
         )
-        for item in self._proto.graph.input:
-            name, element_type = item.name, item.type.tensor_type.elem_type
-            has_own_value = name in self.overridable and name not in values and name not in shapes
-            if has_own_value or name not in needed.names:
-                continue
+        used = {
+            item.name: item.type.tensor_type.elem_type
+            for item in self._proto.graph.input
+            if item.name in needed.names and (item.name in self.inputs or item.name in values or item.name in shapes)
+        }
+        if any(name not in values and name not in shapes and self._is_open(name) for name in used):
+            conversion.check_types({name: kind for name, kind in used.items() if name not in values})
+        for name, element_type in used.items():
             if name in values:
                 conversion.bind(name, self._checked_value(name, values[name], element_type))
                 continue
@@ -300,13 +303,17 @@ class OnnxModel:
             )
         return np.zeros(shape, type_name(element_type))
 
+    def _is_open(self, name: str) -> bool:
+        """Return whether the model does not say the whole shape of an input."""
+        shape = self._info(name).shape
+        return shape is None or not all(isinstance(size, int) for size in shape)
+
     def _checked_shape(self, name: str, given: Sequence[int] | None) -> tuple[int, ...]:
         declared = self._info(name).shape
         if given is None:
-            fixed = tuple(size for size in declared or () if isinstance(size, int))
-            if declared is None or len(fixed) != len(declared):
+            if declared is None or self._is_open(name):
                 raise ValueError(f"input {name!r} is {self._info(name)}; give its shape in input_shapes")
-            return fixed
+            return tuple(size for size in declared if isinstance(size, int))
         self._check_fits(name, given)
         return tuple(given)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
-from onnx import GraphProto, NodeProto, SparseTensorProto
+from onnx import GraphProto, NodeProto, SparseTensorProto, TensorProto
 
 from webnn_py.graph import Output
 from webnn_py.onnx_models.calling import check_form
@@ -94,11 +94,33 @@ class ModelConversion:
         """Give an input of the model a value."""
         self._scope[name] = value
 
+    def check_types(self, inputs: Mapping[str, int]) -> None:
+        """Refuse inputs of element types that WebNN lacks.
+
+        Args:
+            inputs: the element types by name; 0 for what is no tensor.
+
+        Raises:
+            UnsupportedModelError: with each such input.
+        """
+        for name, element_type in inputs.items():
+            try:
+                if element_type == TensorProto.UNDEFINED:
+                    raise Refused("it is no tensor; an input of the graph must be one")
+                self._context(name, [True]).data_type("the data type", element_type)
+            except Refused as error:
+                self._add_problem("input", name, error)
+        if self._problems:
+            raise UnsupportedModelError(self._problems)
+
     def add_input(self, name: str, element_type: int, shape: tuple[int, ...]) -> None:
         """Add an input of the model to the graph."""
         try:
             data_type = self._context(name, [True]).data_type("the data type", element_type)
-            self._scope[name] = self._builder.input(name, data_type=data_type, shape=shape)
+            operand = self._builder.input(name, data_type=data_type, shape=shape)
+            self._scope[name] = operand
+            if element_type == TensorProto.BOOL:
+                self._constants.boolean_inputs.add(self._builder._values[operand])
         except (Refused, TypeError) as error:
             self._add_problem("input", name, error)
             self._scope[name] = MISSING

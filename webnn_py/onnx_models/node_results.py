@@ -83,14 +83,17 @@ def _computed(
 def _either(
     first: Callable[[], Results], failure: type[Refused], second: Callable[[], Results], other: type[Refused]
 ) -> Results:
-    """What the first way gives or, where it fails, the second; where both fail, the first says why."""
+    """What the first way gives or, where it fails, the second; where both fail, the rule says why.
+
+    What the reference implementation says are numpy's words for what it stumbled over.
+    """
     try:
         return first()
     except failure as error:
         try:
             return second()
-        except other:
-            raise error from None
+        except other as last:
+            raise (last if isinstance(error, NotComputed) else error) from None
 
 
 def _is_drawn_first(name: str, rule: Rule) -> bool:

@@ -53,7 +53,7 @@ def attend(  # noqa: PLR0913 - as many as attention has
     k: MLOperand,
     v: MLOperand,
     *,
-    scale: float,
+    scale: float | None,
     biases: Sequence[MLOperand] = (),
     softcap: float = 0.0,
     sink: MLOperand | None = None,
@@ -66,7 +66,7 @@ def attend(  # noqa: PLR0913 - as many as attention has
         q: the queries, [batch, heads, queries, size].
         k: the keys, [batch, key heads, keys, size]; each head serves for a group of the queries' heads.
         v: the values, [batch, key heads, keys, value size].
-        scale: factor of the scores; 0 for 1 / sqrt(size).
+        scale: factor of the scores; None for 1 / sqrt(size).
         biases: what is added to the scores, broadcasting.
         softcap: limit of the scores, by tanh; 0 for none.
         sink: scores that take a share of the probability, and give nothing; broadcasts to [batch, heads, queries, 1].
@@ -81,7 +81,7 @@ def attend(  # noqa: PLR0913 - as many as attention has
     if groups * k.shape[1] != q.shape[1]:
         refuse("the number of heads", q.shape[1], f"a multiple of {k.shape[1]}, that of the keys")
     k, v = _repeated(context, k, groups), _repeated(context, v, groups)
-    factor = context.number(scale or 1 / math.sqrt(q.shape[3]), q)
+    factor = context.number(1 / math.sqrt(q.shape[3]) if scale is None else scale, q)
     scores = context.matmul(context.mul(q, factor), context.transpose(k, permutation=[0, 1, 3, 2]))
     capped = scores
     if softcap:
@@ -206,19 +206,11 @@ def mask_bias(context: ConversionContext, mask: MLOperand, like: MLOperand, mask
     return context.where(hidden, context.number(masked, like), context.number(0, like))
 
 
-def length_bias(context: ConversionContext, lengths: MLOperand, keys: int, like: MLOperand, masked: float) -> MLOperand:
-    """A bias [batch, 1, 1, keys] that is ``masked`` from each sample's length on."""
-    positions = context.constant(np.arange(keys, dtype=lengths.data_type))
-    check_rank("the lengths", lengths, 1)
-    inside = context.lesser(positions, context.reshape(lengths, [lengths.shape[0], 1, 1, 1]))
-    return context.where(inside, context.number(0, like), context.number(masked, like))
-
-
-def start_bias(context: ConversionContext, starts: MLOperand, keys: int, like: MLOperand, masked: float) -> MLOperand:
-    """Likewise, that is ``masked`` before each sample's start."""
-    positions = context.constant(np.arange(keys, dtype=starts.data_type))
-    before = context.lesser(positions, context.reshape(starts, [starts.shape[0], 1, 1, 1]))
-    return context.where(before, context.number(masked, like), context.number(0, like))
+def keys_before(context: ConversionContext, ends: MLOperand, keys: int) -> MLOperand:
+    """Return [batch, 1, 1, keys]: 1 for each key before the end of its sample, [batch]."""
+    check_rank("the lengths", ends, 1)
+    positions = context.constant(np.arange(keys, dtype=ends.data_type))
+    return context.lesser(positions, context.reshape(ends, [ends.shape[0], 1, 1, 1]))
 
 
 def rotated(

@@ -117,14 +117,25 @@ def shrink(context: ConversionContext, x: MLOperand, *, bias: float, lambd: floa
     if x.data_type in INTEGER_RANGES:  # in the data type, as onnxruntime has it
         if not (math.isfinite(lambd) and math.isfinite(bias)):
             refuse("attributes lambd and bias", f"{lambd}, {bias}", "finite numbers where elements are integers")
-        lambd, bias = math.trunc(lambd), math.trunc(bias)
+        lambd = math.floor(lambd)
     limit, zero = context.number(lambd, x), context.number(0, x)
-    is_above, moved = context.greater(x, limit), context.sub(x, context.number(bias, x))
+    is_above, moved = context.greater(x, limit), _moved(context, x, -bias)
     if x.data_type in unary.UNSIGNED:
         return context.where(is_above, moved, zero)
     is_below = context.lesser(x, context.number(-lambd, x))
-    low = context.where(is_below, context.add(x, context.number(bias, x)), zero)
+    low = context.where(is_below, _moved(context, x, bias), zero)
     return context.where(is_above, moved, low)
+
+
+def _moved(context: ConversionContext, x: MLOperand, by: float) -> MLOperand:
+    """Elements plus a number; of integers plus a number that is none, cut off to integers."""
+    if x.data_type not in INTEGER_RANGES:
+        return context.add(x, context.number(by, x))
+    if by == math.trunc(by):
+        shift = context.number(math.trunc(abs(by)), x)
+        return context.sub(x, shift) if by < 0 else context.add(x, shift)
+    wide = context.cast(x, "float32")
+    return context.cast(context.add(wide, context.number(by, wide)), x.data_type)
 
 
 @rule("SwiGLU", 28)

@@ -1,15 +1,19 @@
 """Attention and rotary embedding, ONNX's and onnxruntime's."""
 
 import math
+from typing import Final
+
+from onnx import TensorProto
 
 from webnn_py.onnx_models.axes import check_rank
 from webnn_py.onnx_models.conversion_context import ConversionContext, Value
+from webnn_py.onnx_models.element_types import type_name
 from webnn_py.onnx_models.scaled_attention import (
     Window,
     appended,
     attend,
     joined_heads,
-    length_bias,
+    keys_before,
     mask_bias,
     past_of,
     rotated,
@@ -20,6 +24,9 @@ from webnn_py.onnx_models.table import rule
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
+FLOATS: Final = (None, TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.BFLOAT16)
+"""What a softmax may be asked to be computed in; WebNN computes it in float32."""
+
 
 @rule("Attention", 23)
 def attention(
@@ -27,7 +34,7 @@ def attention(
     q: MLOperand,
     k: MLOperand,
     v: MLOperand,
-    attn_mask: MLOperand | None = None,
+    attn_mask: Value | None = None,
     past_key: Value | None = None,
     past_value: Value | None = None,
     *,
@@ -35,11 +42,11 @@ def attention(
     kv_num_heads: int = 0,
     q_num_heads: int = 0,
     qk_matmul_output_mode: int,
-    scale: float = 0.0,
+    scale: float | None = None,
     softcap: float,
     softmax_precision: int | None = None,
 ) -> list[MLOperand]:
-    """Attention; the softmax is computed in float32 anyway, whatever ``softmax_precision`` says."""
+    """Attention; the softmax is computed in float32, whatever ``softmax_precision`` asks for."""
     return attention_with_lengths(
         context,
         q,
@@ -54,6 +61,7 @@ def attention(
         qk_matmul_output_mode=qk_matmul_output_mode,
         scale=scale,
         softcap=softcap,
+        softmax_precision=softmax_precision,
     )
 
 
@@ -63,7 +71,7 @@ def attention_with_lengths(
     q: MLOperand,
     k: MLOperand,
     v: MLOperand,
-    attn_mask: MLOperand | None = None,
+    attn_mask: Value | None = None,
     past_key: Value | None = None,
     past_value: Value | None = None,
     nonpad_kv_seqlen: MLOperand | None = None,
@@ -72,7 +80,7 @@ def attention_with_lengths(
     kv_num_heads: int = 0,
     q_num_heads: int = 0,
     qk_matmul_output_mode: int,
-    scale: float = 0.0,
+    scale: float | None = None,
     softcap: float,
     softmax_precision: int | None = None,
 ) -> list[MLOperand]:
@@ -94,6 +102,7 @@ def attention_with_lengths(
         right_window_size=-1,
         scale=scale,
         softcap=softcap,
+        softmax_precision=softmax_precision,
     )
 
 
@@ -103,7 +112,7 @@ def attention_in_windows(
     q: MLOperand,
     k: MLOperand,
     v: MLOperand,
-    attn_mask: MLOperand | None = None,
+    attn_mask: Value | None = None,
     past_key: Value | None = None,
     past_value: Value | None = None,
     nonpad_kv_seqlen: MLOperand | None = None,
@@ -114,11 +123,13 @@ def attention_in_windows(
     q_num_heads: int = 0,
     qk_matmul_output_mode: int,
     right_window_size: int,
-    scale: float = 0.0,
+    scale: float | None = None,
     softcap: float,
     softmax_precision: int | None = None,
 ) -> list[MLOperand]:
     """Likewise, where each query may see only the keys around it."""
+    if softmax_precision not in FLOATS:
+        refuse("attribute softmax_precision", type_name(softmax_precision or 0), "a type of floats")
     for name, item in (("Q", q), ("K", k), ("V", v)):
         check_rank(f"input {name}", item, 3 if q.rank == 3 else 4)
     in_rows = q.rank == 3
@@ -132,7 +143,7 @@ def attention_in_windows(
     keys = key.shape[2]
     biases = [] if attn_mask is None else [_given_bias(context, attn_mask, keys, q)]
     if nonpad_kv_seqlen is not None:
-        biases.append(length_bias(context, nonpad_kv_seqlen, keys, q, -math.inf))
+        biases.append(mask_bias(context, keys_before(context, nonpad_kv_seqlen, keys), q, -math.inf))
     window = Window(-math.inf, left_window_size, 0 if is_causal else right_window_size)
     if not window.is_everything:
         offset = _offset(context, q, before, nonpad_kv_seqlen)
@@ -154,11 +165,17 @@ def _offset(
     return 0 if lengths is None else context.sub(lengths, context.number(q.shape[2], lengths))
 
 
-def _given_bias(context: ConversionContext, mask: MLOperand, keys: int, like: MLOperand) -> MLOperand:
-    """A mask as a bias: truths, which are ``uint8`` here, say what is seen; keys beyond its end are not."""
+def _given_bias(context: ConversionContext, given: Value, keys: int, like: MLOperand) -> MLOperand:
+    """Return a mask as a bias: booleans say what is seen, numbers are added to scores; keys beyond its end are hidden.
+
+    What is not of the scores' data type is converted to it.
+    """
+    mask = context.operand(given)
     check_rank("input attn_mask", mask, 1, 2, 3, 4)
-    if mask.data_type == "uint8":
+    if context.is_boolean(given):
         mask = mask_bias(context, mask, like, -math.inf)
+    elif mask.data_type != like.data_type:
+        mask = context.cast(mask, like.data_type)
     missing = keys - mask.shape[-1]
     if missing > 0 and mask.shape[-1] > 1:
         ends = [0] * (mask.rank - 1) + [missing]

@@ -10,7 +10,9 @@ from onnx import TensorProto, helper
 from webnn_py.descriptors import FOUR_BITS
 from webnn_py.onnx_models.axes import counted
 from webnn_py.onnx_models.conversion_context import ConversionContext, StaticValue, Value
+from webnn_py.onnx_models.element_types import type_name
 from webnn_py.onnx_models.table import rule
+from webnn_py.operators.casting import INTEGER_RANGES
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
@@ -44,8 +46,8 @@ def cast_like(context: ConversionContext, x: MLOperand, target_type: Value) -> M
     """Convert to another tensor's type."""
     if isinstance(target_type, np.ndarray):
         return cast(context, x, to=helper.np_dtype_to_tensor_dtype(target_type.dtype))
-    if target_type.data_type == "uint8":
-        refuse("input target_type", "uint8 or bool, which look alike here", "of another type, or known while building")
+    if context.is_boolean(target_type):
+        return cast(context, x, to=TensorProto.BOOL)
     return context.cast(x, target_type.data_type)
 
 
@@ -101,7 +103,11 @@ def dequantize_to(
 ) -> MLOperand:
     """Likewise; to the data type of the scale unless another one is asked for."""
     y = dequantize(context, x, scale, zero_point, axis=axis, block_size=block_size)
-    return cast(context, y, to=output_dtype) if output_dtype else y
+    if not output_dtype:
+        return y
+    if context.data_type("attribute output_dtype", output_dtype) in INTEGER_RANGES:
+        refuse("attribute output_dtype", type_name(output_dtype), "a type of floats")
+    return cast(context, y, to=output_dtype)
 
 
 def _is_packable(value: Value) -> TypeGuard[StaticValue]:

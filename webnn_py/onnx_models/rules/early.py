@@ -94,7 +94,10 @@ def gemm(
     transA: int,  # noqa: N803 - ONNX's name
     transB: int,  # noqa: N803 - ONNX's name
 ) -> MLOperand:
-    """Alpha · A · B + beta · C; of ``broadcast`` 0 the shapes tell enough."""
+    """Alpha · A · B + beta · C, which broadcasts only where ``broadcast`` says so."""
+    shape = (a.shape[-1 if transA else 0], b.shape[0 if transB else -1]) if a.rank == b.rank == 2 else c.shape
+    if not broadcast and c.shape != shape:
+        refuse("the shape of input C", c.shape, f"{list(shape)} where broadcast is 0")
     return matrix.gemm(context, a, b, c, alpha=alpha, beta=beta, transA=transA, transB=transB)
 
 

@@ -15,13 +15,12 @@ from webnn_py.onnx_models.scaled_attention import (
     appended,
     attend,
     joined_heads,
-    length_bias,
+    keys_before,
     lowest,
     mask_bias,
     past_of,
     rotated,
     split_heads,
-    start_bias,
     window_bias,
 )
 from webnn_py.onnx_models.table import rule
@@ -53,6 +52,8 @@ def packed_attention(
     if do_rotary or past_present_share_buffer:
         given = f"{do_rotary} and {past_present_share_buffer}"
         refuse("attributes do_rotary and past_present_share_buffer", given, "0")
+    if past_sequence_length is not None:
+        refuse("input past_sequence_length", "given", "absent: it is that of a buffer, which past is not here")
     packed = matmul(context, x, weights)
     if bias is not None:
         packed = context.add(packed, bias)
@@ -102,7 +103,7 @@ def _of_packed(
         masks.append(attention_bias)
     if unidirectional:
         masks.append(window_bias(context, q, key.shape[2], key.shape[2] - q.shape[2], Window(lowest(q))))
-    y = attend(context, q, key, value, scale=scale, biases=masks).output
+    y = attend(context, q, key, value, scale=scale or None, biases=masks).output
     present = _stacked(context, key, value) if len(context.wanted) > 1 and context.wanted[1] else None
     return [joined_heads(context, y), present]
 
@@ -125,11 +126,11 @@ def _masks(
     batch, queries = q.shape[0], q.shape[2]
     match mask.shape:
         case (size,) if size == batch:
-            return [length_bias(context, mask, keys, q, masked)]
+            return [mask_bias(context, keys_before(context, mask, keys), q, masked)]
         case (size,) if size == 2 * batch:
             ends, starts = context.split(mask, 2, axis=0)
-            biases = (item(context, at, keys, q, masked) for item, at in ((length_bias, ends), (start_bias, starts)))
-            return [context.min(*biases)]
+            is_behind = context.logical_not(keys_before(context, starts, keys))
+            return [mask_bias(context, context.logical_and(keys_before(context, ends, keys), is_behind), q, masked)]
         case (size, length) if (size, length) == (batch, keys):
             return [mask_bias(context, context.reshape(mask, [batch, 1, 1, keys]), q, masked)]
         case (size, rows, length) if (size, rows, length) == (batch, queries, keys):
@@ -210,7 +211,7 @@ def multi_head_attention(
         if k.shape[2] != q.shape[2]:  # onnxruntime's own kernels do not agree on which then come before which
             refuse("with unidirectional, the number of new keys", k.shape[2], f"that of queries, {q.shape[2]}")
         biases.append(window_bias(context, q, keys, keys - q.shape[2], Window(lowest(q))))
-    attended = attend(context, q, full_key, full_value, scale=scale, biases=biases)
+    attended = attend(context, q, full_key, full_value, scale=scale or None, biases=biases)
     return [joined_heads(context, attended.output), full_key, full_value, attended.scores]
 
 
@@ -283,22 +284,20 @@ def group_query_attention(
     v_quant_type: str = "NONE",
 ) -> list[MLOperand]:
     """Attention to what came before, of more heads of queries than of keys."""
-    if qk_output or sliding_window_cache or {k_quant_type, v_quant_type} != {"NONE"}:
-        given = f"{qk_output}, {sliding_window_cache}, {k_quant_type} and {v_quant_type}"
-        named = "attributes qk_output, sliding_window_cache, k_quant_type and v_quant_type"
-        refuse(named, given, "0, 0, NONE and NONE")
+    if qk_output or sliding_window_cache or kv_cache_bit_width or {k_quant_type, v_quant_type} != {"NONE"}:
+        given = f"{qk_output}, {sliding_window_cache}, {kv_cache_bit_width}, {k_quant_type} and {v_quant_type}"
+        named = "attributes qk_output, sliding_window_cache, kv_cache_bit_width, k_quant_type and v_quant_type"
+        refuse(named, given, "0, 0, 0, NONE and NONE")
+    if local_window_size == 0 or local_window_size < -1:
+        refuse("attribute local_window_size", local_window_size, "-1 for all keys, or at least 1")
     check_rank("input query", query, 3)
     if num_heads < 1 or kv_num_heads < 1:
         refuse("attributes num_heads and kv_num_heads", f"{num_heads} and {kv_num_heads}", "at least 1")
     if key is None or value is None:
-        size = query.shape[2] // (num_heads + 2 * kv_num_heads)
-        query, key, value = context.split(query, [num_heads * size, kv_num_heads * size, kv_num_heads * size], axis=2)
+        query, key, value = _split_groups(context, query, num_heads, kv_num_heads)
     total, new = integer("input total_sequence_length", total_sequence_length), query.shape[1]
-    pasts = [past_of(context, past) for past in (past_key, past_value)]
-    for past in pasts:
-        if past is not None:
-            check_rank("the past", past, 4)
-    _check_lengths(context, seqlens_k, query.shape[0], total)
+    pasts = [_checked_past(context, past) for past in (past_key, past_value)]
+    _check_lengths(context, seqlens_k, total)
     q, k, v = (
         split_heads(context, item, heads)
         for item, heads in ((query, num_heads), (key, kv_num_heads), (value, kv_num_heads))
@@ -317,16 +316,27 @@ def group_query_attention(
     sink = None if head_sink is None else context.reshape(head_sink, [1, num_heads, 1, 1])
     if sink is None and smooth_softmax > 0:
         sink = context.constant(np.zeros([1, 1, 1, 1], q.data_type))
-    attended = attend(context, q, *seen, scale=scale, biases=biases, softcap=softcap, sink=sink)
+    attended = attend(context, q, *seen, scale=scale or None, biases=biases, softcap=softcap, sink=sink)
     return [joined_heads(context, attended.output), *present]
 
 
-def _check_lengths(context: ConversionContext, seqlens_k: Value, batch: int, total: int) -> None:
-    """Each sample has as many keys as there are at most; of a single one nothing else is possible."""
-    known = context.known(seqlens_k)
-    if known is None and batch > 1:
-        refuse("input seqlens_k", "computed when the graph runs", "known while building, for more than one sample")
-    if known is not None and np.any(known != total - 1):
+def _split_groups(context: ConversionContext, packed: MLOperand, heads: int, key_heads: int) -> list[MLOperand]:
+    """Return queries, keys and values of a tensor that has them beside each other."""
+    size = packed.shape[2] // (heads + 2 * key_heads)
+    return context.split(packed, [heads * size, key_heads * size, key_heads * size], axis=2)
+
+
+def _checked_past(context: ConversionContext, past: Value | None) -> MLOperand | None:
+    operand = past_of(context, past)
+    if operand is not None:
+        check_rank("the past", operand, 4)
+    return operand
+
+
+def _check_lengths(context: ConversionContext, seqlens_k: Value, total: int) -> None:
+    """Refuse samples that have fewer keys than the total length, or lengths that only the run tells."""
+    known = context.required("input seqlens_k", seqlens_k)
+    if np.any(known != total - 1):
         refuse("input seqlens_k", known.tolist(), f"{total - 1} everywhere, the total length less 1")
 
 

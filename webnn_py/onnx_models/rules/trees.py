@@ -96,7 +96,7 @@ def trees_of(
         refuse("the number of roots", len(roots), f"{len({*treeids})}, one for each tree")
     trees = Trees(
         roots,
-        np.clip(np.where(is_branch, np.array(featureids), 0), *INT32).astype(np.int32),
+        np.where(is_branch, np.clip(featureids, *INT32), 0).astype(np.int32),
         np.array(values, np.float32),
         asked,
         following,
@@ -142,7 +142,7 @@ def leaves_of(
     if len({*map(len, (treeids, nodeids, ids, weights))}) > 1:
         refuse("the lengths of the attributes of weights", [*map(len, (treeids, nodeids, ids, weights))], "the same")
     if ids and not 0 <= min(ids) <= max(ids) < count:
-        refuse("an id of a class or target", max(ids, key=abs), f"from 0 to {count - 1}")
+        refuse("an id of a class or target", _outside(ids, count), f"from 0 to {count - 1}")
     context.reserve(len(index) * count * 4)
     table = np.zeros([len(index), count], np.float32)
     says = np.zeros([len(index), count], np.bool_)
@@ -155,6 +155,18 @@ def leaves_of(
     return Leaves(table, says)
 
 
+def _check_features(featureids: Sequence[int], modes: Sequence[str], rows: MLOperand) -> None:
+    """Refuse a node that looks at a feature that rows have not."""
+    features = [feature for feature, mode in zip(featureids, modes, strict=True) if mode != "LEAF"]
+    if features and not 0 <= min(features) <= max(features) < rows.shape[1]:
+        refuse("a feature that a node looks at", _outside(features, rows.shape[1]), f"from 0 to {rows.shape[1] - 1}")
+
+
+def _outside(indices: Sequence[int], count: int) -> int:
+    """Return the first index that is not from 0 to ``count`` - 1."""
+    return next(index for index in indices if not 0 <= index < count)
+
+
 def _combined(
     context: ConversionContext,
     trees: Trees,
@@ -164,8 +176,6 @@ def _combined(
     function: str = "SUM",
 ) -> MLOperand:
     """What a function of the trees makes of what the leaves say that rows come to, and ``base``."""
-    if trees.features.min() < 0 or trees.features.max() >= rows.shape[1]:
-        refuse("a feature that a node looks at", int(trees.features.max()), f"from 0 to {rows.shape[1] - 1}")
     operands: dict[str, Value] = {"input": rows, **trees.tables, "weights": weights}
     if base:
         operands["base"] = np.array(base, np.float32)
@@ -209,7 +219,9 @@ def tree_regressor(
         refuse("attribute aggregate_function", aggregate_function, ", ".join(FUNCTIONS))
     if aggregate_function in ("MIN", "MAX") and not leaves.says[trees.comparisons == LEAF].all():
         raise Refused(f"its leaves do not all have a weight for each target; for {aggregate_function} they must")
-    scores = _combined(context, trees, rows_of(context, x), leaves.weights, base_values or (), aggregate_function)
+    rows = rows_of(context, x)
+    _check_features(nodes_featureids, nodes_modes, rows)
+    scores = _combined(context, trees, rows, leaves.weights, base_values or (), aggregate_function)
     return transformed(context, scores, post_transform)
 
 
@@ -251,6 +263,7 @@ def tree_classifier(
     if base and len(base) != (1 if is_binary else count):
         refuse("the length of attribute base_values", len(base), "that of the scores")
     rows, labels = rows_of(context, x), (classlabels_int64s or (), classlabels_strings or ())
+    _check_features(nodes_featureids, nodes_modes, rows)
     if is_binary:
         weights, is_probability = leaves.weights[:, :1], min(class_weights) >= 0
         scores, of_second = _of_both_sides(
