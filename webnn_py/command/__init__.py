@@ -17,5 +17,6 @@ From the top::
     loading       a model's file, read
     progress      bars on a terminal
     failures      errors that users are told, with their statuses
+    printing      lines and JSON without control characters
     layout        tables, lengths and times as text
 """

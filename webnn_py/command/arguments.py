@@ -8,6 +8,7 @@ from typing import NoReturn
 from webnn_py.browser_profiles import NAMES as BROWSERS
 from webnn_py.device import registry
 from webnn_py.javascript.arguments import TRACE_HELP, trace_file
+from webnn_py.wording import visible
 
 INPUT_HELP = (
     "what an input is given: a file (.npy, .npz, .wav, or a picture), random, random:LOW,HIGH, zeros, ones, a number; "
@@ -20,7 +21,7 @@ class OneLineParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """End the program with status 2."""
-        self.exit(2, f"{self.prog}: {message} (--help tells more)\n")
+        self.exit(2, visible(f"{self.prog}: {message} (--help tells more)") + "\n")
 
 
 def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

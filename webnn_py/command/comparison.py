@@ -13,8 +13,9 @@ import numpy as np
 from webnn_py.command.declared import Array
 from webnn_py.command.failures import CommandFailedError, needed
 
-ERRORS_ONLY: Final = 3
-"""Onnxruntime's level of what it logs."""
+NOT_LOGGED: Final = 4
+"""Onnxruntime's level for what ends the process: all else is raised, and its log would show a file's names as they
+are."""
 
 
 @attrs.frozen
@@ -59,7 +60,7 @@ def run_onnxruntime(path: Path, feeds: Mapping[str, Array], names: tuple[str, ..
     runtime = needed("onnxruntime", "--compare onnxruntime", "onnxruntime")
     options = runtime.SessionOptions()
     options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = ERRORS_ONLY
+    options.log_severity_level = NOT_LOGGED
     try:
         session = runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         results = session.run(list(names), dict(feeds))

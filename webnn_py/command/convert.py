@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -11,9 +10,9 @@ from webnn_py.command.declared import AskedInputs
 from webnn_py.command.failures import BadInputError, CommandFailedError
 from webnn_py.command.layout import counted, in_bytes
 from webnn_py.command.loading import load_model, parts_of, unreadable
+from webnn_py.command.printing import print_json, print_lines
 from webnn_py.command.to_javascript import to_javascript
 from webnn_py.command.written_files import check_writable, written_together, written_whole
-from webnn_py.javascript.words import say
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -53,9 +52,9 @@ def convert(options: argparse.Namespace) -> int:
     before, after = contents_of(model._proto).nodes, contents_of(simplified.proto).nodes
     if options.json:
         numbers = {"nodes_before": before, "nodes": after, "bytes_before": model._size}
-        say(json.dumps({"model": str(options.model), "out": str(out), **numbers, "bytes": written}, indent=2))
+        print_json({"model": str(options.model), "out": str(out), **numbers, "bytes": written})
     else:
-        say(f"{out}: {counted(after, 'node')} of {before:,}, {in_bytes(written)} of {in_bytes(model._size)}")
+        print_lines([f"{out}: {counted(after, 'node')} of {before:,}, {in_bytes(written)} of {in_bytes(model._size)}"])
     return 0
 
 

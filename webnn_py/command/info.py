@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -25,9 +24,9 @@ from webnn_py.command.failures import BadInputError, CommandFailedError
 from webnn_py.command.graph_files import check_graph_file, write_graph
 from webnn_py.command.layout import counted, in_bytes, table
 from webnn_py.command.loading import load_model, parts_of
+from webnn_py.command.printing import print_json, print_lines
 from webnn_py.command.problems import ProblemGroup, groups_of
 from webnn_py.command.progress import bar
-from webnn_py.javascript.words import say
 from webnn_py.runtime import Environment
 from webnn_py.script.builder import MLGraphBuilder, drawing_of
 from webnn_py.script.ml import open_ml
@@ -127,10 +126,9 @@ def info(options: argparse.Namespace) -> int:
         portability if options.browser and not missing else None,
     )
     if options.json:
-        say(json.dumps(_as_json(report), indent=2))
+        print_json(_as_json(report))
     else:
-        for line in _as_text(report):
-            say(line)
+        print_lines(_as_text(report))
     if options.graph is not None and picture is None:
         raise CommandFailedError(
             f"--graph {options.graph}: nothing is drawn, since not all of the model can be imported"

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from webnn_py.wording import visible
+
 
 def table(rows: Iterable[Sequence[str]], indent: str = "") -> Iterator[str]:
-    """Lines of a table, its columns as wide as they must be."""
-    rows = list(rows)
+    """Yield the lines of a table whose columns are as wide as their longest cell; control characters are escaped."""
+    rows = [[*map(visible, row)] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         yield indent + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

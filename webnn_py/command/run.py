@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -21,11 +20,11 @@ from webnn_py.command.failures import FAILED, BadInputError, CommandFailedError
 from webnn_py.command.feeds import GivenInput, make_feeds
 from webnn_py.command.layout import in_bytes, in_time, number, table
 from webnn_py.command.loading import load_model, unreadable
+from webnn_py.command.printing import print_json, print_lines
 from webnn_py.command.problems import refusal
 from webnn_py.command.progress import bar, clock
 from webnn_py.command.results import Looks, ScoredClass, Times, read_labels, summary, top_classes
 from webnn_py.command.written_files import check_writable, written_whole
-from webnn_py.javascript.words import say
 from webnn_py.runtime import Environment
 from webnn_py.script.builder import MLGraphBuilder
 from webnn_py.script.ml import open_ml
@@ -108,12 +107,11 @@ def run(options: argparse.Namespace) -> int:
     if options.save_outputs is not None:
         _save(options.save_outputs, outputs)
     if options.json:
-        say(json.dumps(_as_json(finished), indent=2, allow_nan=False))
+        print_json(_as_json(finished))
     else:
-        for line in _as_text(finished):
-            say(line)
+        print_lines(_as_text(finished))
         if options.trace is not None:
-            say(f"trace   {options.trace}")
+            print_lines([f"trace   {options.trace}"])
     over = options.tolerance is not None and any(item.is_over(options.tolerance) for item in finished.differences or ())
     return FAILED if over or looks.first_non_finite is not None else 0
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,8 +13,8 @@ from webnn_py.command.declared import Array, AskedInputs
 from webnn_py.command.failures import BadInputError, CommandFailedError
 from webnn_py.command.layout import in_bytes
 from webnn_py.command.loading import load_model, unreadable
+from webnn_py.command.printing import print_json, print_lines
 from webnn_py.command.progress import bar
-from webnn_py.javascript.words import say
 from webnn_py.script.builder import MLGraphBuilder
 from webnn_py.script.ml import open_ml
 from webnn_py.script.to_browser import save_js
@@ -45,9 +44,9 @@ def to_javascript(options: argparse.Namespace) -> int:
     written = sum((out / name).stat().st_size for name in FILES)
     if options.json:
         numbers = {"bytes_before": model._size, "bytes": written, "files": list(FILES)}
-        say(json.dumps({"model": str(options.model), "out": str(out), **numbers}, indent=2))
+        print_json({"model": str(options.model), "out": str(out), **numbers})
     else:
-        say(f"{out}: {', '.join(FILES)}, {in_bytes(written)} of {in_bytes(model._size)}")
+        print_lines([f"{out}: {', '.join(FILES)}, {in_bytes(written)} of {in_bytes(model._size)}"])
     return 0
 
 
