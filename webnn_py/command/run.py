@@ -25,14 +25,16 @@ from webnn_py.command.problems import refusal
 from webnn_py.command.progress import bar, clock
 from webnn_py.command.results import Looks, ScoredClass, Times, read_labels, summary, top_classes
 from webnn_py.command.written_files import check_writable, written_whole
+from webnn_py.device.backend import TimesKernels
 from webnn_py.runtime import Environment
 from webnn_py.script.builder import MLGraphBuilder
 from webnn_py.script.ml import open_ml
 from webnn_py.tracing.to_file import traced_to
 
 if TYPE_CHECKING:
-    from webnn_py import GraphProfile, MLGraph, MLOperand, NonFinite
+    from webnn_py import ML, GraphProfile, MLGraph, MLOperand, NonFinite
     from webnn_py.onnx_models import OnnxModel
+    from webnn_py.runtime import EnvironmentDevice
 
 
 FEW: Final = 4
@@ -134,6 +136,7 @@ async def _measured(
     async with open_ml() as ml, traced_to(ml, options.trace), Environment(ml, options.backend) as environment:
         async with clock("opening the device"):
             device = await environment.open_device()
+        profiler = _profiler(device, environment, ml, options)
         builder = MLGraphBuilder(device.context)
         since = perf_counter()
         try:
@@ -162,7 +165,12 @@ async def _measured(
                     results = await session.run(feeds)
                     runs.append(perf_counter() - since)
             outputs = {name: results[name].data for name in names}
-        looks = Looks(await _profiled(graph, feeds, options), options.check_finite, found)
+        profile = None
+        if profiler is environment:
+            profile = await _profiled(graph, feeds, options)
+        elif profiler is not None:
+            profile = await _profiled_apart(profiler, model, (shapes, dict(frozen)), feeds, options)
+        looks = Looks(profile, options.check_finite, found, is_apart=profiler is not environment)
         graph.destroy()
     return outputs, str(device.info), Times(load, import_, build, runs[0], tuple(runs[1:])), looks
 
@@ -176,11 +184,55 @@ async def _checked(
         return await builder.check_finite(operands, feeds)
 
 
-async def _profiled(graph: MLGraph, feeds: Mapping[str, Array], options: argparse.Namespace) -> GraphProfile | None:
+def _profiler(
+    device: EnvironmentDevice, environment: Environment, ml: ML, options: argparse.Namespace
+) -> Environment | None:
+    """Return where to profile: where the model runs, or, where the default device times no kernels, on numpy.
+
+    Raises:
+        BadInputError: the device that was asked for times no kernels.
+    """
     if not options.profile:
         return None
+    if isinstance(device.context._device.backend, TimesKernels):
+        return environment
+    if options.backend is not None:
+        raise BadInputError(
+            f"--profile: {device.info} does not time its kernels; give --backend numpy, or wgpu where `webnn-py devices` "
+            "lists the feature timestamp-query, or no --backend"
+        )
+    return Environment(ml, "numpy")
+
+
+async def _profiled(graph: MLGraph, feeds: Mapping[str, Array], options: argparse.Namespace) -> GraphProfile:
     async with clock("profiling"):
         return await graph.profile(feeds, repeat=max(options.repeat, PROFILED))
+
+
+async def _profiled_apart(
+    profiler: Environment,
+    model: OnnxModel,
+    given: tuple[Mapping[str, tuple[int, ...]], Mapping[str, Array]],
+    feeds: Mapping[str, Array],
+    options: argparse.Namespace,
+) -> GraphProfile:
+    """Profile the model on another device than it has run on.
+
+    Args:
+        profiler: the environment whose device times kernels.
+        model: the model.
+        given: the shapes of its inputs, and the values of those that are frozen.
+        feeds: what the graph's inputs are given.
+        options: of the command line.
+    """
+    async with profiler:
+        builder = MLGraphBuilder((await profiler.open_device()).context)
+        operands = await model.convert_in_steps(builder, *given, outputs=asked_outputs(model, options.output))
+        graph = await builder.build(operands)
+        try:
+            return await _profiled(graph, feeds, options)
+        finally:
+            graph.destroy()
 
 
 def _differences(
