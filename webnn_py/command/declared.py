@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import shlex
-import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
 
@@ -13,17 +13,21 @@ import attrs
 import numpy as np
 
 from webnn_py.command.failures import BadInputError
-from webnn_py.command.loading import unreadable
+from webnn_py.command.loading import check_regular, unreadable
 from webnn_py.descriptors import DATA_TYPES
-from webnn_py.wording import shown
+from webnn_py.wording import shown, words_of
 
 if TYPE_CHECKING:
+    from numpy.lib.npyio import NpzFile
+
     from webnn_py.onnx_models import OnnxModel
 
 Array = np.ndarray[Any, Any]
 
 MOST_TOLD: Final = 3
 """So many inputs are named in a line."""
+
+_DAMAGED: Final = "cannot be read as an array and may be cut, or another kind of file"
 
 UNNAMED: Final = "?"
 """A dimension that is open and has no name."""
@@ -167,16 +171,31 @@ def loaded(path: Path) -> Array:
     Raises:
         BadInputError: it cannot be read.
     """
+    with opened_arrays(path) as value:
+        if not isinstance(value, np.ndarray):
+            raise BadInputError(f"{path} has several arrays; call it .npz")
+        return value
+
+
+@contextmanager
+def opened_arrays(path: Path) -> Iterator[Array | NpzFile]:
+    """Open a .npy or .npz file: the array, or the arrays, which are read when they are asked for.
+
+    Raises:
+        BadInputError: it cannot be read.
+    """
+    check_regular(path)
     try:
-        with path.open("rb") as file:
-            value = np.load(file, allow_pickle=False)
+        with path.open("rb") as file:  # given a path, numpy leaves a file that it cannot read open
+            yield np.load(file, allow_pickle=False)
+    except BadInputError:
+        raise
     except OSError as error:
-        raise BadInputError(unreadable(path, error)) from error
-    except (EOFError, ValueError, zipfile.BadZipFile) as error:
-        raise BadInputError(f"{path} cannot be read as an array: {error}") from error
-    if not isinstance(value, np.ndarray):
-        raise BadInputError(f"{path} is no single array")
-    return value
+        if error.errno is not None:
+            raise BadInputError(unreadable(path, error)) from error
+        raise BadInputError(f"{path} {_DAMAGED}: {words_of(error)}") from error
+    except Exception as error:  # numpy and zipfile have a dozen for what is damaged
+        raise BadInputError(f"{path} {_DAMAGED}: {words_of(error)}") from error
 
 
 def checked(declared: DeclaredInput, value: Array, what: str) -> Array:

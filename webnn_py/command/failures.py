@@ -47,6 +47,8 @@ def one_line(error: BaseException) -> str:
     text = visible(" ".join(str(error).split()))
     if isinstance(error, (_OneLineError, DOMException, TraceFileError)) and text:
         return text
+    if isinstance(error, MemoryError):
+        return f"there is not enough memory{': ' if text else ''}{text}; give smaller sizes by --shape"
     named = f"{kind(error)}: {text}" if text else kind(error)
     return f"{named} (--debug tells where)"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from webnn_py.command.failures import BadInputError, CommandFailedError, needed
-from webnn_py.wording import shown
+from webnn_py.wording import words_of
 
 if TYPE_CHECKING:
     from webnn_py.onnx_models import OnnxModel
@@ -55,4 +55,14 @@ def parts_of(model: OnnxModel) -> ReadModel:
 
 def unreadable(path: Path, error: OSError) -> str:
     """Why a file cannot be read, or written."""
-    return f"{path}: {error.strerror or shown(error)}"
+    return f"{path}: {error.strerror or words_of(error)}"
+
+
+def check_regular(path: Path) -> None:
+    """Refuse what is neither a file nor a folder, such as a pipe, of which reading might never end.
+
+    Raises:
+        BadInputError: it is there, and no file.
+    """
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise BadInputError(f"{path} is no regular file")

@@ -11,7 +11,7 @@ import numpy as np
 
 from webnn_py.command.declared import Array
 from webnn_py.command.failures import BadInputError
-from webnn_py.command.loading import unreadable
+from webnn_py.command.loading import check_regular, unreadable
 
 if TYPE_CHECKING:
     from webnn_py import GraphProfile, NonFinite
@@ -75,6 +75,7 @@ def read_labels(path: Path) -> list[str]:
     Raises:
         BadInputError: the file cannot be read.
     """
+    check_regular(path)
     try:
         return path.read_text(encoding="utf-8").splitlines()
     except OSError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import sys
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -14,7 +15,14 @@ import attrs
 import numpy as np
 import trio
 
-from webnn_py.command.comparison import OutputDifference, difference, onnxruntime_version, run_onnxruntime
+from webnn_py.command import pictures, sounds
+from webnn_py.command.comparison import (
+    OutputDifference,
+    difference,
+    keys_of_maps,
+    onnxruntime_version,
+    run_onnxruntime,
+)
 from webnn_py.command.declared import Array, AskedInputs, as_webnn, asked_outputs, worded_shape
 from webnn_py.command.failures import FAILED, BadInputError, CommandFailedError
 from webnn_py.command.feeds import GivenInput, make_feeds
@@ -30,6 +38,7 @@ from webnn_py.runtime import Environment
 from webnn_py.script.builder import MLGraphBuilder
 from webnn_py.script.ml import open_ml
 from webnn_py.tracing.to_file import traced_to
+from webnn_py.wording import shown
 
 if TYPE_CHECKING:
     from webnn_py import ML, GraphProfile, MLGraph, MLOperand, NonFinite
@@ -42,6 +51,9 @@ FEW: Final = 4
 
 PROFILED: Final = 10
 """So many runs a profile is of at least."""
+
+TOP: Final = 5
+"""So many classes are printed where ``--top`` does not say."""
 
 
 @attrs.frozen(eq=False)
@@ -82,6 +94,9 @@ def run(options: argparse.Namespace) -> int:
         raise BadInputError("--tolerance needs --compare onnxruntime")
     if options.resample and options.rate is None:
         raise BadInputError("--resample needs --rate, the model's")
+    _check_used(options)
+    if options.top is not None and options.labels is None:
+        raise BadInputError("--top needs --labels, the names of the classes")
     if options.compare is not None:
         onnxruntime_version()
     labels = None if options.labels is None else read_labels(options.labels)
@@ -102,8 +117,8 @@ def run(options: argparse.Namespace) -> int:
         frozen,
         outputs,
         times,
-        {} if labels is None else top_classes(outputs, labels, options.top),
-        _differences(options, given, frozen, outputs) if options.compare else None,
+        {} if labels is None else top_classes(outputs, labels, options.top or TOP),
+        _differences(model, options, given, frozen, outputs) if options.compare else None,
         looks,
     )
     if options.save_outputs is not None:
@@ -114,7 +129,12 @@ def run(options: argparse.Namespace) -> int:
         print_lines(_as_text(finished))
         if options.trace is not None:
             print_lines([f"trace   {options.trace}"])
-    over = options.tolerance is not None and any(item.is_over(options.tolerance) for item in finished.differences or ())
+    over = [
+        item for item in finished.differences or () if options.tolerance is not None and item.is_over(options.tolerance)
+    ]
+    if over:
+        told = "; ".join(f"output {shown(item.name)}, {_how_far(item)}" for item in over)
+        print_lines([f"webnn-py run: over --tolerance {options.tolerance:g}: {told}"], sys.stderr)
     return FAILED if over or looks.first_non_finite is not None else 0
 
 
@@ -198,8 +218,8 @@ def _profiler(
         return environment
     if options.backend is not None:
         raise BadInputError(
-            f"--profile: {device.info} does not time its kernels; give --backend numpy, or wgpu where `webnn-py devices` "
-            "lists the feature timestamp-query, or no --backend"
+            f"--profile: {device.info} does not time its kernels; give --backend numpy, or wgpu where "
+            "`webnn-py devices` lists the feature timestamp-query, or no --backend"
         )
     return Environment(ml, "numpy")
 
@@ -236,14 +256,32 @@ async def _profiled_apart(
 
 
 def _differences(
+    model: OnnxModel,
     options: argparse.Namespace,
     given: Mapping[str, GivenInput],
     frozen: Mapping[str, Array],
     outputs: Mapping[str, Array],
 ) -> list[OutputDifference]:
     feeds = {**{name: item.array for name, item in given.items()}, **frozen}
-    theirs = run_onnxruntime(options.model, feeds, tuple(outputs))
+    theirs = run_onnxruntime(options.model, feeds, tuple(outputs), keys_of_maps(model._proto))
     return [difference(name, outputs[name], theirs[name]) for name in outputs]
+
+
+def _check_used(options: argparse.Namespace) -> None:
+    """Refuse options of pictures and sounds where no input is one.
+
+    Raises:
+        BadInputError: one of them would be passed over.
+    """
+    suffixes = {Path(text.rpartition("=")[2]).suffix.lower() for text in options.input}
+    for kind, there, names in (
+        ("a picture", pictures.SUFFIXES, ("preprocess", "scale", "mean", "std", "bgr", "fit", "layout")),
+        ("a .wav file", sounds.SUFFIXES, ("rate", "resample")),
+    ):
+        for name in names:
+            value = getattr(options, name)
+            if value is not None and value is not False and suffixes.isdisjoint(there):
+                raise BadInputError(f"--{name} needs an --input that is {kind}")
 
 
 # --- files ----------------------------------------------------------------------------------------------------
@@ -319,6 +357,12 @@ def _outputs_as_text(finished: Finished) -> Iterator[str]:
             if len(classes) > 1:
                 yield f"    row {index}"
             yield from table(((number(item.score), item.label) for item in row), "    ")
+
+
+def _how_far(item: OutputDifference) -> str:
+    rare = f"{item.mismatches} NaN or infinite in one only" if item.mismatches else ""
+    far = f"{number(item.relative)} of its largest value" if item.relative or not rare else ""
+    return ", ".join(filter(None, [far, rare]))
 
 
 def _difference_as_row(item: OutputDifference) -> tuple[str, str]:
