@@ -53,7 +53,7 @@ def test_a_model_of_another_kind_is_named_with_what_to_do(kind, name, command, t
     out = [tmp_path / "out.onnx"] if name == "convert" else []
     assert_one_line(command(name, path, *out), text, name)
     assert str(path) in command(name, path, *out).err
-    with pytest.raises(InvalidModelError, match="the .* bytes given"):
+    with pytest.raises(InvalidModelError, match=r"the .* bytes given"):
         OnnxModel.load(content)
 
 
@@ -61,7 +61,7 @@ def test_every_cut_of_a_model_is_told(tmp_path):
     path = tmp_path / "model.onnx"
     for length in range(len(WHOLE)):
         path.write_bytes(WHOLE[:length])
-        with pytest.raises(InvalidModelError, match="cut|empty"):
+        with pytest.raises(InvalidModelError, match=r"cut|empty"):
             OnnxModel.load(path)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from webnn_py.command import pictures, sounds
 from webnn_py.command.declared import (
+    Advice,
     Array,
     DeclaredInput,
     Shapes,
@@ -48,7 +49,7 @@ class GivenInput:
 
 
 def make_feeds(
-    inputs: Mapping[str, DeclaredInput], shapes: Shapes, options: argparse.Namespace, command: str
+    inputs: Mapping[str, DeclaredInput], shapes: Shapes, options: argparse.Namespace, advice: Advice
 ) -> dict[str, GivenInput]:
     """What every input is given, in the model's order.
 
@@ -56,7 +57,7 @@ def make_feeds(
         inputs: the inputs that are not frozen.
         shapes: what is known of their shapes; learns those of files.
         options: of the command line.
-        command: its beginning, for an example.
+        advice: gives sizes for what is open, in words.
 
     Raises:
         BadInputError: a source does not fit its input, or a shape is open that nothing says.
@@ -75,7 +76,7 @@ def make_feeds(
             given[name] = GivenInput(checked(inputs[name], array, source), said)
             shapes.bind(name, array.shape, source)
     made = [name for name in inputs if name not in given]
-    fixed = shapes.all_fixed(made, command)
+    fixed = shapes.all_fixed(made, advice)
     _check_fits_memory({name: inputs[name] for name in made}, fixed)
     generator = np.random.default_rng(options.seed)
     for name in made:

@@ -1,8 +1,12 @@
 """Tables, lengths and times as text."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from webnn_py.wording import visible
+
+NARROWER: Final = {"float64": "float32", "int64": "int32"}
+"""What narrower types stand for these."""
 
 
 def table(rows: Iterable[Sequence[str]], indent: str = "") -> Iterator[str]:

@@ -7,6 +7,7 @@ import shlex
 import sys
 import zipfile
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
@@ -26,12 +27,13 @@ from webnn_py.command.comparison import (
 from webnn_py.command.declared import Array, AskedInputs, as_webnn, asked_outputs, worded_shape
 from webnn_py.command.failures import FAILED, BadInputError, CommandFailedError
 from webnn_py.command.feeds import GivenInput, make_feeds
-from webnn_py.command.layout import in_bytes, in_time, number, table
-from webnn_py.command.loading import load_model, unreadable
+from webnn_py.command.layout import NARROWER, in_bytes, in_time, number, table
+from webnn_py.command.loading import load_model, narrowed_types, unreadable
 from webnn_py.command.printing import print_json, print_lines
-from webnn_py.command.problems import refusal
+from webnn_py.command.problems import advice, refusal
 from webnn_py.command.progress import bar, clock
 from webnn_py.command.results import Looks, ScoredClass, Times, read_labels, summary, top_classes
+from webnn_py.command.size_search import search
 from webnn_py.command.written_files import check_writable, written_whole
 from webnn_py.device.backend import TimesKernels
 from webnn_py.runtime import Environment
@@ -70,6 +72,7 @@ class Finished:
         classes: the top classes of outputs that have a score for each label.
         differences: from onnxruntime's outputs; None if they were not asked for.
         looks: what looks into the graph have told.
+        narrow: the types that narrower ones stood for.
     """
 
     path: Path
@@ -81,6 +84,7 @@ class Finished:
     classes: Mapping[str, list[list[ScoredClass]]]
     differences: list[OutputDifference] | None
     looks: Looks
+    narrow: list[str]
 
 
 def run(options: argparse.Namespace) -> int:
@@ -108,7 +112,7 @@ def run(options: argparse.Namespace) -> int:
     load = perf_counter() - since
     asked = AskedInputs.of(model, options, may_override=True)
     frozen = asked.frozen
-    given = make_feeds(asked.fed, asked.shapes, options, f"webnn-py run {shlex.quote(str(options.model))}")
+    given = make_feeds(asked.fed, asked.shapes, options, partial(_advice, model, asked, options))
     outputs, device, times, looks = trio.run(_measured, model, given, frozen, options, load)
     finished = Finished(
         options.model,
@@ -120,6 +124,7 @@ def run(options: argparse.Namespace) -> int:
         {} if labels is None else top_classes(outputs, labels, options.top or TOP),
         _differences(model, options, given, frozen, outputs) if options.compare else None,
         looks,
+        narrowed_types(model, options.narrow),
     )
     if options.save_outputs is not None:
         _save(options.save_outputs, outputs)
@@ -136,6 +141,12 @@ def run(options: argparse.Namespace) -> int:
         told = "; ".join(f"output {shown(item.name)}, {_how_far(item)}" for item in over)
         print_lines([f"webnn-py run: over --tolerance {options.tolerance:g}: {told}"], sys.stderr)
     return FAILED if over or looks.first_non_finite is not None else 0
+
+
+def _advice(model: OnnxModel, asked: AskedInputs, options: argparse.Namespace) -> str:
+    """Try sizes for what is open, and say which to give."""
+    found = search(model, asked, asked_outputs(model, options.output), options.backend)
+    return advice(found, f"webnn-py run {shlex.quote(str(options.model))}")
 
 
 async def _measured(
@@ -314,6 +325,8 @@ def _as_text(finished: Finished) -> Iterator[str]:
     times = finished.times
     yield f"model   {finished.path}"
     yield f"device  {finished.device}"
+    if finished.narrow:
+        yield f"types   {', '.join(f'{name} as {NARROWER[name]}' for name in finished.narrow)}"
     yield "inputs"
     rows = [(name, *_described(item.array), item.source) for name, item in finished.inputs.items()]
     rows += [(name, *_described(value), _frozen(value)) for name, value in finished.frozen.items()]
@@ -376,6 +389,7 @@ def _as_json(finished: Finished) -> dict[str, Any]:
     return {
         "model": str(finished.path),
         "device": finished.device,
+        "narrow": finished.narrow,
         "inputs": {
             **{
                 name: {"data_type": str(item.array.dtype), "shape": item.array.shape, "source": item.source}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +15,9 @@ from webnn_py.command.failures import BadInputError, CommandFailedError
 from webnn_py.command.layout import in_bytes
 from webnn_py.command.loading import load_model, unreadable
 from webnn_py.command.printing import print_json, print_lines
+from webnn_py.command.problems import advice
 from webnn_py.command.progress import bar
+from webnn_py.command.size_search import search
 from webnn_py.script.builder import MLGraphBuilder
 from webnn_py.script.ml import open_ml
 from webnn_py.script.to_browser import save_js
@@ -39,7 +42,10 @@ def to_javascript(options: argparse.Namespace) -> int:
         raise BadInputError(f"{out} cannot be written: {out.parent} is no folder, or {out.name} is a file")
     model = load_model(options.model)
     asked = AskedInputs.of(model, options)
-    fixed = asked.shapes.all_fixed(asked.fed, f"webnn-py convert --js {options.model} {out}")
+    command = f"webnn-py convert --js {shlex.quote(str(options.model))} {shlex.quote(str(out))}"
+    fixed = asked.shapes.all_fixed(
+        asked.fed, lambda: advice(search(model, asked, list(model.outputs), "numpy"), command)
+    )
     trio.run(_save, model, fixed, asked.frozen, options)
     written = sum((out / name).stat().st_size for name in FILES)
     if options.json:
