@@ -347,3 +347,20 @@ def test_names_in_reasons_are_whole(command, model):
     kind = ("float32", [2])
     path = model(program([("NonZero", [name], ["y"], {})], {name: kind}, {"y": ("int64", [1, "n"])}))
     assert f"(freeze input '{name}', by --value)\n" in command("info", path, "--backend", "numpy").out
+
+
+def test_a_broken_model_is_told_before_sizes_are_searched(command, model):
+    kind = ("float32", ["n", 3])
+    path = model(program([("Relu", ["nothing"], ["y"], {})], {"x": kind}, {"y": kind}))
+    ended = command("run", path, "--backend", "numpy")
+    assert (ended.status, ended.err.count("\n")) == (2, 1), ended
+    assert "'nothing'" in ended.err
+    assert "--debug" not in ended.err
+
+
+def test_a_folder_for_browsers_says_what_was_narrowed(command, model, tmp_path):
+    kind = ("float64", [2])
+    path = model(program([("Add", ["x", "x"], ["y"], {})], {"x": kind}, {"y": kind}))
+    ended = command("convert", path, tmp_path / "folder", "--js")
+    assert ended.status == 0, ended.err
+    assert ended.out.endswith("\n  float64 as float32\n")

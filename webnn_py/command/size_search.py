@@ -12,6 +12,7 @@ import numpy as np
 import trio
 
 from webnn_py.command.declared import Array, AskedInputs, OpenSize, as_options, as_values
+from webnn_py.command.failures import BadInputError, leaves
 from webnn_py.command.progress import bar
 from webnn_py.runtime import Environment
 from webnn_py.script.builder import MLGraphBuilder
@@ -177,7 +178,7 @@ def search(model: OnnxModel, asked: AskedInputs, names: Sequence[str], backend: 
     """Do what :func:`find_sizes` does on a context of its own.
 
     Raises:
-        ValueError: the model is broken.
+        BadInputError: the model is broken.
     """
 
     async def found() -> FoundSizes:
@@ -185,7 +186,10 @@ def search(model: OnnxModel, asked: AskedInputs, names: Sequence[str], backend: 
             context = (await environment.open_device()).context
             return await find_sizes(model, asked, names, lambda: MLGraphBuilder(context))
 
-    return trio.run(found)
+    try:
+        return trio.run(found)
+    except* ValueError as errors:
+        raise BadInputError(str(next(leaves(errors)))) from errors
 
 
 # --- what is tried ----------------------------------------------------------------------------------------------

@@ -12,8 +12,8 @@ import trio
 
 from webnn_py.command.declared import Array, AskedInputs
 from webnn_py.command.failures import BadInputError, CommandFailedError
-from webnn_py.command.layout import in_bytes
-from webnn_py.command.loading import load_model, unreadable
+from webnn_py.command.layout import NARROWER, in_bytes
+from webnn_py.command.loading import load_model, narrowed_types, unreadable
 from webnn_py.command.printing import print_json, print_lines
 from webnn_py.command.problems import advice
 from webnn_py.command.progress import bar
@@ -46,13 +46,16 @@ def to_javascript(options: argparse.Namespace) -> int:
     fixed = asked.shapes.all_fixed(
         asked.fed, lambda: advice(search(model, asked, list(model.outputs), "numpy"), command)
     )
+    narrow = narrowed_types(model, [])
     trio.run(_save, model, fixed, asked.frozen, options)
     written = sum((out / name).stat().st_size for name in FILES)
     if options.json:
-        numbers = {"bytes_before": model._size, "bytes": written, "files": list(FILES)}
+        numbers = {"bytes_before": model._size, "bytes": written, "files": list(FILES), "narrow": narrow}
         print_json({"model": str(options.model), "out": str(out), **numbers})
     else:
         print_lines([f"{out}: {', '.join(FILES)}, {in_bytes(written)} of {in_bytes(model._size)}"])
+        if narrow:
+            print_lines([f"  {', '.join(f'{name} as {NARROWER[name]}' for name in narrow)}"])
     return 0
 
 
