@@ -140,11 +140,6 @@ def test_what_cannot_be_imported_is_told_with_status_1(command, model):
 
 
 def test_ways_out_are_worded_as_options(command, model):
-    kind = ("float64", [2])
-    path = model(program([("Add", ["x", "x"], ["y"], {})], {"x": kind}, {"y": kind}))
-    assert_one_line(command("run", path), 1, "(allow float64 → float32: --narrow float64)")
-    assert "; it must be bool or one of" in command("info", path).out
-    assert " (allow float64 → float32: --narrow float64)\n" in command("info", path).out
     kind = ("float32", [2])
     path = model(program([("NonZero", ["x"], ["y"], {})], {"x": kind}, {"y": ("int64", [1, "n"])}))
     assert_one_line(command("run", path), 1, "(freeze input 'x', by --value)")

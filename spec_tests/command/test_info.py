@@ -1,11 +1,12 @@
 """``webnn-py info``, ``convert``, ``devices`` and ``completion``."""
 
 import json
+import sys
 
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from spec_tests.support.onnx_programs import program
 from webnn_py.device import registry
@@ -36,7 +37,7 @@ def test_info_as_json_has_all_of_it(command, picked):
     assert told["outputs"] == {"scores": {"data_type": "float32", "shape": [1, 4]}}
     assert told["operators"] == {"MatMul": 1}
     assert (told["nodes"], told["parameters"], told["parameter_bytes"]) == (1, 8, 32)
-    assert told["memory_bytes"] == {"parameters": 32, "values": 16}
+    assert told["memory_bytes"] == {"parameters": 32, "values": 16, "unsized": ""}
     assert (told["runs"], told["missing"], told["guessed"]) == (True, [], [])
     assert told["opsets"] == {"ai.onnx": 17}
 
@@ -160,3 +161,206 @@ def test_sequences_among_inputs_are_told_of(command, model):
     ended = command("run", path, "--backend", "numpy", "--shape", "s=1")
     assert ended.status == 2
     assert "input 's' is sequence, which cannot be given here" in ended.err
+
+
+def test_a_result_that_onnxruntime_cannot_load_is_not_written(command, model, tmp_path):
+    """Reshape to rows of 1,600: other counts are no multiples."""
+    kind = ("float32", ["n"])
+    nodes = [("Reshape", ["x", "shape"], ["r"], {}), ("MatMul", ["r", "w"], ["y"], {})]
+    weights = {"shape": np.array([-1, 1600]), "w": np.ones((1600, 2), np.float32)}
+    path = model(program(nodes, {"x": kind}, {"y": ("float32", ["rows", 2])}, weights))
+    out = tmp_path / "out.onnx"
+    ended = command("convert", path, out, "--shape", "n=16")
+    assert ended.status == 1
+    assert ended.err.startswith("webnn-py convert: nothing is written: onnx")
+    assert "does not accept the result" in ended.err
+    assert ended.err.count("\n") == 1
+    assert [item.name for item in tmp_path.iterdir()] == ["model.onnx"]
+    out.write_bytes(b"precious")
+    assert command("convert", path, out, "--shape", "n=16", "--overwrite").status == 1
+    assert out.read_bytes() == b"precious"
+    assert command("convert", path, out, "--shape", "n=3200", "--overwrite").status == 0
+    told = json.loads(command("info", path, "--backend", "numpy", "--json").out)
+    assert (told["runs"], told["shapes"]) == (True, {"x": [1600]})
+    assert told["tries"] > 1
+    ended = command("run", path, "--backend", "numpy")
+    assert ended.err.endswith(f" for example: webnn-py run {path} --shape n=1600\n")
+
+
+def test_what_the_model_itself_has_wrong_is_a_note(command, model, tmp_path):
+    kind = ("float32", [2])
+    proto = onnx.load_model_from_string(program([("Relu", ["x"], ["y"], {})], {"x": kind}, {"y": kind}))
+    proto.graph.node.add(op_type="Strange", domain="nobody", input=["x"], output=["z"])
+    proto.graph.output.add(name="z", type=proto.graph.output[0].type)
+    proto.opset_import.add(domain="nobody", version=1)
+    path = model(proto.SerializeToString())
+    ended = command("convert", path, tmp_path / "out.onnx")
+    assert ended.status == 0, ended.err
+    assert f"  onnxruntime accepts neither it nor {path}: " in ended.out
+
+
+def test_data_beside_a_result_are_checked_too(command, model, tmp_path, monkeypatch):
+    monkeypatch.setattr("webnn_py.command.convert.LARGEST_FILE", 3999)
+    kind = ("float32", [1000])
+    path = model(program([("Add", ["x", "w"], ["y"], {})], {"x": kind}, {"y": kind}, {"w": np.ones(1000, np.float32)}))
+    monkeypatch.setattr(
+        "webnn_py.command.convert.load_refusal", lambda path: None if path.name == "model.onnx" else "no"
+    )
+    assert command("convert", path, tmp_path / "out.onnx").status == 1
+    assert [item.name for item in tmp_path.iterdir()] == ["model.onnx"]
+
+
+def test_without_onnxruntime_the_checker_alone_looks(command, doubled, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    assert command("convert", doubled, tmp_path / "out.onnx").status == 0
+
+
+@pytest.mark.parametrize("dimension", ["height", "?"])
+def test_sizes_are_searched_where_usual_ones_do_not_fit(dimension, command, model):
+    """A picture of the height 48, as texts are read from: its rows become 1, which Squeeze removes."""
+    open_size = None if dimension == "?" else dimension
+    nodes = [
+        ("AveragePool", ["x"], ["a"], {"kernel_shape": [48, 1], "strides": [48, 1]}),
+        ("Squeeze", ["a", "axes"], ["y"], {}),
+    ]
+    kind = {"x": ("float32", [1, 3, open_size, "width"])}
+    path = model(program(nodes, kind, {"y": ("float32", [1, 3, "width"])}, {"axes": np.array([2])}))
+    told = json.loads(command("info", path, "--backend", "numpy", "--json").out)
+    assert (told["runs"], told["shapes"]["x"][2]) == (True, 48)
+    options = [text for said in told["guessed"] for text in ("--shape", said)]
+    assert command("run", path, "--backend", "numpy", *options).status == 0
+
+
+def test_where_no_size_fits_that_is_said(command, model):
+    kind = {"a": ("float32", ["n"]), "b": ("float32", ["n"])}
+    nodes = [("Concat", ["a", "b"], ["c"], {"axis": 0}), ("Reshape", ["c", "s"], ["y"], {})]
+    path = model(program(nodes, kind, {"y": ("float32", [7])}, {"s": np.array([7])}))
+    told = command("info", path, "--backend", "numpy").out
+    assert "runs here   no" in told
+    assert "give those that the model is made for, or try larger ones" in told
+    ended = command("run", path, "--backend", "numpy")
+    assert ended.status == 2
+    assert "of which none was found that fits: at --shape n=" in ended.err
+    assert ended.err.count("\n") == 1
+
+
+def test_all_obstacles_are_told_at_once(command, model):
+    kind = ("float64", ["n", 3])
+    nodes = [("Bernoulli", ["x"], ["a"], {}), ("NonZero", ["x"], ["y"], {}), ("Relu", ["a"], ["z"], {})]
+    path = model(program(nodes, {"x": kind}, {"y": ("int64", [2, "m"]), "z": kind}))
+    ended = command("run", path, "--backend", "numpy")
+    assert ended.status == 2
+    for text in ("give the open shapes", "Bernoulli", "NonZero"):
+        assert text in ended.err
+    told = command("info", path, "--backend", "numpy").out
+    for text in ("float64 as float32", "Bernoulli", "NonZero"):
+        assert text in told
+
+
+def test_a_value_that_has_to_be_known_is_found_where_the_model_compares_it(command, model):
+    """Of an If whose branches differ in shape, the condition is whether the rate is 16,000."""
+    wide = helper.make_graph(
+        [helper.make_node("Concat", ["x", "x"], ["w"], axis=0)],
+        "wide",
+        [],
+        [helper.make_tensor_value_info("w", 1, None)],
+    )
+    same = helper.make_graph(
+        [helper.make_node("Identity", ["x"], ["s"])], "same", [], [helper.make_tensor_value_info("s", 1, None)]
+    )
+    graph = helper.make_graph(
+        [
+            helper.make_node("Equal", ["rate", "known"], ["is_wide"]),
+            helper.make_node("If", ["is_wide"], ["y"], then_branch=wide, else_branch=same),
+        ],
+        "branches",
+        [
+            helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n"]),
+            helper.make_tensor_value_info("rate", TensorProto.INT64, []),
+        ],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(np.array(16000), "known")],
+    )
+    path = model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString())
+    told = json.loads(command("info", path, "--backend", "numpy", "--json").out)
+    assert (told["runs"], told["guessed_values"]) == (True, ["rate=16000"])
+    ended = command("run", path, "--backend", "numpy")
+    assert ended.err.endswith(" --shape n=1 --value rate=16000\n")
+
+
+def test_strings_are_told_before_shapes(command, model):
+    graph = helper.make_graph(
+        [helper.make_node("Identity", ["x"], ["y"])],
+        "strings",
+        [helper.make_tensor_value_info("x", TensorProto.STRING, ["n"])],
+        [helper.make_tensor_value_info("y", TensorProto.STRING, ["n"])],
+    )
+    path = model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString())
+    ended = command("run", path, "--backend", "numpy")
+    assert (ended.status, ended.err) == (2, "webnn-py run: input 'x' is string, which cannot be given here\n")
+
+
+def test_float64_is_narrowed_unasked_and_that_is_said(command, model):
+    kind = ("float64", [2])
+    path = model(program([("Add", ["x", "x"], ["y"], {})], {"x": kind}, {"y": kind}))
+    ended = command("run", path, "--input", "x=3", "--backend", "numpy", "--compare", "onnxruntime")
+    assert ended.status == 0, ended.err
+    assert "types   float64 as float32\n" in ended.out
+    assert "runs here   yes, float64 as float32, on numpy" in command("info", path, "--backend", "numpy").out
+
+
+def test_memory_that_cannot_be_told_says_why(command, model):
+    kind = ("float32", [4])
+    path = model(program([("NonZero", ["x"], ["places"], {})], {"x": kind}, {"places": ("int64", [1, "n"])}))
+    told = command("info", path, "--backend", "numpy").out
+    assert (
+        "memory      parameters 0 bytes; what values take is not told, since the shape of 'places' is not known" in told
+    )
+    assert json.loads(command("info", path, "--backend", "numpy", "--json").out)["memory_bytes"]["unsized"] == "places"
+
+
+def test_numbers_of_forests_and_linear_models_are_parameters(command, model):
+    nodes = [
+        helper.make_node(
+            "LinearRegressor",
+            ["x"],
+            ["y"],
+            domain="ai.onnx.ml",
+            coefficients=[1.0, 2.0, 3.0],
+            intercepts=[0.5],
+            targets=1,
+        )
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "linear",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 1])],
+    )
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 1)]
+    path = model(helper.make_model(graph, opset_imports=opsets).SerializeToString())
+    assert "parameters  4 (16 bytes)\n" in command("info", path, "--backend", "numpy").out
+
+
+def test_names_in_reasons_are_whole(command, model):
+    name = f"a{'long' * 40}name"
+    kind = ("float32", [2])
+    path = model(program([("NonZero", [name], ["y"], {})], {name: kind}, {"y": ("int64", [1, "n"])}))
+    assert f"(freeze input '{name}', by --value)\n" in command("info", path, "--backend", "numpy").out
+
+
+def test_a_broken_model_is_told_before_sizes_are_searched(command, model):
+    kind = ("float32", ["n", 3])
+    path = model(program([("Relu", ["nothing"], ["y"], {})], {"x": kind}, {"y": kind}))
+    ended = command("run", path, "--backend", "numpy")
+    assert (ended.status, ended.err.count("\n")) == (2, 1), ended
+    assert "'nothing'" in ended.err
+    assert "--debug" not in ended.err
+
+
+def test_a_folder_for_browsers_says_what_was_narrowed(command, model, tmp_path):
+    kind = ("float64", [2])
+    path = model(program([("Add", ["x", "x"], ["y"], {})], {"x": kind}, {"y": kind}))
+    ended = command("convert", path, tmp_path / "folder", "--js")
+    assert ended.status == 0, ended.err
+    assert ended.out.endswith("\n  float64 as float32\n")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spec_tests.support.onnx_programs import program
-from webnn_py.device import measuring
+from webnn_py.device import measuring, registry
 
 
 @pytest.fixture(autouse=True)
@@ -70,7 +70,25 @@ def test_a_node_that_makes_nan_is_named_and_a_status(command, rooted, backend):
     assert ended.out.splitlines()[-1] == "no node makes a NaN or an infinity"
 
 
-def test_a_device_that_tells_no_times_says_so(command, rooted):
-    ended = command("run", rooted, "--backend", "small", "--profile")
+@pytest.mark.parametrize("backend", ["small", "onnxruntime"])
+def test_a_device_that_was_asked_for_and_times_no_kernels_is_refused_before_the_run(backend, command, rooted):
+    ended = command("run", rooted, "--backend", backend, "--profile")
     assert ended.status == 2
-    assert "tells no kernel's time" in ended.err
+    assert "does not time its kernels; give --backend numpy" in ended.err
+    assert ended.err.count("\n") == 1
+
+
+def test_where_the_default_device_times_no_kernels_the_profile_is_of_numpy_and_says_so(command, rooted, monkeypatch):
+    monkeypatch.setattr(registry, "_loadable", lambda: iter([registry.find("onnxruntime"), registry.find("numpy")]))
+    ended = command("run", rooted, "--input", "x=ones", "--profile", "--check-finite", "--output", "y")
+    assert ended.status == 0, ended.err
+    lines = ended.out.splitlines()
+    assert lines[1].startswith("device  onnxruntime (")
+    (heading,) = (line for line in lines if line.startswith("profile"))
+    assert heading.startswith("profile on numpy (")
+    assert heading.endswith("), since the device of the run does not time its kernels")
+    assert any(line.endswith("waiting and launch") for line in lines)
+    assert any(line.endswith(("matmul [MatMul of p]", "matmul")) for line in lines)
+    told = json.loads(command("run", rooted, "--input", "x=ones", "--profile", "--json").out)
+    assert told["device"].startswith("onnxruntime (")
+    assert told["profile"]["device"].startswith("numpy (")

@@ -170,8 +170,8 @@ def test_labels_that_are_no_outputs_classes_are_refused(command, picked, tmp_pat
 
 
 def test_a_difference_over_the_tolerance_ends_with_status_1(command, picked, monkeypatch):
-    def off(path, feeds, names):
-        theirs = comparison.run_onnxruntime(path, feeds, names)
+    def off(*asked):
+        theirs = comparison.run_onnxruntime(*asked)
         return {name: array + np.float32([[0, 0, 0.25, 0]]) for name, array in theirs.items()}
 
     monkeypatch.setattr(run_module, "run_onnxruntime", off)
@@ -179,6 +179,7 @@ def test_a_difference_over_the_tolerance_ends_with_status_1(command, picked, mon
     ended = command(*arguments, "--tolerance", "0.1")
     assert ended.status == 1
     assert "largest difference 0.25, 0.25 of its largest value, at [0, 2]" in ended.out
+    assert ended.err == "webnn-py run: over --tolerance 0.1: output 'scores', 0.25 of its largest value\n"
     assert command(*arguments, "--tolerance", "0.3").status == 0
     assert command(*arguments).status == 0
 

@@ -133,7 +133,7 @@ def test_a_model_is_read_as_protobuf_whatever_its_file_is_called(name, tmp_path)
     (tmp_path / name).write_bytes(relu_model())
     assert list(OnnxModel.load(tmp_path / name).inputs) == ["x"]
     (tmp_path / name).write_text('{"graph": {}}', encoding="utf-8")
-    with pytest.raises(InvalidModelError, match="cannot be read as an ONNX model"):
+    with pytest.raises(InvalidModelError, match="is JSON; only ONNX models can be read"):
         OnnxModel.load(tmp_path / name)
 
 

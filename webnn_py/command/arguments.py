@@ -8,6 +8,7 @@ from typing import NoReturn
 from webnn_py.browser_profiles import NAMES as BROWSERS
 from webnn_py.device import registry
 from webnn_py.javascript.arguments import TRACE_HELP, trace_file
+from webnn_py.wording import visible
 
 INPUT_HELP = (
     "what an input is given: a file (.npy, .npz, .wav, or a picture), random, random:LOW,HIGH, zeros, ones, a number; "
@@ -26,7 +27,7 @@ class OneLineParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """End the program with status 2."""
-        self.exit(2, f"{self.prog}: {message} (--help tells more)\n")
+        self.exit(2, visible(f"{self.prog}: {message} (--help tells more)") + "\n")
 
 
 def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -131,7 +132,7 @@ def _add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     run.add_argument("--trace", type=trace_file, metavar="FILE", help=TRACE_HELP)
     run.add_argument("--save-outputs", type=Path, metavar="FILE.npz", help="write the outputs as arrays")
     run.add_argument("--labels", type=Path, metavar="FILE", help="names of classes, one a line: tell the top ones")
-    run.add_argument("--top", type=positive, default=5, metavar="N", help="so many (default: %(default)s)")
+    run.add_argument("--top", type=positive, metavar="N", help="with --labels: so many (default: 5)")
     _add_pictures(run.add_argument_group("pictures"))
     _add_sounds(run.add_argument_group("sounds"))
     add_general(run)
@@ -147,9 +148,7 @@ def _add_pictures(group: "argparse._ArgumentGroup") -> None:
     group.add_argument("--mean", type=_numbers, metavar="X,...", help="for each channel, or one for all")
     group.add_argument("--std", type=_numbers, metavar="X,...", help="likewise")
     group.add_argument("--bgr", action="store_true", help="blue first")
-    group.add_argument(
-        "--fit", choices=["crop", "stretch", "pad"], default="crop", help="to the model's size (default: %(default)s)"
-    )
+    group.add_argument("--fit", choices=["crop", "stretch", "pad"], help="to the model's size (default: crop)")
     group.add_argument("--layout", choices=["nchw", "nhwc"], help="if the input's shape does not tell")
 
 

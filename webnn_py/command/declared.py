@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import argparse
 import shlex
-import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, Literal, final
 
 import attrs
 import numpy as np
 
 from webnn_py.command.failures import BadInputError
-from webnn_py.command.loading import unreadable
+from webnn_py.command.loading import check_regular, unreadable
 from webnn_py.descriptors import DATA_TYPES
-from webnn_py.wording import shown
+from webnn_py.wording import shown, words_of
 
 if TYPE_CHECKING:
+    from numpy.lib.npyio import NpzFile
+
     from webnn_py.onnx_models import OnnxModel
 
 Array = np.ndarray[Any, Any]
@@ -25,8 +27,35 @@ Array = np.ndarray[Any, Any]
 MOST_TOLD: Final = 3
 """So many inputs are named in a line."""
 
+_DAMAGED: Final = "cannot be read as an array and may be cut, or another kind of file"
+
 UNNAMED: Final = "?"
 """A dimension that is open and has no name."""
+
+
+Role = Literal["batch", "channels", "height", "width", "length"]
+
+Advice = Callable[[], str]
+"""Gives sizes that can be given for open dimensions, in words that follow a comma."""
+
+
+@attrs.frozen
+class OpenSize:
+    """A dimension that a model leaves open.
+
+    Attributes:
+        key: its name; where it has none, its input and axis.
+        usual: a size that a user may begin with.
+        role: what it is likely to be.
+        is_last: whether it is the last of its input.
+        option: whether ``--shape`` can name it; otherwise it takes the shape of the input.
+    """
+
+    key: str | tuple[str, int]
+    usual: int
+    role: Role
+    is_last: bool
+    option: bool
 
 
 @attrs.frozen
@@ -169,16 +198,31 @@ def loaded(path: Path) -> Array:
     Raises:
         BadInputError: it cannot be read.
     """
+    with opened_arrays(path) as value:
+        if not isinstance(value, np.ndarray):
+            raise BadInputError(f"{path} has several arrays; call it .npz")
+        return value
+
+
+@contextmanager
+def opened_arrays(path: Path) -> Iterator[Array | NpzFile]:
+    """Open a .npy or .npz file: the array, or the arrays, which are read when they are asked for.
+
+    Raises:
+        BadInputError: it cannot be read.
+    """
+    check_regular(path)
     try:
-        with path.open("rb") as file:
-            value = np.load(file, allow_pickle=False)
+        with path.open("rb") as file:  # given a path, numpy leaves a file that it cannot read open
+            yield np.load(file, allow_pickle=False)
+    except BadInputError:
+        raise
     except OSError as error:
-        raise BadInputError(unreadable(path, error)) from error
-    except (EOFError, ValueError, zipfile.BadZipFile) as error:
-        raise BadInputError(f"{path} cannot be read as an array: {error}") from error
-    if not isinstance(value, np.ndarray):
-        raise BadInputError(f"{path} is no single array")
-    return value
+        if error.errno is not None:
+            raise BadInputError(unreadable(path, error)) from error
+        raise BadInputError(f"{path} {_DAMAGED}: {words_of(error)}") from error
+    except Exception as error:  # numpy and zipfile have a dozen for what is damaged
+        raise BadInputError(f"{path} {_DAMAGED}: {words_of(error)}") from error
 
 
 def checked(declared: DeclaredInput, value: Array, what: str) -> Array:
@@ -294,34 +338,57 @@ class Shapes:
         sizes = tuple(size for size in shape or () if isinstance(size, int))
         return sizes if shape is not None and len(sizes) == len(shape) else None
 
-    def guess(self, names: Iterable[str]) -> list[str]:
-        """Fix what is still open of these inputs' shapes to sizes that are usual.
-
-        Returns:
-            What says the same on a command line, without ``--shape``.
-        """
-        said = []
+    def open_sizes(self, names: Iterable[str]) -> list[OpenSize]:
+        """Return the dimensions of these inputs that are open, those of one name once."""
+        found: dict[str | tuple[str, int], OpenSize] = {}
         for name in names:
-            if self.fixed(name) is not None:
-                continue
             shape = self.of(name)
-            sizes = _usual(shape)
-            for size, usual in zip(shape or (), sizes, strict=False):
-                if isinstance(size, str) and size != UNNAMED and size not in self._inputs and size not in self._sizes:
-                    self._sizes[size] = (usual, "a guess")
-                    said.append(f"{size}={usual}")
-            if self.fixed(name) is None:
-                sizes = _usual(self.of(name))
-                self.bind(name, sizes, "a guess")
-                said.append(f"{name}={','.join(map(str, sizes))}")
-        return said
+            for axis, (size, usual, role) in enumerate(zip(shape or (), *_usual(shape), strict=False)):
+                if isinstance(size, int):
+                    continue
+                is_named = size != UNNAMED and size not in self._inputs
+                key = size if size != UNNAMED else (name, axis)
+                last = axis == len(shape or ()) - 1
+                found.setdefault(key, OpenSize(key, usual, role, last, is_named))
+        return list(found.values())
 
-    def all_fixed(self, names: Iterable[str], command: str) -> dict[str, tuple[int, ...]]:
+    def shapes_with(self, names: Iterable[str], sizes: Mapping[OpenSize, int]) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of inputs at sizes of their open dimensions; one of unknown rank has one element."""
+        by_key = {slot.key: size for slot, size in sizes.items()}
+        shapes = {}
+        for name in names:
+            shape = self.of(name)
+            shapes[name] = (
+                (1,)
+                if shape is None
+                else tuple(
+                    size if isinstance(size, int) else by_key[(name, axis) if size == UNNAMED else size]
+                    for axis, size in enumerate(shape)
+                )
+            )
+        return shapes
+
+    def said(self, names: Iterable[str], sizes: Mapping[OpenSize, int]) -> list[str]:
+        """Return what says these sizes on a command line, without ``--shape``."""
+        names = list(names)
+        shapes = self.shapes_with(names, sizes)
+        said = {f"{slot.key}={size}": None for slot, size in sizes.items() if slot.option}
+        options = {slot.key for slot in sizes if slot.option}
+        for name in names:
+            shape = self.of(name)
+            if shape is None or any(isinstance(size, str) and size not in options for size in shape):
+                said[f"{name}={','.join(map(str, shapes[name]))}"] = None
+        return list(said)
+
+    def all_fixed(self, names: Iterable[str], advice: Advice) -> dict[str, tuple[int, ...]]:
         """The shapes of inputs.
 
+        Args:
+            names: of the inputs.
+            advice: gives sizes that can be given, in words; called where some are missing.
+
         Raises:
-            BadInputError: some are open; the text has a command line that fixes them, which begins with ``command``.
-                Or some are open, and an input is of a data type that cannot run.
+            BadInputError: some are open, or of a type that cannot be given.
         """
         shapes = {name: self.fixed(name) for name in names}
         missing = [name for name, shape in shapes.items() if shape is None]
@@ -330,8 +397,7 @@ class Shapes:
                 _ = self._inputs[name].dtype  # of a type that cannot run, shapes do not help
             told = "; ".join(f"input {name!r} is {self._inputs[name]}" for name in missing[:MOST_TOLD])
             told += f"; and {len(missing) - MOST_TOLD} more" if len(missing) > MOST_TOLD else ""
-            example = as_options(self.guess(missing))
-            raise BadInputError(f"give the open shapes ({told}), for example: {command} {example}")
+            raise BadInputError(f"give the open shapes ({told}), {advice()}")
         return {name: shape for name, shape in shapes.items() if shape is not None}
 
 
@@ -386,11 +452,18 @@ def as_options(said: Iterable[str]) -> str:
     return " ".join(f"--shape {shlex.quote(text)}" for text in said)
 
 
-def _usual(shape: Sequence[int | str] | None) -> tuple[int, ...]:
-    """Sizes that a user may begin with: one of what comes first, pictures of 224 × 224."""
+def as_values(said: Iterable[str]) -> str:
+    """What a user can type to freeze inputs so."""
+    return " ".join(f"--value {shlex.quote(text)}" for text in said)
+
+
+def _usual(shape: Sequence[int | str] | None) -> tuple[tuple[int, ...], tuple[Role, ...]]:
+    """Return sizes that a user may begin with, and what the dimensions are: pictures of 224 × 224, or a batch first."""
     if shape is None:
-        return (1,)
-    of_picture = len(shape) == 4 and (shape[1] in {1, 3} or shape[3] in {1, 3} or isinstance(shape[1], str))
-    usual = (1, 3, 224, 224) if of_picture and shape[3] not in {1, 3} else (1, 224, 224, 3)
-    sizes = usual if of_picture else (1, *[16] * len(shape))
-    return tuple(own if isinstance(size, str) else size for size, own in zip(shape, sizes, strict=False))
+        return (), ()
+    if len(shape) == 4 and (shape[1] in {1, 3} or shape[3] in {1, 3} or isinstance(shape[1], str)):
+        if shape[3] in {1, 3}:
+            return (1, 224, 224, 3), ("batch", "height", "width", "channels")
+        return (1, 3, 224, 224), ("batch", "channels", "height", "width")
+    lengths: list[Role] = ["length"] * (len(shape) - 1)
+    return (1, *[16] * len(lengths)), ("batch", *lengths)

@@ -1,28 +1,26 @@
 """``webnn-py devices``: what contexts can run on."""
 
 import argparse
-import json
 from collections.abc import Iterator
 from typing import Any
 
 from webnn_py.command.layout import table
+from webnn_py.command.printing import print_json, print_lines
 from webnn_py.device import registry
-from webnn_py.javascript.words import say
 
 
 def devices(options: argparse.Namespace) -> int:
     """List every adapter of every device; of one that cannot be had, why."""
     found = [*_devices()]
     if options.json:
-        say(json.dumps({"devices": found}, indent=2))
+        print_json({"devices": found})
         return 0
     rows = [("backend", "adapter", "driver", "features")]
     rows += [
         (item["backend"], item["adapter"] or "none", item.get("problem", item["driver"]), ", ".join(item["features"]))
         for item in found
     ]
-    for line in table(rows):
-        say(line)
+    print_lines(table(rows))
     return 0
 
 

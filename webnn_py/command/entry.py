@@ -10,7 +10,8 @@ from importlib import import_module
 from typing import Final, cast
 
 from webnn_py.command.failures import leaves, one_line, status_of
-from webnn_py.javascript.words import OutputClosedError, say
+from webnn_py.command.printing import print_lines
+from webnn_py.javascript.words import OutputClosedError
 
 Command = Callable[[argparse.Namespace], int]
 
@@ -35,6 +36,6 @@ def run(options: argparse.Namespace) -> int:
             if not isinstance(leaf, Exception) or isinstance(leaf, OutputClosedError):
                 raise leaf from None
         if options.debug:
-            traceback.print_exc()
-        say(f"webnn-py {options.command}: {one_line(found[0])}", sys.stderr)
+            print_lines(traceback.format_exc().splitlines(), sys.stderr)
+        print_lines([f"webnn-py {options.command}: {one_line(found[0])}"], sys.stderr)
         return status_of(found[0])

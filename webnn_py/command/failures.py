@@ -19,11 +19,22 @@ BAD_INPUT: Final = 2
 """The status when what was given is wrong, as argparse has it."""
 
 
-class BadInputError(Exception):
+class _OneLineError(Exception):
+    """An error whose text is one line without control characters, also in a traceback.
+
+    Args:
+        text: what is wrong; it may quote what a file has.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(visible(" ".join(text.split())))
+
+
+class BadInputError(_OneLineError):
     """What the user gave cannot be: a name, a shape, a file."""
 
 
-class CommandFailedError(Exception):
+class CommandFailedError(_OneLineError):
     """The command could not do what it was asked for."""
 
 
@@ -35,8 +46,10 @@ def status_of(error: BaseException) -> int:
 def one_line(error: BaseException) -> str:
     """What an error says, in one line; of one that nobody expects, its type too."""
     text = visible(" ".join(str(error).split()))
-    if isinstance(error, (BadInputError, CommandFailedError, DOMException, TraceFileError)) and text:
+    if isinstance(error, (_OneLineError, DOMException, TraceFileError)) and text:
         return text
+    if isinstance(error, MemoryError):
+        return f"there is not enough memory{': ' if text else ''}{text}; give smaller sizes by --shape"
     named = f"{kind(error)}: {text}" if text else kind(error)
     return f"{named} (--debug tells where)"
 

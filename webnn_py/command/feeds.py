@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import zipfile
+import math
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -14,9 +15,19 @@ import attrs
 import numpy as np
 
 from webnn_py.command import pictures, sounds
-from webnn_py.command.declared import Array, DeclaredInput, Shapes, checked, loaded, parsed_number
+from webnn_py.command.declared import (
+    Advice,
+    Array,
+    DeclaredInput,
+    Shapes,
+    checked,
+    loaded,
+    opened_arrays,
+    parsed_number,
+    worded_shape,
+)
 from webnn_py.command.failures import BadInputError
-from webnn_py.command.loading import unreadable
+from webnn_py.command.layout import in_bytes
 from webnn_py.wording import shown
 
 RANDOM: Final = "random"
@@ -38,7 +49,7 @@ class GivenInput:
 
 
 def make_feeds(
-    inputs: Mapping[str, DeclaredInput], shapes: Shapes, options: argparse.Namespace, command: str
+    inputs: Mapping[str, DeclaredInput], shapes: Shapes, options: argparse.Namespace, advice: Advice
 ) -> dict[str, GivenInput]:
     """What every input is given, in the model's order.
 
@@ -46,7 +57,7 @@ def make_feeds(
         inputs: the inputs that are not frozen.
         shapes: what is known of their shapes; learns those of files.
         options: of the command line.
-        command: its beginning, for an example.
+        advice: gives sizes for what is open, in words.
 
     Raises:
         BadInputError: a source does not fit its input, or a shape is open that nothing says.
@@ -65,7 +76,8 @@ def make_feeds(
             given[name] = GivenInput(checked(inputs[name], array, source), said)
             shapes.bind(name, array.shape, source)
     made = [name for name in inputs if name not in given]
-    fixed = shapes.all_fixed(made, command)
+    fixed = shapes.all_fixed(made, advice)
+    _check_fits_memory({name: inputs[name] for name in made}, fixed)
     generator = np.random.default_rng(options.seed)
     for name in made:
         given[name] = _made_up(inputs[name], sources.get(name, RANDOM), fixed[name], generator)
@@ -105,9 +117,10 @@ def _check_kind(text: str, source: str) -> None:
         try:
             parsed_number(source)
         except ValueError:
+            other = f"; write what {source} has by numpy.save()" if Path(source).is_file() else ""
             raise BadInputError(
                 f"--input {text}: it must be a file (.npy, .npz, .wav, a picture), random, random:LOW,HIGH, zeros, "
-                "ones or a number"
+                f"ones or a number{other}"
             ) from None
 
 
@@ -138,17 +151,10 @@ def _names_within(path: Path, inputs: Mapping[str, DeclaredInput]) -> list[str]:
 @contextmanager
 def _opened(path: Path) -> Iterator[Mapping[str, Array]]:
     """The arrays of a .npz file, which are read when they are asked for."""
-    try:
-        # Given a path, numpy leaves a file that it cannot read open.
-        with path.open("rb") as file:
-            opened = np.load(file, allow_pickle=False)
-            if not isinstance(opened, np.lib.npyio.NpzFile):
-                raise BadInputError(f"{path} is a single array; call it .npy")
-            yield opened
-    except OSError as error:
-        raise BadInputError(unreadable(path, error)) from error
-    except (EOFError, ValueError, zipfile.BadZipFile) as error:
-        raise BadInputError(f"{path} cannot be read as arrays: {error}") from error
+    with opened_arrays(path) as opened:
+        if not isinstance(opened, np.lib.npyio.NpzFile):
+            raise BadInputError(f"{path} is a single array; call it .npy")
+        yield opened
 
 
 def _array_of(declared: DeclaredInput, source: str) -> Array:
@@ -161,6 +167,24 @@ def _array_of(declared: DeclaredInput, source: str) -> Array:
             raise BadInputError(f"{source} has the arrays {', '.join(arrays)}; none is called {declared.name!r}")
         value = arrays[chosen]
     return checked(declared, value, f"{source}, array {chosen!r}")
+
+
+def _check_fits_memory(inputs: Mapping[str, DeclaredInput], shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Refuse inputs that are longer than the machine's memory: the system may end a process that fills it.
+
+    Raises:
+        BadInputError: they are.
+    """
+    if not hasattr(os, "sysconf"):
+        return
+    there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    lengths = {name: math.prod(shapes[name]) * item.dtype.itemsize for name, item in inputs.items()}
+    if sum(lengths.values()) > there:
+        name = max(lengths, key=lambda name: lengths[name])
+        raise BadInputError(
+            f"the inputs take {in_bytes(sum(lengths.values()))}, {shown(name)} of shape {worded_shape(shapes[name])} "
+            f"most of it; this machine has {in_bytes(there)}: give smaller sizes by --shape"
+        )
 
 
 # --- numbers made up ------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -13,25 +12,23 @@ import trio
 
 from webnn_py.browser_profiles import NAMES, PortabilityReport, find
 from webnn_py.command.declared import (
-    Array,
     AskedInputs,
     DeclaredInput,
-    as_options,
     asked_outputs,
     declared_inputs,
     worded_type,
 )
 from webnn_py.command.failures import BadInputError, CommandFailedError
 from webnn_py.command.graph_files import check_graph_file, write_graph
-from webnn_py.command.layout import counted, in_bytes, table
-from webnn_py.command.loading import load_model, parts_of
+from webnn_py.command.layout import NARROWER, counted, in_bytes, table
+from webnn_py.command.loading import load_model, narrowed_types, parts_of
+from webnn_py.command.printing import print_json, print_lines
 from webnn_py.command.problems import ProblemGroup, groups_of
-from webnn_py.command.progress import bar
-from webnn_py.javascript.words import say
+from webnn_py.command.size_search import FoundSizes, find_sizes
 from webnn_py.runtime import Environment
 from webnn_py.script.builder import MLGraphBuilder, drawing_of
 from webnn_py.script.ml import open_ml
-from webnn_py.wording import shortened, visible
+from webnn_py.wording import shortened, shown, visible
 
 if TYPE_CHECKING:
     from webnn_py.graph_pictures.picture import GraphPicture
@@ -39,10 +36,7 @@ if TYPE_CHECKING:
     from webnn_py.onnx_models.contents import ModelContents
 
 LONGEST_LINE: Final = 160
-"""Of what the file says of itself, and of operators' names; JSON has all."""
-
-NARROWER: Final = {"float64": "float32", "int64": "int32"}
-"""What ``--narrow`` makes of a type."""
+"""Of what the file says of itself; JSON has all."""
 
 MOST_GROUPS: Final = 12
 """So many kinds of problems are told; JSON has all."""
@@ -59,10 +53,10 @@ class ModelReport:
         inputs: its inputs.
         outputs: its outputs.
         device: where it was tried.
-        shapes: of the inputs when it was tried.
-        guessed: what of them was guessed, since nobody said it, as the option ``--shape`` says it.
+        found: the sizes and values at which it was tried.
         missing: what cannot be imported.
         intermediate_bytes: what values that are computed take when it runs, about; None if that cannot be told.
+        unsized: the first value whose shape is not known, if that is why.
         narrow: the types that narrower ones stood for when it was tried.
         portability: what of it would fail in the browsers that were asked for; None if none was, or nothing runs.
         graph: the file that the graph was written to, if it was.
@@ -74,10 +68,10 @@ class ModelReport:
     inputs: Mapping[str, DeclaredInput]
     outputs: Mapping[str, TensorInfo]
     device: str
-    shapes: Mapping[str, tuple[int, ...]]
-    guessed: list[str]
+    found: FoundSizes
     missing: list[ProblemGroup]
     intermediate_bytes: int | None
+    unsized: str
     narrow: list[str]
     portability: PortabilityReport | None
     graph: Path | None
@@ -103,37 +97,35 @@ def info(options: argparse.Namespace) -> int:
     from webnn_py.onnx_models.simplification import simplify  # noqa: PLC0415 - an extra
 
     asked = AskedInputs.of(model, options)
-    guessed = asked.shapes.guess(asked.fed)
-    fixed = asked.shapes.all_fixed(asked.fed, "")
     contents = contents_of(model._proto)
+    portability = _portability(options.browser)
+    tried = trio.run(_tried, load_model(options.model, narrow=options.narrow), asked, options, portability)
+    found, picture = tried.found, tried.picture
     try:
-        simplified = simplify(parts_of(model), fixed, asked.frozen)
+        simplified = simplify(parts_of(model), found.shapes, found.frozen)
     except InvalidModelError as error:
         raise BadInputError(f"{options.model}: {error}") from error
-    portability = _portability(options.browser)
-    device, missing, picture = trio.run(_tried, model, fixed, asked.frozen, options, portability)
     if picture is not None:
-        write_graph(options.graph, picture, f"{options.model.name} on {device}")
+        write_graph(options.graph, picture, f"{options.model.name} on {tried.device}")
     report = ModelReport(
         options.model,
         model._size,
         contents,
         declared_inputs(model),
         model.outputs,
-        device,
-        fixed,
-        guessed,
-        missing,
+        tried.device,
+        found,
+        tried.missing,
         simplified.intermediate_bytes,
-        options.narrow,
-        portability if options.browser and not missing else None,
+        simplified.unsized,
+        narrowed_types(model, options.narrow),
+        portability if options.browser and not tried.missing else None,
         options.graph if picture is not None else None,
     )
     if options.json:
-        say(json.dumps(_as_json(report), indent=2))
+        print_json(_as_json(report))
     else:
-        for line in _as_text(report):
-            say(line)
+        print_lines(_as_text(report))
     if options.graph is not None and picture is None:
         raise CommandFailedError(
             f"--graph {options.graph}: nothing is drawn, since not all of the model can be imported"
@@ -146,40 +138,47 @@ def _portability(names: list[str]) -> PortabilityReport:
     return PortabilityReport(find(name) for name in NAMES if name in names or "all" in names)
 
 
-async def _tried(
-    model: OnnxModel,
-    shapes: Mapping[str, tuple[int, ...]],
-    frozen: Mapping[str, Array],
-    options: argparse.Namespace,
-    portability: PortabilityReport,
-) -> tuple[str, list[ProblemGroup], GraphPicture | None]:
-    """Import the model, and say where, what is missing, and, if it is asked for, what the device makes of it."""
-    from webnn_py.onnx_models import UnsupportedModelError  # noqa: PLC0415 - an extra
+@attrs.frozen(eq=False)
+class Tried:
+    """What importing a model has told.
 
+    Attributes:
+        device: where.
+        found: the sizes and values at which it was imported, or could not be.
+        missing: what cannot be imported.
+        picture: what the device makes of it; None if that was not asked for, or something is missing.
+    """
+
+    device: str
+    found: FoundSizes
+    missing: list[ProblemGroup]
+    picture: GraphPicture | None
+
+
+async def _tried(
+    model: OnnxModel, asked: AskedInputs, options: argparse.Namespace, portability: PortabilityReport
+) -> Tried:
+    """Import the model at sizes that are known or found."""
     names = asked_outputs(model, options.output)
     async with open_ml() as ml, Environment(ml, options.backend) as environment:
         device = await environment.open_device()
-        builder = MLGraphBuilder(device.context)
-        missing: list[ProblemGroup] = []
         picture = None
         try:
-            with bar("importing", "nodes") as advance:
-                outputs = await model.convert_in_steps(
-                    builder, dict(shapes), dict(frozen), outputs=names, progress=advance
-                )
-        except UnsupportedModelError as error:
-            missing = groups_of(error)
+            found = await find_sizes(model, asked, names, lambda: MLGraphBuilder(device.context))
         except ValueError as error:  # the model is broken, which only converting it shows
-            missing = [ProblemGroup("", 1, ("the model",), str(error), "")]
-        if portability.profiles and not missing:
-            portability.add_graph(drawing_of("info", outputs))
-        if options.graph is not None and not missing:
-            drawn = builder.picture(outputs)
-            graph = await builder.build(outputs)
+            usual = {slot: slot.usual for slot in asked.shapes.open_sizes(asked.fed)}
+            shapes, said = asked.shapes.shapes_with(asked.fed, usual), asked.shapes.said(asked.fed, usual)
+            found = FoundSizes(shapes, asked.frozen, said, [], MLGraphBuilder(device.context), None, None)
+            return Tried(str(device.info), found, [ProblemGroup("", 1, ("the model",), str(error), "")], None)
+        missing = [] if found.error is None else groups_of(found.error)
+        if portability.profiles and found.outputs is not None:
+            portability.add_graph(drawing_of("info", found.outputs))
+        if options.graph is not None and found.outputs is not None:
+            drawn = found.builder.picture(found.outputs)
+            graph = await found.builder.build(found.outputs)
             picture = graph.picture(drawn)
             graph.destroy()
-        builder.destroy()
-        return str(device.info), missing, picture
+        return Tried(str(device.info), found, missing, picture)
 
 
 # --- what is printed ------------------------------------------------------------------------------------------
@@ -201,7 +200,12 @@ def _as_text(report: ModelReport) -> Iterator[str]:
     yield from table([(name, worded_type(item.data_type, item.shape)) for name, item in report.outputs.items()], "  ")
     yield f"operators   {counted(contents.nodes, 'node')}"
     yield from _wrapped(f"{name} {count}" for name, count in contents.operators.items())
-    if report.intermediate_bytes is not None:
+    if report.intermediate_bytes is None:
+        yield (
+            f"memory      parameters {in_bytes(contents.parameter_bytes)}; what values take is not told, since "
+            f"the shape of {shown(report.unsized)} is not known before the model runs"
+        )
+    else:
         total = contents.parameter_bytes + report.intermediate_bytes
         yield (
             f"memory      about {in_bytes(total)}: parameters {in_bytes(contents.parameter_bytes)}, "
@@ -218,15 +222,21 @@ def _as_text(report: ModelReport) -> Iterator[str]:
 def _whether_it_runs(report: ModelReport) -> Iterator[str]:
     narrowed = "".join(f", {name} as {NARROWER[name]}" for name in dict.fromkeys(report.narrow))
     yield f"runs here   {'yes' if report.runs else 'no'}{narrowed}, on {report.device}"
-    if report.guessed:
-        yield f"  tried with guessed sizes; change them with {as_options(report.guessed)}"
+    found = report.found
+    if found.options and found.fits:
+        yield f"  tried with guessed sizes; change them with {found.options}"
+    elif found.options:
+        yield (
+            f"  at {found.options}, as at {found.tries - 1} other sizes up to {found.largest:,}; give those that the "
+            "model is made for, or try larger ones"
+        )
     for group in report.missing[:MOST_GROUPS]:
         names = ", ".join(group.subjects)
         more = f", and {group.count - len(group.subjects)} more" if group.count > len(group.subjects) else ""
         kind = f"{group.operator} × {group.count}: " if group.operator else ""
-        way_out = f" ({_in_line(group.way_out)})" if group.way_out else ""
-        yield f"  {kind}{_in_line(group.reason)}{way_out}"
-        yield f"      {_in_line(names, 2 * LONGEST_LINE)}{more}"
+        way_out = f" ({group.way_out})" if group.way_out else ""
+        yield f"  {kind}{group.reason}{way_out}"
+        yield f"      {names}{more}"
     if len(report.missing) > MOST_GROUPS:
         yield f"  and {len(report.missing) - MOST_GROUPS} other problems; --json has all"
 
@@ -243,8 +253,8 @@ def _wrapped(words: Iterator[str]) -> Iterator[str]:
         yield f"  {line}"
 
 
-def _in_line(text: str, longest: int = LONGEST_LINE) -> str:
-    return visible(shortened(" ".join(text.split()), longest))
+def _in_line(text: str) -> str:
+    return visible(shortened(" ".join(text.split()), LONGEST_LINE))
 
 
 def _as_json(report: ModelReport) -> dict[str, Any]:
@@ -257,10 +267,16 @@ def _as_json(report: ModelReport) -> dict[str, Any]:
         "nodes": contents.nodes,
         "inputs": {name: {"data_type": item.type_name, "shape": item.shape} for name, item in report.inputs.items()},
         "outputs": {name: {"data_type": item.data_type, "shape": item.shape} for name, item in report.outputs.items()},
-        "memory_bytes": {"parameters": contents.parameter_bytes, "values": report.intermediate_bytes},
+        "memory_bytes": {
+            "parameters": contents.parameter_bytes,
+            "values": report.intermediate_bytes,
+            "unsized": report.unsized,
+        },
         "device": report.device,
-        "shapes": dict(report.shapes),
-        "guessed": report.guessed,
+        "shapes": dict(report.found.shapes),
+        "guessed": list(report.found.said),
+        "guessed_values": list(report.found.values),
+        "tries": report.found.tries,
         "narrow": report.narrow,
         "runs": report.runs,
         "missing": [attrs.asdict(group) for group in report.missing],

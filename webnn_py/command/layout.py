@@ -1,11 +1,17 @@
 """Tables, lengths and times as text."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from webnn_py.wording import visible
+
+NARROWER: Final = {"float64": "float32", "int64": "int32"}
+"""What narrower types stand for these."""
 
 
 def table(rows: Iterable[Sequence[str]], indent: str = "") -> Iterator[str]:
-    """Lines of a table, its columns as wide as they must be."""
-    rows = list(rows)
+    """Yield the lines of a table whose columns are as wide as their longest cell; control characters are escaped."""
+    rows = [[*map(visible, row)] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         yield indent + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from webnn_py.command.failures import BadInputError, CommandFailedError, needed
-from webnn_py.wording import shown
+from webnn_py.wording import words_of
 
 if TYPE_CHECKING:
     from webnn_py.onnx_models import OnnxModel
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def load_model(path: Path, *, read_weights: bool = False, narrow: Sequence[str] = ()) -> OnnxModel:
-    """Load a model, and, if it is to be converted and no more, its weights.
+    """Load a model, and, if it is to be converted and no more, its weights; float64, which WebNN lacks, is narrowed.
 
     Args:
         path: the file.
         read_weights: whether the weights are read, too.
-        narrow: the types that narrower ones stand for: "float64", "int64".
+        narrow: further types that narrower ones stand for: "int64".
 
     Raises:
         BadInputError: there is no such file, it cannot be read, or it is no model.
@@ -31,7 +31,7 @@ def load_model(path: Path, *, read_weights: bool = False, narrow: Sequence[str] 
     from webnn_py.onnx_models import InvalidModelError, OnnxModel, UnsupportedModelError  # noqa: PLC0415 - an extra
 
     try:
-        model = OnnxModel.load(path, narrow_float64="float64" in narrow, narrow_int64="int64" in narrow)
+        model = OnnxModel.load(path, narrow_float64=True, narrow_int64="int64" in narrow)
         if read_weights:
             model.read_weights()
     except OSError as error:
@@ -46,6 +46,23 @@ def load_model(path: Path, *, read_weights: bool = False, narrow: Sequence[str] 
     return model
 
 
+def narrowed_types(model: OnnxModel, asked: Sequence[str]) -> list[str]:
+    """Return the types that narrower ones stand for: those that were asked for, and float64 where the model has it."""
+    from onnx import TensorProto  # noqa: PLC0415 - an extra
+
+    graph, double = model._proto.graph, TensorProto.DOUBLE
+    has_float64 = (
+        any(item.type.tensor_type.elem_type == double for item in (*graph.input, *graph.output))
+        or any(tensor.data_type == double for tensor in graph.initializer)
+        or any(
+            (attribute.name == "to" and attribute.i == double) or attribute.t.data_type == double
+            for node in graph.node
+            for attribute in node.attribute
+        )
+    )
+    return [*dict.fromkeys([*(["float64"] if has_float64 else []), *asked])]
+
+
 def parts_of(model: OnnxModel) -> ReadModel:
     """The parts of a loaded model that has not been converted, for what looks at ONNX's own graph."""
     from webnn_py.onnx_models.reading import ReadModel  # noqa: PLC0415 - an extra
@@ -55,4 +72,14 @@ def parts_of(model: OnnxModel) -> ReadModel:
 
 def unreadable(path: Path, error: OSError) -> str:
     """Why a file cannot be read, or written."""
-    return f"{path}: {error.strerror or shown(error)}"
+    return f"{path}: {error.strerror or words_of(error)}"
+
+
+def check_regular(path: Path) -> None:
+    """Refuse what is neither a file nor a folder, such as a pipe, of which reading might never end.
+
+    Raises:
+        BadInputError: it is there, and no file.
+    """
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise BadInputError(f"{path} is no regular file")

@@ -12,15 +12,22 @@ import numpy as np
 
 from webnn_py.command.declared import Array, DeclaredInput
 from webnn_py.command.failures import BadInputError, needed
-from webnn_py.command.loading import unreadable
+from webnn_py.command.loading import check_regular, unreadable
+from webnn_py.wording import words_of
 
 SUFFIXES: Final = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".png", ".webp"})
 
 CHANNELS: Final[Mapping[int, str]] = {1: "L", 3: "RGB", 4: "RGBA"}
 """Pillow's modes by the number of channels."""
 
+_DAMAGED: Final = "cannot be read as a picture and may be cut"
+
 LIKELY: Final = (3, 1, 4)
 """Numbers of channels, by how likely it is that a dimension of that size is the channels."""
+
+
+FIT: Final = "crop"
+"""How a picture is fitted where ``--fit`` does not say."""
 
 
 @attrs.frozen
@@ -78,7 +85,7 @@ def read_picture(
     picture = _opened(path, CHANNELS[wanted.channels])
     own = f"{picture.width} × {picture.height}"
     size = (wanted.width or picture.width, wanted.height or picture.height)
-    fitted = _fitted(picture, size, options.fit)
+    fitted = _fitted(picture, size, options.fit or FIT)
     pixels = np.asarray(fitted).reshape(size[1], size[0], wanted.channels)
     if options.bgr and wanted.channels == 3:
         pixels = pixels[:, :, ::-1]
@@ -87,7 +94,7 @@ def read_picture(
         array = array.transpose(2, 0, 1)
     if wanted.batch is not None:
         array = np.broadcast_to(array, (wanted.batch, *array.shape))
-    done = "" if (picture.width, picture.height) == size else f", {options.fit} to {size[0]} × {size[1]}"
+    done = "" if (picture.width, picture.height) == size else f", {options.fit or FIT} to {size[0]} × {size[1]}"
     return np.ascontiguousarray(array), f"{path}, {own}{done}, {'bgr' if options.bgr else fitted.mode.lower()}, {name}"
 
 
@@ -121,15 +128,18 @@ def _opened(path: Path, mode: str) -> Any:
     """The picture the right way up, in a mode of Pillow's."""
     pillow = needed("PIL.Image", "reading pictures")
     operations = needed("PIL.ImageOps", "reading pictures")
+    check_regular(path)
     try:
         with pillow.open(path) as opened:
             return operations.exif_transpose(opened).convert(mode)
     except pillow.UnidentifiedImageError as error:
         raise BadInputError(f"{path} is no picture that can be read") from error
     except OSError as error:
-        raise BadInputError(unreadable(path, error)) from error
-    except (SyntaxError, ValueError, pillow.DecompressionBombError, pillow.DecompressionBombWarning) as error:
-        raise BadInputError(f"{path} cannot be read as a picture: {error}") from error
+        if error.errno is not None:
+            raise BadInputError(unreadable(path, error)) from error
+        raise BadInputError(f"{path} {_DAMAGED}: {words_of(error)}") from error  # Pillow's own
+    except Exception as error:  # each of Pillow's formats has its own
+        raise BadInputError(f"{path} {_DAMAGED}: {words_of(error)}") from error
 
 
 def _fitted(picture: Any, size: tuple[int, int], fit: str) -> Any:

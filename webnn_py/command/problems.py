@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 if TYPE_CHECKING:
+    from webnn_py.command.size_search import FoundSizes
     from webnn_py.onnx_models import UnsupportedModelError
 
 NAMED: Final = 3
@@ -65,13 +66,35 @@ def _in_options(text: str) -> str:
     return text
 
 
-def refusal(path: Path, error: UnsupportedModelError) -> str:
-    """Why a model cannot be run, in one line."""
+def told(error: UnsupportedModelError) -> str:
+    """Return what cannot be imported, in one line."""
     groups = groups_of(error)
-    told = "; ".join(
+    words = "; ".join(
         f"{group.subjects[0]}{f' and {group.count - 1} more' if group.count > 1 else ''}: {group.reason}"
         f"{f' ({group.way_out})' if group.way_out else ''}"
         for group in groups[:GROUPS_TOLD]
     )
     more = f"; and {len(groups) - GROUPS_TOLD} other reasons" if len(groups) > GROUPS_TOLD else ""
-    return f"{path} cannot be run here: {told}{more}; `webnn-py info` lists all"
+    return f"{words}{more}"
+
+
+def refusal(path: Path, error: UnsupportedModelError) -> str:
+    """Return why a model cannot be run, in one line."""
+    return f"{path} cannot be run here: {told(error)}; `webnn-py info` lists all"
+
+
+def advice(found: FoundSizes, command: str) -> str:
+    """Return which sizes to give, in words that follow a comma; only those that were tried are given as an example.
+
+    Args:
+        found: what trying has found.
+        command: the beginning of the command line.
+    """
+    if found.error is None:
+        return f"for example: {command} {found.options}"
+    if found.fits:
+        return f"for example: {command} {found.options}; but at no size can it be run here: {told(found.error)}"
+    return (
+        f"of which none was found that fits: at {found.options} it cannot be run ({told(found.error)}), nor at "
+        f"{found.tries - 1} other sizes up to {found.largest:,}; give those that the model is made for, or larger ones"
+    )

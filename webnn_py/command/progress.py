@@ -9,6 +9,8 @@ from typing import Any, Final
 
 import trio
 
+from webnn_py.wording import visible
+
 Advance = Callable[[int, int], None]
 """Is told how much of how much is done."""
 
@@ -19,7 +21,7 @@ SECONDS: Final = 0.2
 @contextmanager
 def bar(what: str, unit: str) -> Iterator[Advance]:
     """A bar for something that can be counted."""
-    shown = _tqdm(desc=what, unit=f" {unit}")
+    shown = _tqdm(desc=visible(what), unit=f" {unit}")
     try:
         yield (lambda done, total: _advance(shown, done, total)) if shown is not None else _nothing
     finally:
@@ -30,7 +32,7 @@ def bar(what: str, unit: str) -> Iterator[Advance]:
 @asynccontextmanager
 async def clock(what: str) -> AsyncIterator[None]:
     """The time that something has taken so far, while it goes on."""
-    shown = _tqdm(desc=what, bar_format="{desc} {elapsed}")
+    shown = _tqdm(desc=visible(what), bar_format="{desc} {elapsed}")
     if shown is None:
         yield
         return

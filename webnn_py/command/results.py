@@ -11,7 +11,7 @@ import numpy as np
 
 from webnn_py.command.declared import Array
 from webnn_py.command.failures import BadInputError
-from webnn_py.command.loading import unreadable
+from webnn_py.command.loading import check_regular, unreadable
 
 if TYPE_CHECKING:
     from webnn_py import GraphProfile, NonFinite
@@ -75,6 +75,7 @@ def read_labels(path: Path) -> list[str]:
     Raises:
         BadInputError: the file cannot be read.
     """
+    check_regular(path)
     try:
         return path.read_text(encoding="utf-8").splitlines()
     except OSError as error:
@@ -148,11 +149,13 @@ class Looks:
         profile: where the time goes; None if it was not asked for.
         is_checked: whether NaN and infinities were looked for.
         first_non_finite: where the first one comes from; None if there is none.
+        is_apart: whether the profile is of another device than the run, whose device times no kernels.
     """
 
     profile: GraphProfile | None
     is_checked: bool
     first_non_finite: NonFinite | None
+    is_apart: bool = False
 
     def as_text(self) -> Iterator[str]:
         """Lines to print."""
@@ -160,7 +163,8 @@ class Looks:
             found = self.first_non_finite
             yield from ["no node makes a NaN or an infinity"] if found is None else str(found).splitlines()
         if self.profile is not None:
-            yield "profile"
+            elsewhere = f" on {self.profile.device}, since the device of the run does not time its kernels"
+            yield f"profile{elsewhere if self.is_apart else ''}"
             yield from str(self.profile).splitlines()[1:]
 
     def as_json(self) -> dict[str, Any]:

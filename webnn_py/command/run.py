@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
+import sys
 import zipfile
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
@@ -15,25 +16,36 @@ import attrs
 import numpy as np
 import trio
 
-from webnn_py.command.comparison import OutputDifference, difference, onnxruntime_version, run_onnxruntime
+from webnn_py.command import pictures, sounds
+from webnn_py.command.comparison import (
+    OutputDifference,
+    difference,
+    keys_of_maps,
+    onnxruntime_version,
+    run_onnxruntime,
+)
 from webnn_py.command.declared import Array, AskedInputs, as_webnn, asked_outputs, worded_shape
 from webnn_py.command.failures import FAILED, BadInputError, CommandFailedError
 from webnn_py.command.feeds import GivenInput, make_feeds
-from webnn_py.command.layout import in_bytes, in_time, number, table
-from webnn_py.command.loading import load_model, unreadable
-from webnn_py.command.problems import refusal
+from webnn_py.command.layout import NARROWER, in_bytes, in_time, number, table
+from webnn_py.command.loading import load_model, narrowed_types, unreadable
+from webnn_py.command.printing import print_json, print_lines
+from webnn_py.command.problems import advice, refusal
 from webnn_py.command.progress import bar, clock
 from webnn_py.command.results import Looks, ScoredClass, Times, read_labels, summary, top_classes
+from webnn_py.command.size_search import search
 from webnn_py.command.written_files import check_writable, written_whole
-from webnn_py.javascript.words import say
+from webnn_py.device.backend import TimesKernels
 from webnn_py.runtime import Environment
 from webnn_py.script.builder import MLGraphBuilder
 from webnn_py.script.ml import open_ml
 from webnn_py.tracing.to_file import traced_to
+from webnn_py.wording import shown
 
 if TYPE_CHECKING:
-    from webnn_py import GraphProfile, MLGraph, MLOperand, NonFinite
+    from webnn_py import ML, GraphProfile, MLGraph, MLOperand, NonFinite
     from webnn_py.onnx_models import OnnxModel
+    from webnn_py.runtime import EnvironmentDevice
 
 
 FEW: Final = 4
@@ -41,6 +53,9 @@ FEW: Final = 4
 
 PROFILED: Final = 10
 """So many runs a profile is of at least."""
+
+TOP: Final = 5
+"""So many classes are printed where ``--top`` does not say."""
 
 
 @attrs.frozen(eq=False)
@@ -57,6 +72,7 @@ class Finished:
         classes: the top classes of outputs that have a score for each label.
         differences: from onnxruntime's outputs; None if they were not asked for.
         looks: what looks into the graph have told.
+        narrow: the types that narrower ones stood for.
     """
 
     path: Path
@@ -68,6 +84,7 @@ class Finished:
     classes: Mapping[str, list[list[ScoredClass]]]
     differences: list[OutputDifference] | None
     looks: Looks
+    narrow: list[str]
 
 
 def run(options: argparse.Namespace) -> int:
@@ -81,6 +98,9 @@ def run(options: argparse.Namespace) -> int:
         raise BadInputError("--tolerance needs --compare onnxruntime")
     if options.resample and options.rate is None:
         raise BadInputError("--resample needs --rate, the model's")
+    _check_used(options)
+    if options.top is not None and options.labels is None:
+        raise BadInputError("--top needs --labels, the names of the classes")
     if options.compare is not None:
         onnxruntime_version()
     labels = None if options.labels is None else read_labels(options.labels)
@@ -92,7 +112,7 @@ def run(options: argparse.Namespace) -> int:
     load = perf_counter() - since
     asked = AskedInputs.of(model, options, may_override=True)
     frozen = asked.frozen
-    given = make_feeds(asked.fed, asked.shapes, options, f"webnn-py run {shlex.quote(str(options.model))}")
+    given = make_feeds(asked.fed, asked.shapes, options, partial(_advice, model, asked, options))
     outputs, device, times, looks = trio.run(_measured, model, given, frozen, options, load)
     finished = Finished(
         options.model,
@@ -101,21 +121,32 @@ def run(options: argparse.Namespace) -> int:
         frozen,
         outputs,
         times,
-        {} if labels is None else top_classes(outputs, labels, options.top),
-        _differences(options, given, frozen, outputs) if options.compare else None,
+        {} if labels is None else top_classes(outputs, labels, options.top or TOP),
+        _differences(model, options, given, frozen, outputs) if options.compare else None,
         looks,
+        narrowed_types(model, options.narrow),
     )
     if options.save_outputs is not None:
         _save(options.save_outputs, outputs)
     if options.json:
-        say(json.dumps(_as_json(finished), indent=2, allow_nan=False))
+        print_json(_as_json(finished))
     else:
-        for line in _as_text(finished):
-            say(line)
+        print_lines(_as_text(finished))
         if options.trace is not None:
-            say(f"trace   {options.trace}")
-    over = options.tolerance is not None and any(item.is_over(options.tolerance) for item in finished.differences or ())
+            print_lines([f"trace   {options.trace}"])
+    over = [
+        item for item in finished.differences or () if options.tolerance is not None and item.is_over(options.tolerance)
+    ]
+    if over:
+        told = "; ".join(f"output {shown(item.name)}, {_how_far(item)}" for item in over)
+        print_lines([f"webnn-py run: over --tolerance {options.tolerance:g}: {told}"], sys.stderr)
     return FAILED if over or looks.first_non_finite is not None else 0
+
+
+def _advice(model: OnnxModel, asked: AskedInputs, options: argparse.Namespace) -> str:
+    """Try sizes for what is open, and say which to give."""
+    found = search(model, asked, asked_outputs(model, options.output), options.backend)
+    return advice(found, f"webnn-py run {shlex.quote(str(options.model))}")
 
 
 async def _measured(
@@ -136,6 +167,7 @@ async def _measured(
     async with open_ml() as ml, traced_to(ml, options.trace), Environment(ml, options.backend) as environment:
         async with clock("opening the device"):
             device = await environment.open_device()
+        profiler = _profiler(device, environment, ml, options)
         builder = MLGraphBuilder(device.context)
         since = perf_counter()
         try:
@@ -164,7 +196,12 @@ async def _measured(
                     results = await session.run(feeds)
                     runs.append(perf_counter() - since)
             outputs = {name: results[name].data for name in names}
-        looks = Looks(await _profiled(graph, feeds, options), options.check_finite, found)
+        profile = None
+        if profiler is environment:
+            profile = await _profiled(graph, feeds, options)
+        elif profiler is not None:
+            profile = await _profiled_apart(profiler, model, (shapes, dict(frozen)), feeds, options)
+        looks = Looks(profile, options.check_finite, found, is_apart=profiler is not environment)
         graph.destroy()
     return outputs, str(device.info), Times(load, import_, build, runs[0], tuple(runs[1:])), looks
 
@@ -178,22 +215,84 @@ async def _checked(
         return await builder.check_finite(operands, feeds)
 
 
-async def _profiled(graph: MLGraph, feeds: Mapping[str, Array], options: argparse.Namespace) -> GraphProfile | None:
+def _profiler(
+    device: EnvironmentDevice, environment: Environment, ml: ML, options: argparse.Namespace
+) -> Environment | None:
+    """Return where to profile: where the model runs, or, where the default device times no kernels, on numpy.
+
+    Raises:
+        BadInputError: the device that was asked for times no kernels.
+    """
     if not options.profile:
         return None
+    if isinstance(device.context._device.backend, TimesKernels):
+        return environment
+    if options.backend is not None:
+        raise BadInputError(
+            f"--profile: {device.info} does not time its kernels; give --backend numpy, or wgpu where "
+            "`webnn-py devices` lists the feature timestamp-query, or no --backend"
+        )
+    return Environment(ml, "numpy")
+
+
+async def _profiled(graph: MLGraph, feeds: Mapping[str, Array], options: argparse.Namespace) -> GraphProfile:
     async with clock("profiling"):
         return await graph.profile(feeds, repeat=max(options.repeat, PROFILED))
 
 
+async def _profiled_apart(
+    profiler: Environment,
+    model: OnnxModel,
+    given: tuple[Mapping[str, tuple[int, ...]], Mapping[str, Array]],
+    feeds: Mapping[str, Array],
+    options: argparse.Namespace,
+) -> GraphProfile:
+    """Profile the model on another device than it has run on.
+
+    Args:
+        profiler: the environment whose device times kernels.
+        model: the model.
+        given: the shapes of its inputs, and the values of those that are frozen.
+        feeds: what the graph's inputs are given.
+        options: of the command line.
+    """
+    async with profiler:
+        builder = MLGraphBuilder((await profiler.open_device()).context)
+        operands = await model.convert_in_steps(builder, *given, outputs=asked_outputs(model, options.output))
+        graph = await builder.build(operands)
+        try:
+            return await _profiled(graph, feeds, options)
+        finally:
+            graph.destroy()
+
+
 def _differences(
+    model: OnnxModel,
     options: argparse.Namespace,
     given: Mapping[str, GivenInput],
     frozen: Mapping[str, Array],
     outputs: Mapping[str, Array],
 ) -> list[OutputDifference]:
     feeds = {**{name: item.array for name, item in given.items()}, **frozen}
-    theirs = run_onnxruntime(options.model, feeds, tuple(outputs))
+    theirs = run_onnxruntime(options.model, feeds, tuple(outputs), keys_of_maps(model._proto))
     return [difference(name, outputs[name], theirs[name]) for name in outputs]
+
+
+def _check_used(options: argparse.Namespace) -> None:
+    """Refuse options of pictures and sounds where no input is one.
+
+    Raises:
+        BadInputError: one of them would be passed over.
+    """
+    suffixes = {Path(text.rpartition("=")[2]).suffix.lower() for text in options.input}
+    for kind, there, names in (
+        ("a picture", pictures.SUFFIXES, ("preprocess", "scale", "mean", "std", "bgr", "fit", "layout")),
+        ("a .wav file", sounds.SUFFIXES, ("rate", "resample")),
+    ):
+        for name in names:
+            value = getattr(options, name)
+            if value is not None and value is not False and suffixes.isdisjoint(there):
+                raise BadInputError(f"--{name} needs an --input that is {kind}")
 
 
 # --- files ----------------------------------------------------------------------------------------------------
@@ -226,6 +325,8 @@ def _as_text(finished: Finished) -> Iterator[str]:
     times = finished.times
     yield f"model   {finished.path}"
     yield f"device  {finished.device}"
+    if finished.narrow:
+        yield f"types   {', '.join(f'{name} as {NARROWER[name]}' for name in finished.narrow)}"
     yield "inputs"
     rows = [(name, *_described(item.array), item.source) for name, item in finished.inputs.items()]
     rows += [(name, *_described(value), _frozen(value)) for name, value in finished.frozen.items()]
@@ -271,6 +372,12 @@ def _outputs_as_text(finished: Finished) -> Iterator[str]:
             yield from table(((number(item.score), item.label) for item in row), "    ")
 
 
+def _how_far(item: OutputDifference) -> str:
+    rare = f"{item.mismatches} NaN or infinite in one only" if item.mismatches else ""
+    far = f"{number(item.relative)} of its largest value" if item.relative or not rare else ""
+    return ", ".join(filter(None, [far, rare]))
+
+
 def _difference_as_row(item: OutputDifference) -> tuple[str, str]:
     where = "" if not item.largest else f", {number(item.relative)} of its largest value, at {list(item.place)}"
     rare = f"; {item.mismatches} NaN or infinite in one only" if item.mismatches else ""
@@ -282,6 +389,7 @@ def _as_json(finished: Finished) -> dict[str, Any]:
     return {
         "model": str(finished.path),
         "device": finished.device,
+        "narrow": finished.narrow,
         "inputs": {
             **{
                 name: {"data_type": str(item.array.dtype), "shape": item.array.shape, "source": item.source}

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from webnn_py.command.declared import Array, DeclaredInput
 from webnn_py.command.failures import BadInputError
-from webnn_py.command.loading import unreadable
+from webnn_py.command.loading import check_regular, unreadable
 
 SUFFIXES: Final = frozenset({".wav"})
 
@@ -24,6 +24,15 @@ WHOLE_NUMBERS: Final = 1
 FLOATS: Final = 3
 EXTENSIBLE: Final = 0xFFFE
 """The real format stands further behind."""
+
+EXTENSIBLE_TAG: Final = EXTENSIBLE.to_bytes(2, "little")
+
+HEADER: Final = 16
+EXTENSIBLE_HEADER: Final = 26
+"""So many bytes of the format are read."""
+
+UNKNOWN_LENGTH: Final = 2**32 - 1
+"""What programs write that do not know yet how many bytes follow: they go on to the file's end."""
 
 
 @attrs.frozen(eq=False)
@@ -118,6 +127,7 @@ class _Format:
 
 
 def _decoded(path: Path) -> Sound:
+    check_regular(path)
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -127,7 +137,7 @@ def _decoded(path: Path) -> Sound:
     try:
         found, body = _chunks(data)
         samples = _samples(found, body)
-    except (struct.error, ValueError) as error:
+    except ValueError as error:
         raise BadInputError(f"{path} cannot be read as a .wav file: {error}") from error
     if not len(samples):
         raise BadInputError(f"{path} has no samples")
@@ -142,6 +152,8 @@ def _chunks(data: bytes) -> tuple[_Format, bytes]:
         name, length = data[at : at + 4], struct.unpack_from("<I", data, at + 4)[0]
         body = data[at + 8 : at + 8 + length]
         if name == b"fmt ":
+            if len(body) < (EXTENSIBLE_HEADER if body[:2] == EXTENSIBLE_TAG else HEADER):
+                raise ValueError("its header is cut; copy or download it again")
             tag, channels, rate, _, _, bits = struct.unpack_from("<HHIIHH", body)
             if tag == EXTENSIBLE:
                 tag = struct.unpack_from("<H", body, 24)[0]
@@ -151,9 +163,15 @@ def _chunks(data: bytes) -> tuple[_Format, bytes]:
         elif name == b"data":
             if found is None:
                 raise ValueError("its samples come before their format")
+            if len(body) < length < UNKNOWN_LENGTH:
+                width = max(found.bits // 8 * found.channels, 1)
+                raise ValueError(
+                    f"it is cut: {len(body) // width:,} samples are there of {length // width:,}; copy or download it "
+                    "again"
+                )
             return found, body
         at += 8 + length + length % 2
-    raise ValueError("it has no samples")
+    raise ValueError("it has no samples, and may be cut")
 
 
 def _samples(found: _Format, body: bytes) -> Samples:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import json
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,10 +12,12 @@ import trio
 
 from webnn_py.command.declared import Array, AskedInputs
 from webnn_py.command.failures import BadInputError, CommandFailedError
-from webnn_py.command.layout import in_bytes
-from webnn_py.command.loading import load_model, unreadable
+from webnn_py.command.layout import NARROWER, in_bytes
+from webnn_py.command.loading import load_model, narrowed_types, unreadable
+from webnn_py.command.printing import print_json, print_lines
+from webnn_py.command.problems import advice
 from webnn_py.command.progress import bar
-from webnn_py.javascript.words import say
+from webnn_py.command.size_search import search
 from webnn_py.script.builder import MLGraphBuilder
 from webnn_py.script.ml import open_ml
 from webnn_py.script.to_browser import save_js
@@ -40,14 +42,20 @@ def to_javascript(options: argparse.Namespace) -> int:
         raise BadInputError(f"{out} cannot be written: {out.parent} is no folder, or {out.name} is a file")
     model = load_model(options.model)
     asked = AskedInputs.of(model, options)
-    fixed = asked.shapes.all_fixed(asked.fed, f"webnn-py convert --js {options.model} {out}")
+    command = f"webnn-py convert --js {shlex.quote(str(options.model))} {shlex.quote(str(out))}"
+    fixed = asked.shapes.all_fixed(
+        asked.fed, lambda: advice(search(model, asked, list(model.outputs), "numpy"), command)
+    )
+    narrow = narrowed_types(model, [])
     trio.run(_save, model, fixed, asked.frozen, options)
     written = sum((out / name).stat().st_size for name in FILES)
     if options.json:
-        numbers = {"bytes_before": model._size, "bytes": written, "files": list(FILES)}
-        say(json.dumps({"model": str(options.model), "out": str(out), **numbers}, indent=2))
+        numbers = {"bytes_before": model._size, "bytes": written, "files": list(FILES), "narrow": narrow}
+        print_json({"model": str(options.model), "out": str(out), **numbers})
     else:
-        say(f"{out}: {', '.join(FILES)}, {in_bytes(written)} of {in_bytes(model._size)}")
+        print_lines([f"{out}: {', '.join(FILES)}, {in_bytes(written)} of {in_bytes(model._size)}"])
+        if narrow:
+            print_lines([f"  {', '.join(f'{name} as {NARROWER[name]}' for name in narrow)}"])
     return 0
 
 

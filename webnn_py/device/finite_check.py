@@ -14,6 +14,7 @@ from webnn_py.device.backend import HostArray, Storage
 from webnn_py.device.device import Device
 from webnn_py.device.measuring import check_goes_on, compiled, done, storages
 from webnn_py.graph import Constant, Graph, Input, Node, Value
+from webnn_py.wording import in_brackets, visible
 
 MOST_NODES: Final = 64
 MOST_BYTES: Final = 2**26
@@ -56,7 +57,7 @@ class ValueRange:
     def __str__(self) -> str:
         finite = "no finite element" if self.minimum is None else f"{self.minimum:.6g} to {self.maximum:.6g}"
         rare = [f"{count} {what}" for count, what in ((self.nans, "NaN"), (self.infinities, "infinite")) if count]
-        return ", ".join([f"{self.name} {self.data_type} {list(self.shape)}: {finite}", *rare])
+        return visible(", ".join([f"{self.name} {self.data_type} {list(self.shape)}: {finite}", *rare]))
 
 
 @attrs.frozen
@@ -84,7 +85,7 @@ class NonFinite:
     inputs: tuple[ValueRange, ...]
 
     def __str__(self) -> str:
-        label = f" [{self.label}]" if self.label else ""
+        label = in_brackets(self.label)
         makes = "brings" if self.node is None else f"(node {self.node}) makes"
         lines = [f"{self.operator}{label} {makes} {self.value} at {list(self.index)}", f"  {self.result}"]
         return "\n".join([*lines, *(f"  {item}" for item in self.inputs)])

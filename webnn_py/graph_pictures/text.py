@@ -71,7 +71,7 @@ def whole(graph: GraphDescription, plan: CompiledPlan | None, where: str) -> str
     lines = [*summary(graph, plan, where), *ends(graph), "operators", *operators(graph, plan)]
     if plan is not None:
         lines += ["kernels", *kernels(graph, plan)]
-    return "\n".join(lines)
+    return "\n".join(map(visible, lines))
 
 
 def _call(graph: GraphDescription, operator: DrawnOperator) -> str:

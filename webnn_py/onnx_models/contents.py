@@ -5,12 +5,19 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
 import attrs
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
 from webnn_py.onnx_models.functions import OWN_DOMAINS, inner_graphs
 from webnn_py.onnx_models.tensors import data_length
+
+CLASSICAL: Final = "ai.onnx.ml"
+"""The domain of ONNX's operators of classical machine learning."""
+
+FLOAT_BYTES: Final = 4
+"""The length of a float of an attribute."""
 
 
 @attrs.frozen
@@ -24,7 +31,8 @@ class ModelContents:
         metadata: what else the file says of itself, by key.
         operators: how many nodes there are of each operator, those of inner graphs and functions counted once. An
             operator that is not ONNX's own has its domain before its name.
-        parameters: how many numbers the initializers have together.
+        parameters: how many numbers the initializers have together, and the operators of ``ai.onnx.ml``, which have
+            thresholds, weights and coefficients as attributes.
         parameter_bytes: their length in the file.
     """
 
@@ -46,6 +54,9 @@ def contents_of(model: ModelProto) -> ModelContents:
     """What a model that has been read contains."""
     nodes = [*nodes_of(model)]
     tensors = [*_initializers(model.graph), *(tensor for node in nodes for tensor in _inner_initializers(node))]
+    classical = [item for node in nodes if node.domain == CLASSICAL for item in node.attribute]
+    tensors += [item.t for item in classical if item.HasField("t")]
+    learnt = sum(len(item.floats) for item in classical)
     numeric = [tensor for tensor in tensors if tensor.data_type != TensorProto.STRING]
     return ModelContents(
         opsets={"" if item.domain in OWN_DOMAINS else item.domain: item.version for item in model.opset_import},
@@ -53,8 +64,8 @@ def contents_of(model: ModelProto) -> ModelContents:
         producer=f"{model.producer_name} {model.producer_version}".strip(),
         metadata={item.key: item.value for item in model.metadata_props},
         operators=dict(Counter(map(_operator, nodes)).most_common()),
-        parameters=sum(math.prod(tensor.dims) for tensor in numeric),
-        parameter_bytes=sum(map(data_length, numeric)),
+        parameters=sum(math.prod(tensor.dims) for tensor in numeric) + learnt,
+        parameter_bytes=sum(map(data_length, numeric)) + FLOAT_BYTES * learnt,
     )
 
 

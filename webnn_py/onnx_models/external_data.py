@@ -13,6 +13,7 @@ from onnx import ModelProto, TensorProto
 
 from webnn_py.onnx_export.shape_inputs import shape_inputs
 from webnn_py.onnx_models.contents import initializers_of, nodes_of
+from webnn_py.onnx_models.foreign_files import LFS_POINTER, kind_of
 from webnn_py.onnx_models.limits import Expenses, ModelLimits
 from webnn_py.onnx_models.problems import InvalidModelError, Problem, UnsupportedModelError, worded
 from webnn_py.onnx_models.tensors import data_length
@@ -119,6 +120,10 @@ def _region(tensor: TensorProto, root: Path, sizes: dict[Path, int]) -> _Region:
         if not stat.S_ISREG(status.st_mode):
             raise InvalidModelError(f"{subject} has its data in {worded(path.name)}, which is no regular file")
         sizes[path] = status.st_size
+        with path.open("rb") as file:
+            head = file.read(1024)
+        if head.startswith(LFS_POINTER):
+            raise InvalidModelError(f"{subject} has its data in {worded(path.name)}, which is {kind_of(head)}")
     offset = _number(subject, "offset", entries.get("offset", "0"))
     needed = data_length(tensor)
     length = _number(subject, "length", entries["length"]) if "length" in entries else sizes[path] - offset
@@ -130,7 +135,7 @@ def _region(tensor: TensorProto, root: Path, sizes: dict[Path, int]) -> _Region:
     if offset + length > sizes[path]:
         raise InvalidModelError(
             f"{subject} has its data at {offset:,} to {offset + length:,} of {worded(path.name)}, which has "
-            f"{sizes[path]:,} bytes"
+            f"{sizes[path]:,} bytes and may be cut"
         )
     return _Region(tensor, path, offset, length)
 

@@ -28,6 +28,7 @@ from webnn_py.onnx_models.scopes import Steps
 from webnn_py.onnx_models.weights import Weights
 from webnn_py.operators.operand import MLOperand
 from webnn_py.script.builder import MLGraphBuilder
+from webnn_py.wording import visible
 
 LARGEST_COUNT: Final = 2**31
 """Of elements, in all but the empty dimensions of an input without elements."""
@@ -337,7 +338,7 @@ class OnnxModel:
     def __repr__(self) -> str:
         inputs = ", ".join(f"{name}: {info}" for name, info in self.inputs.items())
         outputs = ", ".join(f"{name}: {info}" for name, info in self.outputs.items())
-        return f"<OnnxModel ({inputs}) -> ({outputs})>"
+        return visible(f"<OnnxModel ({inputs}) -> ({outputs})>")
 
 
 def _tensor_infos(items: Iterable[ValueInfoProto], narrowing: Mapping[str, str]) -> Mapping[str, TensorInfo]:

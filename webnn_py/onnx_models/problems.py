@@ -9,6 +9,7 @@ from google.protobuf.message import Message
 from onnx import NodeProto
 
 from webnn_py.operators.rules import Refused
+from webnn_py.wording import visible
 
 LONGEST_REASON: Final = 1000
 LONGEST_NAME: Final = 200
@@ -37,25 +38,35 @@ class Problem:
     """One thing that cannot be converted.
 
     Attributes:
-        subject: what is concerned, in words: a node with its operator and opset, an input or an output.
+        subject: what is concerned, in words: a node with its operator and opset, an input or an output. Control
+            characters of names are escaped here, in the reason and in the way out.
         reason: what was given, and what is allowed.
-        operator: the node's operator, with its domain where that is not ONNX's own; "" for inputs and outputs.
-        name: of the node, with those of the functions and loops that it stands in; of the input or the output.
+        operator: the node's operator, with its domain where that is not ONNX's own, as the file has it; "" for inputs
+            and outputs.
+        name: of the node, with those of the functions and loops that it stands in, as the file has it; of the input or
+            the output.
         way_out: what the caller can do about it, in words; "" for nothing.
     """
 
-    subject: str
-    reason: str
+    subject: str = attrs.field(converter=visible)
+    reason: str = attrs.field(converter=visible)
     operator: str = ""
     name: str = ""
-    way_out: str = ""
+    way_out: str = attrs.field(default="", converter=visible)
 
     def __str__(self) -> str:
         return f"{self.subject}: {self.reason}{'; ' if self.way_out else ''}{self.way_out}"
 
 
 class InvalidModelError(ValueError):
-    """The model is malformed; the text names what is wrong, and the node if it is in one."""
+    """The model is malformed; the text names what is wrong, and the node if it is in one.
+
+    Args:
+        text: what is wrong; names in it come from the file, so that control characters are escaped.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(visible(text))
 
 
 class UnsupportedModelError(ValueError):
@@ -86,7 +97,7 @@ def _grouped(problems: Sequence[Problem]) -> tuple[tuple[Problem, ...], ...]:
 def _told(groups: Sequence[Sequence[Problem]]) -> Iterator[str]:
     """A line for each group."""
     for group in groups[:MOST_GROUPS]:
-        yield " ".join(_line(group).split())
+        yield visible(" ".join(_line(group).split()))
     rest = groups[MOST_GROUPS:]
     if rest:
         yield f"and {len(rest)} more kinds of problem, {sum(map(len, rest))} in all; the error's problems has each"

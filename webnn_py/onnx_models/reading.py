@@ -12,6 +12,7 @@ from google.protobuf.message import DecodeError, Message
 from onnx import ModelProto, NodeProto, OperatorSetIdProto, TensorProto
 
 from webnn_py.onnx_models.external_data import is_external, read_external_data
+from webnn_py.onnx_models.foreign_files import kind_of, missing_bytes
 from webnn_py.onnx_models.functions import check_calls
 from webnn_py.onnx_models.limits import ModelLimits
 from webnn_py.onnx_models.problems import InvalidModelError, Problem, UnsupportedModelError, node_name, worded
@@ -45,14 +46,18 @@ def read_model(source: str | os.PathLike[str] | bytes, limits: ModelLimits) -> R
         path, data, shown = None, source, f"the {len(source)} bytes given"
     else:
         path = Path(os.fspath(source))
+        if path.exists() and not (path.is_file() or path.is_dir()):  # reading a pipe might never end
+            raise InvalidModelError(f"{path} is no regular file")
         data, shown = path.read_bytes(), str(path)
     try:
         proto = onnx.load_model_from_string(data)
     except DecodeError as error:
-        raise InvalidModelError(f"{shown} cannot be read as an ONNX model: {error}") from error
+        raise InvalidModelError(_no_model(shown, data, f"cannot be read as an ONNX model: {error}")) from error
     # Almost any bytes can be parsed, none at all too; what no model can do without tells models apart.
     if not proto.opset_import or not proto.graph.output:
-        raise InvalidModelError(f"{shown} is no ONNX model: it has no operator set or no outputs")
+        raise InvalidModelError(
+            _no_model(shown, data, "is no ONNX model: it has no operator set or no outputs, and may be cut")
+        )
     tensors = _checked(proto, limits)
     external = [tensor for tensor in tensors if is_external(tensor)]
     if external and path is None:
@@ -67,6 +72,18 @@ def read_model(source: str | os.PathLike[str] | bytes, limits: ModelLimits) -> R
         check_tensor(tensor)
     check_calls(proto, limits)
     return ReadModel(proto, size)
+
+
+def _no_model(shown: str, data: bytes, otherwise: str) -> str:
+    """Return why bytes are no model, and what to do about it."""
+    kind = kind_of(data)
+    if kind is not None:
+        return f"{shown} is no ONNX model: it is {kind}"
+    missing = missing_bytes(data)
+    if missing is not None:
+        needed, there = missing
+        return f"{shown} is cut: it has {there:,} of at least {needed:,} bytes; download or copy it again"
+    return f"{shown} {otherwise}"
 
 
 def _checked(proto: ModelProto, limits: ModelLimits) -> list[TensorProto]:

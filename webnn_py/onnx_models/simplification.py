@@ -55,10 +55,12 @@ class SimplifiedModel:
         proto: the model.
         intermediate_bytes: what the values that its nodes compute take when most of them are needed at once; None
             where a shape is not known.
+        unsized: the first value whose shape is not known; "" where all are.
     """
 
     proto: ModelProto
     intermediate_bytes: int | None
+    unsized: str
 
 
 def simplify(
@@ -99,7 +101,7 @@ def _walked(
     proto = _without_graph(model)
     proto.ir_version = max(proto.ir_version, LOWEST_IR_VERSION)
     proto.graph.CopyFrom(walk.graph_of(needed.nodes, needed.names))
-    return SimplifiedModel(proto, walk.intermediate_bytes(needed.nodes, outputs))
+    return SimplifiedModel(proto, walk.intermediate_bytes(needed.nodes, outputs), walk.unsized(needed.nodes))
 
 
 def _without_graph(model: ModelProto) -> ModelProto:
@@ -318,6 +320,11 @@ class _Walk:
             item for item in self._graph.quantization_annotation if item.tensor_name in kept
         )
         return graph
+
+    def unsized(self, nodes: Sequence[NodeProto]) -> str:
+        """Return the first value that nodes compute whose shape is not known; "" if all are."""
+        made = (name for node in nodes for name in node.output if name)
+        return next((name for name in made if _byte_length(self._type_of(name)) is None), "")
 
     def intermediate_bytes(self, nodes: Sequence[NodeProto], outputs: Iterable[str]) -> int | None:
         """The most that values which nodes compute take at once; None where a shape is not known."""

@@ -23,7 +23,7 @@ from webnn_py.runtime.runs import Enqueued, Plan, Request, ShapeKey
 from webnn_py.runtime.tensor import Tensor
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.script.profile import GraphProfile
-from webnn_py.wording import nearest, shown
+from webnn_py.wording import nearest, shown, visible
 
 if TYPE_CHECKING:
     from webnn_py.runtime.environment import Environment
@@ -350,7 +350,7 @@ class InferenceSession(Handle):
     def _described(self) -> str:
         inputs = ", ".join(f"{name}: {item}" for name, item in self.input_descriptors.items())
         outputs = ", ".join(f"{name}: {item}" for name, item in self.output_descriptors.items())
-        return f"({inputs}) -> ({outputs}){', released' if self._released else ''}"
+        return visible(f"({inputs}) -> ({outputs}){', released' if self._released else ''}")
 
 
 def check_locations(preferred: object) -> None:

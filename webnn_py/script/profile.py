@@ -14,6 +14,7 @@ from webnn_py.device.kernel_nodes import KernelNode
 from webnn_py.device.measuring import DeviceRates, Measurement
 from webnn_py.operators.registry import OPERATORS
 from webnn_py.script.profile_table import columns, count, duration, rate, share
+from webnn_py.wording import visible
 
 T = TypeVar("T")
 
@@ -70,7 +71,7 @@ class KernelProfile:
 
     def __str__(self) -> str:
         words = (_word(node) for node in self.nodes)
-        return " + ".join(word for word, _ in groupby(words)) or self.name
+        return visible(" + ".join(word for word, _ in groupby(words)) or self.name)
 
 
 @attrs.frozen

@@ -1,0 +1,221 @@
+"""Files that are cut, of another kind, or no files at all: each is named in one line, with what to do."""
+
+import os
+import struct
+import wave
+
+import numpy as np
+import onnx
+import pytest
+from PIL import Image
+
+from spec_tests.support.onnx_programs import program
+from webnn_py.onnx_models import InvalidModelError, OnnxModel
+
+KIND = ("float32", [1, 64])
+WHOLE = program([("MatMul", ["x", "w"], ["y"], {})], {"x": KIND}, {"y": KIND}, {"w": np.eye(64, dtype=np.float32)})
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345678\n"
+MODELS = {
+    "empty": (b"", "it is empty; download or copy it again"),
+    "Git LFS": (
+        POINTER,
+        "it is a Git LFS pointer to a file of 12,345,678 bytes, not the file itself; fetch it by `git lfs pull`",
+    ),
+    "HTML": (b"\n<!DOCTYPE html><html><body>404</body></html>", "it is a web page (HTML); download the file itself"),
+    "ORT": (b"\x20\0\0\0ORTM" + bytes(80), "it is an .ort file, onnxruntime's own format; give the .onnx file"),
+    "TensorFlow Lite": (b"\x1c\0\0\0TFL3" + bytes(80), "it is a TensorFlow Lite model; convert it to ONNX"),
+    "zip": (b"PK\x03\x04" + bytes(80), "it is a zip archive; unpack it"),
+    "gzip": (b"\x1f\x8b\x08" + bytes(80), "it is compressed by gzip"),
+    "JSON": (b'{"a": 1}', "it is JSON"),
+    "PNG": (b"\x89PNG\r\n\x1a\n" + bytes(80), "it is a picture (PNG)"),
+    "cut in its graph": (WHOLE[: len(WHOLE) // 2], " is cut: it has "),
+    "cut at its end": (WHOLE[:-1], " is cut: it has "),
+    "cut at its beginning": (WHOLE[:2], "no operator set or no outputs, and may be cut"),
+    "zeros": (bytes(100), "cannot be read as an ONNX model"),
+}
+
+
+def assert_one_line(ended, text, name="run", status=2):
+    assert ended.status == status, ended
+    assert text in ended.err
+    assert ended.err.startswith(f"webnn-py {name}: ")
+    assert ended.err.count("\n") == 1, ended.err
+    assert "(--debug tells where)" not in ended.err, ended.err
+    assert ended.out == ""
+
+
+@pytest.mark.parametrize("name", ["run", "info", "convert"])
+@pytest.mark.parametrize("kind", MODELS)
+def test_a_model_of_another_kind_is_named_with_what_to_do(kind, name, command, tmp_path):
+    content, text = MODELS[kind]
+    path = tmp_path / "model.onnx"
+    path.write_bytes(content)
+    out = [tmp_path / "out.onnx"] if name == "convert" else []
+    assert_one_line(command(name, path, *out), text, name)
+    assert str(path) in command(name, path, *out).err
+    with pytest.raises(InvalidModelError, match=r"the .* bytes given"):
+        OnnxModel.load(content)
+
+
+def test_every_cut_of_a_model_is_told(tmp_path):
+    path = tmp_path / "model.onnx"
+    for length in range(len(WHOLE)):
+        path.write_bytes(WHOLE[:length])
+        with pytest.raises(InvalidModelError, match=r"cut|empty"):
+            OnnxModel.load(path)
+
+
+def test_data_beside_a_model_that_are_a_pointer_or_cut_are_told(command, tmp_path):
+    path = tmp_path / "model.onnx"
+    proto = onnx.load_model_from_string(WHOLE)
+    onnx.save_model(proto, path, save_as_external_data=True, location="w.bin", size_threshold=1)
+    data = (tmp_path / "w.bin").read_bytes()
+    (tmp_path / "w.bin").write_bytes(POINTER)
+    assert_one_line(command("run", path), "'w.bin', which is a Git LFS pointer")
+    (tmp_path / "w.bin").write_bytes(data[:-1])
+    assert_one_line(command("run", path), "of 'w.bin', which has 16,383 bytes and may be cut")
+
+
+def _png(path):
+    Image.fromarray(np.random.default_rng(0).integers(0, 255, (40, 40, 3), np.uint8)).save(path)
+
+
+def _wav(path):
+    with wave.open(str(path), "wb") as file:
+        file.setparams((1, 2, 16000, 0, "NONE", ""))
+        file.writeframes(np.zeros(1000, np.int16).tobytes())
+
+
+WRITERS = {
+    "x.png": _png,
+    "x.jpg": _png,
+    "x.gif": _png,
+    "x.bmp": _png,
+    "x.webp": _png,
+    "x.wav": _wav,
+    "x.npy": lambda path: np.save(path, np.ones((1, 3, 40, 40), np.float32)),
+    "x.npz": lambda path: np.savez(path, x=np.ones((1, 3, 40, 40), np.float32)),
+}
+
+
+@pytest.fixture
+def pictured(model):
+    """y = relu(x), of a picture."""
+    kind = ("float32", [1, 3, 40, 40])
+    return model(program([("Relu", ["x"], ["y"], {})], {"x": kind}, {"y": kind}))
+
+
+@pytest.fixture
+def heard(model):
+    """y = relu(x), of a sound."""
+    kind = ("float32", [1, "samples"])
+    return model(program([("Relu", ["x"], ["y"], {})], {"x": kind}, {"y": kind}), "heard.onnx")
+
+
+@pytest.mark.parametrize("part", [0, 3, 20, 40, 0.5, 0.9])
+@pytest.mark.parametrize("name", WRITERS)
+def test_an_input_file_that_is_cut_is_named(name, part, command, *, pictured, heard, tmp_path):
+    path = tmp_path / name
+    WRITERS[name](path)
+    content = path.read_bytes()
+    path.write_bytes(content[: part if isinstance(part, int) else int(part * len(content))])
+    ended = command("run", heard if name == "x.wav" else pictured, "--input", path, "--backend", "numpy")
+    if ended.status == 0:
+        assert name in {"x.gif", "x.jpg", "x.webp"}, "Pillow reads what is there"
+    else:
+        assert_one_line(ended, str(path))
+
+
+@pytest.mark.parametrize("name", [*WRITERS, "labels.txt"])
+@pytest.mark.parametrize("kind", ["a folder", "a pipe", "missing", "a text"])
+def test_an_input_that_is_no_such_file_is_named(kind, name, command, *, pictured, heard, tmp_path):
+    path = tmp_path / name
+    if kind == "a folder":
+        path.mkdir()
+    elif kind == "a pipe":
+        os.mkfifo(path)
+    elif kind == "a text":
+        path.write_bytes(b"\xff no such file \x00" * 9)
+    model = heard if name == "x.wav" else pictured
+    option = "--labels" if name == "labels.txt" else "--input"
+    assert_one_line(
+        command(
+            "run",
+            model,
+            option,
+            path,
+            "--backend",
+            "numpy",
+            "--shape",
+            "x=1,3,40,40" if model is pictured else "x=1,40",
+        ),
+        str(path),
+    )
+    if name == "x.npy":
+        assert_one_line(command("run", model, "--value", f"x={path}"), str(path))
+
+
+@pytest.mark.parametrize("name", ["run", "info", "convert"])
+def test_a_pipe_is_no_model_and_nobody_waits_for_it(name, command, tmp_path):
+    os.mkfifo(tmp_path / "model.onnx")
+    out = [tmp_path / "out.onnx"] if name == "convert" else []
+    assert_one_line(command(name, tmp_path / "model.onnx", *out), "model.onnx is no regular file", name)
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.json", "x.txt"])
+def test_a_file_of_another_kind_says_how_to_give_its_numbers(name, command, heard, tmp_path):
+    (tmp_path / name).write_text("1,2,3")
+    assert_one_line(
+        command("run", heard, "--input", tmp_path / name), f"write what {tmp_path / name} has by numpy.save()"
+    )
+
+
+def test_a_sound_whose_samples_are_missing_says_how_many_there_are(command, heard, tmp_path):
+    _wav(tmp_path / "x.wav")
+    whole = (tmp_path / "x.wav").read_bytes()
+    (tmp_path / "x.wav").write_bytes(whole[: 44 + 20])
+    assert_one_line(command("run", heard, "--input", tmp_path / "x.wav"), "it is cut: 10 samples are there of 1,000")
+    (tmp_path / "x.wav").write_bytes(whole[:30])
+    assert_one_line(command("run", heard, "--input", tmp_path / "x.wav"), "its header is cut")
+
+
+def test_a_sound_of_unknown_length_goes_on_to_its_end(command, heard, tmp_path):
+    _wav(tmp_path / "x.wav")
+    whole = bytearray((tmp_path / "x.wav").read_bytes())
+    whole[40:44] = struct.pack("<I", 2**32 - 1)
+    (tmp_path / "x.wav").write_bytes(whole)
+    ended = command("run", heard, "--input", tmp_path / "x.wav", "--backend", "numpy")
+    assert (ended.status, "1,000 samples" in ended.out) == (0, True), ended
+
+
+def test_inputs_beyond_the_memory_are_refused(command, doubled):
+    assert_one_line(command("run", doubled, "--shape", "rows=100000000000"), "this machine has ")
+    assert "'x' of shape [100000000000, 3] most of it" in command("run", doubled, "--shape", "rows=100000000000").err
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (["--top", "3"], "--top needs --labels"),
+        (["--bgr"], "--bgr needs an --input that is a picture"),
+        (["--fit", "crop"], "--fit needs an --input that is a picture"),
+        (["--scale", "0"], "--scale needs an --input that is a picture"),
+        (["--preprocess", "raw", "--input", "ones"], "--preprocess needs an --input that is a picture"),
+        (["--rate", "16000"], "--rate needs an --input that is a .wav file"),
+    ],
+)
+def test_an_option_that_would_be_passed_over_is_refused(options, text, command, doubled):
+    assert_one_line(command("run", doubled, "--shape", "rows=1", *options), text)
+
+
+def test_too_little_memory_is_told_without_a_type(command, doubled, monkeypatch):
+    def fail(*_):
+        raise MemoryError("Unable to allocate 8 TiB")
+
+    monkeypatch.setattr("webnn_py.command.run.make_feeds", fail)
+    ended = command("run", doubled)
+    assert ended.status == 1
+    assert (
+        ended.err
+        == "webnn-py run: there is not enough memory: Unable to allocate 8 TiB; give smaller sizes by --shape\n"
+    )

@@ -1,0 +1,34 @@
+"""What the command prints: lines whose control characters are escaped, since most of their words come from files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, TextIO
+
+from webnn_py.javascript.words import say
+from webnn_py.wording import visible
+
+
+def print_lines(lines: Iterable[str], stream: TextIO | None = None) -> None:
+    """Print lines, each of them one line of a terminal, whatever characters its words have.
+
+    Args:
+        lines: the lines, without line ends.
+        stream: where to; the standard output by default.
+
+    Raises:
+        OutputClosedError: nobody reads what is printed.
+    """
+    for line in lines:
+        say(visible(line), stream)
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    """Print a JSON object in ASCII without control characters: JSON itself lets DEL stand as it is.
+
+    Raises:
+        OutputClosedError: nobody reads what is printed.
+        ValueError: it has a NaN or an infinity, which JSON lacks.
+    """
+    say(json.dumps(document, indent=2, allow_nan=False).replace("\x7f", "\\u007f"))
