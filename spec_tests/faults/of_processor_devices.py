@@ -97,7 +97,7 @@ FAULTS = [
     Fault("numpy-rounding", "ROUNDING: Final = 3 * 2**22", "ROUNDING: Final = 3 * 2**22 + 1", OWN_NODES, "taking_back"),
     Fault(
         "folding-key",
-        'digest("factors", filters.key, factors.shape, factors.tobytes())',
+        '("factors", filters.key, factors.shape, factors.tobytes())',
         "filters.key",
         FOLDING,
         "one_key",
@@ -343,7 +343,7 @@ FAULTS = [
         SILUS,
     ),
     Fault("silu-bias", 'for name in ("filter", "bias") if', 'for name in ("filter",) if', SILUS, "fewer_operators"),
-    Fault("silu-key", 'digest("negated", constant.key)', "constant.key", SILUS, "negated_apart"),
+    Fault("silu-key", '("negated", constant.key)', "constant.key", SILUS, "negated_apart"),
     Fault("indices-of-failures", "            self.may_fail |= not is_within\n", "", CHECKED_INDICES, "beyond"),
     Fault(
         "indices-of-providers",

@@ -1,7 +1,7 @@
 """``ConversionContext``: what a rule builds with."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, cast, final
 
 import attrs
@@ -40,7 +40,7 @@ class Constants:
     """Static values that became constants.
 
     Attributes:
-        key_of: a digest of a value that is worth being kept once on the device.
+        key_of: gives the key of a value that is worth being kept once on the device.
         narrowing: which data types others stand for, by their names.
         made: the operands so far, by the identity of their values.
         numbers: scalar constants so far, by what they are written as, and data type.
@@ -48,7 +48,7 @@ class Constants:
         in_shapes: constants that were reshaped, by what they were and the shape.
     """
 
-    key_of: Callable[[StaticValue], bytes | None]
+    key_of: Callable[[StaticValue], Hashable | None]
     narrowing: Mapping[str, str] = EXACTLY
     made: dict[int, tuple[StaticValue, MLOperand]] = attrs.field(factory=dict)
     numbers: dict[tuple[str, str], MLOperand] = attrs.field(factory=dict)

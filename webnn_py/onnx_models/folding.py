@@ -50,9 +50,9 @@ def fold(
         NotComputed: the reference implementation cannot compute it.
         Refused: it costs more than is left, or is of something other than numbers.
     """
-    for value in inputs:
-        if value is not None and value.dtype.kind in NOT_NUMBERS:
-            raise Refused("one of its inputs is of strings, which are not supported")
+    known = [value for value in inputs if value is not None]
+    if any(value.dtype.kind in NOT_NUMBERS for value in known):
+        raise Refused("one of its inputs is of strings, which are not supported")
     if any(item.name == "broadcast" for item in node.attribute):
         raise NotComputed("the attributes axis and broadcast of early opsets cannot be honoured while building")
     try:
@@ -72,12 +72,12 @@ def fold(
     arrays = [np.asarray(result) for result in results if isinstance(result, (np.ndarray, np.generic))]
     if len(arrays) < len(results) or any(array.dtype.kind in NOT_NUMBERS for array in arrays):
         raise Refused("it gives something other than tensors of numbers, which is not supported")
-    known = [value for value in inputs if value is not None]
-    expenses.add_bytes(sum(item.nbytes for item in arrays if not any(np.may_share_memory(item, x) for x in known)))
-    given = dict(zip(filter(None, node.output), arrays, strict=False))
-    if given.keys() < set(filter(None, node.output)):
-        raise Refused(f"it gives {len(arrays)} outputs; {len(node.output)} are named")
-    return [given[name] if name else None for name in node.output]
+    expenses.add_bytes(sum([item.nbytes for item in arrays if not any(np.may_share_memory(item, x) for x in known)]))
+    names = list(node.output)
+    given = dict(zip(filter(None, names), arrays, strict=False))
+    if given.keys() < set(filter(None, names)):
+        raise Refused(f"it gives {len(arrays)} outputs; {len(names)} are named")
+    return [given[name] if name else None for name in names]
 
 
 def _check_cost(node: NodeProto, inputs: Sequence[StaticValue | None], expenses: Expenses) -> None:
@@ -104,8 +104,15 @@ def _constant(node: NodeProto) -> StaticValue:
 
 
 def _computed(node: NodeProto, inputs: Sequence[StaticValue | None], opsets: Mapping[str, int]) -> Sequence[object]:
-    named = {name: value for name, value in zip(node.input, inputs, strict=True) if value is not None}
-    encoded, own_opsets = node.SerializeToString(), tuple(opsets.items())
+    # Without the names of its own, so that nodes that compute the same have one evaluator.
+    named = {f"i{index}": value for index, value in enumerate(inputs) if value is not None}
+    plain = NodeProto(
+        op_type=node.op_type,
+        input=[f"i{index}" if value is not None else "" for index, value in enumerate(inputs)],
+        output=[f"o{index}" if name else "" for index, name in enumerate(node.output)],
+        attribute=node.attribute,
+    )
+    encoded, own_opsets = plain.SerializeToString(), tuple(opsets.items())
     make = _evaluator if len(encoded) <= MOST_KEPT else _evaluator.__wrapped__
     with np.errstate(all="ignore"):
         return list(make(encoded, own_opsets).run(None, named))
@@ -113,10 +120,9 @@ def _computed(node: NodeProto, inputs: Sequence[StaticValue | None], opsets: Map
 
 @lru_cache(256)
 def _evaluator(encoded: bytes, opsets: tuple[tuple[str, int], ...]) -> ReferenceEvaluator:
-    """What computes a node; loops compute theirs time and again."""
+    """Return what computes a node: making it takes longer than it takes to compute."""
     node = NodeProto.FromString(encoded)
-    node.domain = ""
     # Of a graph, unlike of a node, the implementation honours the opset.
-    used = [ValueInfoProto(name=name) for name in dict.fromkeys(node.input) if name]
+    used = [ValueInfoProto(name=name) for name in node.input if name]
     graph = helper.make_graph([node], "folded", used, [ValueInfoProto(name=name) for name in node.output if name])
     return ReferenceEvaluator(graph, opsets=dict(opsets))

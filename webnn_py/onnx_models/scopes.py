@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Final, Literal, TypeVar
 
 import attrs
+import numpy as np
 from onnx import AttributeProto
 
 from webnn_py.onnx_models.conversion_context import Value
@@ -81,6 +82,8 @@ def tensor_of(value: Converted) -> Value:
     Raises:
         Refused: it is absent, a sequence, or of integers of 16 bits that are not known.
     """
+    if isinstance(value, (MLOperand, np.ndarray)):
+        return value
     if isinstance(value, ShortIntegers):
         raise Refused(
             f"an input is {value.data_type}, which WebNN lacks, and computed when the graph runs; only "
@@ -88,9 +91,7 @@ def tensor_of(value: Converted) -> Value:
         )
     if isinstance(value, TensorSequence):
         raise Refused("a sequence of tensors stands where a tensor is needed")
-    if value is None or value is MISSING:
-        raise Refused("a tensor that is needed is absent")
-    return value
+    raise Refused("a tensor that is needed is absent")
 
 
 def looked_up(scope: Scope, name: str, kind: str, user: str) -> Converted:
@@ -99,9 +100,7 @@ def looked_up(scope: Scope, name: str, kind: str, user: str) -> Converted:
     Raises:
         InvalidModelError: there is none.
     """
-    try:
-        return scope[name]
-    except KeyError:
-        raise InvalidModelError(
-            f"the model is broken: {kind} {worded(user)} uses {worded(name)}, which nothing computes"
-        ) from None
+    for values in scope.maps:  # as the ChainMap itself does, without a call for each map
+        if name in values:
+            return values[name]
+    raise InvalidModelError(f"the model is broken: {kind} {worded(user)} uses {worded(name)}, which nothing computes")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from functools import partial
 from typing import Any, final, overload
 from weakref import ref
@@ -171,7 +171,7 @@ class MLGraphBuilder(OperatorMethods):
             raise type(error)(f"constant(): {error}") from error.__cause__
         return self._operand(Constant(descriptor, copied), "constant")
 
-    def _constant_shared(self, array: HostArray, key: bytes) -> MLOperand:
+    def _constant_shared(self, array: HostArray, key: Hashable | None) -> MLOperand:
         """A constant whose bytes are not copied, and which all graphs of the context keep once.
 
         For this package's own callers, who have many graphs of the same weights.
@@ -179,7 +179,8 @@ class MLGraphBuilder(OperatorMethods):
         Args:
             array: C-contiguous, read-only and in the machine's byte order, of one of the eight data types; its bytes
                 must never change.
-            key: a digest of the bytes: what has the same key, data type and shape is taken for the same.
+            key: what has an equal one, and the same data type and shape, is taken for the same; None for what is not
+                shared.
         """
         if array.flags.writeable or not array.flags.c_contiguous or not array.dtype.isnative:
             raise ValueError("constant(): a shared array must be read-only, C-contiguous and in native byte order")

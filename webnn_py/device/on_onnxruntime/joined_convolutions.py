@@ -7,7 +7,7 @@ the convolutions go on with alike, as a depthwise convolution or a transpose, is
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -226,7 +226,7 @@ def _as_one(step: _Stage, value: Value) -> Value:
 
 def _end_to_end(constants: Sequence[object]) -> Constant:
     """Constants as one, along their first axis."""
-    keys: list[bytes] = []
+    keys: list[Hashable] = []
     arrays: list[HostArray] = []
     for constant in constants:
         assert isinstance(constant, Constant)  # noqa: S101 - for type checkers
@@ -235,7 +235,7 @@ def _end_to_end(constants: Sequence[object]) -> Constant:
             keys.append(constant.key)
         arrays.append(constant.data)
     data = np.concatenate(arrays)
-    key = b"".join(keys) if len(keys) == len(arrays) else None
+    key = tuple(keys) if len(keys) == len(arrays) else None
     return Constant(MLOperandDescriptor("float32", data.shape), data, key)
 
 

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.shared_constants import digest
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.operators import activation, convolution, unary
 from webnn_py.operators.composites import DYNAMIC_QUANTIZE
@@ -93,5 +92,5 @@ def _negated(node: Node, contents: Contents) -> Value:
 
 
 def _negative(constant: Constant, contents: Contents) -> Constant:
-    key = None if constant.key is None else digest("negated", constant.key)
+    key = None if constant.key is None else ("negated", constant.key)
     return Constant(constant.descriptor, np.negative(contents(constant)), key)
