@@ -28,6 +28,7 @@ from webnn_py.onnx_models.problems import (
     shortened,
     worded,
 )
+from webnn_py.onnx_models.repetition import Repetition
 from webnn_py.onnx_models.schemas import operator_name
 from webnn_py.onnx_models.scopes import (
     MISSING,
@@ -87,6 +88,9 @@ class ModelConversion:
         self._weights = weights
         self._constants = Constants(weights.key, narrowing)
         self._freezing = Freezing(builder)
+        # Browsers' rules and named dimensions look at each operator.
+        is_plain = builder._browser is None and builder._names is None
+        self._repetition = Repetition(builder) if is_plain else None
         self.done = 0
         self.total = 0
 
@@ -220,9 +224,22 @@ class ModelConversion:
             results = short_results(node, values, seen.opsets, context)
             if results is None:
                 tensors = [None if value is None else tensor_of(value) for value in values]
-                results = results_of(node, tensors, seen.opsets, context)
+                results = self._tensor_results(node, tensors, seen, context)
             return [MISSING if result is None else result for result in results]
         return [result, *[MISSING] * (len(node.output) - 1)]
+
+    def _tensor_results(
+        self, node: NodeProto, tensors: Sequence[Value | None], seen: Surroundings, context: ConversionContext
+    ) -> Sequence[Value | None]:
+        """Compute or draw a node, which may be as it was the last time."""
+        if self._repetition is None or not seen.is_repeated:
+            return results_of(node, tensors, seen.opsets, context)
+        key = self._repetition.key(node, tensors, context.wanted)
+        results = self._repetition.results(key, tensors, context.label)
+        if results is None:
+            results = results_of(node, tensors, seen.opsets, context)
+            self._repetition.note(key, node, tensors, context, results)
+        return results
 
     def _control_flow_results(
         self, node: NodeProto, values: Sequence[Converted], label: str, seen: Surroundings, wanted: Sequence[bool]

@@ -64,16 +64,18 @@ class Surroundings:
         opsets: the version of each operator set, by domain.
         attributes: what attributes of the nodes may refer to: the call's, in a function's body.
         prefix: what stands before the nodes' names in messages and labels: the call's name, in a function's body.
+        is_repeated: whether the nodes may be converted several times, as those of an inner graph.
     """
 
     scope: Scope
     opsets: Mapping[str, int]
     attributes: Mapping[str, AttributeProto] = attrs.field(factory=dict)
     prefix: str = ""
+    is_repeated: bool = False
 
     def of_inner_graph(self, own: Mapping[str, Converted], prefix: str) -> Surroundings:
         """What the nodes of an inner graph see: the same, besides its own values."""
-        return attrs.evolve(self, scope=self.scope.new_child(dict(own)), prefix=prefix)
+        return attrs.evolve(self, scope=self.scope.new_child(dict(own)), prefix=prefix, is_repeated=True)
 
 
 def tensor_of(value: Converted) -> Value:
