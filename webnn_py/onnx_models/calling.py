@@ -33,7 +33,7 @@ class Form:
 
 def form_of(schema: defs.OpSchema) -> Form:
     """Return what a schema says of nodes."""
-    attributes = schema.attributes
+    attributes: Mapping[str, Any] = schema.attributes
     types = {name: (attribute.type.value, attribute.type.name) for name, attribute in attributes.items()}
     names = tuple([formal.name for formal in schema.inputs])
     return Form(names, schema.min_input, types, dict(_defaults(attributes)))

@@ -58,7 +58,7 @@ class Constants:
 
 def read_only(value: StaticValue) -> StaticValue:
     """The same values, which nobody writes any more: C-contiguous, in the machine's byte order."""
-    array = value
+    array = np.asarray(value)  # of no dimensions, numpy's functions give numbers
     if not (array.flags.c_contiguous and array.dtype.isnative):
         array = np.require(value, value.dtype.newbyteorder("="), "C")
     if array.flags.writeable:

@@ -187,7 +187,7 @@ def data_type_of(array: np.ndarray[Any, Any]) -> MLOperandDataType:
     name = _native_name(array.dtype)
     if name not in DATA_TYPES:
         raise TypeError(f"constant(): the array's data type is {name}; it must be one of {', '.join(DATA_TYPES)}")
-    return cast("MLOperandDataType", name)
+    return name
 
 
 @lru_cache(64)
