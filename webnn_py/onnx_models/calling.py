@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import attrs
 import numpy as np
