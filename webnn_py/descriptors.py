@@ -234,7 +234,7 @@ def unsigned_longs(values: object) -> tuple[int, ...]:
     Raises:
         TypeError: it is no sequence, or one of its items is no such integer.
     """
-    return sequence_of(values, size_or_axis, "integers")
+    return _plain_integers(values) or sequence_of(values, size_or_axis, "integers")
 
 
 def dimensions(values: object) -> tuple[int, ...]:
@@ -243,7 +243,17 @@ def dimensions(values: object) -> tuple[int, ...]:
     Raises:
         TypeError: it is no sequence, or one of its items is no such integer.
     """
-    return sequence_of(values, dimension, "integers")
+    return _plain_integers(values) or sequence_of(values, dimension, "integers")
+
+
+def _plain_integers(values: object) -> tuple[int, ...]:
+    """Return the items of a list or tuple of nothing but integers in range, as nearly all are; else none."""
+    if type(values) not in (list, tuple):
+        return ()
+    given = cast("list[int] | tuple[int, ...]", values)
+    if not 0 < len(given) <= MAX_ITEMS or not _INTEGERS.issuperset(map(type, given)):
+        return ()
+    return tuple(given) if min(given) >= 0 and max(given) <= MAX_UNSIGNED_LONG else ()
 
 
 def operand_descriptor(
@@ -272,8 +282,9 @@ def check_dimensions(descriptor: MLOperandDescriptor, *, max_rank: int, max_byte
     for axis, size in enumerate(shape):
         if not 1 <= size <= MAX_DIMENSION:
             return f"shape is {listed(shape)}; dimension {axis} must be from 1 to {MAX_DIMENSION}"
-    if descriptor.element_count > MAX_DIMENSION:
-        return f"shape {listed(shape)} has {descriptor.element_count} elements; it must have at most {MAX_DIMENSION}"
+    count = descriptor.element_count
+    if count > MAX_DIMENSION:
+        return f"shape {listed(shape)} has {count} elements; it must have at most {MAX_DIMENSION}"
     if descriptor.byte_length > max_byte_length:
         return f"{descriptor} takes {descriptor.byte_length} bytes; it must take at most {max_byte_length}"
     return None

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from functools import cached_property
+from hashlib import blake2b
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, final
 
 import attrs
+import numpy as np
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.frozen import frozen
 from webnn_py.operators.declaration import Operator
 from webnn_py.wording import in_brackets
+
+_SAMPLED: Final = 64
+"""Of so many bytes at either end, and of so many between, is the hash of a key."""
 
 _MOST_INPUTS: Final = 16
 """Of how many inputs a node's text tells."""
@@ -32,17 +37,57 @@ class Input(Value):
     name: str
 
 
+@final
+class ContentKey:
+    """Tells arrays of the same bytes, by a digest that is made when two look alike or somebody asks for it.
+
+    Args:
+        array: contiguous; its bytes never change.
+        digest: that of its bytes, if it is known.
+    """
+
+    __slots__ = ("_array", "_digest", "_hash")
+
+    def __init__(self, array: np.ndarray[Any, Any], digest: bytes | None = None) -> None:
+        data = array.reshape(-1).view(np.uint8)
+        ends, between = data[:_SAMPLED].tobytes() + data[-_SAMPLED:].tobytes(), data[:: data.size // _SAMPLED | 1]
+        self._hash = hash((data.size, ends, between.tobytes()))
+        self._array = data if digest is None else None
+        self._digest = digest
+
+    @property
+    def digest(self) -> bytes:
+        """The digest: of 32 bytes, by BLAKE2b."""
+        if self._digest is None:
+            data = self._array
+            assert data is not None  # noqa: S101 - one of the two is always there
+            self._digest = blake2b(data.data, digest_size=32).digest()
+            self._array = None
+        return self._digest
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other or type(other) is not ContentKey:
+            return self is other
+        return self._hash == other._hash and self.digest == other.digest
+
+    def __repr__(self) -> str:
+        return repr(self.digest)
+
+
 @frozen(eq=False)
 class Constant(Value):
     """A constant.
 
     Attributes:
         data: the host's copy of its bytes, or the device's storage of a constant buffer.
-        key: a digest of the bytes; constants of one key, data type and shape lie on a device once.
+        key: stands for the bytes; constants of equal keys, of one data type and shape, lie on a device once.
     """
 
     data: object
-    key: bytes | None = None
+    key: Hashable | None = None
 
 
 @frozen(eq=False)

@@ -24,13 +24,17 @@ MEGABYTE = 1e6
 
 
 def drawn(context, model, path, given, known):
-    """A builder and the outputs of a model, and its inputs' contents, here and there."""
+    """A builder and the outputs of a model."""
     builder = MLGraphBuilder(context)
     shapes = {name: value.shape for name, value in given.items() if name not in known}
-    outputs = OnnxModel.load(path, **model.options).convert(builder, shapes, {name: given[name] for name in known})
+    loaded = OnnxModel.load(path, **model.options)
+    return builder, loaded.convert(builder, shapes, {name: given[name] for name in known})
+
+
+def fed(given, outputs):
+    """The inputs' contents, here and there."""
     inputs = drawing_of("engine", outputs).inputs.values()
-    feeds = {item.name: given[item.name].astype(item.descriptor.data_type) for item in inputs}
-    return builder, outputs, feeds, given
+    return {item.name: given[item.name].astype(item.descriptor.data_type) for item in inputs}, given
 
 
 async def measure(options):
@@ -51,9 +55,8 @@ async def measure(options):
             given, known = feeds_of(model, session_of(str(path)))
             context = await ml.create_context(backend=options.backend, **own)
             try:
-                table.add(
-                    name, *await times(context, path, partial(drawn, context, model, path, given, known), effort=EFFORT)
-                )
+                draw = partial(drawn, context, model, path, given, known)
+                table.add(name, *await times(context, path, draw, partial(fed, given), effort=EFFORT))
             except Exception as error:  # noqa: BLE001 - onnxruntime's, of a shape that it refuses to bind
                 print(f"{name}: {type(error).__name__}: {str(error)[:200]}", flush=True)
             context.destroy()

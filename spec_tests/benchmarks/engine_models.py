@@ -2,7 +2,8 @@
 
 ``PYTHONPATH=examples python -m spec_tests.benchmarks.engine_models``, with further models as ``PATH=1x3x224x224``, the
 shape of each input. With ``--backend numpy``, before which ``OPENBLAS_NUM_THREADS=1`` keeps numpy on one thread. Both
-are timed in turn, by processor time, so that other programs count as little as they can; medians.
+are timed in turn, by processor time, so that other programs count as little as they can; medians. The last columns are
+a model's way from its file to the first result: loading, converting, building and the first run, or session and run.
 onnxruntime itself is a session of the model as it is shipped, with its optimizations as they are by default, and with
 bound inputs and outputs; its build is the session's. Of models with state, what one run leaves is read by the next
 where it lies, on both sides, as such models are used; with ``--state-by-host`` it goes to the host and back.
@@ -37,18 +38,17 @@ STATES = {"voice_activity": {"stateN": "state"}}
 
 
 def drawn(context, path, shapes):
-    """A builder and the outputs of a model, and its inputs' contents, here and there."""
+    """A builder and the outputs of a model."""
     model, builder = OnnxModel.load(path), MLGraphBuilder(context)
     given = shapes if isinstance(shapes, dict) else dict.fromkeys(model.inputs, shapes)
-    outputs = model.convert(builder, input_shapes=given)
-    feeds = feeds_of(outputs)
-    return builder, outputs, feeds, feeds
+    return builder, model.convert(builder, input_shapes=given)
 
 
 def feeds_of(outputs):
+    """The inputs' contents, here and there."""
     rng = np.random.default_rng(3)
     inputs = [(item.name, item.descriptor) for item in drawing_of("engine", outputs).inputs.values()]
-    return {
+    feeds = {
         name: (
             rng.normal(size=descriptor.shape)
             if descriptor.data_type.startswith("float")
@@ -56,6 +56,7 @@ def feeds_of(outputs):
         ).astype(descriptor.data_type)
         for name, descriptor in inputs
     }
+    return feeds, feeds
 
 
 async def measure(backend, models, states):
@@ -64,9 +65,8 @@ async def measure(backend, models, states):
     async with open_ml() as ml:
         for name, path, shapes in models:
             context = await ml.create_context(backend=backend, **options)
-            table.add(
-                name, *await times(context, path, partial(drawn, context, path, shapes), states.get(name, NO_STATE))
-            )
+            draw = partial(drawn, context, path, shapes)
+            table.add(name, *await times(context, path, draw, feeds_of, state=states.get(name, NO_STATE)))
             context.destroy()
     table.end()
 

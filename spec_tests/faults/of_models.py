@@ -62,8 +62,20 @@ FAULTS = [
     Fault("composite-written-down", "graph = spelled_out(builder._reached(", "graph = (builder._reached(", COMPOSITES),
     Fault("composite-looked-into", "graph = spelled_out(self._reached(", "graph = (self._reached(", COMPOSITES),
     Fault("composite-known", "graph = spelled_out(graph)\n    value", "value", COMPOSITES),
-    Fault("composite-in-browsers", "builder._browser is None and ", "", COMPOSITES, "browsers"),
-    Fault("composite-of-any-shape", "builder._names is None\n", "True\n", COMPOSITES, "shapes"),
+    Fault(
+        "composite-in-browsers",
+        "alone_decides = builder._browser is None and ",
+        "alone_decides = ",
+        COMPOSITES,
+        "browsers",
+    ),
+    Fault(
+        "composite-of-any-shape",
+        "device_alone_decides = builder._browser is None and builder._names is None\n",
+        "device_alone_decides = builder._browser is None\n",
+        COMPOSITES,
+        "shapes",
+    ),
     Fault(
         "composite-refused",
         "except Refused:\n                pass",

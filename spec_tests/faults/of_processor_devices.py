@@ -107,7 +107,7 @@ FAULTS = [
     Fault("numpy-rounding", "ROUNDING: Final = 3 * 2**22", "ROUNDING: Final = 3 * 2**22 + 1", OWN_NODES, "taking_back"),
     Fault(
         "folding-key",
-        'digest("factors", filters.key, factors.shape, factors.tobytes())',
+        '("factors", filters.key, factors.shape, factors.tobytes())',
         "filters.key",
         FOLDING,
         "one_key",
@@ -374,7 +374,7 @@ FAULTS = [
     Fault("paired-states-as-they-were", '"bias", "hidden", "cell")', '"bias")', PAIRED, "any_order"),
     Fault(
         "paired-weights-of-one-key",
-        "zero_point.item(), moves)",
+        "zero_point.item(), str(moves))",
         "zero_point.item())",
         PAIRED,
         "other",

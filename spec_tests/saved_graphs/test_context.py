@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-from hashlib import blake2b
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +25,7 @@ from webnn_py import (
     QuotaExceededError,
     UnknownError,
 )
+from webnn_py.graph import ContentKey
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.registry import OPERATORS
 
@@ -63,7 +63,7 @@ def network(context, *, is_keyed=False):
         if not is_keyed:
             return b.constant(array)
         array.flags.writeable = False
-        return b._constant_shared(array, blake2b(array.tobytes()).digest())
+        return b._constant_shared(array, ContentKey(array))
 
     x = b.input("x", data_type="float32", shape=[1, 4, 6, 6])
     kernel = b.mul(weight(1, 8, 4, 3, 3), b.constant(0.5, data_type="float32"))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Final
 
 import attrs
@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webnn_py.descriptors import MLOperandDescriptor
-from webnn_py.device.shared_constants import digest
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.operators.casting import cast_number
 from webnn_py.rewriting.walk import rewrite
@@ -224,10 +223,10 @@ def _scaled(convolution: Node, axis: str, factor: Doubles, contents: Contents) -
     return _constant(new, _key_of(filters, factors))
 
 
-def _key_of(filters: Constant, factors: Floats) -> bytes | None:
+def _key_of(filters: Constant, factors: Floats) -> Hashable | None:
     """What tells the filter times factors from others, as what told the filter; None where nothing did."""
-    return None if filters.key is None else digest("factors", filters.key, factors.shape, factors.tobytes())
+    return None if filters.key is None else ("factors", filters.key, factors.shape, factors.tobytes())
 
 
-def _constant(array: Floats, key: bytes | None = None) -> Constant:
+def _constant(array: Floats, key: Hashable | None = None) -> Constant:
     return Constant(MLOperandDescriptor("float32", array.shape), array, key)

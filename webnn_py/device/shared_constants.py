@@ -8,9 +8,9 @@ use it. Graphs without keys have no identities, and nothing is computed for them
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from hashlib import blake2b
-from typing import Final
+from typing import Any, Final
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -19,6 +19,7 @@ from webnn_py.device.backend import Memory
 from webnn_py.graph import Constant, Graph, Node, Value
 
 Identity = bytes
+"""A digest."""
 
 LARGEST_UNKEYED: Final = 4096
 """So many bytes may a constant without a key have to be told by its contents, where it is combined with keyed ones."""
@@ -31,14 +32,14 @@ class SharedConstants:
     """
 
     def __init__(self) -> None:
-        self._memory: WeakValueDictionary[Identity, Memory] = WeakValueDictionary()
+        self._memory: WeakValueDictionary[Hashable, Memory] = WeakValueDictionary()
 
-    def find(self, identity: Identity | None) -> Memory | None:
+    def find(self, identity: Hashable | None) -> Memory | None:
         """The memory of a constant, or None where there is none."""
         memory = None if identity is None else self._memory.get(identity)
         return None if memory is None or memory.data is None else memory  # its last holder may just have let go
 
-    def enter(self, made: Mapping[Identity, Memory]) -> None:
+    def enter(self, made: Mapping[Any, Memory]) -> None:
         """Offer memory, whose contents are right, to other graphs."""
         self._memory.update(made)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Final, final
 
 import numpy as np
@@ -222,7 +222,7 @@ class ModelExport:
             self._of_value[value] = self._initializer(array, value.key)
         return self._of_value[value]
 
-    def _initializer(self, array: Array, key: bytes | None = None) -> str:
+    def _initializer(self, array: Array, key: Hashable | None = None) -> str:
         """The name of an initializer; equal arrays are one, large ones only if they have the same key, or are one."""
         same = constant_key(key, array)
         if same not in self._of_array:
@@ -235,7 +235,7 @@ LARGEST_COMPARED: Final = 4096
 """Constants of so many bytes are told by their contents."""
 
 
-def constant_key(key: bytes | None, array: Array) -> tuple[object, ...]:
+def constant_key(key: Hashable | None, array: Array) -> tuple[object, ...]:
     """What tells the constants of a model: by their key, what they hold, or, if that is much, the array."""
     if key is None:
         return name_of(array.dtype), array.shape, array.tobytes() if array.nbytes <= LARGEST_COMPARED else id(array)

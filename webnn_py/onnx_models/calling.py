@@ -2,7 +2,6 @@
 
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import Any, Final
 
 import attrs
@@ -62,30 +61,32 @@ FLAGS: Final = frozenset(
 
 @attrs.frozen(eq=False)
 class Form:
-    """What is asked of a schema for each node: it makes all of it anew each time.
+    """What is asked of a schema for each node: the schema makes all of it anew each time.
 
     Attributes:
         inputs: the names of its inputs.
-        types: the type of each attribute.
+        fewest_inputs: how many a node has at least.
+        types: the number and the name of each attribute's type.
         defaults: the values of those that have one.
     """
 
     inputs: tuple[str, ...]
-    types: Mapping[str, Any]
+    fewest_inputs: int
+    types: Mapping[str, tuple[int, str]]
     defaults: Mapping[str, object]
 
 
-@lru_cache(1024)
 def form_of(schema: defs.OpSchema) -> Form:
-    """What a schema, which is told by being the same object, says of nodes."""
-    attributes = schema.attributes
-    types = {name: attribute.type for name, attribute in attributes.items()}
-    return Form(tuple([formal.name for formal in schema.inputs]), types, dict(_defaults(attributes)))
+    """Return what a schema says of nodes."""
+    attributes: Mapping[str, Any] = schema.attributes
+    types = {name: (attribute.type.value, attribute.type.name) for name, attribute in attributes.items()}
+    names = tuple([formal.name for formal in schema.inputs])
+    return Form(names, schema.min_input, types, dict(_defaults(attributes)))
 
 
 def call(
     rule: Rule,
-    schema: defs.OpSchema,
+    form: Form,
     node: NodeProto,
     values: Sequence[Value | None],
     context: ConversionContext,
@@ -94,7 +95,7 @@ def call(
 
     Args:
         rule: how.
-        schema: what ONNX says of the node's operator.
+        form: of the node's operator.
         node: the node.
         values: its inputs, None for absent ones.
         context: what the rule builds with.
@@ -105,11 +106,12 @@ def call(
     Raises:
         Refused: the rule refuses, or the node has what the rule does not name.
     """
-    inputs = list(_inputs(rule, schema, values, context))
-    attributes = _attributes(rule, schema, node)
-    with np.errstate(all="ignore"):  # a number that is too large or too small for a data type is infinite or 0 there
-        result = rule.function(context, *inputs, **attributes)
-        results = [result] if isinstance(result, (MLOperand, np.ndarray)) else list(result)
+    inputs = _inputs(rule, form, values, context)
+    attributes = _attributes(rule, form, node)
+    result = rule.function(context, *inputs, **attributes)
+    if isinstance(result, (MLOperand, np.ndarray)) and len(context.wanted) == 1:
+        return [result]
+    results = [result] if isinstance(result, (MLOperand, np.ndarray)) else list(result)
     results += [None] * (len(node.output) - len(results))
     for name, wanted, given in zip(node.output, context.wanted, results, strict=False):
         if wanted and given is None:
@@ -117,18 +119,20 @@ def call(
     return results[: len(node.output)]
 
 
-def _inputs(
-    rule: Rule, schema: defs.OpSchema, values: Sequence[Value | None], context: ConversionContext
-) -> Iterator[Value | None]:
-    names = form_of(schema).inputs
+def _inputs(rule: Rule, form: Form, values: Sequence[Value | None], context: ConversionContext) -> list[Value | None]:
+    arguments: list[Value | None] = []
     for index in range(max(len(values), len(rule.inputs))):
-        subject = f"input {names[min(index, len(names) - 1)]}"
         value = values[index] if index < len(values) else None
         parameter = rule.inputs[index] if index < len(rule.inputs) else rule.variadic
+        if isinstance(value, MLOperand) and parameter is not None and parameter.kind != "static":
+            arguments.append(value)
+            continue
+        subject = f"input {form.inputs[min(index, len(form.inputs) - 1)]}"
         if parameter is not None:
-            yield _argument(subject, parameter, value, context)
+            arguments.append(_argument(subject, parameter, value, context))
         elif value is not None:
             raise Refused(f"{subject} is given; it is not supported")
+    return arguments
 
 
 def _argument(subject: str, parameter: InputParameter, value: Value | None, context: ConversionContext) -> Value | None:
@@ -141,36 +145,35 @@ def _argument(subject: str, parameter: InputParameter, value: Value | None, cont
     return context.required(subject, value) if parameter.kind == "static" else value
 
 
-def check_form(schema: defs.OpSchema, node: NodeProto) -> None:
+def check_form(form: Form, node: NodeProto) -> None:
     """Refuse a node without any input, with attributes of another type than the operator's, or with one given twice.
 
     Raises:
         Refused: it is such a node.
     """
-    if schema.min_input and not node.input:
-        raise Refused(f"it has no inputs; it must have at least {schema.min_input}")
-    if not node.attribute:
-        return
+    if form.fewest_inputs and not node.input:
+        raise Refused(f"it has no inputs; it must have at least {form.fewest_inputs}")
     seen: set[str] = set()
-    types = form_of(schema).types
     for item in node.attribute:
-        declared = types.get(item.name)
-        if declared is not None and item.type != declared.value:
+        name = item.name
+        declared = form.types.get(name)
+        if declared is not None and item.type != declared[0]:
             given = AttributeProto.AttributeType.Name(item.type)
-            raise Refused(f"attribute {item.name} is of the type {given}; it must be of the type {declared.name}")
-        if item.name in seen:
-            raise Refused(f"attribute {worded(item.name)} is given twice")
-        seen.add(item.name)
+            raise Refused(f"attribute {name} is of the type {given}; it must be of the type {declared[1]}")
+        if name in seen:
+            raise Refused(f"attribute {worded(name)} is given twice")
+        seen.add(name)
 
 
-def _attributes(rule: Rule, schema: defs.OpSchema, node: NodeProto) -> dict[str, object]:
+def _attributes(rule: Rule, form: Form, node: NodeProto) -> dict[str, object]:
     """The attributes that the rule names; the others are refused where they are not their defaults.
 
     Raises:
         Refused: an attribute is not supported or missing, or a flag is neither 0 nor 1.
     """
     given = {item.name: _attribute_value(item) for item in node.attribute}
-    form = form_of(schema)
+    if not given and not rule.attributes:
+        return given
     defaults = form.defaults
     for name, value in given.items():
         if name not in form.types:

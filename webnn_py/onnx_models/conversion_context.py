@@ -1,7 +1,7 @@
 """``ConversionContext``: what a rule builds with."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, cast, final
 
 import attrs
@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from onnx import helper
 
 from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
-from webnn_py.graph import Constant
+from webnn_py.graph import Constant, Node, Output
 from webnn_py.graph import Value as GraphValue
 from webnn_py.onnx_models.booleans import is_boolean
-from webnn_py.onnx_models.element_types import CAN_BE_NARROWED, EXACTLY, webnn_data_type
+from webnn_py.onnx_models.element_types import CAN_BE_NARROWED, EXACTLY, name_of, webnn_data_type
 from webnn_py.onnx_models.freezing import Freezing
 from webnn_py.onnx_models.known_operands import known_value
 from webnn_py.onnx_models.limits import Expenses
@@ -42,7 +42,7 @@ class Constants:
     """Static values that became constants.
 
     Attributes:
-        key_of: a digest of a value that is worth being kept once on the device.
+        key_of: gives the key of a value that is worth being kept once on the device.
         narrowing: which data types others stand for, by their names.
         made: the operands so far, by the identity of their values.
         numbers: scalar constants so far, by what they are written as, and data type.
@@ -51,7 +51,7 @@ class Constants:
         boolean_inputs: the inputs of the graph that are booleans in the model.
     """
 
-    key_of: Callable[[StaticValue], bytes | None]
+    key_of: Callable[[StaticValue], Hashable | None]
     narrowing: Mapping[str, str] = EXACTLY
     made: dict[int, tuple[StaticValue, MLOperand]] = attrs.field(factory=dict)
     numbers: dict[tuple[str, str], MLOperand] = attrs.field(factory=dict)
@@ -62,7 +62,9 @@ class Constants:
 
 def read_only(value: StaticValue) -> StaticValue:
     """The same values, which nobody writes any more: C-contiguous, in the machine's byte order."""
-    array = np.require(value, value.dtype.newbyteorder("="), "C")
+    array = np.asarray(value)  # of no dimensions, numpy's functions give numbers
+    if not (array.flags.c_contiguous and array.dtype.isnative):
+        array = np.require(value, value.dtype.newbyteorder("="), "C")
     if array.flags.writeable:
         array = array.view()
         array.flags.writeable = False
@@ -93,6 +95,13 @@ class ConversionContext(OperatorMethods):
         constants: what :meth:`operand` made so far in this conversion.
         expenses: what the model has cost so far.
         freezing: knows what inputs operands depend on.
+
+    Attributes:
+        label: the node's name.
+        expenses: what the model has cost so far.
+        wanted: for each output of the node, whether somebody uses it.
+        drawn: the operators that were drawn.
+        is_repeatable: whether nothing was asked of an operand but its descriptor, and whether it is a constant.
     """
 
     def __init__(  # noqa: PLR0913 - what the conversion knows, and what is the node's own
@@ -106,19 +115,25 @@ class ConversionContext(OperatorMethods):
         freezing: Freezing,
     ) -> None:
         self._builder = builder
-        self._label = label
+        self.label = label
         self._constants = constants
         self._freezing = freezing
         self.expenses = expenses
         self.wanted = tuple(wanted)
+        self.drawn: list[Node] = []
+        self.is_repeatable = True
 
     def _append(self, operator: Operator[..., Any], args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:
         if operator is movement.reshape and (made := self._constant_in_shape(*args)) is not None:
+            self.is_repeatable = False
             return made
         try:
-            return self._builder._append(operator, args, {**kwargs, "label": self._label})
+            made = self._builder._append(operator, args, {**kwargs, "label": self.label})
         except TypeError as error:
             raise Refused(str(error)) from error
+        value = self._builder._values[made[0] if isinstance(made, list) else made]
+        self.drawn.append(cast("Output", value).node)
+        return made
 
     def apply(self, operator: Operator[..., MLOperandDescriptor], *args: object, **options: object) -> MLOperand:
         """Add an operator of one output that is given as a value."""
@@ -161,17 +176,15 @@ class ConversionContext(OperatorMethods):
             value = value.astype(np.uint8)
         if value.size == 0:
             raise Refused(f"a value of the shape {list(value.shape)} is needed as a tensor; WebNN has no empty ones")
-        if value.dtype.name in CAN_BE_NARROWED:
+        name = name_of(value.dtype)
+        if name in CAN_BE_NARROWED:
             element_type = helper.np_dtype_to_tensor_dtype(value.dtype)
             data_type = self.data_type("the data type of a value", element_type)
-            if data_type != value.dtype.name:
+            if data_type != name:
                 self.expenses.add_bytes(value.nbytes)
                 value = narrowed(value, data_type)
-        key = self._constants.key_of(value)
         try:
-            return (
-                self._builder.constant(value) if key is None else self._builder._constant_shared(read_only(value), key)
-            )
+            return self._builder._constant_shared(read_only(value), self._constants.key_of(value))
         except TypeError as error:
             raise Refused(str(error)) from error
 
@@ -185,8 +198,7 @@ class ConversionContext(OperatorMethods):
             return None  # as the operator says it
         there, place = self._constants.in_shapes, (operand, sizes)
         if place not in there:
-            array, key = data.reshape(sizes), value.key
-            there[place] = self._builder.constant(array) if key is None else self._builder._constant_shared(array, key)
+            there[place] = self._builder._constant_shared(read_only(data.reshape(sizes)), value.key)
         return there[place]
 
     @property
@@ -209,6 +221,7 @@ class ConversionContext(OperatorMethods):
         """
         if not isinstance(value, MLOperand):
             return value
+        self.is_repeatable = False
         known = self._constants.known
         if value not in known:
             array = known_value(self._builder._values[value], self.expenses)

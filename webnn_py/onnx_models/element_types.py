@@ -2,8 +2,10 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Final
+from functools import cache
+from typing import Any, Final
 
+import numpy as np
 from onnx import TensorProto, helper
 
 from webnn_py.descriptors import DATA_TYPES, MLOperandDataType, operand_data_type
@@ -29,6 +31,13 @@ EXACTLY: Final[Mapping[str, str]] = {}
 """No type stands for another."""
 
 
+@cache
+def name_of(dtype: np.dtype[Any]) -> str:
+    """Return the name of a data type, which numpy puts together each time."""
+    return dtype.name
+
+
+@cache
 def type_name(element_type: int) -> str:
     """The name of an ONNX element type: numpy's name where numpy has one."""
     if element_type in (TensorProto.STRING, TensorProto.UNDEFINED):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from itertools import chain
-from math import prod
 from time import perf_counter
 from types import MappingProxyType
 from typing import Any, Final, Self, final
@@ -157,12 +157,9 @@ class OnnxModel:
             ValueError: the shapes or values do not fit the model's inputs, or there is no such output.
         """
         _, steps = self._begin(builder, input_shapes, input_values, outputs)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as end:
-                converted: dict[str, MLOperand] = end.value
-                return converted
+        converted = _gone_on(steps, math.inf)
+        assert converted is not None  # noqa: S101 - for type checkers: it has ended
+        return converted
 
     async def convert_in_steps(
         self,
@@ -186,18 +183,10 @@ class OnnxModel:
                 that are known: those of a function, or a branch, when it is come to.
         """
         conversion, steps = self._begin(builder, input_shapes, input_values, outputs)
-        since = perf_counter()
-        while True:
-            try:
-                next(steps)
-            except StopIteration as end:
-                converted: dict[str, MLOperand] = end.value
-                break
-            if perf_counter() - since > STEP_SECONDS:
-                if progress is not None:
-                    progress(conversion.done, conversion.total)
-                await trio.lowlevel.checkpoint()
-                since = perf_counter()
+        while (converted := _gone_on(steps, STEP_SECONDS)) is None:
+            if progress is not None:
+                progress(conversion.done, conversion.total)
+            await trio.lowlevel.checkpoint()
         if progress is not None:
             progress(conversion.done, conversion.total)
         await trio.lowlevel.checkpoint()
@@ -297,7 +286,7 @@ class OnnxModel:
 
     def _without_elements(self, name: str, shape: Sequence[int], element_type: int) -> StaticValue:
         """The value of an input of such a shape."""
-        if min(shape) < 0 or prod(filter(None, shape)) > LARGEST_COUNT:
+        if min(shape) < 0 or math.prod(filter(None, shape)) > LARGEST_COUNT:
             raise ValueError(
                 f"the shape of input {name!r} is {list(shape)}; it must be at least 0 everywhere, and all but the "
                 f"zeros together at most {LARGEST_COUNT:,}"
@@ -339,6 +328,20 @@ class OnnxModel:
         inputs = ", ".join(f"{name}: {info}" for name, info in self.inputs.items())
         outputs = ", ".join(f"{name}: {info}" for name, info in self.outputs.items())
         return visible(f"<OnnxModel ({inputs}) -> ({outputs})>")
+
+
+def _gone_on(steps: Steps[dict[str, MLOperand]], seconds: float) -> dict[str, MLOperand] | None:
+    """Go on with a conversion for so many seconds; return the outputs once it has ended."""
+    until = perf_counter() + seconds
+    with np.errstate(all="ignore"):  # a number that is too large or too small for a data type is infinite or 0 there
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                converted: dict[str, MLOperand] = end.value
+                return converted
+            if perf_counter() > until:
+                return None
 
 
 def _tensor_infos(items: Iterable[ValueInfoProto], narrowing: Mapping[str, str]) -> Mapping[str, TensorInfo]:

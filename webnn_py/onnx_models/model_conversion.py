@@ -16,7 +16,7 @@ from webnn_py.onnx_models.conversion_context import Constants, ConversionContext
 from webnn_py.onnx_models.freezing import Freezing
 from webnn_py.onnx_models.functions import OWN_DOMAINS, Functions, call_attributes, called_name, with_attributes
 from webnn_py.onnx_models.limits import Expenses
-from webnn_py.onnx_models.node_results import check_operator, results_of
+from webnn_py.onnx_models.node_results import check_operator, kind_of, results_of
 from webnn_py.onnx_models.operator_calls import draw_call, operator_of
 from webnn_py.onnx_models.ordering import Live, live
 from webnn_py.onnx_models.problems import (
@@ -28,7 +28,8 @@ from webnn_py.onnx_models.problems import (
     shortened,
     worded,
 )
-from webnn_py.onnx_models.schemas import operator_name, schema_of
+from webnn_py.onnx_models.repetition import Repetition
+from webnn_py.onnx_models.schemas import operator_name
 from webnn_py.onnx_models.scopes import (
     MISSING,
     Converted,
@@ -87,6 +88,9 @@ class ModelConversion:
         self._weights = weights
         self._constants = Constants(weights.key, narrowing)
         self._freezing = Freezing(builder)
+        # Browsers' rules and named dimensions look at each operator.
+        is_plain = builder._browser is None and builder._names is None
+        self._repetition = Repetition(builder) if is_plain else None
         self.done = 0
         self.total = 0
 
@@ -222,28 +226,42 @@ class ModelConversion:
         self, node: NodeProto, label: str, seen: Surroundings, wanted: Sequence[bool]
     ) -> Steps[Sequence[Converted]]:
         values = [looked_up(seen.scope, name, "node", label) if name else None for name in node.input]
-        if called_name(node) in self._functions:
+        operator, is_own = node.op_type, node.domain in OWN_DOMAINS
+        if self._functions and called_name(node) in self._functions:
             return (yield from self._function_results(node, values, label, seen, wanted))
-        if node.op_type in CONTROL_FLOW and node.domain in OWN_DOMAINS:
+        if operator in CONTROL_FLOW and is_own:
             return (yield from self._control_flow_results(node, values, label, seen, wanted))
-        is_of_sequences = node.op_type in SEQUENCE_OPERATORS and node.domain in OWN_DOMAINS
+        is_of_sequences = operator in SEQUENCE_OPERATORS and is_own
         if any(value is MISSING for value in values):
             if not is_of_sequences:
                 check_operator(node, seen.opsets)
             return [MISSING] * len(node.output)
         context = self._context(label, wanted)
         if is_of_sequences:
-            check_form(schema_of(node, seen.opsets), node)
+            check_form(kind_of(node, seen.opsets).form, node)
             result = sequence_result(node, values, context)
-        elif node.op_type == "Identity" and values and isinstance(values[0], TensorSequence):
+        elif operator == "Identity" and values and isinstance(values[0], TensorSequence):
             result = values[0]
         else:
             results = short_results(node, values, seen.opsets, context)
             if results is None:
                 tensors = [None if value is None else tensor_of(value) for value in values]
-                results = results_of(node, tensors, seen.opsets, context)
+                results = self._tensor_results(node, tensors, seen, context)
             return [MISSING if result is None else result for result in results]
         return [result, *[MISSING] * (len(node.output) - 1)]
+
+    def _tensor_results(
+        self, node: NodeProto, tensors: Sequence[Value | None], seen: Surroundings, context: ConversionContext
+    ) -> Sequence[Value | None]:
+        """Compute or draw a node, which may be as it was the last time."""
+        if self._repetition is None or not seen.is_repeated:
+            return results_of(node, tensors, seen.opsets, context)
+        key = self._repetition.key(node, tensors, context.wanted)
+        results = self._repetition.results(key, tensors, context.label)
+        if results is None:
+            results = results_of(node, tensors, seen.opsets, context)
+            self._repetition.note(key, node, tensors, context, results)
+        return results
 
     def _control_flow_results(
         self, node: NodeProto, values: Sequence[Converted], label: str, seen: Surroundings, wanted: Sequence[bool]
@@ -271,7 +289,7 @@ class ModelConversion:
                 for item, is_wanted in zip(graph.graph.output, graph.wanted, strict=True)
             ]
 
-        version = schema_of(node, seen.opsets).since_version
+        version = kind_of(node, seen.opsets).schema.since_version
         context = self._context(label, wanted)
         return (
             yield from CONTROL_FLOW[node.op_type](

@@ -5,22 +5,64 @@ drawn, of data types that WebNN lacks, is computed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 
+import attrs
 from onnx import NodeProto, defs
 
-from webnn_py.onnx_models.calling import call, check_form
+from webnn_py.onnx_models.calling import Form, call, check_form, form_of
 from webnn_py.onnx_models.conversion_context import ConversionContext, Value
 from webnn_py.onnx_models.empty_tensors import empty_results
 from webnn_py.onnx_models.folding import NotComputed, fold, is_folded
+from webnn_py.onnx_models.functions import OWN_DOMAINS
 from webnn_py.onnx_models.problems import RefusedWithWayOut
 from webnn_py.onnx_models.registry import RULES
-from webnn_py.onnx_models.schemas import operator_name, schema_of
+from webnn_py.onnx_models.schemas import schema_of
 from webnn_py.onnx_models.table import Rule
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import Refused
 
 Results = Sequence[Value | None]
+
+
+@attrs.frozen(eq=False)
+class OperatorKind:
+    """What is known of all nodes of an operator in a version of its operator set.
+
+    Attributes:
+        schema: what is said of it.
+        form: the parts of that which are asked for at each node.
+        rule: how it is converted; None where there is no rule.
+        is_folded: whether it is computed while building when all its inputs are known.
+        is_drawn_first: whether the device computes its constant result, which for weights is smaller before than after.
+    """
+
+    schema: defs.OpSchema
+    form: Form
+    rule: Rule | None
+    is_folded: bool
+    is_drawn_first: bool
+
+
+def kind_of(node: NodeProto, opsets: Mapping[str, int]) -> OperatorKind:
+    """Return what is known of a node's operator.
+
+    Raises:
+        Refused: nothing is.
+    """
+    domain = node.domain
+    return _kind(node.op_type, domain, opsets.get("" if domain in OWN_DOMAINS else domain))
+
+
+@lru_cache(1024)
+def _kind(operator: str, domain: str, version: int | None) -> OperatorKind:
+    name = operator if domain in OWN_DOMAINS else f"{domain}.{operator}"
+    schema = schema_of(name, domain, version)
+    rule = RULES.get(name, {}).get(schema.since_version)
+    is_drawn_first = rule is not None and (
+        not rule.may_compute_shapes or name in {"ConstantOfShape", "DequantizeLinear", "QuantizeLinear"}
+    )
+    return OperatorKind(schema, form_of(schema), rule, is_folded(name), is_drawn_first)
 
 
 def check_operator(node: NodeProto, opsets: Mapping[str, int]) -> None:
@@ -29,10 +71,9 @@ def check_operator(node: NodeProto, opsets: Mapping[str, int]) -> None:
     Raises:
         Refused: there is no rule, and whatever the inputs were, it could not be computed while building.
     """
-    schema = schema_of(node, opsets)
-    name = operator_name(node)
-    if schema.since_version not in RULES.get(name, {}) and not is_folded(name):
-        raise Refused(_no_rule(schema))
+    kind = kind_of(node, opsets)
+    if kind.rule is None and not kind.is_folded:
+        raise Refused(_no_rule(kind.schema))
 
 
 def results_of(
@@ -46,21 +87,19 @@ def results_of(
     Raises:
         Refused: neither is possible.
     """
-    schema = schema_of(node, opsets)
-    check_form(schema, node)
+    kind = kind_of(node, opsets)
+    check_form(kind.form, node)
     empty = empty_results(node, values, opsets, context.expenses)
     if empty is not None:
         return empty
-    name = operator_name(node)
-    rule = RULES.get(name, {}).get(schema.since_version)
-    if rule is None:
-        return _computed(node, values, schema, opsets, context)
-    if not is_folded(name) or any(isinstance(value, MLOperand) for value in values):
-        return call(rule, schema, node, values, context)
-    drawn = partial(call, rule, schema, node, values, context)
+    if kind.rule is None:
+        return _computed(node, values, kind, opsets, context)
     known = [value for value in values if not isinstance(value, MLOperand)]
+    if not kind.is_folded or len(known) < len(values):
+        return call(kind.rule, kind.form, node, values, context)
+    drawn = partial(call, kind.rule, kind.form, node, values, context)
     computed = partial(fold, node, known, opsets, context.expenses)
-    if _is_drawn_first(name, rule):
+    if kind.is_drawn_first:
         return _either(drawn, Refused, computed, NotComputed)
     return _either(computed, NotComputed, drawn, Refused)
 
@@ -68,16 +107,16 @@ def results_of(
 def _computed(
     node: NodeProto,
     values: Sequence[Value | None],
-    schema: defs.OpSchema,
+    kind: OperatorKind,
     opsets: Mapping[str, int],
     context: ConversionContext,
 ) -> Results:
     """The results of a node without a rule, whose inputs must be known."""
-    if is_folded(operator_name(node)):
+    if kind.is_folded:
         known = [context.known(value) for value in values]
         if all(item is not None or value is None for item, value in zip(known, values, strict=True)):
             return fold(node, known, opsets, context.expenses)
-    raise RefusedWithWayOut(_no_rule(schema), context.freezing(values))
+    raise RefusedWithWayOut(_no_rule(kind.schema), context.freezing(values))
 
 
 def _either(
@@ -94,11 +133,6 @@ def _either(
             return second()
         except other as last:
             raise (last if isinstance(error, NotComputed) else error) from None
-
-
-def _is_drawn_first(name: str, rule: Rule) -> bool:
-    """Whether the device computes the node's constant result, which for weights is smaller before than after."""
-    return not rule.may_compute_shapes or name in {"ConstantOfShape", "DequantizeLinear", "QuantizeLinear"}
 
 
 def _no_rule(schema: defs.OpSchema) -> str:

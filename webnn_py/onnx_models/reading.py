@@ -9,7 +9,7 @@ from typing import Final
 import attrs
 import onnx
 from google.protobuf.message import DecodeError, Message
-from onnx import ModelProto, NodeProto, OperatorSetIdProto, TensorProto
+from onnx import ModelProto, NodeProto, OperatorSetIdProto, TensorProto, ValueInfoProto
 
 from webnn_py.onnx_models.external_data import is_external, read_external_data
 from webnn_py.onnx_models.foreign_files import kind_of, missing_bytes
@@ -119,28 +119,33 @@ def _check_names(kind: str, names: list[str]) -> None:
 
 def _messages(message: Message) -> Iterator[Message]:
     """A message and all inside it; none has a text that is not UTF-8."""
-    pending: list[Iterator[Message]] = [iter([message])]
+    pending = [message]
     while pending:
-        for current in pending[-1]:
-            yield current
-            pending.append(_inner(current))
-            break
-        else:
-            pending.pop()
+        current = pending.pop()
+        yield current
+        pending += reversed(_inner(current))
 
 
-def _inner(message: Message) -> Iterator[Message]:
+def _inner(message: Message) -> list[Message]:
     """The messages that stand in a message's fields."""
     if isinstance(message, TensorProto):  # its data are not to be copied for a look
         _check_text(message, "name", message.name)
-        yield from message.external_data
-        return
+        return list(message.external_data)
+    if isinstance(message, ValueInfoProto) and message.type.WhichOneof("value") == "tensor_type":
+        # There is one for each value in many models, of ten messages, of which no other text is read.
+        _check_text(message, "name", message.name)
+        _check_text(message, "doc_string", message.doc_string)
+        for dimension in message.type.tensor_type.shape.dim:
+            _check_text(dimension, "dim_param", dimension.dim_param)
+        return []
+    inner: list[Message] = []
     for field, value in message.ListFields():
         if field.message_type is not None:
-            yield from [value] if isinstance(value, Message) else value
+            inner += [value] if isinstance(value, Message) else value
         elif field.type == field.TYPE_STRING:
             for text in [value] if isinstance(value, (str, bytes)) else value:
                 _check_text(message, field.name, text)
+    return inner
 
 
 def _check_text(message: Message, field: str, text: object) -> None:

@@ -1,7 +1,7 @@
 """What a node's operator is: by ONNX's schema, or by the rule's own signature where ONNX has none."""
 
 from collections.abc import Mapping, Sequence
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any, Final
 
 from onnx import NodeProto, defs
@@ -31,24 +31,28 @@ def operator_name(node: NodeProto) -> str:
     return node.op_type if node.domain in OWN_DOMAINS else f"{node.domain}.{node.op_type}"
 
 
-def schema_of(node: NodeProto, opsets: Mapping[str, int]) -> defs.OpSchema:
-    """What is said of the node's operator in the model's operator sets.
+def schema_of(name: str, domain: str, version: int | None) -> defs.OpSchema:
+    """Return what is said of an operator.
+
+    Args:
+        name: as :func:`operator_name` has it.
+        domain: the node's.
+        version: of the operator set; None where the model does not say which.
 
     Raises:
         Refused: nothing is, or what is may be out of date.
     """
-    name = operator_name(node)
-    if node.domain not in OWN_DOMAINS:
+    if domain not in OWN_DOMAINS:
         if name in RULES:
-            return _declared(name, opsets.get(node.domain, 1))
-        if not any(known.startswith(f"{node.domain}.") for known in RULES):
-            raise Refused(f"operators of the domain {worded(node.domain)} are not supported")
+            return _declared(name, 1 if version is None else version)
+        if not any(known.startswith(f"{domain}.") for known in RULES):
+            raise Refused(f"operators of the domain {worded(domain)} are not supported")
         raise Refused("the operator is not supported; of its domain only some are")
-    opset, newest = opsets.get("", 0), defs.onnx_opset_version()
+    opset, newest = version or 0, defs.onnx_opset_version()
     if opset > newest:
         raise Refused(f"the installed onnx package knows opsets up to {newest}")
     try:
-        return _known_schema(node.op_type, opset)
+        return defs.get_schema(name, opset, "")
     except defs.SchemaError as error:
         # Onnxruntime has operators in ONNX's domain that ONNX has not, or has later.
         if name in RULES and not defs.has(name):
@@ -56,11 +60,6 @@ def schema_of(node: NodeProto, opsets: Mapping[str, int]) -> defs.OpSchema:
         if name in EARLIER:
             return defs.get_schema(name, EARLIER[name], "")
         raise Refused(f"ONNX has no such operator in opset {opset}") from error
-
-
-@lru_cache(1024)
-def _known_schema(operator: str, opset: int) -> defs.OpSchema:
-    return defs.get_schema(operator, opset, "")
 
 
 def _declared(name: str, opset: int) -> defs.OpSchema:

@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Final, Literal, TypeVar
 
 import attrs
+import numpy as np
 from onnx import AttributeProto
 
 from webnn_py.onnx_models.conversion_context import Value
@@ -63,16 +64,18 @@ class Surroundings:
         opsets: the version of each operator set, by domain.
         attributes: what attributes of the nodes may refer to: the call's, in a function's body.
         prefix: what stands before the nodes' names in messages and labels: the call's name, in a function's body.
+        is_repeated: whether the nodes may be converted several times, as those of an inner graph.
     """
 
     scope: Scope
     opsets: Mapping[str, int]
     attributes: Mapping[str, AttributeProto] = attrs.field(factory=dict)
     prefix: str = ""
+    is_repeated: bool = False
 
     def of_inner_graph(self, own: Mapping[str, Converted], prefix: str) -> Surroundings:
         """What the nodes of an inner graph see: the same, besides its own values."""
-        return attrs.evolve(self, scope=self.scope.new_child(dict(own)), prefix=prefix)
+        return attrs.evolve(self, scope=self.scope.new_child(dict(own)), prefix=prefix, is_repeated=True)
 
 
 def tensor_of(value: Converted) -> Value:
@@ -81,6 +84,8 @@ def tensor_of(value: Converted) -> Value:
     Raises:
         Refused: it is absent, a sequence, or of integers of 16 bits that are not known.
     """
+    if isinstance(value, (MLOperand, np.ndarray)):
+        return value
     if isinstance(value, ShortIntegers):
         raise Refused(
             f"an input is {value.data_type}, which WebNN lacks, and computed when the graph runs; only "
@@ -88,9 +93,7 @@ def tensor_of(value: Converted) -> Value:
         )
     if isinstance(value, TensorSequence):
         raise Refused("a sequence of tensors stands where a tensor is needed")
-    if value is None or value is MISSING:
-        raise Refused("a tensor that is needed is absent")
-    return value
+    raise Refused("a tensor that is needed is absent")
 
 
 def looked_up(scope: Scope, name: str, kind: str, user: str) -> Converted:
@@ -99,9 +102,7 @@ def looked_up(scope: Scope, name: str, kind: str, user: str) -> Converted:
     Raises:
         InvalidModelError: there is none.
     """
-    try:
-        return scope[name]
-    except KeyError:
-        raise InvalidModelError(
-            f"the model is broken: {kind} {worded(user)} uses {worded(name)}, which nothing computes"
-        ) from None
+    for values in scope.maps:  # as the ChainMap itself does, without a call for each map
+        if name in values:
+            return values[name]
+    raise InvalidModelError(f"the model is broken: {kind} {worded(user)} uses {worded(name)}, which nothing computes")

@@ -1,7 +1,8 @@
 """Tensors of a model: their data are as long as their shapes say, and become arrays."""
 
 import math
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
@@ -20,6 +21,21 @@ PACKED_BITS: Final = {
 }
 """The element types of which several share a byte."""
 
+PLAIN: Final[Mapping[int, np.dtype[Any]]] = {
+    TensorProto.FLOAT: np.dtype("<f4"),
+    TensorProto.DOUBLE: np.dtype("<f8"),
+    TensorProto.FLOAT16: np.dtype("<f2"),
+    TensorProto.INT8: np.dtype("<i1"),
+    TensorProto.INT16: np.dtype("<i2"),
+    TensorProto.INT32: np.dtype("<i4"),
+    TensorProto.INT64: np.dtype("<i8"),
+    TensorProto.UINT8: np.dtype("<u1"),
+    TensorProto.UINT16: np.dtype("<u2"),
+    TensorProto.UINT32: np.dtype("<u4"),
+    TensorProto.UINT64: np.dtype("<u8"),
+}
+"""The element types whose raw data are numpy's elements; most tensors are of these."""
+
 MOST_DIMENSIONS: Final = 64
 """As numpy has it; operands have fewer, which the builder checks."""
 
@@ -30,11 +46,12 @@ def element_count(tensor: TensorProto) -> int:
     Raises:
         InvalidModelError: it is no shape.
     """
-    if len(tensor.dims) > MOST_DIMENSIONS:
-        raise InvalidModelError(f"{_named(tensor)} has {len(tensor.dims)} dimensions; at most {MOST_DIMENSIONS} can be")
-    if min(tensor.dims, default=0) < 0:
-        raise InvalidModelError(f"{_named(tensor)} has the shape {list(tensor.dims)}; it must be at least 0 everywhere")
-    return math.prod(tensor.dims)
+    sizes = list(tensor.dims)
+    if len(sizes) > MOST_DIMENSIONS:
+        raise InvalidModelError(f"{_named(tensor)} has {len(sizes)} dimensions; at most {MOST_DIMENSIONS} can be")
+    if min(sizes, default=0) < 0:
+        raise InvalidModelError(f"{_named(tensor)} has the shape {sizes}; it must be at least 0 everywhere")
+    return math.prod(sizes)
 
 
 def data_length(tensor: TensorProto) -> int:
@@ -56,7 +73,9 @@ def check_tensor(tensor: TensorProto) -> None:
         raise InvalidModelError(f"{_named(tensor)} is one segment of several; that is not supported")
     count = element_count(tensor)
     if tensor.HasField("raw_data"):
-        given, needed, unit = len(tensor.raw_data), data_length(tensor), "bytes"
+        dtype = PLAIN.get(tensor.data_type)
+        needed = data_length(tensor) if dtype is None else count * dtype.itemsize
+        given, unit = len(tensor.raw_data), "bytes"
     else:
         given, needed, unit = len(getattr(tensor, _field(tensor))), _stored_count(tensor, count), "elements"
     if given != needed:
@@ -72,6 +91,9 @@ def tensor_array(tensor: TensorProto) -> StaticValue:
         InvalidModelError: its strings are not UTF-8.
     """
     try:
+        dtype = PLAIN.get(tensor.data_type)
+        if dtype is not None and tensor.HasField("raw_data"):
+            return np.frombuffer(tensor.raw_data, dtype).reshape(tensor.dims)
         return numpy_helper.to_array(tensor)
     except (TypeError, ValueError) as error:
         raise InvalidModelError(f"{_named(tensor)} cannot be read: {error}") from error

@@ -1,4 +1,4 @@
-"""A model's weights: read once, never written, and told apart by a digest of their bytes.
+"""A model's weights: read once, never written, and told apart by their bytes.
 
 All conversions of a model share them, so that graphs for other shapes, and other sessions, find on the device what is
 there already.
@@ -7,18 +7,17 @@ there already.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from hashlib import blake2b
 from typing import Final, final
 
-import numpy as np
 from onnx import GraphProto, TensorProto
 
 from webnn_py.descriptors import DATA_TYPES
+from webnn_py.graph import ContentKey
 from webnn_py.onnx_models.conversion_context import StaticValue, read_only
 from webnn_py.onnx_models.tensors import tensor_array
 
 LARGEST_UNSHARED: Final = 4096
-"""So many bytes are not worth a digest."""
+"""So many bytes are not worth a key."""
 
 
 @final
@@ -30,10 +29,10 @@ class Weights:
 
     def __init__(self) -> None:
         self._values: dict[str, StaticValue] = {}
-        self._keys: dict[int, tuple[StaticValue, bytes]] = {}
+        self._keys: dict[int, tuple[StaticValue, ContentKey]] = {}
 
     def read(self, graph: GraphProto, names: set[str]) -> None:
-        """Read those of these names, and make their digests; takes about a second for a gigabyte."""
+        """Read those of these names."""
         for tensor in graph.initializer:
             if tensor.name in names:
                 self.value(tensor)
@@ -49,26 +48,22 @@ class Weights:
             return known
         value = self._values[tensor.name] = read_only(tensor_array(tensor))
         if value.nbytes > LARGEST_UNSHARED and value.dtype.name in DATA_TYPES:
-            self._keys[id(value)] = (value, _digest(value))
+            self._keys[id(value)] = (value, ContentKey(value))
             tensor.ClearField("raw_data")
         return value
 
     def identities(self, graph: GraphProto, names: set[str]) -> Iterator[bytes]:
-        """Bytes that tell those of these names from any others: their contents, of large ones a digest."""
+        """Yield bytes that differ for different initializers of these names: their contents, of large ones a digest."""
         for tensor in graph.initializer:
             if tensor.name in names:
                 known = self._keys.get(id(self.value(tensor)))  # then the tensor's own bytes have been dropped
-                yield tensor.SerializeToString(deterministic=True) + (b"" if known is None else known[1])
+                yield tensor.SerializeToString(deterministic=True) + (b"" if known is None else known[1].digest)
 
-    def key(self, value: StaticValue) -> bytes | None:
-        """A digest of a static value, if it is large enough to be kept once on the device."""
+    def key(self, value: StaticValue) -> ContentKey | None:
+        """Return the key of a static value, if it is large enough to be kept once on the device."""
         known = self._keys.get(id(value))
         if known is not None:
             return known[1]
         if value.nbytes <= LARGEST_UNSHARED or value.dtype.name not in DATA_TYPES:
             return None
-        return _digest(value)
-
-
-def _digest(value: StaticValue) -> bytes:
-    return blake2b(read_only(value).reshape(-1).view(np.uint8).data, digest_size=32).digest()
+        return ContentKey(read_only(value))

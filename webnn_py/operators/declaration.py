@@ -189,6 +189,10 @@ class Operator(Generic[P, OutputT]):
         return tuple(p.name for p in self.signature.parameters.values() if p.kind in kinds)
 
     @cached_property
+    def _required(self) -> frozenset[str]:
+        return frozenset(name for name, parameter in self.parameters.items() if parameter.required)
+
+    @cached_property
     def output_limits(self) -> tuple[str, ...]:
         """The rows of the limits that speak of outputs."""
         return tuple(name for name in self.limits if name not in self.parameters)
@@ -203,13 +207,15 @@ class Operator(Generic[P, OutputT]):
         values: dict[str, object] = {}
         operands: dict[str, MLOperand | tuple[MLOperand, ...]] = {}
         for name, parameter in self.parameters.items():
-            value = given.get(name, parameter.default)
-            if name not in given or (value is None and parameter.optional):
-                values[name] = None if name in given else parameter.default
+            if name not in given:
+                values[name] = parameter.default
                 continue
-            values[name] = converted(name, parameter.convert, value)
-            if parameter.is_operand:
-                operands[name] = cast("MLOperand | tuple[MLOperand, ...]", values[name])
+            value = given[name]
+            if value is not None or not parameter.optional:
+                value = converted(name, parameter.convert, value)
+                if parameter.is_operand:
+                    operands[name] = cast("MLOperand | tuple[MLOperand, ...]", value)
+            values[name] = value
         label = cast("str", values.pop("label"))
         return Arguments(values, operands, label)
 
@@ -218,11 +224,7 @@ class Operator(Generic[P, OutputT]):
         given = dict(zip(self._positional, args, strict=False))
         irregular = len(args) > len(self._positional) or not given.keys().isdisjoint(kwargs)
         given.update(kwargs)
-        if (
-            irregular
-            or not self.parameters.keys() >= given.keys()
-            or any(name not in given for name, parameter in self.parameters.items() if parameter.required)
-        ):
+        if irregular or not self.parameters.keys() >= given.keys() or not given.keys() >= self._required:
             try:
                 self.signature.bind(*args, **kwargs)
             except TypeError as error:

@@ -5,12 +5,12 @@ Values are numbered: inputs, then constants, then the results of the nodes in th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, Final
 
 import numpy as np
 
-from webnn_py.graph import Constant, Graph, Input, Node, Value
+from webnn_py.graph import Constant, ContentKey, Graph, Input, Node, Value
 from webnn_py.operators.composites import operator_of
 from webnn_py.saved_graphs.record import Bytes, SavedCode, UnusableFileError, as_json, from_json
 
@@ -37,9 +37,7 @@ def to_saved(graph: Graph, contents_of: Callable[[Constant], np.ndarray[Any, Any
             numbers[result] = len(numbers)
     document = {
         "inputs": [[name, *as_json(value.descriptor)] for name, value in graph.inputs.items()],
-        "constants": [
-            [*as_json(value.descriptor), None if value.key is None else value.key.hex()] for value in constants
-        ],
+        "constants": [[*as_json(value.descriptor), _hexadecimal(value.key)] for value in constants],
         "nodes": nodes,
         "outputs": [[name, numbers[value]] for name, value in graph.outputs.items()],
     }
@@ -49,6 +47,10 @@ def to_saved(graph: Graph, contents_of: Callable[[Constant], np.ndarray[Any, Any
 def _constants(graph: Graph) -> Iterable[Constant]:
     values = [*(value for node in graph.nodes for value in node.inputs), *graph.outputs.values()]
     return dict.fromkeys(value for value in values if isinstance(value, Constant))
+
+
+def _hexadecimal(key: Hashable | None) -> str | None:
+    return key.digest.hex() if isinstance(key, ContentKey) else None
 
 
 def _bytes(array: np.ndarray[Any, Any]) -> Bytes:
@@ -69,7 +71,7 @@ def from_saved(code: SavedCode) -> Graph:
     for (*written, key), blob in zip(document["constants"], code.blobs, strict=True):
         descriptor = from_json(written)
         data = np.frombuffer(blob, descriptor.data_type).reshape(descriptor.shape)
-        values.append(Constant(descriptor, data, None if key is None else bytes.fromhex(key)))
+        values.append(Constant(descriptor, data, None if key is None else ContentKey(data, bytes.fromhex(key))))
     nodes = []
     for name, operands, options, outputs, label in document["nodes"]:
         node = Node(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import partial
 from typing import Any, final, overload
 from weakref import ref
@@ -38,7 +38,7 @@ from webnn_py.script.checks import named, refuse_progress, refuse_proposals, rej
 from webnn_py.script.context import MLContext
 from webnn_py.script.dynamic_shapes import begin_dynamic_build, names_for
 from webnn_py.script.graph import MLGraph
-from webnn_py.script.limits import check_operands, check_outputs
+from webnn_py.script.limits import check_operands, check_outputs, limits_of
 from webnn_py.script.measuring import check_graph
 from webnn_py.script.operator_methods import OperatorMethods
 from webnn_py.script.sources import ExportsArray, data_type_of, exported_array, host_copy
@@ -171,7 +171,7 @@ class MLGraphBuilder(OperatorMethods):
             raise type(error)(f"constant(): {error}") from error.__cause__
         return self._operand(Constant(descriptor, copied), "constant")
 
-    def _constant_shared(self, array: HostArray, key: bytes) -> MLOperand:
+    def _constant_shared(self, array: HostArray, key: Hashable | None) -> MLOperand:
         """A constant whose bytes are not copied, and which all graphs of the context keep once.
 
         For this package's own callers, who have many graphs of the same weights.
@@ -179,11 +179,12 @@ class MLGraphBuilder(OperatorMethods):
         Args:
             array: C-contiguous, read-only and in the machine's byte order, of one of the eight data types; its bytes
                 must never change.
-            key: a digest of the bytes: what has the same key, data type and shape is taken for the same.
+            key: what has an equal one, and the same data type and shape, is taken for the same; None for what is not
+                shared.
         """
         if array.flags.writeable or not array.flags.c_contiguous or not array.dtype.isnative:
             raise ValueError("constant(): a shared array must be read-only, C-contiguous and in native byte order")
-        descriptor = self._descriptor("constant", array.dtype.name, array.shape)
+        descriptor = MLOperandDescriptor(data_type_of(array), array.shape)
         self._check_can_build("constant")
         self._check_dimensions("constant", descriptor)
         return self._operand(Constant(descriptor, array, key), "constant")
@@ -225,10 +226,11 @@ class MLGraphBuilder(OperatorMethods):
         for _, name_of_operand, operand in arguments.each_operand():
             if operand not in self._values:
                 raise TypeError(f"{name}{in_brackets(arguments.label)}: {name_of_operand} belongs to another builder")
+        rows = limits_of(operator, self._capabilities)
         try:
-            check_operands(operator, arguments, self._capabilities)
+            check_operands(operator, rows, arguments, self._capabilities)
             descriptors = operator.infer(arguments) if self._names is None else self._names.infer(operator, arguments)
-            check_outputs(operator, descriptors, self._capabilities)
+            check_outputs(operator, rows, descriptors)
             for descriptor in descriptors:
                 self._check_size(descriptor)
         except Refused as refused:
@@ -244,6 +246,40 @@ class MLGraphBuilder(OperatorMethods):
         if not operator.returns_sequence:
             return self._operand(node.results[0], operator.name, arguments.label)
         return [self._operand(v, f"{operator.name}[{v.index}]", arguments.label) for v in node.results]
+
+    def _drawn_alike(
+        self, nodes: Iterable[Node], operands: Mapping[MLOperand, MLOperand], wanted: Iterable[MLOperand], label: str
+    ) -> dict[MLOperand, MLOperand]:
+        """Draw operators again that were checked already, on other operands of the same descriptors.
+
+        For this package's own callers, who draw the same many times.
+
+        Args:
+            nodes: the operators, each behind those whose results it takes.
+            operands: by those that were given before, those that are given now; all others stay the same.
+            wanted: results of these operators.
+            label: of each operator.
+
+        Returns:
+            The new results by those that are wanted.
+        """
+        self._check_can_build("draw")
+        values = {self._values[before]: self._values[now] for before, now in operands.items()}
+        for node in nodes:
+            given = {
+                name: tuple([values.get(item, item) for item in operand])
+                if isinstance(operand, tuple)
+                else values.get(operand, operand)
+                for name, operand in node.operands.items()
+            }
+            made = Node(node.operator, given, node.options, node.outputs, label, (self._drawn,))
+            self._drawn += 1
+            values.update(zip(node.results, made.results, strict=True))
+        results = {}
+        for operand in wanted:
+            if operand not in operands:
+                results[operand] = self._operand(values[self._values[operand]], operand._origin, label)
+        return results
 
     # --- build -----------------------------------------------------------------------------------------------
 
@@ -406,7 +442,7 @@ class MLGraphBuilder(OperatorMethods):
             raise TypeError(f"{method}(): {refused}") from None
 
     def _check_data_type(self, method: str, data_type: MLOperandDataType) -> None:
-        if data_type not in self._capabilities.data_types + self._capabilities.packed:
+        if data_type not in self._capabilities.data_types and data_type not in self._capabilities.packed:
             allowed = ", ".join(self._capabilities.data_types)
             raise TypeError(f"{method}(): data type is {data_type}; this device has {allowed}")
 

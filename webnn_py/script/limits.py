@@ -65,17 +65,25 @@ def _packed(operator: Operator[..., Any], row: str, capabilities: Capabilities) 
     return capabilities.packed if (operator.name, row) in PACKED_ROWS else ()
 
 
-def check_operands(operator: Operator[..., Any], arguments: Arguments, capabilities: Capabilities) -> None:
+def check_operands(
+    operator: Operator[..., Any], rows: Mapping[str, OperandLimits], arguments: Arguments, capabilities: Capabilities
+) -> None:
     """Refuse an operand whose data type or rank is outside the limits.
+
+    Args:
+        operator: the operator.
+        rows: its limits, as :func:`limits_of` returns them.
+        arguments: its arguments; every operator has an operand at least.
+        capabilities: what the device can do.
 
     Raises:
         Refused: with the operand, what it is, and what is allowed; or that the device cannot run the operator.
     """
-    rows = limits_of(operator, capabilities)
-    if not any(row.data_types for row in rows.values()):
-        raise Refused(f"this device cannot run it: {_why_not(operator, capabilities)}")
     for name, shown, operand in arguments.each_operand():
-        _check_operand(shown, operand, rows[name], arguments)
+        row = rows[name]
+        if operand.data_type not in row.data_types and not any(row.data_types for row in rows.values()):
+            raise Refused(f"this device cannot run it: {_why_not(operator, capabilities)}")
+        _check_operand(shown, operand, row, arguments)
 
 
 def _why_not(operator: Operator[..., Any], capabilities: Capabilities) -> str:
@@ -103,13 +111,14 @@ def _check_operand(shown: str, operand: MLOperand, row: OperandLimits, arguments
             refuse(f"the rank of {shown} {list(operand.shape)}", operand.rank, f"{other.rank}, that of {row.rank_of}")
 
 
-def check_outputs(operator: Operator[..., Any], outputs: list[MLOperandDescriptor], capabilities: Capabilities) -> None:
+def check_outputs(
+    operator: Operator[..., Any], rows: Mapping[str, OperandLimits], outputs: list[MLOperandDescriptor]
+) -> None:
     """Refuse outputs outside the limits; their dimensions are checked by the caller.
 
     Raises:
         Refused: with the output, what it would be, and what is allowed.
     """
-    rows = limits_of(operator, capabilities)
     names = operator.output_limits
     for index, descriptor in enumerate(outputs):
         row = rows[names[index] if len(names) > 1 else names[0]]

@@ -8,11 +8,12 @@ the descriptor's shape or is one-dimensional. What is copied out of it is right 
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Final, Protocol, cast
 
 import numpy as np
 
-from webnn_py.descriptors import DATA_TYPES, FOUR_BITS, MLOperandDescriptor, stored
+from webnn_py.descriptors import DATA_TYPES, FOUR_BITS, MLOperandDataType, MLOperandDescriptor, stored
 from webnn_py.device.backend import HostArray
 from webnn_py.errors import UnknownError
 from webnn_py.handle import forgotten_await
@@ -181,9 +182,15 @@ def _check(array: np.ndarray[Any, Any], descriptor: MLOperandDescriptor) -> None
         raise TypeError(f"data have the shape {listed(array.shape)}; it must be {listed(descriptor.shape)}, or flat")
 
 
-def data_type_of(array: np.ndarray[Any, Any]) -> str:
+def data_type_of(array: np.ndarray[Any, Any]) -> MLOperandDataType:
     """The name of an array's data type, whose byte order does not matter; ``TypeError`` where there is none."""
-    name: str = array.dtype.newbyteorder("=").name
+    name = _native_name(array.dtype)
     if name not in DATA_TYPES:
         raise TypeError(f"constant(): the array's data type is {name}; it must be one of {', '.join(DATA_TYPES)}")
     return name
+
+
+@lru_cache(64)
+def _native_name(dtype: np.dtype[Any]) -> str:
+    """Return the name of a data type, which numpy puts together each time."""
+    return dtype.newbyteorder("=").name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import partial
 from time import perf_counter
 from typing import Final
@@ -20,7 +20,7 @@ from webnn_py.device.on_onnxruntime.passes import PASSES
 from webnn_py.device.on_onnxruntime.session import BoundSession
 from webnn_py.device.own_thread import SHORT_SECONDS, computing_time
 from webnn_py.device.reshapes import is_reshape
-from webnn_py.device.shared_constants import Identity, SharedConstants
+from webnn_py.device.shared_constants import SharedConstants
 from webnn_py.graph import Constant, Graph, Value
 from webnn_py.onnx_export.body import Write
 from webnn_py.onnx_export.inlined_export import InlinedExport
@@ -159,7 +159,7 @@ class _Constants:
         self._there = there
         self.used: dict[Constant, HostArray] = {}
         self.byte_length = 0
-        self.shared: dict[Identity, Memory] = {}
+        self.shared: dict[Hashable, Memory] = {}
 
     @staticmethod
     def peek(constant: Constant) -> HostArray:
@@ -185,7 +185,7 @@ class _Constants:
         if constant.key is None:
             self.byte_length += data.nbytes
             return data
-        identity = constant.key + str(constant.descriptor).encode()
+        identity = constant.key, constant.descriptor
         if identity not in self.shared:
             self.shared[identity] = self._there.find(identity) or Memory(data, data.nbytes)
         array: HostArray = self.shared[identity].data

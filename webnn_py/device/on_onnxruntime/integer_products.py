@@ -113,7 +113,7 @@ class Unsigned:
         if value not in self._made:
             assert isinstance(value, Constant)  # noqa: S101 - asked before
             data = np.asarray(_array(value, self._contents).view(np.uint8) ^ np.uint8(MIDDLE))
-            key = None if value.key is None else value.key + b" greater by 128"
+            key = None if value.key is None else ("greater by 128", value.key)
             self._made[value] = Constant(MLOperandDescriptor("uint8", value.descriptor.shape), data, key)
         return self._made[value]
 

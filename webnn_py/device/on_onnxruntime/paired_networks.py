@@ -22,7 +22,6 @@ from webnn_py.device.on_onnxruntime.integer_products import EXACT_UP_TO, LARGEST
 from webnn_py.device.on_onnxruntime.paired_rows import Order, Weights, paired
 from webnn_py.device.on_onnxruntime.quantized_lstm import QUANTIZED_LSTM
 from webnn_py.device.processor import has_vnni
-from webnn_py.device.shared_constants import digest
 from webnn_py.graph import Constant, Graph, Node, Output, Value
 from webnn_py.onnx_export.model_export import ReadConstant
 from webnn_py.operators.operand import MLOperand
@@ -197,7 +196,7 @@ def _weights(value: Constant, zero_point: NDArray[Any], array: Weights, rows: Or
         places = np.flatnonzero(order != np.arange(len(order)))  # a few: the rest is copied at once
         moves.append((axis, places.tolist(), order[places].tolist()))
         ordered.swapaxes(0, axis)[places] = ordered.take(order[places], axis).swapaxes(0, axis)
-    key = None if value.key is None else digest("paired", value.key, value.descriptor, zero_point.item(), moves)
+    key = None if value.key is None else ("paired", value.key, value.descriptor, zero_point.item(), str(moves))
     return Constant(MLOperandDescriptor("int8", value.descriptor.shape), ordered.reshape(value.descriptor.shape), key)
 
 
