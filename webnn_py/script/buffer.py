@@ -78,6 +78,9 @@ class MLBuffer(Handle):
         outside the run of ``open_ml()``.
         """
         self._context._trio_run.check("destroy()")
+        self._destroy()
+
+    def _destroy(self) -> None:
         if self._destroyed:
             return
         self._destroyed = True

@@ -394,9 +394,9 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers, TellsItsDevic
         self._lost_message = message
         self._lost._resolve(MLContextLostInfo(message))
         for graph in self._graphs:
-            graph.destroy()
+            graph._destroy()
         for buffer in self._buffers:
-            buffer.destroy()
+            buffer._destroy()
         self._releases.release_collected()
         self._device.call_in()
         self._device.backend.stop()

@@ -116,6 +116,9 @@ class MLGraph(Pictured, Handle):
         outside the run of ``open_ml()``.
         """
         self._context._trio_run.check("destroy()")
+        self._destroy()
+
+    def _destroy(self) -> None:
         if not self._destroyed:
             self._destroyed = True
             self._context._graphs.discard(self)

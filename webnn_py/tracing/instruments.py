@@ -120,7 +120,7 @@ class Instruments:
         self._contexts = count(1)
         self.operations = count(1)
         self.call = ""
-        """The last of the API's methods that was called, written down by ``TrioRun.check()``."""
+        """The last of the API's methods that was called, written down by ``TrioRun.check()``; "" in a task before it."""
         self.began_ns = 0
         """When that was."""
         self.answering: Operation | None = None
@@ -354,7 +354,8 @@ class ContextWatch:
         if error is None:
             instruments.tell("settled", entry)
         else:
-            instruments.tell("rejected", entry, error, None if instruments.answering is entry else instruments.call)
+            by_task = instruments.answering is entry or not instruments.call
+            instruments.tell("rejected", entry, error, None if by_task else instruments.call)
 
     def lost(self, why: str) -> None:
         """The context is lost or was destroyed."""
@@ -376,6 +377,7 @@ class ScriptWatch:
         instruments = self._instruments
         operation = task if isinstance(task, Operation) and hasattr(task, "_number") else None
         instruments.answering = operation
+        instruments.call = ""  # what settles a promise within is the task, unless it is a call that the task makes
         instruments.tell("task_started", task.kind, operation)
         try:
             task()
