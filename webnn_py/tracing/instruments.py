@@ -120,7 +120,7 @@ class Instruments:
         self._contexts = count(1)
         self.operations = count(1)
         self.call = ""
-        """The last of the API's methods that was called, written down by ``TrioRun.check()``; "" in a task before it."""
+        """The last of the API's methods that was called, as ``TrioRun.check()`` writes it; "" in a task before it."""
         self.began_ns = 0
         """When that was."""
         self.answering: Operation | None = None
