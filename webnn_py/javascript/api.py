@@ -132,7 +132,7 @@ class API:
         try:
             out = self._array(target, buffer.data_type)
         except TypeError as error:
-            return MLPromise._rejected(TypeError(f"readTensor(): {error}"))
+            return MLPromise._refused(TypeError(f"readTensor(): {error}"))
         length = buffer._descriptor.byte_length
         if self._mode.larger_output and out.nbytes > length:
             out = out.view(np.uint8)[:length]

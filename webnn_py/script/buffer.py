@@ -11,14 +11,16 @@ from webnn_py.descriptors import MLBufferDescriptor, MLOperandDataType
 from webnn_py.device.backend import HostArray, Storage
 from webnn_py.errors import DestroyedBufferError, InvalidStateError
 from webnn_py.handle import Handle
+from webnn_py.script.living import IsNumbered
 from webnn_py.timelines.promise import MLPromise
+from webnn_py.wording import named_by
 
 if TYPE_CHECKING:
     from webnn_py.script.context import MLContext
 
 
 @final
-class MLBuffer(Handle):
+class MLBuffer(Handle, IsNumbered):
     """A tensor that lives on a context's device (the text's ``MLTensor``; both names are this class).
 
     Made by :meth:`MLContext.create_buffer` and :meth:`MLContext.create_constant_buffer`. The getters work forever,
@@ -35,11 +37,11 @@ class MLBuffer(Handle):
     _pending_reads: dict[MLPromise[HostArray] | MLPromise[None], None]
 
     @classmethod
-    def _create(cls, context: MLContext, descriptor: MLBufferDescriptor) -> Self:
+    def _create(cls, context: MLContext, descriptor: MLBufferDescriptor, label: str = "") -> Self:
         self = cls.__new__(cls)
         self._context = context
         self._descriptor = descriptor
-        self._storage = Storage(descriptor)
+        self._storage = Storage(descriptor, label)
         self._destroyed = False
         self._pending_reads = {}
         return self
@@ -69,6 +71,15 @@ class MLBuffer(Handle):
         """Whether it is a constant, to be used by :meth:`MLGraphBuilder.constant` only."""
         return self._descriptor.constant
 
+    @property
+    def label(self) -> str:
+        """The name that it was given, as WebGPU's have one; "" for none. Not in the specification."""
+        return self._storage.label
+
+    @property
+    def _numbered(self) -> Storage:
+        return self._storage
+
     @enable_ki_protection
     def destroy(self) -> None:
         """Reject pending reads at once, then enqueue the release on the device timeline (section "destroy()").
@@ -89,7 +100,7 @@ class MLBuffer(Handle):
         if pending:
             error = InvalidStateError(f"read_buffer(): {self._why_destroyed()} while the read was pending")
             for promise in pending:
-                promise._reject(error)
+                promise._reject(error, is_told=True)
         self._context._releases.release(self._storage)
 
     def _check_alive(self, method: str, name: str) -> None:
@@ -110,7 +121,7 @@ class MLBuffer(Handle):
     def _described(self) -> str:
         flags = [name for name in ("readable", "writable", "constant") if getattr(self, name)]
         state = ", destroyed" if self._destroyed else ""
-        return f"{' '.join([str(self._descriptor), *flags])}{state}"
+        return f"{named_by(self.label)}{' '.join([str(self._descriptor), *flags])}{state}"
 
 
 MLTensor = MLBuffer

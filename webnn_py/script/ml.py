@@ -21,16 +21,17 @@ from webnn_py.handle import Handle
 from webnn_py.operators.idl import boolean, enumeration
 from webnn_py.saved_graphs.folder import MOST_BYTES, GraphFolder
 from webnn_py.script.browser_rules import BrowserRules, browser_profile
-from webnn_py.script.checks import rejected
 from webnn_py.script.context import MLContext
 from webnn_py.script.device_selection import ContextOptions, TellsDevices, Wishes
 from webnn_py.script.experiments import experiments
 from webnn_py.script.records import MLPowerPreference
+from webnn_py.script.refusals import rejected
 from webnn_py.script.watching import IsWatched
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.timelines.script_timeline import ScriptTask, ScriptTimeline
 from webnn_py.tracing.instruments import Instruments
 from webnn_py.trio_run import check_in_trio
+from webnn_py.unheard import calling_line
 from webnn_py.wording import shown, words_of
 
 Policy = Callable[[], bool]
@@ -161,7 +162,7 @@ class ML(Handle, IsWatched, TellsDevices):
                 raise InvalidStateError("the open_ml() block has been left")
             opened = opening()
         except (TypeError, SecurityError, NotSupportedError, InvalidStateError) as error:
-            return rejected("create_context", error)
+            return rejected(self, "create_context", error)
         of_context: dict[str, Any] = {
             "power_preference": preference,
             "accelerated": request.accelerated,
@@ -174,7 +175,9 @@ class ML(Handle, IsWatched, TellsDevices):
 
     def _create_context_later(self, opening: Awaitable[Backend], options: dict[str, Any]) -> MLPromise[MLContext]:
         """Make a context on a device that takes its time to open: in parallel, as the specification says."""
-        promise: MLPromise[MLContext] = MLPromise._create("create_context()", self.script_timeline.trio_run)
+        promise: MLPromise[MLContext] = MLPromise._create(
+            "create_context()", self.script_timeline.trio_run, calling_line(2)
+        )
         self._begin_opening(partial(self._open, opening, options, promise))
         return promise
 
@@ -213,7 +216,8 @@ class ML(Handle, IsWatched, TellsDevices):
             promise = MLPromise._create("create_context()", self.script_timeline.trio_run)
         if self._closed:
             backend.close()
-            promise._reject(InvalidStateError("create_context(): the open_ml() block has been left"))
+            left = InvalidStateError("create_context(): the open_ml() block has been left")
+            promise._reject(left, is_told=True)
             return promise
         browser = options.pop("browser", None)
         context = MLContext._create(self, backend, **options)

@@ -13,6 +13,7 @@ from time import perf_counter_ns
 from types import CodeType, FrameType
 from typing import Any, Final, Protocol
 
+from webnn_py.tracing.events import RefusedCall
 from webnn_py.tracing.operation import Numbered, Operation, Touched, TracedContext, nothing
 from webnn_py.tracing.source import Source, user_line
 
@@ -23,6 +24,7 @@ _Methods = tuple[Callable[..., None], ...]
 HOOKS: Final = (
     "opened",
     "enqueued",
+    "refused",
     "started",
     "kernels",
     "finished",
@@ -67,6 +69,9 @@ class Instrument:
 
     def enqueued(self, operation: Operation) -> None:
         """A call, at ``operation.source``, has put an operation onto its device timeline."""
+
+    def refused(self, call: RefusedCall) -> None:
+        """A call is refused: it is about to raise, or to return a promise that is rejected."""
 
     def started(self, operation: Operation) -> None:
         """The device timeline has come to an operation, and the device begins it."""
