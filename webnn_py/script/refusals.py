@@ -46,7 +46,7 @@ def refused(of: ML | MLContext, method: str, error: Exception, *given: object, l
         given: see there.
         label: that which the call gave to what it should have made.
     """
-    context = None if hasattr(of, "script_timeline") else cast("MLContext", of)
+    context = None if hasattr(of, "script_timeline") else of
     ml = cast("ML", of) if context is None else context._ml
     instruments = ml._instruments
     if not instruments.told["refused"] or threading.get_ident() != ml.script_timeline.trio_run.thread:
