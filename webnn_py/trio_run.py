@@ -21,7 +21,7 @@ class CallWatch(Protocol):
 class TrioRun:
     """The run of trio that this was made in: what changes state is called in its tasks."""
 
-    __slots__ = ("_seen", "_thread", "_token", "watch")
+    __slots__ = ("_seen", "_token", "thread", "watch")
 
     def __init__(self, call: str) -> None:
         """Look at the run in which ``call`` is made.
@@ -31,7 +31,7 @@ class TrioRun:
         """
         check_in_trio(call)
         self._token: TrioToken = current_trio_token()
-        self._thread = threading.get_ident()
+        self.thread = threading.get_ident()
         self._seen = current_task()
         self.watch: CallWatch | None = None
 
@@ -61,7 +61,7 @@ class TrioRun:
     def _refuse(self, call: str) -> NoReturn:
         if in_trio_task():
             raise RuntimeError(f"{call}: this is another trio.run() than that of the open_ml() block; call it in that")
-        if threading.get_ident() == self._thread or _in_asyncio():
+        if threading.get_ident() == self.thread or _in_asyncio():
             check_in_trio(call)
         raise RuntimeError(
             f"{call}: this is another thread than that of the open_ml() block; call it through "

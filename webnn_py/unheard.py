@@ -1,4 +1,4 @@
-"""Failures of a device of which nobody has been told: a warning tells them, at the line of the call that failed."""
+"""Failures and refusals of which nobody has been told: a warning tells them, at the line of the call that failed."""
 
 import sys
 import warnings

@@ -70,6 +70,11 @@ def in_brackets(label: object) -> str:
     return f" [{visible(shortened(text, LONGEST))}]" if text else ""
 
 
+def named_by(label: str) -> str:
+    """A label that stands before a description, quoted and cut short, with a space; nothing for none."""
+    return f"{shown(label)} " if label else ""
+
+
 def kind(value: object) -> str:
     """The name of a value's type, which a metaclass cannot change."""
     return cast("str", type.__dict__["__name__"].__get__(type(value)))

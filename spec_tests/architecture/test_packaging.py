@@ -2,6 +2,7 @@
 
 import ast
 import re
+import subprocess
 import sys
 import tomllib
 from importlib.metadata import version
@@ -46,7 +47,11 @@ def test_the_wgpu_that_is_installed_is_one_whose_private_functions_are_known():
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.parent.name)
 def test_what_the_cases_are_computed_with_is_required(path):
     known = requirements(PROJECT["project"]["dependencies"]) | requirements(
-        PROJECT["project"]["optional-dependencies"]["cases"] + PROJECT["project"]["optional-dependencies"]["onnx"]
+        [
+            item
+            for extra in ("cases", "onnx", "onnxruntime")
+            for item in PROJECT["project"]["optional-dependencies"][extra]
+        ]
     )
     imported = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -74,3 +79,26 @@ def test_data_files_are_within_what_wheels_have():
     assert (ROOT / "webnn_py/py.typed").exists()
     ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").split() if (ROOT / ".gitignore").exists() else []
     assert not {f"*{path.suffix}" for path in DATA} & set(ignored)
+
+
+def test_every_extra_that_brings_onnxruntime_allows_what_the_device_does():
+    """Where another one is installed, contexts run on it all the same."""
+    extras = {
+        name: list(map(Requirement, items)) for name, items in PROJECT["project"]["optional-dependencies"].items()
+    }
+    (own,) = (item for item in extras["onnxruntime"] if item.name == "onnxruntime")
+    for name, items in extras.items():
+        assert all(item.specifier == own.specifier for item in items if item.name == "onnxruntime"), name
+        if any(item.name == "magika" for item in items):  # it needs an onnxruntime of any version
+            assert any("onnxruntime" in item.extras for item in items if item.name == "webnn_py"), name
+
+
+def test_the_lowest_version_of_each_dependency_is_what_the_integration_tests():
+    said = subprocess.run(
+        [sys.executable, ROOT / ".ci/lowest.py"], check=True, capture_output=True, text=True
+    ).stdout.split()
+    assert len(said) == len(PROJECT["project"]["dependencies"])
+    for pinned, required in zip(said, map(Requirement, PROJECT["project"]["dependencies"]), strict=True):
+        name, _, lowest = pinned.partition("==")
+        assert name == required.name
+        assert required.specifier.contains(lowest)

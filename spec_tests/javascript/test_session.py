@@ -25,7 +25,7 @@ def test_callbacks_are_called_when_the_promise_settles_in_their_order():
 
 def test_a_callback_comes_at_once_when_the_promise_is_settled():
     called = []
-    promise = MLPromise._rejected(TypeError("no"))
+    promise = MLPromise._refused(TypeError("no"))
     promise._on_settled(lambda: called.append(promise.state))
     assert called == ["rejected"]
 

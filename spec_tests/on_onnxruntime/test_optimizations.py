@@ -71,6 +71,10 @@ async def test_a_transposed_operand_of_gemm_may_be_an_output(contexts, method, m
     np.testing.assert_array_equal(got["product"], expected["product"])
     np.testing.assert_array_equal(got["given"], arrays["a"].T)
     monkeypatch.setattr(engine, "FUSES_INTO_GEMM", "MatmulTransposeFusion")
+    if method == "transpose" and VERSION >= (1, 32):  # in which the transposition that is an output stays
+        got = await computed(contexts[0])
+        np.testing.assert_array_equal(got["product"], expected["product"])
+        return
     with pytest.raises(OperationError, match="cannot be compiled"):
         await computed(contexts[0])
 

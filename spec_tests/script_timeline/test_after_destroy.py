@@ -216,7 +216,7 @@ async def test_the_loss_reaches_what_is_still_being_made(context, device, lose):
         nursery.start_soon(lose)
         await device.quiet()
         assert context.lost.state == "fulfilled"
-        assert [creation.state, building.state] == ["pending", "pending"]
+        assert [creation.state, building.state] == ["rejected", "rejected"]
         context.device_timeline.resume()
 
     for promise in (creation, building):

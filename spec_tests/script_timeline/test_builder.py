@@ -231,7 +231,7 @@ async def test_a_label_is_a_string(builder, label):
 
 
 async def test_inputs_and_constants_take_no_label():
-    for method in (MLGraphBuilder.input, MLGraphBuilder.constant, MLGraphBuilder.build):
+    for method in (MLGraphBuilder.input, MLGraphBuilder.constant):
         assert "label" not in inspect.signature(method).parameters
 
 

@@ -219,6 +219,8 @@ async def test_a_promise_that_was_rejected_from_the_start_is_awaited_on_trio_onl
     refused = scene.context.read_buffer(None)
     (error,) = outside(lambda: run_alone(refused.__await__()))
     assert "read_buffer(): webnn_py runs on trio" in str(error)
+    with pytest.raises(TypeError):
+        await refused
 
 
 @pytest.mark.skipif(not HAS_ADAPTER, reason="WebGPU's buffers")

@@ -283,5 +283,8 @@ async def test_refused_calls_in_between_change_nothing_and_enqueue_nothing(conte
     read = context.read_buffer(target)
     assert (refused_read.state, queued()) == ("rejected", 2)
     context.device_timeline.resume()
+    for refused in (refused_build, refused_read):
+        with pytest.raises(TypeError):
+            await refused
 
     np.testing.assert_array_equal(await read, [2, 4])

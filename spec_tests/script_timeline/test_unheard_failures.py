@@ -133,19 +133,97 @@ async def test_who_gave_up_waiting_before_it_failed_was_not_told(context, device
     ]
 
 
-async def test_what_the_caller_has_caused_is_silent(context, heard):
+async def test_what_destroy_rejects_is_silent(context, heard):
     buffer = await filled(context, [1, 2])
-    context.read_buffer(None)
     context.read_buffer(buffer)
     buffer.destroy()
     other = await filled(context, [1, 2])
     context.read_buffer(other)
     build_add_number(context, 1, [2])
     context.destroy()
-    context.create_buffer(**F32)
     del buffer, other
     await settle(context)
     assert heard() == []
+
+
+async def test_what_the_loss_of_the_device_rejects_is_silent(context, device, heard):
+    buffer = await filled(context, [1, 2])
+    context.device_timeline.pause()
+    context.read_buffer(buffer)
+    context.create_buffer(**F32)
+    await device.lose()
+    await context.lost
+    context.device_timeline.resume()
+    await settle(context)
+    assert heard() == []
+
+
+REFUSED = {
+    "create_buffer": ("InvalidStateError", lambda context, _graph: context.create_buffer(**F32)),
+    "create_constant_buffer": (
+        "InvalidStateError",
+        lambda context, _graph: context.create_constant_buffer(ONES, **F32),
+    ),
+    "read_buffer": ("TypeError", lambda context, _graph: context.read_buffer(None)),
+    "save_graph": ("NotSupportedError", lambda context, graph: context.save_graph("k", graph)),
+    "load_graph": ("NotSupportedError", lambda context, _graph: context.load_graph("k")),
+    "list_graphs": ("NotSupportedError", lambda context, _graph: context.list_graphs()),
+    "delete_graph": ("NotSupportedError", lambda context, _graph: context.delete_graph("k")),
+    "query_support": ("NotSupportedError", lambda context, _graph: context.query_support()),
+    "profile": ("InvalidStateError", lambda _context, graph: graph.profile({})),
+    "create_context": ("TypeError", lambda context, _graph: context._ml.create_context(backend="none")),
+}
+
+
+@pytest.mark.parametrize("method", REFUSED)
+async def test_a_refused_call_that_nobody_awaits_is_told(context, heard, method):
+    graph = await build_add_number(context, 1, [2])
+    context.destroy()
+    error, call = REFUSED[method]
+    call(context, graph)
+    assert [words.partition(": ")[0] for words, _ in heard()] == [f"{error} that nobody awaited"]
+    ((words, line),) = heard()
+    assert words.partition(": ")[2].startswith(f"{method}(): ")
+    assert f".{method}(" in line
+
+
+async def test_a_refused_build_that_nobody_awaits_is_told(context, heard):
+    builder = MLGraphBuilder(context)
+    builder.build({})  # this line
+    builder.check_finite({}, {})  # and this
+    assert heard() == [
+        (
+            "TypeError that nobody awaited: build(): outputs is empty; a graph needs at least one",
+            "builder.build({})  # this line",
+        ),
+        (
+            "TypeError that nobody awaited: check_finite(): outputs is empty; a graph needs at least one",
+            "builder.check_finite({}, {})  # and this",
+        ),
+    ]
+
+
+async def test_a_refused_call_that_is_awaited_is_silent(context, heard):
+    with pytest.raises(TypeError):
+        await context.read_buffer(None)
+    promise = context.read_buffer(None)
+    with pytest.raises(TypeError):
+        await promise
+    del promise
+    gc.collect()
+    assert heard() == []
+
+
+async def test_an_out_that_changes_while_it_is_read_is_told(context, heard):
+    buffer, out = await filled(context, [1, 2]), np.zeros(2, np.float32)
+    context.device_timeline.pause()
+    context.read_buffer(buffer, out=out)  # this line
+    out.flags.writeable = False
+    context.device_timeline.resume()
+    await settle(context)
+    ((words, line),) = heard()
+    assert words.startswith("TypeError that nobody awaited: read_buffer(): out changed while the read was pending")
+    assert line == "context.read_buffer(buffer, out=out)  # this line"
 
 
 async def test_a_file_that_cannot_be_removed_is_told_though_the_context_is_destroyed(tmp_path, monkeypatch, heard):

@@ -51,6 +51,7 @@ class Operation:
     steps: Generator
     settled: Callable[[str | None], None] | None = None
     aborted: Callable[[], None] | None = None
+    lost: Callable[[], None] | None = None
     abortable: bool = True
     byte_length: int = 0
 
@@ -97,7 +98,7 @@ class Model:
                 self.destroy_buffer(buffer)
                 expected.settle("rejected", ("UnknownError", failure))
 
-        self.device.append(Operation(allocate(), settled, self._aborting(expected)))
+        self.device.append(Operation(allocate(), settled, lost=self._losing(expected)))
         return expected
 
     def build(self, compute, byte_length):
@@ -115,7 +116,7 @@ class Model:
                 self.destroy_graph(graph)
                 expected.settle("rejected", ("OperationError", failure))
 
-        self.device.append(Operation(compile_graph(), settled, self._aborting(expected)))
+        self.device.append(Operation(compile_graph(), settled, lost=self._losing(expected)))
         return expected
 
     def write_buffer(self, buffer, array):
@@ -235,13 +236,16 @@ class Model:
             self.destroy_graph(graph)
         for buffer in self.buffers:
             self.destroy_buffer(buffer)
+        for operation in (*(() if self.running is None else self.running[:1]), *self.device):
+            if operation.lost is not None:
+                operation.lost()
         self.log.append("stop")
 
     def device_lost(self, message):
         if not self.closed:
             self.script.append(lambda: self.lose(message))
 
-    def _aborting(self, expected):
+    def _losing(self, expected):
         return lambda: expected.settle("rejected", ("InvalidStateError", self.lost))
 
     # --- what statistics() should say ------------------------------------------------------------------------

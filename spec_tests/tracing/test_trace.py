@@ -159,7 +159,7 @@ async def test_operations_are_dropped_when_the_context_is_lost(ml, context, prog
     assert first(trace, "lost").why == "destroy() was called on the context"
     rejected = first(trace, "rejected", "create_buffer")
     assert (rejected.cause, rejected.why) == (
-        None,
+        "destroy()",
         "InvalidStateError: create_buffer(): the context is lost: destroy() was called on the context",
     )
     events = check_document(trace.document())

@@ -116,12 +116,14 @@ class Storage:
         failure: why the last step that should have written it did not; None when its data are good.
         lent: while the memory is lent to somebody else, the event that is set when it comes back.
         number: what those who trace call it; 0 while nobody has.
+        label: the buffer's; "" for none.
     """
 
-    __slots__ = ("descriptor", "failure", "lent", "memory", "number")
+    __slots__ = ("descriptor", "failure", "label", "lent", "memory", "number")
 
-    def __init__(self, descriptor: MLOperandDescriptor) -> None:
+    def __init__(self, descriptor: MLOperandDescriptor, label: str = "") -> None:
         self.descriptor = stored(descriptor)
+        self.label = label
         self.memory: Memory | None = None
         self.failure: Failure | None = None
         self.lent: trio.Event | None = None

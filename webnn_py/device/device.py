@@ -87,9 +87,10 @@ class Readback:
 class GraphHandle:
     """A graph on the device: empty until compiled, and again once released."""
 
-    __slots__ = ("captured", "compiled", "nodes", "number", "passes", "plan")
+    __slots__ = ("captured", "compiled", "label", "nodes", "number", "passes", "plan")
 
-    def __init__(self) -> None:
+    def __init__(self, label: str = "") -> None:
+        self.label = label
         self.compiled: CompiledGraph | None = None
         self.captured: list[Memory] = []
         self.nodes: SavableNodes | None = None

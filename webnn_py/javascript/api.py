@@ -136,7 +136,7 @@ class API:
         try:
             out = self._array(target, buffer.data_type)
         except TypeError as error:
-            return MLPromise._rejected(TypeError(f"readTensor(): {error}"))
+            return MLPromise._refused(TypeError(f"readTensor(): {error}"))
         length = buffer._descriptor.byte_length
         if self._mode.larger_output and out.nbytes > length:
             out = out.view(np.uint8)[:length]
@@ -275,6 +275,7 @@ def _delete_graph(context: MLContext, key: str) -> None:
     """The explainer's, which returns nothing: what is refused at once is thrown, what fails later is a warning."""
     promise = context.delete_graph(key)
     if promise.state == "rejected":
+        promise._hear()
         raise cast("Exception", promise._outcome)
 
 

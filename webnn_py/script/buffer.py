@@ -11,14 +11,16 @@ from webnn_py.descriptors import MLBufferDescriptor, MLOperandDataType
 from webnn_py.device.backend import HostArray, Storage
 from webnn_py.errors import DestroyedBufferError, InvalidStateError
 from webnn_py.handle import Handle, NoArray
+from webnn_py.script.living import IsNumbered
 from webnn_py.timelines.promise import MLPromise
+from webnn_py.wording import named_by
 
 if TYPE_CHECKING:
     from webnn_py.script.context import MLContext
 
 
 @final
-class MLBuffer(NoArray, Handle):
+class MLBuffer(NoArray, Handle, IsNumbered):
     """A tensor that lives on a context's device (the text's ``MLTensor``; both names are this class).
 
     Made by :meth:`MLContext.create_buffer` and :meth:`MLContext.create_constant_buffer`. The getters work forever,
@@ -36,11 +38,11 @@ class MLBuffer(NoArray, Handle):
     _pending_reads: dict[MLPromise[HostArray] | MLPromise[None], None]
 
     @classmethod
-    def _create(cls, context: MLContext, descriptor: MLBufferDescriptor) -> Self:
+    def _create(cls, context: MLContext, descriptor: MLBufferDescriptor, label: str = "") -> Self:
         self = cls.__new__(cls)
         self._context = context
         self._descriptor = descriptor
-        self._storage = Storage(descriptor)
+        self._storage = Storage(descriptor, label)
         self._destroyed = False
         self._pending_reads = {}
         return self
@@ -70,6 +72,15 @@ class MLBuffer(NoArray, Handle):
         """Whether it is a constant, to be used by :meth:`MLGraphBuilder.constant` only."""
         return self._descriptor.constant
 
+    @property
+    def label(self) -> str:
+        """The name that it was given, as WebGPU's have one; "" for none. Not in the specification."""
+        return self._storage.label
+
+    @property
+    def _numbered(self) -> Storage:
+        return self._storage
+
     @enable_ki_protection
     def destroy(self) -> None:
         """Reject pending reads at once, then enqueue the release on the device timeline (section "destroy()").
@@ -79,6 +90,9 @@ class MLBuffer(NoArray, Handle):
         outside the run of ``open_ml()``.
         """
         self._context._trio_run.check("destroy()")
+        self._destroy()
+
+    def _destroy(self) -> None:
         if self._destroyed:
             return
         self._destroyed = True
@@ -87,7 +101,7 @@ class MLBuffer(NoArray, Handle):
         if pending:
             error = InvalidStateError(f"read_buffer(): {self._why_destroyed()} while the read was pending")
             for promise in pending:
-                promise._reject(error)
+                promise._reject(error, is_told=True)
         self._context._releases.release(self._storage)
 
     def _check_alive(self, method: str, name: str) -> None:
@@ -108,7 +122,7 @@ class MLBuffer(NoArray, Handle):
     def _described(self) -> str:
         flags = [name for name in ("readable", "writable", "constant") if getattr(self, name)]
         state = ", destroyed" if self._destroyed else ""
-        return f"{' '.join([str(self._descriptor), *flags])}{state}"
+        return f"{named_by(self.label)}{' '.join([str(self._descriptor), *flags])}{state}"
 
 
 MLTensor = MLBuffer

@@ -41,6 +41,7 @@ from webnn_py.script.graph import MLGraph
 from webnn_py.script.limits import check_operands, check_outputs, limits_of
 from webnn_py.script.measuring import check_graph
 from webnn_py.script.operator_methods import OperatorMethods
+from webnn_py.script.refusals import refused, rejected
 from webnn_py.script.sources import ExportsArray, data_type_of, exported_array, host_copy
 from webnn_py.sized_graphs import at_largest, is_dynamic
 from webnn_py.timelines.device_timeline import DeviceOperation
@@ -73,9 +74,12 @@ class MLGraphBuilder(OperatorMethods):
             raise TypeError(
                 f"MLGraphBuilder(): context is {shown(context)}; it must be an MLContext{forgotten_await(context)}"
             )
-        context._ml._check_allowed("MLGraphBuilder")
-        if context._lost_message is not None:
-            raise context._lost_error("MLGraphBuilder")
+        try:
+            context._ml._check_allowed("MLGraphBuilder")
+            context._check_not_lost("MLGraphBuilder")
+        except Exception as error:
+            refused(context, "MLGraphBuilder", error)
+            raise
         self._context = context
         self._capabilities = context._capabilities
         self._browser = context._browser
@@ -102,6 +106,13 @@ class MLGraphBuilder(OperatorMethods):
             TypeError: the name or the descriptor is refused.
             InvalidStateError: the builder has built, or the context is lost.
         """
+        try:
+            return self._input(name, data_type, shape)
+        except Exception as error:
+            refused(self._context, "input", error, label=_text(name))
+            raise
+
+    def _input(self, name: str, data_type: object, shape: Any) -> MLOperand:
         text = converted("input(): name", usv_string, name)
         descriptor = self._descriptor("input", data_type, shape)
         self._check_can_build("input")
@@ -147,6 +158,13 @@ class MLGraphBuilder(OperatorMethods):
             InvalidStateError: the builder has built, or the context is lost.
             UnknownError: there is no memory for a copy of the bytes.
         """
+        try:
+            return self._constant(value, data_type, shape)
+        except Exception as error:
+            refused(self._context, "constant", error, value)
+            raise
+
+    def _constant(self, value: object, data_type: object, shape: Any) -> MLOperand:
         if type(value) is MLBuffer:
             return self._constant_of_buffer(value, data_type, shape)
         if data_type is None or (shape is None and not issubclass(type(value), np.generic)):
@@ -215,6 +233,13 @@ class MLGraphBuilder(OperatorMethods):
 
     def _append(self, operator: Operator[..., Any], args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
         """Draw one operator: convert, check in the spec's order, infer, and return the new operands."""
+        try:
+            return self._draw(operator, args, kwargs)
+        except Exception as error:
+            refused(self._context, operator.name, error, label=_text(kwargs.get("label")))
+            raise
+
+    def _draw(self, operator: Operator[..., Any], args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
         name = f"{operator.name}()"
         try:
             if self._names is not None:
@@ -233,8 +258,8 @@ class MLGraphBuilder(OperatorMethods):
             check_outputs(operator, rows, descriptors)
             for descriptor in descriptors:
                 self._check_size(descriptor)
-        except Refused as refused:
-            raise TypeError(f"{name}{in_brackets(arguments.label)}: {refused}") from None
+        except Refused as refusal:
+            raise TypeError(f"{name}{in_brackets(arguments.label)}: {refusal}") from None
         values = {
             parameter: tuple(self._values[item] for item in operand)
             if isinstance(operand, tuple)
@@ -284,13 +309,16 @@ class MLGraphBuilder(OperatorMethods):
     # --- build -----------------------------------------------------------------------------------------------
 
     @enable_ki_protection
-    def build(self, outputs: Mapping[str, MLOperand], *, progress: OnProgress | None = None) -> MLPromise[MLGraph]:
+    def build(
+        self, outputs: Mapping[str, MLOperand], *, progress: OnProgress | None = None, label: str = ""
+    ) -> MLPromise[MLGraph]:
         """Compile the graph for the context's device; the builder then adds nothing more (section "build method").
 
         Args:
             outputs: the operands to compute, by name. Inputs and constants themselves cannot be outputs: use
                 ``identity()``. Inputs that no output needs are left out of the graph.
             progress: told how many kernels of how many are compiled, on a GPU; what it raises ends the build.
+            label: a name for the graph in messages and traces. Not in the specification.
 
         Returns:
             A promise of the graph, rejected with ``TypeError`` for a refused argument (the builder stays usable),
@@ -299,15 +327,16 @@ class MLGraphBuilder(OperatorMethods):
         self._context._trio_run.check("build()")
         try:
             refuse_progress("build", progress)
+            name = converted("build(): label", usv_string, label)
             graph = self._reached("build", outputs)
             self._check_constant_buffers(graph, "build")
         except (TypeError, InvalidStateError) as error:
-            return MLPromise._rejected(error, "build()")
+            return rejected(self._context, "build", error)
         self._has_built = True
         self._forget()
         if (refusal := refused_build(self._context, graph)) is not None:
-            return MLPromise._rejected(refusal, "build()")
-        ml_graph = MLGraph._create(self._context, graph)
+            return rejected(self._context, "build", refusal)
+        ml_graph = MLGraph._create(self._context, graph, name)
         if self._names is not None and is_dynamic(graph):
             return begin_dynamic_build(ml_graph, graph, self._names.drawing, self._enqueue_build)
         return self._enqueue_build(ml_graph, partial(self._context._device.compile, graph, ml_graph._handle, progress))
@@ -394,7 +423,7 @@ class MLGraphBuilder(OperatorMethods):
             graph = spelled_out(self._reached("check_finite", outputs))
             self._check_constant_buffers(graph, "check_finite")
         except (TypeError, InvalidStateError) as error:
-            return MLPromise._rejected(error, "check_finite()")
+            return rejected(self._context, "check_finite", error)
         return check_graph(self._context, graph, feeds, self._input_names)
 
     def destroy(self) -> None:
@@ -438,8 +467,8 @@ class MLGraphBuilder(OperatorMethods):
         self._check_data_type(method, descriptor.data_type)
         try:
             self._check_size(descriptor)
-        except Refused as refused:
-            raise TypeError(f"{method}(): {refused}") from None
+        except Refused as refusal:
+            raise TypeError(f"{method}(): {refusal}") from None
 
     def _check_data_type(self, method: str, data_type: MLOperandDataType) -> None:
         if data_type not in self._capabilities.data_types and data_type not in self._capabilities.packed:
@@ -478,6 +507,11 @@ def drawing_of(method: str, outputs: object) -> Graph:
         refuse_proposals(method, graph.descriptors)
         return graph
     raise TypeError(f"{method}(): outputs is empty; a graph needs at least one")
+
+
+def _text(label: object) -> str:
+    """A label of a call that is refused, if it is one."""
+    return label if type(label) is str else ""
 
 
 def _exported(value: object) -> np.ndarray[Any, Any] | None:

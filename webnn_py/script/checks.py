@@ -21,17 +21,9 @@ from webnn_py.script.browser_rules import BrowserRules
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.size_values import has_size
 from webnn_py.timelines.promise import MLPromise
-from webnn_py.wording import listed, shown
+from webnn_py.wording import in_brackets, listed, named_by, shown
 
 T = TypeVar("T")
-
-
-def rejected(method: str, error: Exception) -> MLPromise[Any]:
-    """A promise rejected from the start; the error's text gets the method's name in front, if it lacks it."""
-    if not str(error).startswith(f"{method}()"):
-        cause, error = error.__cause__, type(error)(f"{method}(): {error}")
-        error.__cause__ = cause
-    return MLPromise._rejected(error, f"{method}()")
 
 
 def unknown(method: str, error: Exception) -> UnknownError:
@@ -45,9 +37,7 @@ def unknown(method: str, error: Exception) -> UnknownError:
 
 def reject_failed(promise: MLPromise[Any], error: Exception, device: Device) -> None:
     """Reject the promise of a step that has failed; where nobody awaits it, a lost device's loss tells it."""
-    promise._reject(error)
-    if device.is_lost:
-        promise._hear()
+    promise._reject(error, is_told=device.is_lost)
 
 
 def refuse_proposals(method: str, descriptors: Iterable[MLOperandDescriptor]) -> None:
@@ -71,6 +61,11 @@ def refuse_progress(method: str, progress: object) -> None:
     """
     if progress is not None and not callable(progress):
         raise TypeError(f"{method}(): progress is {shown(progress)}; it must be a function of two numbers, or None")
+
+
+def label_of(value: object) -> str:
+    """Convert the label of a buffer or a graph, as those of operators are."""
+    return converted("label", usv_string, value)
 
 
 def flag(name: str, value: object) -> bool:
@@ -142,10 +137,12 @@ def storages(
     for name, buffer in buffers.items():
         given, wanted = buffer._descriptor, descriptors[name]
         if given.constant:
-            raise TypeError(f"dispatch(): {what}[{shown(name)}] is a constant buffer; it must not be constant")
+            constant = f"constant buffer{in_brackets(buffer.label)}"
+            raise TypeError(f"dispatch(): {what}[{shown(name)}] is a {constant}; it must not be constant")
         if given.data_type != wanted.data_type or given.shape != wanted.shape:
             raise TypeError(
-                f"dispatch(): {what}[{shown(name)}] is {given.data_type} {list(given.shape)}; it must be {wanted}"
+                f"dispatch(): {what}[{shown(name)}] is {named_by(buffer.label)}{given.data_type} {list(given.shape)}; "
+                f"it must be {wanted}"
             )
         storages[name] = buffer._storage
     return storages

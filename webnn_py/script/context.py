@@ -21,7 +21,7 @@ from webnn_py.errors import InvalidStateError, NotSupportedError, UnknownError
 from webnn_py.handle import Handle, forgotten_await
 from webnn_py.script.browser_rules import BrowserRules
 from webnn_py.script.buffer import MLBuffer
-from webnn_py.script.checks import buffer_descriptor, check_descriptor, reject_failed, rejected, unknown
+from webnn_py.script.checks import buffer_descriptor, check_descriptor, label_of, reject_failed, unknown
 from webnn_py.script.copying import CopiesBuffers
 from webnn_py.script.device_selection import TellsItsDevice
 from webnn_py.script.dispatching import plain_storages, storages_of
@@ -30,15 +30,17 @@ from webnn_py.script.interop import SharesBuffers
 from webnn_py.script.limits import op_support_limits, with_four_bits
 from webnn_py.script.living import Living
 from webnn_py.script.records import ContextStatistics, MLContextLostInfo, MLPowerPreference
+from webnn_py.script.refusals import refused, rejected
 from webnn_py.script.releases import Releases
 from webnn_py.script.saving import SavesGraphs
 from webnn_py.script.sources import check_target, host_copy
 from webnn_py.timelines.device_timeline import DeviceOperation, DeviceTimeline
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.timelines.script_timeline import ScriptTask
+from webnn_py.tracing.operation import TracedContext
 from webnn_py.trio_run import TrioRun
 from webnn_py.unheard import calling_line
-from webnn_py.wording import CONTEXT_DESTROYED, shortened, shown
+from webnn_py.wording import CONTEXT_DESTROYED, named_by, shortened, shown
 
 if TYPE_CHECKING:
     from webnn_py.script.ml import ML
@@ -67,6 +69,7 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers, TellsItsDevic
     _buffers: Living[MLBuffer]  # in order: the end of a context is the same each time
     _graphs: Living[MLGraph]
     _releases: Releases
+    _traced: TracedContext
 
     @classmethod
     def _create(
@@ -163,7 +166,13 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers, TellsItsDevic
 
     @enable_ki_protection
     def create_buffer(
-        self, *, data_type: MLOperandDataTypeLike, shape: Any, readable: bool = False, writable: bool = False
+        self,
+        *,
+        data_type: MLOperandDataTypeLike,
+        shape: Any,
+        readable: bool = False,
+        writable: bool = False,
+        label: str = "",
     ) -> MLPromise[MLBuffer]:
         """Create a buffer with all bytes zero (section "createTensor()").
 
@@ -172,27 +181,29 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers, TellsItsDevic
             shape: the dimensions, each at least 1; empty for a scalar.
             readable: whether ``read_buffer()`` may read it.
             writable: whether ``write_buffer()`` may write it.
+            label: a name for it in messages, traces and statistics. Not in the specification.
 
         Returns:
-            A promise of the buffer, rejected with ``TypeError`` for a bad descriptor, ``InvalidStateError`` when the
-            context is lost, ``UnknownError`` when the device cannot allocate it.
+            A promise of the buffer, rejected with ``TypeError`` for a bad descriptor or label, ``InvalidStateError``
+            when the context is lost, ``UnknownError`` when the device cannot allocate it.
         """
         self._trio_run.check("create_buffer()")
         try:
             descriptor = buffer_descriptor(
                 data_type, shape, self._capabilities.packed, readable=readable, writable=writable
             )
+            name = label_of(label)
             self._check_not_lost("create_buffer")
             self._check_descriptor(descriptor)
         except (TypeError, InvalidStateError) as error:
-            return rejected("create_buffer", error)
-        buffer = MLBuffer._create(self, descriptor)
+            return rejected(self, "create_buffer", error)
+        buffer = MLBuffer._create(self, descriptor, name)
         work = partial(self._device.allocate, buffer._storage)
         return self._enqueue_creation("create_buffer", buffer, work)
 
     @enable_ki_protection
     def create_constant_buffer(
-        self, data: object, *, data_type: MLOperandDataTypeLike, shape: Any
+        self, data: object, *, data_type: MLOperandDataTypeLike, shape: Any, label: str = ""
     ) -> MLPromise[MLBuffer]:
         """Create a constant buffer from bytes, which are copied now (section "createConstantTensor()").
 
@@ -202,6 +213,7 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers, TellsItsDevic
             data: exactly the bytes of the descriptor; see :meth:`write_buffer` for what is accepted.
             data_type: one of the eight data types, or numpy's dtype of that name.
             shape: the dimensions, each at least 1; empty for a scalar.
+            label: a name for it in messages, traces and statistics. Not in the specification.
 
         Returns:
             A promise of the buffer, rejected as ``create_buffer()``'s is, and with ``TypeError`` for data that do
@@ -210,13 +222,14 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers, TellsItsDevic
         self._trio_run.check("create_constant_buffer()")
         try:
             operand = operand_descriptor(data_type, shape)
+            name = label_of(label)
             descriptor = MLBufferDescriptor(operand.data_type, operand.shape, constant=True)
             self._check_not_lost("create_constant_buffer")
             self._check_descriptor(descriptor, constant=True)
             copied = host_copy(data, descriptor)
         except (TypeError, InvalidStateError, NotSupportedError, UnknownError) as error:
-            return rejected("create_constant_buffer", error)
-        buffer = MLBuffer._create(self, descriptor)
+            return rejected(self, "create_constant_buffer", error)
+        buffer = MLBuffer._create(self, descriptor, name)
         work = partial(self._device.allocate_constant, buffer._storage, copied)
         return self._enqueue_creation("create_constant_buffer", buffer, work, copied.nbytes)
 
@@ -256,14 +269,18 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers, TellsItsDevic
         A failure on the device is told by the next ``read_buffer()``.
         """
         self._trio_run.check("write_buffer()")
-        if type(buffer) is not MLBuffer or buffer._context is not self or buffer._destroyed:
-            self._check_buffer("write_buffer", buffer)
-        if not buffer._descriptor.writable:
-            raise TypeError(f"write_buffer(): {buffer!r} is not writable")
         try:
-            copied = host_copy(data, buffer._descriptor, self._device.host_copy)
-        except (TypeError, UnknownError) as error:
-            raise type(error)(f"write_buffer(): {error}") from error.__cause__
+            if type(buffer) is not MLBuffer or buffer._context is not self or buffer._destroyed:
+                self._check_buffer("write_buffer", buffer)
+            if not buffer._descriptor.writable:
+                raise TypeError(f"write_buffer(): {buffer!r} is not writable")
+            try:
+                copied = host_copy(data, buffer._descriptor, self._device.host_copy)
+            except (TypeError, UnknownError) as error:
+                raise type(error)(f"write_buffer(): {named_by(buffer.label)}{error}") from error.__cause__
+        except Exception as error:
+            refused(self, "write_buffer", error, buffer)
+            raise
         caller = _getframe(1)  # as calling_line() does, without a call, as all that is on the way of each run
         work = partial(self._device.write, buffer._storage, copied, (caller.f_code, caller.f_lasti))
         self._timeline.enqueue(DeviceOperation("write_buffer", work, held_bytes=copied.nbytes))
@@ -297,7 +314,7 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers, TellsItsDevic
             if out is not None:
                 check_target(out, descriptor)
         except TypeError as error:
-            return rejected("read_buffer", error)
+            return rejected(self, "read_buffer", error, buffer)
         caller = _getframe(1)
         line = caller.f_code, caller.f_lasti
         promise: MLPromise[Any] = MLPromise._create("read_buffer()", self._trio_run, line, self._run_by_readers)
@@ -362,9 +379,13 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers, TellsItsDevic
         A failure on the device is told by the next ``read_buffer()`` of an output.
         """
         self._trio_run.check("dispatch()")
-        if type(graph) is not MLGraph:
-            raise TypeError(f"dispatch(): graph is {shown(graph)}; it must be an MLGraph{forgotten_await(graph)}")
-        given = plain_storages(self, graph, inputs, outputs) or storages_of(self, graph, inputs, outputs)
+        try:
+            if type(graph) is not MLGraph:
+                raise TypeError(f"dispatch(): graph is {shown(graph)}; it must be an MLGraph{forgotten_await(graph)}")
+            given = plain_storages(self, graph, inputs, outputs) or storages_of(self, graph, inputs, outputs)
+        except Exception as error:
+            refused(self, "dispatch", error, graph, inputs, outputs)
+            raise
         read, written = given
         caller = _getframe(1)
         work = partial(self._device.dispatch, graph._handle, read, written, (caller.f_code, caller.f_lasti))
@@ -396,9 +417,9 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers, TellsItsDevic
         self._lost_message = message
         self._lost._resolve(MLContextLostInfo(message))
         for graph in self._graphs:
-            graph.destroy()
+            graph._destroy()
         for buffer in self._buffers:
-            buffer.destroy()
+            buffer._destroy()
         self._releases.release_collected()
         self._device.call_in()
         self._device.backend.stop()
@@ -412,7 +433,7 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers, TellsItsDevic
         self._device.backend.close()
 
     def _abort(self, promise: MLPromise[Any], method: str) -> None:
-        promise._reject(self._lost_error(method))
+        promise._reject(self._lost_error(method), is_told=True)
 
     # --- checks ----------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ A mixin of :class:`MLContext`, which says what the methods lean on.
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING, cast
 
 from trio.lowlevel import enable_ki_protection
 
@@ -14,10 +15,14 @@ from webnn_py.device.backend import CopyRegion
 from webnn_py.device.device import Device
 from webnn_py.handle import forgotten_await
 from webnn_py.script.buffer import MLBuffer
+from webnn_py.script.refusals import refused
 from webnn_py.timelines.device_timeline import DeviceOperation, DeviceTimeline
 from webnn_py.trio_run import TrioRun
 from webnn_py.unheard import calling_line
 from webnn_py.wording import shown
+
+if TYPE_CHECKING:
+    from webnn_py.script.context import MLContext
 
 
 class CopiesBuffers:
@@ -58,6 +63,42 @@ class CopiesBuffers:
         ``source`` without data. A destination that holds no data for such a reason does so until it is wholly written.
         """
         self._trio_run.check("copy_buffer()")
+        try:
+            region = self._copied(source, destination, source_offset, destination_offset, count)
+        except Exception as error:
+            refused(cast("MLContext", self), "copy_buffer", error, source, destination)
+            raise
+        if region.count:
+            work = partial(self._device.copy, source._storage, destination._storage, region, calling_line())
+            self._timeline.enqueue(DeviceOperation("copy_buffer", work))
+
+    @enable_ki_protection
+    def clear_buffer(self, buffer: MLBuffer) -> None:
+        """Set all bytes of a buffer to zero when everything enqueued before has run.
+
+        Args:
+            buffer: a buffer of this context, not constant; it need not be writable.
+
+        Raises:
+            TypeError: the buffer is another context's, destroyed or constant.
+
+        A failure on the device is told by the next ``read_buffer()``.
+        """
+        self._trio_run.check("clear_buffer()")
+        try:
+            self._check_buffer("clear_buffer", buffer)
+            if buffer.constant:
+                raise TypeError(f"clear_buffer(): buffer is {buffer!r}, which is constant; it must not be")
+        except Exception as error:
+            refused(cast("MLContext", self), "clear_buffer", error, buffer)
+            raise
+        work = partial(self._device.clear, buffer._storage, calling_line())
+        self._timeline.enqueue(DeviceOperation("clear_buffer", work))
+
+    def _copied(
+        self, source: MLBuffer, destination: MLBuffer, source_offset: object, destination_offset: object, count: object
+    ) -> CopyRegion:
+        """What of two buffers is copied, checked."""
         for name, buffer in (("source", source), ("destination", destination)):
             if type(buffer) is not MLBuffer:
                 raise TypeError(
@@ -84,29 +125,7 @@ class CopiesBuffers:
                 f"copy_buffer(): elements {begin} to {begin + number} are copied to {target} of the same buffer; the "
                 "ranges must not overlap"
             )
-        if number:
-            region = CopyRegion(begin, target, number)
-            work = partial(self._device.copy, source._storage, destination._storage, region, calling_line())
-            self._timeline.enqueue(DeviceOperation("copy_buffer", work))
-
-    @enable_ki_protection
-    def clear_buffer(self, buffer: MLBuffer) -> None:
-        """Set all bytes of a buffer to zero when everything enqueued before has run.
-
-        Args:
-            buffer: a buffer of this context, not constant; it need not be writable.
-
-        Raises:
-            TypeError: the buffer is another context's, destroyed or constant.
-
-        A failure on the device is told by the next ``read_buffer()``.
-        """
-        self._trio_run.check("clear_buffer()")
-        self._check_buffer("clear_buffer", buffer)
-        if buffer.constant:
-            raise TypeError(f"clear_buffer(): buffer is {buffer!r}, which is constant; it must not be")
-        work = partial(self._device.clear, buffer._storage, calling_line())
-        self._timeline.enqueue(DeviceOperation("clear_buffer", work))
+        return CopyRegion(begin, target, number)
 
     def _check_buffer(self, method: str, buffer: MLBuffer) -> None:
         raise NotImplementedError

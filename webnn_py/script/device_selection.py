@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, cast, get_args
 
 import attrs
 import trio
@@ -23,14 +23,15 @@ from webnn_py.device.registry import DeviceRecord, OpenRequest, Suitability
 from webnn_py.errors import NotSupportedError
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.registry import OPERATORS
-from webnn_py.script.checks import rejected
 from webnn_py.script.experiments import check_asked
 from webnn_py.script.limits import limits_of, op_support_limits
+from webnn_py.script.refusals import rejected
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.timelines.script_timeline import ScriptTask, ScriptTimeline
 from webnn_py.wording import listed, plain, shown
 
 if TYPE_CHECKING:
+    from webnn_py.script.context import MLContext
     from webnn_py.script.ml import ML
 
 DEVICE_TYPES: Final[tuple[MLDeviceType, ...]] = get_args(MLDeviceType)
@@ -254,7 +255,7 @@ class TellsDevices:
         try:
             check_asked(f"{method}()", self._experimental, "device-selection", "make contexts, and ask each")
         except NotSupportedError as error:
-            return rejected(method, error)
+            return rejected(cast("ML", self), method, error)
         promise: MLPromise[dict[str, dict[str, Any]]] = MLPromise._create(f"{method}()", self.script_timeline.trio_run)
         self._begin_opening(partial(_tell_limits, self.script_timeline, promise))
         return promise
@@ -345,7 +346,7 @@ class TellsItsDevice:
             capabilities = self._device.backend.capabilities
             _check_runs(capabilities, types, rank, asked)
         except (TypeError, NotSupportedError) as error:
-            return rejected("query_support", error)
+            return rejected(cast("MLContext", self), "query_support", error)
         is_own = all(_is_own(operator, types, capabilities) for operator in asked)
         support: Support = "optimized" if is_own and self.accelerated else "fallback"
         promise: MLPromise[Support] = MLPromise._create("query_support()", self._ml.script_timeline.trio_run)

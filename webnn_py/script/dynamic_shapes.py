@@ -29,7 +29,7 @@ from webnn_py.graph import Graph
 from webnn_py.operators.declaration import Arguments, Operator
 from webnn_py.operators.rules import Refused
 from webnn_py.script.buffer import MLBuffer
-from webnn_py.script.checks import rejected
+from webnn_py.script.refusals import rejected
 from webnn_py.size_tracing import Tracing, UnknownSizeError
 from webnn_py.sized_graphs import DynamicGraph, at_sizes, without_data
 from webnn_py.sizes import SymbolicSize, named_size
@@ -300,10 +300,11 @@ def begin_dynamic_build(
     if any(descriptor.data_type in FOUR_BITS for descriptor in graph.descriptors):
         ml_graph._destroyed = True
         words = "a graph with named dimensions has no data types of four bits; give it constants of int8 or uint8"
-        return rejected("build", NotSupportedError(words))
+        return rejected(context, "build", NotSupportedError(words))
     if not isinstance(backend, CompilesDynamic):
         ml_graph._destroyed = True
         return rejected(
+            context,
             "build",
             NotSupportedError(
                 f"{context.backend} cannot compile graphs with named dimensions; the devices numpy and wgpu can, and "

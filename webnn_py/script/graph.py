@@ -20,18 +20,19 @@ from webnn_py.graph_pictures.plan import CompiledPlan
 from webnn_py.handle import Handle
 from webnn_py.script.dynamic_shapes import DynamicShapes, compute_shapes
 from webnn_py.script.experiments import check_asked
+from webnn_py.script.living import IsNumbered
 from webnn_py.script.measuring import profile_graph
 from webnn_py.script.picturing import Pictured
 from webnn_py.script.profile import GraphProfile
 from webnn_py.timelines.promise import MLPromise
-from webnn_py.wording import shortened
+from webnn_py.wording import named_by, shortened
 
 if TYPE_CHECKING:
     from webnn_py.script.context import MLContext
 
 
 @final
-class MLGraph(Pictured, Handle):
+class MLGraph(Pictured, Handle, IsNumbered):
     """A graph compiled for a context, ready for :meth:`MLContext.dispatch` (section "MLGraph interface").
 
     Made by :meth:`MLGraphBuilder.build` and :meth:`MLContext.load_graph`.
@@ -66,21 +67,21 @@ class MLGraph(Pictured, Handle):
     output_descriptors: Mapping[str, MLOperandDescriptor]
 
     @classmethod
-    def _create(cls, context: MLContext, graph: Graph) -> Self:
-        self = cls._create_empty(context)
+    def _create(cls, context: MLContext, graph: Graph, label: str = "") -> Self:
+        self = cls._create_empty(context, label)
         inputs = {name: value.descriptor for name, value in graph.inputs.items()}
         outputs = {name: value.descriptor for name, value in graph.outputs.items()}
         self._fill(inputs, outputs, len(graph.nodes), Sketch.of(graph))
         return self
 
     @classmethod
-    def _create_empty(cls, context: MLContext) -> Self:
+    def _create_empty(cls, context: MLContext, label: str = "") -> Self:
         """A graph that is still being loaded, which nobody has seen."""
         self = cls.__new__(cls)
         self._context = context
         self._destroyed = False
         self._dynamic = None
-        self._handle = GraphHandle()
+        self._handle = GraphHandle(label)
         return self
 
     def _fill(
@@ -96,6 +97,15 @@ class MLGraph(Pictured, Handle):
         self._operator_count = operator_count
         self.input_descriptors = MappingProxyType(dict(inputs))
         self.output_descriptors = MappingProxyType(dict(outputs))
+
+    @property
+    def label(self) -> str:
+        """The name that ``build()`` was given for it; "" for none. Not in the specification."""
+        return self._handle.label
+
+    @property
+    def _numbered(self) -> GraphHandle:
+        return self._handle
 
     @property
     def devices(self) -> tuple[MLDeviceType, ...]:
@@ -116,6 +126,9 @@ class MLGraph(Pictured, Handle):
         outside the run of ``open_ml()``.
         """
         self._context._trio_run.check("destroy()")
+        self._destroy()
+
+    def _destroy(self) -> None:
         if not self._destroyed:
             self._destroyed = True
             self._context._graphs.discard(self)
@@ -171,7 +184,7 @@ class MLGraph(Pictured, Handle):
         operators = "1 operator" if self._operator_count == 1 else f"{self._operator_count} operators"
         inputs, outputs = _listed(self.input_descriptors), _listed(self.output_descriptors)
         state = ", destroyed" if self._destroyed else ""
-        return f"{operators}, inputs {inputs}, outputs {outputs}{state}"
+        return f"{named_by(self.label)}{operators}, inputs {inputs}, outputs {outputs}{state}"
 
 
 def _listed(descriptors: Mapping[str, MLOperandDescriptor], most: int = 4) -> str:

@@ -6,7 +6,7 @@ A mixin of :class:`MLContext`, which says what the methods lean on.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from trio.lowlevel import enable_ki_protection
 
@@ -15,8 +15,9 @@ from webnn_py.device.backend import Lends
 from webnn_py.device.device import Device
 from webnn_py.errors import NotSupportedError
 from webnn_py.script.buffer import MLBuffer
-from webnn_py.script.checks import buffer_descriptor, reject_failed, rejected, unknown
+from webnn_py.script.checks import buffer_descriptor, label_of, reject_failed, unknown
 from webnn_py.script.living import Living
+from webnn_py.script.refusals import refused, rejected
 from webnn_py.timelines.device_timeline import DeviceOperation, DeviceTimeline
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.trio_run import TrioRun
@@ -24,6 +25,8 @@ from webnn_py.unheard import calling_line
 
 if TYPE_CHECKING:
     import wgpu
+
+    from webnn_py.script.context import MLContext
 
 
 class SharesBuffers:
@@ -35,7 +38,7 @@ class SharesBuffers:
     _buffers: Living[MLBuffer]
 
     @enable_ki_protection
-    def import_buffer(
+    def import_buffer(  # noqa: PLR0913 - a buffer's descriptor
         self,
         gpu_buffer: wgpu.GPUBuffer,
         *,
@@ -43,6 +46,7 @@ class SharesBuffers:
         shape: Any,
         readable: bool = False,
         writable: bool = False,
+        label: str = "",
     ) -> MLBuffer:
         """Make a buffer over a ``wgpu.GPUBuffer`` of the context's device, without copying.
 
@@ -57,6 +61,7 @@ class SharesBuffers:
             shape: the dimensions, each at least 1; empty for a scalar.
             readable: whether ``read_buffer()`` may read it.
             writable: whether ``write_buffer()`` may write it.
+            label: a name for it in messages, traces and statistics.
 
         Raises:
             TypeError: the descriptor or the GPU buffer is refused.
@@ -64,15 +69,20 @@ class SharesBuffers:
             NotSupportedError: the context does not run on WebGPU.
         """
         self._trio_run.check("import_buffer()")
-        backend = self._lender("import_buffer")
         try:
-            descriptor = buffer_descriptor(data_type, shape, readable=readable, writable=writable)
-            self._check_not_lost("import_buffer")
-            self._check_descriptor(descriptor)
-            memory = backend.check_foreign(gpu_buffer, descriptor)
-        except TypeError as error:
-            raise TypeError(f"import_buffer(): {error}") from error.__cause__
-        buffer = MLBuffer._create(self, descriptor)  # type: ignore[arg-type]  # the context, of which this is a part
+            backend = self._lender("import_buffer")
+            try:
+                descriptor = buffer_descriptor(data_type, shape, readable=readable, writable=writable)
+                name = label_of(label)
+                self._check_not_lost("import_buffer")
+                self._check_descriptor(descriptor)
+                memory = backend.check_foreign(gpu_buffer, descriptor)
+            except TypeError as error:
+                raise TypeError(f"import_buffer(): {error}") from error.__cause__
+        except Exception as error:
+            refused(cast("MLContext", self), "import_buffer", error)
+            raise
+        buffer = MLBuffer._create(self, descriptor, name)  # type: ignore[arg-type]  # the context, of which this is a part
         self._buffers.add(buffer)
         self._timeline.enqueue(DeviceOperation("import_buffer", partial(self._device.adopt, buffer._storage, memory)))
         return buffer
@@ -97,7 +107,7 @@ class SharesBuffers:
             if buffer.constant:
                 raise TypeError(f"{buffer!r} is constant; it must not be")
         except (TypeError, NotSupportedError) as error:
-            return rejected("export_to_gpu", error)
+            return rejected(cast("MLContext", self), "export_to_gpu", error, buffer)
         promise: MLPromise[wgpu.GPUBuffer] = MLPromise._create("export_to_gpu()", self._trio_run, calling_line())
         given: list[wgpu.GPUBuffer] = []
 

@@ -1,10 +1,23 @@
-"""``Living``: a context's buffers and graphs."""
+"""What a context's buffers and graphs have in common: ``Living``, the list of them, and ``IsNumbered``."""
 
 import weakref
 from collections.abc import Iterator
 from typing import Generic, TypeVar
 
+from webnn_py.device.backend import Storage
+from webnn_py.device.device import GraphHandle
+
 T = TypeVar("T")
+
+
+class IsNumbered:
+    """A buffer or a graph, which traces know by the number of what stands behind it on the device."""
+
+    __slots__ = ()
+
+    @property
+    def _numbered(self) -> Storage | GraphHandle:
+        raise NotImplementedError
 
 
 class Living(Generic[T]):

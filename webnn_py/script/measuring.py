@@ -12,8 +12,9 @@ from webnn_py.device.finite_check import NonFinite, first_non_finite
 from webnn_py.device.measuring import Measurement, measure
 from webnn_py.errors import InvalidStateError, NotSupportedError, UnknownError
 from webnn_py.graph import Graph
-from webnn_py.script.checks import refuse_proposals, reject_failed, rejected, unknown
+from webnn_py.script.checks import refuse_proposals, reject_failed, unknown
 from webnn_py.script.profile import GraphProfile
+from webnn_py.script.refusals import rejected
 from webnn_py.script.sources import host_copy
 from webnn_py.timelines.device_timeline import DeviceOperation
 from webnn_py.timelines.promise import MLPromise
@@ -46,7 +47,7 @@ def profile_graph(graph: MLGraph, feeds: object, repeat: object) -> MLPromise[Gr
             )
         given = _arrays(method, feeds, graph.input_descriptors)
     except (TypeError, InvalidStateError, NotSupportedError, UnknownError) as error:
-        return rejected(method, error)
+        return rejected(context, method, error, graph)
     work = partial(measure, context._device, graph._handle, given, graph.output_descriptors, times)
     told: Callable[[Measurement], GraphProfile] = partial(GraphProfile.of, str(context.backend))
     return _enqueue(context, method, work, told, given)
@@ -59,7 +60,7 @@ def check_graph(context: MLContext, graph: Graph, feeds: object, names: Collecti
         refuse_proposals(method, graph.descriptors)
         given = _arrays(method, feeds, {name: value.descriptor for name, value in graph.inputs.items()}, names)
     except (TypeError, NotSupportedError, UnknownError) as error:
-        return rejected(method, error)
+        return rejected(context, method, error)
     return _enqueue(
         context, method, partial(first_non_finite, context._device, graph, given), lambda found: found, given
     )

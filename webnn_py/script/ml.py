@@ -20,17 +20,18 @@ from webnn_py.handle import Handle
 from webnn_py.operators.idl import boolean, enumeration
 from webnn_py.saved_graphs.folder import MOST_BYTES, GraphFolder
 from webnn_py.script.browser_rules import BrowserRules, browser_profile
-from webnn_py.script.checks import rejected
 from webnn_py.script.context import MLContext
 from webnn_py.script.device_selection import ContextOptions, TellsDevices, Wishes
 from webnn_py.script.experiments import experiments
 from webnn_py.script.records import MLPowerPreference
+from webnn_py.script.refusals import rejected
 from webnn_py.script.saving import checked_folder
 from webnn_py.script.watching import IsWatched
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.timelines.script_timeline import ScriptTask, ScriptTimeline
 from webnn_py.tracing.instruments import Instruments
 from webnn_py.trio_run import check_in_trio
+from webnn_py.unheard import calling_line
 from webnn_py.wording import shown, words_of
 
 OWN_OPTIONS: Final = ("power_preference", "accelerated", "backend", "max_queued_bytes", "browser")
@@ -164,7 +165,7 @@ class ML(Handle, IsWatched, TellsDevices):
                 raise InvalidStateError("the open_ml() block has been left")
             opened = opening()
         except (TypeError, SecurityError, NotSupportedError, InvalidStateError) as error:
-            return rejected("create_context", error)
+            return rejected(self, "create_context", error)
         if isinstance(opened, Awaitable):
             return self._create_context_later(opened, of_context)
         return self._create_context(opened, **of_context)
@@ -212,7 +213,9 @@ class ML(Handle, IsWatched, TellsDevices):
 
     def _create_context_later(self, opening: Awaitable[Backend], options: dict[str, Any]) -> MLPromise[MLContext]:
         """Make a context on a device that takes its time to open: in parallel, as the specification says."""
-        promise: MLPromise[MLContext] = MLPromise._create("create_context()", self.script_timeline.trio_run)
+        promise: MLPromise[MLContext] = MLPromise._create(
+            "create_context()", self.script_timeline.trio_run, calling_line(2)
+        )
         self._begin_opening(partial(self._open, opening, options, promise))
         return promise
 
@@ -251,7 +254,8 @@ class ML(Handle, IsWatched, TellsDevices):
             promise = MLPromise._create("create_context()", self.script_timeline.trio_run)
         if self._closed:
             backend.close()
-            promise._reject(InvalidStateError("create_context(): the open_ml() block has been left"))
+            left = InvalidStateError("create_context(): the open_ml() block has been left")
+            promise._reject(left, is_told=True)
             return promise
         browser = options.pop("browser", None)
         context = MLContext._create(self, backend, **options)

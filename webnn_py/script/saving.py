@@ -28,9 +28,10 @@ from webnn_py.graph_pictures.as_json import from_json, to_json
 from webnn_py.handle import forgotten_await
 from webnn_py.saved_graphs.folder import GraphFolder, TooLargeError
 from webnn_py.saved_graphs.record import SavedCode, SavedGraph, UnusableFileError
-from webnn_py.script.checks import refuse_proposals, rejected, unknown
+from webnn_py.script.checks import refuse_proposals, unknown
 from webnn_py.script.graph import MLGraph
 from webnn_py.script.living import Living
+from webnn_py.script.refusals import rejected
 from webnn_py.timelines.device_timeline import DeviceOperation, DeviceTimeline, Work
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.trio_run import TrioRun
@@ -86,7 +87,7 @@ class SavesGraphs:
             refuse_proposals(method, [*graph.input_descriptors.values(), *graph.output_descriptors.values()])
             self._check_not_lost(method)
         except (TypeError, NotSupportedError, InvalidStateError) as error:
-            return rejected(method, error)
+            return rejected(cast("MLContext", self), method, error, graph)
         device, files = saving.code_identity(self._device.backend), self._files
 
         async def put(code: SavedCode) -> None:
@@ -118,7 +119,7 @@ class SavesGraphs:
             name, folder = _checked_key(key), self._checked_folder()
             self._check_not_lost(method)
         except (TypeError, NotSupportedError, InvalidStateError) as error:
-            return rejected(method, error)
+            return rejected(cast("MLContext", self), method, error)
         device, files = saving.code_identity(self._device.backend), self._files
         ml_graph = MLGraph._create_empty(cast("MLContext", self))
         self._graphs.add(ml_graph)
@@ -145,7 +146,7 @@ class SavesGraphs:
             folder = self._checked_folder()
             self._check_not_lost(method)
         except (NotSupportedError, InvalidStateError) as error:
-            return rejected(method, error)
+            return rejected(cast("MLContext", self), method, error)
         device, files = saving.code_identity(self._device.backend), self._files
         found: list[str] = []
 
@@ -174,7 +175,7 @@ class SavesGraphs:
             name, folder = _checked_key(key), self._checked_folder()
             self._check_not_lost(method)
         except (TypeError, NotSupportedError, InvalidStateError) as error:
-            return rejected(method, error)
+            return rejected(cast("MLContext", self), method, error)
         device = saving.code_identity(self._device.backend)
         work = partial(trio.to_thread.run_sync, folder.delete, device, name, limiter=self._files)
         return self._enqueue_saving(method, work, lambda: None, abortable=False)

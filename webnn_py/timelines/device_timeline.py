@@ -31,8 +31,9 @@ class DeviceOperation(Operation):
         work: the device step.
         settled: called by the script timeline afterwards, with the exception that ended ``work``, or None.
         abortable: whether it is dropped once the context is lost (the spec's "abort when lost"); releases are not.
-        aborted: called by the script timeline instead of ``settled`` when the operation was dropped: a function and
-            the promise that it is given first.
+        aborted: called instead of ``settled`` when the operation is dropped: a function and the promise that it is
+            given first. By the call or task that loses the context, or, if that promise was settled before, by the
+            script timeline when the operation's turn has come.
         held_bytes: bytes of user data that it holds.
         error: what ``settled`` is called with.
     """
@@ -81,8 +82,16 @@ class DeviceTimeline(Timeline[DeviceOperation]):
 
     @enable_ki_protection
     def lose(self, why: str) -> None:
-        """The context is lost: drop operations that can be dropped, run releases, then end."""
+        """The context is lost: reject what is pending, at once; drop operations in their turn, run releases, then end.
+
+        What the script timeline was asked to settle before is settled by it.
+        """
         self._lost = True
+        for entry in self.entries():
+            aborted = entry.aborted
+            if entry.abortable and aborted is not None and aborted.args[0].state == "pending":
+                entry.aborted = None
+                aborted()
         if self.watch is not None:
             self.watch.lost(why)
         self.close()

@@ -9,7 +9,6 @@ from typing import Any, Generic, Literal, NoReturn, Self, TypeVar, cast, final
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from webnn_py.errors import OperationError, UnknownError
 from webnn_py.handle import Promised
 from webnn_py.timelines.timeline import Timeline
 from webnn_py.tracing.operation import Operation
@@ -18,9 +17,6 @@ from webnn_py.unheard import Line, UnheardFailure
 from webnn_py.wording import shortened, shown
 
 T = TypeVar("T")
-
-_FAILURES = (UnknownError, OperationError)
-"""Rejections that come from the device: nothing that the caller has done tells them."""
 
 PromiseState = Literal["pending", "fulfilled", "rejected"]
 
@@ -33,8 +29,8 @@ class MLPromise(Promised, Generic[T]):
     which.
     A promise is settled once. It may be awaited any number of times by any number of tasks. Cancelling a task that
     awaits it ends that wait and nothing else: the device goes on, and others still get the answer.
-    A failure of the device that nobody awaits is told by a ``RuntimeWarning`` when the promise is dropped. Other
-    rejections that nobody awaits are silent.
+    A rejection that nobody awaits is told by a ``RuntimeWarning``, at the line of the call, when the promise is
+    dropped. Silent are rejections by ``destroy()`` and by the loss of a context, which ``lost`` tells.
     """
 
     _made_by = "the API's methods"
@@ -90,13 +86,13 @@ class MLPromise(Promised, Generic[T]):
         return self
 
     @classmethod
-    def _rejected(cls, error: Exception, answers: str = "") -> Self:
-        """A promise that is rejected from the start."""
+    def _refused(cls, error: Exception, answers: str = "", line: Line | None = None) -> Self:
+        """A promise that is rejected from the start, with the line of the call that is refused."""
         self = cls.__new__(cls)
         self._answers = answers
         self._trio_run = None
-        self._line = None
-        self._unheard = None
+        self._line = line
+        self._unheard = _unheard(error, line)
         self._state = "rejected"
         self._outcome = error
         self._waiters = None
@@ -113,11 +109,15 @@ class MLPromise(Promised, Generic[T]):
         """Fulfil the promise; False when it was settled before."""
         return self._settle("fulfilled", value)
 
-    def _reject(self, error: Exception) -> bool:
-        """Reject the promise; False when it was settled before."""
-        if isinstance(error, _FAILURES) and not self._waiters and self._state == "pending":
-            words = f"{type(error).__name__} that nobody awaited: {shortened(' '.join(str(error).split()), 500)}"
-            self._unheard = UnheardFailure(words, self._line, is_missed=True)
+    def _reject(self, error: Exception, *, is_told: bool = False) -> bool:
+        """Reject the promise; False when it was settled before.
+
+        Args:
+            error: what it is rejected with.
+            is_told: whether the program knows without awaiting it: it has called ``destroy()``, or ``lost`` tells.
+        """
+        if not is_told and not self._waiters and self._state == "pending":
+            self._unheard = _unheard(error, self._line)
         return self._settle("rejected", error)
 
     @enable_ki_protection
@@ -240,6 +240,11 @@ class MLPromise(Promised, Generic[T]):
         error = cast("Exception", self._outcome)
         words = " ".join(str(error).split()).removeprefix(f"{self._answers}: ")
         return f"{state}: {type(error).__name__}: {shortened(words)}"
+
+
+def _unheard(error: Exception, line: Line | None) -> UnheardFailure:
+    words = f"{type(error).__name__} that nobody awaited: {shortened(' '.join(str(error).split()), 500)}"
+    return UnheardFailure(words, line, is_missed=True)
 
 
 @enable_ki_protection  # as for one that waits: trio.Event.wait() has none

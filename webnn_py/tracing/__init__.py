@@ -5,10 +5,10 @@ what is looked at of these is said in :mod:`webnn_py.tracing.instruments` and :m
 :mod:`webnn_py.tracing.page` is the HTML file that shows a trace.
 """
 
-from webnn_py.tracing.events import KernelRecord, TraceEvent
+from webnn_py.tracing.events import KernelRecord, RefusedCall, TraceEvent
 from webnn_py.tracing.instruments import Instrument
 from webnn_py.tracing.operation import Operation, TracedContext
 from webnn_py.tracing.source import Source
 from webnn_py.tracing.trace import Trace
 
-__all__ = ["Instrument", "KernelRecord", "Operation", "Source", "Trace", "TraceEvent", "TracedContext"]
+__all__ = ["Instrument", "KernelRecord", "Operation", "RefusedCall", "Source", "Trace", "TraceEvent", "TracedContext"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final, Protocol
 
-from webnn_py.tracing.events import KernelRecord, TraceEvent
+from webnn_py.tracing.events import KernelRecord, RefusedCall, TraceEvent
 from webnn_py.tracing.lifetimes import Lifetimes
 from webnn_py.tracing.operation import Numbered, Operation, TracedContext
 from webnn_py.tracing.source import Source
@@ -120,6 +120,8 @@ class _Drawing:
             lost = f"lost: {event.why}"
             args = {"destroyed": True} if event.why == CONTEXT_DESTROYED else {}
             self._put("i", (event.context.number, OPERATIONS), "context", lost, event.time_ns, s="p", args=args)
+        elif event.refusal is not None:
+            self._refusal(event, event.refusal)
         elif operation is not None:
             self._of_operation(event, operation)
             self.lifetimes.add(event, operation)
@@ -153,6 +155,8 @@ class _Drawing:
             args = {"reads": list(operation.reads), "writes": list(operation.writes), "bytes": operation.byte_length}
             if operation.graph is not None:
                 args["graph"] = operation.graph
+            if labels := operation.labels:
+                args["labels"] = list(labels)
             self._args[operation.number] = args
         return args
 
@@ -163,12 +167,31 @@ class _Drawing:
             name = "garbage collection"
         args = {"operation": operation.number, "context": operation.context.number, **self._of(operation)}
         if operation.source is not None:
-            if operation.source not in self._sources:
-                self._sources[operation.source] = str(operation.source)
-            args["source"] = self._sources[operation.source]
+            args["source"] = self._place(operation.source)
         self._put_span((SCRIPT, CALLS), "call", name, (began, event.time_ns), args)
         self._enqueued[operation.number] = event.time_ns
         self._flows.at(operation, SCRIPT, CALLS, began)
+
+    def _refusal(self, event: TraceEvent, call: RefusedCall) -> None:
+        args: Json = {"outcome": "refused", "why": call.error}
+        if call.context is not None:
+            args["context"] = call.context.number
+        if call.buffers:
+            args["buffers"] = list(call.buffers)
+        if call.graph is not None:
+            args["graph"] = call.graph
+        if call.labels:
+            args["labels"] = list(call.labels)
+        if call.source is not None:
+            args["source"] = self._place(call.source)
+        began = max(event.time_ns - call.call_ns, 0)
+        self._put_span((SCRIPT, CALLS), "refusal", f"{call.method}()", (began, event.time_ns), args)
+
+    def _place(self, source: Source) -> str:
+        """A source in words, which many events share."""
+        if source not in self._sources:
+            self._sources[source] = str(source)
+        return self._sources[source]
 
     def _operation(self, operation: Operation, since: int, until: int, outcome: str, why: str | None) -> None:
         process = operation.context.number

@@ -8,10 +8,12 @@ from typing import Any, Final, Literal, get_args
 import attrs
 
 from webnn_py.tracing.operation import Operation, TracedContext
+from webnn_py.tracing.source import Source
 
 What = Literal[
     "opened",
     "enqueued",
+    "refused",
     "started",
     "kernel",
     "finished",
@@ -47,6 +49,31 @@ class KernelRecord:
     clock: str
 
 
+@attrs.frozen
+class RefusedCall:
+    """A call that is refused, by an exception or by a promise that is rejected at once; nothing is enqueued.
+
+    Attributes:
+        method: the method, as ``"write_buffer"``.
+        context: on which; None for ``create_context()`` and the like.
+        error: why: the error's type and text.
+        source: the user's line that made the call; None if no user's line did.
+        labels: those of the buffers, the graph or the operator of the call, as far as they have some.
+        buffers: the numbers of the buffers that it was given.
+        graph: the number of the graph that it was given; None for none.
+        call_ns: how long it took.
+    """
+
+    method: str
+    context: TracedContext | None
+    error: str
+    source: Source | None
+    labels: tuple[str, ...]
+    buffers: tuple[int, ...]
+    graph: int | None
+    call_ns: int
+
+
 @attrs.frozen(eq=False)
 class TraceEvent:
     """Something that has happened.
@@ -55,15 +82,16 @@ class TraceEvent:
         what: the hook of :class:`webnn_py.tracing.Instrument` that was told of it; "kernel" is one of ``kernels()``.
         time_ns: when, in nanoseconds from the begin of the trace.
         operation: what it has happened to; of "rejected" whose promise it was, of a task what it answers. None for
-            "opened" and "lost", and for tasks that answer no operation.
+            "opened", "lost" and "refused", and for tasks that answer no operation.
         context: whose operation it is, or which was opened or lost.
         kind: the operation's, or the task's: the method that asked for it.
-        why: what an operation failed with, was dropped for, or its promise was rejected with; what a context was lost
-            for; None when all is well.
+        why: what an operation failed with, was dropped for, or its promise was rejected with; what a call was refused
+            with, or a context lost for; None when all is well.
         cause: of "rejected", the call that has rejected it at once, as ``"destroy()"``; None when a task has.
         caused_by: the number of the operation that this call has asked for, such as the release; None if unknown.
-        call_ns: of "enqueued", how long the call took so far.
+        call_ns: of "enqueued", how long the call took so far; of "refused", how long it took.
         kernel: of "kernel", which.
+        refusal: of "refused", which call.
     """
 
     what: What
@@ -76,6 +104,7 @@ class TraceEvent:
     caused_by: int | None = None
     call_ns: int | None = None
     kernel: KernelRecord | None = None
+    refusal: RefusedCall | None = None
 
     def __str__(self) -> str:
         number = "" if self.operation is None else f" {self.operation.number}"
@@ -129,6 +158,9 @@ def _of_note(note: Note, began_ns: int) -> TraceEvent:
     if what in {"opened", "lost"}:
         context, why = told
         return TraceEvent(what, time_ns, context=context, why=why)
+    if what == "refused":
+        of_call = {"context": told.context, "kind": told.method, "why": told.error, "call_ns": told.call_ns}
+        return TraceEvent(what, time_ns, **of_call, refusal=told)
     of: dict[str, Any] = {"operation": operation}
     if operation is not None:
         of |= {"context": operation.context, "kind": operation.kind}

@@ -13,6 +13,7 @@ from time import perf_counter_ns
 from types import CodeType, FrameType
 from typing import Any, Final, Protocol
 
+from webnn_py.tracing.events import RefusedCall
 from webnn_py.tracing.operation import Numbered, Operation, Touched, TracedContext, nothing
 from webnn_py.tracing.source import Source, user_line
 
@@ -23,6 +24,7 @@ _Methods = tuple[Callable[..., None], ...]
 HOOKS: Final = (
     "opened",
     "enqueued",
+    "refused",
     "started",
     "kernels",
     "finished",
@@ -67,6 +69,9 @@ class Instrument:
 
     def enqueued(self, operation: Operation) -> None:
         """A call, at ``operation.source``, has put an operation onto its device timeline."""
+
+    def refused(self, call: RefusedCall) -> None:
+        """A call is refused: it is about to raise, or to return a promise that is rejected."""
 
     def started(self, operation: Operation) -> None:
         """The device timeline has come to an operation, and the device begins it."""
@@ -120,7 +125,7 @@ class Instruments:
         self._contexts = count(1)
         self.operations = count(1)
         self.call = ""
-        """The last of the API's methods that was called, written down by ``TrioRun.check()``."""
+        """The last of the API's methods that was called, as ``TrioRun.check()`` writes it; "" in a task before it."""
         self.began_ns = 0
         """When that was."""
         self.answering: Operation | None = None
@@ -354,7 +359,8 @@ class ContextWatch:
         if error is None:
             instruments.tell("settled", entry)
         else:
-            instruments.tell("rejected", entry, error, None if instruments.answering is entry else instruments.call)
+            by_task = instruments.answering is entry or not instruments.call
+            instruments.tell("rejected", entry, error, None if by_task else instruments.call)
 
     def lost(self, why: str) -> None:
         """The context is lost or was destroyed."""
@@ -376,6 +382,7 @@ class ScriptWatch:
         instruments = self._instruments
         operation = task if isinstance(task, Operation) and hasattr(task, "_number") else None
         instruments.answering = operation
+        instruments.call = ""  # what settles a promise within is the task, unless it is a call that the task makes
         instruments.tell("task_started", task.kind, operation)
         try:
             task()

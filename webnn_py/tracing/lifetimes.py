@@ -7,6 +7,7 @@ from typing import Any, Final, Literal
 
 from webnn_py.tracing.events import TraceEvent
 from webnn_py.tracing.operation import Numbered, Operation
+from webnn_py.wording import in_brackets
 
 MAKES_BUFFER: Final = frozenset({"create_buffer", "create_constant_buffer", "import_buffer"})
 MARKS_OF_GRAPH: Final = {"build": "built", "load_graph": "loaded", "save_graph": "saved", "dispatch": "dispatched"}
@@ -83,7 +84,7 @@ class Lifetimes:
 
     def _begin(self, process: int, category: Category, thing: Any, time_ns: int, args: Json) -> None:
         number = thing.number
-        self._names[number] = f"{category} {number}"
+        self._names[number] = f"{category} {number}{in_brackets(thing.label)}"
         if category == "buffer":
             self._names[number] += f" {thing.descriptor.data_type} {list(thing.descriptor.shape)}"
             args = {**args, "bytes": thing.descriptor.byte_length}

@@ -33,9 +33,10 @@ class TracedContext:
 
 
 class Numbered(Protocol):
-    """A device's buffer or graph; 0 while nobody has asked for its number."""
+    """A device's buffer or graph; its number is 0 while nobody has asked for it, its label "" if it has none."""
 
     number: int
+    label: str
 
 
 Outcome = Literal["done", "failed", "dropped"]
@@ -164,6 +165,13 @@ class Operation:
         """The number of the graph that it makes, runs, saves or releases."""
         graph = self.touched()[2]
         return None if graph is None else self.number_of(graph)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of the buffers and the graph that it touches, as far as they have some."""
+        reads, writes, graph = self.touched()
+        things = (*reads, *writes, *(() if graph is None else (graph,)))
+        return tuple(dict.fromkeys(thing.label for thing in things if thing.label))
 
     @property
     def byte_length(self) -> int:

@@ -16,7 +16,7 @@ import attrs
 from trio.lowlevel import enable_ki_protection
 
 from webnn_py.tracing.chrome import chrome_document
-from webnn_py.tracing.events import Note, TraceEvent, events_of
+from webnn_py.tracing.events import Note, RefusedCall, TraceEvent, events_of
 from webnn_py.tracing.operation import Numbered, Operation, TracedContext
 from webnn_py.tracing.page import page_of
 
@@ -104,6 +104,10 @@ class Trace:
     def opened(self, context: TracedContext) -> None:
         """A context was opened."""
         self._taken.append(("opened", perf_counter_ns(), None, (context, None), None))
+
+    def refused(self, call: RefusedCall) -> None:
+        """A call is refused."""
+        self._taken.append(("refused", perf_counter_ns(), None, call, None))
 
     def kernels(self, operation: Operation, timings: Sequence[Any]) -> None:
         """The kernels of a dispatch have run."""

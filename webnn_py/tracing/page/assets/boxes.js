@@ -55,7 +55,7 @@ function paintBox(c, item, x, y, width, height, room) {
   if (!isPoint) {
     c.fillStyle = shown < NARROW ? line : fill;
     c.fillRect(start, top, Math.max(shown, 2), tall);
-    if (item.bad === 'failed' || item.bad === 'rejected') hatch(c, start, top, Math.max(shown, 2), tall, palette.bad);
+    if (['failed', 'rejected', 'refused'].includes(item.bad)) hatch(c, start, top, Math.max(shown, 2), tall, palette.bad);
     if (shown >= NARROW) {
       c.strokeStyle = item.bad ? palette.bad : line;
       c.lineWidth = item.bad ? 1.6 : 1;

@@ -57,7 +57,7 @@ function facts(item) {
   if (size > 0) add('bytes', bytes(size));
   if (size > 0 && item.ended > item.began && !isObject)
     add('rate', `${plainNumber(size / (item.ended - item.began) / 1000, 3)} GB/s`);
-  for (const which of ['reads', 'writes', 'graph']) {
+  for (const which of ['buffers', 'reads', 'writes', 'graph']) {
     const named = objectsOf(state.trace, item, which);
     if (named.length) add(which, ...named.map((one) => objectButton(one)));
   }
@@ -70,6 +70,7 @@ function facts(item) {
     'operation',
     'enqueued',
     'bytes',
+    'buffers',
     'reads',
     'writes',
     'graph',
@@ -171,6 +172,7 @@ const FAMILY_WORDS = {
 };
 const SIGN_WORDS = {
   rejected: 'promise rejected',
+  refused: 'call refused',
   dropped: 'operation dropped, never run',
   failed: 'operation failed',
   lost: 'context lost',
@@ -210,7 +212,7 @@ function legend() {
     sample((c) => SIGNS[sign](c, 17, 10, 12, palette.families[MARK_FAMILIES[sign] ?? 'other'].line), words);
   }
   sample((c) => slants(c, palette.families.free.line), 'destroyed, not released yet');
-  sample((c) => slants(c, palette.bad), 'failed or rejected');
+  sample((c) => slants(c, palette.bad), 'failed, rejected or refused');
   return [element('h2', {}, 'What you see'), element('p', {className: 'hint'}, HINT), signs];
 }
 

@@ -68,7 +68,7 @@ function summarize(source) {
   ];
   if (kinds.kernel) parts.push(count(kinds.kernel, 'kernel'));
   parts.push(count(kinds.buffer ?? 0, 'buffer'));
-  const bad = ['rejected', 'failed', 'dropped', 'lost']
+  const bad = ['rejected', 'refused', 'failed', 'dropped', 'lost']
     .filter((kind) => kinds[kind])
     .map((kind) => `${kinds[kind].toLocaleString('en')} ${kind}`);
   const line = document.getElementById('summary');

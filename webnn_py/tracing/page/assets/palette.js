@@ -50,6 +50,14 @@ const SIGNS = {
     c.lineWidth = 1.4;
     c.stroke();
   },
+  refused(c, x, y, size) {
+    c.beginPath();
+    c.arc(x, y, size * 0.55, 0, 7);
+    c.fillStyle = palette.bad;
+    c.fill();
+    c.fillStyle = palette.paper;
+    c.fillRect(x - size * 0.34, y - 1.1, size * 0.68, 2.2);
+  },
   dropped(c, x, y, size) {
     c.beginPath();
     c.arc(x, y, size * 0.55, 0, 7);

@@ -101,10 +101,12 @@ function itemOf(trace, kind, event, end) {
 }
 
 function takeSpan(trace, event) {
-  const kind = ['call', 'operation', 'settlement', 'kernel'].includes(event.cat) ? event.cat : 'span';
+  const isRefused = event.cat === 'refusal'; // a call that has asked for no operation
+  const known = isRefused || ['call', 'operation', 'settlement', 'kernel'].includes(event.cat);
+  const kind = isRefused ? 'call' : known ? event.cat : 'span';
   const item = itemOf(trace, kind, event, event.ts + (event.dur ?? 0));
   if (kind === 'kernel') item.family = 'kernel';
-  if (item.args.outcome === 'failed' || item.args.outcome === 'dropped') item.bad = item.args.outcome;
+  if (['failed', 'dropped', 'refused'].includes(item.args.outcome)) item.bad = item.args.outcome;
   if (item.args.promise === 'rejected' && !item.args.before) item.bad = 'rejected'; // else it is counted where it was
   putInLane(trace, `${event.pid} ${event.tid}`, kind, item);
   const parts = partsOf(trace, item.operation);

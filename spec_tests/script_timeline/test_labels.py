@@ -1,0 +1,75 @@
+"""Labels of buffers and graphs: in reprs, errors and traces."""
+
+import numpy as np
+import pytest
+
+from spec_tests.support.trace_format import check_document, of_phase
+from webnn_py import DestroyedBufferError, MLGraphBuilder
+
+F32 = {"data_type": "float32", "shape": [2]}
+ONES = np.ones(2, np.float32)
+
+
+async def labelled(context, label="weights"):
+    return await context.create_buffer(**F32, readable=True, writable=True, label=label)
+
+
+@pytest.mark.parametrize("label", ["weights", "", "ü\n", "é" * 3])
+async def test_a_buffer_keeps_the_label_that_it_was_given(context, label):
+    buffers = [await labelled(context, label), await context.create_constant_buffer(ONES, **F32, label=label)]
+    buffers.append(await context.create_tensor(**F32, label=label))
+    assert [buffer.label for buffer in buffers] == [label] * 3
+    buffers[0].destroy()
+    assert buffers[0].label == label
+
+
+async def test_without_one_it_is_empty(context):
+    assert (await context.create_buffer(**F32)).label == ""
+
+
+async def test_it_is_converted_as_labels_of_operators_are(context):
+    assert (await labelled(context, "a\ud800")).label == "a\ufffd"
+    for call in (
+        lambda: context.create_buffer(**F32, label=3),
+        lambda: context.create_constant_buffer(ONES, **F32, label=None),
+    ):
+        with pytest.raises(TypeError, match=r"label is .*; it must be a string"):
+            await call()
+
+
+async def test_a_graph_keeps_its_label(context):
+    builder = MLGraphBuilder(context)
+    x = builder.input("x", **F32)
+    with pytest.raises(TypeError, match=r"build\(\): label is 3; it must be a string"):
+        await builder.build({"y": builder.relu(x)}, label=3)
+    graph = await builder.build({"y": builder.relu(x)}, label="classifier")
+    assert graph.label == "classifier"
+    assert repr(graph).startswith("<MLGraph 'classifier' 1 operator")
+
+
+async def test_reprs_and_errors_tell_it(context):
+    buffer, other = await labelled(context), await context.create_buffer(data_type="int8", shape=[2], label="wide")
+    assert repr(buffer) == "<MLBuffer 'weights' float32 [2] readable writable>"
+    builder = MLGraphBuilder(context)
+    graph = await builder.build({"y": builder.relu(builder.input("x", **F32))})
+    with pytest.raises(TypeError, match=r"inputs\['x'\] is 'wide' int8 \[2\]; it must be float32"):
+        context.dispatch(graph, {"x": other}, {"y": buffer})
+    with pytest.raises(TypeError, match=r"write_buffer\(\): 'weights' "):
+        context.write_buffer(buffer, b"")
+    buffer.destroy()
+    with pytest.raises(DestroyedBufferError, match="'weights'"):
+        context.write_buffer(buffer, ONES)
+
+
+async def test_a_trace_tells_it(ml, context):
+    with ml.trace() as trace:
+        buffer = await labelled(context)
+        context.write_buffer(buffer, ONES)
+        await context.drain()
+    write = next(event.operation for event in trace.events if event.kind == "write_buffer")
+    assert write.labels == ("weights",)
+    events = check_document(trace.document())
+    (begin,) = of_phase(events, "b", "buffer")
+    assert begin["name"].endswith(" [weights] float32 [2]")
+    call = next(event for event in of_phase(events, "X", "call") if event["name"] == "write_buffer()")
+    assert call["args"]["labels"] == ["weights"]

@@ -1,0 +1,196 @@
+"""Every promise of a context that is pending is rejected by the call, or the task, that loses the context."""
+
+import inspect
+
+import numpy as np
+import pytest
+import trio
+
+from spec_tests.support.buffers import filled, zeroed
+from spec_tests.support.drawing import build_add_number, build_add_one
+from spec_tests.support.scene import ONES
+from spec_tests.support.watched_device import WatchedDevice
+from webnn_py import InvalidStateError, MLContext, MLGraph, MLGraphBuilder, open_ml
+from webnn_py.device.backend import Lends, TimesKernels
+
+F32 = {"data_type": "float32", "shape": [2]}
+FEEDS = {"x": ONES}
+
+
+def check_finite(context, _graph, _buffer):
+    builder = MLGraphBuilder(context)
+    x = builder.input("x", **F32)
+    return builder.check_finite({"y": builder.add(x, x)}, FEEDS)
+
+
+ASKED = {
+    "create_buffer": lambda context, _graph, _buffer: context.create_buffer(**F32),
+    "create_constant_buffer": lambda context, _graph, _buffer: context.create_constant_buffer(ONES, **F32),
+    "read_buffer": lambda context, _graph, buffer: context.read_buffer(buffer),
+    "read_buffer into out": lambda context, _graph, buffer: context.read_buffer(buffer, out=np.zeros(2, np.float32)),
+    "export_to_gpu": lambda context, _graph, buffer: context.export_to_gpu(buffer),
+    "build": lambda context, _graph, _buffer: build_add_number(context, 1, [2]),
+    "check_finite": check_finite,
+    "profile": lambda _context, graph, _buffer: graph.profile(FEEDS, repeat=1),
+    "save_graph": lambda context, graph, _buffer: context.save_graph("other", graph),
+    "load_graph": lambda context, _graph, _buffer: context.load_graph("kept"),
+    "list_graphs": lambda context, _graph, _buffer: context.list_graphs(),
+}
+"""What gives a promise that waits for the device timeline."""
+OTHERS = {"delete_graph", "query_support"}
+"""The first is done although the context is lost, the second asks nothing of a device."""
+
+NEEDS = {"export_to_gpu": Lends, "profile": TimesKernels}
+STATES = ["paused", "stepped", "busy"]
+
+
+@pytest.fixture
+def options(backend):
+    """No device of other tests: it will be lost."""
+    return {"backend": backend}
+
+
+@pytest.fixture
+async def context(options, tmp_path):
+    async with open_ml(graph_cache=tmp_path) as ml:
+        yield await ml.create_context(**options)
+
+
+@pytest.fixture
+async def things(context, device):
+    """A graph, which is saved, and two buffers."""
+    graph = await build_add_one(context, [2])
+    await context.save_graph("kept", graph)
+    buffers = await filled(context, [1, 2]), await zeroed(context, [2])
+    await context.drain()
+    device.log.clear()
+    return graph, *buffers
+
+
+@pytest.fixture
+def device(context):
+    return WatchedDevice(context)
+
+
+async def hold(context, device, state, busy_with):
+    """Keep the device timeline from coming to what is enqueued from now on."""
+    if state == "busy":
+        device.waiting["write"] = trio.Event()
+        context.write_buffer(busy_with, ONES)
+        await device.quiet()
+        assert device.log == ["write"]
+        return
+    context.device_timeline.pause()
+    context.write_buffer(busy_with, ONES)
+    context.write_buffer(busy_with, ONES)
+    if state == "stepped":
+        assert await context.device_timeline.step() == 1
+
+
+async def lose(context, device, way):
+    if way == "destroy()":
+        context.destroy()
+    else:
+        await device.lose()
+        await context.lost
+
+
+def test_all_methods_that_give_promises_are_here():
+    given = {
+        name
+        for of in (MLContext, MLGraph, MLGraphBuilder)
+        for name, method in inspect.getmembers(of, inspect.isfunction)
+        if not name.startswith("_") and "MLPromise" in str(inspect.signature(method).return_annotation)
+    }
+    asked = {name.split()[0] for name in ASKED}
+    aliases = {"create_tensor", "create_constant_tensor", "read_tensor"}
+    assert given == asked | aliases | OTHERS
+
+
+@pytest.mark.parametrize("way", ["destroy()", "the device"])
+@pytest.mark.parametrize("state", STATES)
+async def test_each_is_rejected_while_the_device_timeline_cannot_go_on(context, device, things, state, way):
+    graph, *buffers = things
+    await hold(context, device, state, buffers[1])
+    promises = {
+        name: ask(context, graph, buffers[0])
+        for name, ask in ASKED.items()
+        if isinstance(device.backend, NEEDS.get(name, object))
+    }
+    deletion = context.delete_graph("kept")
+    waited = {}
+
+    async def wait(name):
+        try:
+            await promises[name]
+        except InvalidStateError as error:
+            waited[name] = str(error)
+
+    assert {promise.state for promise in promises.values()} == {"pending"}
+    async with trio.open_nursery() as nursery:
+        for name in promises:
+            nursery.start_soon(wait, name)
+        await device.quiet()
+        await lose(context, device, way)
+
+        assert {name: promise.state for name, promise in promises.items()} == dict.fromkeys(promises, "rejected")
+    assert waited.keys() == promises.keys()
+    for name, words in waited.items():
+        reason = device.reason if way == "the device" else r"destroy() was called on the context"
+        assert words.startswith(f"{name.split()[0]}(): the context is lost: {reason}")
+
+    assert deletion.state == "pending"
+    device.let_go()
+    context.device_timeline.resume()
+    assert await deletion is None
+    await context.drain()
+    assert not {"allocate", "read", "compile", "dispatch"} & {*device.log}, "what had not begun is dropped"
+    statistics = context.statistics()
+    assert (statistics.live_buffers, statistics.live_bytes, statistics.queued_operations) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("name", ["create_buffer", "create_constant_buffer", "build"])
+async def test_one_whose_step_runs_is_rejected_and_what_it_makes_is_released(context, device, things, name):
+    step = "compile" if name == "build" else "allocate"
+    device.waiting[step] = trio.Event()
+    promise = ASKED[name](context, *things[:2])
+    await device.quiet()
+    assert (promise.state, device.log) == ("pending", [step])
+
+    context.destroy()
+
+    assert promise.state == "rejected"
+    device.let_go()
+    await context.drain()
+    statistics = context.statistics()
+    assert (statistics.live_buffers, statistics.live_bytes, statistics.queued_operations) == (0, 0, 0)
+    with pytest.raises(InvalidStateError, match="the context is lost"):
+        await promise
+
+
+async def test_one_that_waits_when_the_block_is_left_is_rejected(options):
+    async with open_ml() as ml:
+        context = await ml.create_context(**options)
+        context.device_timeline.pause()
+        promise = context.create_buffer(**F32)
+    assert promise.state == "rejected"
+    with pytest.raises(InvalidStateError, match=r"create_buffer\(\): the context is lost: the open_ml\(\) block"):
+        await promise
+
+
+@pytest.mark.parametrize("way", ["destroy()", "the device"])
+async def test_a_trace_tells_the_call_that_has_rejected_it_or_none(options, way):
+    async with open_ml() as ml:
+        context = await ml.create_context(**options)
+        device = WatchedDevice(context)
+        buffer = await zeroed(context, [2])
+        with ml.trace() as trace:
+            context.device_timeline.pause()
+            promises = [context.create_buffer(**F32), context.read_buffer(buffer)]
+            await lose(context, device, way)
+            assert [promise.state for promise in promises] == ["rejected", "rejected"]
+            context.device_timeline.resume()
+            await context.drain()
+        causes = {event.kind: event.cause for event in trace.events if event.what == "rejected"}
+        expected = "destroy()" if way == "destroy()" else None
+        assert causes == {"create_buffer": expected, "read_buffer": expected}

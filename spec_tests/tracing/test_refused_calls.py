@@ -1,0 +1,141 @@
+"""Calls that are refused are in a trace: which, why, where, and what they were given."""
+
+import numpy as np
+import pytest
+import trio
+
+from spec_tests.support.buffers import constant, filled, zeroed
+from spec_tests.support.drawing import build_add_one
+from spec_tests.support.trace_format import check_document, of_phase
+from webnn_py import MLGraphBuilder
+from webnn_py.tracing import Instrument
+
+F32 = {"data_type": "float32", "shape": [2]}
+ONES = np.ones(2, np.float32)
+
+
+class Scene:
+    """A context with two destroyed buffers, one of them with a label, a graph, and a builder that has built."""
+
+    @classmethod
+    async def set(cls, context):
+        self = cls()
+        self.context, self.graph = context, await build_add_one(context, [2])
+        self.buffer = await context.create_buffer(**F32, readable=True, writable=True, label="weights")
+        self.other = await filled(context, [1, 2])
+        self.constant = await constant(context, [1, 2])
+        self.builder, self.finished = MLGraphBuilder(context), MLGraphBuilder(context)
+        self.input = self.finished.input("x", **F32)
+        self.graph_of_finished = await self.finished.build({"y": self.finished.relu(self.input)})
+        self.buffer.destroy()
+        await context.drain()
+        return self
+
+
+RAISE = {
+    "write_buffer": lambda s: s.context.write_buffer(s.buffer, ONES),
+    "dispatch": lambda s: s.context.dispatch(s.graph, {"x": s.buffer}, {"y": s.other}),
+    "copy_buffer": lambda s: s.context.copy_buffer(s.buffer, s.other),
+    "clear_buffer": lambda s: s.context.clear_buffer(s.buffer),
+    "input": lambda s: s.builder.input("", **F32),
+    "constant": lambda s: s.builder.constant(s.other),
+    "relu": lambda s: s.finished.relu(s.input, label="rectified"),
+}
+REJECT = {
+    "create_buffer": lambda s: s.context.create_buffer(data_type="float32", shape=[0]),
+    "create_constant_buffer": lambda s: s.context.create_constant_buffer(b"", **F32),
+    "read_buffer": lambda s: s.context.read_buffer(s.buffer),
+    "build": lambda s: s.builder.build({}),
+    "check_finite": lambda s: s.builder.check_finite({}, {}),
+    "profile": lambda s: s.graph.profile({}),
+    "save_graph": lambda s: s.context.save_graph("k", s.graph),
+    "load_graph": lambda s: s.context.load_graph("k"),
+    "list_graphs": lambda s: s.context.list_graphs(),
+    "delete_graph": lambda s: s.context.delete_graph("k"),
+    "query_support": lambda s: s.context.query_support(),
+    "export_to_gpu": lambda s: s.context.export_to_gpu(s.buffer),
+    "create_context": lambda s: s.context._ml.create_context(power_preference="most"),
+}
+
+
+async def call(scene, method):
+    """Make the call, await what it returns, and return the error."""
+    try:
+        if method in RAISE:
+            RAISE[method](scene)
+        else:
+            await REJECT[method](scene)
+    except Exception as error:  # noqa: BLE001 - whichever is told
+        return error
+    raise AssertionError(f"{method}() was not refused")
+
+
+@pytest.mark.parametrize("method", [*RAISE, *REJECT])
+async def test_a_refused_call_is_in_the_trace(ml, context, method):
+    scene = await Scene.set(context)
+    with ml.trace() as trace:
+        error = await call(scene, method)
+    (event,) = trace.events
+    assert (event.what, event.kind, event.operation) == ("refused", method, None)
+    assert event.why == f"{type(error).__name__}: {error}"
+    assert event.refusal.source.file == __file__
+    assert event.refusal.call_ns >= 0
+    assert (event.context is None) == (method == "create_context")
+    (drawn,) = of_phase(check_document(trace.document()), "X", "refusal")
+    assert drawn["name"] == f"{method}()"
+    assert (drawn["args"]["outcome"], drawn["args"]["why"]) == ("refused", event.why)
+    assert "test_refused_calls.py:" in drawn["args"]["source"]
+
+
+async def test_it_tells_the_buffers_the_graph_and_their_labels(ml, context):
+    scene = await Scene.set(context)
+    with ml.trace() as trace:
+        for method in ("dispatch", "relu", "input"):
+            await call(scene, method)
+    dispatch, relu, named = (event.refusal for event in trace.events)
+    assert (dispatch.labels, len(dispatch.buffers), dispatch.graph) == (("weights",), 2, scene.graph._handle.number)
+    assert (relu.labels, relu.buffers, relu.graph) == (("rectified",), (), None)
+    assert named.labels == ()
+    drawn = of_phase(check_document(trace.document()), "X", "refusal")
+    assert drawn[0]["args"]["labels"] == ["weights"]
+    assert drawn[0]["args"]["buffers"] == list(dispatch.buffers)
+
+
+async def test_use_after_the_context_was_destroyed_is_in_the_trace(ml, context):
+    buffer = await zeroed(context, [2])
+    with ml.trace() as trace:
+        context.destroy()
+        with pytest.raises(TypeError):
+            context.write_buffer(buffer, ONES)
+        context.create_buffer(**F32)._hear()
+        await context.drain()
+    refused = [event for event in trace.events if event.what == "refused"]
+    assert [event.kind for event in refused] == ["write_buffer", "create_buffer"]
+    assert all("destroy() was called on the context" in event.why for event in refused)
+
+
+async def test_a_call_that_is_refused_in_another_thread_is_not_told(ml, context):
+    builder = MLGraphBuilder(context)
+    with ml.trace() as trace:
+
+        def draw():
+            with pytest.raises(TypeError):
+                builder.input("", **F32)
+
+        await trio.to_thread.run_sync(draw)
+    assert trace.events == ()
+
+
+async def test_an_instrument_is_told_of_refused_calls(ml, context):
+    told = []
+
+    class Listening(Instrument):
+        def refused(self, call):
+            told.append((call.method, call.error))
+
+    listening = Listening()
+    ml.add_instrument(listening)
+    with pytest.raises(TypeError):
+        context.write_buffer(None, ONES)
+    ml.remove_instrument(listening)
+    assert told == [("write_buffer", "TypeError: write_buffer(): None given; it must be an MLBuffer")]
