@@ -108,7 +108,7 @@ FAULTS = [
     Fault("views-of-the-largest", "self._look_again(node, sizes, template, late)", "pass", DYNAMIC),
     Fault("calls-of-the-largest", "[call.prepared(template) for call in calls]", "calls", DYNAMIC),
     Fault("sizes-of-another-dispatch", "self._places] = np.array(", "self._places] = 1 + np.array(", DYNAMIC),
-    Fault("trace-without-cause", "if instruments.answering is entry else instruments.call", "", TRACING, "points_to"),
+    Fault("trace-without-cause", "None if by_task else instruments.call)", "None)", TRACING, "points_to"),
     Fault(
         "trace-out-of-turn", "turn = min(max(since, self._lane_end.get(process, 0)), until)", "turn = since", TRACING
     ),

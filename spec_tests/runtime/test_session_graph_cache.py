@@ -178,7 +178,9 @@ async def test_a_damaged_file_is_built_again_and_mended(cached, folder, conversi
 @pytest.mark.parametrize("error", [OperationError, UnknownError])
 async def test_a_graph_that_cannot_be_loaded_is_built_and_told(cached, monkeypatch, conversions, error):
     expected = await result(cached)
-    monkeypatch.setattr(MLContext, "load_graph", lambda *_: MLPromise._rejected(error("load_graph(): no")))
+    monkeypatch.setattr(
+        MLContext, "load_graph", lambda *_: MLPromise._refused(error("load_graph(): no"), "load_graph()", None)
+    )
     with pytest.warns(RuntimeWarning, match=r"a graph is built again, .* cannot be used: load_graph\(\): no"):
         np.testing.assert_array_equal(await result(cached), expected)
     assert len(conversions) == 2

@@ -146,7 +146,9 @@ async def test_what_destroy_rejects_is_silent(context, heard):
     assert heard() == []
 
 
-async def test_what_the_loss_of_the_device_rejects_is_silent(context, device, heard):
+async def test_what_the_loss_of_the_device_rejects_is_silent(ml, backend, heard):
+    context = await ml.create_context(backend=backend)  # on no device of other tests: it will be lost
+    device = WatchedDevice(context)
     buffer = await filled(context, [1, 2])
     context.device_timeline.pause()
     context.read_buffer(buffer)
@@ -156,6 +158,7 @@ async def test_what_the_loss_of_the_device_rejects_is_silent(context, device, he
     context.device_timeline.resume()
     await settle(context)
     assert heard() == []
+    device.let_go()
 
 
 REFUSED = {

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from webnn_py.graph import Constant, Graph, Node, Value
 from webnn_py.operators.declaration import Operator
-from webnn_py.rewriting.report import Applied, PassReport, Refused, describe, place_of
-from webnn_py.rewriting.rule import Rule, RuleWalk
+from webnn_py.rewriting.report import AppliedRule, PassReport, RefusedRule, describe, place_of
+from webnn_py.rewriting.rule import RewriteRule, RuleWalk
 from webnn_py.rewriting.walk import NodeRule, Replace, first_of, rewrite
 
 ReadConstant = Callable[[Constant], NDArray[Any]]
@@ -91,7 +91,7 @@ class RulePass(Pass):
         is_repeated: whether they are applied until none matches any more.
     """
 
-    rules: tuple[Rule, ...]
+    rules: tuple[RewriteRule, ...]
     is_repeated: bool = False
 
 
@@ -169,8 +169,8 @@ def _kind(one: Pass) -> object:
 
 def _run(group: Sequence[Pass], graph: Graph, context: PassContext, reports: list[PassReport]) -> Graph:
     started, before = perf_counter(), graph
-    applied: list[Applied] = []
-    refused: list[Refused] = []
+    applied: list[AppliedRule] = []
+    refused: list[RefusedRule] = []
     first = group[0]
     if isinstance(first, GraphPass):
         graph = first.run(graph, context)
@@ -190,18 +190,18 @@ def _run(group: Sequence[Pass], graph: Graph, context: PassContext, reports: lis
     return graph
 
 
-def _by_nodes(group: Sequence[NodePass], graph: Graph, context: PassContext, applied: list[Applied]) -> Graph:
+def _by_nodes(group: Sequence[NodePass], graph: Graph, context: PassContext, applied: list[AppliedRule]) -> Graph:
     made = [(one.name, one.make(graph, context)) for one in group]
     rules = [attrs.evolve(rule, replace=_noted(name, rule.replace, applied)) for name, rule in made if rule is not None]
     replace = first_of(*rules)
     return graph if replace is None else rewrite(graph, replace)
 
 
-def _noted(name: str, replace: Replace, applied: list[Applied]) -> Replace:
+def _noted(name: str, replace: Replace, applied: list[AppliedRule]) -> Replace:
     def noted(node: Node, current: Node) -> Mapping[Value, Value] | None:
         built = replace(node, current)
         if built:
-            applied.append(Applied(name, place_of(node)))
+            applied.append(AppliedRule(name, place_of(node)))
         return built
 
     return noted

@@ -27,7 +27,7 @@ NUMBER_TOLERANCE: Final = 1e-6
 
 
 @attrs.frozen(eq=False)
-class Parameter:
+class PatternParameter:
     """Any value, of a kind: "value", "constant" or "number"."""
 
     name: str
@@ -42,7 +42,7 @@ class AnyOption:
 
 
 @attrs.frozen(eq=False)
-class Drawn:
+class PatternNode:
     """The result of an operator."""
 
     operator: Operator[..., Any]
@@ -50,7 +50,7 @@ class Drawn:
     options: Mapping[str, object]
 
 
-Element: TypeAlias = Parameter | Drawn | float
+Element: TypeAlias = PatternParameter | PatternNode | float
 """A part of a pattern that a value has to match."""
 
 
@@ -62,12 +62,12 @@ class PatternBuilder:
         """Return what matches any value of an option, which conditions and replacements get as ``name``."""
         return AnyOption(name)
 
-    def __getattr__(self, name: str) -> Callable[..., Drawn]:
+    def __getattr__(self, name: str) -> Callable[..., PatternNode]:
         operator = OPERATORS.get(name) or FUSED.get(name)
         if operator is None:
             raise AttributeError(f"patterns have no operator {name!r}")
 
-        def draw(*args: object, **kwargs: object) -> Drawn:
+        def draw(*args: object, **kwargs: object) -> PatternNode:
             if operator.returns_sequence:
                 raise TypeError(f"{name}: patterns have operators of one output only")
             given = inspect.signature(operator.function).bind(*args, **kwargs).arguments
@@ -79,13 +79,13 @@ class PatternBuilder:
                     continue
                 if not parameter.is_operand:
                     options[parameter.name] = tuple(value) if isinstance(value, list) else value
-                elif isinstance(value, Parameter | Drawn):
+                elif isinstance(value, PatternParameter | PatternNode):
                     operands[parameter.name] = value
                 elif isinstance(value, int | float):
                     operands[parameter.name] = float(value)
                 else:
                     raise TypeError(f"{name}: {parameter.name} is {value!r}; it must be an operand or a number")
-            return Drawn(operator, operands, options)
+            return PatternNode(operator, operands, options)
 
         return draw
 
@@ -104,7 +104,7 @@ class Match:
     values: Mapping[str, Value] = attrs.field(factory=dict)
     numbers: Mapping[str, float] = attrs.field(factory=dict)
     options: Mapping[str, object] = attrs.field(factory=dict)
-    nodes: Mapping[Drawn, Node] = attrs.field(factory=dict)
+    nodes: Mapping[PatternNode, Node] = attrs.field(factory=dict)
 
     @property
     def drawn(self) -> tuple[int, ...]:
@@ -121,7 +121,7 @@ class Pattern:
         operators: all operators.
     """
 
-    root: Drawn
+    root: PatternNode
     operators: frozenset[Operator[..., Any]]
 
     @classmethod
@@ -130,15 +130,15 @@ class Pattern:
         hints = inspect.get_annotations(drawing)
         _builder, *names = inspect.signature(drawing).parameters
         kinds = {"float": "number", float: "number", "Constant": "constant", Constant: "constant"}
-        parameters = [Parameter(name, kinds.get(hints.get(name), "value")) for name in names]
+        parameters = [PatternParameter(name, kinds.get(hints.get(name), "value")) for name in names]
         root = drawing(PatternBuilder(), *parameters)
-        if not isinstance(root, Drawn):
+        if not isinstance(root, PatternNode):
             raise TypeError(f"the drawing returns {root!r}; it must return the result of an operator")
         operators: set[Operator[..., Any]] = set()
         ahead: list[Element] = [root]
         while ahead:
             element = ahead.pop()
-            if isinstance(element, Drawn):
+            if isinstance(element, PatternNode):
                 operators.add(element.operator)
                 ahead += element.operands.values()
         return cls(root, frozenset(operators))
@@ -149,16 +149,16 @@ class Pattern:
 
 
 def _of_element(element: Element, value: Value, found: Match) -> Iterator[Match]:
-    if isinstance(element, Parameter):
+    if isinstance(element, PatternParameter):
         yield from _of_parameter(element, value, found)
-    elif isinstance(element, Drawn):
+    elif isinstance(element, PatternNode):
         if isinstance(value, Output):
             yield from _of_drawn(element, value.node, found)
     elif is_number(value, element):
         yield found
 
 
-def _of_parameter(parameter: Parameter, value: Value, found: Match) -> Iterator[Match]:
+def _of_parameter(parameter: PatternParameter, value: Value, found: Match) -> Iterator[Match]:
     known = found.values.get(parameter.name)
     if known is not None:
         if known is value:
@@ -175,7 +175,7 @@ def _of_parameter(parameter: Parameter, value: Value, found: Match) -> Iterator[
     yield attrs.evolve(found, values={**found.values, parameter.name: value}, numbers=numbers)
 
 
-def _of_drawn(drawn: Drawn, node: Node, found: Match) -> Iterator[Match]:
+def _of_drawn(drawn: PatternNode, node: Node, found: Match) -> Iterator[Match]:
     if node.operator is not drawn.operator:
         return
     known = found.nodes.get(drawn)
@@ -201,7 +201,7 @@ def _of_operands(elements: list[Element], values: tuple[Value, ...], found: Matc
         yield from _of_operands(elements[1:], values[1:], match)
 
 
-def _options(drawn: Drawn, node: Node) -> dict[str, object] | None:
+def _options(drawn: PatternNode, node: Node) -> dict[str, object] | None:
     """Return the options that the pattern leaves open; None where another one differs."""
     taken: dict[str, object] = {}
     for name, expected in drawn.options.items():

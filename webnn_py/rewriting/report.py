@@ -18,7 +18,7 @@ def place_of(node: Node) -> str:
 
 
 @frozen
-class Applied:
+class AppliedRule:
     """A rule that was applied.
 
     Attributes:
@@ -31,7 +31,7 @@ class Applied:
 
 
 @frozen
-class Refused:
+class RefusedRule:
     """A rule whose drawing was found and that was not applied.
 
     Attributes:
@@ -64,8 +64,8 @@ class PassReport:
     nodes_after: int
     seconds: float
     is_changed: bool
-    applied: Sequence[Applied] = ()
-    refused: Sequence[Refused] = ()
+    applied: Sequence[AppliedRule] = ()
+    refused: Sequence[RefusedRule] = ()
 
 
 def describe(reports: Sequence[PassReport]) -> str:

@@ -14,13 +14,13 @@ from webnn_py.operators.declaration import Operator
 from webnn_py.operators.operand import MLOperand
 from webnn_py.rewriting.builder import RewriteBuilder
 from webnn_py.rewriting.pattern import Match, Pattern
-from webnn_py.rewriting.report import Applied, Refused, place_of
-from webnn_py.rewriting.uses import Uses
+from webnn_py.rewriting.report import AppliedRule, RefusedRule, place_of
+from webnn_py.rewriting.uses import Readers
 from webnn_py.rewriting.walk import rewrite
 
 
 @attrs.frozen(eq=False, slots=False)
-class Rule:
+class RewriteRule:
     """A rule: drawings that are looked for, and the drawing that takes their place.
 
     It applies where nothing else reads the values between the parameters and the result, and where the replacement has
@@ -48,7 +48,7 @@ class Rule:
         """The drawings, as they are looked for."""
         return tuple(map(Pattern.of, self.drawings))
 
-    def refusal(self, node: Node, match: Match, uses: Uses) -> str | None:
+    def refusal(self, node: Node, match: Match, uses: Readers) -> str | None:
         """Return why a match is not replaced; None where it is."""
         if self.data_types is not None and node.outputs[0].data_type not in self.data_types:
             return f"it is of {node.outputs[0].data_type}; the rule holds for {', '.join(self.data_types)}"
@@ -87,7 +87,7 @@ def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
 class Found:
     """A match that is replaced."""
 
-    rule: Rule
+    rule: RewriteRule
     match: Match
 
 
@@ -103,13 +103,13 @@ class RuleWalk:
         refused: where drawings were found that a condition excludes.
     """
 
-    def __init__(self, graph: Graph, rules: Sequence[Rule]) -> None:
-        self.applied: list[Applied] = []
-        self.refused: list[Refused] = []
+    def __init__(self, graph: Graph, rules: Sequence[RewriteRule]) -> None:
+        self.applied: list[AppliedRule] = []
+        self.refused: list[RefusedRule] = []
         self._graph = graph
         self._found: dict[Node, Found] = {}
         there = {node.operator for node in graph.nodes}
-        by_root: dict[Operator[..., Any], list[tuple[Rule, Pattern]]] = {}
+        by_root: dict[Operator[..., Any], list[tuple[RewriteRule, Pattern]]] = {}
         for rule in rules:
             for pattern in rule.patterns:
                 if pattern.operators <= there:
@@ -117,8 +117,8 @@ class RuleWalk:
         if by_root:
             self._find(by_root)
 
-    def _find(self, by_root: Mapping[Operator[..., Any], Sequence[tuple[Rule, Pattern]]]) -> None:
-        uses = Uses(self._graph)
+    def _find(self, by_root: Mapping[Operator[..., Any], Sequence[tuple[RewriteRule, Pattern]]]) -> None:
+        uses = Readers(self._graph)
         taken: set[Node] = set()
         for node in self._graph.nodes:
             refusals: dict[str, str] = {}
@@ -132,10 +132,10 @@ class RuleWalk:
                     break
                 refusals.setdefault(rule.name, reason)
             else:
-                self.refused += [Refused(name, place_of(node), reason) for name, reason in refusals.items()]
+                self.refused += [RefusedRule(name, place_of(node), reason) for name, reason in refusals.items()]
 
     @staticmethod
-    def _candidates(node: Node, tried: Sequence[tuple[Rule, Pattern]]) -> Iterator[tuple[Rule, Match]]:
+    def _candidates(node: Node, tried: Sequence[tuple[RewriteRule, Pattern]]) -> Iterator[tuple[RewriteRule, Match]]:
         for rule, pattern in tried:
             for match in pattern.matches(node):
                 yield rule, match
@@ -153,9 +153,9 @@ class RuleWalk:
             made = found.rule.replace(node, found.match, replaced)
             if made.descriptor != node.outputs[0]:
                 reason = f"the replacement has {made.descriptor}, not {node.outputs[0]}"
-                self.refused.append(Refused(found.rule.name, place_of(node), reason))
+                self.refused.append(RefusedRule(found.rule.name, place_of(node), reason))
                 return None
-            self.applied.append(Applied(found.rule.name, place_of(node)))
+            self.applied.append(AppliedRule(found.rule.name, place_of(node)))
             return {node.results[0]: made}
 
         return rewrite(self._graph, replace, replaced)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from webnn_py.graph import Graph, Node, Value
 
 
-class Uses:
+class Readers:
     """The readers of every value of a graph.
 
     Args:

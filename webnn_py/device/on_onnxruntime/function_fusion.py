@@ -7,7 +7,7 @@ from itertools import product, starmap
 from typing import Any, Final
 
 from webnn_py.graph import Constant, Value
-from webnn_py.rewriting.rule import Rule
+from webnn_py.rewriting.rule import RewriteRule
 
 LEAST_EPSILON: Final = 1e-30
 """With an epsilon of this size the reciprocal of the root is far from infinite."""
@@ -17,7 +17,7 @@ def _hard_swish_gate(b: Any, x: Any) -> Any:
     return b.clamp(b.add(x, 3), min_value=0, max_value=6)
 
 
-HARD_SWISH: Final = Rule(
+HARD_SWISH: Final = RewriteRule(
     name="hard-swish",
     drawings=(
         lambda b, x: b.mul(x, b.div(_hard_swish_gate(b, x), 6)),
@@ -61,7 +61,7 @@ def _rms_refusal(x: Value, scale: Value, axes: tuple[int, ...] | None, epsilon: 
     return None
 
 
-RMS_NORMALIZATION: Final = Rule(
+RMS_NORMALIZATION: Final = RewriteRule(
     name="rms-normalization",
     drawings=tuple(starmap(_rms_drawing, product(_SQUARES, _DIVIDED))),
     replacement=lambda b, x, scale, epsilon: b.rms_normalization(x, scale, epsilon=epsilon),
