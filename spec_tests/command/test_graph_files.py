@@ -1,4 +1,4 @@
-"""``webnn-py info --graph FILE``."""
+"""``webnn-py info --graph FILE`` and ``--passes``."""
 
 import json
 
@@ -69,3 +69,19 @@ def test_a_model_that_cannot_be_imported_is_told_of_and_not_drawn(command, model
     assert "nothing is drawn" in ended.err
     assert "written" not in ended.out
     assert not (tmp_path / "g.svg").exists()
+
+
+def test_passes_are_listed_with_nodes_and_rules(command, perceptron):
+    pytest.importorskip("onnxruntime")
+    lines = command("info", perceptron, "--backend", "onnxruntime", "--passes").out.splitlines()
+    start = lines.index("passes")
+    assert any(line.startswith("  loops: 2 → 2 nodes, ") for line in lines[start:])
+    ended = command("info", perceptron, "--backend", "onnxruntime", "--passes", "--json")
+    report = next(one for one in json.loads(ended.out)["passes"] if "loops" in one["names"])
+    assert (report["nodes_before"], report["nodes_after"], report["is_changed"]) == (2, 2, False)
+
+
+def test_a_device_without_passes_says_so(command, perceptron):
+    ended = command("info", perceptron, "--backend", "numpy", "--passes")
+    assert "passes      numpy (" in ended.out
+    assert " has none\n" in ended.out

@@ -39,6 +39,9 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     _add_parts(info)
     info.add_argument("--graph", type=Path, metavar="FILE", help=GRAPH_HELP)
     info.add_argument(
+        "--passes", action="store_true", help="build the graph, and list what each pass of the device did to it"
+    )
+    info.add_argument(
         "--browser",
         action="append",
         default=[],

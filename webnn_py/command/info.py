@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,6 +25,7 @@ from webnn_py.command.loading import load_model, narrowed_types, parts_of
 from webnn_py.command.printing import print_json, print_lines
 from webnn_py.command.problems import ProblemGroup, groups_of
 from webnn_py.command.size_search import FoundSizes, find_sizes
+from webnn_py.rewriting.report import PassReport, describe
 from webnn_py.runtime import Environment
 from webnn_py.script.builder import MLGraphBuilder, drawing_of
 from webnn_py.script.ml import open_ml
@@ -60,6 +61,7 @@ class ModelReport:
         narrow: the types that narrower ones stood for when it was tried.
         portability: what of it would fail in the browsers that were asked for; None if none was, or nothing runs.
         graph: the file that the graph was written to, if it was.
+        passes: what each pass of the device did to the graph; None if that was not asked for, or nothing runs.
     """
 
     path: Path
@@ -75,6 +77,7 @@ class ModelReport:
     narrow: list[str]
     portability: PortabilityReport | None
     graph: Path | None
+    passes: Sequence[PassReport] | None
 
     @property
     def runs(self) -> bool:
@@ -121,6 +124,7 @@ def info(options: argparse.Namespace) -> int:
         narrowed_types(model, options.narrow),
         portability if options.browser and not tried.missing else None,
         options.graph if picture is not None else None,
+        tried.passes,
     )
     if options.json:
         print_json(_as_json(report))
@@ -147,12 +151,14 @@ class Tried:
         found: the sizes and values at which it was imported, or could not be.
         missing: what cannot be imported.
         picture: what the device makes of it; None if that was not asked for, or something is missing.
+        passes: what each pass of the device did to the graph; None if that was not asked for, or something is missing.
     """
 
     device: str
     found: FoundSizes
     missing: list[ProblemGroup]
-    picture: GraphPicture | None
+    picture: GraphPicture | None = None
+    passes: Sequence[PassReport] | None = None
 
 
 async def _tried(
@@ -162,23 +168,24 @@ async def _tried(
     names = asked_outputs(model, options.output)
     async with open_ml() as ml, Environment(ml, options.backend) as environment:
         device = await environment.open_device()
-        picture = None
+        picture = passes = None
         try:
             found = await find_sizes(model, asked, names, lambda: MLGraphBuilder(device.context))
         except ValueError as error:  # the model is broken, which only converting it shows
             usual = {slot: slot.usual for slot in asked.shapes.open_sizes(asked.fed)}
             shapes, said = asked.shapes.shapes_with(asked.fed, usual), asked.shapes.said(asked.fed, usual)
             found = FoundSizes(shapes, asked.frozen, said, [], MLGraphBuilder(device.context), None, None)
-            return Tried(str(device.info), found, [ProblemGroup("", 1, ("the model",), str(error), "")], None)
+            return Tried(str(device.info), found, [ProblemGroup("", 1, ("the model",), str(error), "")])
         missing = [] if found.error is None else groups_of(found.error)
         if portability.profiles and found.outputs is not None:
             portability.add_graph(drawing_of("info", found.outputs))
-        if options.graph is not None and found.outputs is not None:
+        if (options.graph is not None or options.passes) and found.outputs is not None:
             drawn = found.builder.picture(found.outputs)
             graph = await found.builder.build(found.outputs)
-            picture = graph.picture(drawn)
+            picture = None if options.graph is None else graph.picture(drawn)
+            passes = graph._handle.passes if options.passes else None
             graph.destroy()
-        return Tried(str(device.info), found, missing, picture)
+        return Tried(str(device.info), found, missing, picture, passes)
 
 
 # --- what is printed ------------------------------------------------------------------------------------------
@@ -214,6 +221,9 @@ def _as_text(report: ModelReport) -> Iterator[str]:
     yield from _whether_it_runs(report)
     if report.graph is not None:
         yield f"graph       written to {visible(str(report.graph))}, {in_bytes(report.graph.stat().st_size)}"
+    if report.passes is not None:
+        yield "passes" if report.passes else f"passes      {report.device} has none"
+        yield from describe(report.passes).splitlines()
     if report.portability is not None:
         yield "in browsers"
         yield from (f"  {line}" for line in report.portability.lines())
@@ -281,5 +291,6 @@ def _as_json(report: ModelReport) -> dict[str, Any]:
         "runs": report.runs,
         "missing": [attrs.asdict(group) for group in report.missing],
         **({} if report.graph is None else {"graph": str(report.graph)}),
+        **({} if report.passes is None else {"passes": [attrs.asdict(one) for one in report.passes]}),
         **({} if report.portability is None else {"browsers": report.portability.as_json()}),
     }

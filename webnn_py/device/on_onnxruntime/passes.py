@@ -20,7 +20,7 @@ from webnn_py.device.on_onnxruntime.rolled_steps import with_rolled_steps
 from webnn_py.device.on_onnxruntime.stacked_extremes import stacked_extremes
 from webnn_py.device.on_onnxruntime.trees import with_trees
 from webnn_py.graph import Graph
-from webnn_py.operators import conversion, convolution
+from webnn_py.operators import activation, conversion, convolution, reduction, unary
 from webnn_py.operators.composites import DYNAMIC_QUANTIZE_LSTM
 from webnn_py.operators.tree_ensembles import TREE_ENSEMBLE
 from webnn_py.rewriting.passes import GraphPass, NodePass, PassContext, PassManager, ReadConstant, RulePass
@@ -60,8 +60,13 @@ PASSES: Final = PassManager(
     ),
     # Behind the recognition of dynamic quantization, by which the gates of quantized networks are known.
     GraphPass(name="loops", run=_with_contents(with_rolled_steps), after=("dynamic-quantization",), targets=CPU),
-    RulePass(name="rms-normalization", rules=(RMS_NORMALIZATION,), targets=CPU),
-    RulePass(name="hard-swish", rules=(HARD_SWISH,)),
+    RulePass(
+        name="rms-normalization",
+        rules=(RMS_NORMALIZATION,),
+        targets=CPU,
+        needs=frozenset({unary.sqrt, reduction.reduce_mean}),
+    ),
+    RulePass(name="hard-swish", rules=(HARD_SWISH,), needs=frozenset({activation.clamp})),
     NodePass(
         name="integer-products",
         make=lambda graph, context: integer_products(graph, context.contents),
