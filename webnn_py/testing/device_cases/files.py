@@ -39,7 +39,7 @@ class Case:
     Attributes:
         category: of the operator, such as ``"arithmetic"``.
         operator: the name of the builder's method.
-        raw: the case as the file has it; :mod:`webnn_py.testing.device_cases.files` has the format.
+        raw: the case as the file has it; ``webnn_py.testing.device_cases.files`` has the format.
     """
 
     category: str
