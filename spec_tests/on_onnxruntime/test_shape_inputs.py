@@ -8,13 +8,14 @@ import webnn_py
 from spec_tests.on_onnxruntime.both import on_both
 from spec_tests.operators.cases import load_all
 from spec_tests.operators.exceptions import EXCEPTIONS
-from spec_tests.operators.running import Computed, as_constant
+from spec_tests.operators.running import Computed
 from spec_tests.support.buffers import filled, zeroed
 from webnn_py import MLGraphBuilder
 
 pytest.importorskip("onnxruntime")
 
 from webnn_py.onnx_export import inlined_export
+from webnn_py.testing.device_cases.drawing import as_constant
 
 MOST_CASES = 12
 MANY = 600
