@@ -39,6 +39,8 @@ RAISE = {
     "clear_buffer": lambda s: s.context.clear_buffer(s.buffer),
     "input": lambda s: s.builder.input("", **F32),
     "constant": lambda s: s.builder.constant(s.other),
+    "picture": lambda s: s.builder.picture({}),
+    "compute_shapes": lambda s: s.graph.compute_shapes({}),
     "relu": lambda s: s.finished.relu(s.input, label="rectified"),
 }
 REJECT = {
