@@ -7,7 +7,7 @@ import trio
 from spec_tests.support.buffers import constant, filled, zeroed
 from spec_tests.support.drawing import build_add_one
 from spec_tests.support.trace_format import check_document, of_phase
-from webnn_py import MLGraphBuilder
+from webnn_py import InvalidStateError, MLGraphBuilder
 from webnn_py.tracing import Instrument
 
 F32 = {"data_type": "float32", "shape": [2]}
@@ -101,6 +101,15 @@ async def test_it_tells_the_buffers_the_graph_and_their_labels(ml, context):
     drawn = of_phase(check_document(trace.document()), "X", "refusal")
     assert drawn[0]["args"]["labels"] == ["weights"]
     assert drawn[0]["args"]["buffers"] == list(dispatch.buffers)
+
+
+async def test_shapes_of_a_destroyed_graph_are_refused_and_in_the_trace(ml, context):
+    scene = await Scene.set(context)
+    scene.graph.destroy()
+    with ml.trace() as trace, pytest.raises(InvalidStateError, match="destroy\\(\\) was called on it"):
+        scene.graph.compute_shapes({"x": [2]})
+    (event,) = trace.events
+    assert (event.kind, event.refusal.graph) == ("compute_shapes", scene.graph._handle.number)
 
 
 async def test_use_after_the_context_was_destroyed_is_in_the_trace(ml, context):
