@@ -1,5 +1,6 @@
 """Readers of just so much of mermaid's and Graphviz' notation as pictures of graphs use; anything else is refused."""
 
+import json
 import re
 
 import attrs
@@ -7,11 +8,12 @@ import attrs
 
 @attrs.define
 class Read:
-    """What was read: boxes with their lines and frame, edges with their texts, titles of frames."""
+    """What was read: boxes with their lines and frame, edges with their texts, titles of frames and of all."""
 
     boxes: dict[str, tuple[list[str], str]] = attrs.field(factory=dict)
     edges: list[tuple[str, str, str]] = attrs.field(factory=list)
     frames: dict[str, str] = attrs.field(factory=dict)
+    title: str = ""
 
 
 def _unique(read, key, lines, frame):
@@ -34,8 +36,12 @@ def _mermaid_text(text):
 
 def read_mermaid(text):
     first, *lines = text.splitlines()
-    assert first == "flowchart TD"
     read, frame, classes, used = Read(), "", set(), set()
+    if first == "---":
+        title, end, first, *lines = lines
+        assert (title[:7], end) == ("title: ", "---")
+        read.title = json.loads(title[7:])
+    assert first == "flowchart TD"
     for line in map(str.strip, lines):
         if line == "end":
             assert frame
@@ -63,6 +69,7 @@ DOT = {
     "box": re.compile(rf'(\w+) \[label={DOT_TEXT}, shape=box(?:, style="[a-z,]+")?(?:, fillcolor="#\w{{6}}")?\];'),
     "edge": re.compile(rf"(\w+) -> (\w+) \[label={DOT_TEXT}\];"),
     "frame": re.compile(rf'subgraph cluster_(\w+) {{ label={DOT_TEXT}; fontname="monospace"; fontsize=10;'),
+    "title": re.compile(rf'label={DOT_TEXT}; labelloc=t; fontname="monospace";'),
     "defaults": re.compile(r'(?:node|edge) \[fontname="monospace", fontsize=\d+\];'),
 }
 
@@ -89,6 +96,9 @@ def read_dot(text):
             assert not frame
             frame = found[1]
             (read.frames[frame],) = _dot_lines(found[2])
+        elif found := DOT["title"].fullmatch(line):
+            assert not read.boxes, "the title comes first"
+            (read.title,) = _dot_lines(found[1])
         else:
             assert DOT["defaults"].fullmatch(line), f"not dot: {line}"
     assert not frame

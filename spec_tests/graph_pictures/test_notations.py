@@ -5,6 +5,7 @@ import pytest
 from spec_tests.graph_pictures.drawings import HOSTILE, draw_residual_block
 from spec_tests.graph_pictures.notation_readers import read_dot, read_mermaid
 from webnn_py import MLGraphBuilder
+from webnn_py.wording import visible
 
 READERS = {"mermaid": ("to_mermaid", read_mermaid), "dot": ("to_dot", read_dot)}
 
@@ -61,3 +62,20 @@ async def test_texts_mean_nothing_to_the_notation(numpy_context, read, text):
     found = read(b.picture({text: b.relu(x, label=text)}))
     seen = text.replace("\n", "\\u000a").replace("\u202e", "\\u202e")
     assert [lines[0] for lines, _ in found.boxes.values()] == [seen, f"relu [{seen}]", seen]
+
+
+@pytest.mark.parametrize("label", ["classifier", "", "\u202e", *HOSTILE])
+async def test_the_label_of_a_graph_is_the_title(numpy_context, read, label):
+    b = MLGraphBuilder(numpy_context)
+    x = b.input("x", data_type="float32", shape=[2])
+    picture = (await b.build({"y": b.relu(x)}, label=label)).picture()
+    found = read(picture)
+    assert found.title == visible(label)
+    assert len(found.boxes) == 3
+    assert read(b_picture(numpy_context)).title == ""
+
+
+def b_picture(context):
+    """A picture of a drawing, which has no label."""
+    b = MLGraphBuilder(context)
+    return b.picture({"y": b.relu(b.input("x", data_type="float32", shape=[2]))})

@@ -168,3 +168,19 @@ async def test_a_picture_keeps_no_constants(numpy_context):
     assert [value.kind for value in description.values] == ["input", "constant", "result"]
     assert not any(isinstance(getattr(value, name), np.ndarray) for value in description.values for name in ("name",))
     assert isinstance(GraphPicture(description, None, ""), GraphPicture)
+
+
+async def test_the_label_of_a_graph_is_in_every_picture(numpy_context):
+    b = MLGraphBuilder(numpy_context)
+    y = b.relu(b.input("x", data_type="float32", shape=[2]))
+    plain = b.picture({"y": y})
+    graph = await b.build({"y": y}, label="a <b>, c")
+    picture = graph.picture(plain)
+    assert graph.describe().startswith("graph 'a <b>, c' of 1 operator on ")
+    assert repr(picture).startswith("<GraphPicture graph 'a <b>, c' of 1 operator on ")
+    words = "graph &#x27;a &lt;b&gt;, c&#x27; of 1 operator"
+    assert f"<title>{words}</title>" in picture.to_html()
+    assert f'aria-label="{words}"' in picture.to_svg()
+    assert words in picture._repr_html_()
+    assert repr(plain) == "<GraphPicture graph of 1 operator, not built>"
+    assert "<title>graph of 1 operator</title>" in plain.to_html()

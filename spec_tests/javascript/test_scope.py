@@ -104,3 +104,21 @@ async def test_objects_that_scripts_drop_are_dropped_by_the_host():
         patch.setattr(host.Host, "handle", counting)
         await lines_of(source)
     assert max(kept) < 100
+
+
+LABELLED = """
+const descriptor = {dataType: 'float32', shape: [2], label: 'weights'};
+navigator.ml.createContext({label: 'all'}).then(async (context) => {
+    const builder = new MLGraphBuilder(context);
+    const x = builder.input('x', descriptor);
+    const things = [context, await context.createTensor(descriptor),
+        await context.createConstantTensor(descriptor, new Float32Array(2)),
+        await builder.build({y: builder.relu(x)}), x];
+    console.log(things.map((thing) => 'label' in thing).join(' '));
+});
+"""
+
+
+@both_engines
+async def test_only_operators_have_labels_in_scripts(engine):
+    assert await lines_of(LABELLED, engine) == ["false false false false false"]

@@ -312,3 +312,12 @@ def test_a_session_that_is_dropped_is_released(env, session, x):
     loop.run(inner.release)  # waits for the release that has begun
     assert env.sessions == (session,)
     np.testing.assert_array_equal(session.run({"x": x})["y"].data, x + 1)
+
+
+def test_a_tensor_has_the_label_that_it_was_given(env, x):
+    tensor, plain = env.create_tensor(x, label="cache"), env.create_tensor(data_type="float32", dims=[2])
+    assert (tensor.label, plain.label) == ("cache", "")
+    assert "'cache' float32 [2, 3]" in repr(tensor)
+    assert {item.label: item.live_buffers for item in env.statistics().by_label} == {"cache": 1, "": 1}
+    tensor.dispose()
+    plain.dispose()

@@ -403,3 +403,21 @@ async def test_s1_19_the_environment_can_be_closed_after_the_api(options, x):
     tensor.dispose()
     await env.close()
     assert live(env.statistics()) == (0, 0)
+
+
+async def test_a_tensor_on_the_device_has_the_label_that_it_was_given(env, x):
+    tensors = [await env.create_tensor(x, label="cache")]
+    tensors.append(await env.create_tensor(data_type="float32", dims=[2, 3], label="cache"))
+    tensors.append(await env.create_tensor(x))
+    assert [tensor.label for tensor in tensors] == ["cache", "cache", ""]
+    assert Tensor(x).label == ""
+    assert repr(tensors[0]).startswith("<Tensor 'cache' float32 [2, 3] ")
+    assert [(item.label, item.live_buffers) for item in env.statistics().by_label] == [("cache", 2), ("", 1)]
+    with pytest.raises(TypeError, match=r"create_tensor\(\): label is 3; it must be a string"):
+        await env.create_tensor(x, label=3)
+    tensors[0].dispose()
+    with pytest.raises(InvalidStateError, match="'cache' float32"):
+        await env.zero(tensors[0])
+    dispose(*tensors[1:])
+    await env.drain()
+    assert env.statistics().by_label == ()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from spec_tests.support.trace_format import check_document, of_phase
-from webnn_py import DestroyedBufferError, MLGraphBuilder
+from webnn_py import DestroyedBufferError, MLGraphBuilder, OperationError, UnknownError
 
 F32 = {"data_type": "float32", "shape": [2]}
 ONES = np.ones(2, np.float32)
@@ -73,3 +73,80 @@ async def test_a_trace_tells_it(ml, context):
     assert begin["name"].endswith(" [weights] float32 [2]")
     call = next(event for event in of_phase(events, "X", "call") if event["name"] == "write_buffer()")
     assert call["args"]["labels"] == ["weights"]
+
+
+def memory(context):
+    """By label, what lives: buffers, graphs and bytes; reads have ended, so that the bytes are all that live."""
+    statistics = context.statistics()
+    by_label = statistics.by_label
+    assert sum(item.live_bytes for item in by_label) == statistics.live_bytes
+    assert sum(item.live_buffers for item in by_label) == statistics.live_buffers
+    assert [item.live_bytes for item in by_label] == sorted((item.live_bytes for item in by_label), reverse=True)
+    return {item.label: (item.live_buffers, item.live_graphs, item.live_bytes) for item in by_label}
+
+
+async def test_statistics_tell_what_lives_by_label(context):
+    assert memory(context) == {}
+    kept = [await labelled(context, label) for label in ("cache", "cache", "scores", "")]
+    assert memory(context) == {"cache": (2, 0, 16), "scores": (1, 0, 8), "": (1, 0, 8)}
+    assert [item.label for item in context.statistics().by_label] == ["cache", "", "scores"]
+    await context.read_buffer(kept[0])
+    kept[0].destroy()
+    kept[2].destroy()
+    assert memory(context)["cache"] == (2, 0, 16), "memory is there until the release has run"
+    await context.drain()
+    assert memory(context) == {"cache": (1, 0, 8), "": (1, 0, 8)}
+
+
+async def test_a_constant_buffer_that_a_graph_holds_is_counted_under_its_own_label(context):
+    weights = await context.create_constant_buffer(np.ones(2000, np.float32), **{**F32, "shape": [2000]}, label="table")
+    builder = MLGraphBuilder(context)
+    x = builder.input("x", **{**F32, "shape": [2000]})
+    graph = await builder.build({"y": builder.mul(x, builder.constant(weights))}, label="classifier")
+    assert memory(context)["classifier"][:2] == (0, 1)
+    weights.destroy()
+    await context.drain()
+    assert memory(context)["table"] == (0, 0, 8000)
+    graph.destroy()
+    await context.drain()
+    assert memory(context) == {}
+
+
+async def test_what_graphs_share_is_counted_under_the_label_of_the_first(context):
+    numbers = np.arange(4000, dtype=np.float32)
+    graphs = []
+    for label in ("one", "other"):
+        builder = MLGraphBuilder(context)
+        x = builder.input("x", **{**F32, "shape": [4000]})
+        graphs.append(await builder.build({"y": builder.mul(x, builder.constant(numbers))}, label=label))
+    assert {label: item[:2] for label, item in memory(context).items()} == {"one": (0, 1), "other": (0, 1)}
+    assert memory(context)["one"][2] >= numbers.nbytes
+    for graph in graphs:
+        graph.destroy()
+    await context.drain()
+    assert memory(context) == {}
+
+
+async def test_failed_builds_and_buffers_leave_no_entry(context, monkeypatch):
+    def fails(*_):
+        raise MemoryError("none left")
+
+    monkeypatch.setattr(context._device.backend, "compile", fails)
+    monkeypatch.setattr(context._device.backend, "allocate", fails)
+    builder = MLGraphBuilder(context)
+    with pytest.raises(OperationError):
+        await builder.build({"y": builder.relu(builder.input("x", **F32))}, label="classifier")
+    with pytest.raises(UnknownError):
+        await labelled(context)
+    await context.drain()
+    assert memory(context) == {}
+
+
+async def test_a_lost_context_has_no_entries_after_its_releases(context):
+    await labelled(context)
+    before = context.statistics()
+    context.destroy()
+    await context.device_timeline.wait_ended()
+    assert memory(context) == {}
+    assert [item.label for item in before.by_label] == ["weights"], "statistics are frozen"
+    assert hash(before)

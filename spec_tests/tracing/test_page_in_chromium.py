@@ -4,10 +4,12 @@ import json
 import time
 
 import pytest
+import trio
 
 from spec_tests.support import depth
 from spec_tests.support.chromium import Chromium, installed
 from spec_tests.support.trace_documents import HOSTILE, destroyed_in_flight, many, with_everything
+from webnn_py import MLGraphBuilder, open_ml
 from webnn_py.tracing.page import page_of
 
 pytestmark = pytest.mark.skipif(
@@ -127,6 +129,55 @@ def test_a_rejection_tells_why_where_and_by_whom(browser, open_page):
     )
     assert browser.run(SELECTED) == "destroy()"
     assert "what it rejected\nreject read_buffer()" in browser.run(DETAILS)
+
+
+def refused_calls():
+    """A recorded trace: a write to a destroyed buffer, a dispatch with it, and an operator, all refused."""
+
+    async def main():
+        async with open_ml() as ml:
+            context = await ml.create_context(backend="numpy")
+            builder = MLGraphBuilder(context)
+            x = builder.input("x", data_type="float32", shape=[2])
+            with ml.trace() as trace:
+                buffer = await context.create_buffer(data_type="float32", shape=[2], writable=True, label=HOSTILE)
+                buffer.destroy()
+                with pytest.raises(TypeError):
+                    context.write_buffer(buffer, bytes(8))
+                with pytest.raises(TypeError):
+                    context.dispatch(None, {"x": buffer}, {})
+                with pytest.raises(TypeError):
+                    builder.add(x, None, label="sum")
+                await context.drain()
+            return trace.document()
+
+    return trio.run(main)
+
+
+def test_a_refused_call_is_drawn_with_its_reason(browser, open_page):
+    document = refused_calls()
+    open_page(document)
+    drawn = browser.run("""timeline.state.trace.items.filter((item) => item.bad).map(
+        (item) => [item.name, item.kind, item.bad, item.lane.name, item.operation ?? null])""")
+    assert drawn == [[f"{name}()", "call", "refused", "calls", None] for name in ("write_buffer", "dispatch", "add")]
+    assert browser.run("document.getElementById('summary').textContent").endswith(", 3 refused")
+    wanted = {
+        "write_buffer()": ["DestroyedBufferError: write_buffer(): <MLBuffer ", "destroy() was called on the buffer"],
+        "dispatch()": ["TypeError: dispatch(): graph is None; it must be an MLGraph"],
+        "add()": ["TypeError: add() [sum]: b is None", "sum"],
+    }
+    for name, words in wanted.items():
+        browser.run(f"timeline.select({items(None, name=name, bad='refused')})")
+        details = browser.run(DETAILS)
+        for part in ["outcome\nrefused", "test_page_in_chromium.py:", *words]:
+            assert part in details, name
+    browser.run("timeline.select(null)")
+    item = items(None, name="dispatch()", bad="refused")
+    browser.run(f"timeline.show(({item}).start - 1, ({item}).end + 1)")
+    browser.frame()
+    browser.click(*middle_of(browser, item))
+    assert browser.run(SELECTED) == "dispatch()"
+    assert HOSTILE in browser.run(DETAILS), "the label of the buffer, as text"
 
 
 def test_arrows_are_drawn_for_all_where_few_are_in_view(browser, open_page):

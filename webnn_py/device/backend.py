@@ -96,15 +96,19 @@ class Capabilities:
 
 
 class Memory:
-    """A piece of a device's memory and how many hold it; it is freed when the last lets go, unless it is borrowed."""
+    """A piece of a device's memory and how many hold it; it is freed when the last lets go, unless it is borrowed.
 
-    __slots__ = ("__weakref__", "borrowed", "byte_length", "data", "holders")
+    Its bytes are counted under ``label``, which stays the same while anybody holds it.
+    """
 
-    def __init__(self, data: Any, byte_length: int, *, borrowed: bool = False) -> None:
+    __slots__ = ("__weakref__", "borrowed", "byte_length", "data", "holders", "label")
+
+    def __init__(self, data: Any, byte_length: int, *, borrowed: bool = False, label: str = "") -> None:
         self.data = data
         self.byte_length = byte_length
         self.holders = 0
         self.borrowed = borrowed
+        self.label = label
 
 
 class Storage:

@@ -38,6 +38,7 @@ from webnn_py.device.expansion import needs_expansion
 from webnn_py.device.failure import Failure
 from webnn_py.device.four_bits import needs_bytes, prepared
 from webnn_py.device.lending import when_back
+from webnn_py.device.memory_by_label import Entry, MemoryByLabel
 from webnn_py.device.savable_nodes import SavableNodes, captured_storages
 from webnn_py.device.timed_dispatch import Told, dispatch_timed
 from webnn_py.errors import UnknownError
@@ -58,12 +59,14 @@ class DeviceStatistics:
         live_bytes: bytes of buffers, of graphs' constants and intermediates, and of reads in flight.
         host_copies: how often bytes were copied between host and device.
         compiled: what is kept of compiled code; None on a device that keeps none.
+        by_label: buffers, graphs and their bytes, reads in flight left out, by label.
     """
 
     live_buffers: int
     live_bytes: int
     host_copies: int
     compiled: CacheStatistics | None
+    by_label: Mapping[str, Entry]
 
 
 class Readback:
@@ -113,6 +116,7 @@ class Device:
         self._keeps_nodes = False
         self.live_buffers = 0
         self.live_bytes = 0
+        self._by_label = MemoryByLabel()
         self.host_copies = 0
         self._copies: Copies = backend if isinstance(backend, Copies) else CopiesThroughHost(backend, self._count_copy)
         self.host_copy: Callable[[HostArray], Any] = (
@@ -132,7 +136,9 @@ class Device:
     def statistics(self) -> DeviceStatistics:
         """A frozen look at the books."""
         compiled = self.backend.cache_statistics() if isinstance(self.backend, KeepsCode) else None
-        return DeviceStatistics(self.live_buffers, self.live_bytes, self.host_copies, compiled)
+        return DeviceStatistics(
+            self.live_buffers, self.live_bytes, self.host_copies, compiled, self._by_label.entries()
+        )
 
     # --- buffers ---------------------------------------------------------------------------------------------
 
@@ -148,8 +154,8 @@ class Device:
         self._enter(storage, await data)
 
     def _enter(self, storage: Storage, data: Any) -> None:
-        storage.memory = Memory(data, storage.descriptor.byte_length)
-        self.live_buffers += 1
+        storage.memory = Memory(data, storage.descriptor.byte_length, label=storage.label)
+        self._count_buffer(storage)
         self._hold(storage.memory)
 
     def allocate_constant(self, storage: Storage, data: HostArray) -> Awaitable[None] | None:
@@ -246,20 +252,20 @@ class Device:
             return None
         pending = self._let_go(memory)
         if pending is not None:
-            return like(pending, self._finish_release(pending))
-        self.live_buffers -= 1
+            return like(pending, self._finish_release(storage, pending))
+        self._count_buffer(storage, -1)
         return None
 
-    async def _finish_release(self, pending: Awaitable[None]) -> None:
+    async def _finish_release(self, storage: Storage, pending: Awaitable[None]) -> None:
         await pending
-        self.live_buffers -= 1
+        self._count_buffer(storage, -1)
 
     # --- buffers that cross the border -----------------------------------------------------------------------
 
     def adopt(self, storage: Storage, data: Any) -> None:
         """Put a user's memory under ``storage``; it is not counted, and never freed."""
         storage.memory = Memory(data, 0, borrowed=True)
-        self.live_buffers += 1
+        self._count_buffer(storage)
         self._hold(storage.memory)
 
     def lend(self, storage: Storage, give: Callable[[Any], None]) -> Awaitable[None] | None:
@@ -327,9 +333,12 @@ class Device:
         handle.compiled = compiled
         handle.plan = plan_of(compiled)
         handle.passes = getattr(compiled, "passes", ())  # devices that rewrite graphs say what they did
-        self.live_bytes += compiled.byte_length
+        self._count_graph(handle, compiled.byte_length)
         held = [storage.memory for storage in captured_storages(graph) if storage.memory is not None]
-        held += getattr(compiled, HELD_IN_COMMON, ())  # to ask for a protocol takes ten times as long
+        for memory in getattr(compiled, HELD_IN_COMMON, ()):  # to ask for a protocol takes ten times as long
+            if not memory.holders:
+                memory.label = handle.label
+            held.append(memory)
         for memory in held:
             self._hold(memory)
         handle.captured = held
@@ -377,14 +386,17 @@ class Device:
         steps += [self._let_go(memory) for memory in captured]
         pending = [step for step in steps if step is not None]
         if pending:
-            return like(pending[-1], self._finish_release_graph(pending, byte_length))
-        self.live_bytes -= byte_length
+            return like(pending[-1], self._finish_release_graph(handle, pending, byte_length))
+        if compiled is not None:
+            self._count_graph(handle, -byte_length, -1)
         return None
 
-    async def _finish_release_graph(self, pending: list[Awaitable[None]], byte_length: int) -> None:
+    async def _finish_release_graph(
+        self, handle: GraphHandle, pending: list[Awaitable[None]], byte_length: int
+    ) -> None:
         for step in pending:
             await step
-        self.live_bytes -= byte_length
+        self._count_graph(handle, -byte_length, -1)
 
     # --- failures --------------------------------------------------------------------------------------------
 
@@ -436,7 +448,7 @@ class Device:
     def _hold(self, memory: Memory) -> None:
         memory.holders += 1
         if memory.holders == 1:
-            self.live_bytes += memory.byte_length
+            self._count_bytes(memory.label, memory.byte_length)
 
     def _let_go(self, memory: Memory) -> Awaitable[None] | None:
         memory.holders -= 1
@@ -446,12 +458,24 @@ class Device:
         pending = None if memory.borrowed else self.backend.free(data)
         if pending is not None:
             return like(pending, self._finish_let_go(memory, pending))
-        self.live_bytes -= memory.byte_length
+        self._count_bytes(memory.label, -memory.byte_length)
         return None
 
     async def _finish_let_go(self, memory: Memory, pending: Awaitable[None]) -> None:
         await pending
-        self.live_bytes -= memory.byte_length
+        self._count_bytes(memory.label, -memory.byte_length)
+
+    def _count_buffer(self, storage: Storage, number: int = 1) -> None:
+        self.live_buffers += number
+        self._by_label.add(storage.label, buffers=number)
+
+    def _count_graph(self, handle: GraphHandle, byte_length: int, number: int = 1) -> None:
+        self.live_bytes += byte_length
+        self._by_label.add(handle.label, graphs=number, byte_length=byte_length)
+
+    def _count_bytes(self, label: str, byte_length: int) -> None:
+        self.live_bytes += byte_length
+        self._by_label.add(label, byte_length=byte_length)
 
 
 def _mark(storages: Iterable[Storage], failure: Failure | None) -> None:

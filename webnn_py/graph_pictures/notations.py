@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from webnn_py.graph_pictures.scene import Box, Scene
+from webnn_py.wording import visible
 
 _PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .,:_=()[]+*/")
 
@@ -28,9 +30,11 @@ _DOT_STYLES: Final = {
 }
 
 
-def to_mermaid(scene: Scene) -> str:
-    """A flowchart, from top to bottom."""
-    lines = ["flowchart TD", *_nested(scene, _mermaid_box, 'subgraph {key}["{title}"]', "end", mermaid_text)]
+def to_mermaid(scene: Scene, label: str = "") -> str:
+    """Return a flowchart, from top to bottom; a label is its title."""
+    # Of what YAML has, a title is a string as JSON writes it.
+    title = ["---", f"title: {json.dumps(visible(label))}", "---"] if label else []
+    lines = [*title, "flowchart TD", *_nested(scene, _mermaid_box, 'subgraph {key}["{title}"]', "end", mermaid_text)]
     lines += [f'  {wire.source} -->|"{mermaid_text(wire.text)}"| {wire.target}' for wire in scene.wires]
     lines += [f"  {line}" for line in _MERMAID_CLASSES]
     return "\n".join(lines) + "\n"
@@ -46,10 +50,11 @@ def _mermaid_box(box: Box) -> str:
     return f"{box.key}{begin}{'<br/>'.join(map(mermaid_text, (box.title, *box.lines)))}{end}:::{box.kind}"
 
 
-def to_dot(scene: Scene) -> str:
-    """A digraph."""
+def to_dot(scene: Scene, label: str = "") -> str:
+    """Return a digraph; a label is its title."""
     lines = [
         "digraph webnn {",
+        *([f'  label="{dot_text(visible(label))}"; labelloc=t; fontname="monospace";'] if label else []),
         '  node [fontname="monospace", fontsize=11];',
         '  edge [fontname="monospace", fontsize=10];',
         *_nested(

@@ -38,11 +38,13 @@ class GraphPicture:
         plan: CompiledPlan | None,
         where: str,
         constants: Mapping[int, Array] | None = None,
+        label: str = "",
     ) -> None:
         self._graph = graph
         self._plan = plan
         self._where = where
         self._constants = constants or {}
+        self._label = label
 
     @cached_property
     def _scene(self) -> Scene:
@@ -50,15 +52,15 @@ class GraphPicture:
 
     def describe(self) -> str:
         """The graph as text: a line for each input, output, operator and kernel."""
-        return text.whole(self._graph, self._plan, self._where)
+        return text.whole(self._graph, self._plan, self._where, self._label)
 
     def to_mermaid(self) -> str:
         """A flowchart in mermaid's notation, which GitHub and many editors draw."""
-        return to_mermaid(self._scene)
+        return to_mermaid(self._scene, self._label)
 
     def to_dot(self) -> str:
         """A digraph in Graphviz' notation."""
-        return to_dot(self._scene)
+        return to_dot(self._scene, self._label)
 
     def to_svg(self) -> str:
         """A picture in SVG, complete in itself, light or dark as the reader's system is."""
@@ -74,7 +76,7 @@ class GraphPicture:
         :meth:`MLGraph.picture`.
 
         Args:
-            title: of the page; if not given, how many operators the graph has.
+            title: of the page; if not given, the graph's label and how many operators it has.
         """
         return page_of(self._graph, self._plan, self._constants, list(self._summary()), title or self._title)
 
@@ -90,10 +92,10 @@ class GraphPicture:
 
     @property
     def _title(self) -> str:
-        return next(text.summary(self._graph, None, "")).partition(",")[0]
+        return next(text.summary(self._graph, None, "", self._label)).removesuffix(text.NOT_BUILT)
 
     def _summary(self) -> Iterator[str]:
-        return text.summary(self._graph, self._plan, self._where)
+        return text.summary(self._graph, self._plan, self._where, self._label)
 
     def _repr_svg_(self) -> str | None:
         """For notebooks: the picture, unless it would be too large to be of use."""

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from webnn_py.graph_pictures.description import DrawnOperator, GraphDescription
 from webnn_py.graph_pictures.plan import CompiledPlan
 from webnn_py.graph_pictures.scene import LONGEST_NAME, Fates
-from webnn_py.wording import in_brackets, shortened, visible
+from webnn_py.wording import in_brackets, named_by, shortened, visible
+
+NOT_BUILT: Final = ", not built"
 
 
-def summary(graph: GraphDescription, plan: CompiledPlan | None, where: str) -> Iterator[str]:
+def summary(graph: GraphDescription, plan: CompiledPlan | None, where: str, label: str = "") -> Iterator[str]:
     """The first lines: how much there is of what."""
-    yield f"graph of {_counted(len(graph.operators), 'operator')}{f' on {where}' if where else ', not built'}"
+    name = f"graph {named_by(label)}of {_counted(len(graph.operators), 'operator')}"
+    yield f"{name}{f' on {where}' if where else NOT_BUILT}"
     if plan is not None:
         fates = Fates.of(graph, plan)
         kinds = [fates.kind(index) for index in range(len(graph.operators))]
@@ -66,9 +70,9 @@ def kernels(graph: GraphDescription, plan: CompiledPlan) -> Iterator[str]:
     )
 
 
-def whole(graph: GraphDescription, plan: CompiledPlan | None, where: str) -> str:
+def whole(graph: GraphDescription, plan: CompiledPlan | None, where: str, label: str = "") -> str:
     """All of it."""
-    lines = [*summary(graph, plan, where), *ends(graph), "operators", *operators(graph, plan)]
+    lines = [*summary(graph, plan, where, label), *ends(graph), "operators", *operators(graph, plan)]
     if plan is not None:
         lines += ["kernels", *kernels(graph, plan)]
     return "\n".join(map(visible, lines))

@@ -145,6 +145,11 @@ class BlockingTensor(ActsAsArray):
         return self._async.dims
 
     @property
+    def label(self) -> str:
+        """The name that ``create_tensor()`` was given for it; "" for none."""
+        return self._async.label
+
+    @property
     def disposed(self) -> bool:
         """Whether it was disposed of."""
         return self._async.disposed
@@ -384,9 +389,11 @@ class BlockingEnvironment(_OnLoop[runtime.Environment]):
     create_session = _blocking(runtime.Environment.create_session, _session_of)
 
     @overload
-    def create_tensor(self, data: np.ndarray[Any, Any]) -> BlockingTensor: ...
+    def create_tensor(self, data: np.ndarray[Any, Any], *, label: str = "") -> BlockingTensor: ...
     @overload
-    def create_tensor(self, *, data_type: MLOperandDataTypeLike, dims: Iterable[int]) -> BlockingTensor: ...
+    def create_tensor(
+        self, *, data_type: MLOperandDataTypeLike, dims: Iterable[int], label: str = ""
+    ) -> BlockingTensor: ...
     def create_tensor(self, *args: Any, **options: Any) -> BlockingTensor:
         """Make a tensor on the device; see :meth:`webnn_py.runtime.Environment.create_tensor`."""
         return BlockingTensor._of(self._loop, self._loop.run(self._async.create_tensor, *args, **options))

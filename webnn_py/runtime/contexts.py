@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final, TypeVar, final
 
 import trio
 
 from webnn_py.device.backend import Lends
+from webnn_py.device.memory_by_label import Entry, MemoryByLabel
 from webnn_py.errors import InvalidStateError
 from webnn_py.runtime.records import EnvironmentDevice, TensorLocation
 from webnn_py.saved_graphs.folder import GraphFolder
@@ -249,14 +250,18 @@ class ContextKeeper:
         if self._closed:
             raise InvalidStateError(f"{method}(): the environment is closed")
 
-    def books(self) -> tuple[int, int, int]:
-        """Live buffers, live bytes, and host copies since the environment was made."""
+    def books(self) -> tuple[int, int, int, Mapping[str, Entry]]:
+        """Live buffers, live bytes, host copies since the environment was made, and what lives under each label."""
         self._drop_ended()
         looked_at = [context.statistics() for context in self._former]
         if self._current is not None:
             looked_at.append(self._current.context.statistics())
+        by_label = MemoryByLabel()
+        for item in looked_at:
+            by_label.add_all(item._by_label)
         return (
             sum(item.live_buffers for item in looked_at),
             sum(item.live_bytes for item in looked_at),
             self._former_host_copies + sum(item.host_copies for item in looked_at),
+            by_label.entries(),
         )

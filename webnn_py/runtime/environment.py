@@ -181,8 +181,7 @@ class Environment:
 
     def statistics(self) -> EnvironmentStatistics:
         """A frozen look at what lives, and at how often bytes crossed between host and device."""
-        live_buffers, live_bytes, host_copies = self._keeper.books()
-        return EnvironmentStatistics(len(self._sessions), live_buffers, live_bytes, host_copies)
+        return EnvironmentStatistics(len(self._sessions), *self._keeper.books())
 
     def trace(self, *, kernels: bool = False, most_events: int = MOST_EVENTS) -> Trace:
         """Record what happens on the timelines, be it of this environment or not: see :meth:`webnn_py.ML.trace`.
@@ -262,15 +261,18 @@ class Environment:
     # --- tensors ---------------------------------------------------------------------------------------------
 
     @overload
-    async def create_tensor(self, data: np.ndarray[Any, Any]) -> Tensor: ...
+    async def create_tensor(self, data: np.ndarray[Any, Any], *, label: str = "") -> Tensor: ...
     @overload
-    async def create_tensor(self, *, data_type: MLOperandDataTypeLike, dims: Iterable[int]) -> Tensor: ...
+    async def create_tensor(
+        self, *, data_type: MLOperandDataTypeLike, dims: Iterable[int], label: str = ""
+    ) -> Tensor: ...
     async def create_tensor(
         self,
         data: np.ndarray[Any, Any] | None = None,
         *,
         data_type: MLOperandDataTypeLike | None = None,
         dims: Iterable[int] | None = None,
+        label: str = "",
     ) -> Tensor:
         """Make a tensor on the device, whose user disposes of it.
 
@@ -278,6 +280,7 @@ class Environment:
             data: an array to copy.
             data_type: without an array, the data type of a tensor of zeros.
             dims: likewise its dimensions.
+            label: a name for it in messages, traces and statistics.
 
         Raises:
             TypeError: an argument is refused.
@@ -285,7 +288,7 @@ class Environment:
             NotSupportedError: there is no such device.
             InvalidStateError: the environment is closed, or the device was lost meanwhile.
         """
-        return await self._transfer.create_tensor(data, data_type, dims)
+        return await self._transfer.create_tensor(data, data_type, dims, label)
 
     async def copy_tensors(self, sources: Iterable[Tensor], destinations: Iterable[Tensor]) -> None:
         """Copy each source into the destination at its place, in either direction, or on the device.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 import attrs
 
 from webnn_py.device.backend import BackendInfo
+from webnn_py.device.memory_by_label import Entry, LabelledMemory, largest_first
 from webnn_py.script.context import MLContext
 
 TensorLocation = Literal["cpu", "gpu-buffer", "ml-tensor"]
@@ -44,6 +46,12 @@ class EnvironmentStatistics:
     live_buffers: int
     live_bytes: int
     host_copies: int
+    _by_label: Mapping[str, Entry] = attrs.field(repr=False, hash=False)
+
+    @property
+    def by_label(self) -> tuple[LabelledMemory, ...]:
+        """Return what lives under each label, from the most bytes; "" is all without one. Reads are left out."""
+        return largest_first(self._by_label)
 
 
 @attrs.frozen

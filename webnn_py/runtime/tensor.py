@@ -25,7 +25,7 @@ from webnn_py.runtime.contexts import Hold, OpenContext
 from webnn_py.runtime.copies import ElementRange, copy_elements
 from webnn_py.runtime.records import TensorLocation
 from webnn_py.script.buffer import MLBuffer
-from webnn_py.wording import shown
+from webnn_py.wording import named_by, shown
 
 AWAITED: Final = "array = await tensor.get_data()"
 """What brings elements from the device to the host."""
@@ -62,6 +62,7 @@ class Tensor(ActsAsArray):
         "_gpu_buffer",
         "_hold",
         "_is_release_wanted",
+        "_label",
         "_lent",
         "_readers",
     )
@@ -86,6 +87,7 @@ class Tensor(ActsAsArray):
         self._gpu_buffer = None
         self._hold = None
         self._is_release_wanted = False
+        self._label = ""
         self._lent = None
         self._readers = 0
 
@@ -106,6 +108,7 @@ class Tensor(ActsAsArray):
         self._clear()
         self._buffer = buffer
         self._hold = hold
+        self._label = buffer.label
         self._descriptor = MLOperandDescriptor(buffer.data_type, buffer.shape)
         self._disposed = False
         return self
@@ -175,6 +178,11 @@ class Tensor(ActsAsArray):
     def shape(self) -> tuple[int, ...]:
         """The dimensions, under numpy's name."""
         return self._descriptor.shape
+
+    @property
+    def label(self) -> str:
+        """The name that :meth:`Environment.create_tensor` was given for it; "" for none."""
+        return self._label
 
     @property
     def disposed(self) -> bool:
@@ -394,7 +402,7 @@ class Tensor(ActsAsArray):
 
     def __repr__(self) -> str:
         state = ", disposed" if self._disposed else ""
-        return f"<Tensor {self._descriptor} {self.location}{state}>"
+        return f"<Tensor {named_by(self.label)}{self._descriptor} {self.location}{state}>"
 
 
 def host_array(what: str, value: object) -> HostArray:

@@ -102,7 +102,9 @@ class DataTransfer:
 
     # --- on the device ---------------------------------------------------------------------------------------
 
-    async def create_tensor(self, data: HostArray | None, data_type: object, dims: object) -> Tensor:
+    async def create_tensor(
+        self, data: HostArray | None, data_type: object, dims: object, label: object = ""
+    ) -> Tensor:
         """A tensor on the device; see :meth:`Environment.create_tensor`."""
         if data is not None:
             if data_type is not None or dims is not None:
@@ -114,7 +116,7 @@ class DataTransfer:
         opened = await self.opened("create_tensor")
         hold = opened.hold()
         try:
-            buffer = await _created(opened, data_type, dims)
+            buffer = await _created(opened, data_type, dims, label)
         except BaseException:
             hold.release()
             raise
@@ -185,8 +187,8 @@ async def _cast_graph(opened: OpenContext, tensor: Tensor, data_type: str) -> ML
     return graph
 
 
-async def _created(opened: OpenContext, data_type: object, dims: object) -> MLBuffer:
-    given: dict[str, object] = {"data_type": data_type, "shape": dims}
+async def _created(opened: OpenContext, data_type: object, dims: object, label: object) -> MLBuffer:
+    given: dict[str, object] = {"data_type": data_type, "shape": dims, "label": label}
     promise: MLPromise[MLBuffer] = opened.context.create_buffer(**given, readable=True, writable=True)  # type: ignore[arg-type]  # which it checks
     try:
         return await received(promise)

@@ -353,7 +353,11 @@ class MLGraphBuilder(OperatorMethods):
             TypeError: the outputs are refused.
             InvalidStateError: the builder has built, or the context is lost.
         """
-        graph = self._reached("picture", outputs)
+        try:
+            graph = self._reached("picture", outputs)
+        except Exception as error:
+            refused(self._context, "picture", error)
+            raise
         description = GraphDescription.of(graph)
         return GraphPicture(description, None, "", description.constants_of(graph))
 

@@ -138,6 +138,7 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers, TellsItsDevic
             timeline.queued_bytes,
             device.host_copies,
             device.compiled,
+            device.by_label,
         )
 
     @enable_ki_protection

@@ -24,6 +24,7 @@ from webnn_py.script.living import IsNumbered
 from webnn_py.script.measuring import profile_graph
 from webnn_py.script.picturing import Pictured
 from webnn_py.script.profile import GraphProfile
+from webnn_py.script.refusals import refused
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.wording import named_by, shortened
 
@@ -148,11 +149,15 @@ class MLGraph(Pictured, Handle, IsNumbered):
             NotSupportedError: the proposal was not asked for.
             InvalidStateError: the graph is destroyed.
         """
-        if self._destroyed:
-            raise InvalidStateError("compute_shapes(): the graph is destroyed: destroy() was called on it")
-        otherwise = "output_descriptors tell the shapes of outputs"
-        check_asked("compute_shapes()", self._context._ml._experimental, "dynamic-shapes", otherwise)
-        return compute_shapes(self, input_shapes)
+        try:
+            if self._destroyed:
+                raise InvalidStateError("compute_shapes(): the graph is destroyed: destroy() was called on it")
+            otherwise = "output_descriptors tell the shapes of outputs"
+            check_asked("compute_shapes()", self._context._ml._experimental, "dynamic-shapes", otherwise)
+            return compute_shapes(self, input_shapes)
+        except Exception as error:
+            refused(self._context, "compute_shapes", error, self)
+            raise
 
     @enable_ki_protection
     def profile(self, feeds: Mapping[str, object], *, repeat: int = 10) -> MLPromise[GraphProfile]:

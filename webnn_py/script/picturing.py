@@ -36,7 +36,9 @@ class Pictured:
         """
         description = self._description
         weights = None if drawn is None else drawn._weights_for(description)
-        return GraphPicture(description, self._plan, str(self._context._device.backend.info), weights)
+        return GraphPicture(
+            description, self._plan, str(self._context._device.backend.info), weights, self._handle.label
+        )
 
     @property
     def _description(self) -> GraphDescription:

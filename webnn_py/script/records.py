@@ -1,10 +1,12 @@
 """Small frozen records that contexts hand out."""
 
+from collections.abc import Mapping
 from typing import Literal
 
 import attrs
 
 from webnn_py.device.backend import CacheStatistics
+from webnn_py.device.memory_by_label import Entry, LabelledMemory, largest_first
 
 MLPowerPreference = Literal["default", "high-performance", "low-power"]
 
@@ -35,3 +37,9 @@ class ContextStatistics:
     queued_bytes: int
     host_copies: int
     compiled: CacheStatistics | None
+    _by_label: Mapping[str, Entry] = attrs.field(repr=False, hash=False)
+
+    @property
+    def by_label(self) -> tuple[LabelledMemory, ...]:
+        """Return what lives under each label, from the most bytes; "" is all without one. Reads are left out."""
+        return largest_first(self._by_label)
