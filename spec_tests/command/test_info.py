@@ -288,17 +288,20 @@ def test_a_value_that_has_to_be_known_is_found_where_the_model_compares_it(comma
     assert ended.err.endswith(" --shape n=1 --value rate=16000\n")
 
 
-def test_strings_are_told_before_shapes(command, model):
+@pytest.mark.parametrize("shape", [["n"], [2], None])
+@pytest.mark.parametrize("names", [["text"], ["number", "text"], ["text", "number"]])
+def test_run_refuses_strings_before_it_asks_for_shapes(command, model, names, shape):
+    kinds = {"text": TensorProto.STRING, "number": TensorProto.FLOAT}
     graph = helper.make_graph(
-        [helper.make_node("Identity", ["x"], ["y"])],
+        [helper.make_node("Identity", [name], [f"{name} again"]) for name in names],
         "strings",
-        [helper.make_tensor_value_info("x", TensorProto.STRING, ["n"])],
-        [helper.make_tensor_value_info("y", TensorProto.STRING, ["n"])],
+        [helper.make_tensor_value_info(name, kinds[name], shape) for name in names],
+        [helper.make_tensor_value_info(f"{name} again", kinds[name], shape) for name in names],
     )
     path = model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString())
     ended = command("run", path, "--backend", "numpy")
-    words = "input 'x' is string; WebNN has no tensors of strings, so this cannot run"
-    assert (ended.status, ended.err) == (2, f"webnn-py run: {words}\n")
+    reason = "input 'text' is string; WebNN has no tensors of strings, so this cannot run"
+    assert (ended.status, ended.err) == (2, f"webnn-py run: {reason}\n")
 
 
 def test_float64_is_narrowed_unasked_and_that_is_said(command, model):

@@ -162,6 +162,7 @@ def parameters_of(operator, version):
             yield name, schema.attributes[name]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("operator", "version"), first_versions(), ids=operators.methodcaller("__str__"))
 async def test_each_input_and_attribute_counts_or_is_refused(ml, operator, version, oracle):
     cases = cases_of_rules()[operator, RULES[operator][version].function]

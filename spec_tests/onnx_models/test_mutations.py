@@ -9,9 +9,10 @@ import onnx
 import pytest
 
 from spec_tests.onnx_models.foreign_models import MODELS
+from spec_tests.onnx_models.hostile import hostile_cases
 from spec_tests.onnx_models.mutations import mutated_bytes, mutated_structure, weights_in
 from spec_tests.onnx_models.test_table import CATEGORIES, cases_of
-from spec_tests.support.depth import amount
+from spec_tests.support.depth import amount, has_turn
 from webnn_py import MLGraphBuilder
 from webnn_py.onnx_models import InvalidModelError, ModelLimits, OnnxModel, UnsupportedModelError
 
@@ -21,11 +22,15 @@ MOST_BYTES = 4 * LIMITS.bytes
 """What is computed from a value on the way may be as long as it, and the builder copies constants."""
 
 LONGEST_TEXT = 100_000
+LONGEST_NOTE = 1000
 OF_ALL_MODELS = {"quick": 500, "full": 2500, "thorough": 10_000}
 """So many mutations are tried of each kind, over all models."""
 
 OF_CATEGORY = {"quick": 50, "full": 500, "thorough": 2000}
 """So many of the models of one node, for each category of operators."""
+
+ONE_HOSTILE_IN = {"quick": 53, "full": 5, "thorough": 1}
+"""Of the nodes with hostile attributes and shapes, one in so many is tried, others each day."""
 
 SHARES = {name: 0.02 if name == "trained" else 0.98 / (len(MODELS) - 1) for name in MODELS}
 """The trained model's 3 MB take longest."""
@@ -39,6 +44,14 @@ def convert(context, data):
         for name, info in model.inputs.items()
     }
     return model.convert(MLGraphBuilder(context), input_shapes=shapes)
+
+
+def model_of(case):
+    """Return a case's model in bytes; None where ONNX's own helpers cannot write it."""
+    try:
+        return case.model()
+    except (TypeError, ValueError):  # the helpers find no type for an empty list
+        return None
 
 
 def outcome(context, data):
@@ -112,6 +125,16 @@ async def test_a_mutated_node_is_converted_or_refused_by_a_documented_error(cont
             case = attrs.evolve(case, known=tuple(known))
         data = mutated_structure(onnx.load_model_from_string(case.model()), rng).SerializeToString()
         outcome_in_time(context, data, f"mutation {index} of {category}, --seed={seed}: {case}")
+
+
+@pytest.mark.parametrize("category", CATEGORIES)
+async def test_a_node_with_hostile_attributes_and_shapes_is_converted_or_refused_by_a_documented_error(
+    context, category, request, seed
+):
+    parts = amount(request.config, **ONE_HOSTILE_IN)
+    for index, case in enumerate(hostile_cases(cases_of(category))):
+        if has_turn(request.config, index, parts) and (data := model_of(case)) is not None:
+            outcome_in_time(context, data, f"hostile case {index} of {category}, --seed={seed}: {case}"[:LONGEST_NOTE])
 
 
 async def test_a_mutated_model_takes_little_memory(context, name, count, seed):

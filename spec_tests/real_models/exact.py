@@ -14,7 +14,7 @@ DOMAIN = "spec_tests"
 
 
 class Conv(OpRun):
-    """Convolution in two dimensions."""
+    """Convolution in any number of dimensions."""
 
     op_domain = DOMAIN
 
@@ -24,21 +24,22 @@ class Conv(OpRun):
 
 
 class ConvTranspose(OpRun):
-    """Likewise transposed, of one group: a convolution of what is set apart by the strides."""
+    """Transposed convolution of one group: a convolution of the input with zeros between its elements."""
 
     op_domain = DOMAIN
 
     def _run(self, x, w, b=None, *, strides=None, output_shape=None, pads=None, **_):
-        strides, pads = strides or [1, 1], pads or [0, 0, 0, 0]
-        sizes = [(size - 1) * step + 1 for size, step in zip(x.shape[2:], strides, strict=True)]
+        dimensions = x.ndim - 2
+        strides, pads = strides or [1] * dimensions, np.array(pads or [0] * 2 * dimensions)
+        sizes = np.array([(size - 1) * step + 1 for size, step in zip(x.shape[2:], strides, strict=True)])
         apart = np.zeros([*x.shape[:2], *sizes])
-        apart[:, :, :: strides[0], :: strides[1]] = x
-        high, wide = w.shape[2:]
-        around = [high - 1 - pads[0], wide - 1 - pads[1], high - 1 - pads[2], wide - 1 - pads[3]]
+        apart[:, :, *(slice(None, None, step) for step in strides)] = x
+        reach = np.array(w.shape[2:]) - 1
+        before, after = reach - pads[:dimensions], reach - pads[dimensions:]
         if output_shape:  # what is more than the filter reaches is at the end
-            around[2:] = (np.array(output_shape) - sizes + np.array([high, wide]) - 1 - around[:2]).tolist()
-        filters = w[:, :, ::-1, ::-1].swapaxes(0, 1)
-        return (convolved(apart, filters, b, None, strides=None, dilations=None, pads=around, group=1),)
+            after = np.array(output_shape) - sizes + reach - before
+        filters = np.flip(w, range(2, w.ndim)).swapaxes(0, 1)
+        return (convolved(apart, filters, b, None, strides=None, dilations=None, pads=[*before, *after], group=1),)
 
 
 class ImageScaler(OpRun):
@@ -73,9 +74,10 @@ OPERATORS = [Conv, ConvTranspose, ImageScaler, Affine, Crop]
 
 
 def convolved(x, w, b, auto_pad, *, strides, dilations, pads, group):
-    """Two-dimensional convolution; memory for one place of the filter at a time."""
-    strides, dilations = strides or [1, 1], dilations or [1, 1]
-    pads = pads or [0, 0, 0, 0]
+    """Convolution in any number of dimensions; memory for one place of the filter at a time."""
+    dimensions = x.ndim - 2
+    strides, dilations = strides or [1] * dimensions, dilations or [1] * dimensions
+    pads = pads or [0] * 2 * dimensions
     spans = [(size - 1) * step + 1 for size, step in zip(w.shape[2:], dilations, strict=True)]
     if auto_pad in ("SAME_UPPER", "SAME_LOWER"):
         needed = [
@@ -85,17 +87,20 @@ def convolved(x, w, b, auto_pad, *, strides, dilations, pads, group):
         less = [item // 2 for item in needed]
         more = [item - half for item, half in zip(needed, less, strict=True)]
         pads = [*less, *more] if auto_pad == "SAME_UPPER" else [*more, *less]
-    x = np.pad(x, [(0, 0), (0, 0), (pads[0], pads[2]), (pads[1], pads[3])])
-    height, width = ((size - span) // step + 1 for size, span, step in zip(x.shape[2:], spans, strides, strict=True))
+    x = np.pad(x, [(0, 0), (0, 0), *zip(pads[:dimensions], pads[dimensions:], strict=True)])
+    sizes = [(size - span) // step + 1 for size, span, step in zip(x.shape[2:], spans, strides, strict=True)]
     group = group or 1
     filters = w.reshape(group, -1, *w.shape[1:])
-    sums = np.zeros([len(x), group, filters.shape[1], height * width])
-    for down, across in np.ndindex(*w.shape[2:]):
-        top, left = down * dilations[0], across * dilations[1]
-        window = x[:, :, top :: strides[0], left :: strides[1]][:, :, :height, :width]
-        sums += filters[..., down, across] @ window.reshape(len(x), group, -1, height * width)
-    y = sums.reshape(len(x), -1, height, width)
-    return y if b is None else y + b.reshape(-1, 1, 1)
+    sums = np.zeros([len(x), group, filters.shape[1], np.prod(sizes)])
+    for place in np.ndindex(*w.shape[2:]):
+        seen = [
+            slice(at * dilation, at * dilation + (size - 1) * step + 1, step)
+            for at, dilation, size, step in zip(place, dilations, sizes, strides, strict=True)
+        ]
+        window = x[:, :, *seen]
+        sums += filters[..., *place] @ window.reshape(len(x), group, -1, np.prod(sizes))
+    y = sums.reshape(len(x), -1, *sizes)
+    return y if b is None else y + b.reshape(-1, *[1] * dimensions)
 
 
 def exactly(path, feeds):

@@ -13,14 +13,14 @@ B = RANDOM.standard_normal([4]).astype(np.float32)
 SHAPE = {"kernel_shape": [3, 2]}
 
 
-def written(path, nodes, opset=9):
+def written(path, nodes, opset=9, x=X, w=W):
     """A model of nodes from x to y."""
     graph = helper.make_graph(
         nodes,
         "graph",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, X.shape)],
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, x.shape)],
         [onnx.ValueInfoProto(name="y")],
-        [numpy_helper.from_array(W, "w"), numpy_helper.from_array(B, "b"), numpy_helper.from_array(B[:2], "b2")],
+        [numpy_helper.from_array(w, "w"), numpy_helper.from_array(B, "b"), numpy_helper.from_array(B[:2], "b2")],
     )
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8), path)
     return path
@@ -47,6 +47,19 @@ def test_what_the_evaluator_lacks_is_what_onnxruntime_has(tmp_path, node):
     exact = exactly(path, {"x": X})["y"]
     assert exact.dtype == np.float64
     assert difference(wanted, exact) < 1e-6
+
+
+@pytest.mark.parametrize("dimensions", [1, 3])
+@pytest.mark.parametrize("operator", ["Conv", "ConvTranspose"])
+def test_convolutions_have_any_number_of_dimensions(tmp_path, operator, dimensions):
+    x = RANDOM.standard_normal([2, 4, 7, 6, 5][: dimensions + 2]).astype(np.float32)
+    w = RANDOM.standard_normal([4, 2, 3, 2, 2][: dimensions + 2]).astype(np.float32)
+    group, bias = (2, "b") if operator == "Conv" else (1, "b2")
+    pads = [1, 0, 1, 1, 1, 0][: 2 * dimensions]
+    across = {"strides": [2, 1, 3][:dimensions], "pads": pads, "group": group}
+    path = written(tmp_path / "model.onnx", [helper.make_node(operator, ["x", "w", bias], ["y"], **across)], x=x, w=w)
+    (wanted,) = session_of(str(path)).run(None, {"x": x})
+    assert difference(wanted, exactly(path, {"x": x})["y"]) < 1e-6
 
 
 def test_all_is_computed_in_float64(tmp_path):
