@@ -77,7 +77,7 @@ def scattered(conv: Convolution) -> Kernel:
         filters = filter_.transpose(order)
         by_group = filters.reshape(conv.groups, conv.group_outputs, *filters.shape[1:]).swapaxes(1, 2)
         convolve(images, by_group.reshape(conv.input_channels, conv.group_outputs, *filters.shape[2:]), *rest)
-        is_strange = ~np.isfinite(filters).all(1)
+        is_strange: Array = np.logical_not(np.isfinite(filters).all(1))
         if is_strange.any():
             output = rest[-1] if conv.layout == "nchw" else rest[-1].transpose(0, 3, 1, 2)
             np.copyto(output, np.nan, where=meets_padding(conv, is_strange))

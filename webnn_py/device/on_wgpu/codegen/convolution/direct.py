@@ -38,8 +38,8 @@ def is_direct(conv: ConvolutionShape) -> bool:
 
 def has_long_windows(conv: ConvolutionShape) -> bool:
     """Return whether windows have far more elements than images have places, so that most would meet padding."""
-    taps, places = (prod(getattr(slide, name) for slide in conv.slides) for name in ("window", "size"))
-    return taps >= max(LONG_WINDOW, LONGER * places)
+    taps = prod(slide.window for slide in conv.slides)
+    return taps >= max(LONG_WINDOW, LONGER * prod(slide.size for slide in conv.slides))
 
 
 def has_padding(conv: ConvolutionShape) -> bool:
