@@ -44,6 +44,12 @@ SECONDS_PER_OPERATION = 1e-9
 SECONDS_PER_NODE = 2e-5
 """About what compiling one node takes."""
 
+SECONDS_PER_PLACE = 2e-6
+"""About what it takes to find out where a window or a resampled element begins, for each row and each column."""
+
+OF_PLACES: Final = frozenset({"convolution", "pooling", "resampling"})
+"""The categories of operators whose kernels find that out while they are built."""
+
 SMALL_INPUT: Final = 2**12
 """The bytes up to which an input is copied sooner than a kernel looks at it."""
 
@@ -164,9 +170,15 @@ class NumpyGraph:
     def compile_seconds(graph: Graph) -> float:
         """About how long compiling takes: for choosing inline or thread."""
         folded, live = split_constant(graph)
-        return len(live) * SECONDS_PER_NODE + sum(
-            SECONDS_PER_NODE + entry_of(node).work(node) * 1e-9 for node in folded
+        places = sum(
+            sum(shape)
+            for node in (*live, *folded)
+            if node.operator.category in OF_PLACES
+            for shape in (node.outputs[0].shape, *(value.descriptor.shape for value in node.inputs))
         )
+        work = sum(entry_of(node).work(node) for node in folded)
+        nodes = len(live) + len(folded)
+        return nodes * SECONDS_PER_NODE + places * SECONDS_PER_PLACE + work * SECONDS_PER_OPERATION
 
     # --- building --------------------------------------------------------------------------------------------
 

@@ -25,6 +25,7 @@ from webnn_py.graph import Constant, Graph, Value
 from webnn_py.onnx_export.body import Write
 from webnn_py.onnx_export.inlined_export import InlinedExport
 from webnn_py.onnx_export.model_export import ReadConstant
+from webnn_py.onnx_export.rules.pooling import LONG_WINDOW
 from webnn_py.rewriting.passes import PassContext
 
 SECONDS_PER_NODE: Final = 1.5e-4
@@ -32,6 +33,14 @@ SECONDS_PER_NODE: Final = 1.5e-4
 
 SECONDS_PER_CONSTANT_BYTE: Final = 1e-9
 """About what laying out a byte of a constant takes."""
+
+SECONDS_PER_FILTER_BYTE: Final = 6e-8
+"""The most that laying out a byte of a filter takes: of a single channel, it is repeated for a block of them."""
+
+SECONDS_PER_PLACE: Final = 1e-3
+"""The most that a row or a column of pools takes that are composed of other operators: several nodes."""
+
+FILTERING: Final = frozenset({"conv2d", "conv_transpose2d"})
 
 NOT_MEASURED: Final = 1.0
 """Seconds that a dispatch is expected to take until one has been measured: the first is always slow."""
@@ -82,7 +91,13 @@ class OnnxruntimeGraph:
     def compile_seconds(graph: Graph) -> float:
         """About how long compiling takes, for choosing inline or thread; infinite if nodes are computed by then."""
         constants: set[Value] = set()
+        filter_bytes = places = 0
         for node in graph.nodes:
+            name = node.operator.name
+            if name in FILTERING:
+                filter_bytes += node.operand("filter").byte_length
+            elif node.operator.category == "pooling" and max(node.options["window_dimensions"] or (1,)) > LONG_WINDOW:
+                places += sum(node.operand("input").shape) + sum(node.outputs[0].shape)
             is_constant = True
             for value in node.inputs:
                 if isinstance(value, Constant):
@@ -92,7 +107,8 @@ class OnnxruntimeGraph:
             if is_constant and not is_reshape(node):
                 return math.inf
         constant_bytes = sum([value.descriptor.byte_length for value in constants])
-        return len(graph.nodes) * SECONDS_PER_NODE + constant_bytes * SECONDS_PER_CONSTANT_BYTE
+        seconds = len(graph.nodes) * SECONDS_PER_NODE + constant_bytes * SECONDS_PER_CONSTANT_BYTE
+        return seconds + filter_bytes * SECONDS_PER_FILTER_BYTE + places * SECONDS_PER_PLACE
 
     def _session(self, graph: Graph, contents: ReadConstant, write: Write) -> BoundSession:
         join = activated if self._options.provider == TESTED_PROVIDER else None

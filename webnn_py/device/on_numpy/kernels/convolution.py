@@ -3,9 +3,10 @@
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
-from math import prod
+from math import gcd, prod
 from typing import Final
 
+import attrs
 import numpy as np
 
 from webnn_py.device.on_numpy.routines.blas import float32, for_blas, matrix_product, prepared_product
@@ -28,6 +29,10 @@ from webnn_py.operators.windows import Slide
 ROUNDED_TILE: Final = 2**17
 """The most elements of a float16 product that are rounded before the next ones are computed."""
 
+LONG_WINDOW: Final = 2**8
+LONGER: Final = 4
+"""The least elements of windows, and of them for each place of an image, from which most are taken to meet padding."""
+
 LEAST_PIXELS: Final = 2**8
 """The pixels of a tile up to which copying the filter and calls take longer than what they compute."""
 
@@ -40,7 +45,7 @@ def multiply_adds(node: Node) -> float:
 def transposed_multiply_adds(node: Node) -> float:
     """One for each element of the input and each that it is added to."""
     conv = Convolution.of(node)
-    return float(node.operand("input").element_count * conv.group_outputs * len(conv.taps))
+    return float(node.operand("input").element_count * conv.group_outputs * conv.tap_count)
 
 
 @kernel(convolution.conv2d, work=multiply_adds)
@@ -48,9 +53,60 @@ def conv2d(node: Node) -> Kernel:
     conv = Convolution.of(node)
     if conv.is_pixel and conv.data_type == "float32":
         return pixel(conv)
+    if has_long_windows(conv):
+        return conv.upright(scattered(conv))
     if has_low_images(conv) and not has_channel_runs(conv):
         return conv.upright(low_images(conv, partial(by_layout, conv)))
     return conv.upright(by_layout(conv))
+
+
+def has_long_windows(conv: Convolution) -> bool:
+    """Return whether windows have far more elements than images have places, so that most would meet padding."""
+    return conv.tap_count >= max(LONG_WINDOW, LONGER * prod(slide.size for slide in conv.slides))
+
+
+def scattered(conv: Convolution) -> Kernel:
+    """Return the kernel that multiplies the filter by the places of images, and adds the products to the results.
+
+    It computes nothing for padding, of which infinities and NaN in the filter make NaN; that is added afterwards.
+    """
+    convolve = spread_out(attrs.evolve(conv, filter_layout="iohw"), is_transposed=False)
+    order = [conv.filter_layout.index(axis) for axis in "oihw"]
+
+    def run(images: Array, filter_: Array, *rest: Array) -> None:
+        filters = filter_.transpose(order)
+        by_group = filters.reshape(conv.groups, conv.group_outputs, *filters.shape[1:]).swapaxes(1, 2)
+        convolve(images, by_group.reshape(conv.input_channels, conv.group_outputs, *filters.shape[2:]), *rest)
+        is_strange: Array = np.logical_not(np.isfinite(filters).all(1))
+        if is_strange.any():
+            output = rest[-1] if conv.layout == "nchw" else rest[-1].transpose(0, 3, 1, 2)
+            np.copyto(output, np.nan, where=meets_padding(conv, is_strange))
+
+    return run
+
+
+def meets_padding(conv: Convolution, is_strange: Array) -> Array:
+    """Return which windows have marked elements in the padding: [output channels, rows, columns].
+
+    Args:
+        conv: the convolution.
+        is_strange: the marked elements: [output channels, height and width of a window].
+    """
+    sums = np.zeros([size + 1 if axis else size for axis, size in enumerate(is_strange.shape)], np.int64)
+    np.cumsum(is_strange.cumsum(1), 2, out=sums[:, 1:, 1:])
+    (top, bottom), (left, right) = (
+        inside_of_windows(slide, count) for slide, count in zip(conv.slides, conv.output_sizes, strict=True)
+    )
+    rows = sums[:, bottom] - sums[:, top]
+    is_met: Array = rows[:, :, right] - rows[:, :, left] < sums[:, -1:, -1:]
+    return is_met
+
+
+def inside_of_windows(slide: Slide, count: int) -> tuple[Array, Array]:
+    """Return the first element of each window that lies in the image, and the one behind the last."""
+    first = np.arange(count) * slide.stride - slide.begin
+    begin = np.clip(-(first // slide.dilation), 0, slide.window)
+    return begin, np.clip(-((first - slide.size) // slide.dilation), begin, slide.window)
 
 
 def by_layout(conv: Convolution) -> Kernel:
@@ -175,12 +231,12 @@ def rounded_tile(channels: int, inner: int, pixels: int, most: int) -> Sizes:
 def conv_transpose2d(node: Node) -> Kernel:
     """Multiply all elements by the filter, then add what falls on the same place."""
     conv = Convolution.of(node)
-    return conv.upright(spread_out(conv))
+    return conv.upright(spread_out(conv, is_transposed=True))
 
 
-def spread_out(conv: Convolution) -> Kernel:
+def spread_out(conv: Convolution, *, is_transposed: bool) -> Kernel:
     """The kernel: some output channels of each group at a time, and of them tiles of rows."""
-    spread = Spread(conv)
+    spread = Spread(conv, landings if is_transposed else forward_landings)
     height, width = conv.output_sizes
     in_float32, nchw = conv.data_type == "float32", conv.layout == "nchw"
     rows = height if in_float32 else tile_size(height, conv.copied_elements / (width * conv.groups * spread.outputs))
@@ -209,26 +265,36 @@ def spread_out(conv: Convolution) -> Kernel:
     return run
 
 
-Landing = tuple[slice, slice]
-"""Where positions fall in the output, and which of the input do."""
+Landing = tuple[slice, int | slice, int | slice]
+"""Places along an axis of the output, and the elements of the window and the positions of the input that reach them.
+
+Either one element or one position reaches them all.
+"""
+
+Land = Callable[[Slide, tuple[int, int], tuple[int, int]], Iterator[Landing]]
+"""Yields how a range of input positions lands in a range of the output; all count from the beginnings of the ranges."""
 
 
 class Spread:
     """The products of rows of an image and the filter, before they are added up.
 
+    Args:
+        conv: the convolution.
+        land: yields where products belong.
+
     Attributes:
         outputs: the output channels of each group that are computed at a time.
     """
 
-    def __init__(self, conv: Convolution) -> None:
+    def __init__(self, conv: Convolution, land: Land) -> None:
         self._conv = conv
+        self._land = land
         nchw = conv.layout == "nchw"
         self._is_copied = conv.data_type != "float32" or not (nchw or conv.filter_layout == "hwoi")
         self._channels_first = nchw and (self._is_copied or conv.filter_layout != "hwoi")
-        taps = len(conv.taps)
         self.outputs = conv.group_outputs
         if self._is_copied:
-            self.outputs = tile_size(conv.group_outputs, conv.copied_elements / (conv.input_channels * taps))
+            self.outputs = tile_size(conv.group_outputs, conv.copied_elements / (conv.input_channels * conv.tap_count))
         window = tuple(slide.window for slide in conv.slides)
         self._shape = (self.outputs, *window) if self._channels_first else (*window, self.outputs)
         self._filter = scratch((conv.groups if self._is_copied else 0, *self._shape, conv.group_inputs))
@@ -239,9 +305,7 @@ class Spread:
         self._rows = tile_size(conv.slides[0].size, min(PRODUCT_TILE, most) / columns)
         self._products = scratch(spread * self._rows * conv.slides[1].size)
         horizontal = conv.slides[1]
-        self._column_landings = [
-            landing(horizontal, j, (0, horizontal.size), (0, conv.output_sizes[1])) for j in range(horizontal.window)
-        ]
+        self._column_landings = list(land(horizontal, (0, horizontal.size), (0, conv.output_sizes[1])))
 
     def matrices(self, filter_: Array, block: slice) -> Array:
         """What one element of the input spreads to, by the group's input channels: [groups, …, input channels]."""
@@ -259,14 +323,13 @@ class Spread:
     def steps(self, row: int, count: int) -> Iterator[Callable[[Array, Array, Array], None]]:
         """What to do for ``count`` rows of the output from ``row`` on, with an image, the matrices, and the output."""
         vertical = self._conv.slides[0]
-        begin = max(0, -((vertical.reach - 1 - row - vertical.begin) // vertical.stride))
-        end = min(vertical.size, (row + count - 1 + vertical.begin) // vertical.stride + 1)
-        for start in range(begin, end, self._rows):
-            stop = min(start + self._rows, end)
-            landings = [landing(vertical, i, (start, stop), (row, row + count)) for i in range(vertical.window)]
-            yield partial(self._step, slice(start, stop), landings)
+        for start in range(0, vertical.size, self._rows):
+            stop = min(start + self._rows, vertical.size)
+            row_landings = list(self._land(vertical, (start, stop), (row, row + count)))
+            if row_landings:
+                yield partial(self._step, slice(start, stop), row_landings)
 
-    def _step(self, where: slice, landings: list[Landing], image: Array, matrices: Array, output: Array) -> None:
+    def _step(self, where: slice, row_landings: list[Landing], image: Array, matrices: Array, output: Array) -> None:
         """Multiply some rows of the image by the matrices, and add what falls on the output, by group and channel."""
         conv = self._conv
         pixels = (where.stop - where.start, conv.slides[1].size)
@@ -281,20 +344,43 @@ class Spread:
             places = products.reshape(conv.groups, *pixels, *self._shape).transpose(0, 3, 4, 5, 1, 2)
         if self._channels_first:
             places = places.transpose(0, 2, 3, 1, 4, 5)
-        for (i, (to_rows, from_rows)), (j, (to_columns, from_columns)) in product(
-            enumerate(landings), enumerate(self._column_landings)
-        ):
+        places = places.transpose(0, 3, 1, 4, 2, 5)
+        for (to_rows, i, from_rows), (to_columns, j, from_columns) in product(row_landings, self._column_landings):
             place = output[:, :, to_rows, to_columns]
-            np.add(place, places[:, i, j, :, from_rows, from_columns], out=place)
+            np.add(place, places[:, :, i, from_rows, j, from_columns], out=place)
 
 
-def landing(slide: Slide, element: int, there: tuple[int, int], here: tuple[int, int]) -> Landing:
-    """How some input positions fall in a range of the output by one element of the window.
+def landings(slide: Slide, there: tuple[int, int], here: tuple[int, int]) -> Iterator[Landing]:
+    """Yield how a range of input positions lands in a range of the output, along one axis.
 
-    Both are counted from the beginnings of the ranges.
+    Goes through the elements of the window or the positions, whichever are fewer: each takes a call of numpy. Places
+    and positions are counted from the beginnings of the ranges.
     """
-    first = there[0] * slide.stride + element * slide.dilation - slide.begin - here[0]
-    begin, end = inside(first, slide.stride, there[1] - there[0], here[1] - here[0])
-    if begin == end:
-        return slice(0), slice(0)
-    return steps_of(first, slide.stride, begin, end), slice(begin, end)
+    first, count = there[0] * slide.stride - slide.begin - here[0], there[1] - there[0]
+    by_element = slide.window <= count
+    steps, apart = (slide.window, slide.dilation) if by_element else (count, slide.stride)
+    length, stride = (count, slide.stride) if by_element else (slide.window, slide.dilation)
+    for number in range(steps):
+        begin, end = inside(first + number * apart, stride, length, here[1] - here[0])
+        if begin < end:
+            others = slice(begin, end)
+            to = steps_of(first + number * apart, stride, begin, end)
+            yield (to, number, others) if by_element else (to, others, number)
+
+
+def forward_landings(slide: Slide, there: tuple[int, int], here: tuple[int, int]) -> Iterator[Landing]:
+    """Yield which windows have each position of the input, and at which of their elements, along one axis."""
+    common = gcd(slide.stride, slide.dilation)
+    apart, back = slide.dilation // common, slide.stride // common  # from one such window to the next
+    for number in range(there[1] - there[0]):
+        place, rest = divmod(there[0] + number + slide.begin - here[0] * slide.stride, common)
+        if rest:
+            continue
+        first = place * pow(back, -1, apart) % apart  # the first window, had windows elements without end
+        element = (place - first * back) // apart
+        begin = max(0, -((slide.window - 1 - element) // back))
+        end = min(-((first - here[1] + here[0]) // apart), element // back + 1)
+        if begin < end:
+            stop = element - (end - 1) * back - 1
+            elements = slice(element - begin * back, stop if stop >= 0 else None, -back)
+            yield steps_of(first, apart, begin, end), elements, number

@@ -17,6 +17,9 @@ from webnn_py.operators import resampling
 TILE: Final = 2**16
 """The elements of a tile of the output."""
 
+MOST_PHASES: Final = 2**5
+"""The most new elements for each old one computed a phase at a time: each takes calls of numpy."""
+
 SCATTERED: Final = 4
 """How much longer numpy takes for single elements than for runs of them."""
 
@@ -45,8 +48,9 @@ class Stretch:
 
     def whole(self) -> ResampleStep:
         """How to resample the whole axis."""
-        if self.new_size % self.size == 0:
-            return partial(interleave if self.linear else repeat, self.axis, self.new_size // self.size)
+        factor, rest = divmod(self.new_size, self.size)
+        if not rest and factor <= MOST_PHASES:
+            return partial(interleave if self.linear else repeat, self.axis, factor)
         needed, step = self.part(0, self.new_size)
         return lambda source, target: step(source[at(self.axis, needed)], target)
 

@@ -36,7 +36,7 @@ def has_channel_runs(conv: Convolution) -> bool:
     if conv.layout != "nchw" or conv.data_type != "float32" or not conv.is_depthwise or conv.is_spread:
         return False
     width = conv.output_sizes[1]
-    is_short = width * conv.slides[1].stride <= MOST_COLUMNS and width * len(conv.taps) <= MOST_IN_ROW
+    is_short = width * conv.slides[1].stride <= MOST_COLUMNS and width * conv.tap_count <= MOST_IN_ROW
     return is_short and conv.groups >= LEAST_CHANNELS
 
 
@@ -48,7 +48,7 @@ def tile_of(conv: Convolution) -> tuple[int, int, int]:
 
     def elements(rows: int, columns: int) -> int:
         padded = ((rows - 1) * vertical.stride + vertical.reach) * pitch + horizontal.reach - 1
-        return padded + rows * width + columns * len(conv.taps)
+        return padded + rows * width + columns * conv.tap_count
 
     channels = tile_size(conv.groups, max(LEAST_CHANNELS, most / elements(height, 1)))
     is_cut = channels * elements(height, 1) > most

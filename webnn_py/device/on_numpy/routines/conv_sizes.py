@@ -96,10 +96,15 @@ class Convolution:
         return [(i, j) for i in range(self.slides[0].window) for j in range(self.slides[1].window)]
 
     @property
+    def tap_count(self) -> int:
+        """The number of elements of a window."""
+        return prod(slide.window for slide in self.slides)
+
+    @property
     def multiply_adds(self) -> float:
         """One for each element of the output and each that it sums over."""
         windows = float(self.batch * prod(self.output_sizes))
-        return windows * self.output_channels * self.group_inputs * len(self.taps)
+        return windows * self.output_channels * self.group_inputs * self.tap_count
 
     @property
     def most_elements(self) -> int:
@@ -142,7 +147,7 @@ class Convolution:
 
     def tile_elements(self, rows: int) -> int:
         """The elements of scratch for some rows of one group: the windows, what they are of, and the results."""
-        windows = self.pitch * rows * (self.group_inputs * len(self.taps) + self.group_outputs)
+        windows = self.pitch * rows * (self.group_inputs * self.tap_count + self.group_outputs)
         return self.padded_elements(rows) + windows
 
     @property
@@ -153,14 +158,14 @@ class Convolution:
     @property
     def multiplies_bias(self) -> bool:
         """Whether the bias is one more column of the filter's matrix, times one: a pass over the output less."""
-        are_small = self.group_inputs * len(self.taps) <= SMALL_WINDOW
+        are_small = self.group_inputs * self.tap_count <= SMALL_WINDOW
         are_many = self.batch * prod(self.output_sizes) >= MANY_WINDOWS
         return self.has_bias and (self.has_few_outputs or (are_small and are_many))
 
     @property
     def is_depthwise(self) -> bool:
         """Whether every channel has a filter, or a few, of its own, and a small one."""
-        return self.group_inputs == 1 and self.has_few_outputs and len(self.taps) <= MOST_SHIFTS
+        return self.group_inputs == 1 and self.has_few_outputs and self.tap_count <= MOST_SHIFTS
 
     @property
     def is_window_first(self) -> bool:

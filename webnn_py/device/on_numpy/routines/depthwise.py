@@ -82,7 +82,7 @@ def overlapping_rows(conv: Convolution) -> Kernel:
 def matrices_of(conv: Convolution, memory: Array, rows: int) -> Array:
     """The windows of rows of windows in their copies: (channels, rows, elements of a window, columns)."""
     to_channel, to_row, to_element, to_column = memory.strides
-    shape = (len(memory), rows, len(conv.taps), memory.shape[-1])
+    shape = (len(memory), rows, conv.tap_count, memory.shape[-1])
     strides = (to_channel, conv.slides[0].stride * to_row, to_element, to_column)
     return np.ndarray(shape, memory.dtype, memory, 0, strides)
 

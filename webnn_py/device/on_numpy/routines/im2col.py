@@ -181,7 +181,7 @@ def im2col_pixels(conv: Convolution) -> Kernel:
     height, width = conv.output_sizes
     # Where the windows outnumber the output channels, the filter is what is cheaper to copy in another order.
     windows_outnumber = conv.output_channels < conv.batch * height * width
-    fits = conv.output_channels * conv.input_channels * len(conv.taps) <= conv.copied_elements
+    fits = conv.output_channels * conv.input_channels * conv.tap_count <= conv.copied_elements
     is_copied = conv.data_type != "float32" or (windows_outnumber and fits)
     packed = PackedFilter(conv, window_first=conv.is_window_first or is_copied)
     tiles = Tiles.of(conv, min(PRODUCT_TILE, conv.most_elements - packed.elements))
@@ -266,7 +266,7 @@ def shifted_pixels(conv: Convolution) -> Kernel:
     """A depthwise convolution of nhwc images: the sum of shifted images, times a row of the filter's elements each."""
     height, width = conv.output_sizes
     runs, columns = runs_of(width, conv.pitch, SHIFTED_RUN / conv.groups)
-    weights = scratch((conv.group_outputs, len(conv.taps), columns * conv.groups))
+    weights = scratch((conv.group_outputs, conv.tap_count, columns * conv.groups))
     # A tile has its padded images, a sum, and a term of it.
     row = conv.padded_elements(1) - conv.padded_elements(0) + 2 * conv.pitch
     most = (conv.most_elements - weights.size) / conv.groups - conv.padded_elements(0)
@@ -280,7 +280,7 @@ def shifted_pixels(conv: Convolution) -> Kernel:
     result = total.reshape(rows, -1, conv.groups)[:, :width]
 
     def run(images: Array, filter_: Array, *rest: Array) -> None:
-        repeated = weights.reshape(conv.group_outputs, len(conv.taps), columns, conv.groups)
+        repeated = weights.reshape(conv.group_outputs, conv.tap_count, columns, conv.groups)
         np.copyto(repeated, filter_matrices(conv, float32(filter_)).transpose(1, 2, 0)[:, :, None])
         bias = float32(rest[0]).reshape(conv.groups, -1).T if conv.has_bias else None
         outputs = rest[-1].reshape(conv.batch, height, width, conv.groups, conv.group_outputs)

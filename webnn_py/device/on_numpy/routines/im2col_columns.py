@@ -62,7 +62,7 @@ def padded_columns(conv: Convolution, sizes: Sizes, row_starts: Sequence[int]) -
     tile = Im2colTile((prod(channels), images), (), conv.slides, (rows, width), row_starts)
     columns = tile.pitch if tile.pitch <= MOST_EXCESS * width and not is_exact_better(conv) else width
     plane = tile.plane((0, 0))
-    if len(conv.taps) == 1 and plane.shape[2:] == (rows, columns) and not conv.multiplies_bias:
+    if conv.tap_count == 1 and plane.shape[2:] == (rows, columns) and not conv.multiplies_bias:
         return Columns(plane.reshape(*channels, -1), columns, tile.clear, tile.fill)
     patches, ones, windows = columns_memory(conv, sizes, columns)
     moves = [
@@ -84,7 +84,7 @@ def padded_columns(conv: Convolution, sizes: Sizes, row_starts: Sequence[int]) -
 
 def is_exact_better(conv: Convolution) -> bool:
     """Whether copying row by row takes less time than windows in excess: these are multiplied, and results copied."""
-    width, elements = conv.output_sizes[1], conv.group_inputs * len(conv.taps)
+    width, elements = conv.output_sizes[1], conv.group_inputs * conv.tap_count
     is_direct = conv.data_type == "float32" and conv.layout == "nchw"
     excess = (conv.pitch - width) * elements * EXCESS
     return is_direct and elements * RUN < conv.group_outputs * (width + excess)

@@ -46,7 +46,7 @@ class PackedFilter:
         self._conv = conv
         self._order = [conv.filter_layout.index(axis) for axis in ("ohwi" if window_first else "oihw")]
         self._is_view = conv.data_type == "float32" and window_first == conv.is_window_first and not bias
-        pitch = conv.group_inputs * len(conv.taps) + bias
+        pitch = conv.group_inputs * conv.tap_count + bias
         self._step = conv.group_outputs
         if not self._is_view:
             self._step = tile_size(conv.group_outputs, conv.copied_elements / (conv.groups * pitch))

@@ -7,7 +7,7 @@ from typing import Final
 import attrs
 
 from webnn_py.device.on_wgpu.codegen.convolution.depthwise import emit_columns, reads_columns
-from webnn_py.device.on_wgpu.codegen.convolution.direct import emit_direct, emit_gather, is_direct
+from webnn_py.device.on_wgpu.codegen.convolution.direct import emit_direct, emit_gather, has_long_windows, is_direct
 from webnn_py.device.on_wgpu.codegen.convolution.filter_packing import pack_filter
 from webnn_py.device.on_wgpu.codegen.convolution.interleaving import emit_interleaved, is_interleaved
 from webnn_py.device.on_wgpu.codegen.convolution.shape import ConvolutionShape, forward_axis, transposed_axis
@@ -40,6 +40,9 @@ WHOLE_TILE: Final = 128
 def conv2d(node: Node, lowering: Lowering) -> None:
     conv = ConvolutionShape.of(node, lowering)
     epilogue = conv_epilogue(node, lowering, conv)
+    if has_long_windows(conv):
+        emit_gather(lowering, conv, epilogue)
+        return
     if is_direct(conv):
         (emit_columns if reads_columns(lowering, conv, epilogue) else emit_direct)(lowering, conv, epilogue)
         return
@@ -205,7 +208,7 @@ def conv_transpose2d(node: Node, lowering: Lowering) -> None:
     conv = ConvolutionShape.of(node, lowering)
     epilogue = conv_epilogue(node, lowering, conv)
     if (
-        is_direct(conv) or conv.phases > MOST_PHASES or is_finite(conv.filter) is False
+        is_direct(conv) or has_long_windows(conv) or conv.phases > MOST_PHASES or is_finite(conv.filter) is False
     ):  # a product would make NaN of zeros between and around images
         emit_gather(lowering, conv, epilogue, transposed=True)
         return

@@ -7,6 +7,7 @@ each, it reads once what they share.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from webnn_py.device.on_wgpu.codegen.convolution.shape import ConvolutionShape
 from webnn_py.device.on_wgpu.codegen.entry_point import vec4_entry_point
@@ -22,6 +23,10 @@ from webnn_py.operators.windows import Slide
 FEW_OUTPUTS = 2
 """So many output channels of a group are too few for a tile of a matrix product."""
 
+LONG_WINDOW = 2**8
+LONGER = 4
+"""The least elements of windows, and of them for each place of an image, from which products are mostly of zeros."""
+
 MOST_UNROLLED = 64
 """Elements of a window that are written out; larger windows are loops."""
 
@@ -29,6 +34,12 @@ MOST_UNROLLED = 64
 def is_direct(conv: ConvolutionShape) -> bool:
     """Whether groups are so small that a matrix product would stand idle."""
     return conv.groups > 1 and (conv.group_inputs == 1 or conv.group_outputs <= FEW_OUTPUTS)
+
+
+def has_long_windows(conv: ConvolutionShape) -> bool:
+    """Return whether windows have far more elements than images have places, so that most would meet padding."""
+    taps = prod(slide.window for slide in conv.slides)
+    return taps >= max(LONG_WINDOW, LONGER * prod(slide.size for slide in conv.slides))
 
 
 def has_padding(conv: ConvolutionShape) -> bool:
@@ -161,8 +172,7 @@ def emit_gather(lowering: Lowering, conv: ConvolutionShape, epilogue: Epilogue, 
         lines = _decoded("i", ("image", "row", "column", "channel"), (height, width, conv.output_channels))
     of_filter = f"channel % {conv.group_outputs}u" if transposed else "channel"
     inputs = f"(channel / {conv.group_outputs}u * {conv.group_inputs}u + c)"
-    loop = _transposed_loop if transposed else _forward_loop
-    reads = _transposed_place if transposed else _forward_place
+    walk = _transposed_walk if transposed else _forward_walk
     _, _, down, across = conv.image_layout.strides
     _, _, filter_down, filter_across = conv.filter_layout.strides
     adding = [
@@ -170,7 +180,7 @@ def emit_gather(lowering: Lowering, conv: ConvolutionShape, epilogue: Epilogue, 
         f"total = fma(x, filter_one(filter_at + v * {filter_down}u + u * {filter_across}u), total);",
     ]
     if not transposed and has_padding(conv) and not is_finite(conv.filter):
-        reads = _any_place
+        walk = _whole_walk
         inside = " && ".join(f"{name} < {slide.size}u" for name, slide in zip("hw", conv.slides, strict=True))
         adding = [
             f"let inside = {inside};",
@@ -183,10 +193,8 @@ def emit_gather(lowering: Lowering, conv: ConvolutionShape, epilogue: Epilogue, 
         f"for (var c = 0u; c < {conv.group_inputs}u; c++) {{",
         f"  let image_at = {_place(conv.image_layout, 'image', inputs)};",
         f"  let filter_at = {_place(conv.filter_layout, of_filter, inputs if transposed else 'c')};",
-        *(f"  {line}" for line in loop("v", "row", conv.slides[0])),
-        *(f"    {line}" for line in reads("h", "row", "v", conv.slides[0])),
-        *(f"    {line}" for line in loop("u", "column", conv.slides[1])),
-        *(f"      {line}" for line in reads("w", "column", "u", conv.slides[1])),
+        *(f"  {line}" for line in walk("h", "row", "v", conv.slides[0])),
+        *(f"    {line}" for line in walk("w", "column", "u", conv.slides[1])),
         *(f"      {line}" for line in adding),
         "    }",
         "  }",
@@ -200,41 +208,54 @@ def emit_gather(lowering: Lowering, conv: ConvolutionShape, epilogue: Epilogue, 
     _emit(lowering, conv, epilogue, [call], epilogue.count, vec4s=True, functions=[function])
 
 
-def _forward_loop(tap: str, _output: str, slide: Slide) -> list[str]:
-    """Begin a loop over the elements of a window."""
-    return [f"for (var {tap} = 0u; {tap} < {slide.window}u; {tap}++) {{"]
+def _whole_walk(place: str, output: str, tap: str, slide: Slide) -> list[str]:
+    """Begin a loop over the elements of a window, with where each lies, or would lie."""
+    return [
+        f"for (var {tap} = 0u; {tap} < {slide.window}u; {tap}++) {{",
+        f"  let {place} = {output} * {slide.stride}u + {tap} * {slide.dilation}u + {wrapping_literal(-slide.begin)};",
+    ]
 
 
-def _transposed_loop(tap: str, output: str, slide: Slide) -> list[str]:
+def _forward_walk(place: str, output: str, tap: str, slide: Slide) -> list[str]:
+    """Begin a loop over the elements of a window that lie inside, by way of elements or of places, if these are fewer.
+
+    What is below zero wraps around, and is larger than any size.
+    """
+    if slide.window <= slide.size:
+        loop = _whole_walk(place, output, tap, slide)
+        return [*loop, f"  if ({place} >= {slide.size}u) {{ continue; }}"]
+    return _places_walk(place, tap, slide, f"{place} + {slide.begin}u", f"{output} * {slide.stride}u")
+
+
+def _transposed_walk(place: str, output: str, tap: str, slide: Slide) -> list[str]:
     """Begin a loop over the elements of a window by which something spreads to the output.
 
-    Of those that a dilation of 1 leaves, each is a stride from the one before; with others all are looked at.
+    Of those that a dilation of 1 leaves, each is a stride from the one before; with others all are looked at, or all
+    places, if these are fewer.
     """
-    if slide.dilation > 1:
-        return _forward_loop(tap, output, slide)
-    first = f"({output} + {slide.begin}u) % {slide.stride}u"
-    step = min(slide.stride, 2**31)  # no window is as long, and the sum does not overflow
-    return [f"for (var {tap} = {first}; {tap} < {slide.window}u; {tap} += {step}u) {{"]
-
-
-def _any_place(name: str, output: str, tap: str, slide: Slide) -> list[str]:
-    """Where an element of a window lies, or would lie."""
-    place = f"{output} * {slide.stride}u + {tap} * {slide.dilation}u + {wrapping_literal(-slide.begin)}"
-    return [f"let {name} = {place};"]
-
-
-def _forward_place(name: str, output: str, tap: str, slide: Slide) -> list[str]:
-    """Where an element of a window lies; on to the next if it lies outside."""
-    return [*_any_place(name, output, tap, slide), f"if ({name} >= {slide.size}u) {{ continue; }}"]
-
-
-def _transposed_place(name: str, output: str, tap: str, slide: Slide) -> list[str]:
-    """What spreads to the output by an element of a window; on to the next if nothing does."""
-    spread, place = f"{tap} * {slide.dilation}u", f"{output} + {slide.begin}u"
+    if slide.window > slide.size:
+        return _places_walk(place, tap, slide, f"{output} + {slide.begin}u", f"{place} * {slide.stride}u")
+    loop = f"for (var {tap} = 0u; {tap} < {slide.window}u; {tap}++) {{"
+    if slide.dilation == 1:
+        first = f"({output} + {slide.begin}u) % {slide.stride}u"
+        step = min(slide.stride, 2**31)  # no window is as long, and the sum does not overflow
+        loop = f"for (var {tap} = {first}; {tap} < {slide.window}u; {tap} += {step}u) {{"
+    spread, there = f"{tap} * {slide.dilation}u", f"{output} + {slide.begin}u"
     return [
-        f"if ({place} < {spread} || ({place} - {spread}) % {slide.stride}u != 0u) {{ continue; }}",
-        f"let {name} = ({place} - {spread}) / {slide.stride}u;",
-        f"if ({name} >= {slide.size}u) {{ continue; }}",
+        loop,
+        f"  if ({there} < {spread} || ({there} - {spread}) % {slide.stride}u != 0u) {{ continue; }}",
+        f"  let {place} = ({there} - {spread}) / {slide.stride}u;",
+        f"  if ({place} >= {slide.size}u) {{ continue; }}",
+    ]
+
+
+def _places_walk(place: str, tap: str, slide: Slide, there: str, origin: str) -> list[str]:
+    """Begin a loop over the places of an image of which an element of a window is ``there``, counted from an origin."""
+    return [
+        f"for (var {place} = 0u; {place} < {slide.size}u; {place}++) {{",
+        f"  if ({there} < {origin} || ({there} - {origin}) % {slide.dilation}u != 0u) {{ continue; }}",
+        f"  let {tap} = ({there} - {origin}) / {slide.dilation}u;",
+        f"  if ({tap} >= {slide.window}u) {{ continue; }}",
     ]
 
 
