@@ -1,6 +1,7 @@
 """``python -m spec_tests.benchmarks.imports``: how long ``import webnn_py`` takes, next to ``import numpy, trio``.
 
-Fresh interpreters in turn, with compiled bytecode; medians of wall time, less that of an interpreter that imports nothing.
+Fresh interpreters in turn, with compiled bytecode; medians of wall time, less that of an interpreter that imports
+nothing.
 """
 
 import argparse

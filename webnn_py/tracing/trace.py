@@ -207,10 +207,10 @@ Writer = Callable[[Mapping[str, Any], str], str]
 """What makes a file's text of a document and a title."""
 
 
-def _as_page(document: dict[str, Any]) -> str:
+def _as_page(document: Mapping[str, Any], title: str) -> str:
     from webnn_py.tracing.page import page_of  # noqa: PLC0415 - imported when it is used
 
-    return page_of(document)
+    return page_of(document, title)
 
 
 _WRITERS: Final[dict[str, Writer]] = {".json": _as_json, ".html": _as_page}
