@@ -20,10 +20,10 @@ The layers, each of which uses only those below it::
 Begin with :func:`open_ml`.
 """
 
+import typing
+
 from webnn_py.descriptors import MLBufferDescriptor, MLOperandDataType, MLOperandDataTypeLike, MLOperandDescriptor
 from webnn_py.device.backend import BackendInfo
-from webnn_py.device.finite_check import NonFinite, ValueRange
-from webnn_py.device.measuring import DeviceRates
 from webnn_py.errors import (
     DestroyedBufferError,
     DOMException,
@@ -35,21 +35,47 @@ from webnn_py.errors import (
     SecurityError,
     UnknownError,
 )
-from webnn_py.graph_pictures.picture import GraphPicture
 from webnn_py.operators.idl import MLNumber
 from webnn_py.operators.operand import MLOperand
 from webnn_py.script.buffer import MLBuffer, MLTensor
 from webnn_py.script.builder import MLGraphBuilder
 from webnn_py.script.context import MLContext
-from webnn_py.script.dynamic_shapes import MLDynamicDimension
 from webnn_py.script.graph import MLGraph
 from webnn_py.script.ml import ML, open_ml
-from webnn_py.script.profile import GraphProfile, KernelProfile, OperatorProfile
 from webnn_py.script.records import ContextStatistics, MLContextLostInfo, MLPowerPreference
-from webnn_py.script.to_browser import save_js
 from webnn_py.timelines.promise import MLPromise, PromiseState
 from webnn_py.timelines.timeline import TimelineStatistics
 from webnn_py.version import __version__ as __version__
+
+if typing.TYPE_CHECKING:
+    from webnn_py.device.finite_check import NonFinite, ValueRange
+    from webnn_py.device.measuring import DeviceRates
+    from webnn_py.graph_pictures.picture import GraphPicture
+    from webnn_py.script.dynamic_shapes import MLDynamicDimension
+    from webnn_py.script.profile import GraphProfile, KernelProfile, OperatorProfile
+    from webnn_py.script.to_browser import save_js
+else:
+
+    def __getattr__(name: str) -> object:
+        """Import a public name whose module is loaded when it is first used."""
+        from importlib import import_module  # noqa: PLC0415 - used here only
+
+        modules = {
+            "DeviceRates": "device.measuring",
+            "GraphPicture": "graph_pictures.picture",
+            "GraphProfile": "script.profile",
+            "KernelProfile": "script.profile",
+            "MLDynamicDimension": "script.dynamic_shapes",
+            "NonFinite": "device.finite_check",
+            "OperatorProfile": "script.profile",
+            "ValueRange": "device.finite_check",
+            "save_js": "script.to_browser",
+        }
+        if name not in modules:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = globals()[name] = getattr(import_module(f"{__name__}.{modules[name]}"), name)
+        return found
+
 
 __all__ = [
     "ML",
@@ -99,7 +125,7 @@ def __dir__() -> list[str]:
 
 
 for _name in __all__:
-    _thing = globals()[_name]
+    _thing = globals().get(_name)  # those that are imported when they are used name this module themselves
     if isinstance(_thing, type):
         _thing.__module__ = __name__  # messages and reprs show the public name
 del _name, _thing

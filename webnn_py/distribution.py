@@ -1,7 +1,6 @@
 """What was installed of this package: how its extras are installed, and where its documentation lies."""
 
 import re
-from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +15,8 @@ def install_command(extra: str) -> str:
 
     It names the requirements themselves: the package may come from a checkout or a wheel, which are on no index.
     """
+    from importlib.metadata import PackageNotFoundError, requires  # noqa: PLC0415 - slow to import
+
     try:
         declared = [match.groups() for text in requires("webnn_py") or () if (match := REQUIREMENT.fullmatch(text))]
     except PackageNotFoundError:  # its folder was copied

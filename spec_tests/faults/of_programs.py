@@ -193,7 +193,7 @@ FAULTS = [
     Fault("arena-stretch", "range((first >> scale) - 1,", "range(first >> scale,", ("spec_tests/device/test_plan.py",)),
     Fault("copy-own-buffer", "if source.buffer is target.buffer:", "if False:", COPIES),
     Fault("constant-options", "node.operator.name, operands, options,", "node.operator.name, operands,", CONSTANTS),
-    Fault("constant-held-by-nobody", "held += getattr(compiled, HELD_IN_COMMON, ())", "held += ()", CONSTANTS),
+    Fault("constant-held-by-nobody", "            held.append(memory)\n", "", CONSTANTS),
     Fault("constant-dead", "memory is None or memory.data is None", "memory is None", CONSTANTS),
     Fault("device-reference-stale", "if self._current is lost:", "if False:", SESSIONS, "test_s0_5"),
     Fault("device-reference-wiped", "if self._current is lost:", "if True:", SESSIONS, "test_s0_9"),

@@ -348,3 +348,8 @@ def begin_compile(
     if progress is not None and isinstance(backend, TellsProgress):
         return backend.compile_telling(graph, progress)
     return backend.compile(graph)
+
+
+def constant_buffers(graph: Graph) -> list[Storage]:
+    """Return the constant buffers that a graph reads, each once."""
+    return list(dict.fromkeys([value.data for value in graph.constants if isinstance(value.data, Storage)]))

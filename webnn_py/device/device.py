@@ -5,11 +5,13 @@ should have written, a dispatch that reads a marked buffer marks its outputs, a 
 successful full overwrite clears the mark.
 """
 
+from __future__ import annotations
+
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from inspect import isawaitable
 from operator import methodcaller
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
@@ -31,23 +33,23 @@ from webnn_py.device.backend import (
     StagesWrites,
     Storage,
     begin_compile,
+    constant_buffers,
 )
-from webnn_py.device.computable import check_computable
 from webnn_py.device.copying import CopiesThroughHost
-from webnn_py.device.expansion import needs_expansion
 from webnn_py.device.failure import Failure
-from webnn_py.device.four_bits import needs_bytes, prepared
 from webnn_py.device.lending import when_back
 from webnn_py.device.memory_by_label import Entry, MemoryByLabel
-from webnn_py.device.savable_nodes import SavableNodes, captured_storages
 from webnn_py.device.timed_dispatch import Told, dispatch_timed
 from webnn_py.errors import UnknownError
 from webnn_py.graph import Graph
-from webnn_py.graph_pictures.plan import CompiledPlan, plan_of
 from webnn_py.in_flight import like
-from webnn_py.rewriting.report import PassReport
 from webnn_py.unheard import Line
 from webnn_py.wording import shown
+
+if TYPE_CHECKING:
+    from webnn_py.device.savable_nodes import SavableNodes
+    from webnn_py.graph_pictures.plan import CompiledPlan
+    from webnn_py.rewriting.report import PassReport
 
 
 @attrs.frozen
@@ -74,7 +76,7 @@ class Readback:
 
     __slots__ = ("_device", "data")
 
-    def __init__(self, device: "Device") -> None:
+    def __init__(self, device: Device) -> None:
         self._device = device
         self.data: HostArray | None = None
 
@@ -306,6 +308,10 @@ class Device:
         Raises:
             NotComputableError: the graph has a node that no device computes.
         """
+        from webnn_py.device.computable import check_computable  # noqa: PLC0415 - imported when it is used
+        from webnn_py.device.expansion import needs_expansion  # noqa: PLC0415 - imported when it is used
+        from webnn_py.device.four_bits import needs_bytes  # noqa: PLC0415 - imported when it is used
+
         check_computable(graph)
         if needs_bytes(graph, self.backend.capabilities) or needs_expansion(graph, self.backend.capabilities):
             return self._expand_and_compile(graph, handle, progress)
@@ -316,6 +322,8 @@ class Device:
         return None
 
     async def _expand_and_compile(self, graph: Graph, handle: GraphHandle, progress: OnProgress | None) -> None:
+        from webnn_py.device.four_bits import prepared  # noqa: PLC0415 - imported when it is used
+
         expanded = await trio.to_thread.run_sync(prepared, graph, self.backend.capabilities, limiter=self.limiter)
         pending = self.compile(expanded, handle, progress)
         if pending is not None:
@@ -330,11 +338,13 @@ class Device:
 
     def keep(self, graph: Graph, compiled: CompiledGraph, handle: GraphHandle) -> None:
         """Put what was compiled into ``handle``, and hold the memory that it uses."""
+        from webnn_py.graph_pictures.plan import plan_of  # noqa: PLC0415 - imported when it is used
+
         handle.compiled = compiled
         handle.plan = plan_of(compiled)
         handle.passes = getattr(compiled, "passes", ())  # devices that rewrite graphs say what they did
         self._count_graph(handle, compiled.byte_length)
-        held = [storage.memory for storage in captured_storages(graph) if storage.memory is not None]
+        held = [storage.memory for storage in constant_buffers(graph) if storage.memory is not None]
         for memory in getattr(compiled, HELD_IN_COMMON, ()):  # to ask for a protocol takes ten times as long
             if not memory.holders:
                 memory.label = handle.label
@@ -343,6 +353,8 @@ class Device:
             self._hold(memory)
         handle.captured = held
         if self._keeps_nodes:
+            from webnn_py.device.savable_nodes import SavableNodes  # noqa: PLC0415 - imported when it is used
+
             handle.nodes = SavableNodes.of(graph)
 
     def dispatch(

@@ -35,6 +35,8 @@ class ValueRange:
         infinities: how many are infinite.
     """
 
+    __module__ = "webnn_py"  # where it is public
+
     name: str
     data_type: str
     shape: tuple[int, ...]
@@ -74,6 +76,8 @@ class NonFinite:
         result: what stands in the output.
         inputs: what stands in the node's operands.
     """
+
+    __module__ = "webnn_py"  # where it is public
 
     operator: str
     label: str

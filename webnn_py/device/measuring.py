@@ -68,6 +68,8 @@ class DeviceRates:
         timing_seconds: by how much a kernel is longer for being timed by a GPU's clock, which begins a pass for it.
     """
 
+    __module__ = "webnn_py"  # where it is public
+
     data_type: MLOperandDataType
     copied_bytes_per_second: float
     multiplied_flops_per_second: float

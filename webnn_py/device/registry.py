@@ -9,9 +9,8 @@ from __future__ import annotations
 import enum
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache, partial
-from importlib.metadata import EntryPoint, entry_points
 from itertools import chain, islice
-from typing import Any, Final, TypedDict
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 import attrs
 import trio
@@ -21,15 +20,18 @@ from webnn_py.device.backend import Backend, BackendInfo, Capabilities
 from webnn_py.errors import NotSupportedError
 from webnn_py.wording import LONGEST, nearest, plain, shortened, shown, visible
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
 GROUP: Final = "webnn_py.devices"
 """The group of entry points by which other packages register devices."""
 
-BUILT_IN: Final = (
-    EntryPoint("numpy", "webnn_py.device.on_numpy.device_record:RECORD", GROUP),
-    EntryPoint("wgpu", "webnn_py.device.on_wgpu.device_record:RECORD", GROUP),
-    EntryPoint("onnxruntime", "webnn_py.device.on_onnxruntime.device_record:RECORD", GROUP),
-)
-"""This package's own devices, written as an entry point is. Only these are chosen when no device is named."""
+BUILT_IN: Final = {
+    "numpy": "webnn_py.device.on_numpy.device_record:RECORD",
+    "wgpu": "webnn_py.device.on_wgpu.device_record:RECORD",
+    "onnxruntime": "webnn_py.device.on_onnxruntime.device_record:RECORD",
+}
+"""This package's own devices, by name, written as an entry point is. Only these are chosen when no device is named."""
 
 
 class DeviceOptions(TypedDict, total=False):
@@ -141,10 +143,19 @@ class DeviceRecord:
 
 
 @cache
+def _built_in_entries() -> tuple[EntryPoint, ...]:
+    from importlib.metadata import EntryPoint  # noqa: PLC0415 - slow to import
+
+    return tuple(EntryPoint(name, value, GROUP) for name, value in BUILT_IN.items())
+
+
+@cache
 def _registered() -> Mapping[str, tuple[EntryPoint, ...]]:
     """The entry points of every name, this package's own first; more than one where names collide."""
+    from importlib.metadata import entry_points  # noqa: PLC0415 - slow to import
+
     found: dict[str, tuple[EntryPoint, ...]] = {}
-    for entry in (*BUILT_IN, *sorted(entry_points(group=GROUP), key=lambda entry: entry.name)):
+    for entry in (*_built_in_entries(), *sorted(entry_points(group=GROUP), key=lambda entry: entry.name)):
         found[entry.name] = (*found.get(entry.name, ()), entry)
     return found
 
@@ -200,7 +211,7 @@ def _origin(entry: EntryPoint) -> str:
 
 def built_in() -> tuple[DeviceRecord, ...]:
     """The records of this package's own devices."""
-    return tuple(_load(entry) for entry in BUILT_IN)
+    return tuple(_load(entry) for entry in _built_in_entries())
 
 
 def choose(

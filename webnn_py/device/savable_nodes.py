@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 import trio
 
-from webnn_py.device.backend import Backend, HostArray, Memory, Storage
+from webnn_py.device.backend import Backend, HostArray, Memory, Storage, constant_buffers
 from webnn_py.graph import Constant, Graph
 from webnn_py.saved_graphs.nodes import to_saved
 from webnn_py.saved_graphs.record import SavedCode
@@ -30,7 +30,7 @@ class SavableNodes:
     @classmethod
     def of(cls, graph: Graph) -> Self:
         """The nodes of a graph that has just been compiled."""
-        return cls(graph, {s: s.memory for s in captured_storages(graph) if s.memory is not None})
+        return cls(graph, {s: s.memory for s in constant_buffers(graph) if s.memory is not None})
 
     async def written_down(self, backend: Backend, limiter: trio.CapacityLimiter) -> SavedCode:
         """The nodes and all constants."""
@@ -48,8 +48,3 @@ def _contents_of(read: Mapping[Storage, HostArray], constant: Constant) -> np.nd
     data = read[constant.data] if isinstance(constant.data, Storage) else constant.data
     assert isinstance(data, np.ndarray)  # noqa: S101 - what the builder makes
     return data
-
-
-def captured_storages(graph: Graph) -> list[Storage]:
-    """The constant buffers that a graph reads, each once."""
-    return list(dict.fromkeys([value.data for value in graph.constants if isinstance(value.data, Storage)]))

@@ -32,6 +32,8 @@ class GraphPicture:
     :meth:`MLGraph.picture`.
     """
 
+    __module__ = "webnn_py"  # where it is public
+
     def __init__(
         self,
         graph: GraphDescription,

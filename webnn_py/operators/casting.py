@@ -5,7 +5,6 @@ This is not the operator ``cast``, which wraps integers around and truncates flo
 
 import math
 from collections.abc import Mapping
-from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
@@ -65,5 +64,7 @@ def _rounded(value: float, precision: int, lowest_unit: int, end: int) -> float:
     if exponent > end:
         return sign * math.inf
     unit = max(exponent - precision, lowest_unit)
+    from fractions import Fraction  # noqa: PLC0415 - slow to import
+
     units = round(abs(Fraction(value)) / Fraction(2) ** unit)
     return sign * (math.ldexp(units, unit) if units < 2 ** (end - unit) else math.inf)

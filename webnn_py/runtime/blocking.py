@@ -29,7 +29,7 @@ from webnn_py.runtime.blocking_trace import traced
 from webnn_py.runtime.environment import EnvironmentOptions
 from webnn_py.runtime.loop_thread import LoopThread
 from webnn_py.runtime.records import EnvironmentDevice, EnvironmentStatistics, TensorDescriptor, TensorLocation
-from webnn_py.saved_graphs.folder import MOST_BYTES
+from webnn_py.saved_graphs.record import MOST_BYTES
 from webnn_py.script.profile import GraphProfile
 from webnn_py.tracing.trace import MOST_EVENTS, Trace
 

@@ -19,7 +19,7 @@ from webnn_py.runtime.records import EnvironmentDevice, EnvironmentStatistics, T
 from webnn_py.runtime.session import InferenceSession, SessionOptions, check_locations, outputs_on_device
 from webnn_py.runtime.tensor import Tensor
 from webnn_py.runtime.transfer import DataTransfer
-from webnn_py.saved_graphs.folder import MOST_BYTES
+from webnn_py.saved_graphs.record import MOST_BYTES
 from webnn_py.script.context import MLContext
 from webnn_py.script.device_selection import ContextOptions
 from webnn_py.script.graph import MLGraph

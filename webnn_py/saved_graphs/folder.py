@@ -20,7 +20,7 @@ from typing import Final
 
 import attrs
 
-from webnn_py.saved_graphs.record import SavedGraph, UnusableFileError
+from webnn_py.saved_graphs.record import MOST_BYTES, SavedGraph, UnusableFileError
 from webnn_py.saved_graphs.sealed import DIGEST_BYTES, Label, pack, read_contents, read_label
 
 SUFFIX: Final = ".webnn"
@@ -29,9 +29,6 @@ SECRET: Final = "secret.webnn-key"  # noqa: S105 - a file's name
 
 ABANDONED_SECONDS: Final = 3600.0
 """A file that is unfinished for so long was left by a process that has ended."""
-
-MOST_BYTES: Final = 2**32
-"""How many bytes a folder may have unless it is told otherwise."""
 
 
 class TooLargeError(Exception):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
@@ -11,6 +11,9 @@ from webnn_py.descriptors import MLOperandDescriptor
 
 Bytes = memoryview
 """Of unsigned bytes, in one piece."""
+
+MOST_BYTES: Final = 2**32
+"""How many bytes a folder of saved graphs may have, unless ``graph_cache_bytes`` says otherwise."""
 
 
 class UnusableFileError(Exception):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
-from webnn_py.browser_profiles import NAMES, BrowserProfile, PortabilityReport, Refusal, find
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.errors import InvalidStateError, NotSupportedError, UnknownError
 from webnn_py.graph import Constant, Graph, Input, Node, Output, Value
 from webnn_py.wording import in_brackets, nearest, plain, shown
 
 if TYPE_CHECKING:
+    from webnn_py.browser_profiles import BrowserProfile, PortabilityReport, Refusal
     from webnn_py.script.context import MLContext
 
 _ERRORS: Final = {
@@ -135,6 +135,8 @@ def browser_profile(value: object) -> EnforcedProfile:
     Raises:
         TypeError: there is no such profile.
     """
+    from webnn_py.browser_profiles import NAMES, find  # noqa: PLC0415 - imported when it is used
+
     if isinstance(value, str) and plain(value) in NAMES:
         return EnforcedProfile(find(plain(value)))
     raise TypeError(f"is {shown(value)}; it must be one of {', '.join(NAMES)}, or None{nearest(value, NAMES)}")

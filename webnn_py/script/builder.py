@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import partial
-from typing import Any, final, overload
+from typing import TYPE_CHECKING, Any, final, overload
 from weakref import ref
 
 import numpy as np
@@ -20,34 +20,32 @@ from webnn_py.descriptors import (
     operand_descriptor,
 )
 from webnn_py.device.backend import HostArray, OnProgress
-from webnn_py.device.finite_check import NonFinite
 from webnn_py.errors import InvalidStateError, OperationError, UnknownError
 from webnn_py.graph import Constant, Graph, Input, Node, Output, Value
-from webnn_py.graph_pictures.description import GraphDescription
-from webnn_py.graph_pictures.picture import GraphPicture
 from webnn_py.handle import forgotten_await
 from webnn_py.operators.casting import cast_number
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.idl import MLNumber, ml_number, usv_string
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import Refused
-from webnn_py.rewriting.composites import spelled_out
 from webnn_py.script.browser_rules import refused_build
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.script.checks import named, refuse_progress, refuse_proposals, reject_failed
 from webnn_py.script.context import MLContext
-from webnn_py.script.dynamic_shapes import begin_dynamic_build, names_for
 from webnn_py.script.graph import MLGraph
 from webnn_py.script.limits import check_operands, check_outputs, limits_of
-from webnn_py.script.measuring import check_graph
 from webnn_py.script.operator_methods import OperatorMethods
 from webnn_py.script.refusals import refused, rejected
 from webnn_py.script.sources import ExportsArray, data_type_of, exported_array, host_copy
-from webnn_py.sized_graphs import at_largest, is_dynamic
 from webnn_py.timelines.device_timeline import DeviceOperation
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.unheard import calling_line
 from webnn_py.wording import in_brackets, shown
+
+if TYPE_CHECKING:
+    from webnn_py.device.finite_check import NonFinite
+    from webnn_py.graph_pictures.picture import GraphPicture
+    from webnn_py.script.dynamic_shapes import DimensionNames
 
 
 @final
@@ -86,7 +84,7 @@ class MLGraphBuilder(OperatorMethods):
         self._input_names: set[str] = set()
         self._drawn = 0
         self._constant_buffers: dict[Value, MLBuffer] = {}
-        self._names = names_for(context)
+        self._names = _names_for(context)
         self._reference = ref(self)
 
     # --- inputs and constants --------------------------------------------------------------------------------
@@ -337,7 +335,9 @@ class MLGraphBuilder(OperatorMethods):
         if (refusal := refused_build(self._context, graph)) is not None:
             return rejected(self._context, "build", refusal)
         ml_graph = MLGraph._create(self._context, graph, name)
-        if self._names is not None and is_dynamic(graph):
+        if self._names is not None and _is_dynamic(graph):
+            from webnn_py.script.dynamic_shapes import begin_dynamic_build  # noqa: PLC0415 - imported when it is used
+
             return begin_dynamic_build(ml_graph, graph, self._names.drawing, self._enqueue_build)
         return self._enqueue_build(ml_graph, partial(self._context._device.compile, graph, ml_graph._handle, progress))
 
@@ -353,6 +353,9 @@ class MLGraphBuilder(OperatorMethods):
             TypeError: the outputs are refused.
             InvalidStateError: the builder has built, or the context is lost.
         """
+        from webnn_py.graph_pictures.description import GraphDescription  # noqa: PLC0415 - imported when it is used
+        from webnn_py.graph_pictures.picture import GraphPicture  # noqa: PLC0415 - imported when it is used
+
         try:
             graph = self._reached("picture", outputs)
         except Exception as error:
@@ -422,6 +425,9 @@ class MLGraphBuilder(OperatorMethods):
             brings a NaN; or of None. Rejected as ``build()``'s is, with ``TypeError`` for feeds that do not fit, and
             with ``UnknownError`` when the device fails.
         """
+        from webnn_py.rewriting.composites import spelled_out  # noqa: PLC0415 - imported when it is used
+        from webnn_py.script.measuring import check_graph  # noqa: PLC0415 - imported when it is used
+
         self._context._trio_run.check("check_finite()")
         try:
             graph = spelled_out(self._reached("check_finite", outputs))
@@ -481,7 +487,7 @@ class MLGraphBuilder(OperatorMethods):
 
     def _check_size(self, descriptor: MLOperandDescriptor) -> None:
         problem = check_dimensions(
-            descriptor if self._names is None else at_largest(descriptor),
+            descriptor if self._names is None else _at_largest(descriptor),
             max_rank=self._capabilities.max_rank,
             max_byte_length=self._capabilities.max_byte_length,
         )
@@ -502,6 +508,8 @@ def drawing_of(method: str, outputs: object) -> Graph:
         InvalidStateError: the builder has built, or the context is lost.
         NotSupportedError: the drawing has named dimensions, or data types of four bits.
     """
+    from webnn_py.rewriting.composites import spelled_out  # noqa: PLC0415 - imported when it is used
+
     operands = named(f"{method}(): outputs", MLOperand, "operands", outputs)
     for name, operand in operands.items():
         builder = None if operand._builder is None else operand._builder()
@@ -511,6 +519,27 @@ def drawing_of(method: str, outputs: object) -> Graph:
         refuse_proposals(method, graph.descriptors)
         return graph
     raise TypeError(f"{method}(): outputs is empty; a graph needs at least one")
+
+
+def _names_for(context: MLContext) -> DimensionNames | None:
+    """Return the names of a new builder's dimensions; None where there are none: not asked for, or in no browser."""
+    if "dynamic-shapes" not in context._ml._experimental or context._browser is not None:
+        return None
+    from webnn_py.script.dynamic_shapes import DimensionNames  # noqa: PLC0415 - imported when it is used
+
+    return DimensionNames()
+
+
+def _is_dynamic(graph: Graph) -> bool:
+    from webnn_py.sized_graphs import is_dynamic  # noqa: PLC0415 - imported when it is used
+
+    return is_dynamic(graph)
+
+
+def _at_largest(descriptor: MLOperandDescriptor) -> MLOperandDescriptor:
+    from webnn_py.sized_graphs import at_largest  # noqa: PLC0415 - imported when it is used
+
+    return at_largest(descriptor)
 
 
 def _text(label: object) -> str:

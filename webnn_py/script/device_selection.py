@@ -18,7 +18,6 @@ from webnn_py.descriptors import MLOperandDataType, converted, operand_data_type
 from webnn_py.device import registry
 from webnn_py.device.backend import Backend, BackendInfo, Capabilities, MLDeviceType
 from webnn_py.device.device import Device
-from webnn_py.device.expansion import claims
 from webnn_py.device.registry import DeviceRecord, OpenRequest, Suitability
 from webnn_py.errors import NotSupportedError
 from webnn_py.operators.declaration import Operator
@@ -387,6 +386,8 @@ def _is_own(
     operator: Operator[..., Any], data_types: Collection[MLOperandDataType], capabilities: Capabilities
 ) -> bool:
     """Whether the device runs an operator itself in each of these data types that the operator can have."""
+    from webnn_py.device.expansion import claims  # noqa: PLC0415 - imported when it is used
+
     own = next(iter(claims(operator, capabilities).values()))
     allowed = next(iter(limits_of(operator, capabilities).values())).data_types
     return all(item in own for item in (data_types or allowed) if item in allowed)

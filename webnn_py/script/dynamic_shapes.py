@@ -37,7 +37,6 @@ from webnn_py.timelines.promise import MLPromise
 from webnn_py.wording import listed, plain, shown
 
 if TYPE_CHECKING:
-    from webnn_py.script.context import MLContext
     from webnn_py.script.graph import MLGraph
 
 SIZED_ARGUMENTS: Final = frozenset(
@@ -78,6 +77,8 @@ class MLDynamicDimension:
         max_size: the largest size, by which the graph is checked and its memory laid out.
         min_size: the smallest.
     """
+
+    __module__ = "webnn_py"  # where it is public
 
     name: str = attrs.field(converter=_name)
     max_size: int = attrs.field(converter=_size)
@@ -269,12 +270,6 @@ def _named_shapes(value: object) -> dict[str, tuple[int, ...]]:
     if not isinstance(value, Mapping):
         raise TypeError(f"is {shown(value)}; it must be a mapping of names to shapes")
     return {str(name): converted(f"[{shown(name)}]", dimensions, shape) for name, shape in value.items()}
-
-
-def names_for(context: MLContext) -> DimensionNames | None:
-    """The names of a new builder's dimensions; None where there are none: not asked for, or in no browser."""
-    is_on = "dynamic-shapes" in context._ml._experimental and context._browser is None
-    return DimensionNames() if is_on else None
 
 
 def compute_shapes(graph: MLGraph, input_shapes: object) -> dict[str, tuple[int, ...]]:

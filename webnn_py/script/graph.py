@@ -15,21 +15,20 @@ from webnn_py.device.backend import MLDeviceType
 from webnn_py.device.device import GraphHandle
 from webnn_py.errors import InvalidStateError
 from webnn_py.graph import Graph
-from webnn_py.graph_pictures.description import GraphDescription, Sketch
-from webnn_py.graph_pictures.plan import CompiledPlan
 from webnn_py.handle import Handle
-from webnn_py.script.dynamic_shapes import DynamicShapes, compute_shapes
 from webnn_py.script.experiments import check_asked
 from webnn_py.script.living import IsNumbered
-from webnn_py.script.measuring import profile_graph
 from webnn_py.script.picturing import Pictured
-from webnn_py.script.profile import GraphProfile
 from webnn_py.script.refusals import refused
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.wording import named_by, shortened
 
 if TYPE_CHECKING:
+    from webnn_py.graph_pictures.description import GraphDescription, Sketch
+    from webnn_py.graph_pictures.plan import CompiledPlan
     from webnn_py.script.context import MLContext
+    from webnn_py.script.dynamic_shapes import DynamicShapes
+    from webnn_py.script.profile import GraphProfile
 
 
 @final
@@ -69,6 +68,8 @@ class MLGraph(Pictured, Handle, IsNumbered):
 
     @classmethod
     def _create(cls, context: MLContext, graph: Graph, label: str = "") -> Self:
+        from webnn_py.graph_pictures.description import Sketch  # noqa: PLC0415 - imported when it is used
+
         self = cls._create_empty(context, label)
         inputs = {name: value.descriptor for name, value in graph.inputs.items()}
         outputs = {name: value.descriptor for name, value in graph.outputs.items()}
@@ -149,6 +150,8 @@ class MLGraph(Pictured, Handle, IsNumbered):
             NotSupportedError: the proposal was not asked for.
             InvalidStateError: the graph is destroyed.
         """
+        from webnn_py.script.dynamic_shapes import compute_shapes  # noqa: PLC0415 - imported when it is used
+
         try:
             if self._destroyed:
                 raise InvalidStateError("compute_shapes(): the graph is destroyed: destroy() was called on it")
@@ -176,6 +179,8 @@ class MLGraph(Pictured, Handle, IsNumbered):
             ``repeat`` below 1, ``InvalidStateError`` when the graph is destroyed or the context is lost,
             ``NotSupportedError`` when the device does not tell kernels' times, ``UnknownError`` when it fails.
         """
+        from webnn_py.script.measuring import profile_graph  # noqa: PLC0415 - imported when it is used
+
         return profile_graph(self, feeds, repeat)
 
     def __del__(self) -> None:

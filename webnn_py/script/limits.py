@@ -8,7 +8,6 @@ import attrs
 
 from webnn_py.descriptors import FOUR_BITS, MLOperandDataType, MLOperandDescriptor
 from webnn_py.device.backend import Capabilities
-from webnn_py.device.expansion import limits_in, missing_primitives
 from webnn_py.operators.declaration import Arguments, Operator
 from webnn_py.operators.limits import RankRange
 from webnn_py.operators.operand import MLOperand
@@ -51,6 +50,8 @@ class OperandLimits:
 @cache
 def limits_of(operator: Operator[..., Any], capabilities: Capabilities) -> Mapping[str, OperandLimits]:
     """The operator's limits row, cut down to what the backend can run, by itself or expanded."""
+    from webnn_py.device.expansion import limits_in  # noqa: PLC0415 - imported when it is used
+
     rows = limits_in(operator, capabilities)
     return {
         name: OperandLimits(
@@ -88,6 +89,8 @@ def check_operands(
 
 def _why_not(operator: Operator[..., Any], capabilities: Capabilities) -> str:
     """Why a device runs no data type of an operator, and what it would have to claim."""
+    from webnn_py.device.expansion import missing_primitives  # noqa: PLC0415 - imported when it is used
+
     missing = missing_primitives(operator, capabilities)
     if not missing:
         return "it has none of the operator's data types"

@@ -18,7 +18,7 @@ from webnn_py.device.registry import OpenRequest
 from webnn_py.errors import InvalidStateError, NotSupportedError, SecurityError
 from webnn_py.handle import Handle
 from webnn_py.operators.idl import boolean, enumeration
-from webnn_py.saved_graphs.folder import MOST_BYTES, GraphFolder
+from webnn_py.saved_graphs.record import MOST_BYTES
 from webnn_py.script.browser_rules import BrowserRules, browser_profile
 from webnn_py.script.context import MLContext
 from webnn_py.script.device_selection import ContextOptions, TellsDevices, Wishes
@@ -33,6 +33,9 @@ from webnn_py.tracing.instruments import Instruments
 from webnn_py.trio_run import check_in_trio
 from webnn_py.unheard import calling_line
 from webnn_py.wording import shown, words_of
+
+if TYPE_CHECKING:
+    from webnn_py.saved_graphs.folder import GraphFolder
 
 OWN_OPTIONS: Final = ("power_preference", "accelerated", "backend", "max_queued_bytes", "browser")
 """The options of ``create_context()`` that are no device's."""

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webnn_py.graph_pictures.description import GraphDescription, Sketch
-from webnn_py.graph_pictures.picture import GraphPicture
-from webnn_py.rewriting.report import describe
-
 if TYPE_CHECKING:
     from webnn_py.device.device import GraphHandle
+    from webnn_py.graph_pictures.description import GraphDescription, Sketch
+    from webnn_py.graph_pictures.picture import GraphPicture
     from webnn_py.graph_pictures.plan import CompiledPlan
     from webnn_py.script.context import MLContext
 
@@ -34,6 +32,8 @@ class Pictured:
         Raises:
             ValueError: ``drawn`` is of another graph.
         """
+        from webnn_py.graph_pictures.picture import GraphPicture  # noqa: PLC0415 - imported when it is used
+
         description = self._description
         weights = None if drawn is None else drawn._weights_for(description)
         return GraphPicture(
@@ -42,6 +42,8 @@ class Pictured:
 
     @property
     def _description(self) -> GraphDescription:
+        from webnn_py.graph_pictures.description import GraphDescription, Sketch  # noqa: PLC0415 - imported when it is used
+
         drawing = self._drawing
         return GraphDescription.made_of(drawing) if isinstance(drawing, Sketch) else drawing
 
@@ -60,7 +62,11 @@ class Pictured:
         """
         text = self.picture().describe()
         reports = self._handle.passes if passes else ()
-        return f"{text}\npasses\n{describe(reports)}" if reports else text
+        if not reports:
+            return text
+        from webnn_py.rewriting.report import describe  # noqa: PLC0415 - imported when it is used
+
+        return f"{text}\npasses\n{describe(reports)}"
 
     def to_mermaid(self) -> str:
         """The graph as a flowchart in mermaid's notation. See :meth:`picture`."""

@@ -44,6 +44,8 @@ class KernelProfile:
         multiply_share: how near it comes to the device's own rate of multiplying.
     """
 
+    __module__ = "webnn_py"  # where it is public
+
     name: str
     nodes: tuple[KernelNode, ...]
     seconds: float
@@ -87,6 +89,8 @@ class OperatorProfile:
         flops: arithmetic operations.
     """
 
+    __module__ = "webnn_py"  # where it is public
+
     operator: str
     kernels: int
     seconds: float
@@ -111,6 +115,8 @@ class GraphProfile:
         kernels: the kernels, in the order in which they run.
         rates: how fast the device copies and multiplies.
     """
+
+    __module__ = "webnn_py"  # where it is public
 
     device: str
     clock: str

@@ -15,7 +15,6 @@ import trio
 from trio.lowlevel import enable_ki_protection
 
 from webnn_py.descriptors import converted
-from webnn_py.device import saving
 from webnn_py.device.device import Device
 from webnn_py.errors import (
     InvalidStateError,
@@ -24,9 +23,7 @@ from webnn_py.errors import (
     OperationError,
     QuotaExceededError,
 )
-from webnn_py.graph_pictures.as_json import from_json, to_json
 from webnn_py.handle import forgotten_await
-from webnn_py.saved_graphs.folder import GraphFolder, TooLargeError
 from webnn_py.saved_graphs.record import SavedCode, SavedGraph, UnusableFileError
 from webnn_py.script.checks import refuse_proposals, unknown
 from webnn_py.script.graph import MLGraph
@@ -39,6 +36,7 @@ from webnn_py.unheard import calling_line
 from webnn_py.wording import plain, shown
 
 if TYPE_CHECKING:
+    from webnn_py.saved_graphs.folder import GraphFolder
     from webnn_py.script.context import MLContext
 
 T = TypeVar("T")
@@ -79,6 +77,9 @@ class SavesGraphs:
             is destroyed or the context is lost, ``QuotaExceededError`` when the graph alone is larger than the folder
             may be, ``UnknownError`` when the file cannot be written or the graph cannot be read from the device.
         """
+        from webnn_py.device import saving  # noqa: PLC0415 - imported when it is used
+        from webnn_py.graph_pictures.as_json import to_json  # noqa: PLC0415 - imported when it is used
+
         method = "save_graph"
         self._trio_run.check("save_graph()")
         try:
@@ -113,6 +114,9 @@ class SavesGraphs:
             by another version or for another device; ``OperationError`` when the device refuses it, ``UnknownError``
             when the file cannot be read.
         """
+        from webnn_py.device import saving  # noqa: PLC0415 - imported when it is used
+        from webnn_py.graph_pictures.as_json import from_json  # noqa: PLC0415 - imported when it is used
+
         method = "load_graph"
         self._trio_run.check("load_graph()")
         try:
@@ -140,6 +144,8 @@ class SavesGraphs:
             A promise of the keys, rejected with ``NotSupportedError`` when :func:`open_ml` was given no folder,
             ``InvalidStateError`` when the context is lost, ``UnknownError`` when the folder cannot be read.
         """
+        from webnn_py.device import saving  # noqa: PLC0415 - imported when it is used
+
         method = "list_graphs"
         self._trio_run.check("list_graphs()")
         try:
@@ -169,6 +175,8 @@ class SavesGraphs:
             :func:`open_ml` was given no folder, ``InvalidStateError`` when the context is lost, ``UnknownError`` when
             the file cannot be removed.
         """
+        from webnn_py.device import saving  # noqa: PLC0415 - imported when it is used
+
         method = "delete_graph"
         self._trio_run.check("delete_graph()")
         try:
@@ -227,6 +235,8 @@ class SavesGraphs:
 
 def _refusal(method: str, error: Exception) -> Exception:
     """What a promise is rejected with when a step has failed."""
+    from webnn_py.saved_graphs.folder import TooLargeError  # noqa: PLC0415 - imported when it is used
+
     if isinstance(error, TooLargeError):
         refusal: Exception = QuotaExceededError(f"{method}(): the graph cannot be kept: {error}")
     elif method == "load_graph" and isinstance(error, UnusableFileError):
@@ -248,6 +258,8 @@ def checked_folder(call: str, graph_cache: object, graph_cache_bytes: object) ->
     most_bytes = converted(f"{call}: graph_cache_bytes", _byte_count, graph_cache_bytes)
     if graph_cache is None:
         return None
+    from webnn_py.saved_graphs.folder import GraphFolder  # noqa: PLC0415 - imported when it is used
+
     return GraphFolder(converted(f"{call}: graph_cache", _absolute_path, graph_cache), most_bytes)
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from webnn_py.operators.operand import MLOperand
 from webnn_py.script.builder import drawing_of
-from webnn_py.web_export.folder import write_folder
 
 
 def save_js(
@@ -32,5 +31,7 @@ def save_js(
             2 GiB, which browsers do not load as one file. Nothing is written then.
         OSError: a file cannot be written.
     """
+    from webnn_py.web_export.folder import write_folder  # noqa: PLC0415 - imported when it is used
+
     path = Path(folder)
     write_folder(drawing_of("save_js", graph_outputs), path, path.absolute().name if title is None else title)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -15,10 +14,8 @@ from typing import Any, Final, Protocol, Self, final
 import attrs
 from trio.lowlevel import enable_ki_protection
 
-from webnn_py.tracing.chrome import chrome_document
 from webnn_py.tracing.events import Note, RefusedCall, TraceEvent, events_of
 from webnn_py.tracing.operation import Numbered, Operation, TracedContext
-from webnn_py.tracing.page import page_of
 
 MOST_EVENTS: Final = 500_000
 """So many events are kept, if nothing else is said: some hundred megabytes."""
@@ -186,6 +183,8 @@ class Trace:
         if not self._began_ns:
             raise RuntimeError("trace(): it has not begun, and there is nothing in it: with ml.trace() as trace: …")
         events = self._events()
+        from webnn_py.tracing.chrome import chrome_document  # noqa: PLC0415 - imported when it is used
+
         return chrome_document(
             events[-self._most_events :],
             self._before,
@@ -199,13 +198,22 @@ class Trace:
 
 
 def _as_json(document: Mapping[str, Any], _title: str) -> str:
+    import json  # noqa: PLC0415 - imported when it is used
+
     return json.dumps(document, separators=(",", ":"))
 
 
 Writer = Callable[[Mapping[str, Any], str], str]
 """What makes a file's text of a document and a title."""
 
-_WRITERS: Final[dict[str, Writer]] = {".json": _as_json, ".html": page_of}
+
+def _as_page(document: Mapping[str, Any], title: str) -> str:
+    from webnn_py.tracing.page import page_of  # noqa: PLC0415 - imported when it is used
+
+    return page_of(document, title)
+
+
+_WRITERS: Final[dict[str, Writer]] = {".json": _as_json, ".html": _as_page}
 """By the ending of a file's name."""
 
 
