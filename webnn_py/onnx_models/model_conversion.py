@@ -28,7 +28,7 @@ from webnn_py.onnx_models.problems import (
     shortened,
     worded,
 )
-from webnn_py.onnx_models.repetition import Repetition
+from webnn_py.onnx_models.repetition import RepeatedNode, Repetition
 from webnn_py.onnx_models.schemas import operator_name
 from webnn_py.onnx_models.scopes import (
     MISSING,
@@ -188,22 +188,44 @@ class ModelConversion:
         return MISSING
 
     def _convert_nodes(self, needed: Live, seen: Surroundings) -> Steps[None]:
-        own = seen.scope.maps[0]
         self.total += len(needed.nodes)
         self._expenses.add_nodes(len(needed.nodes))
+        if self._repetition is not None and seen.is_repeated:
+            for item in self._repetition.nodes(needed):
+                yield
+                again = self._again(item, seen, self._repetition)
+                results = (yield from self._results(item.node, seen, item.wanted)) if again is None else again
+                self._keep(item.node, item.outputs, results, seen)
+            return
         for node in needed.nodes:
             yield
-            wanted = [bool(name) and name in needed.names for name in node.output]
-            results = yield from self._results(node, seen, wanted)
-            self.done += 1
-            for name, result in zip(node.output, results, strict=True):
-                if name in own:
-                    raise InvalidModelError(
-                        f"the model is broken: node {worded(node_name(node))} computes {worded(name)}, which something "
-                        "before it gives already"
-                    )
-                if name:
-                    own[name] = result
+            outputs = tuple(node.output)
+            wanted = [bool(name) and name in needed.names for name in outputs]
+            self._keep(node, outputs, (yield from self._results(node, seen, wanted)), seen)
+
+    def _keep(self, node: NodeProto, outputs: Sequence[str], results: Sequence[Converted], seen: Surroundings) -> None:
+        """Give the outputs of a node, which is done, their values."""
+        own = seen.scope.maps[0]
+        self.done += 1
+        for name, result in zip(outputs, results, strict=True):
+            if name in own:
+                raise InvalidModelError(
+                    f"the model is broken: node {worded(node_name(node))} computes {worded(name)}, which something "
+                    "before it gives already"
+                )
+            if name:
+                own[name] = result
+
+    @staticmethod
+    def _again(node: RepeatedNode, seen: Surroundings, repetition: Repetition) -> Sequence[Converted] | None:
+        """Draw a node as it was drawn before; None where it was not, or takes other things than tensors."""
+        label = f"{seen.prefix}{node.name}"
+        values = [looked_up(seen.scope, name, "node", label) if name else None for name in node.inputs]
+        tensors = [value for value in values if value is None or isinstance(value, (MLOperand, np.ndarray))]
+        if len(tensors) < len(values):
+            return None
+        results = repetition.results(repetition.key(node.node, tensors, node.wanted), tensors, label)
+        return None if results is None else [MISSING if result is None else result for result in results]
 
     def _results(self, node: NodeProto, seen: Surroundings, wanted: Sequence[bool]) -> Steps[Sequence[Converted]]:
         """What a node gives; missing values when it cannot be converted, which is then noted."""
@@ -253,14 +275,12 @@ class ModelConversion:
     def _tensor_results(
         self, node: NodeProto, tensors: Sequence[Value | None], seen: Surroundings, context: ConversionContext
     ) -> Sequence[Value | None]:
-        """Compute or draw a node, which may be as it was the last time."""
+        """Compute or draw a node, which the next time may be the same."""
         if self._repetition is None or not seen.is_repeated:
             return results_of(node, tensors, seen.opsets, context)
+        results = results_of(node, tensors, seen.opsets, context)
         key = self._repetition.key(node, tensors, context.wanted)
-        results = self._repetition.results(key, tensors, context.label)
-        if results is None:
-            results = results_of(node, tensors, seen.opsets, context)
-            self._repetition.note(key, node, tensors, context, results)
+        self._repetition.note(key, node, tensors, context, results)
         return results
 
     def _control_flow_results(

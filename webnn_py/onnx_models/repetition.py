@@ -5,8 +5,8 @@ more (``ConversionContext.is_repeatable``). So the operators are drawn again on 
 or to check.
 """
 
-from collections.abc import Hashable, Sequence
-from typing import Final, final
+from collections.abc import Container, Hashable, Sequence
+from typing import Final, Self, final
 
 import attrs
 import numpy as np
@@ -14,11 +14,39 @@ from onnx import NodeProto
 
 from webnn_py.graph import Constant, Node
 from webnn_py.onnx_models.conversion_context import ConversionContext, Value
+from webnn_py.onnx_models.ordering import Live
+from webnn_py.onnx_models.problems import node_name
 from webnn_py.operators.operand import MLOperand
 from webnn_py.script.builder import MLGraphBuilder
 
 MOST_COMPARED: Final = 64
 """Static inputs of so many bytes are told by what they hold, others by being the same array."""
+
+
+@attrs.frozen(eq=False)
+class RepeatedNode:
+    """A node of an inner graph, read once for all iterations: each field of a message makes its objects anew.
+
+    Attributes:
+        node: the node.
+        name: what it is called in labels.
+        inputs: the names of its inputs, "" for absent ones.
+        outputs: the names of its outputs, "" for those that it leaves out.
+        wanted: for each output, whether somebody uses it.
+    """
+
+    node: NodeProto
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    wanted: tuple[bool, ...]
+
+    @classmethod
+    def of(cls, node: NodeProto, needed: Container[str]) -> Self:
+        """Read a node, of which outputs of these names are needed."""
+        outputs = tuple(node.output)
+        wanted = tuple([bool(name) and name in needed for name in outputs])
+        return cls(node, node_name(node), tuple(node.input), outputs, wanted)
 
 
 @attrs.frozen(eq=False)
@@ -49,6 +77,14 @@ class Repetition:
     def __init__(self, builder: MLGraphBuilder) -> None:
         self._builder = builder
         self._drawn: dict[Hashable, Drawn] = {}
+        self._read: dict[int, tuple[Live, Sequence[RepeatedNode]]] = {}
+
+    def nodes(self, live: Live) -> Sequence[RepeatedNode]:
+        """Return the nodes of an inner graph, which are read the first time."""
+        known = self._read.get(id(live))
+        if known is None:
+            known = self._read[id(live)] = live, [RepeatedNode.of(node, live.names) for node in live.nodes]
+        return known[1]
 
     def key(self, node: NodeProto, values: Sequence[Value | None], wanted: Sequence[bool]) -> Hashable:
         """Return what a conversion of a node depends on."""
