@@ -38,7 +38,7 @@ class NoArray:
 
     __slots__ = ()
     _elements_come_by: ClassVar[str]
-    """What gives an array instead."""
+    """The call that gives an array instead, in words."""
 
     if not TYPE_CHECKING:  # type checkers know what is missing
 

@@ -15,7 +15,7 @@ import attrs
 
 @attrs.frozen
 class PageAssets:
-    """What a page is made of: ``assets`` in a package, with ``page.html``, ``page.css`` and scripts.
+    """The parts of a page: ``assets`` in a package, with ``page.html``, ``page.css`` and scripts.
 
     Attributes:
         package: the package's name.
@@ -61,5 +61,5 @@ def _asset(package: str, name: str) -> str:
 
 
 def _digest(text: str) -> str:
-    """What a content security policy allows by: this text and no other."""
+    """Return the hash by which a content security policy allows this text and no other."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -453,7 +453,7 @@ def as_options(said: Iterable[str]) -> str:
 
 
 def as_values(said: Iterable[str]) -> str:
-    """What a user can type to freeze inputs so."""
+    """Return the options that freeze inputs so."""
     return " ".join(f"--value {shlex.quote(text)}" for text in said)
 
 

@@ -144,7 +144,7 @@ def _portability(names: list[str]) -> PortabilityReport:
 
 @attrs.frozen(eq=False)
 class Tried:
-    """What importing a model has told.
+    """The outcome of importing a model.
 
     Attributes:
         device: where.

@@ -51,13 +51,13 @@ _FROZEN: Final = re.compile(r"^freeze inputs? (.*), by input_values$")
 
 @attrs.frozen(eq=False)
 class FoundSizes:
-    """What trying has found.
+    """Sizes that were found by trying, or the reason why there are none.
 
     Attributes:
         shapes: the shapes of all inputs that are not frozen.
         frozen: the values of those that are.
         said: the options ``--shape`` that say what was found, without their name.
-        values: likewise of ``--value``: inputs that were frozen so that shapes and conditions are known.
+        values: the same for ``--value``: inputs that were frozen so that shapes and conditions are known.
         builder: what it was drawn with.
         outputs: the operands that were drawn; None when it failed.
         error: why the last try failed; None when it did not.
@@ -77,7 +77,7 @@ class FoundSizes:
 
     @property
     def problems(self) -> Sequence[Problem]:
-        """What cannot be imported."""
+        """The nodes that cannot be imported."""
         return () if self.error is None else self.error.problems
 
     @property

@@ -15,7 +15,7 @@ _NOTHING: Final[Entry] = (0, 0, 0)
 
 @attrs.frozen
 class LabelledMemory:
-    """What the buffers and graphs of one label take on a device.
+    """The memory that the buffers and graphs of one label take on a device.
 
     Attributes:
         label: the label; "" for all that have none.

@@ -20,11 +20,11 @@ Array = npt.NDArray[Any]
 
 @attrs.frozen
 class ConstantStatistics:
-    """What is to be known of a constant's elements.
+    """Statistics of a constant's elements.
 
     Attributes:
         min: the smallest, infinities among them; None where every element is NaN.
-        max: the largest; likewise.
+        max: the largest, in the same form.
         mean: of the finite elements, in float64; None where there is none.
         std: their standard deviation, that of the whole population.
         zeros: how many elements are 0 or -0.

@@ -75,7 +75,7 @@ class Program:
 
     @property
     def name(self) -> str:
-        """What it is called by itself, and what its imports start from: its path from ``files`` if it lies there."""
+        """The program's own name, from which its imports start: its path from ``files`` if it lies there."""
         return (None if self.files is None else Folder(self.files).name_of(self.path)) or self.path.name
 
     def source(self) -> str:

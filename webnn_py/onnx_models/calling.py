@@ -61,7 +61,7 @@ FLAGS: Final = frozenset(
 
 @attrs.frozen(eq=False)
 class Form:
-    """What is asked of a schema for each node: the schema makes all of it anew each time.
+    """The parts of a schema that each node needs: the schema makes new objects at every access.
 
     Attributes:
         inputs: the names of its inputs.

@@ -27,7 +27,7 @@ Results = Sequence[Value | None]
 
 @attrs.frozen(eq=False)
 class OperatorKind:
-    """What is known of all nodes of an operator in a version of its operator set.
+    """Facts about all nodes of an operator in a version of its operator set.
 
     Attributes:
         schema: what is said of it.
@@ -122,7 +122,7 @@ def _computed(
 def _either(
     first: Callable[[], Results], failure: type[Refused], second: Callable[[], Results], other: type[Refused]
 ) -> Results:
-    """What the first way gives or, where it fails, the second; where both fail, the rule says why.
+    """Return the result of the first way or, where it fails, of the second; where both fail, the rule says why.
 
     What the reference implementation says are numpy's words for what it stumbled over.
     """

@@ -51,7 +51,7 @@ class RepeatedNode:
 
 @attrs.frozen(eq=False)
 class Drawn:
-    """What a node came to.
+    """The result of converting a node.
 
     Attributes:
         node: the node, which is kept as its identity is part of the key.
@@ -68,7 +68,7 @@ class Drawn:
 
 @final
 class Repetition:
-    """What nodes came to in a conversion, by node and inputs.
+    """The results of converting nodes, by node and inputs.
 
     Args:
         builder: what they are drawn with.

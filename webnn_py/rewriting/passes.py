@@ -34,7 +34,7 @@ _left_out: set[str] = set()
 
 @attrs.frozen
 class PassContext:
-    """What a pass may ask.
+    """Facts that a pass may ask for.
 
     Attributes:
         contents: gives the arrays of constants.

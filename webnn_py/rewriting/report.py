@@ -47,7 +47,7 @@ class RefusedRule:
 
 @attrs.frozen
 class PassReport:
-    """What a pass did to a graph, or several that share one walk.
+    """The effect of a pass on a graph, or of several that share one walk.
 
     Attributes:
         names: the names of the passes.

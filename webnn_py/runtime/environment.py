@@ -40,7 +40,7 @@ OWN_OPTIONS: Final = ("preserve_device", "context", "graph_cache", "graph_cache_
 
 
 class EnvironmentOptions(ContextOptions, total=False):
-    """What ``Environment()`` hands on to ``create_context()``, for type checkers."""
+    """The options that ``Environment()`` hands on to ``create_context()``, for type checkers."""
 
     power_preference: MLPowerPreference
     accelerated: bool

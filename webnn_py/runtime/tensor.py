@@ -206,7 +206,7 @@ class Tensor(ActsAsArray):
         raise InvalidStateError(f"data: {self!r} lies on the device; {how} brings its elements to the host")
 
     def _elements(self, method: str, how: str = AWAITED) -> HostArray:
-        """Likewise for a method that numpy or Python calls, of which a wrong operand is a ``TypeError``."""
+        """Return the same for a method that numpy or Python calls, where a wrong operand is a ``TypeError``."""
         if self._array is not None:
             return self._array
         self._check_alive(method)

@@ -98,7 +98,7 @@ class CopiesBuffers:
     def _copied(
         self, source: MLBuffer, destination: MLBuffer, source_offset: object, destination_offset: object, count: object
     ) -> CopyRegion:
-        """What of two buffers is copied, checked."""
+        """Check and return the ranges of two buffers that are copied."""
         for name, buffer in (("source", source), ("destination", destination)):
             if type(buffer) is not MLBuffer:
                 raise TypeError(

@@ -210,7 +210,7 @@ class ML(Handle, IsWatched, TellsDevices):
         return registry.choose(backend, request, given, (*OWN_OPTIONS, *others)), of_context
 
     def _check_options(self, options: Mapping[str, object], others: Collection[str]) -> None:
-        """Likewise of all options together, for who creates the context later."""
+        """Check all options together, for a context that is created later."""
         asked = {name: options[name] for name in OWN_OPTIONS if name in options}
         self._checked_options(asked, {name: options[name] for name in options if name not in asked}, others)
 

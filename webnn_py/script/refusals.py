@@ -71,7 +71,7 @@ def refused(of: ML | MLContext, method: str, error: Exception, *given: object, l
 
 
 def _things(given: Iterable[object]) -> Iterator[Any]:
-    """What the device knows buffers and graphs by, each once."""
+    """Yield the storages of buffers and the handles of graphs, each once."""
     # Of other mappings than dicts nothing is asked: they may do anything.
     handles = (item for thing in given for item in (thing.values() if type(thing) is dict else (thing,)))
     yield from dict.fromkeys(cast("IsNumbered", item)._numbered for item in handles if _is_numbered(item))

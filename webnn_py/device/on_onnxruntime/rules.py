@@ -26,6 +26,7 @@ from webnn_py.onnx_export.table import Rule, Written
 from webnn_py.onnx_export.types import shape
 from webnn_py.operators.casting import cast_number
 from webnn_py.operators.composites import dynamically_quantized
+from webnn_py.operators.fused import DECOMPOSITIONS
 from webnn_py.operators.limits import FLOATS
 
 LEAST_GELU: Final = np.array(-1000, np.float32)
@@ -211,12 +212,10 @@ def prelu(body: Body, node: Node, input: OnnxTensor, slope: OnnxTensor) -> Writt
 
 
 def rms_normalization(body: Body, node: Node, input: OnnxTensor, scale: OnnxTensor) -> Written:
-    """What graphs draw it in."""
+    """Its decomposition."""
     drawing = Drawing(body)
-    x = drawing.of(input)
-    mean = drawing.reduce_mean(drawing.mul(x, x), axes=[input.rank - 1], keep_dimensions=True)
-    root = drawing.sqrt(drawing.add(mean, drawing.constant(node.options["epsilon"], data_type="float32")))
-    return [drawing.tensor(drawing.mul(drawing.mul(x, drawing.reciprocal(root)), drawing.of(scale)))]
+    drawn = DECOMPOSITIONS[node.operator](drawing, drawing.of(input), drawing.of(scale), **node.options)
+    return [drawing.tensor(drawn)]
 
 
 def scaled_matmul(

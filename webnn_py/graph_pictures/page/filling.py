@@ -134,7 +134,7 @@ def _options(operator: DrawnOperator) -> list[tuple[str, str, int]]:
 
 
 def _fate(fates: Fates, index: int) -> str:
-    """What the device does with an operator, in words; nothing where no device has compiled it."""
+    """Return in words how the device runs an operator; nothing where no device has compiled it."""
     if fates.plan is None:
         return ""
     kind = fates.kind(index)

@@ -228,7 +228,7 @@ def _elements_along(
 
 
 def _run(builder: Builder, images: MLOperand, axis: int, run: tuple[range, int], how: _Combination) -> MLOperand:
-    """What comes of neighbouring windows that have the same part of an axis."""
+    """Return the results of neighbouring windows that have the same part of an axis."""
     part, count = run
     shape = list(images.shape)
     shape[axis] = count

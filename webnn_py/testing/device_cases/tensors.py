@@ -47,7 +47,7 @@ def _ordered(array: Array) -> Array:
 
 
 def difference(got: Array, expected: Array, tolerance: dict[str, Any]) -> str | None:
-    """What is wrong with ``got``, in words; None when it is as expected."""
+    """Return in words how ``got`` differs; None when it is as expected."""
     if got.dtype != expected.dtype:
         return f"the data type is {got.dtype}, expected {expected.dtype}"
     if got.shape != expected.shape:

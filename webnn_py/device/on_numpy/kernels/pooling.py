@@ -26,7 +26,7 @@ TILE: Final = 2**18
 
 @attrs.frozen(eq=False)
 class Parts:
-    """What of an axis of an image each window has.
+    """The part of an axis of an image that each window has.
 
     Attributes:
         starts: the first element that each window has.
@@ -144,7 +144,7 @@ class Pooling:
         )
 
     def parts(self) -> tuple[Parts, Parts]:
-        """What of the rows, and what of the columns, of an image each window has."""
+        """Return the rows and the columns of an image that each window has."""
         rows, columns = (Parts.of(*pair) for pair in zip(self.slides, self.output_sizes, strict=True))
         return rows, columns
 
