@@ -10,6 +10,7 @@ import pytest
 
 from spec_tests.support.scripts import both_engines
 from webnn_py import cli
+from webnn_py.javascript import program as javascript_program
 
 ENDLESS = {
     "in a loop": "for (;;) {}",
@@ -50,8 +51,9 @@ def program(tmp_path):
 
 
 @pytest.fixture
-def run(capsys):
-    """Run a program in this process: its status, and what it wrote."""
+def run(capsys, monkeypatch):
+    """Run a program in this process, which a limit must not end: its status, and what it wrote."""
+    monkeypatch.setattr(javascript_program, "GRACE_SECONDS", 3600)
 
     def in_this_process(path, engine, *options):
         status = cli.main(command(path, engine, *options)[3:])
@@ -83,6 +85,30 @@ def test_a_time_limit_ends_a_program(run, program, endless, engine):
     assert (ended.returncode, ended.stdout) == (1, "")
     assert "program.js was ended: it ran for 0.2 s, its time limit\n" in ended.stderr
     assert ended.stderr.count("\n") == 1
+
+
+PRODUCTS_FOR_HOURS = """
+const builder = new MLGraphBuilder(await navigator.ml.createContext());
+const matrix = builder.constant({dataType: 'float32', shape: [1500, 1500]}, new Float32Array(1500 * 1500));
+let product = matrix;
+for (let number = 0; number < 3000; number++) product = builder.matmul(product, matrix);
+console.log('begun');
+await builder.build({product});
+"""
+
+
+@pytest.mark.parametrize("backend", ["numpy", "onnxruntime"])
+def test_a_time_limit_ends_a_build_at_work(tmp_path, backend):
+    if backend == "onnxruntime":
+        pytest.importorskip("onnxruntime")
+    path = tmp_path / "program.mjs"
+    path.write_text(PRODUCTS_FOR_HOURS, encoding="utf-8")
+    options = ["--backend", backend, "--time-limit", "4"]
+    ended = subprocess.run(
+        [*command(path, "quickjs"), *options], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert (ended.returncode, ended.stdout) == (1, "begun\n")
+    assert ended.stderr == f"webnn-py js: {path} was ended: it ran for 4 s, its time limit\n"
 
 
 @both_engines

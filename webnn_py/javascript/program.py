@@ -7,7 +7,7 @@ import sys
 import threading
 import warnings
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -28,6 +28,9 @@ from webnn_py.javascript.memory import watched
 from webnn_py.javascript.proposals import with_proposals
 from webnn_py.javascript.session import open_session
 from webnn_py.javascript.words import OutputClosedError, say
+
+GRACE_SECONDS: Final = 5.0
+"""How long a program may take to end once its time limit is up; a build or dispatch at work may keep it from ending."""
 
 UNSETTLED: Final = 13
 """The status of a module whose top-level await never settles, as it is Node's."""
@@ -169,11 +172,10 @@ async def _interruptible() -> AsyncIterator[None]:
             nursery.cancel_scope.cancel()
 
 
-def _end(program: Program, engine: Engine) -> None:
+def _end(program: Program, engine: Engine, reason: str) -> None:
     """End this process and the engine's, from any thread: an operator that is at work cannot be ended otherwise."""
-    limit = (program.limits.memory_bytes or 0) / 2**20
     with suppress(OutputClosedError):
-        say(f"webnn-py js: {program.path} was ended: it used up {limit:g} MiB, its memory limit", sys.stderr)
+        say(f"webnn-py js: {program.path} was ended: {reason}", sys.stderr)
     engine.kill()
     os._exit(1)
 
@@ -204,17 +206,24 @@ async def _run(program: Program, source: str, world: CommandLineWorld) -> int:
     )
     name, unsettled = program.name, None
     module = program.module or program.path.suffix == ".mjs"
-    seconds = program.limits.seconds
-    with trio.move_on_after(math.inf if seconds is None else seconds) as scope:
+    seconds, memory = program.limits.seconds, program.limits.memory_bytes
+    too_long = f"it ran for {seconds or 0:g} s, its time limit"
+    too_large = f"it used up {(memory or 0) / 2**20:g} MiB, its memory limit"
+    with ExitStack() as ending, trio.move_on_after(math.inf if seconds is None else seconds) as scope:
         async with _interruptible(), opened as session:
             end = partial(_end, program, session.engine)
-            with watched(program.limits.memory_bytes, session.engine.process_id, end):
+            if seconds is not None:
+                late = threading.Timer(seconds + GRACE_SECONDS, end, [too_long])
+                late.daemon = True
+                late.start()
+                ending.callback(late.cancel)
+            with watched(memory, session.engine.process_id, partial(end, too_large)):
                 session.call("openProgram", {"href": f"file:///{name}"})
                 evaluate = session.evaluate_module if module else session.evaluate
                 await session.run(lambda: evaluate(source, name))
                 unsettled = session.unsettled
     if scope.cancelled_caught:
-        raise LimitError(f"it ran for {seconds:g} s, its time limit")
+        raise LimitError(too_long)
     if unsettled is not None:
         say(f"{unsettled}: unsettled top-level await: nothing is left that could end it", sys.stderr)
     return 1 if world.failed else 0 if unsettled is None else UNSETTLED
@@ -224,7 +233,7 @@ def run_program(program: Program) -> int:
     """Run a program until nothing is left to wait for.
 
     One that makes this process grow beyond its memory limit in a way that cannot be refused ends this process, with a
-    message and the status 1.
+    message and the status 1; so does one whose build or dispatch goes on for some seconds after its time limit.
 
     Returns:
         The status: 1 when an exception or a rejection was not handled, else 13 when a module's top-level await is not
