@@ -1,5 +1,6 @@
 """``webnn-py docs``, the pages that wheels have, and how extras are installed."""
 
+import importlib.metadata
 import json
 import posixpath
 import re
@@ -89,9 +90,9 @@ def test_links_of_the_pages_in_a_wheel_lead_to_files_in_it(installed):
 
 def test_an_extra_is_installed_by_the_requirements_of_the_metadata(monkeypatch):
     declared = ["attrs>=23.2", "onnx>=1.20; extra == 'cli'", 'shtab>=1.7 ; extra == "cli"', "h11; extra == 'serve'"]
-    monkeypatch.setattr(distribution, "requires", lambda _name: declared)
+    monkeypatch.setattr(importlib.metadata, "requires", lambda _name: declared)
     assert install_command("cli") == "pip install 'onnx>=1.20' 'shtab>=1.7'"
-    monkeypatch.setattr(distribution, "requires", lambda _name: None)
+    monkeypatch.setattr(importlib.metadata, "requires", lambda _name: None)
     assert install_command("cli") == "pip install '.[cli]' in its checkout"
 
 
@@ -99,5 +100,5 @@ def test_without_metadata_an_extra_is_installed_from_the_checkout(monkeypatch):
     def missing(name):
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr(distribution, "requires", missing)
+    monkeypatch.setattr(importlib.metadata, "requires", missing)
     assert install_command("cli") == "pip install '.[cli]' in its checkout"

@@ -72,12 +72,17 @@ WITHOUT_INFLUENCE = {
     ("com.microsoft.Attention", "rotary_embedding_dim"): "is of do_rotary",
     ("com.microsoft.EmbedLayerNormalization", "mask_index_type"): "is for the inference of shapes",
     ("com.microsoft.FusedGemm", "activation_gamma"): "is of no activation that is taken",
+    ("com.microsoft.GroupQueryAttention", "k_norm_epsilon"): "is of inputs that are refused",
+    ("com.microsoft.GroupQueryAttention", "q_norm_epsilon"): "is of inputs that are refused",
     ("com.microsoft.GroupQueryAttention", "qk_norm_epsilon"): "is of inputs that are refused",
     ("com.microsoft.MatMulNBits", "accuracy_level"): "is a hint",
     ("com.microsoft.QLinearSoftmax", "x_zero_point"): "moves all scores alike, which a softmax does not see",
     ("com.microsoft.RotaryEmbedding", "scale"): "is not looked at by onnxruntime",
 }
 """Inputs and attributes that change nothing, by operator, None being any; with the reason."""
+
+SINCE_1_32 = frozenset(("com.microsoft.GroupQueryAttention", name) for name in ("k_norm_epsilon", "q_norm_epsilon"))
+"""Those that onnxruntime declares from 1.32 on."""
 
 UNLIKE = {
     ("Resize", "coordinate_transformation_mode"): "onnxruntime takes tf_half_pixel_for_nn otherwise",

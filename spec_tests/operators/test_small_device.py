@@ -59,7 +59,8 @@ def package(tmp_path_factory):
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(installed)
     (folder / "webnn_small_device.py").unlink()  # what is installed is what is imported
-    return folder, {**os.environ, "PYTHONPATH": os.pathsep.join([str(installed), str(ROOT)])}
+    environment = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}  # of these tests
+    return folder, {**environment, "PYTHONPATH": os.pathsep.join([str(installed), str(ROOT)])}
 
 
 def test_the_package_of_the_document_is_a_device(package):
