@@ -4,6 +4,9 @@ Tracing takes Python as long again as the tests do. Where folders are named, tes
 those on another device than numpy: what does not depend on devices is tested on each.
 """
 
+import importlib
+import pkgutil
+
 import pytest
 
 OPTION = "--cover-in"
@@ -41,11 +44,20 @@ class CoveredFolders:
         return backend == "numpy" and any(item.path.is_relative_to(folder) for folder in self._folders)
 
 
+def _import_measured(folders):
+    """Import all modules that are measured, since one that is imported late may be so in a test that is not."""
+    for folder in folders:
+        package = str(folder).replace("/", ".")
+        for module in pkgutil.walk_packages([str(folder)], f"{package}."):
+            importlib.import_module(module.name)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_sessionstart(session):
     config = session.config
     folders = [config.rootpath / folder for folder in config.getoption(OPTION)]
     cov = config.pluginmanager.getplugin("_cov")
     if folders and cov is not None and cov.cov_controller is not None:
+        _import_measured(config.getoption("cov_source"))
         cov.cov_controller.pause()
         config.pluginmanager.register(CoveredFolders(cov.cov_controller, folders))
