@@ -39,7 +39,7 @@ def _fused(
 def _drawn_rms_normalization(builder: Builder, input: MLOperand, scale: MLOperand, *, epsilon: float) -> MLOperand:
     mean = builder.reduce_mean(builder.mul(input, input), axes=[input.rank - 1], keep_dimensions=True)
     root = builder.sqrt(builder.add(mean, number(builder, epsilon, input)))
-    return builder.mul(builder.mul(input, builder.reciprocal(root)), scale)
+    return builder.mul(builder.mul(input, builder.div(number(builder, 1, input), root)), scale)
 
 
 @_fused("rmsNormalization", _drawn_rms_normalization)
