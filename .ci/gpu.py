@@ -120,7 +120,7 @@ def _has(case: ET.Element, *names: str) -> bool:
 
 def _benchmarks(out: Path, environment: dict[str, str]) -> list[str]:
     log = out / "benchmarks.log"
-    command = [sys.executable, "-m", "spec_tests.benchmarks.gpu", f"--json={out / 'benchmarks.json'}"]
+    command = [sys.executable, "-m", "spec_tests.labs.benchmarks.gpu", f"--json={out / 'benchmarks.json'}"]
     code = _logged(command, log, environment)
     if code:
         return [f"benchmarks: ended with {code}; see benchmarks.log"]

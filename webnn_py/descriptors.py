@@ -10,8 +10,8 @@ import attrs
 import numpy as np
 
 from webnn_py.handle import forgotten_await
-from webnn_py.sizes import SymbolicSize
-from webnn_py.wording import listed, plain, shown, words_of
+from webnn_py.message_text import listed, plain, shown, words_of
+from webnn_py.named_sizes.expressions import SymbolicSize
 
 T = TypeVar("T")
 

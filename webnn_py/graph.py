@@ -13,8 +13,8 @@ import numpy as np
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.frozen import frozen
+from webnn_py.message_text import in_brackets
 from webnn_py.operators.declaration import Operator
-from webnn_py.wording import in_brackets
 
 _SAMPLED: Final = 64
 """Of so many bytes at either end, and of so many between, is the hash of a key."""

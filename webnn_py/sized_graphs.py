@@ -9,14 +9,14 @@ import attrs
 
 from webnn_py.descriptors import MAX_DIMENSION, MLOperandDescriptor, check_dimensions
 from webnn_py.graph import Constant, Graph, Input, Node, Value
+from webnn_py.message_text import in_brackets
+from webnn_py.named_sizes.decisions import Sizes, Tracing
+from webnn_py.named_sizes.expressions import SymbolicSize
+from webnn_py.named_sizes.values import coverage, has_size, largest, values_of
 from webnn_py.operators.declaration import Arguments
 from webnn_py.operators.limits import MAX_RANK
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import Refused
-from webnn_py.size_tracing import Sizes, Tracing
-from webnn_py.size_values import coverage, has_size, largest, values_of
-from webnn_py.sizes import SymbolicSize
-from webnn_py.wording import in_brackets
 
 
 def is_dynamic(graph: Graph) -> bool:

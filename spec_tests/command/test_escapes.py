@@ -9,7 +9,7 @@ import pytest
 import trio
 from onnx import TensorProto, helper
 
-from webnn_py import cli, wording
+from webnn_py import cli, message_text
 from webnn_py.command import progress
 from webnn_py.onnx_models import InvalidModelError, OnnxModel, Problem, UnsupportedModelError
 from webnn_py.runtime import Environment
@@ -227,5 +227,5 @@ def test_a_problem_says_its_words_escaped_and_its_names_as_they_are():
 
 
 def test_what_can_be_seen_stays_as_it_is():
-    assert wording.visible("Größe 大小 ✓ \\n") == "Größe 大小 ✓ \\n"
-    assert wording.visible("\x1b\n\x9b\u202e\U000e0041") == "\\u001b\\u000a\\u009b\\u202e\\ue0041"
+    assert message_text.visible("Größe 大小 ✓ \\n") == "Größe 大小 ✓ \\n"
+    assert message_text.visible("\x1b\n\x9b\u202e\U000e0041") == "\\u001b\\u000a\\u009b\\u202e\\ue0041"

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from webnn_py.size_tracing import Tracing, UnknownSizeError
-from webnn_py.size_values import coverage, has_size, largest, values_function, values_of
-from webnn_py.sizes import SymbolicSize, named_size
+from webnn_py.named_sizes.decisions import Tracing, UnknownSizeError
+from webnn_py.named_sizes.expressions import SymbolicSize, named_size
+from webnn_py.named_sizes.values import coverage, has_size, largest, values_function, values_of
 
 BOUNDS = {"a": (1, 40), "b": (3, 17)}
 NAMES = {name: named_size(name, *bounds) for name, bounds in BOUNDS.items()}

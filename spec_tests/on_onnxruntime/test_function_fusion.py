@@ -8,7 +8,7 @@ from spec_tests.support.rules import assert_becomes, assert_stays
 
 pytest.importorskip("onnxruntime")
 
-from webnn_py.device.on_onnxruntime.function_fusion import HARD_SWISH, RMS_NORMALIZATION
+from webnn_py.device.on_onnxruntime.passes.function_fusion import HARD_SWISH, RMS_NORMALIZATION
 
 RNG = np.random.default_rng(5)
 SHAPE = (3, 5, 24)

@@ -10,7 +10,7 @@ from webnn_py import MLGraphBuilder
 
 pytest.importorskip("onnxruntime")
 
-from webnn_py.device.on_onnxruntime.passes import PASSES
+from webnn_py.device.on_onnxruntime.passes.pipeline import PASSES
 from webnn_py.operators.composites import dynamically_quantized
 from webnn_py.rewriting.passes import GraphPass, PassManager, passes_left_out
 

@@ -13,7 +13,7 @@ from webnn_py.script.builder import drawing_of
 
 pytest.importorskip("onnxruntime")
 
-from webnn_py.device.on_onnxruntime.bounding import HIGHEST, LEAST, MOST, MOST_WEIGHTS, Bounded
+from webnn_py.device.on_onnxruntime.analyses.finite_max_pools import HIGHEST, LEAST, MOST, MOST_WEIGHTS, Bounded
 from webnn_py.rewriting.passes import PassManager
 
 RNG = np.random.default_rng(11)

@@ -7,7 +7,7 @@ import webnn_py
 from webnn_py import MLDynamicDimension, MLGraphBuilder, OperationError
 from webnn_py.device.on_wgpu.codegen.size_uniforms import UnwritableSizeError
 from webnn_py.device.on_wgpu.runtime import dynamic_executable
-from webnn_py.size_tracing import UnknownSizeError
+from webnn_py.named_sizes.decisions import UnknownSizeError
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 from spec_tests.support.hostile import VALUES
 from spec_tests.support.scene import assert_refused, assert_works, set_scene
 from webnn_py import MLGraphBuilder, UnknownError
+from webnn_py.message_text import in_brackets, listed, shown
 from webnn_py.script import sources
-from webnn_py.wording import in_brackets, listed, shown
 
 LONGEST = 1000
 

@@ -7,7 +7,7 @@ import attrs
 
 from webnn_py.browser_profiles.profile import BrowserProfile, Refusal
 from webnn_py.graph import Graph, Node
-from webnn_py.wording import shortened, visible
+from webnn_py.message_text import shortened, visible
 
 MOST_LABELS: Final = 3
 """So many labels are told of what fails for one reason; JSON has all."""

@@ -8,7 +8,7 @@ from typing import NoReturn
 from webnn_py.browser_profiles import NAMES as BROWSERS
 from webnn_py.device import registry
 from webnn_py.javascript.arguments import TRACE_HELP, trace_file
-from webnn_py.wording import visible
+from webnn_py.message_text import visible
 
 INPUT_HELP = (
     "what an input is given: a file (.npy, .npz, .wav, or a picture), random, random:LOW,HIGH, zeros, ones, a number; "

@@ -20,7 +20,7 @@ from webnn_py.command.loading import load_model, parts_of, unreadable
 from webnn_py.command.printing import print_json, print_lines
 from webnn_py.command.to_javascript import to_javascript
 from webnn_py.command.written_files import check_writable, written_together, written_whole
-from webnn_py.wording import words_of
+from webnn_py.message_text import words_of
 
 if TYPE_CHECKING:
     from onnx import ModelProto

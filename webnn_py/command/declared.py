@@ -15,7 +15,7 @@ import numpy as np
 from webnn_py.command.failures import BadInputError
 from webnn_py.command.loading import check_regular, unreadable
 from webnn_py.descriptors import DATA_TYPES
-from webnn_py.wording import shown, words_of
+from webnn_py.message_text import shown, words_of
 
 if TYPE_CHECKING:
     from numpy.lib.npyio import NpzFile

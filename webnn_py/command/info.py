@@ -25,11 +25,11 @@ from webnn_py.command.loading import load_model, narrowed_types, parts_of
 from webnn_py.command.printing import print_json, print_lines
 from webnn_py.command.problems import ProblemGroup, groups_of
 from webnn_py.command.size_search import FoundSizes, find_sizes
+from webnn_py.message_text import shortened, shown, visible
 from webnn_py.rewriting.report import PassReport, describe
 from webnn_py.runtime import Environment
 from webnn_py.script.builder import MLGraphBuilder, drawing_of
 from webnn_py.script.ml import open_ml
-from webnn_py.wording import shortened, shown, visible
 
 if TYPE_CHECKING:
     from webnn_py.graph_pictures.picture import GraphPicture

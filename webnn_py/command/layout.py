@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from webnn_py.wording import visible
+from webnn_py.message_text import visible
 
 NARROWER: Final = {"float64": "float32", "int64": "int32"}
 """What narrower types stand for these."""

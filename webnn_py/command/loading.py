@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from webnn_py.command.failures import BadInputError, CommandFailedError, needed
-from webnn_py.wording import words_of
+from webnn_py.message_text import words_of
 
 if TYPE_CHECKING:
     from webnn_py.onnx_models import OnnxModel

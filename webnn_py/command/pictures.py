@@ -13,7 +13,7 @@ import numpy as np
 from webnn_py.command.declared import Array, DeclaredInput
 from webnn_py.command.failures import BadInputError, needed
 from webnn_py.command.loading import check_regular, unreadable
-from webnn_py.wording import words_of
+from webnn_py.message_text import words_of
 
 SUFFIXES: Final = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".png", ".webp"})
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import trio
 
-from webnn_py.wording import visible
+from webnn_py.message_text import visible
 
 Advance = Callable[[int, int], None]
 """Is told how much of how much is done."""

@@ -36,11 +36,11 @@ from webnn_py.command.results import Looks, ScoredClass, Times, read_labels, sum
 from webnn_py.command.size_search import search
 from webnn_py.command.written_files import check_writable, written_whole
 from webnn_py.device.backend import TimesKernels
+from webnn_py.message_text import shown
 from webnn_py.runtime import Environment
 from webnn_py.script.builder import MLGraphBuilder
 from webnn_py.script.ml import open_ml
 from webnn_py.tracing.to_file import traced_to
-from webnn_py.wording import shown
 
 if TYPE_CHECKING:
     from webnn_py import ML, GraphProfile, MLGraph, MLOperand, NonFinite

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from webnn_py.descriptors import MAX_DIMENSION
 from webnn_py.graph import Graph, Node
+from webnn_py.named_sizes.values import largest
 from webnn_py.operators.convolution import filter_shape
 from webnn_py.operators.windows import Slide, image_shape, slides
-from webnn_py.size_values import largest
 
 
 class NotComputableError(Exception):

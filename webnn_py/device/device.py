@@ -43,8 +43,8 @@ from webnn_py.device.timed_dispatch import Told, dispatch_timed
 from webnn_py.errors import UnknownError
 from webnn_py.graph import Graph
 from webnn_py.in_flight import like
-from webnn_py.unheard import Line
-from webnn_py.wording import shown
+from webnn_py.message_text import shown
+from webnn_py.unreported_errors import Line
 
 if TYPE_CHECKING:
     from webnn_py.device.savable_nodes import SavableNodes

@@ -17,13 +17,13 @@ import attrs
 from webnn_py.descriptors import FOUR_BITS, MLOperandDataType, MLOperandDescriptor
 from webnn_py.device.backend import Capabilities
 from webnn_py.graph import Graph, Input, Node, Output, Value
+from webnn_py.message_text import in_brackets
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.decompositions import DECOMPOSITIONS
 from webnn_py.operators.examples import Example, examples_of
 from webnn_py.operators.limits import RankRange
 from webnn_py.rewriting.builder import RewriteBuilder
 from webnn_py.rewriting.walk import rewrite
-from webnn_py.wording import in_brackets
 
 USUAL_RANK: Final = 3
 """Operands of as many axes take all ways through a decomposition."""

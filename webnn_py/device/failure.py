@@ -2,7 +2,7 @@
 
 from typing import final
 
-from webnn_py.unheard import Line, UnheardFailure
+from webnn_py.unreported_errors import Line, UnheardFailure
 
 
 @final

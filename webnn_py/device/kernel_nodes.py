@@ -8,7 +8,7 @@ import attrs
 
 from webnn_py.device.flops import flops
 from webnn_py.graph import Node
-from webnn_py.size_values import largest
+from webnn_py.named_sizes.values import largest
 
 
 @attrs.frozen

@@ -18,7 +18,7 @@ import trio
 from webnn_py.descriptors import converted
 from webnn_py.device.backend import Backend, BackendInfo, Capabilities
 from webnn_py.errors import NotSupportedError
-from webnn_py.wording import LONGEST, nearest, plain, shortened, shown, visible
+from webnn_py.message_text import LONGEST, nearest, plain, shortened, shown, visible
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

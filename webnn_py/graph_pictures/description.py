@@ -11,8 +11,8 @@ import numpy as np
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.graph import Constant, Graph, Input, Node, Value
+from webnn_py.message_text import shown
 from webnn_py.operators.declaration import Operator
-from webnn_py.wording import shown
 
 LONGEST_OPTION: Final = 48
 

@@ -9,7 +9,7 @@ import attrs
 
 from webnn_py.graph_pictures.description import DrawnOperator, DrawnValue, GraphDescription
 from webnn_py.graph_pictures.plan import CompiledPlan
-from webnn_py.wording import in_brackets, shortened, visible
+from webnn_py.message_text import in_brackets, shortened, visible
 
 LONGEST_NAME: Final = 60
 

@@ -8,7 +8,7 @@ from typing import Final
 from webnn_py.graph_pictures.description import DrawnOperator, GraphDescription
 from webnn_py.graph_pictures.plan import CompiledPlan
 from webnn_py.graph_pictures.scene import LONGEST_NAME, Fates
-from webnn_py.wording import in_brackets, named_by, shortened, visible
+from webnn_py.message_text import in_brackets, named_by, shortened, visible
 
 NOT_BUILT: Final = ", not built"
 

@@ -16,6 +16,7 @@ import numpy as np
 import trio
 from onnx import ModelProto, TypeProto, ValueInfoProto
 
+from webnn_py.message_text import visible
 from webnn_py.onnx_models.conversion_context import StaticValue
 from webnn_py.onnx_models.element_types import NARROW_FLOAT64, NARROW_INT64, data_type_name, has_numbers, type_name
 from webnn_py.onnx_models.functions import functions_of
@@ -28,7 +29,6 @@ from webnn_py.onnx_models.scopes import Steps
 from webnn_py.onnx_models.weights import Weights
 from webnn_py.operators.operand import MLOperand
 from webnn_py.script.builder import MLGraphBuilder
-from webnn_py.wording import visible
 
 LARGEST_COUNT: Final = 2**31
 """Of elements, in all but the empty dimensions of an input without elements."""

@@ -20,10 +20,10 @@ from typing import Any, Final, Generic, ParamSpec, TypeVar, cast, get_type_hints
 import attrs
 
 from webnn_py.descriptors import MLOperandDescriptor, converted
+from webnn_py.message_text import LONGEST, shortened, visible
 from webnn_py.operators.idl import Converter, converter
 from webnn_py.operators.limits import LimitsRow
 from webnn_py.operators.operand import MLOperand
-from webnn_py.wording import LONGEST, shortened, visible
 
 P = ParamSpec("P")
 OutputT = TypeVar("OutputT", MLOperandDescriptor, list[MLOperandDescriptor])

@@ -33,8 +33,8 @@ from webnn_py.descriptors import (
     unsigned_longs,
 )
 from webnn_py.handle import forgotten_await
+from webnn_py.message_text import nearest, plain, shown
 from webnn_py.operators.operand import MLOperand
-from webnn_py.wording import nearest, plain, shown
 
 Long = Annotated[int, "[EnforceRange] long"]
 """A signed 32-bit integer."""

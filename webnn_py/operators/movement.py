@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from webnn_py.descriptors import MAX_DIMENSION, MLOperandDescriptor
+from webnn_py.message_text import listed
 from webnn_py.operators.declaration import operator
 from webnn_py.operators.idl import Long, MLNumber
 from webnn_py.operators.limits import ANY, BYTES_TOO, COMMON, FLOATS, MAX_RANK, LimitsRow, limit
@@ -21,7 +22,6 @@ from webnn_py.operators.rules import (
     refuse,
     same,
 )
-from webnn_py.wording import listed
 
 PaddingMode = Literal["constant", "edge", "reflection"]
 """``MLPaddingMode``."""

@@ -5,7 +5,7 @@ from weakref import ref
 
 from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
 from webnn_py.handle import Handle, NoArray
-from webnn_py.wording import shortened, shown
+from webnn_py.message_text import shortened, shown
 
 
 @final

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
 from webnn_py.descriptors import MLOperandDataType, MLOperandDescriptor
+from webnn_py.message_text import listed, shown
 from webnn_py.operators.operand import MLOperand
-from webnn_py.wording import listed, shown
 
 
 class Refused(Exception):  # noqa: N818 - not an error of its own: the builder turns it into a TypeError

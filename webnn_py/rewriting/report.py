@@ -9,7 +9,7 @@ import attrs
 
 from webnn_py.frozen import frozen
 from webnn_py.graph import Node
-from webnn_py.wording import in_brackets
+from webnn_py.message_text import in_brackets
 
 
 def place_of(node: Node) -> str:

@@ -11,10 +11,10 @@ import numpy as np
 from webnn_py.descriptors import BYTES_PER_ELEMENT, MLOperandDescriptor
 from webnn_py.device.backend import HostArray
 from webnn_py.errors import InvalidStateError
+from webnn_py.message_text import shown
 from webnn_py.runtime.contexts import OpenContext
 from webnn_py.runtime.records import TensorDescriptor
 from webnn_py.runtime.tensor import Tensor, host_array
-from webnn_py.wording import shown
 
 Feed = HostArray | Tensor
 """What an input is fed with: an array, or a tensor on the device."""

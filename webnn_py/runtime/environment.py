@@ -12,6 +12,7 @@ import trio
 
 from webnn_py.descriptors import MLOperandDataTypeLike, converted, unsigned_long
 from webnn_py.errors import InvalidStateError, NotSupportedError
+from webnn_py.message_text import shown
 from webnn_py.operators.idl import boolean
 from webnn_py.runtime.contexts import DEFAULT_ID, ContextKeeper, OpenContext
 from webnn_py.runtime.models import Progress, load_model
@@ -27,7 +28,6 @@ from webnn_py.script.ml import ML
 from webnn_py.script.records import MLPowerPreference
 from webnn_py.script.saving import checked_folder
 from webnn_py.tracing.trace import MOST_EVENTS, Trace
-from webnn_py.wording import shown
 
 if TYPE_CHECKING:
     import os

@@ -15,13 +15,13 @@ from webnn_py.device.backend import HostArray
 from webnn_py.device.finite_check import NonFinite
 from webnn_py.distribution import install_command
 from webnn_py.errors import InvalidStateError, NotSupportedError
+from webnn_py.message_text import listed, nearest, plain, shown
 from webnn_py.operators.operand import MLOperand
 from webnn_py.runtime.contexts import OpenContext, received
 from webnn_py.runtime.kept_graphs import graph_key, keeps_graphs, loaded_or_built
 from webnn_py.runtime.records import TensorDescriptor
 from webnn_py.script.builder import MLGraphBuilder
 from webnn_py.script.graph import MLGraph
-from webnn_py.wording import listed, nearest, plain, shown
 
 if TYPE_CHECKING:
     from webnn_py.onnx_models import OnnxModel

@@ -14,6 +14,7 @@ from webnn_py.device.backend import HostArray
 from webnn_py.device.finite_check import NonFinite
 from webnn_py.errors import InvalidStateError, NotSupportedError
 from webnn_py.handle import Handle
+from webnn_py.message_text import nearest, shown, visible
 from webnn_py.runtime.bindings import ExpectedInputs, Fetches, check_places, checked_fetches
 from webnn_py.runtime.capture import CapturedRun
 from webnn_py.runtime.contexts import Hold, OpenContext
@@ -23,7 +24,6 @@ from webnn_py.runtime.runs import Enqueued, Plan, Request, ShapeKey
 from webnn_py.runtime.tensor import Tensor
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.script.profile import GraphProfile
-from webnn_py.wording import nearest, shown, visible
 
 if TYPE_CHECKING:
     from webnn_py.runtime.environment import Environment

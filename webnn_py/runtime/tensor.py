@@ -20,12 +20,12 @@ from webnn_py.descriptors import (
 )
 from webnn_py.device.backend import HostArray, Lends
 from webnn_py.errors import InvalidStateError, NotSupportedError
+from webnn_py.message_text import named_by, shown
 from webnn_py.runtime.acts_as_array import ActsAsArray
 from webnn_py.runtime.contexts import Hold, OpenContext
 from webnn_py.runtime.copies import ElementRange, copy_elements
 from webnn_py.runtime.records import TensorLocation
 from webnn_py.script.buffer import MLBuffer
-from webnn_py.wording import named_by, shown
 
 AWAITED: Final = "array = await tensor.get_data()"
 """What brings elements from the device to the host."""

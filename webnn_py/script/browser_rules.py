@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.errors import InvalidStateError, NotSupportedError, UnknownError
 from webnn_py.graph import Constant, Graph, Input, Node, Output, Value
-from webnn_py.wording import in_brackets, nearest, plain, shown
+from webnn_py.message_text import in_brackets, nearest, plain, shown
 
 if TYPE_CHECKING:
     from webnn_py.browser_profiles import BrowserProfile, PortabilityReport, Refusal

@@ -11,9 +11,9 @@ from webnn_py.descriptors import MLBufferDescriptor, MLOperandDataType
 from webnn_py.device.backend import HostArray, Storage
 from webnn_py.errors import DestroyedBufferError, InvalidStateError
 from webnn_py.handle import Handle, NoArray
+from webnn_py.message_text import named_by
 from webnn_py.script.living import IsNumbered
 from webnn_py.timelines.promise import MLPromise
-from webnn_py.wording import named_by
 
 if TYPE_CHECKING:
     from webnn_py.script.context import MLContext

@@ -23,6 +23,7 @@ from webnn_py.device.backend import HostArray, OnProgress
 from webnn_py.errors import InvalidStateError, OperationError, UnknownError
 from webnn_py.graph import Constant, Graph, Input, Node, Output, Value
 from webnn_py.handle import forgotten_await
+from webnn_py.message_text import in_brackets, shown
 from webnn_py.operators.casting import cast_number
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.idl import MLNumber, ml_number, usv_string
@@ -39,8 +40,7 @@ from webnn_py.script.refusals import refused, rejected
 from webnn_py.script.sources import ExportsArray, data_type_of, exported_array, host_copy
 from webnn_py.timelines.device_timeline import DeviceOperation
 from webnn_py.timelines.promise import MLPromise
-from webnn_py.unheard import calling_line
-from webnn_py.wording import in_brackets, shown
+from webnn_py.unreported_errors import calling_line
 
 if TYPE_CHECKING:
     from webnn_py.device.finite_check import NonFinite

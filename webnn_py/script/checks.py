@@ -16,12 +16,12 @@ from webnn_py.device.backend import Capabilities, Storage
 from webnn_py.device.device import Device
 from webnn_py.errors import NotSupportedError, UnknownError
 from webnn_py.handle import forgotten_await
+from webnn_py.message_text import in_brackets, listed, named_by, shown
+from webnn_py.named_sizes.values import has_size
 from webnn_py.operators.idl import boolean, usv_string
 from webnn_py.script.browser_rules import BrowserRules
 from webnn_py.script.buffer import MLBuffer
-from webnn_py.size_values import has_size
 from webnn_py.timelines.promise import MLPromise
-from webnn_py.wording import in_brackets, listed, named_by, shown
 
 T = TypeVar("T")
 

@@ -19,6 +19,7 @@ from webnn_py.device.backend import Backend, BackendInfo, HostArray
 from webnn_py.device.device import Device, Readback
 from webnn_py.errors import InvalidStateError, NotSupportedError, UnknownError
 from webnn_py.handle import Handle, forgotten_await
+from webnn_py.message_text import CONTEXT_DESTROYED, named_by, shortened, shown
 from webnn_py.script.browser_rules import BrowserRules
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.script.checks import buffer_descriptor, check_descriptor, label_of, reject_failed, unknown
@@ -39,8 +40,7 @@ from webnn_py.timelines.promise import MLPromise
 from webnn_py.timelines.script_timeline import ScriptTask
 from webnn_py.tracing.operation import TracedContext
 from webnn_py.trio_run import TrioRun
-from webnn_py.unheard import calling_line
-from webnn_py.wording import CONTEXT_DESTROYED, named_by, shortened, shown
+from webnn_py.unreported_errors import calling_line
 
 if TYPE_CHECKING:
     from webnn_py.script.ml import ML

@@ -14,12 +14,12 @@ from webnn_py.descriptors import FOUR_BITS, unsigned_long
 from webnn_py.device.backend import CopyRegion
 from webnn_py.device.device import Device
 from webnn_py.handle import forgotten_await
+from webnn_py.message_text import shown
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.script.refusals import refused
 from webnn_py.timelines.device_timeline import DeviceOperation, DeviceTimeline
 from webnn_py.trio_run import TrioRun
-from webnn_py.unheard import calling_line
-from webnn_py.wording import shown
+from webnn_py.unreported_errors import calling_line
 
 if TYPE_CHECKING:
     from webnn_py.script.context import MLContext

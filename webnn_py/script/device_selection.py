@@ -20,6 +20,7 @@ from webnn_py.device.backend import Backend, BackendInfo, Capabilities, MLDevice
 from webnn_py.device.device import Device
 from webnn_py.device.registry import DeviceRecord, OpenRequest, Suitability
 from webnn_py.errors import NotSupportedError
+from webnn_py.message_text import listed, plain, shown
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.registry import OPERATORS
 from webnn_py.script.experiments import check_asked
@@ -27,7 +28,6 @@ from webnn_py.script.limits import limits_of, op_support_limits
 from webnn_py.script.refusals import rejected
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.timelines.script_timeline import ScriptTask, ScriptTimeline
-from webnn_py.wording import listed, plain, shown
 
 if TYPE_CHECKING:
     from webnn_py.script.context import MLContext

@@ -26,15 +26,15 @@ from webnn_py.descriptors import (
 from webnn_py.device.dynamic import CompilesDynamic, compile_dynamic
 from webnn_py.errors import NotSupportedError
 from webnn_py.graph import Graph
+from webnn_py.message_text import listed, plain, shown
+from webnn_py.named_sizes.decisions import Tracing, UnknownSizeError
+from webnn_py.named_sizes.expressions import SymbolicSize, named_size
 from webnn_py.operators.declaration import Arguments, Operator
 from webnn_py.operators.rules import Refused
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.script.refusals import rejected
-from webnn_py.size_tracing import Tracing, UnknownSizeError
 from webnn_py.sized_graphs import DynamicGraph, at_sizes, without_data
-from webnn_py.sizes import SymbolicSize, named_size
 from webnn_py.timelines.promise import MLPromise
-from webnn_py.wording import listed, plain, shown
 
 if TYPE_CHECKING:
     from webnn_py.script.graph import MLGraph

@@ -4,7 +4,7 @@ from typing import Final
 
 from webnn_py.descriptors import sequence_of
 from webnn_py.errors import NotSupportedError
-from webnn_py.wording import nearest, plain, shown
+from webnn_py.message_text import nearest, plain, shown
 
 EXPERIMENTS: Final = ("device-selection", "dynamic-shapes", "graph-devices", "int4")
 """The proposals that can be asked for."""

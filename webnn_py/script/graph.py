@@ -16,12 +16,12 @@ from webnn_py.device.device import GraphHandle
 from webnn_py.errors import InvalidStateError
 from webnn_py.graph import Graph
 from webnn_py.handle import Handle
+from webnn_py.message_text import named_by, shortened
 from webnn_py.script.experiments import check_asked
 from webnn_py.script.living import IsNumbered
 from webnn_py.script.picturing import Pictured
 from webnn_py.script.refusals import refused
 from webnn_py.timelines.promise import MLPromise
-from webnn_py.wording import named_by, shortened
 
 if TYPE_CHECKING:
     from webnn_py.graph_pictures.description import GraphDescription, Sketch

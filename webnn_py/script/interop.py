@@ -21,7 +21,7 @@ from webnn_py.script.refusals import refused, rejected
 from webnn_py.timelines.device_timeline import DeviceOperation, DeviceTimeline
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.trio_run import TrioRun
-from webnn_py.unheard import calling_line
+from webnn_py.unreported_errors import calling_line
 
 if TYPE_CHECKING:
     import wgpu

@@ -12,14 +12,14 @@ from webnn_py.device.finite_check import NonFinite, first_non_finite
 from webnn_py.device.measuring import Measurement, measure
 from webnn_py.errors import InvalidStateError, NotSupportedError, UnknownError
 from webnn_py.graph import Graph
+from webnn_py.message_text import listed, shown
 from webnn_py.script.checks import refuse_proposals, reject_failed, unknown
 from webnn_py.script.profile import GraphProfile
 from webnn_py.script.refusals import rejected
 from webnn_py.script.sources import host_copy
 from webnn_py.timelines.device_timeline import DeviceOperation
 from webnn_py.timelines.promise import MLPromise
-from webnn_py.unheard import calling_line
-from webnn_py.wording import listed, shown
+from webnn_py.unreported_errors import calling_line
 
 if TYPE_CHECKING:
     from webnn_py.script.context import MLContext

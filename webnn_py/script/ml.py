@@ -17,6 +17,7 @@ from webnn_py.device.backend import Backend
 from webnn_py.device.registry import OpenRequest
 from webnn_py.errors import InvalidStateError, NotSupportedError, SecurityError
 from webnn_py.handle import Handle
+from webnn_py.message_text import shown, words_of
 from webnn_py.operators.idl import boolean, enumeration
 from webnn_py.saved_graphs.record import MOST_BYTES
 from webnn_py.script.browser_rules import BrowserRules, browser_profile
@@ -31,8 +32,7 @@ from webnn_py.timelines.promise import MLPromise
 from webnn_py.timelines.script_timeline import ScriptTask, ScriptTimeline
 from webnn_py.tracing.instruments import Instruments
 from webnn_py.trio_run import check_in_trio
-from webnn_py.unheard import calling_line
-from webnn_py.wording import shown, words_of
+from webnn_py.unreported_errors import calling_line
 
 if TYPE_CHECKING:
     from webnn_py.saved_graphs.folder import GraphFolder

@@ -12,9 +12,9 @@ import numpy as np
 from webnn_py.device.backend import KernelTiming
 from webnn_py.device.kernel_nodes import KernelNode
 from webnn_py.device.measuring import DeviceRates, Measurement
+from webnn_py.message_text import visible
 from webnn_py.operators.registry import OPERATORS
 from webnn_py.script.profile_table import columns, count, duration, rate, share
-from webnn_py.wording import visible
 
 T = TypeVar("T")
 

@@ -24,6 +24,7 @@ from webnn_py.errors import (
     QuotaExceededError,
 )
 from webnn_py.handle import forgotten_await
+from webnn_py.message_text import plain, shown
 from webnn_py.saved_graphs.record import SavedCode, SavedGraph, UnusableFileError
 from webnn_py.script.checks import refuse_proposals, unknown
 from webnn_py.script.graph import MLGraph
@@ -32,8 +33,7 @@ from webnn_py.script.refusals import rejected
 from webnn_py.timelines.device_timeline import DeviceOperation, DeviceTimeline, Work
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.trio_run import TrioRun
-from webnn_py.unheard import calling_line
-from webnn_py.wording import plain, shown
+from webnn_py.unreported_errors import calling_line
 
 if TYPE_CHECKING:
     from webnn_py.saved_graphs.folder import GraphFolder

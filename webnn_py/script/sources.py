@@ -17,7 +17,7 @@ from webnn_py.descriptors import DATA_TYPES, FOUR_BITS, MLOperandDataType, MLOpe
 from webnn_py.device.backend import HostArray
 from webnn_py.errors import UnknownError
 from webnn_py.handle import forgotten_await
-from webnn_py.wording import kind, listed, words_of
+from webnn_py.message_text import kind, listed, words_of
 
 
 class SupportsDlpack(Protocol):

@@ -11,12 +11,12 @@ from trio.lowlevel import enable_ki_protection
 
 from webnn_py.descriptors import converted
 from webnn_py.device.backend import TimesKernels
+from webnn_py.message_text import shown
 from webnn_py.operators.idl import boolean
 from webnn_py.script.touched import touched
 from webnn_py.timelines.script_timeline import ScriptTimeline
 from webnn_py.tracing.instruments import ContextWatch, Instruments, ScriptWatch
 from webnn_py.tracing.trace import MOST_EVENTS, Present, Trace
-from webnn_py.wording import shown
 
 if TYPE_CHECKING:
     from webnn_py.script.context import MLContext

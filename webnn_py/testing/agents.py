@@ -11,9 +11,9 @@ import attrs
 import trio
 
 from webnn_py.errors import DOMException
+from webnn_py.message_text import shown
 from webnn_py.testing.records import Ended
 from webnn_py.timelines.promise import MLPromise
-from webnn_py.wording import shown
 
 Action = Callable[[Any], Any]
 """A step of a script: a function of the scene, asynchronous or not."""

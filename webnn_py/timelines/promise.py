@@ -10,11 +10,11 @@ import trio
 from trio.lowlevel import enable_ki_protection
 
 from webnn_py.handle import Promised
+from webnn_py.message_text import shortened, shown
 from webnn_py.timelines.timeline import Timeline
 from webnn_py.tracing.operation import Operation
 from webnn_py.trio_run import TrioRun, check_in_trio
-from webnn_py.unheard import Line, UnheardFailure
-from webnn_py.wording import shortened, shown
+from webnn_py.unreported_errors import Line, UnheardFailure
 
 T = TypeVar("T")
 

@@ -9,8 +9,8 @@ import attrs
 import trio
 from trio.lowlevel import enable_ki_protection
 
+from webnn_py.message_text import shown
 from webnn_py.trio_run import TrioRun
-from webnn_py.wording import shown
 
 EntryT = TypeVar("EntryT", bound="Entry")
 EntryT_contra = TypeVar("EntryT_contra", contravariant=True)

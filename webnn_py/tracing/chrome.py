@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final, Protocol
 
+from webnn_py.message_text import CONTEXT_DESTROYED
 from webnn_py.tracing.events import KernelRecord, RefusedCall, TraceEvent
 from webnn_py.tracing.lifetimes import Lifetimes
 from webnn_py.tracing.operation import Numbered, Operation, TracedContext
 from webnn_py.tracing.source import Source
 from webnn_py.version import __version__
-from webnn_py.wording import CONTEXT_DESTROYED
 
 SCRIPT: Final = 0
 CALLS: Final = 1

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any, Final, Literal
 
+from webnn_py.message_text import in_brackets
 from webnn_py.tracing.events import TraceEvent
 from webnn_py.tracing.operation import Numbered, Operation
-from webnn_py.wording import in_brackets
 
 MAKES_BUFFER: Final = frozenset({"create_buffer", "create_constant_buffer", "import_buffer"})
 MARKS_OF_GRAPH: Final = {"build": "built", "load_graph": "loaded", "save_graph": "saved", "dispatch": "dispatched"}

@@ -13,7 +13,7 @@ import attrs
 import outcome
 import trio
 
-from webnn_py.unheard import number_of
+from webnn_py.unreported_errors import number_of
 
 _PACKAGE: Final = str(Path(__file__).parent.parent) + os.sep
 _LIBRARIES: Final = tuple(str(Path(str(module.__file__)).parent) + os.sep for module in (trio, outcome))

@@ -23,8 +23,8 @@ from webnn_py.device.on_numpy.table import Array, Kernel, entry_of
 from webnn_py.device.plan import split_constant
 from webnn_py.device.shared_constants import SharedConstants
 from webnn_py.graph import Constant, Node, Value
-from webnn_py.size_tracing import Sizes
-from webnn_py.size_values import values_of
+from webnn_py.named_sizes.decisions import Sizes
+from webnn_py.named_sizes.values import values_of
 from webnn_py.sized_graphs import DynamicGraph, at_sizes, is_dynamic_node, sized_node, with_constants
 
 MOST_KEPT: Final = 16

@@ -9,7 +9,7 @@ import numpy as np
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.backend import CopyRegion, HostArray, Storage
-from webnn_py.device.on_onnxruntime.claims import CAPABILITIES
+from webnn_py.device.on_onnxruntime.claimed_operators import CAPABILITIES
 from webnn_py.device.on_onnxruntime.engine import EngineOptions, describe
 from webnn_py.device.on_onnxruntime.executable import OnnxruntimeGraph
 from webnn_py.device.on_onnxruntime.session import HostBuffer, SpareBuffers

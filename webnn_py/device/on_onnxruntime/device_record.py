@@ -9,12 +9,12 @@ import trio
 
 from webnn_py.descriptors import unsigned_long
 from webnn_py.device.backend import Backend, BackendInfo, Capabilities
-from webnn_py.device.on_onnxruntime.claims import CAPABILITIES
+from webnn_py.device.on_onnxruntime.claimed_operators import CAPABILITIES
 from webnn_py.device.registry import DeviceOption, DeviceRecord, OpenRequest, Suitability
 from webnn_py.distribution import install_command
 from webnn_py.errors import NotSupportedError
+from webnn_py.message_text import shown
 from webnn_py.operators.idl import boolean
-from webnn_py.wording import shown
 
 NEEDED: Final = ("onnxruntime", "onnx")
 """What the extra installs: the engine, and what models are written with."""

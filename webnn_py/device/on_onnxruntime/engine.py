@@ -12,8 +12,8 @@ from webnn_py.device.backend import BackendInfo, MLDeviceType
 from webnn_py.device.on_onnxruntime.idle_optimizers import idle
 from webnn_py.device.processor import processor
 from webnn_py.errors import NotSupportedError
+from webnn_py.message_text import nearest, shown
 from webnn_py.onnx_export.inlined_export import InlinedModel
-from webnn_py.wording import nearest, shown
 
 TESTED_PROVIDER: Final = "CPUExecutionProvider"
 """The one that this package's tests run on, and that runs what another one cannot."""

@@ -12,11 +12,11 @@ import numpy as np
 import onnxruntime
 
 from webnn_py.device.backend import HostArray, Memory, Storage
-from webnn_py.device.on_onnxruntime import rules
-from webnn_py.device.on_onnxruntime.activated import activated
 from webnn_py.device.on_onnxruntime.engine import TESTED_PROVIDER, EngineOptions
-from webnn_py.device.on_onnxruntime.guarded import Guarded
-from webnn_py.device.on_onnxruntime.passes import PASSES
+from webnn_py.device.on_onnxruntime.lowering import rules
+from webnn_py.device.on_onnxruntime.lowering.fused_activations import activated
+from webnn_py.device.on_onnxruntime.lowering.guarded_rules import Guarded
+from webnn_py.device.on_onnxruntime.passes.pipeline import PASSES
 from webnn_py.device.on_onnxruntime.session import BoundSession
 from webnn_py.device.own_thread import SHORT_SECONDS, computing_time
 from webnn_py.device.reshapes import is_reshape

@@ -15,7 +15,7 @@ from webnn_py.device.backend import BackendInfo, MLDeviceType
 from webnn_py.device.on_wgpu import c_types  # noqa: F401 - makes wgpu-py find C types quickly
 from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.errors import NotSupportedError
-from webnn_py.wording import shown
+from webnn_py.message_text import shown
 
 WANTED_FEATURES: Final = ("shader-f16", "shader-int64", "subgroup", "subgroup-barrier", "timestamp-query")
 WANTED_LIMITS: Final = (

@@ -14,8 +14,8 @@ from webnn_py.device.backend import Backend, BackendInfo, Capabilities
 from webnn_py.device.on_wgpu.records.recently_used import Room
 from webnn_py.device.registry import DeviceOption, DeviceRecord, OpenRequest, Suitability
 from webnn_py.errors import NotSupportedError
+from webnn_py.message_text import shown
 from webnn_py.operators.idl import boolean
-from webnn_py.wording import shown
 
 GPU_NODES: Final = (
     "/dev/dri/renderD*",  # every driver that is part of Linux

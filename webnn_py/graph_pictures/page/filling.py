@@ -15,7 +15,7 @@ from webnn_py.graph_pictures.plan import CompiledPlan
 from webnn_py.graph_pictures.scene import Fates, Scene
 from webnn_py.graph_pictures.svg import Card, PlacedScene, Stub
 from webnn_py.html_page import PageAssets
-from webnn_py.wording import shortened, visible
+from webnn_py.message_text import shortened, visible
 
 SCRIPTS: Final = ("graph", "view", "drawing", "details", "search", "input", "page")
 """In the order in which they stand in the page."""

@@ -8,8 +8,8 @@ from typing import Final
 import attrs
 
 from webnn_py.device.on_wgpu.records.kernel import Kernel
-from webnn_py.size_tracing import Tracing
-from webnn_py.sizes import SymbolicSize
+from webnn_py.named_sizes.decisions import Tracing
+from webnn_py.named_sizes.expressions import SymbolicSize
 
 _MARK: Final = re.compile(r"\b99900(\d{5})(u|i|\.0)?(?![\w.])")
 """Beyond all 32-bit integers, so that no text has such a number for itself."""

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from webnn_py.device.on_wgpu.records.table import entry_of
 from webnn_py.graph import Graph, Node, Value
+from webnn_py.message_text import in_brackets
 from webnn_py.rewriting.builder import RewriteBuilder
 from webnn_py.rewriting.walk import rewrite
-from webnn_py.wording import in_brackets
 
 
 def expand_composites(graph: Graph) -> Graph:

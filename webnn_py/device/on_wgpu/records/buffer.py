@@ -9,7 +9,7 @@ import attrs
 from webnn_py.device.backend import HostArray, Storage
 from webnn_py.device.on_wgpu.records.layout import Layout
 from webnn_py.device.shared_constants import Identity
-from webnn_py.size_values import largest
+from webnn_py.named_sizes.values import largest
 
 GRAIN: Final = 32
 """Buffers take a multiple of so many bytes: four of the longest elements, the unit in which kernels store."""

@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 
 from webnn_py.descriptors import FOUR_BITS, INT4, MLOperandDataType
-from webnn_py.sizes import SymbolicSize
+from webnn_py.named_sizes.expressions import SymbolicSize
 
 WIDTH: Final = 4
 """The elements of a vec4: those that an invocation of an element-wise kernel computes."""

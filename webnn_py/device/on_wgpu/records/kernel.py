@@ -8,7 +8,7 @@ import attrs
 
 from webnn_py.device.kernel_nodes import KernelNode
 from webnn_py.device.on_wgpu.records.buffer import Buffer
-from webnn_py.sizes import SymbolicSize
+from webnn_py.named_sizes.expressions import SymbolicSize
 
 
 @attrs.frozen(eq=False)

@@ -17,8 +17,8 @@ from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.device.on_wgpu.records.buffer import padded
 from webnn_py.device.on_wgpu.runtime.memory import STORAGE
 from webnn_py.handle import forgotten_await
+from webnn_py.message_text import shown
 from webnn_py.trio_run import TrioRun
-from webnn_py.wording import shown
 
 
 @final

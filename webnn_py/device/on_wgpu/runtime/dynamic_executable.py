@@ -29,10 +29,10 @@ from webnn_py.device.on_wgpu.runtime.pipelines import CompilationError, Pipeline
 from webnn_py.device.on_wgpu.runtime.timestamps import TimedLaunches
 from webnn_py.device.shared_constants import SharedConstants
 from webnn_py.graph import Constant, Graph
-from webnn_py.size_tracing import Sizes, Tracing, UnknownSizeError
-from webnn_py.size_values import coverage, has_size, values_function
+from webnn_py.named_sizes.decisions import Sizes, Tracing, UnknownSizeError
+from webnn_py.named_sizes.expressions import SymbolicSize
+from webnn_py.named_sizes.values import coverage, has_size, values_function
 from webnn_py.sized_graphs import DynamicGraph, with_constants
-from webnn_py.sizes import SymbolicSize
 
 MOST_VARIANTS: Final = 64
 """So many are kept, those used last."""

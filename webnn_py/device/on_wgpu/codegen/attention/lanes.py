@@ -14,7 +14,7 @@ import attrs
 from webnn_py.device.on_wgpu.codegen.attention.tile import LEAST_KEYS, MOST_VECTORS, UNITS, AttentionShape
 from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.features import Features
-from webnn_py.size_values import rough
+from webnn_py.named_sizes.values import rough
 
 WARPS: Final = 4 * UNITS
 """So many subgroups of 32 compute at a time on a large GPU."""

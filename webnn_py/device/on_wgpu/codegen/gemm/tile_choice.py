@@ -10,7 +10,7 @@ from typing import Final
 
 from webnn_py.device.on_wgpu.codegen.gemm.tile_sizes import LEAST_SPLIT, UNITS, GemmTile
 from webnn_py.device.on_wgpu.records.features import Features
-from webnn_py.size_values import rough
+from webnn_py.named_sizes.values import rough
 
 SMALL: Final = GemmTile(64, 64, 8, 8, rate=0.8)
 FEW_ROWS: Final = GemmTile(16, 128, 8, 4, inner=8, slices=4, rate=0.45)

@@ -18,7 +18,7 @@ from webnn_py.device.on_wgpu.codegen.gemm.tile_rounds import (
 )
 from webnn_py.device.on_wgpu.codegen.gemm.tile_sizes import TILES, GemmTile, choose_split_k
 from webnn_py.device.on_wgpu.records.features import Features
-from webnn_py.size_values import rough
+from webnn_py.named_sizes.values import rough
 
 FEW_CHANNELS: Final = GemmTile(64, 128, 8, 8, inner=8)
 """For windows of many pixels and 33 to 64 output channels: what is gathered is used for all of these."""

@@ -19,7 +19,7 @@ from webnn_py.device.on_wgpu.codegen.gemm.tile_rounds import (
 )
 from webnn_py.device.on_wgpu.codegen.gemm.tile_sizes import GemmTile
 from webnn_py.device.on_wgpu.records.features import Features
-from webnn_py.size_values import rough
+from webnn_py.named_sizes.values import rough
 
 MIDDLE: Final = GemmTile(32, 96, 8, 4, inner=8, slices=4)
 

@@ -16,7 +16,7 @@ from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
 from webnn_py.device.on_wgpu.codegen.gemm.tile_choice import PROCESSORS
 from webnn_py.device.on_wgpu.codegen.gemm.tile_sizes import GemmTile
 from webnn_py.device.on_wgpu.records.features import Features
-from webnn_py.size_values import rough
+from webnn_py.named_sizes.values import rough
 
 LEAST_SIDE: Final = 256
 LEAST_PRODUCTS: Final = 2**29

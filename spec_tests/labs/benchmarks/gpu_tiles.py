@@ -1,0 +1,88 @@
+"""Find the tile that computes a product fastest on the GPU at hand.
+
+``python -m spec_tests.labs.benchmarks.gpu_tiles [WORD…]``
+
+For choosing ``TILES`` and their rates in ``webnn_py/device/on_wgpu/codegen/gemm/tile_sizes.py``, and ``MEASURED`` in
+``tile_rounds.py``. A ``*`` stands before the chosen one.
+"""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import trio
+
+import webnn_py
+from spec_tests.labs.benchmarks.gpu_cases import CASES, Case
+from spec_tests.labs.benchmarks.gpu_contenders import time_ours
+from webnn_py.device.on_wgpu.codegen.gemm import tiled
+from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
+from webnn_py.device.on_wgpu.codegen.gemm.tile_rounds import MEASURED
+from webnn_py.device.on_wgpu.codegen.gemm.tile_sizes import TILES, GemmTile
+from webnn_py.device.on_wgpu.records.features import Features
+
+SHAPES = [(128, 128, 8, 8), (128, 128, 8, 16), (128, 128, 16, 8), (128, 256, 8, 16), (256, 128, 16, 8), (64, 64, 8, 8)]
+SHAPES += [(128, 64, 8, 8), (64, 128, 8, 8), (64, 64, 8, 4), (64, 64, 4, 8), (64, 64, 4, 4), (32, 32, 4, 4)]
+WAYS = [{}, {"inner": 8}, {"inner": 32}, {"inner": 8, "buffers": 2}, {"buffers": 2}, {"interleaved": True}]
+WAYS += [{"inner": 8, "slices": 2}, {"inner": 8, "slices": 4}, {"inner": 8, "slices": 2, "interleaved": True}]
+LARGE = [measured.tile for measured in MEASURED]
+CANDIDATES = list(dict.fromkeys([*TILES, *LARGE, *(GemmTile(*shape, **way) for shape in SHAPES for way in WAYS)]))
+
+
+@contextmanager
+def always(tile: GemmTile | None) -> Iterator[list[GemmTile]]:
+    """While entered, every product is cut into this tile, or as usual; gives the tiles that were used."""
+    choose, used = tiled.choose_work, []
+
+    def chosen(product: GemmProblem, features: Features, given: GemmTile | None, accumulate: str) -> tuple:
+        taken = choose(product, features, tile or given, accumulate)
+        used.append(taken[0])
+        return taken
+
+    tiled.choose_work = chosen
+    try:
+        yield used
+    finally:
+        tiled.choose_work = choose
+
+
+def shown(tile: GemmTile) -> str:
+    """A tile in a line."""
+    ways = {"inner": tile.inner, "slices": tile.slices, "buffers": tile.buffers, "interleaved": tile.interleaved}
+    ways["in_rows"] = tile.in_rows
+    return f"{tile.rows}×{tile.columns} by {tile.thread_rows}×{tile.thread_columns}, {ways}"
+
+
+async def compare(ml: webnn_py.ML, case: Case, best: int) -> None:
+    """Time one case with every tile, and print the fastest ones."""
+    with always(None) as used:
+        seconds = {None: await time_ours(ml, case)}
+    for tile in CANDIDATES:
+        with always(tile):
+            try:
+                seconds[tile] = await time_ours(ml, case)
+            except webnn_py.OperationError:
+                continue  # this adapter cannot run it
+    print(f"\n{case.name}: {case.amount / seconds.pop(None):,.1f} {case.unit} with {shown(used[0])}")
+    for tile in sorted(seconds, key=seconds.__getitem__)[:best]:
+        print(f"{'*' if tile == used[0] else ' '} {case.amount / seconds[tile]:8,.1f} {shown(tile)}", flush=True)
+
+
+async def main_async(words: Sequence[str], best: int) -> None:
+    async with webnn_py.open_ml() as ml:
+        for case in CASES:
+            is_product = not case.is_bound_by_memory and not {"depthwise", "attention"} & set(case.name.split())
+            if is_product and (not words or any(word in case.name for word in words)):
+                await compare(ml, case, best)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m spec_tests.labs.benchmarks.gpu_tiles", description=__doc__)
+    parser.add_argument("words", nargs="*", help="only cases whose names contain one of these")
+    parser.add_argument("--best", type=int, default=8, help="how many tiles to print (default: %(default)s)")
+    options = parser.parse_args()
+    trio.run(main_async, options.words, options.best)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""Gains of each optional pass of the onnxruntime device on real models.
+
+``python -m spec_tests.labs.benchmarks.passes``
+
+Each model is built with all passes, and once without each that changes it; all of these run in turn. A ratio above 1
+says that the model is slower without the pass. WORDs choose models of ``spec_tests/labs/real_models/models.toml``.
+"""
+
+import argparse
+import gc
+import statistics
+from collections import defaultdict
+from functools import partial
+from pathlib import Path
+from time import perf_counter, process_time
+
+import numpy as np
+import trio
+
+from spec_tests.labs.benchmarks.engine import NO_STATE, contender
+from spec_tests.labs.benchmarks.engine_listed_models import drawn
+from spec_tests.labs.benchmarks.engine_times import taken
+from spec_tests.labs.benchmarks.measure import as_text
+from spec_tests.labs.real_models.comparison import feeds_of, session_of
+from spec_tests.labs.real_models.listed import listed
+from spec_tests.labs.real_models.packages import NotHadError, path_of
+from webnn_py import open_ml
+from webnn_py.device.on_onnxruntime.passes.pipeline import PASSES
+from webnn_py.rewriting.passes import PassManager, passes_left_out
+
+LEAST_RUNS = 7
+MEGABYTE = 1e6
+
+
+class Watched:
+    """The passes that change what is built, while it is entered."""
+
+    def __enter__(self):
+        self.names, self._run = set(), PassManager.run
+
+        def run(passes, graph, context):
+            made, reports = self._run(passes, graph, context)
+            for report in reports:
+                shared = {one.rule for one in report.applied} if len(report.names) > 1 else set(report.names)
+                self.names |= shared & set(report.names) if report.is_changed else set()
+            return made, reports
+
+        PassManager.run = run
+        return self
+
+    def __exit__(self, *_):
+        PassManager.run = self._run
+
+
+async def ratios_of(context, draw, seconds):
+    """Seconds of a run with all passes, and by pass how many times as long runs and builds take without it."""
+
+    async def built(*names):
+        builder, outputs, feeds, _ = draw()
+        gc.collect()
+        with passes_left_out(*names):
+            return await contender(context, builder, outputs, feeds, NO_STATE, clock=process_time)
+
+    with Watched() as watched:
+        await built()
+    variants = [(), *((name,) for name in PASSES.optional if name in watched.names)]
+    if len(variants) == 1:
+        return None
+    made = [await built(*names) for names in variants]
+    builds = [[took] for _, took in made]
+    for _ in range(2):
+        for names, samples in zip(variants, builds, strict=True):
+            samples.append((await built(*names))[1])
+    runs, began = [[] for _ in variants], perf_counter()
+    while perf_counter() - began < seconds * len(variants) or len(runs[0]) < LEAST_RUNS:
+        for (call, _), samples in zip(made, runs, strict=True):
+            samples.append(await taken(call))
+    (run, *others), (build, *builds) = (list(map(statistics.median, kind)) for kind in (runs, builds))
+    names = [name for (name,) in variants[1:]]
+    pairs = zip(others, builds, strict=True)
+    return run, {name: (one / run, other / build) for name, (one, other) in zip(names, pairs, strict=True)}
+
+
+async def measure(options):
+    found = defaultdict(dict)
+    print("| | all passes | without: run, build |\n|---|---|---|")
+    async with open_ml() as ml:
+        for model in listed():
+            name = f"{model.package.name} {Path(model.file).name}"
+            if model.refused or (options.words and not any(word in f"{name} {model.file}" for word in options.words)):
+                continue
+            try:
+                path = path_of(model, options.folder)
+            except NotHadError as error:
+                print(f"{name}: {error}", flush=True)
+                continue
+            if path.stat().st_size > options.largest * MEGABYTE:
+                continue
+            given, known = feeds_of(model, session_of(str(path)))
+            context = await ml.create_context(backend="onnxruntime", threads=1)
+            draw = partial(drawn, context, model, path, given, known)
+            try:
+                ratios = await ratios_of(context, draw, options.seconds)
+            except Exception as error:  # noqa: BLE001 - onnxruntime's, of a shape that it refuses to bind
+                print(f"{name}: {type(error).__name__}: {str(error)[:200]}", flush=True)
+                ratios = None
+            if ratios is not None:
+                run, by_pass = ratios
+                cells = ", ".join(f"{one} {took:.2f} {made:.2f}" for one, (took, made) in by_pass.items())
+                print(f"| {name} | {as_text(run)} | {cells} |", flush=True)
+                for one, both in by_pass.items():
+                    found[one][name] = both
+            context.destroy()
+    _summarize(found)
+
+
+def _summarize(found):
+    print("\n| pass | models | run, mean | models over 1.10 | largest | build, mean |\n|---|---|---|---|---|---|")
+    for name in PASSES.optional:
+        if name in found:
+            runs, builds = np.array([*found[name].values()]).T
+            means = np.exp(np.log([runs, builds]).mean(1))
+            print(
+                f"| {name} | {len(runs)} | {means[0]:.3f} | {(runs > 1.1).sum()} | {runs.max():.2f} | {means[1]:.2f} |"
+            )
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m spec_tests.labs.benchmarks.passes", description=__doc__)
+    parser.add_argument("words", nargs="*", metavar="WORD")
+    parser.add_argument("--folder", type=Path, default=Path.home() / ".cache" / "webnn_py" / "real_models")
+    parser.add_argument("--largest", type=float, default=45, help="megabytes of a file (default: %(default)s)")
+    parser.add_argument("--seconds", type=float, default=1, help="for each variant (default: %(default)s)")
+    trio.run(measure, parser.parse_args())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""Compute random graphs and operator cases in several places, and compare.
+
+``python -m spec_tests.labs.oracles --graphs 500 --seed 1``
+
+The places are the devices that are there, and onnxruntime alone, of the exported model: with its default optimizations
+and with none. A value on which they disagree by more than its bound allows is told with the fewest calls that show it,
+and with who is alone; ``differences.toml`` has those that are known. The status is 1 where anything else was found.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+from unittest.mock import patch
+
+import attrs
+import trio
+
+from spec_tests.labs.oracles.aims import AIMS
+from spec_tests.labs.oracles.cases import wrong_cases
+from spec_tests.labs.oracles.graphs import disagreements, graph, smallest
+from spec_tests.labs.oracles.known import load, reason_of
+from spec_tests.labs.oracles.places import PLACES, Refused, opened
+from spec_tests.labs.oracles.report import report
+from spec_tests.operators.cases import load_all
+from webnn_py.device.on_wgpu.codegen.attention import tile
+
+
+@attrs.define
+class GraphsFound:
+    """What graphs have shown.
+
+    Attributes:
+        count: how many were computed.
+        found: each disagreement, with the listed difference that it is, or None.
+        refused: places and what they said.
+    """
+
+    count: int = 0
+    found: list = attrs.field(factory=list)
+    refused: list = attrs.field(factory=list)
+
+
+@attrs.define
+class CasesFound:
+    """What cases have shown.
+
+    Attributes:
+        count: how many were computed.
+        found: those that are wrong somewhere.
+    """
+
+    count: int = 0
+    found: list = attrs.field(factory=list)
+
+
+def options():
+    parser = argparse.ArgumentParser(prog="python -m spec_tests.labs.oracles", description=__doc__)
+    parser.add_argument("--graphs", type=int, default=500, metavar="N", help="how many random graphs")
+    parser.add_argument("--first", type=int, default=0, metavar="N", help="the number of the first")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--aim", choices=AIMS, help="what the graphs are aimed at; default: all categories alike")
+    parser.add_argument("--part", type=int, default=1, metavar="N", help="one operator case in N, by the seed; 0: none")
+    parser.add_argument("--place", choices=PLACES, action="append", help="default: each")
+    parser.add_argument(
+        "--report", type=Path, metavar="FILE", help="write the report as Markdown instead of printing it"
+    )
+    return parser.parse_args()
+
+
+async def compute_graphs(places, first, count, seed, aim=None):
+    """All graphs, small attention in one kernel included."""
+    known, gathered = load(), GraphsFound()
+    with patch.object(tile, "LEAST_PRODUCTS", 0):
+        async with opened(places) as there:
+            for number in range(first, first + count):
+                await _compute_graph(there, number, graph(number, seed, aim), known, gathered)
+    return gathered
+
+
+async def _compute_graph(there, number, program, known, gathered):
+    results = await there.results(program)
+    gathered.count += 1
+    gathered.refused += [
+        (name, f"graph {number}: {rounds.text}") for name, rounds in results.items() if isinstance(rounds, Refused)
+    ]
+    for one in disagreements(program, results):
+        least = await smallest(there, one)
+        gathered.found.append((least, reason_of(least, known)))
+
+
+def compute_cases(places, part, seed):
+    """One of so many cases of every operator."""
+    gathered = CasesFound()
+    for file in load_all() if part else ():
+        some = attrs.evolve(file, cases=file.cases[seed % part :: part])
+        gathered.count += len(some.cases)
+        for place in places if some.cases else ():
+            gathered.found += wrong_cases(place, some)
+    return gathered
+
+
+def main():
+    chosen = options()
+    places = tuple(chosen.place or PLACES)
+    graphs = trio.run(compute_graphs, places, chosen.first, chosen.graphs, chosen.seed, chosen.aim)
+    cases = compute_cases(places, chosen.part, chosen.seed)
+    text = report(places, chosen.seed, graphs, cases)
+    if chosen.report is None:
+        sys.stdout.write(text)
+    else:
+        chosen.report.write_text(text, encoding="utf-8")
+    is_known = all(reason for _, reason in graphs.found) and all(one.reason for one in cases.found)
+    return 0 if is_known and not graphs.refused else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

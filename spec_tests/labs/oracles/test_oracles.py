@@ -1,0 +1,170 @@
+"""The third oracle: what places disagree on is found, told of the right one, cut down, and listed with a reason."""
+
+import attrs
+import numpy as np
+import pytest
+
+from spec_tests.labs.oracles import known
+from spec_tests.labs.oracles.__main__ import CasesFound, GraphsFound, compute_graphs
+from spec_tests.labs.oracles.aims import AIMS, AimedDrawer
+from spec_tests.labs.oracles.cases import WrongCase, wrong_cases
+from spec_tests.labs.oracles.graphs import apart, disagreements, graph, groups_of, smallest
+from spec_tests.labs.oracles.hostile import HostileSource
+from spec_tests.labs.oracles.places import LEVELS, PLACES, Places, Refused, opened
+from spec_tests.labs.oracles.report import report
+from spec_tests.operators.cases import load_all
+from spec_tests.support.backends import BACKENDS
+from spec_tests.support.random_graphs.bounds import Known, Value
+from spec_tests.support.random_graphs.program import Program
+from webnn_py.operators.registry import OPERATORS
+
+SEED = 3
+FEW = 3
+FAST = ("numpy", *LEVELS)
+FILES = {file.operator: file for file in load_all()}
+
+
+@attrs.frozen
+class Wrong(Places):
+    """Places of which "exported" adds 1 to what a method computes, where it is an output."""
+
+    method: str
+
+    async def results(self, program, names=None):
+        found = await super().results(program, names)
+        makers = {value.name: call for call in program.calls for value in call.results}
+        for number, value in enumerate(program.outputs):
+            if "exported" in found and makers[value.name].method == self.method:
+                for outputs in found["exported"]:
+                    outputs[number] = outputs[number] + np.ones((), outputs[number].dtype)
+        return found
+
+
+def long_graph():
+    """A graph that has all that it computes as outputs, and a call that is not the first."""
+    return next(program for number in range(0, 100, 2) if len((program := graph(number, SEED)).calls) > FEW)
+
+
+async def test_few_random_graphs_give_the_same_everywhere():
+    gathered = await compute_graphs(PLACES, 0, FEW, SEED)
+    assert gathered.count == FEW
+    assert [(one.operator, one.odd, one.text) for one, _ in gathered.found] == []
+    assert gathered.refused == []
+
+
+@pytest.mark.sampled(len(AIMS))
+@pytest.mark.parametrize("aim", AIMS)
+async def test_an_aimed_graph_gives_the_same_on_every_device(aim):
+    gathered = await compute_graphs(BACKENDS, 0, 1, SEED, aim)
+    assert [(one.operator, one.odd, one.text) for one, _ in gathered.found] == []
+    assert gathered.refused == []
+
+
+async def test_special_elements_come_back_from_every_device_as_they_were():
+    value = Value("x0", "float16", (40,), Known(-4, 4, 2.0**-3))
+    source = HostileSource(value, is_input=True, seed=3, kinds=("nan", "inf"))
+    drawer = AimedDrawer(None, ("float16",), 40, rng=np.random.default_rng(0), sources=[source], values=[value])
+    negative = drawer.call("neg", value, known=value.known)
+    async with opened(BACKENDS) as places:
+        results = await places.results(Program.of(drawer.sources, drawer.calls, [negative]))
+    given = source.data(1)
+    assert np.isnan(given).any()
+    assert np.isinf(given).any()
+    assert np.isfinite(given).any()
+    for name, rounds in results.items():
+        np.testing.assert_array_equal(rounds[1][0], -given, name)
+
+
+def test_an_infinity_is_apart_from_the_greatest_number_whatever_share_may_be():
+    value = Value("v0", "float32", (3,), Known(-8, 8, 0, 1, relative=0.5))
+    one, other = np.float32([np.inf, 3e38, 12]), np.float32([np.inf, np.inf, 8])
+    assert apart(value, one, other).tolist() == [0, np.inf, 0]
+
+
+async def test_a_place_that_is_wrong_is_told_with_the_call_alone():
+    program = long_graph()
+    async with opened(FAST) as places:
+        there = Wrong(places.contexts, places.names, program.calls[-1].method)
+        (found, *_) = disagreements(program, await there.results(program))
+        assert found.odd == ("exported",)
+        assert found.operator == OPERATORS[there.method].spec_name
+        least = await smallest(there, found)
+    assert [call.method for call in least.program.calls] == [there.method]
+    assert "on exported" in least.text
+    shown = repr(least.program)
+    assert f"builder.{there.method}(" in shown
+    assert len(shown) < len(repr(program))
+
+
+async def test_what_follows_from_a_wrong_value_is_not_told():
+    program = long_graph()
+    read = {operand.name for call in program.calls for operand in call.operands}
+    at, call = next((at, call) for at, call in enumerate(program.calls) if read & {one.name for one in call.results})
+    number = program.outputs.index(call.results[0])
+    after = next(one for one in program.calls[at:] if call.results[0] in one.operands)
+    follows = program.outputs.index(after.results[0])
+    async with opened(("numpy", "unoptimized")) as places:
+        results = await places.results(program)
+    for rounds in results["unoptimized"]:
+        for place in (number, follows):
+            rounds[place] = rounds[place] + np.ones((), rounds[place].dtype)
+    (found,) = disagreements(program, results)
+    assert found.operator == OPERATORS[call.method].spec_name
+
+
+def test_places_are_grouped_by_what_they_agree_on():
+    value = Value("v0", "float32", (2,), Known(-8, 8, 0, 1e-3))
+    near, far, broken = np.float32([1, 2.0005]), np.float32([1, 2.01]), np.float32([1, np.nan])
+    results = {"numpy": [far], "wgpu": [near], "onnxruntime": [np.float32([1, 2])], "exported": [broken]}
+    assert groups_of(value, results) == (("wgpu", "onnxruntime"), ("numpy",), ("exported",))
+    assert groups_of(value, {"numpy": [broken], "wgpu": [broken.copy()]}) == (("numpy", "wgpu"),)
+
+
+async def test_what_a_place_refuses_is_told():
+    program = graph(0, SEED)
+    async with opened(("numpy",)) as places:
+        places.contexts["numpy"].destroy()
+        (said,) = (await places.results(program)).values()
+    assert isinstance(said, Refused)
+    assert "InvalidStateError" in said.text
+    assert list(disagreements(program, {"numpy": said})) == []
+
+
+@pytest.mark.parametrize(("operator", "reason"), [("where", "It makes 0 of -0."), ("add", None)])
+def test_a_wrong_case_has_its_reason_and_another_none(operator, reason):
+    file = FILES[operator]
+    cases = [case for case in file.cases if "extreme" in case.name][:1]
+    if reason is None:
+        raw = cases[0].raw
+        zeros = {**raw["expected"][0], "data": [0] * len(raw["expected"][0]["data"])}
+        cases = [attrs.evolve(cases[0], raw={**raw, "expected": [zeros]})]
+    (found,) = wrong_cases("exported", attrs.evolve(file, cases=tuple(cases)))
+    assert (found.operator, found.reason) == (operator, reason)
+
+
+async def test_the_report_counts_and_shows_what_is_not_listed():
+    program = long_graph()
+    async with opened(FAST) as places:
+        there = Wrong(places.contexts, places.names, program.calls[-1].method)
+        (found, *_) = disagreements(program, await there.results(program))
+    entry = known.Known(
+        "planted", frozenset([found.operator]), frozenset(["exported"]), frozenset(), "numpy", "Planted."
+    )
+    assert known.reason_of(found, [entry]) is entry
+    assert known.reason_of(attrs.evolve(found, operator="other"), [entry]) is None
+    assert known.reason_of(found, [attrs.evolve(entry, places=frozenset(["wgpu"]))]) is None
+    wrong = WrongCase("exported", "add", "a case", "[0] is 1 | 2", None)
+    text = report(FAST, SEED, GraphsFound(2, [(found, entry), (found, None)], []), CasesFound(1, [wrong]))
+    assert "| values of graphs that differ from the most | 0 | 2 | 0 |" in text
+    assert "## Not listed: 1" in text
+    assert "## planted: 1\n\nPlanted. Right: numpy." in text
+    assert "a case: [0] is 1 \\| 2 | **not listed** |" in text
+
+
+def test_each_listed_disagreement_has_a_reason_and_says_who_is_right():
+    listed = known.load()
+    assert len({one.name for one in listed}) == len(listed)
+    for one in listed:
+        assert one.right in {*PLACES, "open"}, one.name
+        assert one.places <= {*PLACES}, one.name
+        assert len(one.reason) > 20, one.name

@@ -1,0 +1,136 @@
+import hashlib
+import re
+import zipfile
+from pathlib import Path
+
+import attrs
+import magika
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from spec_tests.labs.real_models.comparison import compared, compared_apart, difference, session_of
+from spec_tests.labs.real_models.contents import KINDS
+from spec_tests.labs.real_models.listed import Model, Package, listed
+from spec_tests.labs.real_models.meanings import MEANINGS
+from spec_tests.labs.real_models.packages import NotHadError, path_of
+from spec_tests.labs.real_models.questions import QUESTIONS
+
+PACKAGE = Package("pypi", "no-such-package", "1.0", "MIT")
+
+
+def quantizing(scale):
+    """A model that quantizes by its own range, multiplies integers and scales by a number."""
+    graph = helper.make_graph(
+        [
+            helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]),
+            helper.make_node("MatMulInteger", ["q", "w", "z"], ["i"]),
+            helper.make_node("Cast", ["i"], ["f"], to=TensorProto.FLOAT),
+            helper.make_node("Mul", ["f", "s"], ["m"]),
+            helper.make_node("Mul", ["m", "scale"], ["y"]),
+        ],
+        "quantizing",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["rows", 8])],
+        [onnx.ValueInfoProto(name="y")],
+        [
+            numpy_helper.from_array(np.random.default_rng(4).integers(-9, 9, [8, 4]).astype(np.int8), "w"),
+            numpy_helper.from_array(np.float32(scale), "scale"),
+        ],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "model.onnx"
+    onnx.save(quantizing(0.5), path)
+    return path
+
+
+@pytest.fixture
+def model():
+    return Model(package=PACKAGE, file="model.onnx", sha256="0" * 64, inputs={"x": "noise 3 8"})
+
+
+def test_each_listed_model_is_there_once_with_a_licence_and_inputs():
+    models = listed()
+    assert len({model.sha256 for model in models}) == len(models) >= 139
+    for model in models:
+        assert re.fullmatch(r"[0-9a-f]{64}", model.sha256), model.name
+        assert model.package.registry in {"pypi", "npm", "git"}, model.name
+        assert model.package.licence, model.name
+        assert not re.search(r"AGPL|\bNC\b", model.package.licence), model.name
+        kinds = {text.split()[0] for text in model.inputs.values()}
+        assert kinds, model.name
+        assert kinds <= {*KINDS, "known", "value"}, model.name
+        assert bool(model.meaning) == bool(model.asked), model.name
+        assert not model.meaning or model.meaning in MEANINGS, model.name
+        assert {text.split()[0] for text in model.asked.values()} <= {*QUESTIONS}, model.name
+        assert {*model.asked} <= {*model.inputs}, model.name
+
+
+def test_at_least_126_are_listed_to_agree():
+    assert sum(not model.refused for model in listed()) >= 126
+
+
+async def test_a_listed_model_agrees():
+    (model,) = (item for item in listed() if item.package.name.endswith("/magika") and "v3_3" in item.file)
+    path = f"{magika.__path__[0]}/models/standard_v3_3/model.onnx"
+    result = await compared(model, path, "numpy")
+    assert result.nodes == 95
+    assert result.difference <= model.bound
+
+
+async def test_another_result_is_seen(model, path, monkeypatch):
+    assert (await compared(model, path, "numpy")).difference < 1e-6
+    other = session_of(quantizing(0.5 / 1.01).SerializeToString())
+    monkeypatch.setattr("spec_tests.labs.real_models.comparison.session_of", lambda _: other)
+    assert (await compared(model, path, "numpy")).difference == pytest.approx(0.01, rel=1e-3)
+
+
+async def test_nodes_are_compared_with_what_came_before_them_there(model, path):
+    told = await compared_apart(model, path, "numpy")
+    assert (told.compared, told.steps) == (7, 0)
+    assert told.difference < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "apart"),
+    [([1, 2], [1, 4], 0.5), ([0, 0], [0, 0], 0), ([1, np.nan], [1, 2], np.inf), ([[1]], [1], np.inf)],
+)
+def test_differences_are_relative_to_the_largest_value(ours, theirs, apart):
+    assert difference(np.array(ours), np.array(theirs)) == apart
+
+
+def test_contents_are_the_same_each_time_and_pictures_show_something():
+    for kind, make in KINDS.items():
+        shape = [2, 6] if kind == "edges" else [1, 3, 48, 96]
+        assert np.array_equal(make(shape), make(shape)), kind
+        assert list(np.shape(make(shape))) == shape, kind
+    assert KINDS["picture"]([1, 48, 96, 3]).shape == (1, 48, 96, 3)
+    assert np.unique(KINDS["picture"]([1, 3, 48, 96])).size > 2
+
+
+def test_another_file_than_the_listed_one_is_refused(model, path, tmp_path):
+    root = tmp_path / PACKAGE.folder
+    root.mkdir()
+    path.rename(root / "model.onnx")
+    with pytest.raises(NotHadError, match=r"has the SHA-256 [0-9a-f]{64}; it must be 0000"):
+        path_of(model, tmp_path)
+
+
+def test_a_package_is_unpacked_and_kept(model, path, tmp_path, monkeypatch):
+    calls = []
+
+    def client(*command):
+        calls.append(command)
+        folder = next(word.partition("=")[2] for word in command if word.startswith("--dest="))
+        with zipfile.ZipFile(Path(folder, "package.whl"), "w") as archive:
+            archive.write(path, "model.onnx")
+
+    monkeypatch.setattr("spec_tests.labs.real_models.packages._run", client)
+    model = attrs.evolve(model, sha256=hashlib.sha256(path.read_bytes()).hexdigest())
+    for _ in range(2):
+        assert path_of(model, tmp_path / "kept").read_bytes() == path.read_bytes()
+    assert [command[-1] for command in calls] == ["no-such-package==1.0"]

@@ -1,0 +1,347 @@
+"""Weights of quantized networks are int8, which onnxruntime multiplies faster, where no sum of theirs can saturate."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+from spec_tests.support.computing import compute
+from webnn_py import MLGraphBuilder, MLOperandDescriptor
+from webnn_py.device.on_onnxruntime.own_operators.quantized_lstm import QUANTIZED_LSTM
+from webnn_py.device.on_onnxruntime.passes import int8_networks
+from webnn_py.device.on_onnxruntime.passes.int8_row_order import paired
+from webnn_py.graph import Constant, Graph, Input, Node
+from webnn_py.onnx_models import OnnxModel
+
+pytest.importorskip("onnxruntime")
+
+from spec_tests.onnx_models.single_node import make_model, run_onnxruntime
+
+pytestmark = pytest.mark.usefixtures("without_vnni")
+
+MOST = 32_640
+"""255 · 128: what two products of bytes may be together, so that 16 bits hold it."""
+
+
+@pytest.fixture
+def without_vnni(monkeypatch):
+    monkeypatch.setattr(int8_networks, "has_vnni", lambda: False)
+
+
+def pairs_that_saturate(matrix):
+    """The pairs of rows, 2k and 2k + 1, that some bytes make saturate."""
+    wide = matrix[: len(matrix) // 2 * 2].astype(np.int64).reshape(-1, 2, matrix.shape[1])
+    largest, lowest = (255 * part.sum(1) for part in (wide.clip(0), wide.clip(None, 0)))
+    return np.flatnonzero(((largest > MOST) | (lowest < -MOST)).any(1))
+
+
+def quiet(rng, rows, columns, loud=0):
+    """Weights of -64 to 64, but some columns of the first rows, any two of which are too much together."""
+    weights = rng.integers(-64, 64, (rows, columns), np.int8, endpoint=True)
+    weights[:, ::5] = rng.integers(0, 2, weights[:, ::5].shape)
+    weights[:loud, ::5] = rng.choice(np.int8([-128, -127, -90, 100, 127]), len(weights[0, ::5]))
+    return weights
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_rows_are_put_into_an_order_in_which_no_pair_saturates(seed):
+    rng = np.random.default_rng(seed)
+    rows = int(rng.integers(8, 60))
+    weights = quiet(rng, rows, int(rng.integers(1, 40)), loud=rows // 2)
+    order = paired([weights])
+    assert pairs_that_saturate(weights).size
+    assert sorted(order) == [*range(rows)]
+    assert not pairs_that_saturate(weights[order]).size
+    assert rows % 2 == 0 or order[-1] == rows - 1
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_order_is_given_in_which_a_pair_saturates(seed):
+    rng = np.random.default_rng(seed)
+    weights = (rng.normal(0, 14 + 4 * seed, (32, 64)).round().clip(-128, 127)).astype(np.int8)
+    order = paired([weights])
+    assert order is None or not pairs_that_saturate(weights[order]).size
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_fine"),
+    [
+        (127, 1, True),
+        (127, 2, False),
+        (64, 64, True),
+        (65, 64, False),
+        (-128, 0, True),
+        (-128, -1, False),
+        (-64, -64, True),
+        (-65, -64, False),
+        (127, -128, True),
+    ],
+)
+def test_two_rows_may_be_128_together_on_either_side_of_0(first, second, is_fine):
+    weights = np.int8([[first], [second]])
+    assert (pairs_that_saturate(weights).size == 0) == is_fine
+    assert (paired([weights]) is not None) == is_fine
+
+
+def test_rows_that_can_be_paired_as_they_are_stay():
+    weights = np.tile(np.int8([[127, -128], [1, 0]]), (8, 3))
+    np.testing.assert_array_equal(paired([weights]), np.arange(16))
+
+
+def test_few_rows_are_moved():
+    weights = quiet(np.random.default_rng(1), 64, 16, loud=2)
+    assert (paired([weights]) != np.arange(64)).sum() == 2
+
+
+def test_weights_all_of_which_are_loud_get_no_order_soon():
+    assert paired([np.full((1024, 4096), 127, np.int8)]) is None
+
+
+def test_so_many_rows_that_sums_on_the_way_may_not_fit_get_no_order():
+    assert paired([np.zeros((2**14, 1), np.int8)]) is not None
+    assert paired([np.zeros((2**14 + 2, 1), np.int8)]) is None
+
+
+def test_a_last_row_without_a_partner_is_as_loud_as_may_be():
+    np.testing.assert_array_equal(paired([np.full((1, 4), -128, np.int8)]), [0])
+    np.testing.assert_array_equal(paired([np.zeros((0, 4), np.int8)]), [])
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 5, 8, 19, 33, 64, 130])
+@pytest.mark.parametrize("columns", [1, 3, 8, 17, 40])
+def test_onnxruntime_adds_such_pairs_exactly(rows, columns):
+    rng = np.random.default_rng([rows, columns])
+    weights = rng.choice(np.int8([-128, -127, -1, 0, 1, 127]), (rows, columns))
+    partners = weights[1::2]
+    of = weights[: 2 * len(partners) : 2].astype(np.int16)
+    # As much as may be beside each: 128 or -128 together, or any of the other sign.
+    rest = np.where(of > 0, 128 - of, -128 - of)
+    partners[...] = np.where(rng.random(of.shape) < 0.5, rest, np.where(of > 0, -128, 127)).clip(-128, 127)
+    assert not pairs_that_saturate(weights).size
+    node = helper.make_node("MatMulInteger", ["a", "b", "za", "zb"], ["y"])
+    for a in (1, 2, 5, 9):
+        for values in ([255], [0, 255], [*range(256)]):
+            given = {"a": rng.choice(np.uint8(values), (a, rows)), "za": np.array(rng.integers(256), np.uint8)}
+            constants = {"b": weights, "zb": np.array(0, np.int8)}
+            made = make_model([node], {**given, **constants}, ["y"], constants, opset=15)
+            (sums,) = run_onnxruntime(made, given)
+            np.testing.assert_array_equal(sums, (given["a"].astype(int) - int(given["za"])) @ weights.astype(int))
+
+
+STEPS, BATCH, SIZE, UNITS = 6, 2, 22, 20
+ENDS = "y", "yh", "yc"
+
+
+class Weights:
+    """The inputs of a network by name; as many first rows of its weights as are told are too loud."""
+
+    def __init__(self, seed, directions=1, size=SIZE, units=UNITS, *, loud=(6, 4), columns=False, zero_point=None):
+        rng = np.random.default_rng(seed)
+        gates, shape = 4 * units, (directions, 4 * units) if columns else (directions,)
+        self.units = units
+        self.arrays = {
+            name: np.stack([quiet(rng, rows, gates, count) for _ in range(directions)])
+            for name, rows, count in (("w", size, loud[0]), ("r", units, loud[1]))
+        }
+        self.arrays["b"] = rng.uniform(-1, 1, (directions, 8 * units)).astype(np.float32)
+        for name in "wr":
+            self.arrays[f"{name}s"] = rng.uniform(0.002, 0.006, shape).astype(np.float32)
+            self.arrays[f"{name}z"] = np.zeros(directions, np.int8)
+            if zero_point is not None:
+                shifted = self.arrays[name].astype(np.int16) + zero_point
+                self.arrays[name] = shifted.clip(0, 255).astype(np.uint8)
+                self.arrays[f"{name}z"] = np.full(directions, zero_point, np.uint8)
+
+    def with_states(self, seed):
+        rng = np.random.default_rng(seed)
+        directions = len(self.arrays["w"])
+        self.arrays |= {
+            name: rng.uniform(-1, 1, (directions, BATCH, self.units)).astype(np.float32) for name in ("h", "c")
+        }
+        return self
+
+    def node(self, x, ends=ENDS, prefix="", direction="forward"):
+        names = ["w", "r", "b", "", "h", "c", "", "ws", "wz", "rs", "rz"]
+        given = [prefix + name if name in self.arrays else "" for name in names]
+        options = {"hidden_size": self.units, "direction": direction, "domain": "com.microsoft"}
+        return helper.make_node("DynamicQuantizeLSTM", [x, *given], [prefix + end for end in ends], **options)
+
+    def named(self, prefix=""):
+        return {prefix + name: array for name, array in self.arrays.items()}
+
+
+def of_one(weights, *, direction="forward", inputs=(), size=SIZE):
+    x = np.random.default_rng(5).uniform(-1, 1, (STEPS, BATCH, size)).astype(np.float32)
+    arrays = {"x": x, **weights.named()}
+    initializers = {name: array for name, array in weights.named().items() if name not in inputs}
+    made = make_model([weights.node("x", direction=direction)], arrays, [*ENDS], initializers, opset=15)
+    return made, {name: arrays[name] for name in ("x", *inputs)}
+
+
+def of_two(first, second, between="first y", direction="bidirectional"):
+    """A model of two networks, the second of which reads the states of the first one, or the same input."""
+    x = np.random.default_rng(6).uniform(-1, 1, (STEPS, BATCH, SIZE)).astype(np.float32)
+    shape = np.int64([STEPS, BATCH, -1])
+    nodes = [
+        first.node("x", prefix="first ", direction=direction),
+        helper.make_node("Transpose", [between], ["in a row"], perm=[0, 2, 1, 3] if between != "x" else [0, 1, 2]),
+        helper.make_node("Reshape", ["in a row", "shape"], ["joined"]),
+        second.node("joined", prefix="second ", direction=direction),
+    ]
+    arrays = {**first.named("first "), **second.named("second "), "shape": shape}
+    ends = [f"{name} {end}" for name in ("first", "second") for end in ENDS]
+    return make_model(nodes, {"x": x, **arrays}, ends, arrays, opset=15), {"x": x}
+
+
+def of_two_orders():
+    """Two directions, in which the first element of the input has no partner in common."""
+    weights = Weights(3, 2, size=4, loud=(0, 2))
+    weights.arrays["w"][..., 0] = [127, 63, 63, 0], [127, 63, 0, 63]
+    return weights
+
+
+def far_from_zero_point():
+    """Weights of uint8 one of which, less its zero point, is none of int8."""
+    weights = Weights(8, loud=(0, 0), zero_point=70)
+    weights.arrays["w"][0, 3, 5] = 70 + 128
+    return weights
+
+
+def of_one_matrix():
+    """Two networks of the same weights of the input, of which the units have another order."""
+    first, second = Weights(11, units=64, loud=(4, 4)), Weights(12, units=64, loud=(4, 10))
+    second.arrays["w"] = first.arrays["w"]
+    return of_two(first, second, "x", "forward")
+
+
+INT8, UINT8 = [onnx.TensorProto.INT8], [onnx.TensorProto.UINT8]
+
+NETWORKS = {
+    "as they are": (of_one(Weights(1, loud=(0, 0))), INT8),
+    "of rows of the input in another order": (of_one(Weights(1, loud=(6, 0))), INT8),
+    "of units in another order": (of_one(Weights(1, loud=(0, 6))), INT8),
+    "of both": (of_one(Weights(1)), INT8),
+    "of many rows in another order": (of_one(Weights(1, size=90, units=48, loud=(44, 24)), size=90), INT8),
+    "reverse": (of_one(Weights(2), direction="reverse"), INT8),
+    "in both directions": (of_one(Weights(3, 2), direction="bidirectional"), INT8 * 2),
+    "of an input in two orders": (of_one(of_two_orders(), direction="bidirectional", size=4), INT8 * 2),
+    "of odd sizes": (of_one(Weights(4, size=13, units=11), size=13), INT8),
+    "of a scale for each column": (of_one(Weights(5, columns=True)), INT8),
+    "from states that are given": (of_one(Weights(6).with_states(1), inputs=("h", "c")), INT8),
+    "from other states": (of_one(Weights(6).with_states(1)), INT8),
+    "from a bias that is given": (of_one(Weights(7), inputs=("b",)), INT8),
+    "of uint8 about 128": (of_one(Weights(8, zero_point=128)), INT8),
+    "of uint8 about 70": (of_one(Weights(8, loud=(0, 0), zero_point=70)), INT8),
+    "of uint8 about 0": (of_one(Weights(8, loud=(6, 4), zero_point=0)), INT8),
+    "one behind the other": (of_two(Weights(9, 2), Weights(10, 2, size=2 * UNITS)), INT8 * 4),
+    "of the same weights in other orders": (of_one_matrix(), INT8 * 2),
+    "of uint8 beyond int8": (of_one(far_from_zero_point()), UINT8),
+    "of rows of the input that are too loud": (of_one(Weights(1, loud=(SIZE, 0))), UINT8),
+    "of units that are too loud": (of_one(Weights(1, loud=(0, UNITS))), UINT8),
+}
+"""Models, and the data types of the weights of their networks."""
+
+
+@pytest.fixture
+def weights_of(monkeypatch):
+    """The data types of the weights of networks, in the order in which models are written."""
+    from webnn_py.device.on_onnxruntime import engine  # noqa: PLC0415 - an extra
+
+    found = []
+
+    class Session(engine.onnxruntime.InferenceSession):
+        def __init__(self, model, *arguments, **options):
+            graph = onnx.load_model_from_string(model).graph
+            types = {item.name: item.data_type for item in graph.initializer}
+            nodes = [node for node in graph.node if node.op_type == "DynamicQuantizeLSTM"]
+            found.extend(
+                types[name] for node in nodes for name in {types[name]: name for name in node.input[1:3]}.values()
+            )
+            super().__init__(model, *arguments, **options)
+
+    monkeypatch.setattr(engine.onnxruntime, "InferenceSession", Session)
+    return found
+
+
+def given_up(matrices):
+    assert all(matrix.dtype == np.int8 for matrix in matrices)
+
+
+async def computed(ml, model, inputs):
+    context = await ml.create_context(backend="onnxruntime", threads=1)
+    builder = MLGraphBuilder(context)
+    return await compute(context, builder, inputs, OnnxModel.load(model).convert(builder))
+
+
+SPREADS = {
+    "as they are": lambda x: x,
+    "all 255": np.ones_like,
+    "0 or 255": lambda x: (x > 0).astype(np.float32),
+}
+
+
+@pytest.mark.parametrize("spread", SPREADS)
+@pytest.mark.parametrize("case", NETWORKS)
+async def test_networks_of_int8_give_what_those_of_uint8_give(ml, weights_of, monkeypatch, case, spread):
+    (model, inputs), types = NETWORKS[case]
+    inputs = {name: array if name == "b" else SPREADS[spread](array) for name, array in inputs.items()}
+    ours = await computed(ml, model, inputs)
+    assert weights_of == types
+    weights_of.clear()
+    monkeypatch.setattr(int8_networks, "paired", given_up)
+    expected = await computed(ml, model, inputs)
+    assert set(weights_of) == {onnx.TensorProto.UINT8}
+    assert ours.keys() == expected.keys()
+    for name, array in expected.items():
+        np.testing.assert_array_equal(ours[name], array, err_msg=name)
+
+
+ORDERS = {
+    "backwards": lambda count: np.arange(count)[::-1],
+    "by turns": lambda count: np.roll(np.arange(count), 3),
+    "in three pieces": lambda count: np.concatenate(np.split(np.arange(count), [2, 7])[::-1]),
+    "in no order": np.random.default_rng(2).permutation,
+}
+
+
+async def test_with_vnni_weights_stay_as_they_are(ml, weights_of, monkeypatch):
+    monkeypatch.setattr(int8_networks, "has_vnni", lambda: True)
+    (model, inputs), _ = NETWORKS["of units that are too loud"]
+    await computed(ml, model, inputs)
+    assert weights_of == INT8
+
+
+@pytest.mark.parametrize("order", ORDERS)
+async def test_results_are_the_same_in_any_order(ml, monkeypatch, order):
+    first, second = Weights(9, 2, loud=(0, 0), columns=True), Weights(10, 2, size=2 * UNITS, loud=(0, 0))
+    model, inputs = of_two(first.with_states(1), second.with_states(2))
+    expected = await computed(ml, model, inputs)
+    monkeypatch.setattr(int8_networks, "paired", lambda matrices: ORDERS[order](len(matrices[0])))
+    ours = await computed(ml, model, inputs)
+    for name, array in expected.items():
+        np.testing.assert_array_equal(ours[name], array, err_msg=name)
+
+
+@pytest.mark.parametrize(("ends", "expected"), [([1100], [1100]), ([900, 1100], [514, 1028, 1100])])
+def test_rows_in_another_order_are_cut_where_sums_of_any_are_exact(ends, expected):
+    def constant(array):
+        return Constant(MLOperandDescriptor(array.dtype.name, array.shape), array)
+
+    rng = np.random.default_rng(1)
+    operands = {name: constant(np.zeros((1, 1, 2), np.float32)) for name in ("hidden", "cell")}
+    operands["x"] = Input(MLOperandDescriptor("float32", (2, 1, 1100)), "x")
+    for name, rows, loud in (("w", 1100, 2), ("r", 2, 0)):
+        operands[name] = constant(quiet(rng, rows, 8, loud)[None])
+        operands[f"{name}_scale"] = constant(np.ones(1, np.float32))
+        operands[f"{name}_zero_point"] = constant(np.zeros(1, np.int8))
+    outputs = tuple(MLOperandDescriptor("float32", shape) for shape in ((2, 1, 1, 2), (1, 1, 2), (1, 1, 2)))
+    options = {"w_ends": ends, "r_ends": [2], "is_backward": False}
+    network = Node(QUANTIZED_LSTM, operands, options, outputs)
+    graph = Graph.reaching({"y": network.results[0]})
+    (node,) = [
+        node
+        for node in int8_networks.with_paired_networks(graph, lambda value: value.data).nodes
+        if node.operator is QUANTIZED_LSTM
+    ]
+    assert node.operand("w").data_type == "int8"
+    assert [*node.options["w_ends"]] == expected

@@ -1,0 +1,1 @@
+"""Facts about values of a graph that lowering and rewriting decide by."""

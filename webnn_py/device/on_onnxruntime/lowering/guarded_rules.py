@@ -1,0 +1,365 @@
+"""Rules that hold for usual numbers only, each with a guard: a tensor that tells if they may not hold.
+
+A graph is run as these rules write it. If its guards tell so after a run, the graph is written once more by
+``rules`` alone, which hold always, and run again.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from webnn_py.device.on_onnxruntime.analyses.bounded_operands import are_divisors, settled
+from webnn_py.device.on_onnxruntime.analyses.finite_max_pools import Bounded
+from webnn_py.device.on_onnxruntime.analyses.index_ranges import within
+from webnn_py.device.on_onnxruntime.analyses.propagated_nan import noticed
+from webnn_py.device.on_onnxruntime.analyses.quantized_gates import gates
+from webnn_py.device.on_onnxruntime.lowering import rules
+from webnn_py.graph import Graph, Node
+from webnn_py.onnx_export import writing
+from webnn_py.onnx_export.body import Array, Body, OnnxTensor, Operands
+from webnn_py.onnx_export.drafts import MICROSOFT
+from webnn_py.onnx_export.guards import Must
+from webnn_py.onnx_export.images import channels_first, laid_out
+from webnn_py.onnx_export.model_export import ReadConstant
+from webnn_py.onnx_export.rules.pooling import pooling_attributes
+from webnn_py.onnx_export.table import Rule, Written
+from webnn_py.onnx_export.types import shape
+from webnn_py.operators import indexing
+from webnn_py.operators.casting import INTEGER_RANGES
+from webnn_py.operators.windows import image_shape
+
+LOWEST: Final = np.array(np.finfo(np.float32).min)
+
+MOST_MAGNITUDES: Final = 2**13
+"""Of how many elements a sum of magnitudes of 2⁻¹²⁷ has one that is quantized by more than 0."""
+
+MOST_ADDED: Final = 2**14
+"""Of how many elements GlobalAveragePool, which adds one after the other, is off by a few millionths only."""
+
+CHANNELS_END: Final = 2
+"""The axis behind batch and channels, from which on global pools reduce."""
+
+IMAGE_RANK: Final = 4
+
+MOST_SQUARES: Final = 2.0**120
+"""A sum of squares below this is finite in float32, in whatever order it is added up."""
+
+SQUARES: Final[Mapping[str, Array | None]] = {
+    "int8": None,
+    "uint8": None,
+    "int32": np.array(2.0**61, np.float32),
+    "int64": np.array(2.0**125, np.float32),
+}
+"""A sum of squares below which no number is out of the range of a data type; None where numbers are cut to it."""
+
+
+def cast(body: Body, node: Node, input: OnnxTensor) -> Written:
+    """Cast to integers, which makes anything of NaN and of what is out of range.
+
+    Of bytes the range is cut to before; of others, where the sum of squares is above that of the highest number, the
+    root of what it lacks is NaN.
+    """
+    target = node.outputs[0].data_type
+    if input.data_type != "float32" or target not in SQUARES:
+        return rules.write(body, node, {"input": input})
+    squares = SQUARES[target]
+    if squares is not None:
+        left = body.node("Sub", squares, body.node("ReduceSumSquare", input, keepdims=0))
+        body.guard(body.node("Sqrt", left), is_number=True)
+        return body.cast(input, target)
+    body.guard(input)
+    bounds = (np.array(bound, np.float32) for bound in INTEGER_RANGES[target])
+    return body.cast(body.node("Clip", input, *bounds), target)
+
+
+def dynamic_quantize(body: Body, node: Node, input: OnnxTensor) -> Written:
+    """DynamicQuantizeLinear, which takes NaN for another number, and what a scale of 0 divides."""
+    body.guard(input, Must.BE_FINITE)
+    results = body.nodes_outputs("DynamicQuantizeLinear", [input], [item.data_type for item in node.outputs])
+    body.guard(results[1], Must.BE_ABOVE_ZERO, is_number=True)
+    return results
+
+
+def max_pool2d(body: Body, node: Node, input: OnnxTensor) -> Written:
+    """MaxPool, of numbers; with others, the mean of the channel is not finite."""
+    if not _is_looked_at(node):
+        return rules.max_pool2d(body, node, input)
+    mean = body.node("GlobalAveragePool", channels_first(body, input, node.options["layout"]))
+    batch, channels, _, _ = image_shape(input.shape, node.options["layout"])
+    body.guard(mean, Must.BE_FINITE, shape=(batch, channels, 1, 1))
+    return _of_numbers(body, node, input)
+
+
+def _of_numbers(body: Body, node: Node, input: OnnxTensor) -> OnnxTensor:
+    """A max pool of what is finite."""
+    how = pooling_attributes(node)
+    assert how is not None  # noqa: S101 - it is looked at only then
+    images = channels_first(body, input, node.options["layout"])
+    return laid_out(body, body.node("MaxPool", images, **how), node.options["layout"])
+
+
+def _is_looked_at(node: Node) -> bool:
+    """Whether a max pool is MaxPool, so that what it reads must be finite."""
+    return node.operand("input").data_type == "float32" and pooling_attributes(node) is not None
+
+
+def quantize_linear(body: Body, node: Node, input: OnnxTensor, scale: OnnxTensor, zero_point: OnnxTensor) -> Written:
+    """QuantizeLinear, which makes the lowest integer of NaN: of the input's, or of 0 / 0."""
+    operands = {"input": input, "scale": scale, "zero_point": zero_point}
+    if input.data_type != "float32" or not zero_point.data_type.endswith("8"):
+        return rules.quantize_linear(body, node, **operands)
+    body.guard(input)
+    known = body.known(scale)
+    if known is None or not are_divisors(known):
+        body.guard(body.node("Div", scale, scale))
+    return writing.write(body, node, operands)
+
+
+def quantized_lstm(
+    body: Body,
+    node: Node,
+    x: OnnxTensor,
+    hidden: OnnxTensor,
+    cell: OnnxTensor,
+    bias: OnnxTensor | None = None,
+    **weights: OnnxTensor,
+) -> Written:
+    """DynamicQuantizeLSTM, whose gates take NaN for another number, and what a scale of 0 divides.
+
+    Of what is large enough for a gate to be infinite the squares are.
+    """
+    given = [x, hidden, cell, weights["w_scale"], weights["r_scale"], *([] if bias is None else [bias])]
+    for tensor in given:
+        if not _has_finite_squares(body.known(tensor)):
+            body.guard(body.node("ReduceSumSquare", tensor, keepdims=0), Must.BE_FINITE, is_number=True)
+    w, r = ((weights[name], weights[f"{name}_scale"], weights[f"{name}_zero_point"]) for name in "wr")
+    inputs = [x, w[0], r[0], bias, None, hidden, cell, None, *w[1:], *r[1:]]
+    way = "reverse" if node.options["is_backward"] else "forward"
+    made = body.nodes_of(
+        MICROSOFT, "DynamicQuantizeLSTM", inputs, ["float32"] * 3, hidden_size=hidden.shape[-1], direction=way
+    )
+    for tensor in (x, hidden):
+        known = body.known(tensor)
+        if known is None or known.any():
+            body.guard(_amounts(body, tensor, tensor.shape), Must.BE_NONE_OR_SOME)
+    body.guard(_amounts(body, made[0], node.outputs[0].shape), Must.BE_NONE_OR_SOME)
+    return made
+
+
+def _has_finite_squares(array: Array | None) -> bool:
+    """Whether the sum of the squares of what is known is far below infinity in float32."""
+    if array is None:
+        return False
+    wide = array.astype(np.float64)
+    return bool(np.vdot(wide, wide) < MOST_SQUARES)
+
+
+def _amounts(body: Body, x: OnnxTensor, sizes: Sequence[int]) -> OnnxTensor:
+    """For each first index numbers that are 0 where all is 0, and small where the scale that it is quantized by is 0.
+
+    The scale is a 255th of the largest magnitude, and as a number more than 0 from some 2⁻¹⁴¹ on.
+    """
+    axes = range(1, len(sizes))
+    if math.prod(sizes[1:]) <= MOST_MAGNITUDES:
+        return body.node("ReduceL1", x, shape(*axes), keepdims=0)
+    return body.node("ReduceMax", body.node("Abs", x), shape(*axes), keepdims=0)
+
+
+def reduce_log_sum_exp(body: Body, node: Node, input: OnnxTensor) -> Written:
+    """ReduceLogSumExp, which may lack NaN where it is infinite."""
+    if input.data_type != "float32" or not _places(node, input.rank):
+        return rules.reduce_log_sum_exp(body, node, input)
+    written = writing.write(body, node, {"input": input})
+    body.guard(written[0], Must.BE_FINITE, shape=node.outputs[0].shape)
+    return written
+
+
+def reduce_mean(body: Body, node: Node, input: OnnxTensor) -> Written:
+    """In float32, where a sum may be too large: then the mean is not finite."""
+    places = _places(node, input.rank)
+    if input.data_type != "float32" or not places:
+        return rules.reduce_mean(body, node, input)
+    is_small = math.prod(input.shape[2:]) <= MOST_ADDED
+    if places == (2, 3) and input.rank == 4 and node.options["keep_dimensions"] and is_small:
+        mean = body.node("GlobalAveragePool", input)
+    else:
+        mean = body.node("ReduceMean", input, shape(*places), keepdims=int(node.options["keep_dimensions"]))
+    body.guard(mean, Must.BE_FINITE, shape=node.outputs[0].shape)
+    return mean
+
+
+def reduce_max(body: Body, node: Node, input: OnnxTensor) -> Written:
+    """ReduceMax, which passes over NaN; with one, the sum is NaN.
+
+    Of the last axes, but not of all, it is GlobalMaxPool, many times as fast, which makes the lowest number of
+    -Infinity alone: less that, and divided by itself, it is NaN.
+    """
+    places = _places(node, input.rank)
+    first = input.rank - len(places)
+    if input.data_type != "float32" or not first or places != tuple(range(first, input.rank)) or not places:
+        return _extreme(body, "ReduceMax", node, input)
+    body.guard(input)
+    rows, sizes = input, input.shape
+    if first != CHANNELS_END or len(sizes) > IMAGE_RANK:
+        sizes = (1, math.prod(sizes[:first]), math.prod(sizes[first:]))
+        rows = body.node("Reshape", input, shape(*sizes))
+    greatest = body.node("GlobalMaxPool", rows)
+    distance = body.node("Sub", greatest, LOWEST.reshape((1,) * len(sizes)))  # as rules.beside() says
+    body.guard(body.node("Div", distance, distance))
+    if node.options["keep_dimensions"] and rows is input:
+        return greatest
+    return body.node("Reshape", greatest, shape(*node.outputs[0].shape))
+
+
+def reduce_min(body: Body, node: Node, input: OnnxTensor) -> Written:
+    """ReduceMin, which passes over NaN; with one, the sum is NaN."""
+    return _extreme(body, "ReduceMin", node, input)
+
+
+def _extreme(body: Body, operator: str, node: Node, input: OnnxTensor) -> Written:
+    places = _places(node, input.rank)
+    if input.data_type != "float32" or not places:
+        return rules.write(body, node, {"input": input})
+    body.guard(input)
+    return body.node(operator, input, shape(*places), keepdims=int(node.options["keep_dimensions"]))
+
+
+def rms_normalization(body: Body, node: Node, input: OnnxTensor, scale: OnnxTensor) -> Written:
+    """SimplifiedLayerNormalization, whose sums of squares may be too large: then what it multiplies by is 0."""
+    options = {"axis": -1, "epsilon": node.options["epsilon"], "stash_type": 1}
+    normalized, factor = body.nodes_outputs("SimplifiedLayerNormalization", [input, scale], ["float32"] * 2, **options)
+    body.guard(factor, Must.BE_ABOVE_ZERO, shape=(*input.shape[:-1], 1))
+    return [normalized]
+
+
+def _places(node: Node, rank: int) -> tuple[int, ...]:
+    """The axes that are reduced, in their order."""
+    axes = node.options["axes"]
+    return tuple(range(rank)) if axes is None else tuple(sorted(axes))
+
+
+RULES: Final[Mapping[str, Rule]] = {**rules.RULES} | {
+    rule.__name__: rule
+    for rule in (
+        cast,
+        dynamic_quantize,
+        max_pool2d,
+        quantize_linear,
+        quantized_lstm,
+        reduce_log_sum_exp,
+        reduce_max,
+        reduce_mean,
+        reduce_min,
+        rms_normalization,
+    )
+}
+"""By the operator's Python name: the guarded ones, and those that need no guard."""
+
+_write: Final = writing.by(RULES)
+
+TWINS: Final[Mapping[str, str]] = {"gelu": "Gelu", "hard_swish": "HardSwish"}
+"""Operators of which onnxruntime makes NaN of -Infinity, by Python name, with its own: NaN is noticed further on."""
+
+SETTLED_PLAINLY: Final = TWINS.keys() | {"quantize_linear"}
+"""Operators of which nothing but onnxruntime's own is written where what they read is finite."""
+
+
+def _is_guarded(node: Node) -> bool:
+    """Whether NaN in the input of a node, which is of float32 like its output, is noticed there."""
+    if node.operator.name == "max_pool2d":
+        return pooling_attributes(node) is not None
+    is_reduction = node.operator.name in {"reduce_max", "reduce_mean", "reduce_min"}
+    return is_reduction and bool(_places(node, node.operand("input").rank))
+
+
+def _as_numbers(body: Body, node: Node, operands: Any) -> list[OnnxTensor]:
+    """A max pool or quantization of what is finite, a twin of which NaN is noticed further on, or a gate."""
+    if node.operator.name == "quantize_linear":
+        return writing.write(body, node, operands)
+    if node.operator.name == "max_pool2d":
+        return [_of_numbers(body, node, **operands)]
+    return [body.node(TWINS.get(node.operator.name, "Sigmoid"), operands["input"])]
+
+
+INDEXED: Final[Mapping[str, str]] = {"gather": "Gather", "gather_elements": "GatherElements", "gather_nd": "GatherND"}
+"""What operators are whose indices are in range, by Python name."""
+
+
+def _looks_up(body: Body, node: Node, operands: Any) -> bool:
+    """Whether an operator is Gather, with indices of which nothing is known."""
+    return node.operator is indexing.gather and body.known(operands["indices"]) is None
+
+
+def _looked_up(body: Body, node: Node, operands: Any) -> OnnxTensor:
+    """What is taken as it is by indices in range; Gather fails where one is not."""
+    name, indices = node.operator.name, operands["indices"]
+    if name == "gather_nd" or indices.data_type == "uint32":
+        indices = body.cast(indices, "int64")
+    axis = {} if name == "gather_nd" else {"axis": node.options["axis"]}
+    return body.twin(INDEXED[name], operands["input"], indices, **axis)
+
+
+class Guarded:
+    """Writes the operators of one graph.
+
+    Args:
+        graph: the graph.
+        contents: gives the values of constants.
+        checks_indices: whether a Gather of an index out of range makes a run fail.
+
+    Attributes:
+        may_fail: whether runs fail where indices are out of range: then the rules that hold always are needed.
+    """
+
+    def __init__(self, graph: Graph, contents: ReadConstant, *, checks_indices: bool) -> None:
+        self._checks_indices = checks_indices
+        self.may_fail = False
+        self._within = within(graph, contents)
+        self._bounded = Bounded.of(graph, _is_looked_at, contents)
+        self._unseen = set(self._bounded.inputs)
+        self._gates = gates(graph)
+        self._settled = settled(graph, contents)
+        twins = [node for node in graph.nodes if node.operator.name in TWINS and node not in self._settled]
+        seen = noticed(graph, _is_guarded) if twins else ()
+        self._plain = {node.results[0] for node in twins if node.results[0] in seen}
+        self._watched = {value for value in graph.outputs.values() if value in seen} if self._plain else set()
+        self._plain |= {node.results[0] for node in self._settled if node.operator.name in SETTLED_PLAINLY}
+
+    def __call__(self, body: Body, node: Node, operands: Operands) -> list[OnnxTensor]:
+        """Write an operator into a body, guarded if it has such a rule.
+
+        Returns:
+            The outputs, which have the data types that the node says.
+        """
+        if self._unseen:
+            self._guard_sizes(body, node, operands)
+        value = node.results[0]
+        is_plain = node in self._bounded.pools or value in self._plain or value in self._gates
+        known = len(body.guards)
+        is_within = node in self._within
+        if is_within or (self._checks_indices and _looks_up(body, node, operands)):
+            self.may_fail |= not is_within
+            outputs = [_looked_up(body, node, operands)]
+        else:
+            outputs = _as_numbers(body, node, operands) if is_plain else _write(body, node, operands)
+        if node in self._settled:
+            del body.guards[known:]
+        if self._watched:
+            for value, tensor in zip(node.results, outputs, strict=True):
+                if value in self._watched:
+                    body.guard(tensor)
+        return outputs
+
+    def _guard_sizes(self, body: Body, node: Node, operands: Operands) -> None:
+        """Look at inputs of the graph that a node is the first to read, if they may not be too large."""
+        tensors = [
+            tensor for given in operands.values() for tensor in ((given,) if isinstance(given, OnnxTensor) else given)
+        ]
+        for tensor, value in zip(tensors, node.inputs, strict=True):
+            if value in self._unseen:
+                self._unseen.discard(value)
+                most = np.array(self._bounded.largest**2, np.float32)
+                left = body.node("Sub", most, body.node("ReduceSumSquare", tensor, keepdims=0))
+                body.guard(body.node("Sqrt", left), is_number=True)

@@ -1,0 +1,1 @@
+"""Operators of the device's own, which passes make and lowering writes."""

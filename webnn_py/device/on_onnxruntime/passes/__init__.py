@@ -1,0 +1,1 @@
+"""Passes that rewrite a graph for onnxruntime; ``pipeline`` lists them in their order."""

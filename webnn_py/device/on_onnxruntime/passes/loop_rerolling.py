@@ -1,0 +1,143 @@
+"""Steps that a graph repeats, as one node that has a step in it, and not each of them.
+
+Loops come as graphs of their steps: those that a script draws, and ONNX's Loop, which the importer unrolls. To
+write, optimize and lay out thousands of nodes takes long, and one step as long as in a model that has the loop.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from operator import attrgetter
+from typing import Final
+
+import attrs
+
+from webnn_py.device.on_onnxruntime.analyses.quantized_gates import gates
+from webnn_py.device.on_onnxruntime.passes.loop_steps import AlikeSteps, NoLoopError, Place, joined_by
+from webnn_py.graph import Constant, Graph, Node, Value
+from webnn_py.onnx_export.model_export import ReadConstant
+from webnn_py.operators.matrix import gemm, matmul
+from webnn_py.operators.movement import concat, slice_
+from webnn_py.rewriting.builder import RewriteBuilder
+from webnn_py.rewriting.walk import rewrite
+
+FEWEST_STEPS: Final = 8
+
+FEWEST_NODES: Final = 200
+"""Of all steps together: fewer take up to a tenth longer to run as one."""
+
+PLAIN: Final = frozenset(
+    [
+        *("abs", "add", "clamp", "concat", "div", "exp", "gather", "gemm", "matmul", "max", "min", "mul", "neg"),
+        *("relu", "reshape", "sigmoid", "slice", "split", "sqrt", "sub", "tanh", "transpose"),
+    ]
+)
+"""Operators whose rules have no guards, which would lie within a step."""
+
+
+def with_rolled_steps(graph: Graph, contents: ReadConstant) -> Graph:
+    """The graph with one node for all steps of a loop, in each of which a state is multiplied by the same matrix.
+
+    Args:
+        graph: what to rewrite.
+        contents: gives the values of constants.
+    """
+    while (rolled := _once_rolled(graph, contents)) is not None:
+        graph = rolled
+    return graph
+
+
+def _once_rolled(graph: Graph, contents: ReadConstant) -> Graph | None:
+    """The graph with one node for the steps of one loop; None where there is none."""
+    matrices = _matrices(graph)
+    ordered = sorted(graph.nodes, key=attrgetter("drawn")) if matrices else []
+    rolled = (_rolled(graph, nodes, length, contents) for nodes, length in _runs(ordered, matrices))
+    return next((found for found in rolled if found is not None), None)
+
+
+def _matrices(graph: Graph) -> dict[Value, list[Node]]:
+    """By constant matrix the nodes that multiply by it, of those by which many do; none where sigmoids are gates."""
+    readers: dict[Value, list[Node]] = defaultdict(list)
+    for node in graph.nodes:
+        if node.operator is matmul or node.operator is gemm:
+            readers[node.inputs[1]].append(node)
+    many: dict[Value, list[Node]] = {
+        matrix: nodes
+        for matrix, nodes in readers.items()
+        if len(nodes) >= FEWEST_STEPS and isinstance(matrix, Constant)
+    }
+    return {} if many and gates(graph) else many
+
+
+def _runs(ordered: Sequence[Node], matrices: Mapping[Value, list[Node]]) -> Iterator[tuple[Sequence[Node], int]]:
+    """The nodes that repeat at a distance, around those that multiply by a matrix, and the distance."""
+    places = {node: place for place, node in enumerate(ordered)}
+    for nodes in reversed([*matrices.values()]):  # what one of the last takes the place of, those before do not read
+        at = sorted([places[node] for node in nodes])
+        distances = [after - before for before, after in pairwise(at)]
+        ((length, times),) = Counter(distances).most_common(1)
+        if times + 1 < FEWEST_STEPS or (len(nodes) + 1) * length < FEWEST_NODES:
+            continue
+        first = behind = at[distances.index(length)]
+        while first and _are_alike(ordered[first - 1], ordered[first - 1 + length]):
+            first -= 1
+        while behind + length < len(ordered) and _are_alike(ordered[behind], ordered[behind + length]):
+            behind += 1
+        count = (behind + length - first) // length
+        run = ordered[first : first + count * length]
+        is_plain = all(node.operator.name in PLAIN for node in run[:length])
+        if count >= FEWEST_STEPS and len(run) >= FEWEST_NODES and is_plain:
+            yield run, length
+
+
+def _are_alike(node: Node, other: Node) -> bool:
+    return (
+        node.operator is other.operator
+        and len(node.inputs) == len(other.inputs)
+        and (node.options == other.options or _are_alike_slices(node, other))
+        and node.outputs == other.outputs
+        and node.operands.keys() == other.operands.keys()
+    )
+
+
+def _are_alike_slices(node: Node, other: Node) -> bool:
+    return node.operator is slice_ and {**node.options, "starts": ()} == {**other.options, "starts": ()}
+
+
+def _rolled(graph: Graph, nodes: Sequence[Node], length: int, contents: ReadConstant) -> Graph | None:
+    """The graph with one node in place of all steps; None where that cannot be."""
+    try:
+        steps = AlikeSteps(nodes, length, contents)
+    except NoLoopError:
+        return None
+    others = [node for node in graph.nodes if node not in steps.places]
+    stacks = {node.results[0]: stack for node in others if (stack := _stack(node, steps)) is not None}
+    made = steps.as_one([*stacks.values()])
+    if made is None:
+        return None
+    states, stacked = made
+    builder = RewriteBuilder()
+    replaced = {steps.of_step(place, steps.count - 1): value for place, value in states.items()}
+    for whole, value in zip(stacks, stacked, strict=True):
+        replaced[whole] = builder.value(builder.reshape(builder.operand(value), [*whole.descriptor.shape]))
+    rest = attrs.evolve(graph, nodes=(nodes[0], *others))
+    without = rewrite(rest, lambda node, _: replaced if node is nodes[0] else None)
+    # Where others read more of the steps than that, these are still there.
+    return without if steps.places.keys().isdisjoint(without.nodes) else None
+
+
+def _stack(node: Node, steps: AlikeSteps) -> tuple[Place, bool] | None:
+    """What a node joins of all steps, and whether the last step's comes first."""
+    if node.operator is not concat or len(node.inputs) != steps.count:
+        return None
+    values = [*joined_by(node)]
+    if not values:
+        return None
+    for is_backward in (False, True):
+        place = steps.place_of(values[-1 if is_backward else 0])
+        ordered = values[::-1] if is_backward else values
+        if place is not None and all(value is steps.of_step(place, step) for step, value in enumerate(ordered)):
+            return place, is_backward
+    return None
