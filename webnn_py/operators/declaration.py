@@ -1,4 +1,4 @@
-"""How an operator is declared: once, as a typed function.
+"""Declarations of operators: each is declared once, as a typed function.
 
 Positional parameters are the operator's operands and arguments, keyword parameters its options with the defaults
 of the IDL, the docstring its documentation, and the body its shape rule: it returns the descriptor of the output,
@@ -243,7 +243,7 @@ class Operator(Generic[P, OutputT]):
 
     @cached_property
     def returns_sequence(self) -> bool:
-        """Whether the IDL returns ``sequence<MLOperand>``."""
+        """Return whether the IDL returns ``sequence<MLOperand>``."""
         return bool(self.hints["return"] == list[MLOperandDescriptor])
 
 
