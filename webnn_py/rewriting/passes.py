@@ -109,6 +109,11 @@ def passes_left_out(*names: str) -> Iterator[None]:
         _left_out.difference_update(added)
 
 
+def is_left_out(name: str) -> bool:
+    """Return whether what has this name is left out of builds now."""
+    return name in _left_out
+
+
 class PassManager:
     """Runs passes over graphs, in the order given.
 

@@ -20,6 +20,7 @@ from webnn_py.device.on_wgpu.codegen.gemm.tiled import TiledGemmWriter
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.lowering import Lowering
+from webnn_py.device.on_wgpu.records.variants import Variant
 
 LEAST_RESULTS: Final = 2**18
 """With fewer, a second kernel takes longer than it saves."""
@@ -32,7 +33,8 @@ def is_interleaved(conv: ConvolutionShape, product: GemmProblem, epilogue: Epilo
     """Whether a transposed convolution, as the product is, had better be stored phase by phase."""
     several = product.batch > conv.groups and not product.vec4s
     fits = product.batch * product.left.outer * product.right.outer * 4 <= MOST_BYTES
-    return conv.nchw and several and fits and product.right.outer % WIDTH == 0 and epilogue.count >= LEAST_RESULTS
+    is_whole = conv.nchw and several and fits and product.right.outer % WIDTH == 0
+    return is_whole and epilogue.count >= LEAST_RESULTS and Variant.TRANSPOSED_PHASES.is_on
 
 
 def emit_interleaved(

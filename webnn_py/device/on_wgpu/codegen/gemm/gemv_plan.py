@@ -12,6 +12,7 @@ from webnn_py.device.on_wgpu.codegen.gemm.tile_sizes import UNITS
 from webnn_py.device.on_wgpu.codegen.gemm.wide_loader import HALVES, WideMatrixLoader, widened
 from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.features import Features
+from webnn_py.device.on_wgpu.records.variants import Variant
 
 MOST_VECTORS: Final = 8
 THREADS: Final = 256
@@ -100,14 +101,16 @@ class GemvPlan:
             matrix = widened(matrix)
             sharers = share_across(matrix, product.batch)
         elif vectors.outer <= MOST_VECTORS // WIDTH and matrix.outer * product.batch * sharers > ENOUGH * WIDTH:
-            places = WIDTH
+            places = WIDTH if Variant.GEMV_PLACES.is_on else 1
         plan = cls(product, matrix, vectors, vectors_are_rows, sharers, places, splits=1)
         groups = -(-matrix.outer // plan.per_group) * product.batch
         splits = max(1, min(UNITS // groups, plan.steps // (sharers * WIDTH)))
         if 3 * groups > UNITS and plan.steps <= SHORT and not plan.is_along:
             splits = 1
+        if splits > 1 and not Variant.GEMV_SPLIT.is_on:
+            splits = 1
         plan = attrs.evolve(plan, splits=splits)
-        return plan if plan.is_along else plan.hurried(groups, features)
+        return plan if plan.is_along or not Variant.GEMV_LARGE_WORKGROUPS.is_on else plan.hurried(groups, features)
 
     def hurried(self, groups: int, features: Features) -> GemvPlan:
         """The same with more to read at once, where a processor has but a workgroup or two."""

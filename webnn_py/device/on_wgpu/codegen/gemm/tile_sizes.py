@@ -8,6 +8,7 @@ import attrs
 
 from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.features import Features
+from webnn_py.device.on_wgpu.records.variants import Variant
 from webnn_py.named_sizes.values import rough
 
 UNITS: Final = 128
@@ -142,4 +143,4 @@ def choose_tile(rows: int, columns: int, batch: int, features: Features) -> Gemm
 def choose_split_k(tile: GemmTile, groups: int, inner: int) -> int:
     """Into how many parts to cut the inner axis, each computed by other workgroups, where these are few."""
     splits = min(UNITS // groups, inner // max(LEAST_SPLIT, 2 * tile.depth), MOST_SPLITS)
-    return max(1, splits)
+    return splits if splits > 1 and Variant.GEMM_SPLIT_K.is_on else 1

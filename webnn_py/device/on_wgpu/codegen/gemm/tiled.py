@@ -9,6 +9,8 @@ from collections.abc import Hashable
 from math import prod
 from typing import Final
 
+import attrs
+
 from webnn_py.device.on_wgpu.codegen.entry_point import grid
 from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue, EpilogueCode, emit_split_k_sum
 from webnn_py.device.on_wgpu.codegen.gemm.operand_loader import bound, described
@@ -29,6 +31,7 @@ from webnn_py.device.on_wgpu.records.features import Features
 from webnn_py.device.on_wgpu.records.kernel import Kernel
 from webnn_py.device.on_wgpu.records.lowering import Lowering
 from webnn_py.device.on_wgpu.records.recently_used import RecentlyUsed, Room
+from webnn_py.device.on_wgpu.records.variants import Variant
 from webnn_py.named_sizes.decisions import tracing_in_force
 
 _MAINS: Final[RecentlyUsed[Hashable, str]] = RecentlyUsed(Room(count=256, byte_length=2**23))
@@ -43,9 +46,11 @@ def emit_tiled_gemm(lowering: Lowering, product: GemmProblem, epilogue: Epilogue
     """
     accumulate = "f16" if lowering.features.float16_accumulation and product.is_native_float16 else "f32"
     tile, splits = choose_work(product, lowering.features, tile, accumulate)
+    tile, splits = without_left_out(tile, splits)
     if accumulate == "f32" and is_large(product):  # small kernels would not be joined with others' elements
         product = packed(product)
     is_laid_out = product.dense_place is not None and not product.vec4s and product.right.outer % WIDTH == 0
+    is_laid_out = is_laid_out and Variant.GEMM_DENSE_SUMS.is_on
     is_left = is_laid_out and prod(sizes_of(product)) >= LEAST_PRODUCTS
     if splits == 1 and not is_left and (product.vec4s or epilogue.stores_single_elements):
         finish = epilogue.write(vec4s=product.vec4s)
@@ -70,18 +75,31 @@ def choose_work(
     """What a workgroup computes, and into how many parts the inner axis is cut; a given tile is kept."""
     rows, columns, inner = product.left.outer, product.right.outer, product.left.inner
     large = fewest_rounds(product, features) if given is None and accumulate == "f32" else None
-    if large is not None:
+    if large is not None and Variant.GEMM_LARGE_TILES.is_on:
         return large
     tile = given or choose_tile(rows, columns, product.batch, features)
     usual = tile, choose_split_k(tile, tile.groups(rows, columns) * product.batch, inner)
     if given:
         return usual
     of_images = measured_for_images(product, usual, features)
-    if of_images is not None:
+    if of_images is not None and Variant.GEMM_IMAGE_TILES.is_on:
         return of_images
     taken = rebalanced(usual, (product.batch, rows, columns, inner), features)
+    if taken != usual and not Variant.GEMM_SMALL_TILES.is_on:
+        taken = usual
     middle = shared_within(product, usual, features) if taken == usual and accumulate == "f32" else None
-    return middle or taken
+    return middle if middle is not None and Variant.GEMM_MIDDLE_TILE.is_on else taken
+
+
+def without_left_out(tile: GemmTile, splits: int) -> tuple[GemmTile, int]:
+    """Return a tile and a number of parts without the variants that are left out."""
+    if tile.slices > 1 and not Variant.GEMM_SLICES.is_on:
+        tile = attrs.evolve(tile, slices=1)
+    if tile.interleaved and not Variant.GEMM_INTERLEAVED.is_on:
+        tile = attrs.evolve(tile, interleaved=False)
+    if tile.has_rows and not Variant.GEMM_ROW_ARRAYS.is_on:
+        tile = attrs.evolve(tile, in_rows=False)
+    return tile, splits if splits > 1 and Variant.GEMM_SPLIT_K.is_on else 1
 
 
 def padded_count(epilogue: Epilogue) -> int:
