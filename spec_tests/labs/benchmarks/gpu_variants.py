@@ -24,6 +24,7 @@ import numpy as np
 import trio
 
 import webnn_py
+from spec_tests.labs.benchmarks.gpu_cases import CASES, Case
 from spec_tests.labs.benchmarks.gpu_large_models import TypedNetwork, decoder_step, resnet_50
 from spec_tests.labs.benchmarks.gpu_models import encoder, mobilenet_v1, recurrent, resnet_18
 from spec_tests.labs.benchmarks.gpu_small import fifty, hundred
@@ -70,11 +71,24 @@ class Model:
 
         return cls(drawn, noise(shape, "float32"))
 
+    @classmethod
+    def of_case(cls, case: Case) -> "Model":
+        """A single operator, whose operands after the first are constants."""
+        first, *others = case.shapes
+
+        def drawn(builder: MLGraphBuilder) -> Mapping[str, MLOperand]:
+            x = builder.input("x", data_type=case.data_type, shape=first)
+            constants = [builder.constant(noise(shape, case.data_type, inner=1000)) for shape in others]
+            return {"y": case.draw(builder, x, *constants)}
+
+        return cls(drawn, noise(first, case.data_type))
+
 
 def noise(shape: Sequence[int], data_type: str = "float32", inner: float = 1) -> np.ndarray:
     """Return random numbers of the variance ``1 / inner``, equal ones from call to call."""
     few = np.random.default_rng(3).standard_normal(2**18 + 1, np.float32) * inner**-0.5
-    return np.resize(few.astype(data_type), shape)
+    with np.errstate(under="ignore"):
+        return np.resize(few.astype(data_type), shape)
 
 
 # --- models that the other benchmarks do not have ------------------------------------------------------------------
@@ -263,6 +277,7 @@ MODELS: dict[str, Callable[[], Model]] = {
     "last layer of GPT-2, as a gemm, 2 rows": lambda: Model.of_drawing([2, 768], linear_vocabulary),
     "100 softmaxes of 16 × 64": lambda: Model.of_drawing([16, 64], hundred),
     "50 element-wise operators": lambda: Model.of_drawing([1000], fifty),
+    **{f"operator: {case.name}": partial(Model.of_case, case) for case in CASES if not case.float16_accumulation},
 }
 QUICK: dict[str, Callable[[], Model]] = {
     "encoder of 96, 32 tokens": lambda: Model.of_onnx(encoder(1, 96, tokens=32), "float32"),
