@@ -24,6 +24,7 @@ import numpy as np
 import trio
 
 import webnn_py
+from spec_tests.labs.benchmarks.gpu_cases import CASES, Case
 from spec_tests.labs.benchmarks.gpu_large_models import TypedNetwork, decoder_step, resnet_50
 from spec_tests.labs.benchmarks.gpu_models import encoder, mobilenet_v1, recurrent, resnet_18
 from spec_tests.labs.benchmarks.gpu_small import fifty, hundred
@@ -70,11 +71,24 @@ class Model:
 
         return cls(drawn, noise(shape, "float32"))
 
+    @classmethod
+    def of_case(cls, case: Case) -> "Model":
+        """A single operator, whose operands after the first are constants."""
+        first, *others = case.shapes
+
+        def drawn(builder: MLGraphBuilder) -> Mapping[str, MLOperand]:
+            x = builder.input("x", data_type=case.data_type, shape=first)
+            constants = [builder.constant(noise(shape, case.data_type, inner=1000)) for shape in others]
+            return {"y": case.draw(builder, x, *constants)}
+
+        return cls(drawn, noise(first, case.data_type))
+
 
 def noise(shape: Sequence[int], data_type: str = "float32", inner: float = 1) -> np.ndarray:
     """Return random numbers of the variance ``1 / inner``, equal ones from call to call."""
     few = np.random.default_rng(3).standard_normal(2**18 + 1, np.float32) * inner**-0.5
-    return np.resize(few.astype(data_type), shape)
+    with np.errstate(under="ignore"):
+        return np.resize(few.astype(data_type), shape)
 
 
 # --- models that the other benchmarks do not have ------------------------------------------------------------------
@@ -170,6 +184,57 @@ def large_windows(blocks: int, builder: MLGraphBuilder, x: MLOperand) -> MLOpera
     return x
 
 
+def excited(widths: Sequence[int], builder: MLGraphBuilder, x: MLOperand) -> MLOperand:
+    """Blocks of EfficientNet whose channels come last: depthwise windows of 5 × 5, squeeze and excitation."""
+    layout = {"input_layout": "nhwc"}
+    for before, after in pairwise(widths):
+        window = builder.constant(noise([1, 5, 5, before], inner=25))
+        x = builder.conv2d(x, window, padding=[2] * 4, groups=before, filter_layout="ihwo", **layout)
+        x = builder.mul(x, builder.sigmoid(x))
+        squeezed = builder.average_pool2d(x, layout="nhwc")
+        for one, other, activation in ((before, before // 4, builder.relu), (before // 4, before, builder.sigmoid)):
+            filter_ = builder.constant(noise([other, 1, 1, one], inner=one))
+            squeezed = activation(builder.conv2d(squeezed, filter_, filter_layout="ohwi", **layout))
+        filter_ = builder.constant(noise([after, 1, 1, before], inner=before))
+        x = builder.conv2d(builder.mul(x, squeezed), filter_, filter_layout="ohwi", **layout)
+    return x
+
+
+def gated(layers: int, builder: MLGraphBuilder, x: MLOperand) -> MLOperand:
+    """The products and normalizations of Llama's kind: RMS norms as they are exported, and gated layers."""
+    width = x.shape[1]
+
+    def product(x: MLOperand, columns: int) -> MLOperand:
+        return builder.matmul(x, builder.constant(noise([x.shape[1], columns], inner=x.shape[1])))
+
+    def normalized(x: MLOperand) -> MLOperand:
+        mean = builder.reduce_mean(builder.mul(x, x), axes=[1], keep_dimensions=True)
+        root = builder.sqrt(builder.add(mean, builder.constant(1e-5, data_type="float32")))
+        return builder.mul(builder.div(x, root), builder.constant(noise([width])))
+
+    for _ in range(layers):
+        x = builder.add(x, product(normalized(x), width))
+        inner = normalized(x)
+        gate = product(inner, 3 * width)
+        x = builder.add(
+            x, product(builder.mul(builder.mul(gate, builder.sigmoid(gate)), product(inner, 3 * width)), width)
+        )
+    return normalized(x)
+
+
+def masked(builder: MLGraphBuilder, x: MLOperand) -> MLOperand:
+    """A softmax that is scaled and masked before, and a mean of squares."""
+    mask = builder.constant(noise([x.shape[1]]))
+    scaled = builder.add(builder.mul(x, builder.constant(0.125, data_type="float32")), mask)
+    return builder.reduce_mean(builder.mul(builder.softmax(scaled, 1), x), axes=[1])
+
+
+def linear_vocabulary(builder: MLGraphBuilder, x: MLOperand) -> MLOperand:
+    """The last layer of a language model as a gemm, whose matrix lies as it is shared with the embedding."""
+    matrix = builder.constant(noise([50257, x.shape[1]], inner=x.shape[1]))
+    return builder.gemm(x, matrix, b_transpose=True)
+
+
 def vocabulary(builder: MLGraphBuilder, x: MLOperand) -> MLOperand:
     """The last layer of a language model: a product with a matrix that lies transposed, and a softmax of a long row."""
     matrix = builder.constant(noise([50257, x.shape[1]], inner=x.shape[1]))
@@ -199,8 +264,20 @@ MODELS: dict[str, Callable[[], Model]] = {
     ),
     "ConvNeXt, 4 blocks of 96 at 56²": lambda: Model.of_drawing([1, 96, 56, 56], partial(large_windows, 4)),
     "last layer of GPT-2": lambda: Model.of_drawing([1, 768], vocabulary),
+    "BERT, 4 layers of 768, 16 tokens": lambda: Model.of_onnx(encoder(4, 768, tokens=16), "float32"),
+    "BERT, 4 layers of 768, 48 tokens": lambda: Model.of_onnx(encoder(4, 768, tokens=48), "float32"),
+    "ViT, 4 layers of 768, 197 tokens": lambda: Model.of_onnx(encoder(4, 768, tokens=197), "float32"),
+    "EfficientNet, 3 blocks, channels last, 56²": lambda: Model.of_drawing(
+        [1, 56, 56, 144], partial(excited, (144, 144, 240, 240))
+    ),
+    "Llama, 4 layers of 1024, 64 tokens": lambda: Model.of_drawing([64, 1024], partial(gated, 4)),
+    "Llama, 4 layers of 1024, a token": lambda: Model.of_drawing([1, 1024], partial(gated, 4)),
+    "softmax of 4096², scaled and masked": lambda: Model.of_drawing([4096, 4096], masked),
+    "last layer of GPT-2, as a gemm": lambda: Model.of_drawing([1, 768], linear_vocabulary),
+    "last layer of GPT-2, as a gemm, 2 rows": lambda: Model.of_drawing([2, 768], linear_vocabulary),
     "100 softmaxes of 16 × 64": lambda: Model.of_drawing([16, 64], hundred),
     "50 element-wise operators": lambda: Model.of_drawing([1000], fifty),
+    **{f"operator: {case.name}": partial(Model.of_case, case) for case in CASES if not case.float16_accumulation},
 }
 QUICK: dict[str, Callable[[], Model]] = {
     "encoder of 96, 32 tokens": lambda: Model.of_onnx(encoder(1, 96, tokens=32), "float32"),
@@ -382,7 +459,7 @@ async def measure(options: argparse.Namespace) -> bool:
     chosen = {name: make for name, make in models.items() if not options.words or any(w in name for w in options.words)}
     found: dict[str, dict] = {}
     began = perf_counter()
-    async with webnn_py.open_ml() as ml:
+    async with webnn_py.open_ml(experimental={"int4"}) as ml:  # so that weights of four bits stay packed
         keeper = await ml.create_context(backend="wgpu")  # while it lives, the device keeps its pipelines
         device = str(keeper.backend.adapter)
         for name, make in chosen.items():

@@ -15,7 +15,7 @@ from webnn_py.device.on_wgpu.codegen.epilogue import Epilogue
 from webnn_py.device.on_wgpu.codegen.gemm.im2col_loader import WindowAxis
 from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
 from webnn_py.device.on_wgpu.codegen.gemm.tile_plan import TilePlan
-from webnn_py.device.on_wgpu.codegen.gemm.tile_sizes import choose_tile
+from webnn_py.device.on_wgpu.codegen.gemm.tile_search import choose_tile
 from webnn_py.device.on_wgpu.codegen.gemm.tiled import TiledGemmWriter
 from webnn_py.device.on_wgpu.records.buffer import Buffer
 from webnn_py.device.on_wgpu.records.element import WIDTH

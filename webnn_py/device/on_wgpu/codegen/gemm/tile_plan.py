@@ -5,7 +5,7 @@ from __future__ import annotations
 from webnn_py.device.on_wgpu.codegen.gemm.packed_loader import PACKED, PackedMatrixLoader
 from webnn_py.device.on_wgpu.codegen.gemm.problem import GemmProblem
 from webnn_py.device.on_wgpu.codegen.gemm.shared_tile import SharedMemoryTile
-from webnn_py.device.on_wgpu.codegen.gemm.tile_sizes import GemmTile
+from webnn_py.device.on_wgpu.codegen.gemm.tile import GemmTile
 from webnn_py.device.on_wgpu.records.element import WIDTH
 from webnn_py.device.on_wgpu.records.variants import Variant
 
