@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.operators.builder_protocol import Builder
-from webnn_py.operators.declaration import Operator
+from webnn_py.operators.declaration import Facts, Operator
 from webnn_py.operators.decomposing.common import number
 from webnn_py.operators.operand import MLOperand
 
@@ -25,10 +25,10 @@ FUSED: Final[Mapping[str, Operator[..., Any]]] = MappingProxyType(_DECLARED)
 
 
 def _fused(
-    spec_name: str, decomposition: Callable[..., MLOperand], *, elementwise: bool = False
+    spec_name: str, decomposition: Callable[..., MLOperand], **facts: Unpack[Facts]
 ) -> Callable[[Callable[..., MLOperandDescriptor]], Operator[..., Any]]:
     def declare(function: Callable[..., MLOperandDescriptor]) -> Operator[..., Any]:
-        declared: Operator[..., Any] = Operator(function, spec_name, {}, elementwise=elementwise)
+        declared: Operator[..., Any] = Operator(function, spec_name, {}, **facts)
         _DECLARED[declared.name] = declared
         DECOMPOSITIONS[declared] = decomposition
         return declared

@@ -135,8 +135,8 @@ FAULTS = [
     ),
     Fault(
         "engine-means-of-several-as-one",
-        'reduction.operand("input").element_count == reduction.outputs[0].element_count',
-        "reduction.outputs[0].element_count > 0",
+        'node.operand("input").element_count == node.outputs[0].element_count',
+        "node.outputs[0].element_count > 0",
         ENGINE,
         "reshapes",
     ),
@@ -195,8 +195,8 @@ FAULTS = [
         ENGINE,
         "every_number",
     ),
-    Fault("engine-gates-read-otherwise", '== "mul" for reader', "for reader", ENGINE, "only_gates"),
-    Fault("engine-gates-returned", "        and value not in outputs\n", "", ENGINE, "gate_that_is_an_output"),
+    Fault("engine-gates-read-otherwise", "is arithmetic.mul for reader", "for reader", ENGINE, "only_gates"),
+    Fault("engine-gates-returned", "all(reader is not None and ", "all(reader is None or ", ENGINE, "is_an_output"),
     Fault(
         "engine-quantizes-nan",
         "body.guard(input, Must.BE_FINITE)\n    results",

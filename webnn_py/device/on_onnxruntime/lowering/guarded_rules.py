@@ -13,8 +13,8 @@ import numpy as np
 from webnn_py.device.on_onnxruntime.analyses.bounded_operands import are_divisors, settled
 from webnn_py.device.on_onnxruntime.analyses.finite_max_pools import Bounded
 from webnn_py.device.on_onnxruntime.analyses.index_ranges import within
-from webnn_py.device.on_onnxruntime.analyses.propagated_nan import noticed
-from webnn_py.device.on_onnxruntime.analyses.quantized_gates import gates
+from webnn_py.device.on_onnxruntime.analyses.propagated_nan import values_with_visible_nan
+from webnn_py.device.on_onnxruntime.analyses.quantized_gates import quantized_gates
 from webnn_py.device.on_onnxruntime.lowering import rules
 from webnn_py.graph import Graph, Node
 from webnn_py.onnx_export import writing
@@ -319,10 +319,10 @@ class Guarded:
         self._within = within(graph, contents)
         self._bounded = Bounded.of(graph, _is_looked_at, contents)
         self._unseen = set(self._bounded.inputs)
-        self._gates = gates(graph)
+        self._gates = quantized_gates(graph)
         self._settled = settled(graph, contents)
         twins = [node for node in graph.nodes if node.operator.name in TWINS and node not in self._settled]
-        seen = noticed(graph, _is_guarded) if twins else ()
+        seen = values_with_visible_nan(graph, _is_guarded) if twins else ()
         self._plain = {node.results[0] for node in twins if node.results[0] in seen}
         self._watched = {value for value in graph.outputs.values() if value in seen} if self._plain else set()
         self._plain |= {node.results[0] for node in self._settled if node.operator.name in SETTLED_PLAINLY}
