@@ -9,7 +9,6 @@ from spec_tests.support.computing import compute
 from webnn_py import MLGraphBuilder
 from webnn_py.operators.registry import OPERATORS
 
-RNG = np.random.default_rng(7)
 ROUNDING = 1e-5
 
 OPTIONS = {
@@ -29,15 +28,15 @@ OPTIONS = {
 """Further options to call operators with: facts hold for all."""
 
 DRAWS = {
-    "small": lambda size: RNG.normal(size=size) / 10,
-    "usual": lambda size: RNG.normal(size=size),
-    "large": lambda size: RNG.normal(size=size) * 30,
-    "positive": lambda size: RNG.uniform(2, 4, size),
-    "few": lambda size: RNG.choice([0.5, -0.5, 3.5, -2.5, 1, -1], size),
-    "special": lambda size: RNG.choice([0.0, -0.0, 1e-40, 1e15, -1e15], size),
-    "negative": lambda size: -RNG.uniform(0.1, 0.4, size),
-    "zeros": np.zeros,
-    "ones": np.ones,
+    "small": lambda rng, size: rng.normal(size=size) / 10,
+    "usual": lambda rng, size: rng.normal(size=size),
+    "large": lambda rng, size: rng.normal(size=size) * 30,
+    "positive": lambda rng, size: rng.uniform(2, 4, size),
+    "few": lambda rng, size: rng.choice([0.5, -0.5, 3.5, -2.5, 1, -1], size),
+    "special": lambda rng, size: rng.choice([0.0, -0.0, 1e-40, 1e15, -1e15], size),
+    "negative": lambda rng, size: -rng.uniform(0.1, 0.4, size),
+    "zeros": lambda _rng, size: np.zeros(size),
+    "ones": lambda _rng, size: np.ones(size),
 }
 """Elements of operands of floats."""
 
@@ -80,13 +79,13 @@ def tensors(arguments):
                 yield (f"{key}[{index}]" if isinstance(value, list) else key), item
 
 
-def feeds_of(arguments, draw):
+def feeds_of(arguments, draw, rng):
     """Arrays for the operands; indices are clamped to the axis."""
     with np.errstate(under="ignore"):
         return {
-            key: (draw(item.shape) if item.data_type.startswith("float") else RNG.integers(0, 4, item.shape)).astype(
-                item.data_type
-            )
+            key: (
+                draw(rng, item.shape) if item.data_type.startswith("float") else rng.integers(0, 4, item.shape)
+            ).astype(item.data_type)
             for key, item in tensors(arguments)
         }
 
@@ -150,13 +149,14 @@ def mistakes(fact, holds):
 
 
 async def test_facts_about_values_are_true_and_none_is_missing(numpy_context):
+    rng = np.random.default_rng(7)
     found = []
     holds = {fact: dict.fromkeys(OPERATORS, True) for fact in CHECKS}
     lowest, highest = dict.fromkeys(OPERATORS, np.inf), dict.fromkeys(OPERATORS, -np.inf)
     for name, operator in OPERATORS.items():
         for arguments in calls(name):
             for draw in DRAWS.values():
-                feeds = feeds_of(arguments, draw)
+                feeds = feeds_of(arguments, draw, rng)
                 result = await run(numpy_context, name, arguments, feeds)
                 result = result[~np.isnan(result)]  # of roots and logarithms
                 for fact, (agrees, _) in CHECKS.items():
@@ -175,11 +175,12 @@ async def test_facts_about_values_are_true_and_none_is_missing(numpy_context):
 
 
 async def test_operators_propagate_nan_as_they_declare(numpy_context):
+    rng = np.random.default_rng(7)
     found = []
     for name, operator in OPERATORS.items():
         propagated = {}
         for arguments, draw in product(calls(name), [DRAWS[kind] for kind in ("positive", "usual", "zeros", "ones")]):
-            feeds = feeds_of(arguments, draw)
+            feeds = feeds_of(arguments, draw, rng)
             floats = [(key, array) for key, array in feeds.items() if array.dtype.kind == "f"]
             for key, array in floats:
                 for place in range(array.size):
@@ -199,6 +200,7 @@ async def test_operators_propagate_nan_as_they_declare(numpy_context):
 
 
 async def test_operators_whose_operands_may_change_places_are_those_declared_commutative(numpy_context):
+    rng = np.random.default_rng(7)
     found = []
     for name, operator in OPERATORS.items():
         operands = operand_rows(operator)
@@ -208,7 +210,7 @@ async def test_operators_whose_operands_may_change_places_are_those_declared_com
         arguments = calls(name)[0]
         is_true = True
         for draw in (DRAWS["usual"], DRAWS["few"]):
-            feeds = feeds_of(arguments, draw)
+            feeds = feeds_of(arguments, draw, rng)
             turned = {"a": feeds["b"], "b": feeds["a"]}
             first, second = [await run(numpy_context, name, arguments, given) for given in (feeds, turned)]
             is_true &= np.array_equal(first, second, equal_nan=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable
 
 from webnn_py.graph import Graph, Node, Value
@@ -17,28 +16,25 @@ def values_with_visible_nan(graph: Graph, is_guarded: Callable[[Node], bool]) ->
         graph: the graph.
         is_guarded: whether NaN in the operands of a node is detected there.
     """
-    uses: dict[Value, list[tuple[Node, str]]] = defaultdict(list)
-    for node in graph.nodes:
-        for name, operand in node.operands.items():
-            for value in operand if isinstance(operand, tuple) else (operand,):
-                uses[value].append((node, name))
     found = set(graph.outputs.values())
     for node in reversed(graph.nodes):
         for value in node.results:
-            if any(_shows_nan(reader, name, found, is_guarded) for reader, name in uses[value]):
+            if any(reader and _shows_nan(reader, value, found, is_guarded) for reader in graph.readers.get(value, ())):
                 found.add(value)
     return frozenset(value for value in found if value.descriptor.data_type == "float32")
 
 
-def _shows_nan(reader: Node, operand: str, found: set[Value], is_guarded: Callable[[Node], bool]) -> bool:
+def _shows_nan(reader: Node, value: Value, found: set[Value], is_guarded: Callable[[Node], bool]) -> bool:
     """Return whether NaN in an operand of a node is detected there or further on."""
-    if any(value.descriptor.data_type != "float32" for value in reader.results):
+    if any(result.descriptor.data_type != "float32" for result in reader.results):
         return False
     if is_guarded(reader):
         return True
-    if not found.issuperset(reader.results) or operand not in reader.operator.nan_operands:
+    if not found.issuperset(reader.results):
         return False
-    return reader.operator is not conv2d or _reads_all(reader)
+    operands = [reader.operands.get(name) for name in reader.operator.nan_operands]
+    is_propagated = any(value is one or (isinstance(one, tuple) and value in one) for one in operands)
+    return is_propagated and (reader.operator is not conv2d or _reads_all(reader))
 
 
 def _reads_all(node: Node) -> bool:

@@ -12,7 +12,6 @@ from typing import Final
 from webnn_py.graph import Graph, Value
 from webnn_py.operators import activation, arithmetic
 from webnn_py.operators.composites import DYNAMIC_QUANTIZE
-from webnn_py.rewriting.uses import Readers
 
 NOT_AMPLIFYING: Final = frozenset({activation.tanh, arithmetic.add, arithmetic.mul, arithmetic.sub})
 """Operators that give an error of an operand no larger than it is, times what it is multiplied by."""
@@ -27,12 +26,11 @@ def quantized_gates(graph: Graph) -> frozenset[Value]:
         passes_errors_on = node.operator.selected_operands or node.operator in NOT_AMPLIFYING
         if node.operator is DYNAMIC_QUANTIZE or (passes_errors_on and not quantized.isdisjoint(node.results)):
             quantized.update(node.inputs)
-    readers = Readers(graph).readers
     sigmoids = (node.results[0] for node in graph.nodes if node.operator is activation.sigmoid)
     return frozenset(
         value
         for value in sigmoids
         if value in quantized
         and value.descriptor.data_type == "float32"
-        and all(reader is not None and reader.operator is arithmetic.mul for reader in readers[value])
+        and all(reader is not None and reader.operator is arithmetic.mul for reader in graph.readers[value])
     )
