@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
 from hashlib import blake2b
 from itertools import chain
@@ -191,6 +191,21 @@ class Graph:
         """The constants that nodes read, or that are outputs, each once."""
         read = chain.from_iterable([*[node.inputs for node in self.nodes], self.outputs.values()])
         return tuple(dict.fromkeys([value for value in read if isinstance(value, Constant)]))
+
+    @cached_property
+    def readers(self) -> Mapping[Value, Sequence[Node | None]]:
+        """The nodes that read each value, as often as they do, in their order; None for an output of the graph."""
+        readers: dict[Value, list[Node | None]] = {}
+        for node in self.nodes:
+            for value in node.inputs:
+                readers.setdefault(value, []).append(node)
+        for value in self.outputs.values():
+            readers.setdefault(value, []).append(None)
+        return readers
+
+    def has_one_reader(self, value: object) -> bool:
+        """Return whether one node, or one output of the graph, reads a value, and does so once."""
+        return isinstance(value, Value) and len(self.readers.get(value, ())) == 1
 
     @property
     def descriptors(self) -> Iterator[MLOperandDescriptor]:

@@ -37,7 +37,7 @@ def filter_shape(shape: Sequence[int], layout: str) -> tuple[int, int, int, int]
     return o, i, h, w
 
 
-@operator("conv2d", CONV)
+@operator("conv2d", CONV, propagates_nan=True)
 def conv2d(
     input: MLOperand,
     filter: MLOperand,

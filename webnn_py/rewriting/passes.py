@@ -63,6 +63,10 @@ class Pass:
     needs: frozenset[Operator[..., Any]] = frozenset()
     is_required: bool = False
 
+    def has_work(self, operators: set[Operator[..., Any]]) -> bool:
+        """Return whether there may be something to do in a graph of these operators."""
+        return self.needs <= operators
+
 
 @attrs.frozen(kw_only=True)
 class GraphPass(Pass):
@@ -93,6 +97,11 @@ class RulePass(Pass):
 
     rules: tuple[RewriteRule, ...]
     is_repeated: bool = False
+
+    def has_work(self, operators: set[Operator[..., Any]]) -> bool:
+        """Return whether a drawing has all its operators there."""
+        patterns = (pattern for rule in self.rules for pattern in rule.patterns)
+        return self.needs <= operators and any(pattern.operators <= operators for pattern in patterns)
 
 
 @contextmanager
@@ -145,7 +154,7 @@ class PassManager:
         reports: list[PassReport] = []
         operators = {node.operator for node in graph.nodes}
         for _, group in groupby(self._chosen(context.target), _kind):
-            there = [one for one in group if one.needs <= operators]
+            there = [one for one in group if one.has_work(operators)]
             if not there:
                 continue
             before = graph
