@@ -9,6 +9,7 @@ import onnx
 import pytest
 from PIL import Image
 
+from spec_tests.support.cells import cells
 from spec_tests.support.onnx_programs import program
 from webnn_py.onnx_models import InvalidModelError, OnnxModel
 
@@ -50,8 +51,8 @@ def assert_one_line(ended, text, name="run", status=2):
     assert ended.out == ""
 
 
-@pytest.mark.parametrize("name", ["run", "info", "convert"])
-@pytest.mark.parametrize("kind", MODELS)
+@cells("name", ["run", "info", "convert"])
+@cells("kind", MODELS)
 def test_a_model_of_another_kind_is_named_with_what_to_do(kind, name, command, tmp_path):
     content, text = MODELS[kind]
     path = tmp_path / "model.onnx"
@@ -118,10 +119,10 @@ def heard(model):
     return model(program([("Relu", ["x"], ["y"], {})], {"x": kind}, {"y": kind}), "heard.onnx")
 
 
-@pytest.mark.parametrize("part", [0, 3, 20, 40, 0.5, 0.9])
-@pytest.mark.parametrize("name", WRITERS)
+@cells("part", [0, 3, 20, 40, 0.5, 0.9])
+@cells("name", WRITERS)
 def test_an_input_file_that_is_cut_is_named(name, part, command, *, pictured, heard, tmp_path):
-    path = tmp_path / name
+    path = tmp_path / f"{part} {name}"
     WRITERS[name](path)
     content = path.read_bytes()
     path.write_bytes(content[: part if isinstance(part, int) else int(part * len(content))])
@@ -132,10 +133,10 @@ def test_an_input_file_that_is_cut_is_named(name, part, command, *, pictured, he
         assert_one_line(ended, str(path))
 
 
-@pytest.mark.parametrize("name", [*WRITERS, "labels.txt"])
-@pytest.mark.parametrize("kind", ["a folder", "a pipe", "missing", "a text"])
+@cells("name", [*WRITERS, "labels.txt"])
+@cells("kind", ["a folder", "a pipe", "missing", "a text"])
 def test_an_input_that_is_no_such_file_is_named(kind, name, command, *, pictured, heard, tmp_path):
-    path = tmp_path / name
+    path = tmp_path / f"{kind} {name}"
     if kind == "a folder":
         path.mkdir()
     elif kind == "a pipe":

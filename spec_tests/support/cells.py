@@ -133,7 +133,7 @@ def cells(
         filled = {name for axis in axes for name in axis.names}
         parameters = [item for name, item in inspect.signature(body).parameters.items() if name not in filled]
         if "request" not in inspect.signature(body).parameters:
-            parameters.append(inspect.Parameter("request", inspect.Parameter.POSITIONAL_OR_KEYWORD))
+            parameters.append(inspect.Parameter("request", inspect.Parameter.KEYWORD_ONLY))
         wrapper.__signature__ = inspect.Signature(parameters)
         wrapper.axes, wrapper.body = axes, body
         return wrapper
