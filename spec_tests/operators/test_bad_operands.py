@@ -85,10 +85,14 @@ class Bench:
     def refuses(self, argument: str, error: type[Exception] = TypeError, **changes: object) -> None:
         """The call is refused; the message names the operator, the label and the argument."""
         before = len(self.builder._values)
-        with pytest.raises(error) as caught:
+        try:
             self.call(**changes)
-        assert caught.type is error, changes
-        said, label = str(caught.value), changes.get("label", LABEL)
+        except error as caught:
+            raised = caught
+        else:
+            pytest.fail(f"it is not refused: {changes}")
+        assert type(raised) is error, changes
+        said, label = str(raised), changes.get("label", LABEL)
         head = f"{self.name}() [{label}]: " if isinstance(label, str) else f"{self.name}(): "
         assert said.startswith(head), (changes, said)
         assert argument in said.removeprefix(head), (changes, said)
