@@ -58,7 +58,7 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     depth.configure(config)
-    if not depth.is_full(config) and config.getoption("--hypothesis-profile") is None:
+    if not depth.is_full(config) and config.getoption("--hypothesis-profile", None) is None:
         settings.register_profile("quick", settings(), max_examples=QUICK_EXAMPLES)
         settings.load_profile("quick")
     sys.dont_write_bytecode = False  # or each worker would compile all tests again in each run

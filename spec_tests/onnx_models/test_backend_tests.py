@@ -12,7 +12,7 @@ from spec_tests.support.backends import BACKENDS
 PARTS = {"quick": 3, "full": 1, "thorough": 1}
 """On numpy one test in so many runs each day; a rule of an operator has tests of its own, which run every day."""
 
-PARTS_ELSEWHERE = {"quick": 73, "full": 4, "thorough": 1}
+PARTS_ELSEWHERE = {"quick": 73, "full": 8, "thorough": 1}
 """Likewise on the other devices: on the GPU most of the time goes into compiling kernels."""
 
 LONGEST = 60
