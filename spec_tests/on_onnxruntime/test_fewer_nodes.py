@@ -10,8 +10,8 @@ pytest.importorskip("onnxruntime")
 
 from webnn_py.device.on_onnxruntime import executable
 from webnn_py.onnx_export import inlined_export
-from webnn_py.onnx_export.drafts import Draft
-from webnn_py.onnx_export.tidying import tidied
+from webnn_py.onnx_export.node_passes import tidied
+from webnn_py.onnx_export.nodes import Draft
 from webnn_py.rewriting.passes import passes_left_out
 
 RNG = np.random.default_rng(23)

@@ -8,14 +8,14 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from spec_tests.onnx_models.foreign_models import MODELS
-from spec_tests.onnx_models.mutations import mutated_structure
+from spec_tests.onnx_models.reading.foreign_models import MODELS
+from spec_tests.onnx_models.reading.mutations import mutated_structure
 from spec_tests.support.depth import amount
 from webnn_py.onnx_models import InvalidModelError, UnsupportedModelError
-from webnn_py.onnx_models.contents import contents_of
 from webnn_py.onnx_models.limits import ModelLimits
-from webnn_py.onnx_models.reading import read_model
-from webnn_py.onnx_models.simplification import simplify
+from webnn_py.onnx_models.reading.contents import contents_of
+from webnn_py.onnx_models.reading.model_file import read_model
+from webnn_py.onnx_models.simplification.passes import simplify
 
 LIMITS = ModelLimits(nodes=5000, bytes=32 << 20, seconds=2)
 OPTIONS = onnxruntime.SessionOptions()

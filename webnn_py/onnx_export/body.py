@@ -15,8 +15,8 @@ from onnx import helper
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.frozen import frozen
 from webnn_py.graph import Constant, Node, Value
-from webnn_py.onnx_export.drafts import Draft, Lists, Within, attributes_of
 from webnn_py.onnx_export.guards import Guard, Must
+from webnn_py.onnx_export.nodes import Draft, Lists, Within, attributes_of
 from webnn_py.operators.decompositions import DECOMPOSITIONS
 from webnn_py.rewriting.builder import RewriteBuilder
 

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 from onnx import TensorProto
 
-from webnn_py.onnx_export.drafts import Draft, attributes_of
+from webnn_py.onnx_export.nodes import Draft, attributes_of
 
 
 class Must(Enum):

@@ -13,7 +13,6 @@ from onnx import TensorProto
 from webnn_py.descriptors import MLOperandDescriptor
 from webnn_py.graph import Constant, Graph, Node, Value
 from webnn_py.onnx_export.body import Array, Body, Known, OnnxTensor, Write, element_type, name_of
-from webnn_py.onnx_export.drafts import Draft, write_name, write_tensor
 from webnn_py.onnx_export.guards import number_of
 from webnn_py.onnx_export.model_export import (
     Names,
@@ -23,8 +22,9 @@ from webnn_py.onnx_export.model_export import (
     value_info,
     written_model,
 )
+from webnn_py.onnx_export.node_passes import tidied
+from webnn_py.onnx_export.nodes import Draft, write_name, write_tensor
 from webnn_py.onnx_export.shape_inputs import shape_inputs
-from webnn_py.onnx_export.tidying import tidied
 
 LEAST_BESIDE: Final = 4096
 """Constants of fewer bytes stand in the model: to make a value of its own takes longer than to copy them."""

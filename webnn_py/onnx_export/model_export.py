@@ -18,8 +18,8 @@ from webnn_py.onnx_export.body import (
     element_type,
     name_of,
 )
-from webnn_py.onnx_export.drafts import Draft, write_tensor
-from webnn_py.onnx_export.sealing import DOMAIN, OPTIONS, options_text, seal
+from webnn_py.onnx_export.function_digests import DOMAIN, OPTIONS, options_text, seal
+from webnn_py.onnx_export.nodes import Draft, write_tensor
 from webnn_py.onnx_export.writing import write
 from webnn_py.version import __version__
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from onnx import GraphProto, TensorProto, helper, numpy_helper
 
-from webnn_py.onnx_export.drafts import Draft, attributes_of, write_name, write_tensor
+from webnn_py.onnx_export.nodes import Draft, attributes_of, write_name, write_tensor
 
 ATTRIBUTES = [
     {},

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Final
 
 from webnn_py.onnx_export.body import Array
-from webnn_py.onnx_export.drafts import MICROSOFT, Draft
+from webnn_py.onnx_export.nodes import MICROSOFT, Draft
 
 FUSED: Final[Mapping[str, str]] = {"Conv": "FusedConv", "Gemm": "FusedGemm"}
 """What operators are called with an activation behind them."""
