@@ -1,4 +1,4 @@
-"""What rules write, before it is ONNX: nodes are made once names are known, of templates of operators."""
+"""ONNX nodes as rules write them; ``NodeProto`` messages are copied from templates once all names are known."""
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, helper
 
 from webnn_py.frozen import frozen
+from webnn_py.message_text import in_brackets
 
 MICROSOFT: Final = "com.microsoft"
 """The domain of onnxruntime's own operators."""
@@ -68,7 +69,7 @@ class Lists:
 
 
 @frozen(eq=False)
-class Draft:
+class OnnxNode:
     """A node, of a body or of a model.
 
     Attributes:
@@ -91,22 +92,27 @@ class Draft:
     within: Within | None = None
     lists: Lists | None = None
 
-    def placed(self, names: Mapping[str, str], name: str) -> "Draft":
+    def placed(self, names: Mapping[str, str], name: str) -> "OnnxNode":
         """The node with other names; those that are not said stay, and those within."""
         inputs, outputs = ([*map(names.get, given, given)] for given in (self.inputs, self.outputs))
-        return Draft(self.operator, inputs, outputs, self.attributes, name, self.domain, self.within, self.lists)
+        return OnnxNode(self.operator, inputs, outputs, self.attributes, name, self.domain, self.within, self.lists)
 
-    def reading(self, inputs: Sequence[str]) -> "Draft":
+    def reading(self, inputs: Sequence[str]) -> "OnnxNode":
         """The node with other inputs; what is read within stays."""
         given = self.operator, inputs, self.outputs, self.attributes, self.name, self.domain, self.within, self.lists
-        return Draft(*given)
+        return OnnxNode(*given)
+
+    @property
+    def place(self) -> str:
+        """How reports name it: the operator, and the label of what it was written for."""
+        return f"{self.operator}{in_brackets(self.name)}"
 
     @property
     def read(self) -> Iterable[str]:
         """The names of what it reads, also within."""
         return self.inputs if self.within is None else (*self.inputs, *self.within.reads)
 
-    def computes_as(self, other: "Draft") -> bool:
+    def computes_as(self, other: "OnnxNode") -> bool:
         """Whether another node of the same operator and inputs makes the same outputs."""
         if (self.domain, self.attributes, self.within) != (other.domain, other.attributes, other.within):
             return False

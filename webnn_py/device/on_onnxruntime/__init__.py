@@ -8,7 +8,6 @@ From the top; each part uses only parts below it:
 * ``folding``: batch normalizations in the filters of convolutions.
 * ``reshaping``, ``integer_products``: fewer reshapes, and products of bytes as such.
 * ``passes``: the passes that rewrite a graph, in their order.
-* ``activated``: fewer nodes, as onnxruntime would make them.
 * ``guarded``, ``noticing``: rules that hold for usual numbers only, and how others are noticed.
 * ``session``: a session with buffers bound to it.
 * ``engine``: how onnxruntime is told what to do: threads, provider, and which optimizations are left out.
