@@ -161,7 +161,7 @@ class Node:
                 ]
             )
             if None in held:
-                self._results = tuple(map(ref, results))
+                object.__setattr__(self, "_results", tuple(map(ref, results)))
             return results
 
     def operand(self, name: str) -> MLOperandDescriptor:

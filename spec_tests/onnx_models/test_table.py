@@ -9,10 +9,10 @@ from onnxruntime.capi.onnxruntime_pybind11_state import get_all_operator_schema
 
 from spec_tests.onnx_models.single_node import Case
 from spec_tests.support.cells import cells
-from webnn_py.onnx_models.conversion_context import ConversionContext
-from webnn_py.onnx_models.registry import RULES
-from webnn_py.onnx_models.schemas import declared_schema
-from webnn_py.onnx_models.table import NEVER_IN_SHAPES, TABLE, Rule, rule
+from webnn_py.onnx_models.conversion.context import ConversionContext
+from webnn_py.onnx_models.rule_table.declaration import NEVER_IN_SHAPES, TABLE, Rule, rule
+from webnn_py.onnx_models.rule_table.registry import RULES
+from webnn_py.onnx_models.rule_table.schemas import declared_schema
 from webnn_py.operators.operand import MLOperand
 
 CATEGORIES = sorted(path.stem for path in (Path(__file__).parents[2] / "webnn_py/onnx_models/rules").glob("[!_]*.py"))
@@ -21,7 +21,7 @@ REGISTERED = {(operator, version) for operator, versions in RULES.items() for ve
 
 def cases_of(category):
     """Return the cases of the tests of a category."""
-    module = importlib.import_module(f"spec_tests.onnx_models.test_{category}")
+    module = importlib.import_module(f"spec_tests.onnx_models.rules.test_{category}")
     axes = [axis for thing in vars(module).values() for axis in getattr(thing, "axes", ())]
     return [case for axis in axes for _, (case, *_) in axis.points if isinstance(case, Case)]
 

@@ -101,7 +101,7 @@ def worded_shape(shape: Sequence[int | str]) -> str:
 
 def declared_inputs(model: OnnxModel, overridden: Iterable[str] = ()) -> dict[str, DeclaredInput]:
     """The inputs of a model by name, and with them those of these names that have a value of their own."""
-    from webnn_py.onnx_models.element_types import type_name  # noqa: PLC0415 - an extra
+    from webnn_py.onnx_models.reading.element_types import type_name  # noqa: PLC0415 - an extra
 
     types = {item.name: item.type.tensor_type.elem_type for item in model._proto.graph.input}
     return {

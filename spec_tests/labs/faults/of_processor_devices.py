@@ -308,8 +308,8 @@ FAULTS = [
     Fault("indices-of-failures", "            self.may_fail |= not is_within\n", "", CHECKED_INDICES, "beyond"),
     Fault(
         "indices-of-providers",
-        "options.provider == TESTED_PROVIDER)\n        self._quick",
-        "True)\n        self._quick",
+        "options.provider == TESTED_PROVIDER)\n        model",
+        "True)\n        model",
         CHECKED_INDICES,
         "provider",
     ),
@@ -346,8 +346,8 @@ FAULTS = [
     ),
     Fault(
         "loops-read-what-is-gone",
-        "frozenset(outputs).union(*[node.within.reads for node in nodes if node.within is not None])",
-        "frozenset(outputs)",
+        "frozenset(written.outputs).union(*[node.within.reads for node in written.nodes if node.within is not None])",
+        "frozenset(written.outputs)",
         ROLLED,
         "of_what_is_computed",
     ),

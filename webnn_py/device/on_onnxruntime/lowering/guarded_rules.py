@@ -24,13 +24,13 @@ from webnn_py.device.reshapes import keeps_one_element
 from webnn_py.graph import Graph, Node
 from webnn_py.onnx_export import writing
 from webnn_py.onnx_export.body import Array, Body, OnnxTensor, Operands
-from webnn_py.onnx_export.drafts import MICROSOFT
 from webnn_py.onnx_export.guards import Must
-from webnn_py.onnx_export.images import channels_first, laid_out
+from webnn_py.onnx_export.image_layouts import channels_first, laid_out
+from webnn_py.onnx_export.missing_data_types import shape
 from webnn_py.onnx_export.model_export import ReadConstant
+from webnn_py.onnx_export.nodes import MICROSOFT
 from webnn_py.onnx_export.rules.pooling import pooling_attributes
 from webnn_py.onnx_export.table import Rule, Written
-from webnn_py.onnx_export.types import shape
 from webnn_py.operators import conversion, indexing, pooling
 from webnn_py.operators.casting import INTEGER_RANGES
 from webnn_py.operators.windows import image_shape

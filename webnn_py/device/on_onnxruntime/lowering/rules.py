@@ -17,13 +17,13 @@ from webnn_py.device.on_onnxruntime.own_operators.quantized_lstm import decompos
 from webnn_py.graph import Node
 from webnn_py.onnx_export import writing
 from webnn_py.onnx_export.body import BOOL, Array, Body, Drawing, OnnxTensor
-from webnn_py.onnx_export.drafts import MICROSOFT
-from webnn_py.onnx_export.images import channels_first, laid_out
+from webnn_py.onnx_export.image_layouts import channels_first, laid_out
+from webnn_py.onnx_export.missing_data_types import shape
+from webnn_py.onnx_export.nodes import MICROSOFT
 from webnn_py.onnx_export.registry import RULES as SAVED
 from webnn_py.onnx_export.rules.indexing import in_range
 from webnn_py.onnx_export.rules.pooling import pooling_attributes
 from webnn_py.onnx_export.table import Rule, Written
-from webnn_py.onnx_export.types import shape
 from webnn_py.operators.casting import cast_number
 from webnn_py.operators.composites import dynamically_quantized
 from webnn_py.operators.limits import FLOATS

@@ -7,6 +7,7 @@ from typing import Final
 
 from webnn_py.device.folding import folded
 from webnn_py.device.on_onnxruntime.engine import TESTED_PROVIDER
+from webnn_py.device.on_onnxruntime.lowering.fused_activations import fuse_activations
 from webnn_py.device.on_onnxruntime.lowering.trees import with_trees
 from webnn_py.device.on_onnxruntime.own_operators.quantized_lstm import QUANTIZED_LSTM
 from webnn_py.device.on_onnxruntime.passes.convolution_layout import convolving
@@ -20,6 +21,7 @@ from webnn_py.device.on_onnxruntime.passes.reshapes import reshaping
 from webnn_py.device.on_onnxruntime.passes.scalar_ranks import ranked
 from webnn_py.device.on_onnxruntime.passes.stacked_extremes import stacked_extremes
 from webnn_py.graph import Graph
+from webnn_py.onnx_export.node_passes import EQUAL_NODES, UNUSED_NODES
 from webnn_py.operators import conversion, convolution
 from webnn_py.operators.composites import DYNAMIC_QUANTIZE_LSTM
 from webnn_py.operators.tree_ensembles import TREE_ENSEMBLE
@@ -74,3 +76,10 @@ PASSES: Final = PassManager(
     ),
     GraphPass(name="convolution-folding", run=_with_contents(folded), needs=frozenset({convolution.conv2d})),
 )
+
+NODE_PASSES: Final = PassManager(
+    EQUAL_NODES,
+    UNUSED_NODES,
+    GraphPass(name="fused-activations", run=fuse_activations, after=("unused-nodes",), targets=(TESTED_PROVIDER,)),
+)
+"""The passes over the ONNX nodes of what is left of a graph then."""

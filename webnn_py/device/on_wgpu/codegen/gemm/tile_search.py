@@ -62,7 +62,8 @@ class Extent:
         """Return the extent of a product; sizes that are known at dispatch only count as what they roughly are."""
         sizes = product.batch, product.left.outer, product.right.outer, product.left.inner
         is_float16 = product.left.element.data_type == "float16"
-        return cls(_sides_of(product), *map(rough, sizes), is_float16)
+        batch, rows, columns, inner = map(rough, sizes)
+        return cls(_sides_of(product), batch, rows, columns, inner, is_float16)
 
     @property
     def products(self) -> int:
