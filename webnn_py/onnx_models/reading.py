@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -30,6 +30,9 @@ from webnn_py.onnx_models.tensors import check_tensor
 
 HIGHEST_VERSION: Final = 2**31 - 1
 
+SMALLEST_KEPT: Final = 4096
+"""Raw data of so many bytes are copied again when they are needed."""
+
 
 @attrs.frozen
 class ReadModel:
@@ -38,10 +41,12 @@ class ReadModel:
     Attributes:
         proto: the model; all its data are inside.
         size: that of its file, and of those that had its data, in bytes.
+        raw_data: the raw data of its graph's larger initializers that were read on the way, by name.
     """
 
     proto: ModelProto
     size: int
+    raw_data: Mapping[str, bytes] = attrs.field(factory=dict, repr=False)
 
 
 @attrs.frozen
@@ -91,11 +96,11 @@ def read_model(source: str | os.PathLike[str] | bytes, limits: ModelLimits) -> R
     size = len(data)
     if external and path is not None:
         size = read_external_data(external, path.parent, size, limits)
-    for tensor in contents.tensors:
-        check_tensor(tensor)
+    del data  # first: the raw data that are kept take as much memory
+    raw_data = _checked_data(proto, contents.tensors)
     if not contents.is_flat:
         check_calls(proto, limits)
-    return ReadModel(proto, size)
+    return ReadModel(proto, size, raw_data)
 
 
 def _no_model(shown: str, data: bytes, otherwise: str) -> str:
@@ -133,6 +138,17 @@ def _checked(proto: ModelProto, limits: ModelLimits) -> _Contents:
                 f"it must be from 0 to {HIGHEST_VERSION}"
             )
     return _Contents(tensors, is_flat=graphs == 1 and not proto.functions)
+
+
+def _checked_data(proto: ModelProto, tensors: Iterable[TensorProto]) -> dict[str, bytes]:
+    """Check the data of tensors; return those of the graph's larger initializers, which are read anyhow."""
+    weights = {id(tensor) for tensor in proto.graph.initializer}
+    kept: dict[str, bytes] = {}
+    for tensor in tensors:
+        raw = check_tensor(tensor)
+        if raw is not None and len(raw) > SMALLEST_KEPT and id(tensor) in weights:
+            kept.setdefault(tensor.name, raw)
+    return kept
 
 
 def _check_names(kind: str, names: list[str]) -> None:
