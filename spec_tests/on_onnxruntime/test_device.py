@@ -144,6 +144,7 @@ async def test_where_a_dispatch_runs_follows_how_long_the_last_two_took(context,
 
     monkeypatch.setattr(executable.OnnxruntimeGraph, "run", observed)
     graph = await build_add_number(context, 1, [2])
+    graph._handle.compiled.expected_seconds = executable.NOT_MEASURED
     x, y = await filled(context, [1, 2]), await zeroed(context, [2])
     for seconds in (0.001, 1.0, 1.0, 0.001, 1.0):
         graph._handle.compiled._clock = iter([0.0, seconds]).__next__
@@ -151,6 +152,40 @@ async def test_where_a_dispatch_runs_follows_how_long_the_last_two_took(context,
         await context.drain()
     assert [thread == threading.get_ident() for thread in threads] == [False, True, True, False, True]
     np.testing.assert_array_equal(await context.read_buffer(y), [2, 3])
+
+
+def multiplied(builder, size):
+    x = builder.input("x", data_type="float32", shape=[1, size])
+    return {"y": builder.matmul(x, builder.constant(np.ones((size, size), np.float32)))}
+
+
+def repeated(builder, steps):
+    """A network that only tells its last state."""
+    x = builder.input("x", data_type="float32", shape=[steps, 1, 2])
+    weights = [builder.constant(np.ones((1, 64, 2 if name == "w" else 16), np.float32)) for name in "wr"]
+    (y, *_) = builder.lstm(x, *weights, steps=steps, hidden_size=16)
+    return {"y": y}
+
+
+@pytest.mark.parametrize(
+    ("draw", "size", "is_brief"),
+    [(multiplied, 128, True), (multiplied, 512, False), (repeated, 4, True), (repeated, 2000, False)],
+)
+async def test_the_first_dispatch_of_a_graph_that_computes_little_runs_at_once(
+    context, monkeypatch, draw, size, is_brief
+):
+    threads, run = [], executable.OnnxruntimeGraph.run
+    monkeypatch.setattr(
+        executable.OnnxruntimeGraph, "run", lambda graph: threads.append(threading.get_ident()) or run(graph)
+    )
+    graph = await (builder := MLGraphBuilder(context)).build(draw(builder, size))
+    tensors = [
+        {name: await zeroed(context, item.shape) for name, item in descriptors.items()}
+        for descriptors in (graph.input_descriptors, graph.output_descriptors)
+    ]
+    context.dispatch(graph, *tensors)
+    await context.drain()
+    assert [thread == threading.get_ident() for thread in threads] == [is_brief]
 
 
 async def test_short_dispatches_are_measured_by_the_clock_until_two_were_not_short(context, monkeypatch):
@@ -185,6 +220,7 @@ async def test_a_dispatch_that_runs_when_the_context_is_lost_ends_before_its_nex
     run = executable.OnnxruntimeGraph.run
     monkeypatch.setattr(executable.OnnxruntimeGraph, "run", observed)
     graph = await build_add_number(context, 1, [2])
+    graph._handle.compiled.expected_seconds = executable.NOT_MEASURED
     x, y = await filled(context, [1, 2]), await zeroed(context, [2])
     context.dispatch(graph, {"x": x}, {"y": y})
     await trio.to_thread.run_sync(begun.wait)

@@ -122,7 +122,7 @@ class OnnxModel:
         self._proto, self._size, self._limits = read.proto, read.size, limits
         graph = read.proto.graph
         self._live = live(graph.node, [item.name for item in graph.output])
-        self._weights = Weights()
+        self._weights = Weights(read.raw_data)
         self._digest = None
         own_value = {item.name for item in graph.initializer}
         self._narrowing = {**(NARROW_FLOAT64 if narrow_float64 else {}), **(NARROW_INT64 if narrow_int64 else {})}

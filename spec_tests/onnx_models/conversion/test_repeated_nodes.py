@@ -4,7 +4,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from webnn_py import MLGraphBuilder, open_ml
 from webnn_py.graph import ContentKey
-from webnn_py.onnx_models import OnnxModel
+from webnn_py.onnx_models import ModelLimits, OnnxModel, UnsupportedModelError
+from webnn_py.onnx_models.conversion import model_conversion
 from webnn_py.onnx_models.folding import evaluation
 from webnn_py.operators.declaration import Operator
 
@@ -80,6 +81,40 @@ async def test_what_depends_on_the_number_of_the_step_is_not_drawn_alike():
 
 
 @pytest.mark.trio
+async def test_what_is_computed_at_each_step_is_decided_once(monkeypatch):
+    nodes = [
+        helper.make_node("Mul", ["i", "i"], ["square"]),
+        helper.make_node("Cast", ["square"], ["factor"], to=TensorProto.FLOAT),
+        helper.make_node("Add", ["s", "factor"], ["t"]),
+    ]
+    decided = []
+    original = model_conversion.results_of
+    monkeypatch.setattr(
+        model_conversion, "results_of", lambda node, *given: decided.append(node.output[0]) or original(node, *given)
+    )
+    result = await run(looped(nodes, 20))
+    np.testing.assert_array_equal(result, np.array([1, -2, 0.5, 3]) + sum(step * step for step in range(20)))
+    assert (decided.count("square"), decided.count("factor")) == (1, 1), decided
+
+
+@pytest.mark.trio
+async def test_what_is_computed_at_a_later_step_is_within_the_limits():
+    nodes = [
+        helper.make_node("Constant", [], ["many"], value_ints=[20_000]),
+        helper.make_node("Constant", [], ["row"], value_floats=[1.0]),
+        helper.make_node("Mul", ["i", "many"], ["length"]),
+        helper.make_node("Tile", ["row", "length"], ["wide"]),
+        helper.make_node("ReduceSum", ["wide"], ["sum"], keepdims=0),
+        helper.make_node("Add", ["s", "sum"], ["t"]),
+    ]
+    async with open_ml() as ml:
+        builder = MLGraphBuilder(await ml.create_context(backend="numpy"))
+        model = OnnxModel.load(looped(nodes, 20), limits=ModelLimits(bytes=1_000_000))
+        with pytest.raises(UnsupportedModelError, match=r"limits\.bytes allows 1,000,000"):
+            model.convert(builder)
+
+
+@pytest.mark.trio
 async def test_an_operand_that_is_given_twice_is_told_from_two():
     """The first step adds the state to itself, the others add what was doubled to what was not."""
     nodes = [helper.make_node("Add", ["s", "s"], ["d"]), helper.make_node("Mul", ["d", "s"], ["t"])]
@@ -96,7 +131,8 @@ def test_nodes_that_compute_the_same_have_one_evaluator():
     for index in range(10):
         node = helper.make_node("Unsqueeze", [f"a{index}", "axes"], [f"b{index}"], name=f"n{index}")
         inputs = [np.array(index), np.array([0])]
-        (result,) = evaluation._computed(node, inputs, {"": 17}, evaluation.FoldingCost(8))
+        plain = evaluation._plain_node(node, inputs)
+        (result,) = evaluation._computed(plain, inputs, {"": 17}, evaluation.FoldingCost(8))
         np.testing.assert_array_equal(result, [index])
     assert evaluation._evaluator.cache_info().misses == 1
 

@@ -44,6 +44,15 @@ FILTERING: Final = frozenset({"conv2d", "conv_transpose2d"})
 NOT_MEASURED: Final = 1.0
 """Seconds that a dispatch is expected to take until one has been measured: the first is always slow."""
 
+BRIEF_SECONDS: Final = 1e-3
+"""The same for a graph of at most ``MOST_STEPS``: a thread takes longer to wake up than to compute it."""
+
+MOST_STEPS: Final = 4_000_000
+"""Steps, as :func:`_first_seconds` counts them, that take no more than a millisecond or two."""
+
+STEPS_PER_NODE: Final = 100_000
+"""Of a node that does nothing: its first run finds cold caches."""
+
 
 class OnnxruntimeGraph:
     """A compiled graph; run by one thread at a time.
@@ -65,6 +74,7 @@ class OnnxruntimeGraph:
     def __init__(self, graph: Graph, options: EngineOptions, shared: SharedConstants) -> None:
         constants = _Constants(shared)
         self._options = options
+        self.expected_seconds = _first_seconds(graph)
         graph, self.passes = PASSES.run(graph, PassContext(constants.peek, options.provider))
         guarded = GuardedRules(graph, constants.peek, checks_indices=options.provider == TESTED_PROVIDER)
         model = self._model(graph, constants.contents, guarded)
@@ -84,7 +94,6 @@ class OnnxruntimeGraph:
         self._run_options.log_severity_level = 4
         # None is captured. Without the entry, onnxruntime raises and catches an error of its own at each run.
         self._run_options.add_run_config_entry("gpu_graph_id", "-1")
-        self.expected_seconds = NOT_MEASURED
         self._last_seconds = math.inf
         # While another device computes, the processor has nothing to do, but the call takes its time.
         self._clock = computing_time if options.provider == TESTED_PROVIDER else perf_counter
@@ -164,6 +173,24 @@ class OnnxruntimeGraph:
         del self._quick, self.bind
         self._exact = self._exactly = None
         self.shared = ()
+
+
+def _first_seconds(graph: Graph) -> float:
+    """Return the seconds that the first dispatch of a graph is expected to take.
+
+    A product of matrices takes no more steps than it has elements for each element of an operand. No other operator
+    takes more than the square of all elements that it reads and writes: none multiplies each element of more than two
+    operands with each of the other.
+    """
+    steps = 0
+    for node in graph.nodes:
+        read = [value.descriptor.element_count for value in node.inputs]
+        made = sum([descriptor.element_count for descriptor in node.outputs])
+        steps += STEPS_PER_NODE
+        steps += made * max(read) if node.operator.category == "matrix" else (sum(read) + made) ** 2
+        if steps > MOST_STEPS:
+            return NOT_MEASURED
+    return BRIEF_SECONDS
 
 
 class _Constants:

@@ -14,7 +14,7 @@ from webnn_py.onnx_models.conversion.context import Constants, ConversionContext
 from webnn_py.onnx_models.conversion.control_flow import CONTROL_FLOW, ControlFlowNode, InnerGraph
 from webnn_py.onnx_models.conversion.freezing_advice import Freezing
 from webnn_py.onnx_models.conversion.integers_of_16_bits import short_results
-from webnn_py.onnx_models.conversion.node_conversion import check_operator, kind_of, results_of
+from webnn_py.onnx_models.conversion.node_conversion import check_operator, is_computed, kind_of, results_of
 from webnn_py.onnx_models.conversion.repeated_nodes import RepeatedNode, Repetition
 from webnn_py.onnx_models.conversion.scopes import (
     MISSING,
@@ -216,15 +216,16 @@ class ModelConversion:
             if name:
                 own[name] = result
 
-    @staticmethod
-    def _again(node: RepeatedNode, seen: Surroundings, repetition: Repetition) -> Sequence[Converted] | None:
-        """Draw a node as it was drawn before; None where it was not, or takes other things than tensors."""
+    def _again(self, node: RepeatedNode, seen: Surroundings, repetition: Repetition) -> Sequence[Converted] | None:
+        """Draw or compute a node as it was before; None where it was not, or takes other things than tensors."""
         label = f"{seen.prefix}{node.name}"
         values = [looked_up(seen.scope, name, "node", label) if name else None for name in node.inputs]
         tensors = [value for value in values if value is None or isinstance(value, (MLOperand, np.ndarray))]
         if len(tensors) < len(values):
             return None
         results = repetition.results(repetition.key(node.node, tensors, node.wanted), tensors, label)
+        if results is None:
+            results = repetition.computed(node.node, tensors, seen.opsets, self._expenses)
         return None if results is None else [MISSING if result is None else result for result in results]
 
     def _results(self, node: NodeProto, seen: Surroundings, wanted: Sequence[bool]) -> Steps[Sequence[Converted]]:
@@ -281,6 +282,8 @@ class ModelConversion:
         results = results_of(node, tensors, seen.opsets, context)
         key = self._repetition.key(node, tensors, context.wanted)
         self._repetition.note(key, node, tensors, context, results)
+        if is_computed(node, tensors, seen.opsets):
+            self._repetition.note_computed(node)
         return results
 
     def _control_flow_results(

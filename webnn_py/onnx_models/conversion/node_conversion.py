@@ -65,6 +65,12 @@ def _kind(operator: str, domain: str, version: int | None) -> OperatorKind:
     return OperatorKind(schema, form_of(schema), rule, is_folded(name), is_drawn_first)
 
 
+def is_computed(node: NodeProto, values: Sequence[Value | None], opsets: Mapping[str, int]) -> bool:
+    """Return whether :func:`results_of` computes a node of such values, rather than drawing it."""
+    kind = kind_of(node, opsets)
+    return kind.is_folded and not kind.is_drawn_first and not any(isinstance(value, MLOperand) for value in values)
+
+
 def check_operator(node: NodeProto, opsets: Mapping[str, int]) -> None:
     """Refuse a node for its operator alone, its inputs being missing.
 

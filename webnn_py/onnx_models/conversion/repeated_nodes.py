@@ -5,7 +5,7 @@ more (``ConversionContext.is_repeatable``). So the operators are drawn again on 
 or to check.
 """
 
-from collections.abc import Container, Hashable, Sequence
+from collections.abc import Container, Hashable, Mapping, Sequence
 from typing import Final, Self, final
 
 import attrs
@@ -13,10 +13,13 @@ import numpy as np
 from onnx import NodeProto
 
 from webnn_py.graph import Constant, Node
-from webnn_py.onnx_models.conversion.context import ConversionContext, Value
+from webnn_py.onnx_models.conversion.context import ConversionContext, StaticValue, Value
+from webnn_py.onnx_models.folding.evaluation import fold
+from webnn_py.onnx_models.limits import Expenses
 from webnn_py.onnx_models.problems import node_name
 from webnn_py.onnx_models.reading.node_order import Live
 from webnn_py.operators.operand import MLOperand
+from webnn_py.operators.rules import Refused
 from webnn_py.script.builder import MLGraphBuilder
 
 MOST_COMPARED: Final = 64
@@ -77,6 +80,7 @@ class Repetition:
     def __init__(self, builder: MLGraphBuilder) -> None:
         self._builder = builder
         self._drawn: dict[Hashable, Drawn] = {}
+        self._computed: dict[int, NodeProto] = {}
         self._read: dict[int, tuple[Live, Sequence[RepeatedNode]]] = {}
 
     def nodes(self, live: Live) -> Sequence[RepeatedNode]:
@@ -117,6 +121,24 @@ class Repetition:
         results = [result for result in drawn.results if isinstance(result, MLOperand)]
         operands.update(self._builder._drawn_alike(drawn.operators, operands, results, label))
         return [operands[result] if isinstance(result, MLOperand) else result for result in drawn.results]
+
+    def computed(
+        self, node: NodeProto, values: Sequence[Value | None], opsets: Mapping[str, int], expenses: Expenses
+    ) -> Sequence[StaticValue | None] | None:
+        """Compute a node that was computed before, now for other values; None where all rules have to be asked."""
+        if id(node) not in self._computed:
+            return None
+        known = [value for value in values if not isinstance(value, MLOperand)]
+        if len(known) < len(values) or any(value is not None and value.size == 0 for value in known):
+            return None
+        try:
+            return fold(node, known, opsets, expenses)
+        except Refused:
+            return None
+
+    def note_computed(self, node: NodeProto) -> None:
+        """Remember that a node is computed while building, whatever static inputs it has."""
+        self._computed[id(node)] = node
 
     def note(
         self,

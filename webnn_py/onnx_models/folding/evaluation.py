@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
+import attrs
 import numpy as np
 from onnx import NodeProto, ValueInfoProto, helper
 from onnx.reference import ReferenceEvaluator
@@ -53,17 +54,21 @@ def fold(
     known = [value for value in inputs if value is not None]
     if any(value.dtype.kind in NOT_NUMBERS for value in known):
         raise Refused("one of its inputs is of strings, which are not supported")
-    if any(item.name == "broadcast" for item in node.attribute):
-        raise NotComputed("the attributes axis and broadcast of early opsets cannot be honoured while building")
+    operator = node.op_type
     try:
-        if node.op_type == CONSTANT:
+        if operator == CONSTANT:
             results: Sequence[object] = [_constant(node)]
-        elif node.op_type in UNCHANGED:
+        elif operator in UNCHANGED:
             results = inputs
         else:
-            cost = _checked_cost(node, inputs, expenses)
+            plain = _plain_node(node, inputs)
+            if "broadcast" in plain.attributes:
+                raise NotComputed("the attributes axis and broadcast of early opsets cannot be honoured while building")
+            cost = COSTS[operator](FoldedNode(inputs, plain.attributes, len(plain.outputs)))
+            expenses.check_bytes(cost.bytes)
+            expenses.check_steps(cost.steps)
             with expenses.timed():
-                results = _computed(node, inputs, opsets, cost)
+                results = _computed(plain, inputs, opsets, cost)
     except Refused:
         raise
     except Exception as error:  # the implementation raises whatever numpy raises
@@ -78,14 +83,6 @@ def fold(
     if given.keys() < set(filter(None, names)):
         raise Refused(f"it gives {len(arrays)} outputs; {len(names)} are named")
     return [given[name] if name else None for name in names]
-
-
-def _checked_cost(node: NodeProto, inputs: Sequence[StaticValue | None], expenses: Expenses) -> FoldingCost:
-    attributes = {item.name: helper.get_attribute_value(item) for item in node.attribute}
-    cost = COSTS[node.op_type](FoldedNode(inputs, attributes, len(node.output)))
-    expenses.check_bytes(cost.bytes)
-    expenses.check_steps(cost.steps)
-    return cost
 
 
 def _constant(node: NodeProto) -> StaticValue:
@@ -104,22 +101,51 @@ def _constant(node: NodeProto) -> StaticValue:
     raise Refused(f"its attribute {attribute.name} is not supported")
 
 
-def _computed(
-    node: NodeProto, inputs: Sequence[StaticValue | None], opsets: Mapping[str, int], cost: FoldingCost
-) -> Sequence[object]:
-    # Without the names of its own, so that nodes that compute the same have one evaluator.
+@attrs.frozen(eq=False)
+class _PlainNode:
+    """A node without the names of its own, so that nodes that compute the same have one evaluator.
+
+    Attributes:
+        encoded: the node, as bytes.
+        attributes: its attributes by name.
+        outputs: the names of its outputs.
+    """
+
+    encoded: bytes
+    attributes: Mapping[str, Any]
+    outputs: Sequence[str]
+
+
+def _plain_node(node: NodeProto, inputs: Sequence[StaticValue | None]) -> _PlainNode:
+    encoded = node.SerializeToString()
+    make = _decoded if len(encoded) <= MOST_KEPT else _decoded.__wrapped__
+    return make(encoded, tuple([value is not None for value in inputs]))
+
+
+@lru_cache(1024)
+def _decoded(encoded: bytes, present: tuple[bool, ...]) -> _PlainNode:
+    """Read a node, of which these inputs are there; those of a loop's body are the same at each iteration."""
+    node = NodeProto.FromString(encoded)
+    outputs = [f"o{index}" if name else "" for index, name in enumerate(node.output)]
     plain = NodeProto(
         op_type=node.op_type,
-        input=[f"i{index}" if value is not None else "" for index, value in enumerate(inputs)],
-        output=[f"o{index}" if name else "" for index, name in enumerate(node.output)],
+        input=[f"i{index}" if is_there else "" for index, is_there in enumerate(present)],
+        output=outputs,
         attribute=node.attribute,
     )
-    encoded, own_opsets = plain.SerializeToString(), tuple(opsets.items())
-    size = len(encoded) + cost.bytes + sum(value.nbytes for value in inputs if value is not None)
+    attributes = {item.name: helper.get_attribute_value(item) for item in node.attribute}
+    return _PlainNode(plain.SerializeToString(), attributes, outputs)
+
+
+def _computed(
+    plain: _PlainNode, inputs: Sequence[StaticValue | None], opsets: Mapping[str, int], cost: FoldingCost
+) -> Sequence[object]:
+    own_opsets = tuple(opsets.items())
+    size = len(plain.encoded) + cost.bytes + sum([value.nbytes for value in inputs if value is not None])
     if size <= MOST_KEPT:
         contents = [None if value is None else (value.dtype, value.shape, value.tobytes()) for value in inputs]
-        return _small_results(encoded, own_opsets, tuple(contents))
-    return _results(encoded, own_opsets, inputs)
+        return _small_results(plain.encoded, own_opsets, tuple(contents))
+    return _results(plain.encoded, own_opsets, inputs)
 
 
 @lru_cache(1024)

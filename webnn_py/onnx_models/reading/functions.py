@@ -120,11 +120,9 @@ def _all_nodes(nodes: Iterable[NodeProto], level: int) -> Iterator[tuple[NodePro
                 yield from _all_nodes(graph.node, level + 1)
 
 
-def inner_graphs(attribute: AttributeProto) -> Iterator[GraphProto]:
-    """The graphs that an attribute has."""
-    if attribute.HasField("g"):
-        yield attribute.g
-    yield from attribute.graphs
+def inner_graphs(attribute: AttributeProto) -> list[GraphProto]:
+    """Return the graphs that an attribute has."""
+    return [attribute.g, *attribute.graphs] if attribute.HasField("g") else list(attribute.graphs)
 
 
 def _problem(node: NodeProto, reason: str) -> Problem:

@@ -2,16 +2,24 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import attrs
 import onnx
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError, Message
-from onnx import ModelProto, NodeProto, OperatorSetIdProto, TensorProto, ValueInfoProto
+from onnx import (
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    OperatorSetIdProto,
+    StringStringEntryProto,
+    TensorProto,
+    ValueInfoProto,
+)
 
 from webnn_py.onnx_models.limits import ModelLimits
 from webnn_py.onnx_models.problems import InvalidModelError, Problem, UnsupportedModelError, node_name, worded
@@ -22,6 +30,9 @@ from webnn_py.onnx_models.reading.tensors import check_tensor
 
 HIGHEST_VERSION: Final = 2**31 - 1
 
+SMALLEST_KEPT: Final = 4096
+"""Raw data of so many bytes are copied again when they are needed."""
+
 
 @attrs.frozen
 class ReadModel:
@@ -30,10 +41,25 @@ class ReadModel:
     Attributes:
         proto: the model; all its data are inside.
         size: that of its file, and of those that had its data, in bytes.
+        raw_data: the raw data of its graph's larger initializers that were read on the way, by name.
     """
 
     proto: ModelProto
     size: int
+    raw_data: Mapping[str, bytes] = attrs.field(factory=dict, repr=False)
+
+
+@attrs.frozen
+class _Contents:
+    """The contents of a model that later steps look at.
+
+    Attributes:
+        tensors: all tensors: initializers, and those of attributes, inner graphs and functions.
+        is_flat: whether there are neither inner graphs nor functions.
+    """
+
+    tensors: list[TensorProto]
+    is_flat: bool
 
 
 def read_model(source: str | os.PathLike[str] | bytes, limits: ModelLimits) -> ReadModel:
@@ -60,8 +86,8 @@ def read_model(source: str | os.PathLike[str] | bytes, limits: ModelLimits) -> R
         raise InvalidModelError(
             _no_model(shown, data, "is no ONNX model: it has no operator set or no outputs, and may be cut")
         )
-    tensors = _checked(proto, limits)
-    external = [tensor for tensor in tensors if is_external(tensor)]
+    contents = _checked(proto, limits)
+    external = [tensor for tensor in contents.tensors if is_external(tensor)]
     if external and path is None:
         raise InvalidModelError(
             f"{shown} refer to data in other files, as tensor {worded(external[0].name)} does; "
@@ -70,10 +96,11 @@ def read_model(source: str | os.PathLike[str] | bytes, limits: ModelLimits) -> R
     size = len(data)
     if external and path is not None:
         size = read_external_data(external, path.parent, size, limits)
-    for tensor in tensors:
-        check_tensor(tensor)
-    check_calls(proto, limits)
-    return ReadModel(proto, size)
+    del data  # first: the raw data that are kept take as much memory
+    raw_data = _checked_data(proto, contents.tensors)
+    if not contents.is_flat:
+        check_calls(proto, limits)
+    return ReadModel(proto, size, raw_data)
 
 
 def _no_model(shown: str, data: bytes, otherwise: str) -> str:
@@ -88,27 +115,40 @@ def _no_model(shown: str, data: bytes, otherwise: str) -> str:
     return f"{shown} {otherwise}"
 
 
-def _checked(proto: ModelProto, limits: ModelLimits) -> list[TensorProto]:
-    """All tensors of the model, wherever they are: initializers, attributes, inner graphs, functions."""
+def _checked(proto: ModelProto, limits: ModelLimits) -> _Contents:
+    """Check names, texts, versions and the number of nodes, wherever they are: inner graphs, functions."""
     for kind, names in (("inputs", proto.graph.input), ("outputs", proto.graph.output)):
         _check_names(kind, [item.name for item in names])
     tensors: list[TensorProto] = []
-    nodes = 0
+    nodes = graphs = 0
     for message in _messages(proto):
-        if isinstance(message, TensorProto):
-            tensors.append(message)
-        elif isinstance(message, OperatorSetIdProto):
-            if not 0 <= message.version <= HIGHEST_VERSION:
-                raise InvalidModelError(
-                    f"the version of the operator set {worded(message.domain)} is {message.version}; "
-                    f"it must be from 0 to {HIGHEST_VERSION}"
-                )
-        elif isinstance(message, NodeProto):
+        kind_of_message = type(message)
+        if kind_of_message is NodeProto:
             nodes += 1
             if nodes > limits.nodes:
                 reason = f"the model has more nodes than limits.nodes allows, {limits.nodes:,}"
                 raise UnsupportedModelError([Problem(f"node {worded(node_name(message))}", reason)])
-    return tensors
+        elif kind_of_message is TensorProto:
+            tensors.append(message)
+        elif kind_of_message is GraphProto:
+            graphs += 1
+        elif kind_of_message is OperatorSetIdProto and not 0 <= message.version <= HIGHEST_VERSION:
+            raise InvalidModelError(
+                f"the version of the operator set {worded(message.domain)} is {message.version}; "
+                f"it must be from 0 to {HIGHEST_VERSION}"
+            )
+    return _Contents(tensors, is_flat=graphs == 1 and not proto.functions)
+
+
+def _checked_data(proto: ModelProto, tensors: Iterable[TensorProto]) -> dict[str, bytes]:
+    """Check the data of tensors; return those of the graph's larger initializers, which are read anyhow."""
+    weights = {id(tensor) for tensor in proto.graph.initializer}
+    kept: dict[str, bytes] = {}
+    for tensor in tensors:
+        raw = check_tensor(tensor)
+        if raw is not None and len(raw) > SMALLEST_KEPT and id(tensor) in weights:
+            kept.setdefault(tensor.name, raw)
+    return kept
 
 
 def _check_names(kind: str, names: list[str]) -> None:
@@ -119,27 +159,17 @@ def _check_names(kind: str, names: list[str]) -> None:
         raise InvalidModelError(f"{count} of the model's {kind} have the name {worded(name)}")
 
 
-def _messages(message: Message) -> Iterator[Message]:
+def _messages(message: Message) -> Iterator[Any]:
     """A message and all inside it; none has a text that is not UTF-8."""
     pending = [message]
     while pending:
         current = pending.pop()
         yield current
-        pending += reversed(_inner(current))
+        pending += reversed(_INNER.get(type(current), _inner)(current))
 
 
 def _inner(message: Message) -> list[Message]:
-    """The messages that stand in a message's fields."""
-    if isinstance(message, TensorProto):  # its data are not to be copied for a look
-        _check_text(message, "name", message.name)
-        return list(message.external_data)
-    if isinstance(message, ValueInfoProto) and message.type.WhichOneof("value") == "tensor_type":
-        # There is one for each value in many models, of ten messages, of which no other text is read.
-        _check_text(message, "name", message.name)
-        _check_text(message, "doc_string", message.doc_string)
-        for dimension in message.type.tensor_type.shape.dim:
-            _check_text(dimension, "dim_param", dimension.dim_param)
-        return []
+    """Return the messages in a message's fields, and check the texts."""
     inner: list[Message] = []
     for field, value in message.ListFields():
         held = _held(field)
@@ -150,6 +180,50 @@ def _inner(message: Message) -> list[Message]:
                 if type(text) is not str:  # asked here as well: a call for each text takes a third of the walk
                     _check_text(message, field.name, text)
     return inner
+
+
+# The messages that most of a model consists of, field by field: to list the fields of one takes twice as long.
+
+
+def _inner_of_node(node: NodeProto) -> list[Message]:
+    if not _are_texts(
+        [node.name, node.op_type, node.domain, node.overload, node.doc_string, *node.input, *node.output]
+    ):
+        return _inner(node)
+    return [*node.attribute, *node.metadata_props, *node.device_configurations]
+
+
+def _inner_of_value_info(info: ValueInfoProto) -> list[Message]:
+    if info.type.WhichOneof("value") != "tensor_type":
+        return _inner(info)
+    # Of a tensor's type no other text is read.
+    _check_text(info, "name", info.name)
+    _check_text(info, "doc_string", info.doc_string)
+    for dimension in info.type.tensor_type.shape.dim:
+        _check_text(dimension, "dim_param", dimension.dim_param)
+    return []
+
+
+def _inner_of_tensor(tensor: TensorProto) -> list[Message]:
+    _check_text(tensor, "name", tensor.name)
+    return list(tensor.external_data)  # its data are not to be copied for a look
+
+
+def _inner_of_entry(entry: StringStringEntryProto) -> list[Message]:
+    return [] if _are_texts([entry.key, entry.value]) else _inner(entry)
+
+
+_INNER: Final[Mapping[type[Any], Callable[[Any], list[Message]]]] = {
+    NodeProto: _inner_of_node,
+    StringStringEntryProto: _inner_of_entry,
+    TensorProto: _inner_of_tensor,
+    ValueInfoProto: _inner_of_value_info,
+}
+
+
+def _are_texts(values: list[Any]) -> bool:
+    """Return whether all are strings, without a step of Python for each."""
+    return {*map(type, values)} == {str}
 
 
 @cache

@@ -1,7 +1,7 @@
 """The nodes that outputs need, in an order in which each comes after those whose outputs it uses."""
 
 import heapq
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -38,12 +38,13 @@ def live(nodes: Sequence[NodeProto], outputs: Iterable[str]) -> Live:
     return Live(needed[::-1], used)
 
 
-def used_by(node: NodeProto) -> Iterator[str]:
-    """The names that a node uses, also those that its inner graphs take from outside."""
-    yield from node.input
+def used_by(node: NodeProto) -> list[str]:
+    """Return the names that a node uses, also those that its inner graphs take from outside."""
+    names = list(node.input)
     for attribute in node.attribute:
         for graph in inner_graphs(attribute):
-            yield from _taken_from_outside(graph)
+            names += _taken_from_outside(graph)
+    return names
 
 
 def _taken_from_outside(graph: GraphProto) -> set[str]:

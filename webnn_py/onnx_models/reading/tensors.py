@@ -63,8 +63,11 @@ def data_length(tensor: TensorProto) -> int:
     return -(-element_count(tensor) * _bits(tensor) // 8)
 
 
-def check_tensor(tensor: TensorProto) -> None:
+def check_tensor(tensor: TensorProto) -> bytes | None:
     """Refuse a tensor whose data are not as long as its shape says.
+
+    Returns:
+        Its raw data, if it has some: protobuf copies them each time that they are asked for.
 
     Raises:
         InvalidModelError: they are not, or there are data in another file or in a segment.
@@ -72,20 +75,26 @@ def check_tensor(tensor: TensorProto) -> None:
     if tensor.HasField("segment"):
         raise InvalidModelError(f"{_named(tensor)} is one segment of several; that is not supported")
     count = element_count(tensor)
-    if tensor.HasField("raw_data"):
+    raw = tensor.raw_data if tensor.HasField("raw_data") else None
+    if raw is not None:
         dtype = PLAIN.get(tensor.data_type)
         needed = data_length(tensor) if dtype is None else count * dtype.itemsize
-        given, unit = len(tensor.raw_data), "bytes"
+        given, unit = len(raw), "bytes"
     else:
         given, needed, unit = len(getattr(tensor, _field(tensor))), _stored_count(tensor, count), "elements"
     if given != needed:
         raise InvalidModelError(
             f"{_named(tensor)} has {given:,} {unit} of data; its shape {list(tensor.dims)} needs {needed:,}"
         )
+    return raw
 
 
-def tensor_array(tensor: TensorProto) -> StaticValue:
-    """The values of a tensor that has been checked.
+def tensor_array(tensor: TensorProto, raw: bytes | None = None) -> StaticValue:
+    """Return the values of a tensor that has been checked.
+
+    Args:
+        tensor: the tensor.
+        raw: its raw data, if they were read already.
 
     Raises:
         InvalidModelError: its strings are not UTF-8.
@@ -93,7 +102,7 @@ def tensor_array(tensor: TensorProto) -> StaticValue:
     try:
         dtype = PLAIN.get(tensor.data_type)
         if dtype is not None and tensor.HasField("raw_data"):
-            return np.frombuffer(tensor.raw_data, dtype).reshape(tensor.dims)
+            return np.frombuffer(tensor.raw_data if raw is None else raw, dtype).reshape(tensor.dims)
         return numpy_helper.to_array(tensor)
     except (TypeError, ValueError) as error:
         raise InvalidModelError(f"{_named(tensor)} cannot be read: {error}") from error

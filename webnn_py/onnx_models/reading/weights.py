@@ -6,7 +6,7 @@ there already.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final, final
 
 from onnx import GraphProto, TensorProto
@@ -25,9 +25,13 @@ class Weights:
     """The initializers of a model's graph.
 
     They are read when they are first asked for, and the model's own bytes of large ones are dropped then.
+
+    Args:
+        raw_data: the raw data of some, by name.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, raw_data: Mapping[str, bytes]) -> None:
+        self._raw_data = dict(raw_data)
         self._values: dict[str, StaticValue] = {}
         self._keys: dict[int, tuple[StaticValue, ContentKey]] = {}
 
@@ -46,7 +50,7 @@ class Weights:
         known = self._values.get(tensor.name)
         if known is not None:
             return known
-        value = self._values[tensor.name] = read_only(tensor_array(tensor))
+        value = self._values[tensor.name] = read_only(tensor_array(tensor, self._raw_data.pop(tensor.name, None)))
         if value.nbytes > LARGEST_UNSHARED and value.dtype.name in DATA_TYPES:
             self._keys[id(value)] = (value, ContentKey(value))
             tensor.ClearField("raw_data")
