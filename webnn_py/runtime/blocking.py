@@ -365,6 +365,11 @@ class BlockingEnvironment(_OnLoop[runtime.Environment]):
         return tuple(session for session in sessions if session is not None)
 
     @property
+    def label(self) -> str:
+        """The label of its contexts; "" for none."""
+        return self._async.label
+
+    @property
     def closed(self) -> bool:
         """Whether it was closed, by :meth:`close` or the end of the program."""
         return self._async.closed

@@ -109,8 +109,8 @@ class MLBuffer(NoArray, Handle, IsNumbered):
             raise DestroyedBufferError(f"{method}(): {name} is destroyed: {self._why_destroyed()}")
 
     def _why_destroyed(self) -> str:
-        lost = self._context._lost_message
-        return "destroy() was called on the buffer" if lost is None else f"the context is lost: {lost}"
+        context = self._context
+        return "destroy() was called on the buffer" if context._lost_message is None else context._loss_text
 
     def __del__(self) -> None:
         if not getattr(self, "_destroyed", True):

@@ -217,7 +217,7 @@ class MLGraphBuilder(OperatorMethods):
         if data_type is not None or shape is not None:
             raise TypeError("constant(): a constant buffer has its own data type and shape; give neither")
         if buffer._context is not self._context:
-            raise TypeError(f"constant(): {buffer!r} belongs to another context")
+            raise TypeError(f"constant(): {buffer!r} belongs to another context{in_brackets(buffer._context._label)}")
         buffer._check_alive("constant", repr(buffer))
         if not buffer.constant:
             raise TypeError(f"constant(): {buffer!r} is not constant; create_constant_buffer() makes constant ones")

@@ -19,7 +19,7 @@ from webnn_py.device.backend import Backend, BackendInfo, HostArray
 from webnn_py.device.device import Device, Readback
 from webnn_py.errors import InvalidStateError, NotSupportedError, UnknownError
 from webnn_py.handle import Handle, forgotten_await
-from webnn_py.message_text import CONTEXT_DESTROYED, named_by, shortened, shown
+from webnn_py.message_text import CONTEXT_DESTROYED, in_brackets, named_by, shortened, shown
 from webnn_py.script.browser_rules import BrowserRules
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.script.checks import buffer_descriptor, check_descriptor, label_of, reject_failed, unknown
@@ -62,6 +62,7 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers, TellsItsDevic
     _run_by_readers: DeviceTimeline | None
     _trio_run: TrioRun
     _browser: BrowserRules | None
+    _label: str
     _power_preference: MLPowerPreference
     _max_queued_bytes: int | None
     _lost: MLPromise[MLContextLostInfo]
@@ -72,7 +73,7 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers, TellsItsDevic
     _traced: TracedContext
 
     @classmethod
-    def _create(
+    def _create(  # noqa: PLR0913 - the options of create_context()
         cls,
         ml: ML,
         backend: Backend,
@@ -80,8 +81,10 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers, TellsItsDevic
         power_preference: MLPowerPreference = "default",
         accelerated: bool = True,
         max_queued_bytes: int | None = None,
+        label: str = "",
     ) -> Self:
         self = cls.__new__(cls)
+        self._label = label
         self._ml = ml
         self._capabilities = (
             with_four_bits(backend.capabilities) if "int4" in ml._experimental else backend.capabilities
@@ -105,6 +108,11 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers, TellsItsDevic
         return self
 
     # --- what it is ------------------------------------------------------------------------------------------
+
+    @property
+    def label(self) -> str:
+        """The name that ``create_context()`` was given for it; "" for none. Not in the specification."""
+        return self._label
 
     @property
     def backend(self) -> BackendInfo:
@@ -439,7 +447,12 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers, TellsItsDevic
     # --- checks ----------------------------------------------------------------------------------------------
 
     def _lost_error(self, method: str) -> InvalidStateError:
-        return InvalidStateError(f"{method}(): the context is lost: {self._lost_message}")
+        return InvalidStateError(f"{method}(): {self._loss_text}")
+
+    @property
+    def _loss_text(self) -> str:
+        """The words of messages for a context that is lost, and why."""
+        return f"the context{in_brackets(self._label)} is lost: {self._lost_message}"
 
     def _check_not_lost(self, method: str) -> None:
         if self._lost_message is not None:
@@ -452,13 +465,13 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers, TellsItsDevic
         if type(buffer) is not MLBuffer:
             raise TypeError(f"{method}(): {shown(buffer)} given; it must be an MLBuffer{forgotten_await(buffer)}")
         if buffer._context is not self:
-            raise TypeError(f"{method}(): {buffer!r} belongs to another context")
+            raise TypeError(f"{method}(): {buffer!r} belongs to another context{in_brackets(buffer._context._label)}")
         if buffer._destroyed:
             buffer._check_alive(method, repr(buffer))
 
     def _described(self) -> str:
         lost = "" if self._lost_message is None else f", lost: {shortened(self._lost_message)}"
-        return f"on {shortened(str(self.backend), 100)}{lost}"
+        return f"{named_by(self._label)}on {shortened(str(self.backend), 100)}{lost}"
 
 
 def _nobody_listens(_message: str) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from webnn_py.device.backend import Storage
 from webnn_py.errors import InvalidStateError
+from webnn_py.message_text import in_brackets
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.script.checks import named, storages
 
@@ -61,10 +62,9 @@ def storages_of(
     named_inputs = named("dispatch(): inputs", MLBuffer, "buffers", inputs)
     named_outputs = named("dispatch(): outputs", MLBuffer, "buffers", outputs)
     if graph._context is not context:
-        raise TypeError("dispatch(): the graph belongs to another context")
+        raise TypeError(f"dispatch(): the graph belongs to another context{in_brackets(graph._context._label)}")
     if graph._destroyed:
-        lost = context._lost_message
-        why = "destroy() was called on it" if lost is None else f"the context is lost: {lost}"
+        why = "destroy() was called on it" if context._lost_message is None else context._loss_text
         raise InvalidStateError(f"dispatch(): the graph is destroyed: {why}")
     if len({*named_inputs.values(), *named_outputs.values()}) != len(named_inputs) + len(named_outputs):
         raise TypeError("dispatch(): a buffer is given twice; each name needs a buffer of its own")

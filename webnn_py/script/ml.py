@@ -21,6 +21,7 @@ from webnn_py.message_text import shown, words_of
 from webnn_py.operators.idl import boolean, enumeration
 from webnn_py.saved_graphs.record import MOST_BYTES
 from webnn_py.script.browser_rules import BrowserRules, browser_profile
+from webnn_py.script.checks import label_of
 from webnn_py.script.context import MLContext
 from webnn_py.script.device_selection import ContextOptions, TellsDevices, Wishes
 from webnn_py.script.experiments import experiments
@@ -37,7 +38,7 @@ from webnn_py.unreported_errors import calling_line
 if TYPE_CHECKING:
     from webnn_py.saved_graphs.folder import GraphFolder
 
-OWN_OPTIONS: Final = ("power_preference", "accelerated", "backend", "max_queued_bytes", "browser")
+OWN_OPTIONS: Final = ("power_preference", "accelerated", "backend", "max_queued_bytes", "browser", "label")
 """The options of ``create_context()`` that are no device's."""
 
 Policy = Callable[[], bool]
@@ -95,6 +96,7 @@ class ML(Handle, IsWatched, TellsDevices):
         backend: str | None = None,
         max_queued_bytes: int | None = None,
         browser: str | None = None,
+        label: str = "",
         **options: Unpack[ContextOptions],
     ) -> MLPromise[MLContext]: ...
     @overload
@@ -106,10 +108,11 @@ class ML(Handle, IsWatched, TellsDevices):
         backend: str,
         max_queued_bytes: int | None = None,
         browser: str | None = None,
+        label: str = "",
         **options: Any,
     ) -> MLPromise[MLContext]: ...
     @enable_ki_protection
-    def create_context(
+    def create_context(  # noqa: PLR0913 - those of all devices
         self,
         *,
         power_preference: MLPowerPreference = "default",
@@ -117,6 +120,7 @@ class ML(Handle, IsWatched, TellsDevices):
         backend: str | None = None,
         max_queued_bytes: int | None = None,
         browser: str | None = None,
+        label: str = "",
         **options: Any,
     ) -> MLPromise[MLContext]:
         """Make a context: a device with a timeline of its own (section "createContext() method").
@@ -130,6 +134,7 @@ class ML(Handle, IsWatched, TellsDevices):
             max_queued_bytes: what :meth:`MLContext.wait_for_capacity` waits for. Not in the specification.
             browser: a browser profile, by name: ``"chromium-153-litert"``. The context reports that browser's limits
                 and accepts what it accepts, and computes as ever. Not in the specification.
+            label: a name for the context in messages and traces. Not in the specification.
             **options: what only some devices have; None is as if not given. Without ``backend``, an option chooses
                 the device that has it. The device ``"wgpu"`` has
 
@@ -160,6 +165,7 @@ class ML(Handle, IsWatched, TellsDevices):
             "backend": backend,
             "max_queued_bytes": max_queued_bytes,
             "browser": browser,
+            "label": label,
         }
         try:
             opening, of_context = self._checked_options(asked, options)
@@ -201,6 +207,7 @@ class ML(Handle, IsWatched, TellsDevices):
             if most_bytes is None
             else converted("max_queued_bytes", unsigned_long, most_bytes),
             "browser": self._watching if browser is None else converted("browser", browser_profile, browser),
+            "label": label_of(asked.get("label", "")),
         }
         request = OpenRequest(preference, accelerated)
         given = {name: value for name, value in options.items() if value is not None}

@@ -24,7 +24,7 @@ from webnn_py.errors import (
     QuotaExceededError,
 )
 from webnn_py.handle import forgotten_await
-from webnn_py.message_text import plain, shown
+from webnn_py.message_text import in_brackets, plain, shown
 from webnn_py.saved_graphs.record import SavedCode, SavedGraph, UnusableFileError
 from webnn_py.script.checks import refuse_proposals, unknown
 from webnn_py.script.graph import MLGraph
@@ -222,7 +222,7 @@ class SavesGraphs:
         if type(graph) is not MLGraph:
             raise TypeError(f"graph is {shown(graph)}; it must be an MLGraph{forgotten_await(graph)}")
         if graph._context is not self:
-            raise TypeError(f"{graph!r} belongs to another context")
+            raise TypeError(f"{graph!r} belongs to another context{in_brackets(graph._context._label)}")
         if graph._destroyed and self._lost_message is None:
             raise InvalidStateError("the graph is destroyed: destroy() was called on it")
 

@@ -101,7 +101,7 @@ class IsWatched:
 
     def _watch_context(self, context: MLContext) -> None:
         """A context was made."""
-        watch = self._watches[context] = self._instruments.watch(context._device, touched)
+        watch = self._watches[context] = self._instruments.watch(context._device, touched, context._label)
         context._traced = watch.context
         if self._instruments:
             self._watch_timeline(context)

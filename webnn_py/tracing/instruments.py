@@ -13,6 +13,7 @@ from time import perf_counter_ns
 from types import CodeType, FrameType
 from typing import Any, Final, Protocol
 
+from webnn_py.message_text import in_brackets
 from webnn_py.tracing.events import RefusedCall
 from webnn_py.tracing.operation import Numbered, Operation, Touched, TracedContext, nothing
 from webnn_py.tracing.source import Source, user_line
@@ -202,15 +203,16 @@ class Instruments:
             thing.number = next(self._things)
         return thing.number
 
-    def watch(self, device: TracedDevice, touched: Callable[[Any], Touched]) -> ContextWatch:
+    def watch(self, device: TracedDevice, touched: Callable[[Any], Touched], label: str) -> ContextWatch:
         """What watches the device timeline of a new context.
 
         Args:
             device: whose operations are on it.
             touched: says what an entry touches.
+            label: the context's; "" for none.
         """
         info = device.backend.info
-        context = TracedContext(next(self._contexts), info.name, info.adapter, info.driver)
+        context = TracedContext(next(self._contexts), info.name, info.adapter, info.driver, label)
         return ContextWatch(self, context, device, touched)
 
 
@@ -349,7 +351,7 @@ class ContextWatch:
         """The context is lost, so it will not be ended."""
         entry._ended_ns = perf_counter_ns()
         self._forget(entry)
-        entry._why = why = f"the context is lost: {self._why_lost}"
+        entry._why = why = f"the context{in_brackets(self.context.label)} is lost: {self._why_lost}"
         entry._was_dropped = True
         self._instruments.tell("dropped", entry, why)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import attrs
 
+from webnn_py.message_text import in_brackets
 from webnn_py.tracing.source import Source, source_of
 
 if TYPE_CHECKING:
@@ -24,12 +25,17 @@ class TracedContext:
         backend: the device's name.
         adapter: the processor.
         driver: the library or driver that runs it.
+        label: the name that it was given; "" for none.
     """
 
     number: int
     backend: str
     adapter: str
     driver: str
+    label: str = ""
+
+    def __str__(self) -> str:
+        return f"context {self.number}{in_brackets(self.label)}"
 
 
 class Numbered(Protocol):
@@ -206,4 +212,4 @@ class Operation:
             return self._touched
 
     def __repr__(self) -> str:
-        return f"<Operation {self._number} {self.kind} of context {self.context.number}>"
+        return f"<Operation {self._number} {self.kind} of {self.context}>"
