@@ -21,7 +21,7 @@ from webnn_py.runtime.session import InferenceSession, SessionOptions, check_loc
 from webnn_py.runtime.tensor import Tensor
 from webnn_py.runtime.transfer import DataTransfer
 from webnn_py.saved_graphs.record import MOST_BYTES
-from webnn_py.script.checks import label_of
+from webnn_py.script.argument_checks import label_of
 from webnn_py.script.context import MLContext
 from webnn_py.script.device_selection import ContextOptions
 from webnn_py.script.graph import MLGraph
@@ -251,7 +251,7 @@ class Environment:
         options = SessionOptions(on_device, is_captured, progress)
         for may_try_again in (True, False):
             hold = await self._keeper.acquire("create_session")
-            session = InferenceSession._create(self, hold, source, options)
+            session = InferenceSession._create(self._sessions, hold, source, options)
             self._sessions[session] = None
             try:
                 await session._prepare()
