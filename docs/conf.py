@@ -37,7 +37,7 @@ suppress_warnings = [
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_type_aliases = {
-    "ExportsArray": "webnn_py.script.sources.ExportsArray",
+    "ExportsArray": "webnn_py.script.buffer_source.ExportsArray",
     "MLNumber": "webnn_py.MLNumber",
     "MLOperandDataType": "webnn_py.MLOperandDataType",
     "MLOperandDataTypeLike": "webnn_py.MLOperandDataTypeLike",

@@ -52,8 +52,8 @@ if typing.TYPE_CHECKING:
     from webnn_py.device.measuring import DeviceRates
     from webnn_py.graph_pictures.picture import GraphPicture
     from webnn_py.script.dynamic_shapes import MLDynamicDimension
+    from webnn_py.script.javascript_export import save_js
     from webnn_py.script.profile import GraphProfile, KernelProfile, OperatorProfile
-    from webnn_py.script.to_browser import save_js
 else:
 
     def __getattr__(name: str) -> object:
@@ -69,7 +69,7 @@ else:
             "NonFinite": "device.finite_check",
             "OperatorProfile": "script.profile",
             "ValueRange": "device.finite_check",
-            "save_js": "script.to_browser",
+            "save_js": "script.javascript_export",
         }
         if name not in modules:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

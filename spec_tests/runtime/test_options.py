@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spec_tests.support.onnx_programs import add, product
-from webnn_py import ML, NotSupportedError
+from webnn_py import ML, InvalidStateError, NotSupportedError
 from webnn_py.device import registry
 from webnn_py.runtime import Environment, blocking
 from webnn_py.runtime.environment import OWN_OPTIONS, EnvironmentOptions
@@ -48,6 +48,7 @@ WRONG_OPTIONS = [
     ((), {"power_preferance": "low-power"}, r"did you mean 'power_preference'\?"),
     ((), {"accelerated": 1}, "accelerated is 1; it must be True or False"),
     ((), {"max_queued_bytes": -1}, "max_queued_bytes is -1"),
+    ((), {"label": 3}, "label is 3; it must be a string"),
     ((), {"browser": "chromium"}, "browser is 'chromium'; it must be one of"),
     ((), {"preserve_device": 1}, "preserve_device is 1; it must be True or False"),
     ((), {"preserve_devise": True}, r"did you mean 'preserve_device'\?"),
@@ -72,6 +73,35 @@ async def test_an_environment_refuses_a_wrong_option_at_once(ml, arguments, opti
 def test_a_blocking_environment_refuses_a_wrong_option_at_once(arguments, options, words):
     with pytest.raises(TypeError, match=rf"Environment\(\): .*{words}"):
         blocking.Environment(*arguments, **options)
+
+
+async def test_an_environment_names_its_contexts_by_its_label(ml):
+    async with Environment(ml, "numpy", label="speech") as env:
+        assert env.label == "speech"
+        assert repr(env) == "<Environment 'speech' 0 sessions, no device>"
+        context = (await env.open_device()).context
+        assert context.label == "speech"
+        tensor = await env.create_tensor(W)
+        context.destroy()
+        with pytest.raises(InvalidStateError, match=r"is gone with its device \[speech\], which was lost"):
+            await tensor.get_data()
+    assert (Environment(ml, "numpy").label, repr(Environment(ml))) == ("", "<Environment 0 sessions, no device>")
+
+
+async def test_an_environment_has_the_label_of_the_context_that_it_was_given(ml):
+    context = await ml.create_context(backend="numpy", label="speech")
+    async with Environment(ml, context=context) as env:
+        assert env.label == "speech"
+        context.destroy()
+        with pytest.raises(InvalidStateError, match=r"the context \[speech\] that the environment was given is lost"):
+            await env.create_session(add())
+    with pytest.raises(TypeError, match="give no backend and no options with it"):
+        Environment(ml, context=context, label="other")
+
+
+def test_a_blocking_environment_names_its_contexts_by_its_label():
+    with blocking.Environment("numpy", label="speech") as env:
+        assert env.label == env.open_device().context.label == "speech"
 
 
 def test_a_refused_blocking_environment_leaves_the_loop_usable():

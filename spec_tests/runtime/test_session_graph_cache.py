@@ -15,7 +15,7 @@ from spec_tests.support.runtime import lose
 from webnn_py import InvalidStateError, OperationError, UnknownError
 from webnn_py.onnx_models import OnnxModel
 from webnn_py.runtime import Environment, blocking
-from webnn_py.runtime.kept_graphs import graph_key
+from webnn_py.runtime.graph_cache import graph_key
 from webnn_py.script.context import MLContext
 from webnn_py.timelines.promise import MLPromise
 

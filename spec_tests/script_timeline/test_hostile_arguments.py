@@ -60,7 +60,15 @@ CALLS = {
 """The public methods that take values, each with a right call's arguments."""
 
 OPTIONAL = {
-    "create_context": ["power_preference", "accelerated", "backend", "max_queued_bytes", "gpu_device", "unknown"],
+    "create_context": [
+        "power_preference",
+        "accelerated",
+        "backend",
+        "max_queued_bytes",
+        "label",
+        "gpu_device",
+        "unknown",
+    ],
     "create_buffer": ["readable", "writable"],
     "import_buffer": ["readable", "writable"],
 }

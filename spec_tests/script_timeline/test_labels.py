@@ -1,10 +1,11 @@
-"""Labels of buffers and graphs: in reprs, errors and traces."""
+"""Labels of contexts, buffers and graphs: in reprs, errors and traces."""
 
 import numpy as np
 import pytest
 
+from spec_tests.support.drawing import build_add_one
 from spec_tests.support.trace_format import check_document, of_phase
-from webnn_py import DestroyedBufferError, MLGraphBuilder, OperationError, UnknownError
+from webnn_py import DestroyedBufferError, InvalidStateError, MLGraphBuilder, OperationError, UnknownError
 
 F32 = {"data_type": "float32", "shape": [2]}
 ONES = np.ones(2, np.float32)
@@ -150,3 +151,87 @@ async def test_a_lost_context_has_no_entries_after_its_releases(context):
     assert memory(context) == {}
     assert [item.label for item in before.by_label] == ["weights"], "statistics are frozen"
     assert hash(before)
+
+
+async def test_a_context_keeps_its_label_and_shows_it(ml, options):
+    context, plain = await ml.create_context(**options, label="speech"), await ml.create_context(**options)
+    assert (context.label, plain.label) == ("speech", "")
+    assert repr(context).startswith("<MLContext 'speech' on ")
+    assert repr(plain).startswith("<MLContext on ")
+    context.destroy()
+    assert context.label == "speech"
+
+
+async def test_a_context_label_is_converted_as_other_labels_are(ml, options):
+    assert (await ml.create_context(**options, label="a\ud800")).label == "a\ufffd"
+    for wrong in (3, None, b"speech"):
+        with pytest.raises(TypeError, match=r"create_context\(\): label is .*; it must be a string"):
+            await ml.create_context(**options, label=wrong)
+    with pytest.raises(TypeError, match=r"lable is no option .*; did you mean 'label'\?"):
+        await ml.create_context(backend="numpy", lable="speech")
+
+
+async def test_errors_name_a_lost_context_by_its_label(ml, options):
+    context = await ml.create_context(**options, label="speech")
+    buffer, builder = await labelled(context), MLGraphBuilder(context)
+    pending = context.read_buffer(buffer)
+    context.destroy()
+    lost = r"the context \[speech\] is lost: destroy\(\) was called on the context"
+    for error, call in (
+        (InvalidStateError, lambda: pending),
+        (InvalidStateError, lambda: labelled(context)),
+        (InvalidStateError, lambda: builder.input("x", **F32)),
+        (DestroyedBufferError, lambda: context.write_buffer(buffer, ONES)),
+    ):
+        with pytest.raises(error, match=lost):
+            await call()
+
+
+async def test_errors_name_the_other_context_by_its_label(ml, options, context):
+    other = await ml.create_context(**options, label="speech")
+    buffer, graph = await labelled(other), await build_add_one(other, [2])
+    constant = await other.create_constant_buffer(ONES, **F32)
+    for call in (
+        lambda: context.write_buffer(buffer, ONES),
+        lambda: context.dispatch(graph, {}, {}),
+        lambda: MLGraphBuilder(context).constant(constant),
+    ):
+        with pytest.raises(TypeError, match=r"belongs to another context \[speech\]$"):
+            call()
+
+
+async def test_a_trace_names_contexts_by_their_labels(ml, options):
+    with ml.trace() as trace:
+        context = await ml.create_context(**options, label="speech")
+        await labelled(context)
+        context.device_timeline.pause()
+        dropped = context.create_buffer(**F32)
+        context.destroy()
+        context.device_timeline.resume()
+        await context.device_timeline.wait_ended()
+    number = context._traced.number
+    assert {event.context.label for event in trace.events if event.context is not None} == {"speech"}
+    opened, create, *_ = (event for event in trace.events if event.context is not None and event.what != "settled")
+    assert str(opened).endswith(f"opened  on context {number} [speech]")
+    assert f"on context {number} [speech]" in str(create)
+    assert repr(create.operation).endswith(f" create_buffer of context {number} [speech]>")
+    with pytest.raises(InvalidStateError, match=r"the context \[speech\] is lost"):
+        await dropped
+    assert any("the context [speech] is lost" in (event.why or "") for event in trace.events if event.what == "dropped")
+    (process,) = (
+        event["args"]
+        for event in check_document(trace.document())
+        if event["ph"] == "M" and event["name"] == "process_name" and event["pid"] == number
+    )
+    assert process["name"] == f"context {number} [speech]: {context.backend.name}"
+    assert process["label"] == "speech"
+
+
+async def test_a_context_without_a_label_has_none_in_a_trace(ml, options):
+    with ml.trace() as trace:
+        context = await ml.create_context(**options)
+        await labelled(context)
+    named = next(event for event in trace.document()["traceEvents"] if event["pid"] == context._traced.number)
+    assert named["args"]["name"] == f"context {context._traced.number}: {context.backend.name}"
+    assert "label" not in named["args"]
+    assert not any(" on context " in str(event) for event in trace.events)

@@ -10,7 +10,7 @@ from spec_tests.support.hostile import VALUES
 from spec_tests.support.scene import assert_refused, assert_works, set_scene
 from webnn_py import MLGraphBuilder, UnknownError
 from webnn_py.message_text import in_brackets, listed, shown
-from webnn_py.script import sources
+from webnn_py.script import buffer_source
 
 LONGEST = 1000
 
@@ -101,7 +101,7 @@ async def test_a_host_without_memory_for_a_copy_is_told_as_a_failure(ml, options
     }
     for method, call in calls.items():
         with monkeypatch.context() as patch:
-            patch.setattr(sources.np, "array", no_memory)
+            patch.setattr(buffer_source.np, "array", no_memory)
             words = rf"^{method}\(\): there is no memory for a copy of 8 bytes"
             caught = await assert_refused(method, call, UnknownError, words)
         assert isinstance(caught.value.__cause__, MemoryError)

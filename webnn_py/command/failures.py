@@ -10,7 +10,7 @@ from typing import Final
 from webnn_py.distribution import install_command
 from webnn_py.errors import DOMException, NotSupportedError
 from webnn_py.message_text import kind, visible
-from webnn_py.tracing.to_file import TraceFileError
+from webnn_py.tracing.trace_file import TraceFileError
 
 FAILED: Final = 1
 """The status when something could not be done."""

@@ -40,7 +40,7 @@ from webnn_py.message_text import shown
 from webnn_py.runtime import Environment
 from webnn_py.script.builder import MLGraphBuilder
 from webnn_py.script.ml import open_ml
-from webnn_py.tracing.to_file import traced_to
+from webnn_py.tracing.trace_file import traced_to
 
 if TYPE_CHECKING:
     from webnn_py import ML, GraphProfile, MLGraph, MLOperand, NonFinite

@@ -23,7 +23,7 @@ class CompilesDynamic(Protocol):
         """Make a graph of supported operators ready."""
 
 
-def compile_dynamic(device: Device, dynamic: DynamicGraph, handle: GraphHandle) -> Awaitable[None] | None:
+def compile_dynamic(dynamic: DynamicGraph, handle: GraphHandle, device: Device) -> Awaitable[None] | None:
     """Compile a graph with named dimensions and put it into ``handle``.
 
     Raises:

@@ -9,7 +9,7 @@ from typing import Final
 from webnn_py.browser_profiles import NAMES as BROWSERS
 from webnn_py.device import registry
 from webnn_py.script.experiments import EXPERIMENTS
-from webnn_py.tracing.to_file import check_trace_file
+from webnn_py.tracing.trace_file import check_trace_file
 
 BROWSER_HELP: Final = f"run it as this browser would accept it: {', '.join(BROWSERS)}"
 

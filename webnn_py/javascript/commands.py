@@ -26,7 +26,7 @@ from webnn_py.javascript.summary import Run, line
 from webnn_py.javascript.words import say
 from webnn_py.javascript.wpt_run import HARNESS_SCRIPT, IDL_FILE, Settings
 from webnn_py.script.ml import open_ml
-from webnn_py.tracing.to_file import TraceFileError
+from webnn_py.tracing.trace_file import TraceFileError
 
 AUTO = "auto"
 

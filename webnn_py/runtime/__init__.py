@@ -8,10 +8,10 @@ From the top::
     session       InferenceSession: a model, run on feeds
     capture       a run that is frozen, to be run again on the same tensors
     transfer      copies between the host and the device that depend on no session
-    kept_graphs   graphs of ONNX models in a folder, for a later process
+    graph_cache   graphs of ONNX models in a folder, for a later process
     models        what a session runs: an ONNX model, or a graph that a user has built
     bindings      feeds and fetches: checked, before anything is enqueued
-    acts_as_array what tensors have in common with numpy's arrays
+    array_protocols  what tensors have in common with numpy's arrays
     tensor        Tensor: an array on the host, or a buffer on the device
     contexts      the environment's context: opened by its first user, ended by its last
     records

@@ -24,7 +24,7 @@ from webnn_py.descriptors import MLOperandDataType, MLOperandDataTypeLike
 from webnn_py.device.backend import HostArray
 from webnn_py.device.finite_check import NonFinite
 from webnn_py.errors import InvalidStateError
-from webnn_py.runtime.acts_as_array import ActsAsArray
+from webnn_py.runtime.array_protocols import ArrayProtocols
 from webnn_py.runtime.blocking_trace import traced
 from webnn_py.runtime.environment import EnvironmentOptions
 from webnn_py.runtime.loop_thread import LoopThread
@@ -90,7 +90,7 @@ def _given_all(tensors: Iterable[Any]) -> Any:
 
 
 @final
-class BlockingTensor(ActsAsArray):
+class BlockingTensor(ArrayProtocols):
     """An array on the host, or a buffer on the device: :class:`webnn_py.runtime.Tensor`.
 
     ``Tensor(array)`` is on the host and shares the array. numpy takes it for that array; one on the device is refused
@@ -363,6 +363,11 @@ class BlockingEnvironment(_OnLoop[runtime.Environment]):
         """The sessions that are not released, in the order of their creation."""
         sessions = [self._sessions.get(session) for session in self._async.sessions]
         return tuple(session for session in sessions if session is not None)
+
+    @property
+    def label(self) -> str:
+        """The label of its contexts; "" for none."""
+        return self._async.label
 
     @property
     def closed(self) -> bool:

@@ -12,6 +12,7 @@ import trio
 from webnn_py.device.backend import Lends
 from webnn_py.device.memory_by_label import Entry, MemoryByLabel
 from webnn_py.errors import InvalidStateError
+from webnn_py.message_text import in_brackets
 from webnn_py.runtime.records import EnvironmentDevice, TensorLocation
 from webnn_py.saved_graphs.folder import GraphFolder
 from webnn_py.script.context import MLContext
@@ -76,7 +77,10 @@ class OpenContext:
         """
         message = self.context._lost_message
         if message is not None:
-            raise InvalidStateError(f"{method}(): {what} is gone with its device, which was lost: {message}")
+            raise InvalidStateError(
+                f"{method}(): {what} is gone with its device{in_brackets(self.context.label)}, which was lost: "
+                f"{message}"
+            )
 
 
 @final
@@ -162,7 +166,8 @@ class ContextKeeper:
     async def _wait_opened(self, method: str) -> None:
         if self._given is not None:
             raise InvalidStateError(
-                f"{method}(): the context that the environment was given is lost: {self._given._lost_message}"
+                f"{method}(): the context{in_brackets(self._given.label)} that the environment was given is lost: "
+                f"{self._given._lost_message}"
             )
         opening = self._opening
         if opening is None:

@@ -12,7 +12,7 @@ import trio
 
 from webnn_py.descriptors import MLOperandDataTypeLike, converted, unsigned_long
 from webnn_py.errors import InvalidStateError, NotSupportedError
-from webnn_py.message_text import shown
+from webnn_py.message_text import named_by, shown
 from webnn_py.operators.idl import boolean
 from webnn_py.runtime.contexts import DEFAULT_ID, ContextKeeper, OpenContext
 from webnn_py.runtime.models import Progress, load_model
@@ -21,6 +21,7 @@ from webnn_py.runtime.session import InferenceSession, SessionOptions, check_loc
 from webnn_py.runtime.tensor import Tensor
 from webnn_py.runtime.transfer import DataTransfer
 from webnn_py.saved_graphs.record import MOST_BYTES
+from webnn_py.script.argument_checks import label_of
 from webnn_py.script.context import MLContext
 from webnn_py.script.device_selection import ContextOptions
 from webnn_py.script.graph import MLGraph
@@ -46,6 +47,7 @@ class EnvironmentOptions(ContextOptions, total=False):
     accelerated: bool
     max_queued_bytes: int
     browser: str
+    label: str
 
 
 @final
@@ -64,7 +66,8 @@ class Environment:
         graph_cache: a folder where sessions of ONNX models keep their graphs, and find them in a later process; the one
             of :func:`~webnn_py.open_ml` by default, and without that none. See :meth:`create_session`.
         graph_cache_bytes: how many bytes the folder may have: graphs that were used the longest ago go first.
-        **options: further options of :meth:`~webnn_py.ML.create_context`, which are checked now.
+        **options: further options of :meth:`~webnn_py.ML.create_context`, which are checked now; ``label`` names each
+            context that is opened.
 
     Raises:
         TypeError: an argument is unknown or has the wrong type, or no device has the name.
@@ -138,6 +141,7 @@ class Environment:
         self._ml = ml
         self._sessions: dict[InferenceSession, None] = {}
         self._closed = False
+        self._label = label_of(options.get("label", "")) if context is None else context.label
 
     # --- what there is ---------------------------------------------------------------------------------------
 
@@ -173,6 +177,11 @@ class Environment:
     def sessions(self) -> tuple[InferenceSession, ...]:
         """The sessions that are not released, in the order of their creation."""
         return tuple(self._sessions)
+
+    @property
+    def label(self) -> str:
+        """The label of its contexts; "" for none."""
+        return self._label
 
     @property
     def closed(self) -> bool:
@@ -242,7 +251,7 @@ class Environment:
         options = SessionOptions(on_device, is_captured, progress)
         for may_try_again in (True, False):
             hold = await self._keeper.acquire("create_session")
-            session = InferenceSession._create(self, hold, source, options)
+            session = InferenceSession._create(self._sessions, hold, source, options)
             self._sessions[session] = None
             try:
                 await session._prepare()
@@ -359,4 +368,5 @@ class Environment:
     def __repr__(self) -> str:
         current = self._keeper.current
         where = "no device" if current is None else str(current.record.info)
-        return f"<Environment {len(self._sessions)} sessions, {where}{', closed' if self._closed else ''}>"
+        state = ", closed" if self._closed else ""
+        return f"<Environment {named_by(self._label)}{len(self._sessions)} sessions, {where}{state}>"

@@ -15,10 +15,10 @@ from webnn_py.device.backend import HostArray
 from webnn_py.device.finite_check import NonFinite
 from webnn_py.distribution import install_command
 from webnn_py.errors import InvalidStateError, NotSupportedError
-from webnn_py.message_text import listed, nearest, plain, shown
+from webnn_py.message_text import in_brackets, listed, nearest, plain, shown
 from webnn_py.operators.operand import MLOperand
 from webnn_py.runtime.contexts import OpenContext, received
-from webnn_py.runtime.kept_graphs import graph_key, keeps_graphs, loaded_or_built
+from webnn_py.runtime.graph_cache import graph_key, keeps_graphs, loaded_or_built
 from webnn_py.runtime.records import TensorDescriptor
 from webnn_py.script.builder import MLGraphBuilder
 from webnn_py.script.graph import MLGraph
@@ -82,8 +82,9 @@ class BuiltGraph:
         """
         await trio.lowlevel.checkpoint()
         if self._graph._context is not opened.context:
+            other = f"another context{in_brackets(self._graph._context._label)}"
             raise TypeError(
-                f"create_session(): {self._graph!r} belongs to another context than the environment's; build it on "
+                f"create_session(): {self._graph!r} belongs to {other} than the environment's; build it on "
                 "env.device.context, or make the Environment with context="
             )
         if self._graph._destroyed:

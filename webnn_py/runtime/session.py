@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, final, get_args
+from typing import Any, Final, Self, final, get_args
 
 import attrs
 import trio
@@ -24,9 +24,6 @@ from webnn_py.runtime.runs import Enqueued, Plan, Request, ShapeKey
 from webnn_py.runtime.tensor import Tensor
 from webnn_py.script.buffer import MLBuffer
 from webnn_py.script.profile import GraphProfile
-
-if TYPE_CHECKING:
-    from webnn_py.runtime.environment import Environment
 
 Feeds = Mapping[str, Any]
 """For each input, by name, a numpy array or a tensor."""
@@ -69,7 +66,7 @@ class InferenceSession(Handle):
 
     input_descriptors: Mapping[str, TensorDescriptor]
     output_descriptors: Mapping[str, TensorDescriptor]
-    _environment: Environment
+    _open_sessions: dict[InferenceSession, None]
     _hold: Hold
     _opened: OpenContext
     _model: Model
@@ -83,9 +80,11 @@ class InferenceSession(Handle):
     _released: bool
 
     @classmethod
-    def _create(cls, environment: Environment, hold: Hold, model: Model, options: SessionOptions) -> Self:
+    def _create(
+        cls, open_sessions: dict[InferenceSession, None], hold: Hold, model: Model, options: SessionOptions
+    ) -> Self:
         self = cls.__new__(cls)
-        self._environment = environment
+        self._open_sessions = open_sessions
         self._hold = hold
         self._opened = hold.opened
         self._model = model
@@ -327,7 +326,7 @@ class InferenceSession(Handle):
             plan.destroy_buffers()
             self._model.release(plan.graph)
         self._plans.clear()
-        self._environment._sessions.pop(self, None)
+        self._open_sessions.pop(self, None)
         self._hold.release()
 
     async def __aenter__(self) -> Self:

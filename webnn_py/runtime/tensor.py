@@ -21,7 +21,7 @@ from webnn_py.descriptors import (
 from webnn_py.device.backend import HostArray, Lends
 from webnn_py.errors import InvalidStateError, NotSupportedError
 from webnn_py.message_text import named_by, shown
-from webnn_py.runtime.acts_as_array import ActsAsArray
+from webnn_py.runtime.array_protocols import ArrayProtocols
 from webnn_py.runtime.contexts import Hold, OpenContext
 from webnn_py.runtime.copies import ElementRange, copy_elements
 from webnn_py.runtime.records import TensorLocation
@@ -35,7 +35,7 @@ GPU_BUFFER_GRAIN: Final = 32
 
 
 @final
-class Tensor(ActsAsArray):
+class Tensor(ArrayProtocols):
     """An array on the host, or a buffer on the device.
 
     ``Tensor(array)`` is on the host and shares the array. :meth:`Environment.create_tensor` and sessions with

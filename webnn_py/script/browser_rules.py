@@ -11,7 +11,6 @@ from webnn_py.message_text import in_brackets, nearest, plain, shown
 
 if TYPE_CHECKING:
     from webnn_py.browser_profiles import BrowserProfile, PortabilityReport, Refusal
-    from webnn_py.script.context import MLContext
 
 _ERRORS: Final = {
     "TypeError": TypeError,
@@ -140,14 +139,6 @@ def browser_profile(value: object) -> EnforcedProfile:
     if isinstance(value, str) and plain(value) in NAMES:
         return EnforcedProfile(find(plain(value)))
     raise TypeError(f"is {shown(value)}; it must be one of {', '.join(NAMES)}, or None{nearest(value, NAMES)}")
-
-
-def refused_build(context: MLContext, graph: Graph) -> Exception | None:
-    """Why the browser that a context stands for refuses a graph; the context is lost where it is there."""
-    error = None if context._browser is None else context._browser.graph(graph)
-    if isinstance(error, InvalidStateError):
-        context._lose(str(error))
-    return error
 
 
 def _kind(value: Value) -> str:

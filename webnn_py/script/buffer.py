@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Self, final
+from typing import Self, final
 
 from trio.lowlevel import enable_ki_protection
 
@@ -12,15 +12,13 @@ from webnn_py.device.backend import HostArray, Storage
 from webnn_py.errors import DestroyedBufferError, InvalidStateError
 from webnn_py.handle import Handle, NoArray
 from webnn_py.message_text import named_by
-from webnn_py.script.living import IsNumbered
+from webnn_py.script.interfaces import ContextInterface
+from webnn_py.script.refused_calls import HasHandle
 from webnn_py.timelines.promise import MLPromise
-
-if TYPE_CHECKING:
-    from webnn_py.script.context import MLContext
 
 
 @final
-class MLBuffer(NoArray, Handle, IsNumbered):
+class MLBuffer(NoArray, Handle, HasHandle):
     """A tensor that lives on a context's device (the text's ``MLTensor``; both names are this class).
 
     Made by :meth:`MLContext.create_buffer` and :meth:`MLContext.create_constant_buffer`. The getters work forever,
@@ -31,14 +29,14 @@ class MLBuffer(NoArray, Handle, IsNumbered):
     _elements_come_by = "it lies on the device; array = await context.read_buffer(buffer) brings its elements here"
 
     __slots__ = ("__weakref__", "_context", "_descriptor", "_destroyed", "_pending_reads", "_storage")
-    _context: MLContext
+    _context: ContextInterface
     _descriptor: MLBufferDescriptor
     _storage: Storage
     _destroyed: bool
     _pending_reads: dict[MLPromise[HostArray] | MLPromise[None], None]
 
     @classmethod
-    def _create(cls, context: MLContext, descriptor: MLBufferDescriptor, label: str = "") -> Self:
+    def _create(cls, context: ContextInterface, descriptor: MLBufferDescriptor, label: str = "") -> Self:
         self = cls.__new__(cls)
         self._context = context
         self._descriptor = descriptor
@@ -78,7 +76,7 @@ class MLBuffer(NoArray, Handle, IsNumbered):
         return self._storage.label
 
     @property
-    def _numbered(self) -> Storage:
+    def _device_handle(self) -> Storage:
         return self._storage
 
     @enable_ki_protection
@@ -109,13 +107,13 @@ class MLBuffer(NoArray, Handle, IsNumbered):
             raise DestroyedBufferError(f"{method}(): {name} is destroyed: {self._why_destroyed()}")
 
     def _why_destroyed(self) -> str:
-        lost = self._context._lost_message
-        return "destroy() was called on the buffer" if lost is None else f"the context is lost: {lost}"
+        context = self._context
+        return "destroy() was called on the buffer" if context._lost_message is None else context._loss_text
 
     def __del__(self) -> None:
         if not getattr(self, "_destroyed", True):
             self._context._buffers.discard(self)
-            self._context._releases.release_from_anywhere(self._storage)
+            self._context._releases.release_from_any_thread(self._storage)
             # Last, since a warning may be made an error.
             warnings.warn(f"{self!r} was never destroyed", ResourceWarning, source=self, stacklevel=1)
 

@@ -20,7 +20,7 @@ from webnn_py.descriptors import (
     operand_descriptor,
 )
 from webnn_py.device.backend import HostArray, OnProgress
-from webnn_py.errors import InvalidStateError, OperationError, UnknownError
+from webnn_py.errors import InvalidStateError, NotSupportedError, OperationError, UnknownError
 from webnn_py.graph import Constant, Graph, Input, Node, Output, Value
 from webnn_py.handle import forgotten_await
 from webnn_py.message_text import in_brackets, shown
@@ -29,15 +29,14 @@ from webnn_py.operators.declaration import Operator
 from webnn_py.operators.idl import MLNumber, ml_number, usv_string
 from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import Refused
-from webnn_py.script.browser_rules import refused_build
+from webnn_py.script.argument_checks import named, refuse_progress, refuse_proposals, reject_failed
 from webnn_py.script.buffer import MLBuffer
-from webnn_py.script.checks import named, refuse_progress, refuse_proposals, reject_failed
+from webnn_py.script.buffer_source import ExportsArray, data_type_of, exported_array, host_copy
 from webnn_py.script.context import MLContext
 from webnn_py.script.graph import MLGraph
 from webnn_py.script.limits import check_operands, check_outputs, limits_of
 from webnn_py.script.operator_methods import OperatorMethods
-from webnn_py.script.refusals import refused, rejected
-from webnn_py.script.sources import ExportsArray, data_type_of, exported_array, host_copy
+from webnn_py.script.refused_calls import rejected_promise, report_refusal
 from webnn_py.timelines.device_timeline import DeviceOperation
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.unreported_errors import calling_line
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from webnn_py.device.finite_check import NonFinite
     from webnn_py.graph_pictures.picture import GraphPicture
     from webnn_py.script.dynamic_shapes import DimensionNames
+    from webnn_py.sized_graphs import DynamicGraph
 
 
 @final
@@ -76,7 +76,7 @@ class MLGraphBuilder(OperatorMethods):
             context._ml._check_allowed("MLGraphBuilder")
             context._check_not_lost("MLGraphBuilder")
         except Exception as error:
-            refused(context, "MLGraphBuilder", error)
+            report_refusal(context, "MLGraphBuilder", error)
             raise
         self._context = context
         self._capabilities = context._capabilities
@@ -107,7 +107,7 @@ class MLGraphBuilder(OperatorMethods):
         try:
             return self._input(name, data_type, shape)
         except Exception as error:
-            refused(self._context, "input", error, label=_text(name))
+            report_refusal(self._context, "input", error, label=_text(name))
             raise
 
     def _input(self, name: str, data_type: object, shape: Any) -> MLOperand:
@@ -159,7 +159,7 @@ class MLGraphBuilder(OperatorMethods):
         try:
             return self._constant(value, data_type, shape)
         except Exception as error:
-            refused(self._context, "constant", error, value)
+            report_refusal(self._context, "constant", error, value)
             raise
 
     def _constant(self, value: object, data_type: object, shape: Any) -> MLOperand:
@@ -217,7 +217,7 @@ class MLGraphBuilder(OperatorMethods):
         if data_type is not None or shape is not None:
             raise TypeError("constant(): a constant buffer has its own data type and shape; give neither")
         if buffer._context is not self._context:
-            raise TypeError(f"constant(): {buffer!r} belongs to another context")
+            raise TypeError(f"constant(): {buffer!r} belongs to another context{in_brackets(buffer._context._label)}")
         buffer._check_alive("constant", repr(buffer))
         if not buffer.constant:
             raise TypeError(f"constant(): {buffer!r} is not constant; create_constant_buffer() makes constant ones")
@@ -234,7 +234,7 @@ class MLGraphBuilder(OperatorMethods):
         try:
             return self._draw(operator, args, kwargs)
         except Exception as error:
-            refused(self._context, operator.name, error, label=_text(kwargs.get("label")))
+            report_refusal(self._context, operator.name, error, label=_text(kwargs.get("label")))
             raise
 
     def _draw(self, operator: Operator[..., Any], args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
@@ -329,17 +329,44 @@ class MLGraphBuilder(OperatorMethods):
             graph = self._reached("build", outputs)
             self._check_constant_buffers(graph, "build")
         except (TypeError, InvalidStateError) as error:
-            return rejected(self._context, "build", error)
+            return rejected_promise(self._context, "build", error)
         self._has_built = True
         self._forget()
-        if (refusal := refused_build(self._context, graph)) is not None:
-            return rejected(self._context, "build", refusal)
-        ml_graph = MLGraph._create(self._context, graph, name)
-        if self._names is not None and _is_dynamic(graph):
-            from webnn_py.script.dynamic_shapes import begin_dynamic_build  # noqa: PLC0415 - imported when it is used
+        try:
+            self._check_browser(graph)
+            dynamic = self._dynamic_graph(graph)
+        except (TypeError, InvalidStateError, NotSupportedError, UnknownError) as error:
+            return rejected_promise(self._context, "build", error)
+        ml_graph, device = MLGraph._create(self._context, graph, name), self._context._device
+        if dynamic is None:
+            return self._enqueue_build(ml_graph, partial(device.compile, graph, ml_graph._handle, progress))
+        from webnn_py.device.dynamic import compile_dynamic  # noqa: PLC0415 - imported when it is used
+        from webnn_py.script.dynamic_shapes import DynamicShapes  # noqa: PLC0415 - imported when it is used
 
-            return begin_dynamic_build(ml_graph, graph, self._names.drawing, self._enqueue_build)
-        return self._enqueue_build(ml_graph, partial(self._context._device.compile, graph, ml_graph._handle, progress))
+        ml_graph._dynamic = DynamicShapes(dynamic)
+        return self._enqueue_build(ml_graph, partial(compile_dynamic, dynamic, ml_graph._handle, device))
+
+    def _check_browser(self, graph: Graph) -> None:
+        """Refuse a graph as the browser does that the context stands for, which may lose the context."""
+        error = None if self._browser is None else self._browser.graph(graph)
+        if isinstance(error, InvalidStateError):
+            self._context._lose(str(error))
+        if error is not None:
+            raise error
+
+    def _dynamic_graph(self, graph: Graph) -> DynamicGraph | None:
+        """Return a graph with what was decided about its named dimensions; None for one of fixed sizes.
+
+        Raises:
+            NotSupportedError: the device cannot compile it.
+        """
+        if self._names is None or not _is_dynamic(graph):
+            return None
+        from webnn_py.script.dynamic_shapes import check_can_compile  # noqa: PLC0415 - imported when it is used
+        from webnn_py.sized_graphs import DynamicGraph  # noqa: PLC0415 - imported when it is used
+
+        check_can_compile(self._context._device.backend, graph)
+        return DynamicGraph.of(graph, self._names.drawing)
 
     def picture(self, outputs: Mapping[str, MLOperand]) -> GraphPicture:
         """What :meth:`build` would build, to be looked at; not in the specification. The builder stays as it is.
@@ -359,7 +386,7 @@ class MLGraphBuilder(OperatorMethods):
         try:
             graph = self._reached("picture", outputs)
         except Exception as error:
-            refused(self._context, "picture", error)
+            report_refusal(self._context, "picture", error)
             raise
         description = GraphDescription.of(graph)
         return GraphPicture(description, None, "", description.constants_of(graph))
@@ -426,14 +453,14 @@ class MLGraphBuilder(OperatorMethods):
             with ``UnknownError`` when the device fails.
         """
         from webnn_py.rewriting.composites import spelled_out  # noqa: PLC0415 - imported when it is used
-        from webnn_py.script.measuring import check_graph  # noqa: PLC0415 - imported when it is used
+        from webnn_py.script.profiling import check_graph  # noqa: PLC0415 - imported when it is used
 
         self._context._trio_run.check("check_finite()")
         try:
             graph = spelled_out(self._reached("check_finite", outputs))
             self._check_constant_buffers(graph, "check_finite")
         except (TypeError, InvalidStateError) as error:
-            return rejected(self._context, "check_finite", error)
+            return rejected_promise(self._context, "check_finite", error)
         return check_graph(self._context, graph, feeds, self._input_names)
 
     def destroy(self) -> None:

@@ -2,52 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from sys import _getframe
-from typing import TYPE_CHECKING, Any, Self, final, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, final, overload
 
 import trio
 from trio.lowlevel import enable_ki_protection
 
 from webnn_py.descriptors import (
     MLBufferDescriptor,
+    MLOperandDataType,
     MLOperandDataTypeLike,
+    converted,
+    operand_data_type,
     operand_descriptor,
+    sequence_of,
+    unsigned_long,
 )
-from webnn_py.device.backend import Backend, BackendInfo, HostArray
+from webnn_py.device.backend import Backend, BackendInfo, Capabilities, HostArray, Lends
 from webnn_py.device.device import Device, Readback
 from webnn_py.errors import InvalidStateError, NotSupportedError, UnknownError
 from webnn_py.handle import Handle, forgotten_await
-from webnn_py.message_text import CONTEXT_DESTROYED, named_by, shortened, shown
+from webnn_py.message_text import CONTEXT_DESTROYED, in_brackets, named_by, shortened, shown
+from webnn_py.saved_graphs.record import SavedCode, SavedGraph
+from webnn_py.script.argument_checks import (
+    buffer_descriptor,
+    check_buffer,
+    check_descriptor,
+    label_of,
+    refuse_proposals,
+    reject_failed,
+    unknown,
+)
 from webnn_py.script.browser_rules import BrowserRules
 from webnn_py.script.buffer import MLBuffer
-from webnn_py.script.checks import buffer_descriptor, check_descriptor, label_of, reject_failed, unknown
-from webnn_py.script.copying import CopiesBuffers
-from webnn_py.script.device_selection import TellsItsDevice
-from webnn_py.script.dispatching import plain_storages, storages_of
+from webnn_py.script.buffer_source import check_target, host_copy
+from webnn_py.script.copy_region import checked_copy_region
+from webnn_py.script.device_selection import Support, check_runs, operator_named, runs_itself
+from webnn_py.script.dispatch_arguments import storages_at_first_sight, storages_of
+from webnn_py.script.experiments import check_asked
 from webnn_py.script.graph import MLGraph
-from webnn_py.script.interop import SharesBuffers
+from webnn_py.script.interfaces import MLInterface
 from webnn_py.script.limits import op_support_limits, with_four_bits
-from webnn_py.script.living import Living
 from webnn_py.script.records import ContextStatistics, MLContextLostInfo, MLPowerPreference
-from webnn_py.script.refusals import refused, rejected
-from webnn_py.script.releases import Releases
-from webnn_py.script.saving import SavesGraphs
-from webnn_py.script.sources import check_target, host_copy
-from webnn_py.timelines.device_timeline import DeviceOperation, DeviceTimeline
+from webnn_py.script.refused_calls import rejected_promise, report_refusal
+from webnn_py.script.release_queue import ReleaseQueue
+from webnn_py.script.saving import checked_key, saving_error
+from webnn_py.script.weak_set import OrderedWeakSet
+from webnn_py.timelines.device_timeline import DeviceOperation, DeviceTimeline, Work
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.timelines.script_timeline import ScriptTask
+from webnn_py.tracing.instruments import Instruments
 from webnn_py.tracing.operation import TracedContext
 from webnn_py.trio_run import TrioRun
 from webnn_py.unreported_errors import calling_line
 
 if TYPE_CHECKING:
-    from webnn_py.script.ml import ML
+    import wgpu
+
+    from webnn_py.saved_graphs.folder import GraphFolder
+
+T = TypeVar("T")
 
 
 @final
-class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers, TellsItsDevice):
+class MLContext(Handle):
     """A device and its timeline (section "MLContext interface"); made by :meth:`ML.create_context`.
 
     Methods that the IDL types ``Promise`` act when they are called: what they ask for is enqueued on the device
@@ -56,35 +76,45 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers, TellsItsDevic
 
     _made_by = "ML.create_context()"
 
-    _ml: ML
+    _ml: MLInterface
+    _instruments: Instruments
+    _experimental: frozenset[str]
+    _accelerated: bool
+    _capabilities: Capabilities
+    _graph_folder: GraphFolder | None
+    _files: trio.CapacityLimiter
     _device: Device
     _timeline: DeviceTimeline
     _run_by_readers: DeviceTimeline | None
     _trio_run: TrioRun
     _browser: BrowserRules | None
+    _label: str
     _power_preference: MLPowerPreference
     _max_queued_bytes: int | None
     _lost: MLPromise[MLContextLostInfo]
     _lost_message: str | None
-    _buffers: Living[MLBuffer]  # in order: the end of a context is the same each time
-    _graphs: Living[MLGraph]
-    _releases: Releases
+    _buffers: OrderedWeakSet[MLBuffer]  # in order: the end of a context is the same each time
+    _graphs: OrderedWeakSet[MLGraph]
+    _releases: ReleaseQueue
     _traced: TracedContext
 
     @classmethod
-    def _create(
+    def _create(  # noqa: PLR0913 - the options of create_context()
         cls,
-        ml: ML,
+        ml: MLInterface,
         backend: Backend,
         *,
         power_preference: MLPowerPreference = "default",
         accelerated: bool = True,
         max_queued_bytes: int | None = None,
+        label: str = "",
     ) -> Self:
         self = cls.__new__(cls)
+        self._label = label
         self._ml = ml
+        self._instruments, self._experimental = ml._instruments, ml._experimental
         self._capabilities = (
-            with_four_bits(backend.capabilities) if "int4" in ml._experimental else backend.capabilities
+            with_four_bits(backend.capabilities) if "int4" in self._experimental else backend.capabilities
         )
         self._device = Device(backend)
         self._graph_folder = None
@@ -99,17 +129,89 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers, TellsItsDevic
         self._trio_run = ml.script_timeline.trio_run
         self._lost = MLPromise._create("lost", self._trio_run)
         self._lost_message = None
-        self._buffers, self._graphs = Living(), Living()
-        self._releases = Releases(self._device, self._timeline)
+        self._buffers, self._graphs = OrderedWeakSet(), OrderedWeakSet()
+        self._releases = ReleaseQueue(self._device, self._timeline)
         backend.lost = self._hear_of_loss
         return self
 
     # --- what it is ------------------------------------------------------------------------------------------
 
     @property
+    def label(self) -> str:
+        """The name that ``create_context()`` was given for it; "" for none. Not in the specification."""
+        return self._label
+
+    @property
     def backend(self) -> BackendInfo:
         """Where the context really runs: backend, adapter, driver, features."""
         return self._device.backend.info
+
+    @property
+    def accelerated(self) -> bool:
+        """The option that the context was created with; :attr:`backend` tells what really runs.
+
+        With the proposal "device selection", whether it runs on an accelerator.
+        """
+        if "device-selection" in self._experimental:
+            return self._device.backend.info.device_types[0] != "cpu"
+        return self._accelerated
+
+    @property
+    def cpu_fallback_active(self) -> bool:
+        """Whether an accelerator was wanted and a processor computes. Not in the specification: a proposal.
+
+        Raises:
+            NotSupportedError: the proposal was not asked for.
+        """
+        check_asked(
+            "cpu_fallback_active", self._experimental, "device-selection", "context.backend tells where it runs"
+        )
+        return self._accelerated and not self.accelerated
+
+    @enable_ki_protection
+    def query_support(
+        self,
+        *,
+        data_types: Collection[MLOperandDataType] = (),
+        maximum_rank: int = 0,
+        operators: Collection[str] = (),
+    ) -> MLPromise[Support]:
+        """How graphs of such a kind would run: ``querySupport()``. Not in the specification: a proposal.
+
+        Args:
+            data_types: those of the graph's inputs.
+            maximum_rank: the highest rank of any operand.
+            operators: their names, the specification's or Python's.
+
+        Returns:
+            A promise of "optimized": an accelerator runs all of them itself; or of "fallback": a processor does, or
+            an operator is expanded into others. Rejected with ``TypeError`` for a name that nothing has, and
+            ``NotSupportedError`` for what does not run here at all, or when the proposal was not asked for.
+        """
+        self._trio_run.check("query_support()")
+        try:
+            check_asked(
+                "query_support()",
+                self._experimental,
+                "device-selection",
+                "op_support_limits() tells what is accepted",
+            )
+            types = converted(
+                "data_types", lambda value: sequence_of(value, operand_data_type, "data types"), data_types
+            )
+            rank = converted("maximum_rank", unsigned_long, maximum_rank)
+            asked = converted(
+                "operators", lambda value: sequence_of(value, operator_named, "names of operators"), operators
+            )
+            capabilities = self._device.backend.capabilities
+            check_runs(capabilities, types, rank, asked)
+        except (TypeError, NotSupportedError) as error:
+            return rejected_promise(self, "query_support", error)
+        is_own = all(runs_itself(operator, types, capabilities) for operator in asked)
+        support: Support = "optimized" if is_own and self.accelerated else "fallback"
+        promise: MLPromise[Support] = MLPromise._create("query_support()", self._trio_run)
+        self._ml.script_timeline.enqueue(ScriptTask("query_support", promise._resolve, (support,)))
+        return promise
 
     @property
     def lost(self) -> MLPromise[MLContextLostInfo]:
@@ -197,7 +299,7 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers, TellsItsDevic
             self._check_not_lost("create_buffer")
             self._check_descriptor(descriptor)
         except (TypeError, InvalidStateError) as error:
-            return rejected(self, "create_buffer", error)
+            return rejected_promise(self, "create_buffer", error)
         buffer = MLBuffer._create(self, descriptor, name)
         work = partial(self._device.allocate, buffer._storage)
         return self._enqueue_creation("create_buffer", buffer, work)
@@ -229,7 +331,7 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers, TellsItsDevic
             self._check_descriptor(descriptor, constant=True)
             copied = host_copy(data, descriptor)
         except (TypeError, InvalidStateError, NotSupportedError, UnknownError) as error:
-            return rejected(self, "create_constant_buffer", error)
+            return rejected_promise(self, "create_constant_buffer", error)
         buffer = MLBuffer._create(self, descriptor, name)
         work = partial(self._device.allocate_constant, buffer._storage, copied)
         return self._enqueue_creation("create_constant_buffer", buffer, work, copied.nbytes)
@@ -272,7 +374,7 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers, TellsItsDevic
         self._trio_run.check("write_buffer()")
         try:
             if type(buffer) is not MLBuffer or buffer._context is not self or buffer._destroyed:
-                self._check_buffer("write_buffer", buffer)
+                check_buffer(self, "write_buffer", buffer)
             if not buffer._descriptor.writable:
                 raise TypeError(f"write_buffer(): {buffer!r} is not writable")
             try:
@@ -280,7 +382,7 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers, TellsItsDevic
             except (TypeError, UnknownError) as error:
                 raise type(error)(f"write_buffer(): {named_by(buffer.label)}{error}") from error.__cause__
         except Exception as error:
-            refused(self, "write_buffer", error, buffer)
+            report_refusal(self, "write_buffer", error, buffer)
             raise
         caller = _getframe(1)  # as calling_line() does, without a call, as all that is on the way of each run
         work = partial(self._device.write, buffer._storage, copied, (caller.f_code, caller.f_lasti))
@@ -308,14 +410,14 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers, TellsItsDevic
         self._trio_run.check("read_buffer()")
         try:
             if type(buffer) is not MLBuffer or buffer._context is not self or buffer._destroyed:
-                self._check_buffer("read_buffer", buffer)
+                check_buffer(self, "read_buffer", buffer)
             descriptor = buffer._descriptor
             if not descriptor.readable:
                 raise TypeError(f"{buffer!r} is not readable")
             if out is not None:
                 check_target(out, descriptor)
         except TypeError as error:
-            return rejected(self, "read_buffer", error, buffer)
+            return rejected_promise(self, "read_buffer", error, buffer)
         caller = _getframe(1)
         line = caller.f_code, caller.f_lasti
         promise: MLPromise[Any] = MLPromise._create("read_buffer()", self._trio_run, line, self._run_by_readers)
@@ -361,6 +463,177 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers, TellsItsDevic
     write_tensor = write_buffer
     read_tensor = read_buffer
 
+    # --- copies on the device ----------------------------------------------------------------------------------
+
+    @enable_ki_protection
+    def copy_buffer(
+        self,
+        source: MLBuffer,
+        destination: MLBuffer,
+        *,
+        source_offset: int = 0,
+        destination_offset: int = 0,
+        count: int | None = None,
+    ) -> None:
+        """Copy elements from one buffer to another when everything enqueued before has run.
+
+        The bytes stay on the device; on one of another package that cannot copy, they go through the host, which
+        ``statistics().host_copies`` counts. Elements are counted in row-major order. Neither buffer has to be readable
+        or writable, and their shapes may differ. Nothing is done where there are no elements to copy.
+
+        Args:
+            source: a buffer of this context; it may be constant.
+            destination: another one, or the same, of the same data type; not constant.
+            source_offset: the first element to copy.
+            destination_offset: where that goes.
+            count: how many elements; None for the rest of the source.
+
+        Raises:
+            TypeError: a buffer is another context's, destroyed, or a constant destination; the data types differ; an
+                offset or the count is no integer or leads out of a buffer; or the ranges overlap.
+
+        A failure on the device is told by the next ``read_buffer()`` of ``destination``, and so is one that had left
+        ``source`` without data. A destination that holds no data for such a reason does so until it is wholly written.
+        """
+        self._trio_run.check("copy_buffer()")
+        try:
+            for name, buffer in (("source", source), ("destination", destination)):
+                if type(buffer) is not MLBuffer:
+                    raise TypeError(
+                        f"copy_buffer(): {name} is {shown(buffer)}; it must be an MLBuffer{forgotten_await(buffer)}"
+                    )
+                check_buffer(self, "copy_buffer", buffer)
+            region = checked_copy_region(source, destination, source_offset, destination_offset, count)
+        except Exception as error:
+            report_refusal(self, "copy_buffer", error, source, destination)
+            raise
+        if region.count:
+            work = partial(self._device.copy, source._storage, destination._storage, region, calling_line())
+            self._timeline.enqueue(DeviceOperation("copy_buffer", work))
+
+    @enable_ki_protection
+    def clear_buffer(self, buffer: MLBuffer) -> None:
+        """Set all bytes of a buffer to zero when everything enqueued before has run.
+
+        Args:
+            buffer: a buffer of this context, not constant; it need not be writable.
+
+        Raises:
+            TypeError: the buffer is another context's, destroyed or constant.
+
+        A failure on the device is told by the next ``read_buffer()``.
+        """
+        self._trio_run.check("clear_buffer()")
+        try:
+            check_buffer(self, "clear_buffer", buffer)
+            if buffer.constant:
+                raise TypeError(f"clear_buffer(): buffer is {buffer!r}, which is constant; it must not be")
+        except Exception as error:
+            report_refusal(self, "clear_buffer", error, buffer)
+            raise
+        work = partial(self._device.clear, buffer._storage, calling_line())
+        self._timeline.enqueue(DeviceOperation("clear_buffer", work))
+
+    # --- buffers shared with WebGPU work of the user's ---------------------------------------------------------
+
+    @enable_ki_protection
+    def import_buffer(  # noqa: PLR0913 - a buffer's descriptor
+        self,
+        gpu_buffer: wgpu.GPUBuffer,
+        *,
+        data_type: MLOperandDataTypeLike,
+        shape: Any,
+        readable: bool = False,
+        writable: bool = False,
+        label: str = "",
+    ) -> MLBuffer:
+        """Make a buffer over a ``wgpu.GPUBuffer`` of the context's device, without copying.
+
+        The GPU buffer stays the user's: destroying the ``MLBuffer`` or the context does not destroy it. What uses it
+        after the user has destroyed it, or while it is mapped, fails, which the read of its outputs tells. What the
+        user submits before a call of this context comes before it on the GPU; to submit behind it, await ``drain()``.
+
+        Args:
+            gpu_buffer: has the usages STORAGE, COPY_SRC and COPY_DST, and as many bytes as the descriptor takes,
+                rounded up to a multiple of 32.
+            data_type: one of the eight data types, or numpy's dtype of that name.
+            shape: the dimensions, each at least 1; empty for a scalar.
+            readable: whether ``read_buffer()`` may read it.
+            writable: whether ``write_buffer()`` may write it.
+            label: a name for it in messages, traces and statistics.
+
+        Raises:
+            TypeError: the descriptor or the GPU buffer is refused.
+            InvalidStateError: the context is lost.
+            NotSupportedError: the context does not run on WebGPU.
+        """
+        self._trio_run.check("import_buffer()")
+        try:
+            backend = self._lender("import_buffer")
+            try:
+                descriptor = buffer_descriptor(data_type, shape, readable=readable, writable=writable)
+                name = label_of(label)
+                self._check_not_lost("import_buffer")
+                self._check_descriptor(descriptor)
+                memory = backend.check_foreign(gpu_buffer, descriptor)
+            except TypeError as error:
+                raise TypeError(f"import_buffer(): {error}") from error.__cause__
+        except Exception as error:
+            report_refusal(self, "import_buffer", error)
+            raise
+        buffer = MLBuffer._create(self, descriptor, name)
+        self._buffers.add(buffer)
+        self._timeline.enqueue(DeviceOperation("import_buffer", partial(self._device.adopt, buffer._storage, memory)))
+        return buffer
+
+    @enable_ki_protection
+    def export_to_gpu(self, buffer: MLBuffer) -> MLPromise[wgpu.GPUBuffer]:
+        """Lend a buffer out as a ``wgpu.GPUBuffer``, when everything enqueued before has been submitted.
+
+        Until it is given back by its ``destroy()``, the device timeline stops at the first operation that needs the
+        buffer. Losing the context calls it in. When it is collected as garbage, it is given back with a
+        ``ResourceWarning``.
+
+        Returns:
+            A promise of the GPU buffer, which shares the memory. Rejected with ``TypeError`` for a buffer of another
+            context, destroyed or constant; ``InvalidStateError`` when the context is lost; ``NotSupportedError``
+            when it does not run on WebGPU.
+        """
+        self._trio_run.check("export_to_gpu()")
+        try:
+            self._lender("export_to_gpu")
+            check_buffer(self, "export_to_gpu", buffer)
+            if buffer.constant:
+                raise TypeError(f"{buffer!r} is constant; it must not be")
+        except (TypeError, NotSupportedError) as error:
+            return rejected_promise(self, "export_to_gpu", error, buffer)
+        promise: MLPromise[wgpu.GPUBuffer] = MLPromise._create("export_to_gpu()", self._trio_run, calling_line())
+        given: list[wgpu.GPUBuffer] = []
+
+        def settled(error: Exception | None) -> None:
+            if error is not None:
+                reject_failed(promise, unknown("export_to_gpu", error), self._device)
+            else:
+                promise._resolve(given[0])
+
+        self._timeline.enqueue(
+            DeviceOperation(
+                "export_to_gpu",
+                partial(self._device.lend, buffer._storage, given.append),
+                settled,
+                aborted=partial(self._abort, promise, "export_to_gpu"),
+            )
+        )
+        return promise
+
+    def _lender(self, method: str) -> Lends:
+        backend = self._device.backend
+        if not isinstance(backend, Lends):
+            raise NotSupportedError(
+                f"{method}(): the context runs on {backend.info.name}; it must run on WebGPU to share buffers"
+            )
+        return backend
+
     # --- dispatch --------------------------------------------------------------------------------------------
 
     @enable_ki_protection
@@ -383,14 +656,182 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers, TellsItsDevic
         try:
             if type(graph) is not MLGraph:
                 raise TypeError(f"dispatch(): graph is {shown(graph)}; it must be an MLGraph{forgotten_await(graph)}")
-            given = plain_storages(self, graph, inputs, outputs) or storages_of(self, graph, inputs, outputs)
+            given = storages_at_first_sight(self, graph, inputs, outputs) or storages_of(self, graph, inputs, outputs)
         except Exception as error:
-            refused(self, "dispatch", error, graph, inputs, outputs)
+            report_refusal(self, "dispatch", error, graph, inputs, outputs)
             raise
         read, written = given
         caller = _getframe(1)
         work = partial(self._device.dispatch, graph._handle, read, written, (caller.f_code, caller.f_lasti))
         self._timeline.enqueue(DeviceOperation("dispatch", work))
+
+    # --- saved graphs ------------------------------------------------------------------------------------------
+
+    def _keep_graphs_in(self, folder: GraphFolder) -> None:
+        """Have graphs saved in another folder than the one of ``open_ml()``; before the first graph is built."""
+        self._graph_folder = folder
+        self._device.keep_nodes()
+
+    @enable_ki_protection
+    def save_graph(self, key: str, graph: MLGraph) -> MLPromise[None]:
+        """Save a compiled graph, in the place of what was saved under the key before.
+
+        Args:
+            key: any text of at most 4096 characters.
+            graph: a graph of this context.
+
+        Returns:
+            A promise of None, rejected with ``TypeError`` for an argument of the wrong type or another context's
+            graph, ``NotSupportedError`` when :func:`open_ml` was given no folder, ``InvalidStateError`` when the graph
+            is destroyed or the context is lost, ``QuotaExceededError`` when the graph alone is larger than the folder
+            may be, ``UnknownError`` when the file cannot be written or the graph cannot be read from the device.
+        """
+        from webnn_py.device import saving  # noqa: PLC0415 - imported when it is used
+        from webnn_py.graph_pictures.as_json import to_json  # noqa: PLC0415 - imported when it is used
+
+        method = "save_graph"
+        self._trio_run.check("save_graph()")
+        try:
+            name, folder = checked_key(key), self._checked_folder()
+            self._check_graph(graph)
+            refuse_proposals(method, [*graph.input_descriptors.values(), *graph.output_descriptors.values()])
+            self._check_not_lost(method)
+        except (TypeError, NotSupportedError, InvalidStateError) as error:
+            return rejected_promise(self, method, error, graph)
+        device, files = saving.code_identity(self._device.backend), self._files
+
+        async def put(code: SavedCode) -> None:
+            descriptors = graph.input_descriptors, graph.output_descriptors
+            drawing = to_json(graph._description, graph._plan)
+            saved = SavedGraph(*descriptors, graph._operator_count, code, drawing)
+            await trio.to_thread.run_sync(folder.save, device, name, saved, limiter=files)
+
+        work = partial(saving.save_graph, self._device, graph._handle, put)
+        return self._enqueue_saving(method, work, lambda: None)
+
+    @enable_ki_protection
+    def load_graph(self, key: str) -> MLPromise[MLGraph]:
+        """Load a graph that was saved under a key, by this program or another, on the same device.
+
+        Args:
+            key: what it was saved under.
+
+        Returns:
+            A promise of the graph, rejected with ``TypeError`` for a key that is none, ``NotSupportedError`` when
+            :func:`open_ml` was given no folder, ``InvalidStateError`` when the context is lost, ``NotFoundError``
+            when there is no graph that can be loaded: none was saved, it had to go, it is damaged, or it was written
+            by another version or for another device; ``OperationError`` when the device refuses it, ``UnknownError``
+            when the file cannot be read.
+        """
+        from webnn_py.device import saving  # noqa: PLC0415 - imported when it is used
+        from webnn_py.graph_pictures.as_json import from_json  # noqa: PLC0415 - imported when it is used
+
+        method = "load_graph"
+        self._trio_run.check("load_graph()")
+        try:
+            name, folder = checked_key(key), self._checked_folder()
+            self._check_not_lost(method)
+        except (TypeError, NotSupportedError, InvalidStateError) as error:
+            return rejected_promise(self, method, error)
+        device, files = saving.code_identity(self._device.backend), self._files
+        ml_graph = MLGraph._create_empty(self)
+        self._graphs.add(ml_graph)
+
+        async def take() -> SavedCode:
+            saved = await trio.to_thread.run_sync(folder.load, device, name, limiter=files)
+            ml_graph._fill(saved.inputs, saved.outputs, saved.operator_count, *from_json(saved.drawing))
+            return saved.code
+
+        work = partial(saving.load_graph, self._device, ml_graph._handle, take)
+        return self._enqueue_saving(method, work, lambda: ml_graph, otherwise=ml_graph.destroy)
+
+    @enable_ki_protection
+    def list_graphs(self) -> MLPromise[list[str]]:
+        """The keys of the graphs that :meth:`load_graph` finds, in order; of each only the beginning is read.
+
+        Returns:
+            A promise of the keys, rejected with ``NotSupportedError`` when :func:`open_ml` was given no folder,
+            ``InvalidStateError`` when the context is lost, ``UnknownError`` when the folder cannot be read.
+        """
+        from webnn_py.device import saving  # noqa: PLC0415 - imported when it is used
+
+        method = "list_graphs"
+        self._trio_run.check("list_graphs()")
+        try:
+            folder = self._checked_folder()
+            self._check_not_lost(method)
+        except (NotSupportedError, InvalidStateError) as error:
+            return rejected_promise(self, method, error)
+        device, files = saving.code_identity(self._device.backend), self._files
+        found: list[str] = []
+
+        async def look() -> None:
+            found.extend(await trio.to_thread.run_sync(folder.keys, device, limiter=files))
+
+        return self._enqueue_saving(method, look, lambda: found)
+
+    @enable_ki_protection
+    def delete_graph(self, key: str) -> MLPromise[None]:
+        """Forget the graph that was saved under a key, if there is one. Graphs that were loaded stay as they are.
+
+        It is done also when the context is lost meanwhile, as everything is that lets go of something.
+
+        Args:
+            key: what it was saved under.
+
+        Returns:
+            A promise of None, rejected with ``TypeError`` for a key that is none, ``NotSupportedError`` when
+            :func:`open_ml` was given no folder, ``InvalidStateError`` when the context is lost, ``UnknownError`` when
+            the file cannot be removed.
+        """
+        from webnn_py.device import saving  # noqa: PLC0415 - imported when it is used
+
+        method = "delete_graph"
+        self._trio_run.check("delete_graph()")
+        try:
+            name, folder = checked_key(key), self._checked_folder()
+            self._check_not_lost(method)
+        except (TypeError, NotSupportedError, InvalidStateError) as error:
+            return rejected_promise(self, method, error)
+        device = saving.code_identity(self._device.backend)
+        work = partial(trio.to_thread.run_sync, folder.delete, device, name, limiter=self._files)
+        return self._enqueue_saving(method, work, lambda: None, abortable=False)
+
+    def _enqueue_saving(
+        self,
+        method: str,
+        work: Work,
+        result: Callable[[], T],
+        *,
+        otherwise: Callable[[], None] = lambda: None,
+        abortable: bool = True,
+    ) -> MLPromise[T]:
+        """Enqueue work, and settle a promise with ``result`` when it is done, or after ``otherwise``."""
+        promise: MLPromise[T] = MLPromise._create(f"{method}()", self._trio_run, calling_line(2))
+
+        def settled(error: Exception | None) -> None:
+            if error is None:
+                promise._resolve(result())
+            else:
+                otherwise()
+                promise._reject(saving_error(method, error))
+
+        aborted = partial(self._abort, promise, method)
+        self._timeline.enqueue(DeviceOperation(method, work, settled, abortable=abortable, aborted=aborted))
+        return promise
+
+    def _checked_folder(self) -> GraphFolder:
+        if self._graph_folder is None:
+            raise NotSupportedError("there is no folder for graphs; open_ml(graph_cache=FOLDER) gives one")
+        return self._graph_folder
+
+    def _check_graph(self, graph: object) -> None:
+        if type(graph) is not MLGraph:
+            raise TypeError(f"graph is {shown(graph)}; it must be an MLGraph{forgotten_await(graph)}")
+        if graph._context is not self:
+            raise TypeError(f"{graph!r} belongs to another context{in_brackets(graph._context._label)}")
+        if graph._destroyed and self._lost_message is None:
+            raise InvalidStateError("the graph is destroyed: destroy() was called on it")
 
     # --- the end ---------------------------------------------------------------------------------------------
 
@@ -439,7 +880,12 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers, TellsItsDevic
     # --- checks ----------------------------------------------------------------------------------------------
 
     def _lost_error(self, method: str) -> InvalidStateError:
-        return InvalidStateError(f"{method}(): the context is lost: {self._lost_message}")
+        return InvalidStateError(f"{method}(): {self._loss_text}")
+
+    @property
+    def _loss_text(self) -> str:
+        """The words of messages for a context that is lost, and why."""
+        return f"the context{in_brackets(self._label)} is lost: {self._lost_message}"
 
     def _check_not_lost(self, method: str) -> None:
         if self._lost_message is not None:
@@ -448,17 +894,9 @@ class MLContext(Handle, CopiesBuffers, SavesGraphs, SharesBuffers, TellsItsDevic
     def _check_descriptor(self, descriptor: MLBufferDescriptor, *, constant: bool = False) -> None:
         check_descriptor(descriptor, self._capabilities, self._browser, constant=constant)
 
-    def _check_buffer(self, method: str, buffer: MLBuffer) -> None:
-        if type(buffer) is not MLBuffer:
-            raise TypeError(f"{method}(): {shown(buffer)} given; it must be an MLBuffer{forgotten_await(buffer)}")
-        if buffer._context is not self:
-            raise TypeError(f"{method}(): {buffer!r} belongs to another context")
-        if buffer._destroyed:
-            buffer._check_alive(method, repr(buffer))
-
     def _described(self) -> str:
         lost = "" if self._lost_message is None else f", lost: {shortened(self._lost_message)}"
-        return f"on {shortened(str(self.backend), 100)}{lost}"
+        return f"{named_by(self._label)}on {shortened(str(self.backend), 100)}{lost}"
 
 
 def _nobody_listens(_message: str) -> None:

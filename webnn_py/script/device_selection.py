@@ -6,32 +6,21 @@ for it.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, cast, get_args
+from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
+from typing import Any, Final, Literal, get_args
 
 import attrs
 import trio
-from trio.lowlevel import enable_ki_protection
 
-from webnn_py.descriptors import MLOperandDataType, converted, operand_data_type, sequence_of, unsigned_long
+from webnn_py.descriptors import MLOperandDataType, converted, sequence_of
 from webnn_py.device import registry
 from webnn_py.device.backend import Backend, BackendInfo, Capabilities, MLDeviceType
-from webnn_py.device.device import Device
 from webnn_py.device.registry import DeviceRecord, OpenRequest, Suitability
 from webnn_py.errors import NotSupportedError
 from webnn_py.message_text import listed, plain, shown
 from webnn_py.operators.declaration import Operator
 from webnn_py.operators.registry import OPERATORS
-from webnn_py.script.experiments import check_asked
 from webnn_py.script.limits import limits_of, op_support_limits
-from webnn_py.script.refusals import rejected
-from webnn_py.timelines.promise import MLPromise
-from webnn_py.timelines.script_timeline import ScriptTask, ScriptTimeline
-
-if TYPE_CHECKING:
-    from webnn_py.script.context import MLContext
-    from webnn_py.script.ml import ML
 
 DEVICE_TYPES: Final[tuple[MLDeviceType, ...]] = get_args(MLDeviceType)
 
@@ -225,135 +214,12 @@ def _items(value: object) -> Sequence[object]:
     return value if isinstance(value, Sequence) else ()
 
 
-# --- the members ---------------------------------------------------------------------------------------------------
+def operator_named(value: object) -> Operator[..., Any]:
+    """Convert the name of an operator, the specification's or Python's.
 
-
-class TellsDevices:
-    """What ``ML`` tells before there is a context. Of the proposal; a mixin of :class:`ML`."""
-
-    _experimental: frozenset[str]
-    script_timeline: ScriptTimeline
-
-    if TYPE_CHECKING:
-
-        def _begin_opening(self, open_device: Callable[[], Awaitable[None]]) -> None: ...
-
-    @enable_ki_protection
-    def op_support_limits_per_device(self) -> MLPromise[dict[str, dict[str, Any]]]:
-        """What each device here accepts: ``opSupportLimitsPerDevice()``. Not in the specification: a proposal.
-
-        Any of the limits can be given to ``create_context(limits=…)``.
-
-        Returns:
-            A promise of what ``op_support_limits()`` would return, by a name that says the kind of device and nothing
-            else: ``"cpu1"``, ``"gpu1"``; those that suit best first. Rejected with ``NotSupportedError`` when the
-            proposal was not asked for, ``InvalidStateError`` when the ``open_ml()`` block has been left.
-        """
-        method = "op_support_limits_per_device"
-        self.script_timeline.trio_run.check(f"{method}()")
-        try:
-            check_asked(f"{method}()", self._experimental, "device-selection", "make contexts, and ask each")
-        except NotSupportedError as error:
-            return rejected(cast("ML", self), method, error)
-        promise: MLPromise[dict[str, dict[str, Any]]] = MLPromise._create(f"{method}()", self.script_timeline.trio_run)
-        self._begin_opening(partial(_tell_limits, self.script_timeline, promise))
-        return promise
-
-
-async def _tell_limits(timeline: ScriptTimeline, promise: MLPromise[dict[str, dict[str, Any]]]) -> None:
-    try:
-        with trio.CancelScope(shield=True):
-            limits = await limits_per_device(OpenRequest())
-    except Exception as error:  # noqa: BLE001 - a driver may fail in any way; the promise tells
-        refusal = NotSupportedError(f"op_support_limits_per_device(): {error}")
-        timeline.enqueue(ScriptTask("op_support_limits_per_device", _reject, (promise, refusal)))
-    else:
-        timeline.enqueue(ScriptTask("op_support_limits_per_device", _resolve, (promise, limits)))
-
-
-def _resolve(promise: MLPromise[Any], value: object) -> None:
-    promise._resolve(value)
-
-
-def _reject(promise: MLPromise[Any], error: Exception) -> None:
-    promise._reject(error)
-
-
-class TellsItsDevice:
-    """What a context tells of its device. Partly of the proposal; a mixin of :class:`MLContext`."""
-
-    _ml: ML
-    _device: Device
-    _accelerated: bool
-    _capabilities: Capabilities
-
-    @property
-    def accelerated(self) -> bool:
-        """The option that the context was created with; :attr:`backend` tells what really runs.
-
-        With the proposal "device selection", whether it runs on an accelerator.
-        """
-        if "device-selection" in self._ml._experimental:
-            return self._device.backend.info.device_types[0] != "cpu"
-        return self._accelerated
-
-    @property
-    def cpu_fallback_active(self) -> bool:
-        """Whether an accelerator was wanted and a processor computes. Not in the specification: a proposal.
-
-        Raises:
-            NotSupportedError: the proposal was not asked for.
-        """
-        check_asked(
-            "cpu_fallback_active", self._ml._experimental, "device-selection", "context.backend tells where it runs"
-        )
-        return self._accelerated and not self.accelerated
-
-    @enable_ki_protection
-    def query_support(
-        self,
-        *,
-        data_types: Collection[MLOperandDataType] = (),
-        maximum_rank: int = 0,
-        operators: Collection[str] = (),
-    ) -> MLPromise[Support]:
-        """How graphs of such a kind would run: ``querySupport()``. Not in the specification: a proposal.
-
-        Args:
-            data_types: those of the graph's inputs.
-            maximum_rank: the highest rank of any operand.
-            operators: their names, the specification's or Python's.
-
-        Returns:
-            A promise of "optimized": an accelerator runs all of them itself; or of "fallback": a processor does, or
-            an operator is expanded into others. Rejected with ``TypeError`` for a name that nothing has, and
-            ``NotSupportedError`` for what does not run here at all, or when the proposal was not asked for.
-        """
-        self._ml.script_timeline.trio_run.check("query_support()")
-        try:
-            check_asked(
-                "query_support()",
-                self._ml._experimental,
-                "device-selection",
-                "op_support_limits() tells what is accepted",
-            )
-            types = converted(
-                "data_types", lambda value: sequence_of(value, operand_data_type, "data types"), data_types
-            )
-            rank = converted("maximum_rank", unsigned_long, maximum_rank)
-            asked = converted("operators", lambda value: sequence_of(value, _operator, "names of operators"), operators)
-            capabilities = self._device.backend.capabilities
-            _check_runs(capabilities, types, rank, asked)
-        except (TypeError, NotSupportedError) as error:
-            return rejected(cast("MLContext", self), "query_support", error)
-        is_own = all(_is_own(operator, types, capabilities) for operator in asked)
-        support: Support = "optimized" if is_own and self.accelerated else "fallback"
-        promise: MLPromise[Support] = MLPromise._create("query_support()", self._ml.script_timeline.trio_run)
-        self._ml.script_timeline.enqueue(ScriptTask("query_support", _resolve, (promise, support)))
-        return promise
-
-
-def _operator(value: object) -> Operator[..., Any]:
+    Raises:
+        TypeError: there is no operator of this name.
+    """
     found = None
     if isinstance(value, str):
         found = _BY_SPEC_NAME.get(plain(value)) or OPERATORS.get(plain(value))
@@ -362,7 +228,7 @@ def _operator(value: object) -> Operator[..., Any]:
     return found
 
 
-def _check_runs(
+def check_runs(
     capabilities: Capabilities,
     data_types: Sequence[MLOperandDataType],
     rank: int,
@@ -382,7 +248,7 @@ def _check_runs(
             )
 
 
-def _is_own(
+def runs_itself(
     operator: Operator[..., Any], data_types: Collection[MLOperandDataType], capabilities: Capabilities
 ) -> bool:
     """Whether the device runs an operator itself in each of these data types that the operator can have."""

@@ -6,9 +6,8 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final, cast
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, cast
 
 import attrs
 
@@ -23,7 +22,8 @@ from webnn_py.descriptors import (
     sequence_of,
     size_or_axis,
 )
-from webnn_py.device.dynamic import CompilesDynamic, compile_dynamic
+from webnn_py.device.backend import Backend
+from webnn_py.device.dynamic import CompilesDynamic
 from webnn_py.errors import NotSupportedError
 from webnn_py.graph import Graph
 from webnn_py.message_text import listed, plain, shown
@@ -32,12 +32,7 @@ from webnn_py.named_sizes.expressions import SymbolicSize, named_size
 from webnn_py.operators.declaration import Arguments, Operator
 from webnn_py.operators.rules import Refused
 from webnn_py.script.buffer import MLBuffer
-from webnn_py.script.refusals import rejected
 from webnn_py.sized_graphs import DynamicGraph, at_sizes, without_data
-from webnn_py.timelines.promise import MLPromise
-
-if TYPE_CHECKING:
-    from webnn_py.script.graph import MLGraph
 
 SIZED_ARGUMENTS: Final = frozenset(
     {
@@ -266,46 +261,25 @@ class DynamicShapes:
         return DispatchShapes({name: at_sizes(item, sizes) for name, item in self._inputs.items()}, outputs)
 
 
-def _named_shapes(value: object) -> dict[str, tuple[int, ...]]:
+def named_shapes(value: object) -> dict[str, tuple[int, ...]]:
+    """Convert the argument of ``MLGraph.compute_shapes()``."""
     if not isinstance(value, Mapping):
         raise TypeError(f"is {shown(value)}; it must be a mapping of names to shapes")
     return {str(name): converted(f"[{shown(name)}]", dimensions, shape) for name, shape in value.items()}
 
 
-def compute_shapes(graph: MLGraph, input_shapes: object) -> dict[str, tuple[int, ...]]:
-    """What :meth:`MLGraph.compute_shapes` asks for."""
-    given = converted("compute_shapes(): input_shapes", _named_shapes, input_shapes)
-    outputs = graph.output_descriptors
-    if graph._dynamic is not None:
-        outputs = graph._dynamic.of_shapes(given).output_descriptors
-    elif given != {name: descriptor.shape for name, descriptor in graph.input_descriptors.items()}:
-        raise TypeError(f"compute_shapes(): input_shapes are {shown(given)}; they must be those of {graph!r}")
-    return {name: descriptor.shape for name, descriptor in outputs.items()}
+def check_can_compile(backend: Backend, graph: Graph) -> None:
+    """Refuse a graph with named dimensions that a device cannot compile.
 
-
-def begin_dynamic_build(
-    ml_graph: MLGraph,
-    graph: Graph,
-    drawing: Tracing,
-    enqueue: Callable[[MLGraph, Callable[[], Any]], MLPromise[MLGraph]],
-) -> MLPromise[MLGraph]:
-    """Enqueue the build of a graph with named dimensions, where the device has them."""
-    context = ml_graph._context
-    backend = context._device.backend
+    Raises:
+        NotSupportedError: the graph has data types of four bits, or the device takes no named dimensions.
+    """
     if any(descriptor.data_type in FOUR_BITS for descriptor in graph.descriptors):
-        ml_graph._destroyed = True
-        words = "a graph with named dimensions has no data types of four bits; give it constants of int8 or uint8"
-        return rejected(context, "build", NotSupportedError(words))
-    if not isinstance(backend, CompilesDynamic):
-        ml_graph._destroyed = True
-        return rejected(
-            context,
-            "build",
-            NotSupportedError(
-                f"{context.backend} cannot compile graphs with named dimensions; the devices numpy and wgpu can, and "
-                "any device a graph of fixed sizes"
-            ),
+        raise NotSupportedError(
+            "a graph with named dimensions has no data types of four bits; give it constants of int8 or uint8"
         )
-    dynamic = DynamicGraph.of(graph, drawing)
-    ml_graph._dynamic = DynamicShapes(dynamic)
-    return enqueue(ml_graph, partial(compile_dynamic, context._device, dynamic, ml_graph._handle))
+    if not isinstance(backend, CompilesDynamic):
+        raise NotSupportedError(
+            f"{backend.info} cannot compile graphs with named dimensions; the devices numpy and wgpu can, and any "
+            "device a graph of fixed sizes"
+        )

@@ -10,29 +10,28 @@ from typing import TYPE_CHECKING, Self, final
 
 from trio.lowlevel import enable_ki_protection
 
-from webnn_py.descriptors import MLOperandDescriptor
+from webnn_py.descriptors import MLOperandDescriptor, converted
 from webnn_py.device.backend import MLDeviceType
 from webnn_py.device.device import GraphHandle
 from webnn_py.errors import InvalidStateError
 from webnn_py.graph import Graph
 from webnn_py.handle import Handle
-from webnn_py.message_text import named_by, shortened
+from webnn_py.message_text import named_by, shortened, shown
 from webnn_py.script.experiments import check_asked
-from webnn_py.script.living import IsNumbered
-from webnn_py.script.picturing import Pictured
-from webnn_py.script.refusals import refused
+from webnn_py.script.interfaces import ContextInterface
+from webnn_py.script.refused_calls import HasHandle, report_refusal
 from webnn_py.timelines.promise import MLPromise
 
 if TYPE_CHECKING:
     from webnn_py.graph_pictures.description import GraphDescription, Sketch
+    from webnn_py.graph_pictures.picture import GraphPicture
     from webnn_py.graph_pictures.plan import CompiledPlan
-    from webnn_py.script.context import MLContext
     from webnn_py.script.dynamic_shapes import DynamicShapes
     from webnn_py.script.profile import GraphProfile
 
 
 @final
-class MLGraph(Pictured, Handle, IsNumbered):
+class MLGraph(Handle, HasHandle):
     """A graph compiled for a context, ready for :meth:`MLContext.dispatch` (section "MLGraph interface").
 
     Made by :meth:`MLGraphBuilder.build` and :meth:`MLContext.load_graph`.
@@ -56,7 +55,7 @@ class MLGraph(Pictured, Handle, IsNumbered):
         "input_descriptors",
         "output_descriptors",
     )
-    _context: MLContext
+    _context: ContextInterface
     _destroyed: bool
     _drawing: GraphDescription | Sketch
     _dynamic: DynamicShapes | None
@@ -67,7 +66,7 @@ class MLGraph(Pictured, Handle, IsNumbered):
     output_descriptors: Mapping[str, MLOperandDescriptor]
 
     @classmethod
-    def _create(cls, context: MLContext, graph: Graph, label: str = "") -> Self:
+    def _create(cls, context: ContextInterface, graph: Graph, label: str = "") -> Self:
         from webnn_py.graph_pictures.description import Sketch  # noqa: PLC0415 - imported when it is used
 
         self = cls._create_empty(context, label)
@@ -77,7 +76,7 @@ class MLGraph(Pictured, Handle, IsNumbered):
         return self
 
     @classmethod
-    def _create_empty(cls, context: MLContext, label: str = "") -> Self:
+    def _create_empty(cls, context: ContextInterface, label: str = "") -> Self:
         """A graph that is still being loaded, which nobody has seen."""
         self = cls.__new__(cls)
         self._context = context
@@ -106,7 +105,7 @@ class MLGraph(Pictured, Handle, IsNumbered):
         return self._handle.label
 
     @property
-    def _numbered(self) -> GraphHandle:
+    def _device_handle(self) -> GraphHandle:
         return self._handle
 
     @property
@@ -117,7 +116,7 @@ class MLGraph(Pictured, Handle, IsNumbered):
             NotSupportedError: the proposal was not asked for.
         """
         otherwise = "context.backend tells what computes its graphs"
-        check_asked("devices", self._context._ml._experimental, "graph-devices", otherwise)
+        check_asked("devices", self._context._experimental, "graph-devices", otherwise)
         return self._context.backend.device_types
 
     @enable_ki_protection
@@ -150,16 +149,22 @@ class MLGraph(Pictured, Handle, IsNumbered):
             NotSupportedError: the proposal was not asked for.
             InvalidStateError: the graph is destroyed.
         """
-        from webnn_py.script.dynamic_shapes import compute_shapes  # noqa: PLC0415 - imported when it is used
+        from webnn_py.script.dynamic_shapes import named_shapes  # noqa: PLC0415 - imported when it is used
 
         try:
             if self._destroyed:
                 raise InvalidStateError("compute_shapes(): the graph is destroyed: destroy() was called on it")
             otherwise = "output_descriptors tell the shapes of outputs"
-            check_asked("compute_shapes()", self._context._ml._experimental, "dynamic-shapes", otherwise)
-            return compute_shapes(self, input_shapes)
+            check_asked("compute_shapes()", self._context._experimental, "dynamic-shapes", otherwise)
+            given = converted("compute_shapes(): input_shapes", named_shapes, input_shapes)
+            outputs = self.output_descriptors
+            if self._dynamic is not None:
+                outputs = self._dynamic.of_shapes(given).output_descriptors
+            elif given != {name: descriptor.shape for name, descriptor in self.input_descriptors.items()}:
+                raise TypeError(f"compute_shapes(): input_shapes are {shown(given)}; they must be those of {self!r}")
+            return {name: descriptor.shape for name, descriptor in outputs.items()}
         except Exception as error:
-            refused(self._context, "compute_shapes", error, self)
+            report_refusal(self._context, "compute_shapes", error, self)
             raise
 
     @enable_ki_protection
@@ -179,14 +184,87 @@ class MLGraph(Pictured, Handle, IsNumbered):
             ``repeat`` below 1, ``InvalidStateError`` when the graph is destroyed or the context is lost,
             ``NotSupportedError`` when the device does not tell kernels' times, ``UnknownError`` when it fails.
         """
-        from webnn_py.script.measuring import profile_graph  # noqa: PLC0415 - imported when it is used
+        from webnn_py.script.profiling import profile_graph  # noqa: PLC0415 - imported when it is used
 
         return profile_graph(self, feeds, repeat)
+
+    # --- pictures; they need no device, and outlive destroy() and the loss of the context ----------------------
+
+    def picture(self, drawn: GraphPicture | None = None) -> GraphPicture:
+        """The graph as it was drawn, and what the device has made of it.
+
+        Args:
+            drawn: a picture that :meth:`MLGraphBuilder.picture` made of the outputs before the build. It has the
+                weights, which a graph does not keep, so that the page of :meth:`GraphPicture.to_html` has their
+                statistics.
+
+        Raises:
+            ValueError: ``drawn`` is of another graph.
+        """
+        from webnn_py.graph_pictures.picture import GraphPicture  # noqa: PLC0415 - imported when it is used
+
+        description = self._description
+        weights = None if drawn is None else drawn._weights_for(description)
+        return GraphPicture(
+            description, self._plan, str(self._context._device.backend.info), weights, self._handle.label
+        )
+
+    @property
+    def _description(self) -> GraphDescription:
+        from webnn_py.graph_pictures.description import GraphDescription, Sketch  # noqa: PLC0415 - imported when it is used
+
+        drawing = self._drawing
+        return GraphDescription.made_of(drawing) if isinstance(drawing, Sketch) else drawing
+
+    @property
+    def _plan(self) -> CompiledPlan | None:
+        """What was made of the graph: when it was saved, if it was loaded."""
+        return self._handle.plan if self._saved_plan is None else self._saved_plan
+
+    def describe(self, *, passes: bool = False) -> str:
+        """Return the graph as text: a line for each input, output, operator and kernel. See :meth:`picture`.
+
+        Args:
+            passes: whether to add what each pass of the device did to the graph: its nodes before and after, the time
+                that it took, and the rules that it applied, or did not apply and why. Of a graph that was loaded
+                instead of compiled there is nothing to add, nor on devices without passes.
+        """
+        text = self.picture().describe()
+        reports = self._handle.passes if passes else ()
+        if not reports:
+            return text
+        from webnn_py.rewriting.report import describe  # noqa: PLC0415 - imported when it is used
+
+        return f"{text}\npasses\n{describe(reports)}"
+
+    def to_mermaid(self) -> str:
+        """The graph as a flowchart in mermaid's notation. See :meth:`picture`."""
+        return self.picture().to_mermaid()
+
+    def to_dot(self) -> str:
+        """The graph as a digraph in Graphviz' notation. See :meth:`picture`."""
+        return self.picture().to_dot()
+
+    def to_svg(self) -> str:
+        """The graph as a picture in SVG, complete in itself. See :meth:`picture`."""
+        return self.picture().to_svg()
+
+    def to_html(self) -> str:
+        """The graph as a page to look around in, complete in itself. See :meth:`GraphPicture.to_html`."""
+        return self.picture().to_html()
+
+    def _repr_html_(self) -> str:
+        return self.picture()._repr_html_()
+
+    def _repr_svg_(self) -> str | None:
+        return self.picture()._repr_svg_()
+
+    # --- the end -----------------------------------------------------------------------------------------------
 
     def __del__(self) -> None:
         if not getattr(self, "_destroyed", True):
             self._context._graphs.discard(self)
-            self._context._releases.release_from_anywhere(self._handle)
+            self._context._releases.release_from_any_thread(self._handle)
             # Last, since a warning may be made an error.
             warnings.warn(f"{self!r} was never destroyed", ResourceWarning, source=self, stacklevel=1)
 
@@ -199,7 +277,7 @@ class MLGraph(Pictured, Handle, IsNumbered):
 
 def _listed(descriptors: Mapping[str, MLOperandDescriptor], most: int = 4) -> str:
     """The first few names and descriptors, and how many more there are."""
-    shown = [f"{shortened(repr(name), 30)} {descriptor}" for name, descriptor in islice(descriptors.items(), most)]
+    first = [f"{shortened(repr(name), 30)} {descriptor}" for name, descriptor in islice(descriptors.items(), most)]
     if len(descriptors) > most:
-        shown.append(f"and {len(descriptors) - most} more")
-    return ", ".join(shown) or "none"
+        first.append(f"and {len(descriptors) - most} more")
+    return ", ".join(first) or "none"

@@ -13,31 +13,33 @@ from trio.lowlevel import enable_ki_protection
 
 from webnn_py.descriptors import converted, unsigned_long
 from webnn_py.device import registry
-from webnn_py.device.backend import Backend
+from webnn_py.device.backend import Backend, TimesKernels
 from webnn_py.device.registry import OpenRequest
 from webnn_py.errors import InvalidStateError, NotSupportedError, SecurityError
 from webnn_py.handle import Handle
 from webnn_py.message_text import shown, words_of
 from webnn_py.operators.idl import boolean, enumeration
 from webnn_py.saved_graphs.record import MOST_BYTES
+from webnn_py.script.argument_checks import label_of
 from webnn_py.script.browser_rules import BrowserRules, browser_profile
 from webnn_py.script.context import MLContext
-from webnn_py.script.device_selection import ContextOptions, TellsDevices, Wishes
-from webnn_py.script.experiments import experiments
+from webnn_py.script.device_selection import ContextOptions, Wishes, limits_per_device
+from webnn_py.script.experiments import check_asked, experiments
+from webnn_py.script.operation_accesses import accesses_of
 from webnn_py.script.records import MLPowerPreference
-from webnn_py.script.refusals import rejected
+from webnn_py.script.refused_calls import rejected_promise
 from webnn_py.script.saving import checked_folder
-from webnn_py.script.watching import IsWatched
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.timelines.script_timeline import ScriptTask, ScriptTimeline
-from webnn_py.tracing.instruments import Instruments
-from webnn_py.trio_run import check_in_trio
+from webnn_py.tracing.instruments import ContextWatch, Instruments, ScriptWatch
+from webnn_py.tracing.trace import MOST_EVENTS, Present, Trace
+from webnn_py.trio_run import TrioRun, check_in_trio
 from webnn_py.unreported_errors import calling_line
 
 if TYPE_CHECKING:
     from webnn_py.saved_graphs.folder import GraphFolder
 
-OWN_OPTIONS: Final = ("power_preference", "accelerated", "backend", "max_queued_bytes", "browser")
+OWN_OPTIONS: Final = ("power_preference", "accelerated", "backend", "max_queued_bytes", "browser", "label")
 """The options of ``create_context()`` that are no device's."""
 
 Policy = Callable[[], bool]
@@ -45,7 +47,7 @@ Policy = Callable[[], bool]
 
 
 @final
-class ML(Handle, IsWatched, TellsDevices):
+class ML(Handle):
     """Makes contexts (section "ML interface"); made by :func:`open_ml`."""
 
     _made_by = "open_ml()"
@@ -59,6 +61,10 @@ class ML(Handle, IsWatched, TellsDevices):
     _opening: int
     _opened: trio.Event
     _watching: BrowserRules | None
+    _instruments: Instruments
+    _watches: dict[MLContext, ContextWatch]
+    _trio_run: TrioRun
+    _traced: None
     script_timeline: ScriptTimeline
     """The queue of tasks that settle promises; tests and teaching pause and step it."""
 
@@ -81,8 +87,10 @@ class ML(Handle, IsWatched, TellsDevices):
         self._opening = 0
         self._opened = trio.Event()
         self.script_timeline = ScriptTimeline()
+        self._trio_run = self.script_timeline.trio_run
         self._instruments = Instruments(self._watch)
         self._watches = {}
+        self._traced = None
         nursery.start_soon(self.script_timeline.run)
         return self
 
@@ -95,6 +103,7 @@ class ML(Handle, IsWatched, TellsDevices):
         backend: str | None = None,
         max_queued_bytes: int | None = None,
         browser: str | None = None,
+        label: str = "",
         **options: Unpack[ContextOptions],
     ) -> MLPromise[MLContext]: ...
     @overload
@@ -106,10 +115,11 @@ class ML(Handle, IsWatched, TellsDevices):
         backend: str,
         max_queued_bytes: int | None = None,
         browser: str | None = None,
+        label: str = "",
         **options: Any,
     ) -> MLPromise[MLContext]: ...
     @enable_ki_protection
-    def create_context(
+    def create_context(  # noqa: PLR0913 - those of all devices
         self,
         *,
         power_preference: MLPowerPreference = "default",
@@ -117,6 +127,7 @@ class ML(Handle, IsWatched, TellsDevices):
         backend: str | None = None,
         max_queued_bytes: int | None = None,
         browser: str | None = None,
+        label: str = "",
         **options: Any,
     ) -> MLPromise[MLContext]:
         """Make a context: a device with a timeline of its own (section "createContext() method").
@@ -130,6 +141,7 @@ class ML(Handle, IsWatched, TellsDevices):
             max_queued_bytes: what :meth:`MLContext.wait_for_capacity` waits for. Not in the specification.
             browser: a browser profile, by name: ``"chromium-153-litert"``. The context reports that browser's limits
                 and accepts what it accepts, and computes as ever. Not in the specification.
+            label: a name for the context in messages and traces. Not in the specification.
             **options: what only some devices have; None is as if not given. Without ``backend``, an option chooses
                 the device that has it. The device ``"wgpu"`` has
 
@@ -153,13 +165,14 @@ class ML(Handle, IsWatched, TellsDevices):
             policy denies it, ``NotSupportedError`` when there is no such device, ``InvalidStateError`` when the
             ``open_ml()`` block has been left.
         """
-        self.script_timeline.trio_run.check("create_context()")
+        self._trio_run.check("create_context()")
         asked = {
             "power_preference": power_preference,
             "accelerated": accelerated,
             "backend": backend,
             "max_queued_bytes": max_queued_bytes,
             "browser": browser,
+            "label": label,
         }
         try:
             opening, of_context = self._checked_options(asked, options)
@@ -168,7 +181,7 @@ class ML(Handle, IsWatched, TellsDevices):
                 raise InvalidStateError("the open_ml() block has been left")
             opened = opening()
         except (TypeError, SecurityError, NotSupportedError, InvalidStateError) as error:
-            return rejected(self, "create_context", error)
+            return rejected_promise(self, "create_context", error)
         if isinstance(opened, Awaitable):
             return self._create_context_later(opened, of_context)
         return self._create_context(opened, **of_context)
@@ -201,6 +214,7 @@ class ML(Handle, IsWatched, TellsDevices):
             if most_bytes is None
             else converted("max_queued_bytes", unsigned_long, most_bytes),
             "browser": self._watching if browser is None else converted("browser", browser_profile, browser),
+            "label": label_of(asked.get("label", "")),
         }
         request = OpenRequest(preference, accelerated)
         given = {name: value for name, value in options.items() if value is not None}
@@ -245,7 +259,7 @@ class ML(Handle, IsWatched, TellsDevices):
         except Exception as error:  # noqa: BLE001 - a driver may fail in any way; the promise tells
             refusal = error if isinstance(error, (TypeError, NotSupportedError)) else NotSupportedError(str(error))
             refusal = type(refusal)(f"create_context(): {refusal}")
-            self.script_timeline.enqueue(ScriptTask("create_context", partial(_reject, promise, refusal)))
+            self.script_timeline.enqueue(ScriptTask("create_context", partial(promise._reject, refusal)))
             return
         self._create_context(backend, promise, **options)
 
@@ -266,7 +280,7 @@ class ML(Handle, IsWatched, TellsDevices):
         self._contexts[context] = None
         self._watch_context(context)
         self._nursery.start_soon(self._run_context, context)
-        self.script_timeline.enqueue(ScriptTask("create_context", partial(_resolve, promise, context)))
+        self.script_timeline.enqueue(ScriptTask("create_context", partial(promise._resolve, context)))
         return promise
 
     @enable_ki_protection
@@ -281,6 +295,131 @@ class ML(Handle, IsWatched, TellsDevices):
             raise SecurityError(f"{method}(): the policy failed: {words_of(error)}") from error
         if not allowed:
             raise SecurityError(f"{method}(): the policy denies the use of the Web Neural Network API")
+
+    @enable_ki_protection
+    def op_support_limits_per_device(self) -> MLPromise[dict[str, dict[str, Any]]]:
+        """What each device here accepts: ``opSupportLimitsPerDevice()``. Not in the specification: a proposal.
+
+        Any of the limits can be given to ``create_context(limits=…)``.
+
+        Returns:
+            A promise of what ``op_support_limits()`` would return, by a name that says the kind of device and nothing
+            else: ``"cpu1"``, ``"gpu1"``; those that suit best first. Rejected with ``NotSupportedError`` when the
+            proposal was not asked for, ``InvalidStateError`` when the ``open_ml()`` block has been left.
+        """
+        method = "op_support_limits_per_device"
+        self._trio_run.check(f"{method}()")
+        try:
+            check_asked(f"{method}()", self._experimental, "device-selection", "make contexts, and ask each")
+        except NotSupportedError as error:
+            return rejected_promise(self, method, error)
+        promise: MLPromise[dict[str, dict[str, Any]]] = MLPromise._create(f"{method}()", self.script_timeline.trio_run)
+        self._begin_opening(partial(self._find_limits, promise))
+        return promise
+
+    @enable_ki_protection
+    async def _find_limits(self, promise: MLPromise[dict[str, dict[str, Any]]]) -> None:
+        settle: Callable[[], object]
+        try:
+            with trio.CancelScope(shield=True):
+                limits = await limits_per_device(OpenRequest())
+        except Exception as error:  # noqa: BLE001 - a driver may fail in any way; the promise tells
+            refusal = NotSupportedError(f"op_support_limits_per_device(): {error}")
+            settle = partial(promise._reject, refusal)
+        else:
+            settle = partial(promise._resolve, limits)
+        self.script_timeline.enqueue(ScriptTask("op_support_limits_per_device", settle))
+
+    # --- instruments -------------------------------------------------------------------------------------------
+
+    @enable_ki_protection
+    def add_instrument(self, instrument: object) -> None:
+        """Have an instrument told of what happens on the timelines from now on.
+
+        Args:
+            instrument: has any of the methods of :class:`webnn_py.tracing.Instrument`.
+
+        Raises:
+            ValueError: it was added before.
+        """
+        self._trio_run.check("add_instrument()")
+        if not self._instruments.add(instrument):
+            raise ValueError(f"add_instrument(): {shown(instrument)} was added before")
+
+    @enable_ki_protection
+    def remove_instrument(self, instrument: object) -> None:
+        """Tell an instrument no more.
+
+        Args:
+            instrument: was added before.
+
+        Raises:
+            KeyError: it was not, or it was removed, perhaps because it had raised.
+        """
+        if not self._instruments.remove(instrument):
+            raise KeyError(f"remove_instrument(): {shown(instrument)} is not an instrument of this")
+
+    def trace(self, *, kernels: bool = False, most_events: int = MOST_EVENTS) -> Trace:
+        """Record what happens on the timelines: ``with ml.trace() as trace``.
+
+        Args:
+            kernels: whether dispatches are timed kernel by kernel, on devices that can; they then take longer, and
+                those on a GPU no longer overlap.
+            most_events: so many events are kept, the latest.
+
+        Raises:
+            TypeError: an argument has the wrong type.
+        """
+        if isinstance(most_events, bool) or not isinstance(most_events, int) or most_events < 1:
+            raise TypeError(f"trace(): most_events is {shown(most_events)}; it must be an integer from 1")
+        return Trace(self, most_events=most_events, kernels=converted("trace(): kernels", boolean, kernels))
+
+    def _present(self) -> list[Present]:
+        """The contexts, with what there is on each."""
+        present = []
+        for context in self._contexts:
+            buffers = [buffer._storage for buffer in context._buffers]
+            graphs = [graph._handle for graph in context._graphs]
+            for buffer in buffers:
+                self._instruments.number_of(buffer)
+            for graph in graphs:
+                self._instruments.number_of(graph)
+            present.append(Present(self._watches[context].context, buffers, graphs, context._timeline.entries()))
+        return present
+
+    def _watch(self) -> None:
+        """Have the timelines tell the instruments, if there are any."""
+        timeline, instruments = self.script_timeline, self._instruments
+        if not instruments:
+            timeline.watch = timeline.trio_run.watch = None
+        elif timeline.watch is None:
+            timeline.watch = ScriptWatch(instruments)
+            timeline.trio_run.watch = instruments
+        for context in self._contexts:
+            self._watch_timeline(context)
+
+    def _watch_context(self, context: MLContext) -> None:
+        """A context was made."""
+        watch = self._watches[context] = self._instruments.watch(context._device, accesses_of, context._label)
+        context._traced = watch.context
+        if self._instruments:
+            self._watch_timeline(context)
+            self._instruments.tell("opened", watch.context)
+
+    def _watch_timeline(self, context: MLContext) -> None:
+        timeline, device, watch = context._timeline, context._device, self._watches[context]
+        if not self._instruments:
+            timeline.watch = None
+            watch.rest()
+        elif timeline.watch is None:
+            timeline.watch = watch
+            for entry in timeline.entries():
+                watch.adopt(entry)
+        is_timed = self._instruments.wants_kernels and isinstance(device.backend, TimesKernels)
+        watch.arrange(is_timed=is_timed)
+        device.watch_kernels = watch.kernels if is_timed else None
+
+    # --- the end -----------------------------------------------------------------------------------------------
 
     def _lose_all(self) -> None:
         """Destroy every context."""
@@ -398,11 +537,3 @@ async def _undisturbed(nursery: trio.Nursery, async_fn: Callable[[], Awaitable[N
 
     nursery.start_soon(run)
     await trio.lowlevel.wait_task_rescheduled(lambda _raise_cancel: trio.lowlevel.Abort.FAILED)
-
-
-def _resolve(promise: MLPromise[MLContext], context: MLContext) -> None:
-    promise._resolve(context)
-
-
-def _reject(promise: MLPromise[MLContext], error: Exception) -> None:
-    promise._reject(error)

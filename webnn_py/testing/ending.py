@@ -3,11 +3,12 @@
 import inspect
 from collections.abc import Callable
 from textwrap import indent
-from typing import Any
+from typing import Any, cast
 
 from webnn_py.errors import DOMException
 from webnn_py.message_text import words_of
 from webnn_py.script.buffer import MLBuffer
+from webnn_py.script.context import MLContext
 from webnn_py.testing.agents import ending_of, forget_frames
 from webnn_py.testing.execution import Execution, members
 from webnn_py.testing.records import Outcome, Violation, ViolationKind
@@ -86,7 +87,7 @@ async def _contents(buffer: MLBuffer) -> Any:
     if not buffer.readable:
         return "not readable"
     try:
-        return await buffer._context.read_buffer(buffer)
+        return await cast("MLContext", buffer._context).read_buffer(buffer)
     except DOMException as error:
         return f"unreadable: {_named(error)}"
 

@@ -24,7 +24,7 @@ class ScriptTask:
     """
 
     kind: str
-    run: Callable[..., None]
+    run: Callable[..., object]
     args: tuple[Any, ...] = ()
 
     held_bytes: ClassVar[int] = 0

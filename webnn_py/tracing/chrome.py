@@ -97,7 +97,9 @@ class _Drawing:
         self._contexts.add(context.number)
         lanes = {OPERATIONS: "device timeline", KERNELS: "kernels"}
         where = {"backend": context.backend, "adapter": context.adapter, "driver": context.driver}
-        self._names += _named(context.number, f"context {context.number}: {context.backend}", lanes, where)
+        if context.label:
+            where["label"] = context.label
+        self._names += _named(context.number, f"{context}: {context.backend}", lanes, where)
 
     def finished(self) -> list[Json]:
         """All of it: names first, then in the order of time."""

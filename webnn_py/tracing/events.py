@@ -109,7 +109,8 @@ class TraceEvent:
     def __str__(self) -> str:
         number = "" if self.operation is None else f" {self.operation.number}"
         why = "" if self.why is None else f": {self.why}"
-        return f"{self.time_ns / 1e6:.3f} ms {self.what} {self.kind}{number}{why}"
+        where = f" on {self.context}" if self.context is not None and self.context.label else ""
+        return f"{self.time_ns / 1e6:.3f} ms {self.what} {self.kind}{number}{where}{why}"
 
 
 Note = tuple[What, int, Operation | None, Any, str | None]

@@ -13,8 +13,9 @@ from time import perf_counter_ns
 from types import CodeType, FrameType
 from typing import Any, Final, Protocol
 
+from webnn_py.message_text import in_brackets
 from webnn_py.tracing.events import RefusedCall
-from webnn_py.tracing.operation import Numbered, Operation, Touched, TracedContext, nothing
+from webnn_py.tracing.operation import Accesses, Numbered, Operation, TracedContext, nothing
 from webnn_py.tracing.source import Source, user_line
 
 _LOGGER: Final = logging.getLogger("webnn_py.instruments")
@@ -202,16 +203,17 @@ class Instruments:
             thing.number = next(self._things)
         return thing.number
 
-    def watch(self, device: TracedDevice, touched: Callable[[Any], Touched]) -> ContextWatch:
+    def watch(self, device: TracedDevice, accesses_of: Callable[[Any], Accesses], label: str) -> ContextWatch:
         """What watches the device timeline of a new context.
 
         Args:
             device: whose operations are on it.
-            touched: says what an entry touches.
+            accesses_of: returns what an entry accesses.
+            label: the context's; "" for none.
         """
         info = device.backend.info
-        context = TracedContext(next(self._contexts), info.name, info.adapter, info.driver)
-        return ContextWatch(self, context, device, touched)
+        context = TracedContext(next(self._contexts), info.name, info.adapter, info.driver, label)
+        return ContextWatch(self, context, device, accesses_of)
 
 
 class ContextWatch:
@@ -225,10 +227,14 @@ class ContextWatch:
     """
 
     def __init__(
-        self, instruments: Instruments, context: TracedContext, device: TracedDevice, touched: Callable[[Any], Touched]
+        self,
+        instruments: Instruments,
+        context: TracedContext,
+        device: TracedDevice,
+        accesses_of: Callable[[Any], Accesses],
     ) -> None:
         self.context = context
-        self.touched_by = touched
+        self.accesses_of = accesses_of
         self.number_of = instruments.number_of
         self._instruments = instruments
         self.device = device
@@ -335,21 +341,21 @@ class ContextWatch:
 
     def _forget(self, entry: Operation) -> None:
         """It has ended, and somebody may keep it: let it hold nothing any more but what it touches."""
-        entry._touched = self.touched_by(entry)
+        entry._accesses = self.accesses_of(entry)
         entry.work = nothing
 
     def _failure(self, entry: Operation, error: Exception | None) -> str | None:
         """Why an entry has failed, or left a buffer without the data that it should have."""
         if error is not None:
             return str(error) or type(error).__name__
-        failures = [buffer.failure for buffer in entry.touched()[1] if entry.kind != "release"]
+        failures = [buffer.failure for buffer in entry.accesses()[1] if entry.kind != "release"]
         return next((str(failure) for failure in failures if failure is not None), None)
 
     def dropped(self, entry: Operation) -> None:
         """The context is lost, so it will not be ended."""
         entry._ended_ns = perf_counter_ns()
         self._forget(entry)
-        entry._why = why = f"the context is lost: {self._why_lost}"
+        entry._why = why = f"the context{in_brackets(self.context.label)} is lost: {self._why_lost}"
         entry._was_dropped = True
         self._instruments.tell("dropped", entry, why)
 

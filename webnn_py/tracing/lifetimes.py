@@ -63,7 +63,7 @@ class Lifetimes:
         if operation.kind == "release":
             return
         of_written = "allocated" if operation.kind in MAKES_BUFFER else "written"
-        reads, writes, graph = operation.touched()
+        reads, writes, graph = operation.accesses()
         for things, mark in ((reads, "read"), (writes, of_written)):
             for thing in things:
                 self._mark(event, operation, "buffer", thing, mark)
@@ -99,7 +99,7 @@ class Lifetimes:
 
 
 def _things(operation: Operation) -> Iterable[tuple[Category, Any]]:
-    reads, writes, graph = operation.touched()
+    reads, writes, graph = operation.accesses()
     for thing in (*reads, *writes):
         operation.number_of(thing)
         yield "buffer", thing

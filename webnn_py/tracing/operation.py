@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from functools import partial
 from types import CodeType
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import attrs
 
+from webnn_py.message_text import in_brackets
 from webnn_py.tracing.source import Source, source_of
-
-if TYPE_CHECKING:
-    from webnn_py.tracing.instruments import ContextWatch
 
 
 @attrs.frozen
@@ -24,12 +22,17 @@ class TracedContext:
         backend: the device's name.
         adapter: the processor.
         driver: the library or driver that runs it.
+        label: the name that it was given; "" for none.
     """
 
     number: int
     backend: str
     adapter: str
     driver: str
+    label: str = ""
+
+    def __str__(self) -> str:
+        return f"context {self.number}{in_brackets(self.label)}"
 
 
 class Numbered(Protocol):
@@ -41,7 +44,27 @@ class Numbered(Protocol):
 
 Outcome = Literal["done", "failed", "dropped"]
 
-Touched = tuple[Collection[Any], Collection[Any], Numbered | None]
+
+class OperationWatch(Protocol):
+    """What an operation asks the watch of its timeline."""
+
+    @property
+    def context(self) -> TracedContext:
+        """Whose timeline it is."""
+
+    @property
+    def number_of(self) -> Callable[[Numbered], int]:
+        """Numbers the buffers and graphs of all devices."""
+
+    @property
+    def accesses_of(self) -> Callable[[Any], Accesses]:
+        """Finds the buffers and the graph that an operation accesses."""
+
+    def settled(self, entry: Operation, error: Exception | None) -> None:
+        """Note that the promise of an operation was settled."""
+
+
+Accesses = tuple[Collection[Any], Collection[Any], Numbered | None]
 """The device's buffers that an operation reads, those that it writes, makes or releases, and its graph."""
 
 
@@ -57,6 +80,7 @@ class Operation:
     """
 
     __slots__ = (
+        "_accesses",
         "_began_ns",
         "_code",
         "_ended_ns",
@@ -65,7 +89,6 @@ class Operation:
         "_instruction",
         "_number",
         "_started_ns",
-        "_touched",
         "_was_collected",
         "_was_dropped",
         "_watch",
@@ -86,8 +109,8 @@ class Operation:
     _code: CodeType | Source | None
     _instruction: int
     _number: int
-    _touched: Touched
-    _watch: ContextWatch
+    _accesses: Accesses
+    _watch: OperationWatch
 
     kind: str
     """The method that asked for it, or ``"release"``, for ``destroy()`` or the garbage collector."""
@@ -153,30 +176,30 @@ class Operation:
     @property
     def reads(self) -> tuple[int, ...]:
         """The numbers of the buffers that it reads."""
-        return tuple(map(self.number_of, self.touched()[0]))
+        return tuple(map(self.number_of, self.accesses()[0]))
 
     @property
     def writes(self) -> tuple[int, ...]:
         """The numbers of the buffers that it writes, makes or releases."""
-        return tuple(map(self.number_of, self.touched()[1]))
+        return tuple(map(self.number_of, self.accesses()[1]))
 
     @property
     def graph(self) -> int | None:
         """The number of the graph that it makes, runs, saves or releases."""
-        graph = self.touched()[2]
+        graph = self.accesses()[2]
         return None if graph is None else self.number_of(graph)
 
     @property
     def labels(self) -> tuple[str, ...]:
         """The labels of the buffers and the graph that it touches, as far as they have some."""
-        reads, writes, graph = self.touched()
+        reads, writes, graph = self.accesses()
         things = (*reads, *writes, *(() if graph is None else (graph,)))
         return tuple(dict.fromkeys(thing.label for thing in things if thing.label))
 
     @property
     def byte_length(self) -> int:
         """The bytes of the buffers that it reads and writes, makes or releases."""
-        reads, writes, _ = self.touched()
+        reads, writes, _ = self.accesses()
         total: int = sum(buffer.descriptor.byte_length for buffers in (reads, writes) for buffer in buffers)
         return total
 
@@ -190,20 +213,20 @@ class Operation:
         for name in Operation.__slots__:
             if hasattr(self, name) and name not in {"_given", "aborted", "settled", "work"}:
                 setattr(copy, name, getattr(self, name))
-        copy._touched = self.touched()
+        copy._accesses = self.accesses()
         return copy
 
     def number_of(self, thing: Numbered) -> int:
         """The number of a device's buffer or graph, for the library itself."""
         return self._watch.number_of(thing)
 
-    def touched(self) -> Touched:
+    def accesses(self) -> Accesses:
         """The device's own objects, for the library itself."""
         try:
-            return self._touched
+            return self._accesses
         except AttributeError:
-            self._touched = self._watch.touched_by(self)
-            return self._touched
+            self._accesses = self._watch.accesses_of(self)
+            return self._accesses
 
     def __repr__(self) -> str:
-        return f"<Operation {self._number} {self.kind} of context {self.context.number}>"
+        return f"<Operation {self._number} {self.kind} of {self.context}>"

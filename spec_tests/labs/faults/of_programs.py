@@ -167,8 +167,8 @@ FAULTS = [
     ),
     Fault(
         "believes-a-class",
-        'if type(buffer) is not MLBuffer:\n            raise TypeError(f"{method}',
-        'if not isinstance(buffer, MLBuffer):\n            raise TypeError(f"{method}',
+        'if type(buffer) is not MLBuffer:\n        raise TypeError(f"{method}',
+        'if not isinstance(buffer, MLBuffer):\n        raise TypeError(f"{method}',
         SCRIPT,
     ),
     Fault("reads-a-gpu", "if device is not None and device[0] == _CPU:", "if device is not None:", SCRIPT),

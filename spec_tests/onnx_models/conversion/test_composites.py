@@ -16,7 +16,7 @@ from webnn_py.operators.decompositions import DECOMPOSITIONS
 from webnn_py.operators.registry import OPERATORS
 from webnn_py.script.browser_rules import WatchedProfiles
 from webnn_py.script.builder import drawing_of
-from webnn_py.script.to_browser import save_js
+from webnn_py.script.javascript_export import save_js
 
 pytest.importorskip("onnxruntime")
 

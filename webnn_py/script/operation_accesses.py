@@ -1,4 +1,7 @@
-"""What operations touch, told from the steps that they take: for those who watch, and at no cost without them."""
+"""The buffers and graphs that operations of a device timeline access, for traces.
+
+They are found from the arguments of the device's methods when somebody asks, so that they cost nothing without a trace.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,11 @@ from typing import Final
 
 from webnn_py.device.backend import Storage
 from webnn_py.timelines.device_timeline import DeviceOperation
-from webnn_py.tracing.operation import Touched
+from webnn_py.tracing.operation import Accesses
 
-_NOTHING: Final[Touched] = ((), (), None)
+_NONE: Final[Accesses] = ((), (), None)
 
-_OF_STEPS: Final[Mapping[str, Callable[..., Touched]]] = {
+_BY_KIND: Final[Mapping[str, Callable[..., Accesses]]] = {
     "create_buffer": lambda storage: ((), (storage,), None),
     "create_constant_buffer": lambda storage, _data: ((), (storage,), None),
     "import_buffer": lambda storage, _memory: ((), (storage,), None),
@@ -27,12 +30,12 @@ _OF_STEPS: Final[Mapping[str, Callable[..., Touched]]] = {
     "load_graph": lambda _device, handle, _take: ((), (), handle),
     "release": lambda thing: ((), (thing,), None) if isinstance(thing, Storage) else ((), (), thing),
 }
-"""Functions of what the steps, methods of the device, are given."""
+"""By the kind of operation: the accesses, from the arguments of the device's method."""
 
 
-def touched(operation: DeviceOperation) -> Touched:
-    """The buffers and the graph of an operation that has not ended."""
-    of_step, given = _OF_STEPS.get(operation.kind), getattr(operation, "_given", None)
-    if given is None and isinstance(operation.work, partial):
-        given = operation.work.args
-    return _NOTHING if of_step is None or given is None else of_step(*given)
+def accesses_of(operation: DeviceOperation) -> Accesses:
+    """Return the accesses of an operation that has not ended."""
+    of_arguments, arguments = _BY_KIND.get(operation.kind), getattr(operation, "_given", None)
+    if arguments is None and isinstance(operation.work, partial):
+        arguments = operation.work.args
+    return _NONE if of_arguments is None or arguments is None else of_arguments(*arguments)

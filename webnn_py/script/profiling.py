@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from webnn_py.descriptors import MLOperandDescriptor, unsigned_long
 from webnn_py.device.backend import HostArray, TimesKernels
@@ -13,23 +13,20 @@ from webnn_py.device.measuring import Measurement, measure
 from webnn_py.errors import InvalidStateError, NotSupportedError, UnknownError
 from webnn_py.graph import Graph
 from webnn_py.message_text import listed, shown
-from webnn_py.script.checks import refuse_proposals, reject_failed, unknown
+from webnn_py.script.argument_checks import refuse_proposals, reject_failed, unknown
+from webnn_py.script.buffer_source import host_copy
+from webnn_py.script.interfaces import ContextInterface, GraphInterface
 from webnn_py.script.profile import GraphProfile
-from webnn_py.script.refusals import rejected
-from webnn_py.script.sources import host_copy
+from webnn_py.script.refused_calls import rejected_promise
 from webnn_py.timelines.device_timeline import DeviceOperation
 from webnn_py.timelines.promise import MLPromise
 from webnn_py.unreported_errors import calling_line
-
-if TYPE_CHECKING:
-    from webnn_py.script.context import MLContext
-    from webnn_py.script.graph import MLGraph
 
 T = TypeVar("T")
 ResultT = TypeVar("ResultT")
 
 
-def profile_graph(graph: MLGraph, feeds: object, repeat: object) -> MLPromise[GraphProfile]:
+def profile_graph(graph: GraphInterface, feeds: object, repeat: object) -> MLPromise[GraphProfile]:
     """Enqueue what :meth:`MLGraph.profile` asks for."""
     method, context = "profile", graph._context
     context._trio_run.check("profile()")
@@ -47,27 +44,29 @@ def profile_graph(graph: MLGraph, feeds: object, repeat: object) -> MLPromise[Gr
             )
         given = _arrays(method, feeds, graph.input_descriptors)
     except (TypeError, InvalidStateError, NotSupportedError, UnknownError) as error:
-        return rejected(context, method, error, graph)
+        return rejected_promise(context, method, error, graph)
     work = partial(measure, context._device, graph._handle, given, graph.output_descriptors, times)
     told: Callable[[Measurement], GraphProfile] = partial(GraphProfile.of, str(context.backend))
     return _enqueue(context, method, work, told, given)
 
 
-def check_graph(context: MLContext, graph: Graph, feeds: object, names: Collection[str]) -> MLPromise[NonFinite | None]:
+def check_graph(
+    context: ContextInterface, graph: Graph, feeds: object, names: Collection[str]
+) -> MLPromise[NonFinite | None]:
     """Enqueue what :meth:`MLGraphBuilder.check_finite` asks for; ``names`` are those of all inputs."""
     method = "check_finite"
     try:
         refuse_proposals(method, graph.descriptors)
         given = _arrays(method, feeds, {name: value.descriptor for name, value in graph.inputs.items()}, names)
     except (TypeError, NotSupportedError, UnknownError) as error:
-        return rejected(context, method, error)
+        return rejected_promise(context, method, error)
     return _enqueue(
         context, method, partial(first_non_finite, context._device, graph, given), lambda found: found, given
     )
 
 
 def _enqueue(
-    context: MLContext,
+    context: ContextInterface,
     method: str,
     work: Callable[[], Awaitable[T]],
     result: Callable[[T], ResultT],

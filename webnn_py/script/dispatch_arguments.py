@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from webnn_py.device.backend import Storage
 from webnn_py.errors import InvalidStateError
+from webnn_py.message_text import in_brackets
+from webnn_py.script.argument_checks import check_buffer, named, storages
 from webnn_py.script.buffer import MLBuffer
-from webnn_py.script.checks import named, storages
-
-if TYPE_CHECKING:
-    from webnn_py.script.context import MLContext
-    from webnn_py.script.graph import MLGraph
+from webnn_py.script.graph import MLGraph
+from webnn_py.script.interfaces import ContextInterface
 
 Storages = dict[str, Storage]
 """Memory by the names of inputs or outputs."""
 
 
-def plain_storages(
-    context: MLContext, graph: MLGraph, inputs: Mapping[str, MLBuffer], outputs: Mapping[str, MLBuffer]
+def storages_at_first_sight(
+    context: ContextInterface, graph: MLGraph, inputs: Mapping[str, MLBuffer], outputs: Mapping[str, MLBuffer]
 ) -> tuple[Storages, Storages] | None:
     """What a dispatch reads and what it writes, if it fits at first sight; else :func:`storages_of` has to look.
 
@@ -49,7 +47,7 @@ def plain_storages(
 
 
 def storages_of(
-    context: MLContext, graph: MLGraph, inputs: Mapping[str, MLBuffer], outputs: Mapping[str, MLBuffer]
+    context: ContextInterface, graph: MLGraph, inputs: Mapping[str, MLBuffer], outputs: Mapping[str, MLBuffer]
 ) -> tuple[Storages, Storages]:
     """What a dispatch reads and what it writes, of any mappings; looked at as the specification says, in its order.
 
@@ -61,15 +59,14 @@ def storages_of(
     named_inputs = named("dispatch(): inputs", MLBuffer, "buffers", inputs)
     named_outputs = named("dispatch(): outputs", MLBuffer, "buffers", outputs)
     if graph._context is not context:
-        raise TypeError("dispatch(): the graph belongs to another context")
+        raise TypeError(f"dispatch(): the graph belongs to another context{in_brackets(graph._context._label)}")
     if graph._destroyed:
-        lost = context._lost_message
-        why = "destroy() was called on it" if lost is None else f"the context is lost: {lost}"
+        why = "destroy() was called on it" if context._lost_message is None else context._loss_text
         raise InvalidStateError(f"dispatch(): the graph is destroyed: {why}")
     if len({*named_inputs.values(), *named_outputs.values()}) != len(named_inputs) + len(named_outputs):
         raise TypeError("dispatch(): a buffer is given twice; each name needs a buffer of its own")
     for buffer in (*named_inputs.values(), *named_outputs.values()):
-        context._check_buffer("dispatch", buffer)
+        check_buffer(context, "dispatch", buffer)
     wanted = graph if graph._dynamic is None else graph._dynamic.at(named_inputs)
     read = storages("inputs", named_inputs, wanted.input_descriptors)
     return read, storages("outputs", named_outputs, wanted.output_descriptors)

@@ -12,7 +12,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from webnn_py.device.backend import HostArray
 
 
-class ActsAsArray(NDArrayOperatorsMixin):
+class ArrayProtocols(NDArrayOperatorsMixin):
     """Conversions, operators, indexing and iteration by way of numpy. A mixin of the tensors.
 
     Each raises ``TypeError`` for a tensor on the device, whose message names the call that brings its elements to the
@@ -85,9 +85,11 @@ class ActsAsArray(NDArrayOperatorsMixin):
     # --- operators -------------------------------------------------------------------------------------------
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-        arrays = [item._elements(f"{ufunc.__name__}()") if isinstance(item, ActsAsArray) else item for item in inputs]
+        arrays = [
+            item._elements(f"{ufunc.__name__}()") if isinstance(item, ArrayProtocols) else item for item in inputs
+        ]
         for target in options.get("out", ()):
-            if isinstance(target, ActsAsArray):
+            if isinstance(target, ArrayProtocols):
                 raise TypeError(
                     f"{ufunc.__name__}(): out is {target!r}; it must be an array, such as the tensor's data"
                 )

@@ -21,6 +21,7 @@ from webnn_py.named_sizes.values import has_size
 from webnn_py.operators.idl import boolean, usv_string
 from webnn_py.script.browser_rules import BrowserRules
 from webnn_py.script.buffer import MLBuffer
+from webnn_py.script.interfaces import ContextInterface
 from webnn_py.timelines.promise import MLPromise
 
 T = TypeVar("T")
@@ -123,6 +124,19 @@ def named(name: str, kind_of_item: type[T], noun: str, given: object) -> dict[st
         return snapshot
 
     return converted(name, convert, given)
+
+
+def check_buffer(context: ContextInterface, method: str, buffer: MLBuffer) -> None:
+    """Refuse a buffer that a method of a context cannot use.
+
+    Raises:
+        TypeError: it is no buffer, another context's, or destroyed (which is an ``InvalidStateError``, too).
+    """
+    if type(buffer) is not MLBuffer:
+        raise TypeError(f"{method}(): {shown(buffer)} given; it must be an MLBuffer{forgotten_await(buffer)}")
+    if buffer._context is not context:
+        raise TypeError(f"{method}(): {buffer!r} belongs to another context{in_brackets(buffer._context._label)}")
+    buffer._check_alive(method, repr(buffer))
 
 
 def storages(
