@@ -30,13 +30,7 @@ def celu(context: ConversionContext, x: MLOperand, *, alpha: float) -> MLOperand
     return context.mul(context.elu(context.div(x, factor)), factor)
 
 
-@rule("Clip", 6)
-def clip_by_attributes(context: ConversionContext, x: MLOperand, *, max: float, min: float) -> MLOperand:
-    """Limit elements to a range."""
-    return clip(context, x, np.array(min), np.array(max))
-
-
-@rule("Clip", 11, 12, 13)
+@rule("Clip", 6, 11, 12, 13)
 def clip(
     context: ConversionContext,
     x: MLOperand,

@@ -289,42 +289,14 @@ def _window_places(slid: SlidingWindows, axis: int) -> StaticValue:
     return np.broadcast_to(spread, (*slid.kernel, *slid.counts)).astype(np.float32)
 
 
-@rule("RoiAlign", 10)
-def align_regions_at_corners(
-    context: ConversionContext,
-    x: MLOperand,
-    rois: MLOperand,
-    batch_indices: MLOperand,
-    *,
-    mode: str,
-    output_height: int,
-    output_width: int,
-    sampling_ratio: int,
-    spatial_scale: float,
-) -> MLOperand:
-    """Likewise; the middle of the first element is at 0."""
-    return align_regions(
-        context,
-        x,
-        rois,
-        batch_indices,
-        coordinate_transformation_mode="output_half_pixel",
-        mode=mode,
-        output_height=output_height,
-        output_width=output_width,
-        sampling_ratio=sampling_ratio,
-        spatial_scale=spatial_scale,
-    )
-
-
-@rule("RoiAlign", 16, 22)
+@rule("RoiAlign", 10, 16, 22)
 def align_regions(
     context: ConversionContext,
     x: MLOperand,
     rois: MLOperand,
     batch_indices: MLOperand,
     *,
-    coordinate_transformation_mode: str,
+    coordinate_transformation_mode: str = "output_half_pixel",
     mode: str,
     output_height: int,
     output_width: int,

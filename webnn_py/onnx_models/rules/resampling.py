@@ -158,23 +158,18 @@ class ResizedAxis:
         return weights
 
 
-@rule("Upsample", 7)
-def upsample(context: ConversionContext, x: MLOperand, *, mode: str, scales: Sequence[float]) -> MLOperand:
+@rule("Upsample", 7, 9)
+def upsample(context: ConversionContext, x: MLOperand, scales: StaticValue, *, mode: str) -> MLOperand:
     """Enlarge; coordinates are not shifted."""
-    if min(scales, default=1) < 1:
-        refuse("scales", tuple(scales), "at least 1 in this version of the operator")
-    return _unshifted(context, x, mode, scales)
-
-
-@rule("Upsample", 9)
-def upsample_by_input(context: ConversionContext, x: MLOperand, scales: StaticValue, *, mode: str) -> MLOperand:
-    """Likewise; the scales are an input."""
-    return upsample(context, x, mode=mode, scales=numbers("input scales", scales))
+    given = numbers("input scales", scales)
+    if min(given, default=1) < 1:
+        refuse("scales", given, "at least 1 in this version of the operator")
+    return _unshifted(context, x, mode, given)
 
 
 @rule("Resize", 10)
 def resize_unshifted(context: ConversionContext, x: MLOperand, scales: StaticValue, *, mode: str) -> MLOperand:
-    """Likewise, or shrink."""
+    """Enlarge or shrink; coordinates are not shifted."""
     return _unshifted(context, x, mode, numbers("input scales", scales))
 
 
