@@ -67,7 +67,7 @@ class InputParameter:
 
 @attrs.frozen
 class Rule:
-    """How an operator is converted, in one or more of its versions.
+    """A rule for converting an operator, in one or more of its versions.
 
     Attributes:
         function: the rule itself.
@@ -92,7 +92,7 @@ class Rule:
 
     @property
     def may_compute_shapes(self) -> bool:
-        """Whether its result may be needed while building; if not, the device computes it like any other."""
+        """Return whether its result may be needed while building; if not, the device computes it like any other."""
         return self.category not in NEVER_IN_SHAPES
 
     @classmethod
@@ -132,7 +132,7 @@ Rules = Mapping[str, Mapping[int, Rule]]
 """Rules by operator and version of the operator."""
 
 TABLE: dict[str, dict[int, Rule]] = {}
-"""What has been registered so far; ``registry`` has it complete."""
+"""The rules that are registered so far; ``registry`` has all of them."""
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Result])
 

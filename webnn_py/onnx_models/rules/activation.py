@@ -175,13 +175,13 @@ def softmax_of_rows(context: ConversionContext, x: MLOperand, *, axis: int) -> M
 
 @rule("LogSoftmax", 1, 11)
 def log_softmax_of_rows(context: ConversionContext, x: MLOperand, *, axis: int) -> MLOperand:
-    """Likewise, the logarithm."""
+    """The logarithm of a softmax over all axes from one on."""
     return context.reshape(log_softmax(context, _as_matrix(context, x, axis), axis=1), x.shape)
 
 
 @rule("Hardmax", 1, 11)
 def hardmax_of_rows(context: ConversionContext, x: MLOperand, *, axis: int) -> MLOperand:
-    """Likewise, the hardmax."""
+    """A hardmax over all axes from one on."""
     return context.reshape(hardmax(context, _as_matrix(context, x, axis), axis=1), x.shape)
 
 

@@ -25,7 +25,7 @@ from webnn_py.operators.operand import MLOperand
 from webnn_py.operators.rules import refuse
 
 FLOATS: Final = (None, TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.BFLOAT16)
-"""What a softmax may be asked to be computed in; WebNN computes it in float32."""
+"""The types in which a softmax may be asked to be computed; WebNN computes it in float32."""
 
 
 @rule("Attention", 23, 24, 25)
@@ -84,7 +84,7 @@ def attention(
 def _offset(
     context: ConversionContext, q: MLOperand, past: MLOperand | None, lengths: MLOperand | None
 ) -> int | MLOperand:
-    """How many keys come before the first query."""
+    """Return the number of keys before the first query."""
     if past is not None:
         return past.shape[2]
     return 0 if lengths is None else context.sub(lengths, context.number(q.shape[2], lengths))

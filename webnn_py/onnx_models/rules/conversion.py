@@ -164,7 +164,7 @@ def _zeros(context: ConversionContext, shape: Sequence[int], data_type: str) -> 
 
 
 def _last_is_short(x: Value, scale: MLOperand, axis: int, block_size: int) -> bool:
-    """Whether the last block is shorter than the others, which WebNN's are never."""
+    """Return whether the last block is shorter than the others, which WebNN's are never."""
     rank = len(x.shape)
     if block_size < 1 or scale.rank != rank or not -rank <= axis < rank:
         return False
@@ -174,7 +174,7 @@ def _last_is_short(x: Value, scale: MLOperand, axis: int, block_size: int) -> bo
 def _for_each_element(
     context: ConversionContext, x: MLOperand, blocks: MLOperand, axis: int, block_size: int
 ) -> MLOperand:
-    """What stands once for each block along an axis, once for each element."""
+    """Repeat the value of each block along an axis for each of its elements."""
     block_of = np.arange(x.shape[axis], dtype=np.int32) // block_size
     return context.gather(blocks, context.constant(block_of), axis=counted(axis, x.rank))
 

@@ -151,7 +151,7 @@ def scatter_reduced_elements(
 def _scattered_along(
     context: ConversionContext, data: MLOperand, indices: MLOperand, updates: MLOperand, axis: int, reduction: str
 ) -> MLOperand:
-    """Likewise, where the indices have all that lies beside the axis: each column by itself."""
+    """Scatter each column by itself, where the indices have the input's size along all other axes."""
     order = [axis, *(other for other in range(data.rank) if other != axis)]
     size, count, rest = data.shape[axis], indices.shape[axis], [data.shape[other] for other in order[1:]]
     width = math.prod(rest)

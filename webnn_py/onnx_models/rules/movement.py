@@ -120,7 +120,7 @@ def _sliced(
 
 @rule("Transpose", 1, 13, 21, 23, 24, 25)
 def transpose(context: ConversionContext, data: MLOperand, *, perm: Sequence[int] | None = None) -> MLOperand:
-    """Reorder the axes; all in reverse order when not said."""
+    """Reorder the axes; by default in reverse order."""
     return context.transpose(data, permutation=None if perm is None else counted_all(perm, data.rank))
 
 
@@ -156,7 +156,7 @@ def flatten(context: ConversionContext, data: MLOperand, *, axis: int) -> MLOper
 
 @rule("Squeeze", 1, 11, 13, 21, 23, 24, 25)
 def squeeze(context: ConversionContext, data: MLOperand, axes: StaticValue | None = None) -> MLOperand:
-    """Remove axes of size 1, all of them when not said which."""
+    """Remove axes of size 1, by default all of them."""
     if axes is None:
         return _reshaped(context, data, [size for size in data.shape if size != 1])
     given = integers("input axes", axes)

@@ -125,7 +125,7 @@ def group_normalization_of_groups(
     epsilon: float,
     num_groups: int,
 ) -> MLOperand:
-    """Likewise; scale and shift are those of a whole group."""
+    """Normalize each group of channels of each sample by itself, then scale and shift each group."""
     normalized = _normalized_groups(context, x, num_groups, epsilon)
     scaled = context.mul(normalized, context.reshape(scale, [num_groups, 1]))
     return context.reshape(context.add(scaled, context.reshape(b, [num_groups, 1])), x.shape)
