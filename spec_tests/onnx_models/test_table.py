@@ -8,6 +8,7 @@ from onnx import defs
 from onnxruntime.capi.onnxruntime_pybind11_state import get_all_operator_schema
 
 from spec_tests.onnx_models.single_node import Case, assert_refused, node
+from spec_tests.support.cells import cells
 from webnn_py.onnx_models.conversion.context import ConversionContext
 from webnn_py.onnx_models.rule_table.declaration import NEVER_IN_SHAPES, TABLE, Rule, rule
 from webnn_py.onnx_models.rule_table.registry import RULES
@@ -19,10 +20,10 @@ REGISTERED = {(operator, version) for operator, versions in RULES.items() for ve
 
 
 def cases_of(category):
-    """The cases that the tests of a category are parametrized with."""
+    """Return the cases of the tests of a category."""
     module = importlib.import_module(f"spec_tests.onnx_models.rules.test_{category}")
-    marks = [mark for thing in vars(module).values() for mark in getattr(thing, "pytestmark", ())]
-    return [case for mark in marks for case in mark.args[1] if isinstance(case, Case)]
+    axes = [axis for thing in vars(module).values() for axis in getattr(thing, "axes", ())]
+    return [case for axis in axes for _, (case, *_) in axis.points if isinstance(case, Case)]
 
 
 def test_every_rule_is_compared_in_each_of_its_versions():
@@ -33,7 +34,7 @@ def test_what_never_computes_shapes_are_categories_of_rules():
     assert set(CATEGORIES) >= NEVER_IN_SHAPES
 
 
-@pytest.mark.parametrize("category", CATEGORIES)
+@cells("category", CATEGORIES)
 def test_operators_are_compared_in_the_category_of_their_rule(category):
     assert {RULES[case.operator][case.version].category for case in cases_of(category)} == {category}
 
@@ -41,7 +42,7 @@ def test_operators_are_compared_in_the_category_of_their_rule(category):
 OWN, FOREIGN = (sorted(item for item in REGISTERED if defs.has(item[0]) is is_own) for is_own in (True, False))
 
 
-@pytest.mark.parametrize(("operator", "version"), OWN)
+@cells(("operator", "version"), OWN)
 def test_rules_take_what_onnx_declares(operator, version):
     schema = defs.get_schema(operator, version, "")
     declared = RULES[operator][version]
@@ -58,7 +59,7 @@ NEW_IN_1_32 = {"k_norm_epsilon", "q_norm_epsilon"}
 """Attributes that onnxruntime 1.31 does not know."""
 
 
-@pytest.mark.parametrize(("operator", "version"), FOREIGN)
+@cells(("operator", "version"), FOREIGN)
 def test_rules_of_operators_that_onnx_lacks_declare_what_onnxruntime_does(operator, version):
     versions = {
         (f"{item.domain}.{item.name}".lstrip("."), item.since_version): item for item in get_all_operator_schema()
@@ -110,7 +111,7 @@ def test_an_annotation_that_means_nothing_is_refused():
         Rule.declared_by(example)
 
 
-@pytest.mark.parametrize(
+@cells(
     ("operator", "version", "inputs", "attributes", "message"),
     [
         ("Attention", 23, 8, {}, "input past_value is given; it is not supported"),
@@ -127,7 +128,6 @@ def test_an_annotation_that_means_nothing_is_refused():
         ("BatchNormalization", 9, 5, {"training_mode": 1}, "attribute training_mode is 1; the operator has no such"),
         ("QuantizeLinear", 13, 3, {"block_size": 2}, "attribute block_size is 2; the operator has no such attribute"),
     ],
-    ids=str,
 )
 async def test_a_version_takes_only_the_inputs_and_attributes_that_it_has(  # noqa: PLR0917 - a row of the table
     context, operator, version, inputs, attributes, message

@@ -70,7 +70,7 @@ def convert(options: argparse.Namespace) -> int:
 
 
 def _checked(fresh: Path, source: Path) -> list[str]:
-    """Look whether onnx and, where it is installed, onnxruntime accept a model that was written.
+    """Check whether onnx and, where it is installed, onnxruntime accept a model that was written.
 
     Args:
         fresh: where it is, its data beside it.

@@ -45,7 +45,7 @@ MOST_GROUPS: Final = 12
 
 @attrs.frozen(eq=False)
 class ModelReport:
-    """What is found out about a model.
+    """Findings about a model.
 
     Attributes:
         path: the model's.
@@ -81,7 +81,7 @@ class ModelReport:
 
     @property
     def runs(self) -> bool:
-        """Whether everything can be imported."""
+        """Return whether everything can be imported."""
         return not self.missing
 
 

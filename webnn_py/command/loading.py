@@ -71,7 +71,7 @@ def parts_of(model: OnnxModel) -> ReadModel:
 
 
 def unreadable(path: Path, error: OSError) -> str:
-    """Why a file cannot be read, or written."""
+    """Return why a file cannot be read or written."""
     return f"{path}: {error.strerror or words_of(error)}"
 
 

@@ -17,6 +17,7 @@ from webnn_py.frozen import frozen
 from webnn_py.graph import Constant, Node, Value
 from webnn_py.onnx_export.guards import Guard, Must
 from webnn_py.onnx_export.nodes import Lists, OnnxNode, Within, attributes_of
+from webnn_py.operators import fused
 from webnn_py.operators.decompositions import DECOMPOSITIONS
 from webnn_py.rewriting.builder import RewriteBuilder
 
@@ -303,7 +304,8 @@ class Body:
             name: drawing.of(value) if isinstance(value, OnnxTensor) else [drawing.of(item) for item in value]
             for name, value in operands.items()
         }
-        drawn = DECOMPOSITIONS[node.operator.name](drawing, **{**node.options, **given})
+        decomposition = fused.DECOMPOSITIONS.get(node.operator) or DECOMPOSITIONS[node.operator.name]
+        drawn: Any = decomposition(drawing, **{**node.options, **given})
         return [drawing.tensor(operand) for operand in (drawn if isinstance(drawn, list) else [drawn])]
 
     def value(self, value: Value) -> OnnxTensor:

@@ -83,6 +83,10 @@ class Pass:
     needs: frozenset[Operator[..., Any]] = frozenset()
     is_required: bool = False
 
+    def has_work(self, operators: set[Operator[..., Any]]) -> bool:
+        """Return whether there may be something to do in a graph of these operators."""
+        return self.needs <= operators
+
 
 @attrs.frozen(kw_only=True)
 class GraphPass(Pass):
@@ -114,6 +118,11 @@ class RulePass(Pass):
     rules: tuple[RewriteRule, ...]
     is_repeated: bool = False
 
+    def has_work(self, operators: set[Operator[..., Any]]) -> bool:
+        """Return whether a drawing has all its operators there."""
+        patterns = (pattern for rule in self.rules for pattern in rule.patterns)
+        return self.needs <= operators and any(pattern.operators <= operators for pattern in patterns)
+
 
 @contextmanager
 def passes_left_out(*names: str) -> Iterator[None]:
@@ -127,6 +136,11 @@ def passes_left_out(*names: str) -> Iterator[None]:
         yield
     finally:
         _left_out.difference_update(added)
+
+
+def is_left_out(name: str) -> bool:
+    """Return whether what has this name is left out of builds now."""
+    return name in _left_out
 
 
 class PassManager:
@@ -161,7 +175,7 @@ class PassManager:
         reports: list[PassReport] = []
         operators: set[Any] = {node.operator for node in graph.nodes} if self._asks_for_operators else set()
         for _, group in groupby(self._chosen(context.target), _kind):
-            there = [one for one in group if one.needs <= operators]
+            there = [one for one in group if one.has_work(operators)]
             if not there:
                 continue
             before = graph

@@ -331,12 +331,12 @@ FAULTS = [
     ),
     Fault(
         "middle-alone",
-        "if parts > 1 else 0.0\n    return products / RATE",
-        "\n    return products / RATE",
+        "extent.columns if parts > 1 else 0.0",
+        "extent.columns",
         GPU,
-        "tile_middle",
+        "test_products_get_the_tiles",
     ),
-    Fault("tile-alone", "self.least if rounds <= self.least", "rounds if rounds <= self.least", GPU, "alone_as_two"),
+    Fault("tile-alone", "rated.least if rounds <= rated.least", "rounds if rounds <= rated.least", GPU, "alone_as_two"),
     Fault("joins-no-cache", "ANYHOW: Final = frozenset({movement.concat})", "ANYHOW = ()", GPU, "to_a_cache"),
     Fault(
         "phases-of-one-row",
@@ -429,6 +429,6 @@ FAULTS = [
         "{channel} * {images.outer}u + {image} * {conv.pixels}u",
         "{channel} * {images.outer}u + {image} * {conv.output_channels}u",
         GPU,
-        "test_tile_images",
+        "sums_of_images",
     ),
 ]

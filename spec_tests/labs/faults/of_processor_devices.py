@@ -112,8 +112,10 @@ FAULTS = [
         FOLDING,
         "one_key",
     ),
-    Fault("folding-shared", 'if uses[node.operands["input"]] != 1:', "if False:", FOLDING, "filter_stays"),
-    Fault("folding-read", "if uses[node.operands[place]] != 1:", "if False:", FOLDING, "filter_stays"),
+    Fault(
+        "folding-shared", 'if not graph.has_one_reader(node.operands["input"]):', "if False:", FOLDING, "filter_stays"
+    ),
+    Fault("folding-read", "if not graph.has_one_reader(node.operands[place]):", "if False:", FOLDING, "filter_stays"),
     Fault(
         "engine-no-rule-of-reshapes",
         "return operator in MOVING or operator.name in BEFORE or",
@@ -135,8 +137,8 @@ FAULTS = [
     ),
     Fault(
         "engine-means-of-several-as-one",
-        'reduction.operand("input").element_count == reduction.outputs[0].element_count',
-        "reduction.outputs[0].element_count > 0",
+        'node.operand("input").element_count == node.outputs[0].element_count',
+        "node.outputs[0].element_count > 0",
         ENGINE,
         "reshapes",
     ),
@@ -152,11 +154,11 @@ FAULTS = [
     Fault("engine-twins-in-name", "_kinds(self.attributes) == _kinds(other.attributes)", "True", ENGINE, "differ"),
     Fault("engine-transposed-fused", 'node.operator != "Gemm" or not any', "True or not any", ENGINE, "fewer_nodes"),
     Fault("engine-idle-optimizers", " if there.isdisjoint(sought)}", "}", ENGINE, "idle"),
-    Fault("engine-bounds-of-all", "wanted.isdisjoint(node.results) or ", "", ENGINE, "looked_at"),
+    Fault("engine-bounds-of-inputs", "2.0 ** (power + 1)", "1.0", ENGINE, "everything_finite"),
     Fault(
         "engine-bounds-of-single-weights",
-        "factors.sum(axis=others, dtype=np.float64)",
-        "factors.max(axis=others)",
+        "magnitudes.sum(axis=others, dtype=np.float64)",
+        "magnitudes.max(axis=others)",
         ENGINE,
         "looked_at",
     ),
@@ -187,7 +189,7 @@ FAULTS = [
         "engine-zero-points", "if integers.descriptor.shape == value.descriptor.shape", "if True", ENGINE, "not_known"
     ),
     Fault("engine-large-integer-sums", "if most > MOST_SUM or not", "if not", ENGINE, "might_mean_something_else"),
-    Fault("engine-settled-scales", "bounds.of(node.inputs[0]) < MOST and", "", ENGINE, "may_not_be_finite"),
+    Fault("engine-settled-scales", "ranges.magnitude(node.inputs[0]) < MOST", "True", ENGINE, "may_not_be_finite"),
     Fault(
         "engine-steps-of-zero",
         "    body.guard(results[1], Must.BE_ABOVE_ZERO, is_number=True)\n",
@@ -195,8 +197,8 @@ FAULTS = [
         ENGINE,
         "every_number",
     ),
-    Fault("engine-gates-read-otherwise", '== "mul" for reader', "for reader", ENGINE, "only_gates"),
-    Fault("engine-gates-returned", "        and value not in outputs\n", "", ENGINE, "gate_that_is_an_output"),
+    Fault("engine-gates-read-otherwise", "is arithmetic.mul for reader", "for reader", ENGINE, "only_gates"),
+    Fault("engine-gates-returned", "all(reader is not None and ", "all(reader is None or ", ENGINE, "is_an_output"),
     Fault(
         "engine-quantizes-nan",
         "body.guard(input, Must.BE_FINITE)\n    results",
@@ -311,7 +313,12 @@ FAULTS = [
         CHECKED_INDICES,
         "provider",
     ),
-    Fault("index-ranges-that-wrap", "lowest <= found[0] and found[1] <= highest:", "True:", INDEX_RANGES),
+    Fault(
+        "index-ranges-that-wrap",
+        "found is not None and limits[0] <= found[0] and found[1] <= limits[1]",
+        "found is not None",
+        INDEX_RANGES,
+    ),
     Fault("index-ranges-ends", "and indices[1] < size:", "and indices[1] <= size:", INDEX_RANGES),
     Fault(
         "engine-log-sum-exp",

@@ -9,6 +9,7 @@ from onnx import TensorProto, helper
 
 from spec_tests.onnx_models import test_table
 from spec_tests.onnx_models.single_node import assert_same, make_model, node, run
+from spec_tests.support.cells import cells
 from webnn_py import MLGraphBuilder
 from webnn_py.onnx_models import InvalidModelError, ModelLimits, OnnxModel, UnsupportedModelError
 from webnn_py.onnx_models.folding.costs import COSTS, FoldedNode, FoldingCost
@@ -92,7 +93,7 @@ def folded_cases():
     ]
 
 
-@pytest.mark.parametrize("operator", sorted({case.operator for case in folded_cases()}))
+@cells("operator", sorted({case.operator for case in folded_cases()}))
 def test_an_estimate_is_at_least_what_the_outputs_take(operator):
     compared = 0
     for case in (item for item in folded_cases() if item.operator == operator):

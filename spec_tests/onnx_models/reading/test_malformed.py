@@ -6,6 +6,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from spec_tests.onnx_models.single_node import make_model, run
+from spec_tests.support.cells import cells
 from webnn_py import MLGraphBuilder
 from webnn_py.onnx_models import InvalidModelError, OnnxModel, UnsupportedModelError
 
@@ -28,7 +29,7 @@ def with_tensor(item):
     return proto
 
 
-@pytest.mark.parametrize(
+@cells(
     ("item", "text"),
     [
         (tensor(raw_data=bytes(7)), "tensor 'w' has 7 bytes of data; its shape [2] needs 8"),
@@ -52,8 +53,8 @@ def test_a_tensor_s_data_are_as_long_as_its_shape(item, text):
     assert text in str(caught.value)
 
 
-@pytest.mark.parametrize("element_type", [number for name, number in TensorProto.DataType.items() if number])
-@pytest.mark.parametrize("count", [0, 1, 2, 3, 5])
+@cells("element_type", [number for name, number in TensorProto.DataType.items() if number])
+@cells("count", [0, 1, 2, 3, 5])
 def test_tensors_of_each_type_are_taken(element_type, count):
     if element_type == TensorProto.STRING:
         OnnxModel.load(with_tensor(tensor(dims=[count], data_type=8, string_data=[b"a"] * count)).SerializeToString())
@@ -102,7 +103,7 @@ LOADING = [
 ]
 
 
-@pytest.mark.parametrize(("change", "text"), LOADING, ids=[text for _, text in LOADING])
+@cells(("change", "text"), LOADING, ids=[text for _, text in LOADING])
 def test_a_malformed_model_is_not_loaded(change, text):
     with pytest.raises(InvalidModelError) as caught:
         OnnxModel.load(spoilt(change).SerializeToString())

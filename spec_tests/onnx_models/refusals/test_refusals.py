@@ -1,8 +1,8 @@
 import numpy as np
-import pytest
 from onnx import TensorProto
 
 from spec_tests.onnx_models.single_node import assert_refused, node
+from spec_tests.support.cells import cells
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 IMAGE = np.ones([1, 2, 4, 4], np.float32)
@@ -334,6 +334,6 @@ REFUSALS = [
 ]
 
 
-@pytest.mark.parametrize(("case", "text"), REFUSALS, ids=[f"{case.operator}: {text}"[:80] for case, text in REFUSALS])
+@cells(("case", "text"), REFUSALS, ids=[f"{case.operator}: {text}"[:80] for case, text in REFUSALS])
 async def test_a_refusal_names_node_operator_opset_and_what_is_wrong(context, case, text):
     assert_refused(context, case, text)

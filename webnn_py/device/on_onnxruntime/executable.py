@@ -14,7 +14,7 @@ import onnxruntime
 from webnn_py.device.backend import HostArray, Memory, Storage
 from webnn_py.device.on_onnxruntime.engine import TESTED_PROVIDER, EngineOptions
 from webnn_py.device.on_onnxruntime.lowering import rules
-from webnn_py.device.on_onnxruntime.lowering.guarded_rules import Guarded
+from webnn_py.device.on_onnxruntime.lowering.guarded_rules import GuardedRules
 from webnn_py.device.on_onnxruntime.passes.pipeline import NODE_PASSES, PASSES
 from webnn_py.device.on_onnxruntime.session import BoundSession
 from webnn_py.device.own_thread import SHORT_SECONDS, computing_time
@@ -66,7 +66,7 @@ class OnnxruntimeGraph:
         constants = _Constants(shared)
         self._options = options
         graph, self.passes = PASSES.run(graph, PassContext(constants.peek, options.provider))
-        guarded = Guarded(graph, constants.peek, checks_indices=options.provider == TESTED_PROVIDER)
+        guarded = GuardedRules(graph, constants.peek, checks_indices=options.provider == TESTED_PROVIDER)
         model = self._model(graph, constants.contents, guarded)
         self.passes += model.passes
         self._quick = self._session(model, graph)

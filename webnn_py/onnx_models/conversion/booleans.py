@@ -6,52 +6,10 @@ from typing import Final
 import numpy as np
 
 from webnn_py.graph import Constant, Output, Value
+from webnn_py.operators import movement
 
-GIVE_BOOLEANS: Final = frozenset(
-    {
-        "equal",
-        "greater",
-        "greater_or_equal",
-        "is_infinite",
-        "is_nan",
-        "lesser",
-        "lesser_or_equal",
-        "logical_and",
-        "logical_not",
-        "logical_or",
-        "logical_xor",
-        "not_equal",
-    }
-)
-"""Operators whose results are 0 or 1."""
-
-PASS_ON: Final = frozenset(
-    {
-        "concat",
-        "expand",
-        "gather",
-        "gather_elements",
-        "gather_nd",
-        "identity",
-        "max",
-        "min",
-        "pad",
-        "reshape",
-        "reverse",
-        "scatter_elements",
-        "scatter_nd",
-        "slice",
-        "split",
-        "tile",
-        "transpose",
-        "triangular",
-        "where",
-    }
-)
-"""Operators whose results consist of elements of their operands."""
-
-NOT_PASSED_ON: Final = frozenset({"condition", "indices"})
-"""Operands of those that say which elements."""
+FILLED: Final = (movement.pad, movement.triangular)
+"""Operators that put 0, or what the importer chose, beside elements of their input."""
 
 
 def is_boolean(value: Value, boolean_inputs: Collection[Value]) -> bool:
@@ -73,15 +31,15 @@ def is_boolean(value: Value, boolean_inputs: Collection[Value]) -> bool:
         elif not isinstance(current, Output):
             if current not in boolean_inputs:
                 return False
-        elif current.node.operator.name in PASS_ON:
-            pending.extend(_passed_on(current))
-        elif current.node.operator.name not in GIVE_BOOLEANS:
+        elif current.node.operator.selected_operands or current.node.operator in FILLED:
+            pending.extend(_selected(current))
+        elif not current.node.operator.is_boolean:
             return False
     return True
 
 
-def _passed_on(value: Output) -> Iterator[Value]:
-    """Yield the operands whose elements a value consists of."""
-    for name, operand in value.node.operands.items():
-        if name not in NOT_PASSED_ON:
-            yield from operand if isinstance(operand, tuple) else (operand,)
+def _selected(value: Output) -> Iterator[Value]:
+    """Yield the operands of which a value has elements."""
+    for name in value.node.operator.selected_operands or ("input",):
+        operand = value.node.operands[name]
+        yield from operand if isinstance(operand, tuple) else (operand,)
